@@ -1,0 +1,1 @@
+"""Facts computed from IR; nothing here mutates."""

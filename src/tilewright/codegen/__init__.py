@@ -1,0 +1,1 @@
+"""From scheduled IR to LLVM text and on to an object."""

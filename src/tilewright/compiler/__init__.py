@@ -1,0 +1,1 @@
+"""The spine: request, pipeline, instruments, worker."""

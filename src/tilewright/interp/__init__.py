@@ -1,0 +1,1 @@
+"""The reference interpreter: any IR level on NumPy."""

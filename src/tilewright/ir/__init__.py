@@ -1,0 +1,1 @@
+"""Types, op base classes, effects and levels of the tile IR."""

@@ -1,0 +1,1 @@
+"""The surface that kernels import, free of any compiler dependency."""

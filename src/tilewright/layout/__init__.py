@@ -1,0 +1,1 @@
+"""Linear layouts over GF(2)."""

@@ -1,0 +1,1 @@
+"""Machine models: features are data."""

@@ -1,0 +1,1 @@
+"""T0 to T0 passes, one file one pass."""

@@ -1,0 +1,1 @@
+"""Decisions: plan, layouts, pipeline."""

@@ -1,0 +1,1 @@
+"""Errors, source spans, options and rule tables: what every layer may use."""

@@ -1,0 +1,41 @@
+"""Rule tables: one function per op class, a second registration is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+Rule = TypeVar("Rule", bound=Callable[..., object])
+
+
+class RuleTable(Generic[Rule]):
+    """A mapping from a class to its rule, with optional fallback to a parent table."""
+
+    def __init__(self, name: str, parent: RuleTable[Rule] | None = None) -> None:
+        self.name = name
+        self._parent = parent
+        self._rules: dict[type, Rule] = {}
+
+    def register(self, *classes: type) -> Callable[[Rule], Rule]:
+        """Decorate a function as the rule of `classes`."""
+
+        def add(rule: Rule) -> Rule:
+            for cls in classes:
+                if cls in self._rules:
+                    raise AssertionError(f"{self.name}: second rule for {cls.__name__}")
+                self._rules[cls] = rule
+            return rule
+
+        return add
+
+    def find(self, cls: type) -> Rule | None:
+        """The rule for `cls`, or None."""
+        rule = self._rules.get(cls)
+        if rule is None and self._parent is not None:
+            return self._parent.find(cls)
+        return rule
+
+    def classes(self) -> tuple[type, ...]:
+        """Every class with a rule here or in a parent, own rules first."""
+        inherited = () if self._parent is None else self._parent.classes()
+        return (*self._rules, *(cls for cls in inherited if cls not in self._rules))

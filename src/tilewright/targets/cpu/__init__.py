@@ -1,0 +1,1 @@
+"""The CPU target: nests, microkernels, vector math, thread pool, driver."""
