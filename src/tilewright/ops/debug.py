@@ -1,0 +1,81 @@
+"""Printing, assertions, assumptions and barriers."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DenseArrayBase, StringAttr
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+
+from tilewright.ir.op import Array, ElementwiseOp, TileOp
+
+
+@irdl_op_definition
+class PrintOp(TileOp):
+    """Print every element of `args` as `pid (x, y, z) idx (i, …) prefix: value`."""
+
+    name = "tt.print"
+    prefix = prop_def(StringAttr)
+    hex = prop_def()
+    is_signed = opt_prop_def(DenseArrayBase, prop_name="isSigned")
+    args = var_operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class AssertOp(TileOp):
+    """Report `message` with program and index where `condition` fails (and mask holds)."""
+
+    name = "tt.assert"
+    message = prop_def(StringAttr)
+    condition = operand_def()
+    mask = opt_operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class AssumeOp(TileOp):
+    """A promise of the author that `condition` (a scalar i1) holds."""
+
+    name = "llvm.intr.assume"
+    condition = operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class BarrierOp(TileOp):
+    """All lanes of the program wait for each other; no effect where tiles run in order."""
+
+    name = "gpu.barrier"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class HintOp(ElementwiseOp):
+    """`src` itself, with facts the author promises per dimension.
+
+    `divisibility` (of the first element of each contiguous run), `contiguity` (run length) and
+    `constancy` (run length of equal values).
+    """
+
+    name = "tw.hint"
+    src = operand_def()
+    divisibility = opt_prop_def(DenseArrayBase)
+    contiguity = opt_prop_def(DenseArrayBase)
+    constancy = opt_prop_def(DenseArrayBase)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def reference(self, src: Array) -> Array:
+        return src
+
+
+DEBUG_OPS = (PrintOp, AssertOp, AssumeOp, BarrierOp, HintOp)

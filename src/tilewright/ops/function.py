@@ -1,0 +1,66 @@
+"""Functions: the kernel and what it returns."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DictionaryAttr, FunctionType, StringAttr
+from xdsl.irdl import (
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import IsolatedFromAbove, IsTerminator, SymbolOpInterface
+
+from tilewright.ir.op import TileOp
+
+
+@irdl_op_definition
+class FuncOp(TileOp):
+    """A function of tiles; a module holds one public `tt.func`, the kernel.
+
+    `arg_attrs` carries per argument facts as `tt.divisibility` (bytes for a pointer, elements
+    for an integer) and `tt.name`, the parameter's name in the source.
+    """
+
+    name = "tt.func"
+    sym_name = prop_def(StringAttr)
+    function_type = prop_def(FunctionType)
+    sym_visibility = opt_prop_def(StringAttr)
+    arg_attrs = opt_prop_def()
+    res_attrs = opt_prop_def()
+    noinline = opt_prop_def()
+    body = region_def()
+    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
+
+    def argument_facts(self, index: int) -> dict[str, object]:
+        """The attribute dictionary of argument `index` (empty when it has none)."""
+        if self.arg_attrs is None:
+            return {}
+        entry = self.arg_attrs.data[index]
+        assert isinstance(entry, DictionaryAttr)
+        return dict(entry.data)
+
+
+@irdl_op_definition
+class ReturnOp(TileOp):
+    """The end of a function."""
+
+    name = "tt.return"
+    values = var_operand_def()
+    traits = traits_def(IsTerminator())
+
+
+@irdl_op_definition
+class CallOp(TileOp):
+    """A call that was not inlined (TTIR written elsewhere has them; ours inlines)."""
+
+    name = "tt.call"
+    callee = prop_def()
+    arguments = var_operand_def()
+    outputs = var_result_def()
+
+
+FUNCTION_OPS = (FuncOp, ReturnOp, CallOp)

@@ -1,0 +1,79 @@
+"""Ops that look elements up, order them or count them."""
+
+from __future__ import annotations
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import Pure
+
+from tilewright.ir.op import Array, TileOp
+from tilewright.ir.types import shape_of
+
+
+@irdl_op_definition
+class GatherOp(TileOp):
+    """result[..., i, ...] = src[..., indices[..., i, ...], ...] along `axis`."""
+
+    name = "tt.gather"
+    src = operand_def()
+    indices = operand_def()
+    axis = prop_def(IntegerAttr)
+    efficient_layout = opt_prop_def(UnitAttr)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def reference(self, src: Array, indices: Array) -> Array:
+        return np.take_along_axis(src, indices.astype(np.int64), axis=self.axis.value.data)
+
+
+@irdl_op_definition
+class HistogramOp(TileOp):
+    """result[b] = number of i with src[i] == b (and mask[i]); values outside are ignored."""
+
+    name = "tt.histogram"
+    src = operand_def()
+    mask = opt_operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def reference(self, src: Array, mask: Array | None = None) -> Array:
+        (bins,) = shape_of(self.result.type)
+        kept = src if mask is None else src[mask]
+        kept = kept[(kept >= 0) & (kept < bins)]
+        return np.bincount(kept, minlength=bins).astype(np.int32)
+
+
+@irdl_op_definition
+class SortOp(TileOp):
+    """`src` sorted along its last dimension and the i32 positions the values came from.
+
+    Ascending unless `descending`; equal values keep their order (stable). NaN sorts as the
+    greatest value.
+    """
+
+    name = "tw.sort"
+    src = operand_def()
+    descending = opt_prop_def(UnitAttr)
+    result = result_def()
+    indices = result_def()
+    traits = traits_def(Pure())
+
+    def reference(self, src: Array) -> tuple[Array, ...]:
+        if self.descending is None:
+            order = np.argsort(src, axis=-1, kind="stable")
+        else:
+            flipped = np.argsort(src[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+            order = src.shape[-1] - 1 - flipped
+        return np.take_along_axis(src, order, axis=-1), order.astype(np.int32)
+
+
+INDEXING_OPS = (GatherOp, HistogramOp, SortOp)

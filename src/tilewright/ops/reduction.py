@@ -1,0 +1,101 @@
+"""Reductions and scans with any combine function, and what is built from them."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr
+from xdsl.irdl import (
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import IsTerminator, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tilewright.ir.op import TileOp
+from tilewright.ir.types import element_of, shape_of
+
+
+class CombineOp(TileOp):
+    """The facet of an op that folds its operands along `axis` with a combine region.
+
+    The region takes 2n scalars (n accumulated, n new) for n operands and returns n. The
+    combine function is associative; the order of folding is the implementation's choice.
+    """
+
+    def verify_combine(self) -> None:
+        """The region's arguments are the operands' elements, twice."""
+        elements = [element_of(v.type) for v in self.operands]
+        arguments = [a.type for a in self.regions[0].block.args]
+        if arguments != elements * 2:
+            raise VerifyException(f"{self.name}: combine region takes {arguments}")
+
+
+@irdl_op_definition
+class ReduceOp(CombineOp):
+    """result = src folded along `axis`; the axis disappears."""
+
+    name = "tt.reduce"
+    srcs = var_operand_def()
+    axis = prop_def(IntegerAttr)
+    combine = region_def("single_block")
+    outputs = var_result_def()
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        """Results lose the axis; the region fits."""
+        axis = self.axis.value.data
+        for src, out in zip(self.srcs, self.outputs, strict=True):
+            shape = shape_of(src.type)
+            if shape[:axis] + shape[axis + 1 :] != shape_of(out.type):
+                raise VerifyException(f"tt.reduce: {shape} does not reduce to {out.type}")
+        self.verify_combine()
+
+
+@irdl_op_definition
+class ReduceReturnOp(TileOp):
+    """The end of a reduction's combine region."""
+
+    name = "tt.reduce.return"
+    values = var_operand_def()
+    traits = traits_def(IsTerminator())
+
+
+@irdl_op_definition
+class ScanOp(CombineOp):
+    """result[i] = src[0] ⊕ … ⊕ src[i] along `axis`, from the end when `reverse`."""
+
+    name = "tt.scan"
+    srcs = var_operand_def()
+    axis = prop_def(IntegerAttr)
+    reverse = opt_prop_def()
+    combine = region_def("single_block")
+    outputs = var_result_def()
+    traits = traits_def(Pure())
+
+    def is_reverse(self) -> bool:
+        """Whether the scan runs from the end."""
+        if self.reverse is None:
+            return False
+        return isinstance(self.reverse, UnitAttr) or bool(self.reverse.value.data)
+
+    def verify_(self) -> None:
+        """Results have the sources' types; the region fits."""
+        if [s.type for s in self.srcs] != [o.type for o in self.outputs]:
+            raise VerifyException("tt.scan: results and sources differ in type")
+        self.verify_combine()
+
+
+@irdl_op_definition
+class ScanReturnOp(TileOp):
+    """The end of a scan's combine region."""
+
+    name = "tt.scan.return"
+    values = var_operand_def()
+    traits = traits_def(IsTerminator())
+
+
+REDUCTION_OPS = (ReduceOp, ReduceReturnOp, ScanOp, ScanReturnOp)

@@ -1,0 +1,87 @@
+"""The catalogue of errors: one class per error that a user can see.
+
+Three families, by whose fault it is: `CompileError` (the kernel or the call is wrong),
+`UnsupportedError` (a right program on a target that cannot run it), `InternalError` (ours).
+A message has four parts: what is wrong with the values; where, with caret and call chain;
+the types; what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tilewright.support.source import Span, caret_excerpt
+
+
+class TilewrightError(Exception):
+    """The root of every error of this package.
+
+    `summary` says what is wrong in the user's words, `argument` names the argument at fault
+    (the frontend finds its columns), `types` maps names to printed types, `hint` says what
+    to do. `span` and `chain` (outermost call last) are filled in where they are known.
+    """
+
+    help: str = ""
+
+    def __init__(
+        self,
+        summary: str,
+        *,
+        hint: str = "",
+        argument: str | None = None,
+        types: Mapping[str, str] | None = None,
+        span: Span | None = None,
+        chain: tuple[Span, ...] = (),
+        source: str | None = None,
+    ) -> None:
+        super().__init__(summary)
+        self.summary = summary
+        self.hint = hint or type(self).help
+        self.argument = argument
+        self.types = dict(types or {})
+        self.span = span
+        self.chain = chain
+        self.source = source
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.summary, self.__dict__.copy()))
+
+    @property
+    def code(self) -> str:
+        """The name shown in brackets: the class name."""
+        return type(self).__name__
+
+    def __str__(self) -> str:
+        parts = [f"error[{self.code}]: {self.summary}"]
+        if self.span is not None:
+            called = "".join(f" (called from {c.file}:{c.line})" for c in self.chain)
+            parts.append(f"  {self.span.position()}{called}")
+            excerpt = caret_excerpt(self.span, self.source)
+            if excerpt:
+                parts.append(excerpt)
+        if self.types:
+            parts.append("  " + "   ".join(f"{name}: {text}" for name, text in self.types.items()))
+        if self.hint:
+            parts.append(f"  help: {self.hint}")
+        return "\n".join(parts)
+
+
+def _rebuild(cls: type[TilewrightError], summary: str, state: dict[str, object]) -> TilewrightError:
+    error = cls.__new__(cls)
+    Exception.__init__(error, summary)
+    error.__dict__.update(state)
+    return error
+
+
+class CompileError(TilewrightError):
+    """The kernel, its arguments or its launch are wrong."""
+
+
+class UnsupportedError(TilewrightError):
+    """A right program that this target or version cannot run."""
+
+
+class InternalError(TilewrightError):
+    """A defect of Tilewright itself."""
+
+    help = "this is a defect of the compiler; please report it with the reproducer"

@@ -1,0 +1,55 @@
+"""Source spans and how they are shown: file, line, columns, caret, call chain."""
+
+from __future__ import annotations
+
+import linecache
+import unicodedata
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of one source line; columns count from 1, `end_column` is exclusive."""
+
+    file: str
+    line: int
+    column: int = 1
+    end_column: int = 0
+    function: str = ""
+
+    def position(self) -> str:
+        """`file:line, col a-b, in function` as shown in messages."""
+        columns = f"col {self.column}"
+        if self.end_column > self.column + 1:
+            columns = f"col {self.column}-{self.end_column - 1}"
+        where = f", in {self.function}" if self.function else ""
+        return f"{self.file}:{self.line}, {columns}{where}"
+
+
+def display_width(text: str) -> int:
+    """Terminal columns that `text` takes: wide characters count two, combining ones none."""
+    width = 0
+    for character in text:
+        if unicodedata.combining(character):
+            continue
+        width += 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    return width
+
+
+def source_line(file: str, line: int) -> str:
+    """The text of one source line without its newline, or '' when it cannot be read."""
+    return linecache.getline(file, line).rstrip("\n")
+
+
+def caret_excerpt(span: Span, text: str | None = None, indent: str = "        ") -> str:
+    """The source line of `span` with carets under its columns, or '' without source."""
+    raw = source_line(span.file, span.line) if text is None else text
+    if not raw.strip():
+        return ""
+    leading = len(raw) - len(raw.lstrip())
+    end = span.end_column if span.end_column > span.column else span.column + 1
+    start = max(span.column - 1, leading)
+    marked = raw[start : min(end - 1, len(raw))]
+    padding = " " * display_width(raw[leading:start])
+    carets = "^" * max(1, display_width(marked))
+    return f"{indent}{raw[leading:]}\n{indent}{padding}{carets}"

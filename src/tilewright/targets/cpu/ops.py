@@ -1,0 +1,268 @@
+"""The ops of C2: loops over vectors, arena memory and microkernels.
+
+At C2 a program is scalar and vector code. Types: scalars, `!tt.ptr<T>`, `vector<W x T>`
+(a chunk of a tile along one dimension; `T` may be a pointer) and arena buffers, which are
+pointers. Structured control flow is scf; arithmetic is the same elementwise ops as at T0, on
+scalars and vectors. Addresses are pointers plus element offsets (`tt.addptr`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, UnitAttr
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure
+
+from tilewright.ir.op import Array, TileOp
+from tilewright.ir.types import shape_of
+
+
+@irdl_op_definition
+class NestOp(TileOp):
+    """One fused loop nest: `bounds` per dimension, `vector` lanes per step.
+
+    The region holds the loops (scf.for) and their vector code; results are the scalars that
+    the nest computes (`cpu.yield`). `summary` names the tile ops fused here, for `explain`.
+    """
+
+    name = "cpu.nest"
+    bounds = prop_def(DenseArrayBase)
+    vector = prop_def(IntegerAttr)
+    summary = opt_prop_def(StringAttr)
+    body = region_def("single_block")
+    outputs = var_result_def()
+
+
+@irdl_op_definition
+class YieldOp(TileOp):
+    """The end of a nest or of a lane-combine region."""
+
+    name = "cpu.yield"
+    values = var_operand_def()
+    traits = traits_def(IsTerminator())
+
+
+@irdl_op_definition
+class AllocOp(TileOp):
+    """A 64-byte aligned buffer of `num_elems` elements in the worker's arena.
+
+    `offset_bytes` is set by the arena pass; before that the buffer has no place. Contents are
+    undefined until written; buffers whose live ranges do not overlap may share bytes.
+    """
+
+    name = "cpu.alloc"
+    num_elems = prop_def(IntegerAttr)
+    offset_bytes = opt_prop_def(IntegerAttr)
+    label = opt_prop_def(StringAttr)
+    result = result_def()
+    traits = traits_def(MemoryWriteEffect())
+
+
+@irdl_op_definition
+class IotaOp(TileOp):
+    """The vector 0, 1, …, lanes - 1."""
+
+    name = "cpu.iota"
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def reference(self) -> Array:
+        return np.arange(shape_of(self.result.type)[0])
+
+
+@irdl_op_definition
+class LoadOp(TileOp):
+    """`lanes` consecutive elements from the scalar pointer `ptr`; `mask` and `other` per lane.
+
+    A scalar result reads one element. `align_bytes` is what the schedule proves of the address
+    (default: the element's size).
+    """
+
+    name = "cpu.load"
+    ptr = operand_def()
+    mask = opt_operand_def()
+    other = opt_operand_def()
+    align_bytes = opt_prop_def(IntegerAttr)
+    is_volatile = opt_prop_def(UnitAttr)
+    result = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect())
+
+
+@irdl_op_definition
+class StoreOp(TileOp):
+    """Write `value` (vector or scalar) to consecutive elements at `ptr` where `mask`.
+
+    `nontemporal` bypasses the cache where the launch finds the result larger than it.
+    """
+
+    name = "cpu.store"
+    ptr = operand_def()
+    value = operand_def()
+    mask = opt_operand_def()
+    align_bytes = opt_prop_def(IntegerAttr)
+    nontemporal = opt_prop_def(UnitAttr)
+    traits = traits_def(MemoryWriteEffect())
+
+
+@irdl_op_definition
+class GatherOp(TileOp):
+    """result[l] = ptr[offsets[l]] where mask[l], else other[l]; offsets count elements."""
+
+    name = "cpu.gather"
+    ptr = operand_def()
+    offsets = operand_def()
+    mask = opt_operand_def()
+    other = opt_operand_def()
+    result = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect())
+
+
+@irdl_op_definition
+class ScatterOp(TileOp):
+    """ptr[offsets[l]] = value[l] where mask[l], in lane order."""
+
+    name = "cpu.scatter"
+    ptr = operand_def()
+    offsets = operand_def()
+    value = operand_def()
+    mask = opt_operand_def()
+    traits = traits_def(MemoryWriteEffect())
+
+
+@irdl_op_definition
+class LoadPointersOp(TileOp):
+    """result[l] = *ptrs[l] where mask[l], else other[l], for a vector of pointers."""
+
+    name = "cpu.load_pointers"
+    ptrs = operand_def()
+    mask = opt_operand_def()
+    other = opt_operand_def()
+    result = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect())
+
+
+@irdl_op_definition
+class StorePointersOp(TileOp):
+    """*ptrs[l] = value[l] where mask[l], in lane order."""
+
+    name = "cpu.store_pointers"
+    ptrs = operand_def()
+    value = operand_def()
+    mask = opt_operand_def()
+    traits = traits_def(MemoryWriteEffect())
+
+
+@irdl_op_definition
+class ExtractOp(TileOp):
+    """The element of `vector` at the scalar `lane` (i32 or i64)."""
+
+    name = "cpu.extract"
+    vector = operand_def()
+    lane = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def reference(self, vector: Array, lane: Array) -> Array:
+        return vector[int(lane)]
+
+
+@irdl_op_definition
+class ShuffleOp(TileOp):
+    """result[l] = (lhs followed by rhs)[pattern[l]], pattern constant."""
+
+    name = "cpu.shuffle"
+    lhs = operand_def()
+    rhs = operand_def()
+    pattern = prop_def(DenseArrayBase)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def reference(self, lhs: Array, rhs: Array) -> Array:
+        return np.concatenate([lhs, rhs])[list(self.pattern.get_values())]
+
+
+@irdl_op_definition
+class ReduceLanesOp(TileOp):
+    """Each vector folded to a scalar by halving: lanes [0, n/2) combined with [n/2, n).
+
+    The region takes 2n scalars for n vectors and yields n, as in tt.reduce.
+    """
+
+    name = "cpu.reduce_lanes"
+    srcs = var_operand_def()
+    combine = region_def("single_block")
+    outputs = var_result_def()
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class DotOp(TileOp):
+    """acc[m, n] += a[m, k] · b[k, n] over arena buffers by the register-blocked microkernel.
+
+    `a` is row-major [m][k], `b` packed panels, `acc` row-major [m][n]; with `zero_init` the
+    accumulator is overwritten. Element types are the buffers' pointees.
+    """
+
+    name = "cpu.dot"
+    a = operand_def()
+    b = operand_def()
+    acc = operand_def()
+    m = prop_def(IntegerAttr)
+    n = prop_def(IntegerAttr)
+    k = prop_def(IntegerAttr)
+    zero_init = opt_prop_def(UnitAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class PackOp(TileOp):
+    """Copy a [rows, columns] matrix at `src` with leading dimension `stride` for cpu.dot.
+
+    `role` "a": dst is row-major [rows][columns] in the microkernel's input type; "b": dst is
+    packed panels of the [rows = K, columns = N] operand. `transposed`: src holds the
+    transpose, element (r, c) at src[c * stride + r].
+    """
+
+    name = "cpu.pack"
+    src = operand_def()
+    stride = operand_def()
+    dst = operand_def()
+    rows = prop_def(IntegerAttr)
+    columns = prop_def(IntegerAttr)
+    role = prop_def(StringAttr)
+    transposed = opt_prop_def(UnitAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+CPU_OPS = (
+    NestOp,
+    YieldOp,
+    AllocOp,
+    IotaOp,
+    LoadOp,
+    StoreOp,
+    GatherOp,
+    ScatterOp,
+    LoadPointersOp,
+    StorePointersOp,
+    ExtractOp,
+    ShuffleOp,
+    ReduceLanesOp,
+    DotOp,
+    PackOp,
+)
