@@ -1,0 +1,179 @@
+"""The builder: where the next op goes, from which source line, with which options.
+
+User functions (`ops/<family>.py`) take a `Builder` first and compose ops through it; they see
+`tensor` values and never touch blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    LocationAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from tilewright.ir import types as ir
+from tilewright.ir.op import UNKNOWN_LOCATION
+from tilewright.language.core import block_type, dtype, pointer_type, tensor
+from tilewright.ops.creation import ConstantOp
+from tilewright.support.errors import CompileError, InternalError, TilewrightError
+
+_ELEMENTS: dict[str, Attribute] = {
+    "int1": ir.i1,
+    "int8": ir.i8,
+    "int16": ir.i16,
+    "int32": ir.i32,
+    "int64": ir.i64,
+    "uint8": ir.i8,
+    "uint16": ir.i16,
+    "uint32": ir.i32,
+    "uint64": ir.i64,
+    "fp8e4nv": ir.f8e4m3fn,
+    "fp8e5": ir.f8e5m2,
+    "fp8e4b8": ir.f8e4m3fnuz,
+    "fp8e5b16": ir.f8e5m2fnuz,
+    "fp8e4b15": ir.f8e4m3b11fnuz,
+    "fp16": ir.f16,
+    "bf16": ir.bf16,
+    "fp32": ir.f32,
+    "fp64": ir.f64,
+}
+
+
+@lru_cache(maxsize=None)
+def ir_type(type_: dtype) -> Attribute:
+    """The IR type of a language type (signedness is dropped: it lives in the ops)."""
+    if isinstance(type_, block_type):
+        return ir.tile_of(ir_type(type_.element_ty), type_._shape)
+    if isinstance(type_, pointer_type):
+        return ir.pointer_to(ir_type(type_.element_ty))
+    if type_.name not in _ELEMENTS:
+        raise InternalError(f"type {type_} has no IR type")
+    return _ELEMENTS[type_.name]
+
+
+@lru_cache(maxsize=4096)
+def integer_property(value: int, width: int = 32) -> IntegerAttr:
+    """The interned `value : iN` attribute for op properties."""
+    return IntegerAttr(value, width)
+
+
+def shaped(element: dtype, shape: Sequence[int]) -> dtype:
+    """The language type of `shape` and `element`: a scalar type for ()."""
+    return block_type(element, shape) if len(shape) else element
+
+
+class Builder:
+    """An insertion point (the end of a block) with the current source location.
+
+    `call_function` inlines a jit function value on tensors: `call_function(fn, args)`; the
+    frontend provides it, so that reductions can take user combine functions. `options` are
+    the compile options as a mapping (`enable_fp_fusion`, `debug`, …).
+    """
+
+    def __init__(
+        self,
+        block: Block,
+        options: Mapping[str, object],
+        call_function: Callable[[object, Sequence[object]], object] | None = None,
+    ) -> None:
+        self.block = block
+        self.options = options
+        self.location: LocationAttr = UNKNOWN_LOCATION
+        self._call_function = call_function
+
+    def emit(
+        self,
+        cls: type[Operation],
+        operands: Sequence[SSAValue] = (),
+        result_types: Sequence[Attribute] = (),
+        properties: Mapping[str, Attribute] | None = None,
+        regions: Sequence[Region] = (),
+    ) -> Operation:
+        """Append one op at the insertion point, at the current location."""
+        op = cls.create(
+            operands=operands,
+            result_types=result_types,
+            properties=properties or {},
+            regions=regions,
+            location=self.location,
+        )
+        self.block.add_op(op)
+        return op
+
+    def tensor(
+        self,
+        cls: type[Operation],
+        operands: Sequence[tensor],
+        type_: dtype,
+        properties: Mapping[str, Attribute] | None = None,
+    ) -> tensor:
+        """Append an op with one result and wrap the result as a tensor of `type_`."""
+        handles = [operand.handle for operand in operands]
+        op = self.emit(cls, handles, [ir_type(type_)], properties)  # type: ignore[arg-type]
+        return tensor(op.results[0], type_)
+
+    def constant(self, value: int | float | bool, type_: dtype) -> tensor:
+        """A constant of a scalar or tile type; integers wrap to the type's width."""
+        attribute = ir_type(type_)
+        op = self.emit(ConstantOp, (), [attribute], {"value": constant_attribute(value, attribute)})
+        return tensor(op.results[0], type_)
+
+    def call_function(self, function: object, arguments: Sequence[object]) -> object:
+        """Inline a jit function at the insertion point and return its value."""
+        if self._call_function is None:
+            raise InternalError("this builder cannot inline functions")
+        return self._call_function(function, arguments)
+
+    @contextmanager
+    def inside(self, block: Block) -> Iterator[None]:
+        """Append to `block` for the duration."""
+        saved, self.block = self.block, block
+        try:
+            yield
+        finally:
+            self.block = saved
+
+
+def constant_attribute(value: int | float | bool, type_: Attribute) -> Attribute:
+    """The `value` property of a constant of `type_`, dense for a tile."""
+    element = ir.element_of(type_)
+    if ir.is_integer(element):
+        width = ir.width_bits(element)
+        wrapped = int(value) & ((1 << width) - 1)
+        signed = wrapped - (1 << width) if width > 1 and wrapped >> (width - 1) else wrapped
+        scalar: Attribute = IntegerAttr(signed, width) if width > 1 else _boolean(bool(wrapped))
+        plain: int | float = signed
+    else:
+        scalar = FloatAttr(float(value), element)  # type: ignore[arg-type]
+        plain = float(value)
+    if not isinstance(type_, TensorType):
+        return scalar
+    return DenseIntOrFPElementsAttr.from_list(type_, [plain])
+
+
+def _boolean(value: bool) -> Attribute:
+    return IntegerAttr.from_bool(value)
+
+
+def require(condition: bool, error: type[TilewrightError], message: str, **details: object) -> None:
+    """Raise `error(message, **details)` unless `condition` holds."""
+    if not condition:
+        raise error(message, **details)  # type: ignore[arg-type]
+
+
+def require_tensor(value: object, function: str, argument: str) -> tensor:
+    """`value` as a tensor, or an error that names function and argument."""
+    if not isinstance(value, tensor):
+        raise CompileError(
+            f"{function}(): `{argument}` must be a tile or scalar, got {value!r}",
+            argument=argument,
+        )
+    return value
