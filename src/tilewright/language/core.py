@@ -515,8 +515,8 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift"
     _delegate(f"__{_name}__", getattr(operator, _name))
     _delegate(f"__r{_name}__", getattr(operator, _name), reflected=True)
 for _name in ("and", "or", "xor"):
-    _delegate(f"__{_name}__", getattr(operator, f"{_name}_"))
-    _delegate(f"__r{_name}__", getattr(operator, f"{_name}_"), reflected=True)
+    _delegate(f"__{_name}__", getattr(operator, f"__{_name}__"))
+    _delegate(f"__r{_name}__", getattr(operator, f"__{_name}__"), reflected=True)
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     _delegate(f"__{_name}__", getattr(operator, _name))
 
