@@ -85,3 +85,74 @@ class InternalError(TilewrightError):
     """A defect of Tilewright itself."""
 
     help = "this is a defect of the compiler; please report it with the reproducer"
+
+
+# --- types, shapes and values of tile expressions -------------------------------------------
+
+
+class DtypeMismatch(CompileError):
+    """The operands' dtypes do not go together."""
+
+
+class DtypeNotAllowed(CompileError):
+    """The function does not take this dtype."""
+
+
+class BroadcastMismatch(CompileError):
+    """Two shapes cannot be broadcast together."""
+
+
+class ShapeMismatch(CompileError):
+    """A shape does not fit the function or the other operand."""
+
+
+class NotPowerOfTwo(CompileError):
+    """A tile dimension must be a power of two."""
+
+    help = "round the size up with tilewright.next_power_of_2 and mask the rest"
+
+
+class TileTooLarge(CompileError):
+    """A tile has more than 2^20 elements."""
+
+    help = "use a smaller block and let more programs, or a loop, cover the data"
+
+
+class NotConstexpr(CompileError):
+    """A value must be known at compile time and is not."""
+
+    help = "annotate the parameter with tl.constexpr, or pass a literal"
+
+
+class LiteralOutOfRange(CompileError):
+    """A Python number does not fit the dtype it would take."""
+
+
+class NotAPointer(CompileError):
+    """A pointer is needed."""
+
+    help = "pass the tensor itself as kernel argument and add offsets to it"
+
+
+class PointerArithmetic(CompileError):
+    """Pointers only take integer offsets."""
+
+
+class StoreToConst(CompileError):
+    """A store through a pointer declared const."""
+
+
+class DotShapeMismatch(CompileError):
+    """The operands of dot do not fit together."""
+
+
+class DotDtypeMismatch(CompileError):
+    """dot does not take these dtypes together."""
+
+
+class AxisOutOfRange(CompileError):
+    """An axis is not one of the tile's dimensions."""
+
+
+class InvalidOption(CompileError):
+    """A keyword or option has no such value."""

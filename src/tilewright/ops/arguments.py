@@ -1,0 +1,152 @@
+"""What user functions ask of their arguments: constants, shapes, axes, tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.language.core import (
+    MAX_TILE_ELEMS,
+    constexpr,
+    dtype,
+    is_power_of_two,
+    tensor,
+    tuple_,
+    unwrap,
+)
+from tilewright.support.errors import (
+    AxisOutOfRange,
+    DtypeNotAllowed,
+    InvalidOption,
+    NotConstexpr,
+    NotPowerOfTwo,
+    ShapeMismatch,
+    TileTooLarge,
+)
+
+
+def constant(value: object, function: str, argument: str) -> object:
+    """The plain Python value of a compile-time argument, or NotConstexpr."""
+    plain = unwrap(value)
+    if isinstance(plain, tensor):
+        raise NotConstexpr(
+            f"{function}(): `{argument}` must be a compile-time constant, "
+            f"but it is a runtime value of type {plain.type}",
+            argument=argument,
+        )
+    return plain
+
+
+def integer_constant(value: object, function: str, argument: str) -> int:
+    """A compile-time integer argument."""
+    plain = constant(value, function, argument)
+    if isinstance(plain, bool) or not isinstance(plain, int):
+        raise NotConstexpr(
+            f"{function}(): `{argument}` must be an integer constant, got {plain!r}",
+            argument=argument,
+        )
+    return plain
+
+
+def boolean_constant(value: object, function: str, argument: str) -> bool:
+    """A compile-time flag."""
+    plain = constant(value, function, argument)
+    if not isinstance(plain, bool | int):
+        raise NotConstexpr(
+            f"{function}(): `{argument}` must be True or False, got {plain!r}", argument=argument
+        )
+    return bool(plain)
+
+
+def choice(value: object, allowed: Sequence[object], function: str, argument: str) -> object:
+    """A compile-time argument that must be one of `allowed`."""
+    plain = constant(value, function, argument)
+    if plain not in allowed:
+        names = ", ".join(repr(a) for a in allowed)
+        raise InvalidOption(
+            f"{function}(): `{argument}` is {plain!r}; it must be one of {names}",
+            argument=argument,
+        )
+    return plain
+
+
+def sequence(value: object) -> list[object]:
+    """The elements of a tuple, list or language tuple; a single value counts as one."""
+    plain = unwrap(value)
+    if isinstance(plain, tuple | list | tuple_):
+        return list(plain)
+    return [value]
+
+
+def integers(values: object, function: str, argument: str) -> tuple[int, ...]:
+    """A tuple of compile-time integers from one or several arguments."""
+    flat = sequence(values)
+    if len(flat) == 1:
+        flat = sequence(flat[0])
+    return tuple(integer_constant(v, function, argument) for v in flat)
+
+
+def check_shape(shape: tuple[int, ...], function: str, argument: str) -> tuple[int, ...]:
+    """`shape` if it is a legal tile shape: powers of two, at most 2^20 elements."""
+    numel = 1
+    for extent in shape:
+        if not is_power_of_two(extent):
+            raise NotPowerOfTwo(
+                f"{function}(): dimension {extent} of `{argument}` is not a power of two",
+                argument=argument,
+            )
+        numel *= extent
+    if numel > MAX_TILE_ELEMS:
+        raise TileTooLarge(
+            f"{function}(): a tile of shape {list(shape)} has {numel} elements; "
+            f"the limit is {MAX_TILE_ELEMS}",
+            argument=argument,
+        )
+    return shape
+
+
+def tile_shape(values: object, function: str, argument: str = "shape") -> tuple[int, ...]:
+    """A legal tile shape from compile-time integers."""
+    return check_shape(integers(values, function, argument), function, argument)
+
+
+def axis_of(value: object, rank: int, function: str, argument: str = "axis") -> int:
+    """A compile-time axis in [-rank, rank), counted from 0."""
+    axis = integer_constant(value, function, argument)
+    if not -rank <= axis < rank:
+        raise AxisOutOfRange(
+            f"{function}(): `{argument}` is {axis} but the tile has {rank} dimension(s)",
+            argument=argument,
+        )
+    return axis % rank
+
+
+def dtype_constant(value: object, function: str, argument: str = "dtype") -> dtype:
+    """A compile-time dtype."""
+    plain = constant(value, function, argument)
+    if not isinstance(plain, dtype):
+        raise DtypeNotAllowed(
+            f"{function}(): `{argument}` must be a dtype such as tl.float32, got {plain!r}",
+            argument=argument,
+        )
+    return plain
+
+
+def is_none(value: object) -> bool:
+    """Whether an optional argument was left out or is None."""
+    return unwrap(value) is None
+
+
+def require_same_shape(lhs: tensor, rhs: tensor, function: str, names: tuple[str, str]) -> None:
+    """Raise ShapeMismatch unless both tensors have one shape."""
+    if lhs.static_shape != rhs.static_shape:
+        raise ShapeMismatch(
+            f"{function}(): `{names[0]}` has shape {list(lhs.static_shape)} "
+            f"but `{names[1]}` has {list(rhs.static_shape)}",
+            argument=names[1],
+            types={names[0]: str(lhs.type), names[1]: str(rhs.type)},
+        )
+
+
+def as_constexpr(value: object) -> constexpr:
+    """`value` wrapped as a constexpr."""
+    return value if isinstance(value, constexpr) else constexpr(value)
