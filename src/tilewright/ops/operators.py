@@ -131,7 +131,7 @@ def _arithmetic(b: Builder, operator: str, lhs: object, rhs: object) -> tensor:
         if operator == "Mult":
             raise PointerArithmetic("a pointer cannot be multiplied")
         return _add_pointer(b, operator, x, y)
-    x, y = meet(b, x if isinstance(unwrap(lhs), tensor) else lhs, rhs)
+    x, y = meet(b, x, y)
     on_integers, on_floats = _ARITHMETIC[operator]
     return elementwise(b, on_floats if x.dtype.is_floating() else on_integers, x, y)
 

@@ -7,6 +7,11 @@ from xdsl.irdl import irdl_op_definition, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 
 from tilewright.ir.op import TileOp
+from tilewright.language.core import int32, tensor
+from tilewright.ops.arguments import integer_constant
+from tilewright.ops.builder import Builder, integer_property
+from tilewright.ops.surface import surface
+from tilewright.support.errors import AxisOutOfRange
 
 
 @irdl_op_definition
@@ -30,3 +35,26 @@ class GetNumProgramsOp(TileOp):
 
 
 PROGRAM_OPS = (GetProgramIdOp, GetNumProgramsOp)
+
+
+def _grid_axis(axis: object, function: str) -> int:
+    value = integer_constant(axis, function, "axis")
+    if value not in (0, 1, 2):
+        raise AxisOutOfRange(
+            f"{function}(): `axis` is {value}; a grid has axes 0, 1 and 2", argument="axis"
+        )
+    return value
+
+
+@surface()
+def program_id(b: Builder, axis: object) -> tensor:
+    """The coordinate of this program in the grid along `axis` (0, 1 or 2), int32."""
+    properties = {"axis": integer_property(_grid_axis(axis, "program_id"))}
+    return b.tensor(GetProgramIdOp, [], int32, properties)
+
+
+@surface()
+def num_programs(b: Builder, axis: object) -> tensor:
+    """The extent of the grid along `axis` (0, 1 or 2), int32."""
+    properties = {"axis": integer_property(_grid_axis(axis, "num_programs"))}
+    return b.tensor(GetNumProgramsOp, [], int32, properties)
