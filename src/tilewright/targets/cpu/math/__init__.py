@@ -1,0 +1,8 @@
+"""Math functions on vectors, as LLVM text: our own polynomials with stated error bounds."""
+
+from __future__ import annotations
+
+from tilewright.targets.cpu.math.accuracy import ULP_BOUND
+from tilewright.targets.cpu.math.emitter import MathEmitter
+
+__all__ = ["ULP_BOUND", "MathEmitter"]

@@ -1,0 +1,230 @@
+"""Exponential functions: exp, exp2, expm1 and the hyperbolic functions built on them.
+
+`e^x = 2^n · e^r` with `n = round(x / ln 2)` and `|r| ≤ ln 2 / 2`: a polynomial gives `e^r`, and
+multiplying by `2^n` rounds once, so denormal results are right.
+"""
+
+from __future__ import annotations
+
+from tilewright.targets.cpu.math.lanes import (
+    EXPONENT_BIAS,
+    MANTISSA_BITS,
+    LaneCode,
+    LaneValue,
+)
+
+LOG2_E = 1.4426950408889634
+# ln 2 in two parts; the first has trailing zeros, so n·LN2_HIGH is exact without an FMA too.
+LN2_HIGH = {"float": 0.693359375, "double": 0.6931471803691238}
+LN2_LOW = {"float": -0.00021219444005469057, "double": 1.9082149292705877e-10}
+
+# Polynomials: minimax by Remez exchange in 200-bit arithmetic, relative to the function, the
+# coefficients then rounded to the element type one after the other with a refit of the rest.
+# (e^r - 1 - r) / r² on |r| ≤ 0.35, relative to e^r: error 2^-28.1 and 2^-56.1.
+_EXP = {
+    "float": (
+        0.4999999403953552,
+        0.16666509211063385,
+        0.041668009012937546,
+        0.0083699906244874,
+        0.0013847065856680274,
+    ),
+    "double": (
+        0.5000000000000012,
+        0.16666666666666385,
+        0.04166666666651915,
+        0.008333333333507529,
+        0.0013888888946920006,
+        0.00019841269486443996,
+        2.4801489352224875e-05,
+        2.7557596939738437e-06,
+        2.7631687370731027e-07,
+        2.4999068665128198e-08,
+    ),
+}
+# The same, relative to e^r - 1: error 2^-30.9 and 2^-56.6.
+_EXPM1 = {
+    "float": (
+        0.5,
+        0.1666666567325592,
+        0.041666459292173386,
+        0.008333634585142136,
+        0.0013935917522758245,
+        0.00019675152725540102,
+    ),
+    "double": (
+        0.5000000000000001,
+        0.1666666666666667,
+        0.04166666666665111,
+        0.008333333333325565,
+        0.0013888888896005814,
+        0.00019841269876804334,
+        2.4801574024644907e-05,
+        2.7557252898842514e-06,
+        2.7568138335519615e-07,
+        2.510625103516719e-08,
+        1.768813242254396e-09,
+    ),
+}
+# (2^r - 1) / r on |r| ≤ 0.505, relative to 2^r: error 2^-27.5 and 2^-56.1.
+_EXP2 = {
+    "float": (
+        0.6931472420692444,
+        0.24022655189037323,
+        0.05550273135304451,
+        0.009617071598768234,
+        0.001341763068921864,
+        0.0001581472606630996,
+    ),
+    "double": (
+        0.6931471805599453,
+        0.2402265069591007,
+        0.05550410866482335,
+        0.009618129107630201,
+        0.0013333558146044837,
+        0.0001540353038904229,
+        1.525273415170473e-05,
+        1.3215491067231082e-06,
+        1.0177942163295972e-07,
+        7.053329508205293e-09,
+        4.4711361765616235e-10,
+        2.7520751513012872e-11,
+    ),
+}
+# (sinh(x) / x - 1) / x² in x² on |x| ≤ 1: error 2^-31.6 and 2^-61.8.
+_SINH = {
+    "float": (
+        0.1666666716337204,
+        0.00833331048488617,
+        0.00019842891197185963,
+        2.7822673018818023e-06,
+    ),
+    "double": (
+        0.16666666666666669,
+        0.008333333333332912,
+        0.0001984126984159341,
+        2.7557319106715566e-06,
+        2.5052131017209103e-08,
+        1.6056656499175748e-10,
+        7.776724486289261e-13,
+    ),
+}
+# Beyond these arguments the result is 0 or infinite; inside, n fits the two-step scaling.
+_EXP_RANGE = {"float": (-104.5, 89.5), "double": (-746.0, 710.5)}
+_EXP2_RANGE = {"float": (-151.0, 129.0), "double": (-1076.0, 1025.0)}
+# e^x - 1 is -1 below the first; 2^(n-1) stays finite up to the second, past the overflow.
+_EXPM1_RANGE = {"float": (-20.0, 88.8), "double": (-40.0, 709.9)}
+# tanh is 1 from here on.
+_TANH_LIMIT = {"float": 10.0, "double": 20.0}
+_SCALEF = {"float": ("ps", 512 // 32), "double": ("pd", 512 // 64)}
+
+
+def power_of_two(code: LaneCode, n: LaneValue) -> LaneValue:
+    """The value `2^n` for integral `n` whose result is a normal number."""
+    mantissa, bias = MANTISSA_BITS[n.element], EXPONENT_BIAS[n.element]
+    # Adding 1.5·2^mantissa leaves n in the low bits; no conversion that x86 lacks for doubles.
+    shifted = n + (1.5 * 2.0**mantissa + bias)
+    return (shifted.bits() << mantissa).as_float(n.element)
+
+
+def scale(code: LaneCode, y: LaneValue, n: LaneValue) -> LaneValue:
+    """The value `y·2^n` rounded once, for finite `y` near 1 and any `n` of a clamped range."""
+    mnemonic, width = _SCALEF[y.element]
+    if code.has("avx512f") and code.lanes is not None and code.lanes % width == 0:
+        pairs = zip(code.split(y, width), code.split(n, width), strict=True)
+        return code.join([_scalef(mnemonic, a, b) for a, b in pairs])
+    # 2^n itself may be denormal or infinite: half of the exponent goes first, exactly.
+    magic = 1.5 * 2.0 ** MANTISSA_BITS[y.element]
+    first = code.multiply_add(n, 0.5, magic) - magic
+    return y * power_of_two(code, first) * power_of_two(code, n - first)
+
+
+def _scalef(mnemonic: str, y: LaneValue, n: LaneValue) -> LaneValue:
+    """One `vscalefps` or `vscalefpd` of full width with the current rounding (4)."""
+    kind, mask = y.type, f"i{y.code.lanes}"
+    symbol = y.code.fn.module.declare(
+        f"llvm.x86.avx512.mask.scalef.{mnemonic}.512", kind, f"{kind}, {kind}, {kind}, {mask}, i32"
+    )
+    name = y.code.fn.value(
+        f"call {kind} {symbol}({kind} {y.name}, {kind} {n.name}, {kind} poison, {mask} -1, i32 4)"
+    )
+    return y.code.wrap(y.element, name)
+
+
+def reduce_ln2(code: LaneCode, x: LaneValue) -> tuple[LaneValue, LaneValue]:
+    """The pair `(n, r)` with `x = n·ln 2 + r`, `n` integral and `|r| ≤ 0.35`."""
+    n = code.intrinsic("roundeven", x * LOG2_E)
+    r = code.multiply_add(n, -LN2_HIGH[x.element], x)
+    return n, code.multiply_add(n, -LN2_LOW[x.element], r)
+
+
+def exp_parts(code: LaneCode, x: LaneValue) -> tuple[LaneValue, LaneValue]:
+    """The pair `(y, n)` with `e^x = y·2^n` and `y` near 1."""
+    n, r = reduce_ln2(code, x)
+    tail = code.multiply_add(r * r, code.horner(r, _EXP[x.element]), r)
+    return tail + 1.0, n
+
+
+def exp(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The value `e^x`."""
+    low, high = _EXP_RANGE[x.element]
+    return scale(code, *exp_parts(code, x.at_most(high).at_least(low)))
+
+
+def exp2(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The value `2^x`."""
+    low, high = _EXP2_RANGE[x.element]
+    clamped = x.at_most(high).at_least(low)
+    n = code.intrinsic("roundeven", clamped)
+    r = clamped - n
+    return scale(code, code.multiply_add(r, code.horner(r, _EXP2[x.element]), 1.0), n)
+
+
+def _expm1_clamped(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The value `e^x - 1` for `x` inside `_EXPM1_RANGE`; the sign of zero is lost."""
+    n, r = reduce_ln2(code, x)
+    small = code.multiply_add(r * r, code.horner(r, _EXPM1[x.element]), r)
+    # Half of the power of two first: 2^n alone overflows just below the largest results.
+    half_power = power_of_two(code, n - 1.0)
+    half = code.multiply_add(half_power, small, half_power - 0.5)
+    return half + half
+
+
+def expm1(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The value `e^x - 1`, accurate near zero."""
+    low, high = _EXPM1_RANGE[x.element]
+    return _expm1_clamped(code, x.at_most(high).at_least(low)).with_sign_of(x)
+
+
+def sigmoid(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The value `1 / (1 + e^-x)`."""
+    return 1.0 / (exp(code, -x) + 1.0)
+
+
+def tanh(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The hyperbolic tangent: `E / (E + 2)` with `E = e^(2|x|) - 1`, accurate near zero."""
+    magnitude = x.absolute().at_most(_TANH_LIMIT[x.element])
+    power = _expm1_clamped(code, magnitude + magnitude)
+    return (power / (power + 2.0)).with_sign_of(x)
+
+
+def _half_exp(code: LaneCode, magnitude: LaneValue) -> LaneValue:
+    """The value `e^magnitude / 2`, which overflows only where sinh and cosh do."""
+    y, n = exp_parts(code, magnitude.at_most(_EXP_RANGE[magnitude.element][1]))
+    return scale(code, y, n - 1.0)
+
+
+def cosh(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The hyperbolic cosine."""
+    half = _half_exp(code, x.absolute())
+    return half + 0.25 / half
+
+
+def sinh(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The hyperbolic sine: a polynomial for `|x| < 1`, exponentials beyond."""
+    magnitude = x.absolute()
+    half = _half_exp(code, magnitude)
+    large = half - 0.25 / half
+    square = x * x
+    small = code.multiply_add(magnitude * square, code.horner(square, _SINH[x.element]), magnitude)
+    return magnitude.compare("olt", 1.0).select(small, large).with_sign_of(x)
