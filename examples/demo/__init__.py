@@ -1,0 +1,1 @@
+"""The demo: a real sentence-embedding model whose every tensor operation is a Tilewright kernel."""

@@ -1,0 +1,129 @@
+"""What the demo prints and draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")  # files only: no display is needed
+
+import matplotlib.pyplot as plt
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from examples.demo.model import Floats
+from examples.demo.peaks import Peaks
+from examples.demo.profile import Row
+
+FIGURES = ("demo.svg", "demo.png")
+TILEWRIGHT_COLOUR = "#2a6f97"
+NUMPY_COLOUR = "#b8b8b8"
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One sentence found by a query."""
+
+    score: float
+    sentence: str
+
+
+def best_hits(scores: Floats, sentences: Sequence[str], count: int) -> list[Hit]:
+    """The `count` best sentences by score, best first."""
+    order = np.argsort(-scores, kind="stable")[:count]
+    return [Hit(float(scores[index]), sentences[index]) for index in order]
+
+
+def print_search(console: Console, query: str, hits: Sequence[Hit]) -> None:
+    """Print the ranked sentences of one query."""
+    table = Table(title=f"“{query}”", title_justify="left", title_style="bold", expand=True)
+    table.add_column("rank", justify="right", width=4)
+    table.add_column("cosine", justify="right", width=6)
+    table.add_column("sentence", ratio=1)
+    for rank, hit in enumerate(hits, start=1):
+        table.add_row(str(rank), f"{hit.score:.3f}", hit.sentence)
+    console.print(table)
+
+
+def print_kernels(
+    console: Console, tilewright_rows: Sequence[Row], numpy_rows: Sequence[Row], peaks: Peaks
+) -> None:
+    """Print calls, time, rate and fraction of peak of each operation, beside NumPy's time."""
+    table = Table(title="One pass over all sentences", title_justify="left", title_style="bold")
+    for name in ("kernel", "calls", "time", "rate", "of peak", "NumPy", "NumPy / ours"):
+        table.add_column(name, justify="left" if name == "kernel" else "right", no_wrap=True)
+    for ours, peer in zip(tilewright_rows, numpy_rows, strict=True):
+        table.add_row(*_cells(ours, peer, peaks))
+    table.add_section()
+    ours_total = sum(row.seconds for row in tilewright_rows)
+    peer_total = sum(row.seconds for row in numpy_rows)
+    calls = sum(row.calls for row in tilewright_rows)
+    table.add_row(
+        "the network", str(calls), _ms(ours_total), "", "", _ms(peer_total),
+        f"{peer_total / ours_total:.2f}×",
+    )  # fmt: skip
+    console.print(table)
+    console.print(
+        f"Peaks of this run: {peaks.flops_per_second / 1e9:.0f} GFLOP/s ({peaks.flops_source}), "
+        f"{peaks.bytes_per_second / 1e9:.1f} GB/s ({peaks.bytes_source}).",
+        style="dim",
+    )
+
+
+def _cells(ours: Row, peer: Row, peaks: Peaks) -> list[str]:
+    rate, peak = _rate(ours, peaks)
+    return [
+        ours.name,
+        str(ours.calls),
+        _ms(ours.seconds),
+        rate,
+        f"{peak:.0%}",
+        _ms(peer.seconds),
+        f"{peer.seconds / ours.seconds:.2f}×",
+    ]
+
+
+def _rate(row: Row, peaks: Peaks) -> tuple[str, float]:
+    if row.flops:
+        flops = row.flops / row.seconds
+        return f"{flops / 1e9:.1f} GFLOP/s", flops / peaks.flops_per_second
+    bandwidth = row.moved_bytes / row.seconds
+    return f"{bandwidth / 1e9:.1f} GB/s", bandwidth / peaks.bytes_per_second
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.2f} ms"
+
+
+def draw(
+    folder: Path, tilewright_rows: Sequence[Row], numpy_rows: Sequence[Row], subtitle: str
+) -> list[Path]:
+    """Draw the times of both implementations, one pair of bars an operation; returns the files."""
+    names = [row.name for row in tilewright_rows]
+    places = np.arange(len(names))
+    figure, axes = plt.subplots(figsize=(9, 5), layout="constrained")
+    _bars(axes, places - 0.2, tilewright_rows, "Tilewright", TILEWRIGHT_COLOUR)
+    _bars(axes, places + 0.2, numpy_rows, "NumPy", NUMPY_COLOUR)
+    axes.set_yticks(places, names)
+    axes.invert_yaxis()
+    # Times span four orders of magnitude: a linear axis would show the matmuls alone.
+    axes.set_xscale("log")
+    axes.set_xlabel("milliseconds in one pass over all sentences (logarithmic, lower is better)")
+    axes.set_title(f"all-MiniLM-L6-v2 on the CPU\n{subtitle}", fontsize=11)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    paths = [folder / name for name in FIGURES]
+    for path in paths:
+        figure.savefig(path, dpi=150)
+    plt.close(figure)
+    return paths
+
+
+def _bars(axes: plt.Axes, places: Floats, rows: Sequence[Row], label: str, colour: str) -> None:
+    times = [row.seconds * 1e3 for row in rows]
+    bars = axes.barh(places, times, height=0.38, label=label, color=colour)
+    axes.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
