@@ -1,0 +1,253 @@
+"""One block of a `dot`: rows by vectors of accumulators that live in registers through k."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
+from tilewright.targets.cpu.panels import ELEMENT_BYTES, Instruction, Multiply, PanelLayout
+from tilewright.targets.cpu.vectors import (
+    carried_loop,
+    element_address,
+    load_prefix,
+    scaled,
+    splat,
+    store_prefix,
+)
+from tilewright.targets.cpu.widen import STORAGE_TYPE
+
+LATENCY_BOUND_CHAINS = 12
+"""Multiply-adds per step below which the loop's own instructions show and k is unrolled."""
+
+
+@dataclass(frozen=True)
+class BlockVector:
+    """A vector of a block's columns.
+
+    *Units* `offset` in elements of B from the block's first panel; `column` in columns of the
+    block; `valid` lanes that belong to the tile.
+    """
+
+    offset: int
+    column: int
+    valid: int
+
+
+@dataclass(frozen=True)
+class BlockSpec:
+    """One microkernel; equal blocks of a module are one function."""
+
+    multiply: Multiply
+    layout: PanelLayout
+    k: int
+    rows: int
+    vectors: tuple[BlockVector, ...]
+    lda: int
+    ldc: int
+    zero_init: bool
+
+    @property
+    def num_steps(self) -> int:
+        """The number of k-groups."""
+        return self.layout.num_groups(self.k)
+
+    @property
+    def acc_type(self) -> str:
+        """The LLVM type of one accumulator."""
+        return f"<{self.layout.lanes} x {self.multiply.accumulator_type}>"
+
+    @property
+    def num_chains(self) -> int:
+        """The number of accumulators, those of a biased A's excess included."""
+        return (self.rows + self.multiply.bias_a) * len(self.vectors)
+
+    @property
+    def unroll(self) -> int:
+        """How many steps one turn of the loop takes; divides `num_steps`."""
+        if self.num_chains >= LATENCY_BOUND_CHAINS:
+            return 1
+        return next(factor for factor in (4, 2, 1) if self.num_steps % factor == 0)
+
+
+def emit_block(module: ModuleBuilder, spec: BlockSpec) -> str:
+    """Define `fastcc void @name(ptr %a, ptr %b, ptr %c)` for a block and return `@name`.
+
+    `%a` and `%c` point to the block's first row, `%b` to its first panel.
+    """
+    digest = sha256(repr(spec).encode()).hexdigest()[:12]
+    name = f"tw.dot.block{spec.rows}x{len(spec.vectors)}.{digest}"
+    if module.has_function(name):
+        return f"@{name}"
+    arguments = "ptr noalias %a, ptr noalias %b, ptr noalias %c"
+    header = f"define internal fastcc void @{name}({arguments}) noinline nounwind"
+    fn = FunctionBuilder(module, header)
+    _store_block(fn, spec, _accumulate(fn, spec))
+    fn.emit("ret void")
+    return module.add_function(name, fn.text())
+
+
+def _accumulate(fn: FunctionBuilder, spec: BlockSpec) -> Sequence[str]:
+    """The k loop. Accumulators must be separate phis: as one wide phi or in memory the same
+    loop runs at a tenth of the speed."""
+    group = spec.multiply.k_group
+    a_type = STORAGE_TYPE[spec.multiply.a_element]
+    b_type = STORAGE_TYPE[spec.multiply.b_element]
+
+    def steps(index: str, chains: Sequence[str]) -> Sequence[str]:
+        first = scaled(fn, index, spec.unroll * group)
+        a = element_address(fn, a_type, "%a", first)
+        b = element_address(fn, b_type, "%b", scaled(fn, first, spec.layout.columns))
+        for step in range(spec.unroll):
+            chains = _emit_step(fn, spec, a, b, step, chains)
+        return chains
+
+    zeros = ["zeroinitializer"] * spec.num_chains
+    return carried_loop(fn, spec.num_steps // spec.unroll, spec.acc_type, zeros, steps)
+
+
+def _emit_step(
+    fn: FunctionBuilder, spec: BlockSpec, a: str, b: str, step: int, chains: Sequence[str]
+) -> list[str]:
+    """One k-group: a vector of B per block vector, a splat of A per row, all products."""
+    group = spec.multiply.k_group
+    b_vectors = [_load_b(fn, spec, b, step, vector) for vector in spec.vectors]
+    count = len(b_vectors)
+    following: list[str] = []
+    for row in range(spec.rows):
+        offset = row * spec.lda + step * group
+        a_splat = _load_a(fn, spec, a, offset)
+        for position, b_vector in enumerate(b_vectors):
+            chain = chains[row * count + position]
+            following.append(_multiply_add(fn, spec, chain, a_splat, b_vector))
+    for position, chain in enumerate(chains[spec.rows * count :]):
+        following.append(_add_column_sums(fn, spec, chain, b_vectors[position]))
+    return following
+
+
+def _load_b(fn: FunctionBuilder, spec: BlockSpec, b: str, step: int, vector: BlockVector) -> str:
+    multiply, layout = spec.multiply, spec.layout
+    offset = vector.offset + step * layout.columns * multiply.k_group
+    address = element_address(fn, STORAGE_TYPE[multiply.b_element], b, offset)
+    type_ = f"<{layout.lanes} x {multiply.lane_type}>"
+    align = ELEMENT_BYTES[multiply.b_element]
+    return fn.value(f"load {type_}, ptr {address}, align {align}")
+
+
+def _load_a(fn: FunctionBuilder, spec: BlockSpec, a: str, offset: int) -> str:
+    multiply = spec.multiply
+    address = element_address(fn, STORAGE_TYPE[multiply.a_element], a, offset)
+    align = ELEMENT_BYTES[multiply.a_element]
+    scalar = fn.value(f"load {multiply.lane_type}, ptr {address}, align {align}")
+    return splat(fn, spec.layout.lanes, multiply.lane_type, scalar)
+
+
+def _multiply_add(fn: FunctionBuilder, spec: BlockSpec, acc: str, a: str, b: str) -> str:
+    """`acc + a·b` with the instruction of the block, over one k-group per lane."""
+    type_ = spec.acc_type
+    match spec.multiply.instruction:
+        case Instruction.FMA:
+            short = {"f32": "f32", "f64": "f64"}[spec.multiply.accumulator]
+            name = f"llvm.fma.v{spec.layout.lanes}{short}"
+            callee = fn.module.declare(name, type_, f"{type_}, {type_}, {type_}")
+            return fn.value(f"call {type_} {callee}({type_} {a}, {type_} {b}, {type_} {acc})")
+        case Instruction.MULTIPLY_ADD:
+            product = fn.value(f"fmul {type_} {a}, {b}")
+            return fn.value(f"fadd {type_} {acc}, {product}")
+        case Instruction.I32:
+            product = fn.value(f"mul {type_} {a}, {b}")
+            return fn.value(f"add {type_} {acc}, {product}")
+        case Instruction.I16_PAIRS:
+            return fn.value(f"add {type_} {acc}, {_i16_pair_sums(fn, spec, a, b)}")
+        case Instruction.BF16_DOT:
+            return _group_dot(fn, spec, "llvm.x86.avx512bf16.dpbf16ps", "bfloat", acc, a, b)
+        case Instruction.I8_DOT:
+            first, second = _unsigned_first(spec.multiply, a, b)
+            return _group_dot(fn, spec, "llvm.x86.avx512.vpdpbusd", "i8", acc, first, second)
+        case Instruction.I8_DOT_NEON:
+            return _neon_dot(fn, spec, acc, a, b)
+
+
+def _unsigned_first(multiply: Multiply, a: str, b: str) -> tuple[str, str]:
+    """The operands of `vpdpbusd`, whose first is unsigned; a biased A changes its sign."""
+    a_unsigned = (multiply.a_element == "u8") != multiply.bias_a
+    return (a, b) if a_unsigned else (b, a)
+
+
+def _add_column_sums(fn: FunctionBuilder, spec: BlockSpec, acc: str, b: str) -> str:
+    """`acc + Σ b` over one k-group: what each unit of A's bias adds to a column."""
+    ones = f"splat (i32 {0x01010101})"
+    b_unsigned = spec.multiply.b_element == "u8"
+    first, second = (b, ones) if b_unsigned else (ones, b)
+    return _group_dot(fn, spec, "llvm.x86.avx512.vpdpbusd", "i8", acc, first, second)
+
+
+def _group_dot(
+    fn: FunctionBuilder, spec: BlockSpec, base: str, element: str, acc: str, a: str, b: str
+) -> str:
+    lanes = spec.layout.lanes
+    parts = f"<{lanes * spec.multiply.k_group} x {element}>"
+    bits = lanes * 32
+    name = f"{base}.{bits}"
+    callee = fn.module.declare(name, spec.acc_type, f"{spec.acc_type}, {parts}, {parts}")
+    first, second = (_reinterpret(fn, spec, value, parts) for value in (a, b))
+    operands = f"{spec.acc_type} {acc}, {parts} {first}, {parts} {second}"
+    return fn.value(f"call {spec.acc_type} {callee}({operands})")
+
+
+def _reinterpret(fn: FunctionBuilder, spec: BlockSpec, value: str, type_: str) -> str:
+    lanes = f"<{spec.layout.lanes} x {spec.multiply.lane_type}>"
+    return fn.value(f"bitcast {lanes} {value} to {type_}")
+
+
+def _i16_pair_sums(fn: FunctionBuilder, spec: BlockSpec, a: str, b: str) -> str:
+    lanes = spec.layout.lanes
+    names = {
+        16: "llvm.x86.avx512.pmaddw.d.512",
+        8: "llvm.x86.avx2.pmadd.wd",
+        4: "llvm.x86.sse2.pmadd.wd",
+    }
+    parts = f"<{2 * lanes} x i16>"
+    callee = fn.module.declare(names[lanes], spec.acc_type, f"{parts}, {parts}")
+    first, second = (_reinterpret(fn, spec, value, parts) for value in (a, b))
+    return fn.value(f"call {spec.acc_type} {callee}({parts} {first}, {parts} {second})")
+
+
+def _neon_dot(fn: FunctionBuilder, spec: BlockSpec, acc: str, a: str, b: str) -> str:
+    kind = "udot" if spec.multiply.a_element == "u8" else "sdot"
+    name = f"llvm.aarch64.neon.{kind}.v4i32.v16i8"
+    callee = fn.module.declare(name, "<4 x i32>", "<4 x i32>, <16 x i8>, <16 x i8>")
+    first, second = (_reinterpret(fn, spec, value, "<16 x i8>") for value in (a, b))
+    operands = f"<4 x i32> {acc}, <16 x i8> {first}, <16 x i8> {second}"
+    return fn.value(f"call <4 x i32> {callee}({operands})")
+
+
+def _store_block(fn: FunctionBuilder, spec: BlockSpec, chains: Sequence[str]) -> None:
+    count = len(spec.vectors)
+    excess = chains[spec.rows * count :]
+    for row in range(spec.rows):
+        for position, vector in enumerate(spec.vectors):
+            value = chains[row * count + position]
+            if excess:
+                value = _take_off_bias(fn, spec, value, excess[position])
+            _store_vector(fn, spec, row * spec.ldc + vector.column, vector.valid, value)
+
+
+def _take_off_bias(fn: FunctionBuilder, spec: BlockSpec, value: str, sums: str) -> str:
+    """A signed A was raised by 128 to become unsigned, an unsigned one lowered to be signed."""
+    excess = fn.value(f"shl {spec.acc_type} {sums}, splat (i32 7)")
+    sign = "sub" if spec.multiply.a_element == "i8" else "add"
+    return fn.value(f"{sign} {spec.acc_type} {value}, {excess}")
+
+
+def _store_vector(
+    fn: FunctionBuilder, spec: BlockSpec, offset: int, valid: int, value: str
+) -> None:
+    scalar, lanes = spec.multiply.accumulator_type, spec.layout.lanes
+    address = element_address(fn, scalar, "%c", offset)
+    if not spec.zero_init:
+        old = load_prefix(fn, lanes, scalar, address, valid)
+        add = "add" if scalar == "i32" else "fadd"
+        value = fn.value(f"{add} {spec.acc_type} {old}, {value}")
+    store_prefix(fn, lanes, scalar, value, address, valid)

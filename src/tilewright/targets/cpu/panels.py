@@ -1,0 +1,268 @@
+"""Operand layouts of the CPU's `dot`: how A, B and the accumulator lie in the arena.
+
+A machine multiplies with one of a few instructions (`Multiply`); the instruction fixes the
+element type in which the operands are kept and how many consecutive k one lane holds
+(`k_group`). A stays row-major. B is cut into panels of `columns` columns, each panel a
+stack of k-groups, so that the inner loop reads B as one stream of whole vectors:
+
+    B[K, N]         panel 0            panel 1
+    k ─┬───────┬───────┐      ┌ group 0: c0 c1 … c(columns-1) ┐
+       │panel 0│panel 1│  →   │ group 1: c0 c1 …              │ …
+       └───────┴───────┘      └ each c holds k_group k-values ┘
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+ELEMENT_BYTES = {"f64": 8, "f32": 4, "i32": 4, "i16": 2, "bf16": 2, "i8": 1, "u8": 1}
+"""Bytes of the element types in which operands and accumulators are kept."""
+
+LANE_TYPE = {"f64": "double", "f32": "float"}
+"""LLVM type of one panel lane; every element type not listed packs a group into an `i32`."""
+
+INTEGER_DTYPES = ("i8", "u8")
+MIN_VECTOR_BYTES = 16
+
+
+class Instruction(Enum):
+    """The instruction that one step of the inner loop is made of."""
+
+    FMA = "fma"
+    MULTIPLY_ADD = "multiply_add"
+    BF16_DOT = "bf16_dot"
+    I8_DOT = "i8_dot"
+    I8_DOT_NEON = "i8_dot_neon"
+    I16_PAIRS = "i16_pairs"
+    I32 = "i32"
+
+
+@dataclass(frozen=True)
+class Multiply:
+    """How a machine multiplies two tiles: instruction, kept element types, k-group.
+
+    *Semantics* `acc[m, n] + Σ_k a[m, k]·b[k, n]`, summed over k in ascending order from zero
+    and then added to `acc`. `FMA` rounds once per step; `MULTIPLY_ADD` rounds product and
+    sum; `BF16_DOT` adds the two products of a pair with the rounding of `vdpbf16ps`
+    (round to nearest even without exceptions, denormal inputs and results flushed to
+    zero); the integer instructions are exact modulo 2^32.
+    `bias_a`: A is kept with its top bit flipped (`vpdpbusd` takes one unsigned and one signed
+    operand); the kernel takes the excess `128·Σ_k b[k, n]` off again.
+    """
+
+    instruction: Instruction
+    a_element: str
+    b_element: str
+    accumulator: str
+    k_group: int = 1
+    bias_a: bool = False
+
+    @property
+    def lane_type(self) -> str:
+        """The LLVM type of one k-group of one column."""
+        return LANE_TYPE.get(self.b_element, "i32")
+
+    @property
+    def accumulator_type(self) -> str:
+        """The LLVM type of one accumulator lane."""
+        return LANE_TYPE.get(self.accumulator, "i32")
+
+    @property
+    def lane_bytes(self) -> int:
+        """Bytes of one lane: of a k-group of operands and of an accumulator alike."""
+        return ELEMENT_BYTES[self.accumulator]
+
+
+@dataclass(frozen=True)
+class VectorUnit:
+    """The vector registers of a machine, by feature names, never by CPU name."""
+
+    features: frozenset[str]
+    vector_bytes: int
+
+    @property
+    def is_arm(self) -> bool:
+        """Whether the features are those of a 64-bit ARM machine."""
+        return "neon" in self.features
+
+    @property
+    def has_fma(self) -> bool:
+        """Whether a fused multiply-add is one instruction."""
+        return self.is_arm or "fma" in self.features or "avx512f" in self.features
+
+    @property
+    def num_registers(self) -> int:
+        """Number of architectural vector registers."""
+        return 32 if self.is_arm or "avx512f" in self.features else 16
+
+    @property
+    def has_byte_dot(self) -> bool:
+        """Whether `vpdpbusd` exists at this vector width."""
+        if self.vector_bytes == 64:
+            return "avx512vnni" in self.features
+        return {"avx512vnni", "avx512vl"} <= self.features or "avxvnni" in self.features
+
+    @property
+    def has_bf16_dot(self) -> bool:
+        """Whether `vdpbf16ps` exists at this vector width."""
+        return "avx512bf16" in self.features and (
+            self.vector_bytes == 64 or "avx512vl" in self.features
+        )
+
+
+def choose_multiply(
+    a_dtype: str,
+    b_dtype: str,
+    unit: VectorUnit,
+    *,
+    contract: bool = True,
+    bf16_dot: bool = True,
+) -> Multiply:
+    """The way to multiply tiles of two dtypes on a machine.
+
+    *Dtypes* f64 with anything: f64. i8/u8: exact, accumulated in i32. Every other pair
+    (f32, f16, bf16, fp8): kept and accumulated in f32, which is exact for the operands.
+    `contract=False` asks for separately rounded products and sums. `bf16_dot` says that
+    `vdpbf16ps` is worth having: it is a fact about the machine that no feature bit tells.
+    *Source* measured: Zen 4 starts one 512-bit `vdpbf16ps` per cycle beside one FMA, so it
+    doubles the rate; Emerald Rapids starts one in two cycles beside two FMAs per cycle,
+    so f32 FMA after conversion is twice as fast as the instruction made for bf16.
+    """
+    if a_dtype in INTEGER_DTYPES and b_dtype in INTEGER_DTYPES:
+        return _choose_integer(a_dtype, b_dtype, unit)
+    if a_dtype == b_dtype == "bf16" and bf16_dot and contract and unit.has_bf16_dot:
+        return Multiply(Instruction.BF16_DOT, "bf16", "bf16", "f32", k_group=2)
+    wide = "f64" if "f64" in (a_dtype, b_dtype) else "f32"
+    instruction = Instruction.FMA if contract and unit.has_fma else Instruction.MULTIPLY_ADD
+    return Multiply(instruction, wide, wide, wide)
+
+
+def _choose_integer(a_dtype: str, b_dtype: str, unit: VectorUnit) -> Multiply:
+    if unit.is_arm:
+        if "dotprod" in unit.features and a_dtype == b_dtype:
+            return Multiply(Instruction.I8_DOT_NEON, a_dtype, b_dtype, "i32", k_group=4)
+        return Multiply(Instruction.I32, "i32", "i32", "i32")
+    if unit.has_byte_dot:
+        bias = a_dtype == b_dtype
+        return Multiply(Instruction.I8_DOT, a_dtype, b_dtype, "i32", k_group=4, bias_a=bias)
+    # Products of two sign- or zero-extended bytes and their pairwise sums fit in an i32.
+    return Multiply(Instruction.I16_PAIRS, "i16", "i16", "i32", k_group=2)
+
+
+@dataclass(frozen=True)
+class PanelLayout:
+    """The panels of B: `[N/columns][K/k_group][columns][k_group]` elements.
+
+    The last panel may hold fewer columns; it still takes the space of a whole one, and its
+    columns up to the next multiple of `lanes` are zero, as are k beyond K.
+    With `k_group` 1 and `columns ≥ N` the layout *is* row-major `[K][columns]`.
+    """
+
+    element: str
+    columns: int
+    k_group: int
+    lanes: int
+
+    def num_groups(self, k: int) -> int:
+        """Number of k-groups."""
+        return -(-k // self.k_group)
+
+    def num_panels(self, n: int) -> int:
+        """Number of panels, counting a partial last one."""
+        return -(-n // self.columns)
+
+    def panel_elems(self, k: int) -> int:
+        """Elements from one panel to the next."""
+        return self.num_groups(k) * self.columns * self.k_group
+
+    def size_elems(self, k: int, n: int) -> int:
+        """Elements of the whole buffer."""
+        return self.num_panels(n) * self.panel_elems(k)
+
+    def size_bytes(self, k: int, n: int) -> int:
+        """Bytes of the whole buffer."""
+        return self.size_elems(k, n) * ELEMENT_BYTES[self.element]
+
+    def offset(self, k: int, n: int, k_extent: int) -> int:
+        """Where `b[k, n]` lies, in elements, in the panels of a B with `k_extent` rows."""
+        panel, column = divmod(n, self.columns)
+        group, part = divmod(k, self.k_group)
+        row = group * self.columns + column
+        return panel * self.panel_elems(k_extent) + row * self.k_group + part
+
+    def is_row_major(self, n: int) -> bool:
+        """Whether a row-major `[K][n]` tile of `element` is already in this layout."""
+        return self.k_group == 1 and n == self.columns
+
+
+@dataclass(frozen=True)
+class RowLayout:
+    """The rows of A: `[M][stride]` elements, K padded with zeros to whole k-groups."""
+
+    element: str
+    k_group: int
+    bias: bool = False
+
+    def stride_elems(self, k: int) -> int:
+        """Elements from one row to the next, such that rows do not share cache sets.
+
+        *Source* an L1 set repeats every 4096 bytes: rows that far apart evict each other.
+        """
+        element_bytes = ELEMENT_BYTES[self.element]
+        stride = -(-k // self.k_group) * self.k_group
+        return stride + 64 // element_bytes if stride * element_bytes % 4096 == 0 else stride
+
+    def size_bytes(self, m: int, k: int) -> int:
+        """Bytes of the whole buffer."""
+        return m * self.stride_elems(k) * ELEMENT_BYTES[self.element]
+
+
+def panel_layout(multiply: Multiply, unit: VectorUnit, n: int) -> PanelLayout:
+    """The panels in which a B of `n` columns is kept.
+
+    *Why* four vectors wide on machines with 32 registers: a block of 6 rows by 4 vectors
+    loads 10 values for 24 multiply-adds, where 13 rows by 2 vectors load 15 for 26.
+    *Source* measured: Emerald Rapids, K = 32…256: 6x64 95–98 % of the FMA peak, 13x32
+    93–96 %, 28x16 79–91 %. With 16 registers 6 rows by 2 vectors is what fits.
+    """
+    lanes = accumulator_lanes(multiply, unit, n)
+    num_vectors = -(-n // lanes)
+    widest = 4 if unit.num_registers == 32 else 2
+    num_panels = -(-num_vectors // widest)
+    columns = -(-num_vectors // num_panels) * lanes
+    return PanelLayout(multiply.b_element, columns, multiply.k_group, lanes)
+
+
+def accumulator_lanes(multiply: Multiply, unit: VectorUnit, n: int) -> int:
+    """Lanes of one accumulator: a whole register, or a narrower one that holds `n`."""
+    full = unit.vector_bytes // multiply.lane_bytes
+    narrowest = MIN_VECTOR_BYTES // multiply.lane_bytes
+    return max(narrowest, min(full, 1 << (n - 1).bit_length()))
+
+
+def row_layout(multiply: Multiply) -> RowLayout:
+    """The rows in which A is kept."""
+    return RowLayout(multiply.a_element, multiply.k_group, multiply.bias_a)
+
+
+def pack_panels(layout: PanelLayout, b: np.ndarray) -> np.ndarray:
+    """The panels of `b: [K, N]` as NumPy makes them: the definition that code is tested by."""
+    k, n = b.shape
+    panels = np.zeros(layout.size_elems(k, n), b.dtype)
+    shape = (layout.num_panels(n), layout.num_groups(k), layout.columns, layout.k_group)
+    padded = np.zeros((shape[1] * shape[3], shape[0] * shape[2]), b.dtype)
+    padded[:k, :n] = b
+    split = padded.reshape(shape[1], shape[3], shape[0], shape[2])
+    panels[:] = split.transpose(2, 0, 3, 1).reshape(-1)
+    return panels
+
+
+def pack_rows(layout: RowLayout, a: np.ndarray) -> np.ndarray:
+    """The rows of `a: [M, K]` as NumPy makes them, with the bias of `vpdpbusd`."""
+    m, k = a.shape
+    rows = np.zeros((m, layout.stride_elems(k)), a.dtype)
+    rows[:, :k] = a
+    return rows ^ rows.dtype.type(-128 if a.dtype == np.int8 else 128) if layout.bias else rows

@@ -1,0 +1,205 @@
+"""Idioms of vector code in LLVM text: counted loops, splats, partial access, transposes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tilewright.codegen.llvm_builder import FunctionBuilder
+
+ELEMENT_BITS = {"double": 64, "float": 32, "i64": 64, "i32": 32, "i16": 16, "i8": 8}
+"""Bits of the LLVM scalar types that buffers are made of."""
+
+
+def counted_loop(fn: FunctionBuilder, count: int, body: Callable[[str], None]) -> None:
+    """Emit `body` for an i64 index running from 0 to `count`; straight code for one."""
+
+    def carry_nothing(index: str, values: Sequence[str]) -> Sequence[str]:
+        body(index)
+        return values
+
+    carried_loop(fn, count, "i64", (), carry_nothing)
+
+
+def carried_loop(
+    fn: FunctionBuilder,
+    count: int,
+    type_: str,
+    initial: Sequence[str],
+    body: Callable[[str, Sequence[str]], Sequence[str]],
+) -> Sequence[str]:
+    """A counted loop whose body maps values of `type_` to their next; returns the last ones."""
+    if count <= 1:
+        return body("0", initial) if count == 1 else initial
+    before, head, latch, done = fn.block, fn.new_label(), fn.new_label(), fn.new_label()
+    fn.branch(head)
+    fn.place(head)
+    index = fn.value(f"phi i64 [ 0, %{before} ], [ %{latch}.next, %{latch} ]")
+    carried = [f"%{latch}.carried{position}" for position in range(len(initial))]
+    phis_at = len(fn.lines)
+    last = body(index, carried)
+    # The values that flow back are known only now; the phis must stand first in the block.
+    fn.lines[phis_at:phis_at] = [
+        f"  {name} = phi {type_} [ {first}, %{before} ], [ {next_}, %{latch} ]"
+        for name, first, next_ in zip(carried, initial, last, strict=True)
+    ]
+    fn.branch(latch)
+    fn.place(latch)
+    fn.emit(f"%{latch}.next = add nuw nsw i64 {index}, 1")
+    fn.branch_if(fn.value(f"icmp ult i64 %{latch}.next, {count}"), head, done)
+    fn.place(done)
+    return last
+
+
+def scaled(fn: FunctionBuilder, index: str, factor: int | str, offset: int | str = 0) -> str:
+    """The i64 value `index * factor + offset`; constants fold."""
+    if isinstance(factor, int) and index.isdecimal():
+        product = str(int(index) * factor)
+    elif factor == 1 or index == "0":
+        product = index
+    else:
+        product = fn.value(f"mul nsw i64 {index}, {factor}")
+    if offset in (0, "0"):
+        return product
+    if product == "0":
+        return str(offset)
+    if isinstance(offset, int) and product.isdecimal():
+        return str(int(product) + offset)
+    return fn.value(f"add nsw i64 {product}, {offset}")
+
+
+def element_address(fn: FunctionBuilder, type_: str, base: str, index: int | str) -> str:
+    """The address of element `index` of the array of `type_` at `base`."""
+    if index in (0, "0"):
+        return base
+    return fn.value(f"getelementptr inbounds {type_}, ptr {base}, i64 {index}")
+
+
+def splat(fn: FunctionBuilder, lanes: int, type_: str, scalar: str) -> str:
+    """A vector whose lanes are all `scalar`."""
+    one = fn.value(f"insertelement <{lanes} x {type_}> poison, {type_} {scalar}, i64 0")
+    vector = f"<{lanes} x {type_}>"
+    return fn.value(
+        f"shufflevector {vector} {one}, {vector} poison, <{lanes} x i32> zeroinitializer"
+    )
+
+
+def shuffle(
+    fn: FunctionBuilder, lanes: int, type_: str, first: str, second: str, indices: Sequence[int]
+) -> str:
+    """The chosen lanes of the concatenation of two vectors."""
+    vector = f"<{lanes} x {type_}>"
+    mask = ", ".join(f"i32 {index}" for index in indices)
+    return fn.value(
+        f"shufflevector {vector} {first}, {vector} {second}, <{len(indices)} x i32> <{mask}>"
+    )
+
+
+def load_prefix(fn: FunctionBuilder, lanes: int, type_: str, address: str, valid: int) -> str:
+    """A vector whose first `valid` lanes come from memory and whose others are zero.
+
+    Touches no byte beyond the valid lanes. A `valid` of 0 or below is a zero vector.
+    """
+    if valid <= 0:
+        return "zeroinitializer"
+    align = ELEMENT_BITS[type_] // 8
+    if valid >= lanes:
+        return fn.value(f"load <{lanes} x {type_}>, ptr {address}, align {align}")
+    short = fn.value(f"load <{valid} x {type_}>, ptr {address}, align {align}")
+    indices = [min(lane, valid) for lane in range(lanes)]
+    return shuffle(fn, valid, type_, short, "zeroinitializer", indices)
+
+
+def store_prefix(
+    fn: FunctionBuilder, lanes: int, type_: str, value: str, address: str, valid: int
+) -> None:
+    """Store the first `valid` lanes of a vector and touch no byte beyond them."""
+    if valid < lanes:
+        value = shuffle(fn, lanes, type_, value, "poison", range(valid))
+    count = min(valid, lanes)
+    align = ELEMENT_BITS[type_] // 8
+    fn.emit(f"store <{count} x {type_}> {value}, ptr {address}, align {align}")
+
+
+def interleave(fn: FunctionBuilder, lanes: int, type_: str, rows: Sequence[str]) -> str:
+    """A vector that takes lane 0 of each row, then lane 1 of each, and so on.
+
+    *Constraints* the number of rows is a power of two.
+    """
+    if len(rows) == 1:
+        return rows[0]
+    half = len(rows) // 2
+    even = interleave(fn, lanes, type_, rows[0::2])
+    odd = interleave(fn, lanes, type_, rows[1::2])
+    width = lanes * half
+    indices = [lane + source * width for lane in range(width) for source in (0, 1)]
+    return shuffle(fn, width, type_, even, odd, indices)
+
+
+def transpose(fn: FunctionBuilder, lanes: int, type_: str, rows: Sequence[str]) -> list[str]:
+    """The columns of a square of `lanes` vectors of `lanes` lanes each.
+
+    Two steps, as the hardware likes it: unpack inside each 128-bit part, then move whole
+    128-bit parts between vectors, so no shuffle needs an index register.
+    *Constraints* `lanes` is a power of two, at most 16 parts.
+    """
+    part = 128 // ELEMENT_BITS[type_]
+    unpacked: list[str] = []
+    for first in range(0, lanes, part):
+        unpacked += _transpose_parts(fn, lanes, type_, rows[first : first + part])
+    columns = [""] * lanes
+    for element in range(part):
+        moved = _transpose_blocks(fn, lanes, type_, unpacked[element::part], part)
+        for block, value in enumerate(moved):
+            columns[block * part + element] = value
+    return columns
+
+
+def _transpose_parts(fn: FunctionBuilder, lanes: int, type_: str, rows: Sequence[str]) -> list[str]:
+    """Transpose the square that `rows` have in each 128-bit part.
+
+    Unpacking row i with row i + n/2 and recursing on both halves is a perfect shuffle.
+    """
+    part = len(rows)
+    if part == 1:
+        return list(rows)
+    stages = part.bit_length() - 1
+    current = list(rows)
+    for _ in range(stages):
+        paired = zip(current[: part // 2], current[part // 2 :], strict=True)
+        current = [
+            shuffle(fn, lanes, type_, low, high, _unpack(lanes, part, upper))
+            for low, high in paired
+            for upper in (False, True)
+        ]
+    return current
+
+
+def _unpack(lanes: int, part: int, upper: bool) -> list[int]:
+    start = part // 2 if upper else 0
+    return [
+        source * lanes + base + start + lane
+        for base in range(0, lanes, part)
+        for lane in range(part // 2)
+        for source in (0, 1)
+    ]
+
+
+def _transpose_blocks(
+    fn: FunctionBuilder, lanes: int, type_: str, rows: Sequence[str], part: int
+) -> list[str]:
+    """Transpose the square of 128-bit parts of `rows` (as many rows as parts)."""
+    count = len(rows)
+    current = list(rows)
+    for _ in range(count.bit_length() - 1):
+        pairs = list(zip(current[0::2], current[1::2], strict=True))
+        current = [
+            shuffle(fn, lanes, type_, first, second, _every_other(lanes, part, odd))
+            for odd in (False, True)
+            for first, second in pairs
+        ]
+    return current
+
+
+def _every_other(lanes: int, part: int, odd: bool) -> list[int]:
+    start = part if odd else 0
+    return [base + lane for base in range(start, 2 * lanes, 2 * part) for lane in range(part)]

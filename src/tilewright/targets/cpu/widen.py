@@ -1,0 +1,52 @@
+"""Exact widening of vectors while they are packed: every value of the source is kept."""
+
+from __future__ import annotations
+
+from tilewright.codegen.llvm_builder import FunctionBuilder
+
+FLOAT8_DTYPES = ("f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f8E5M2FNUZ", "f8E4M3B11FNUZ")
+
+STORAGE_TYPE = {
+    **{"f64": "double", "f32": "float", "f16": "i16", "bf16": "i16"},
+    **{"i32": "i32", "i16": "i16", "i8": "i8", "u8": "i8"},
+    **dict.fromkeys(FLOAT8_DTYPES, "i8"),
+}
+"""The LLVM type in which an element is addressed and moved; never computed with if narrow."""
+
+
+def emit_widen(
+    fn: FunctionBuilder,
+    source: str,
+    target: str,
+    lanes: int,
+    value: str,
+    features: frozenset[str],
+) -> str:
+    """`value`, a vector of `source` in its storage type, as `target` in its storage type.
+
+    *Dtypes* i8, u8 → i16, i32; bf16, f16, fp8, f32 → f32, f64; equal dtypes pass through.
+    """
+    if STORAGE_TYPE[source] == STORAGE_TYPE[target] and source not in ("f16", *FLOAT8_DTYPES):
+        return value
+    if source in ("i8", "u8"):
+        extend = "sext" if source == "i8" else "zext"
+        return _cast(fn, extend, lanes, "i8", STORAGE_TYPE[target], value)
+    single = value if source == "f32" else _to_single(fn, source, lanes, value, features)
+    return single if target == "f32" else _cast(fn, "fpext", lanes, "float", "double", single)
+
+
+def _to_single(
+    fn: FunctionBuilder, source: str, lanes: int, value: str, features: frozenset[str]
+) -> str:
+    if source == "bf16":
+        bits = _cast(fn, "zext", lanes, "i16", "i32", value)
+        high = fn.value(f"shl <{lanes} x i32> {bits}, splat (i32 16)")
+        return _cast(fn, "bitcast", lanes, "i32", "float", high)
+    if source == "f16" and features & {"f16c", "avx512f", "neon"}:
+        half = _cast(fn, "bitcast", lanes, "i16", "half", value)
+        return _cast(fn, "fpext", lanes, "half", "float", half)
+    raise NotImplementedError(source)
+
+
+def _cast(fn: FunctionBuilder, cast: str, lanes: int, source: str, target: str, value: str) -> str:
+    return fn.value(f"{cast} <{lanes} x {source}> {value} to <{lanes} x {target}>")
