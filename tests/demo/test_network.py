@@ -94,7 +94,7 @@ def test_batches_hold_each_sentence_once_and_pad_to_the_multiple(
 def test_erf_approximation_is_within_its_bound() -> None:
     x = np.linspace(-6, 6, 20_001, dtype=np.float32)
     exact = np.array([math.erf(value) for value in x.tolist()])
-    assert np.abs(erf(x) - exact).max() < 4e-7
+    assert np.abs(erf(x) - exact).max() < 6e-7
 
 
 def test_reference_softmax_and_norm_have_their_defining_properties(
