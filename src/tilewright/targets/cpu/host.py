@@ -1,0 +1,158 @@
+"""The machine that this process runs on, by its features and never by its name."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import llvmlite.binding as llvm
+
+from tilewright.codegen.optimize import create_target_machine, initialize_llvm
+
+_SYSFS_CACHE = Path("/sys/devices/system/cpu/cpu0/cache")
+_CGROUP = Path("/sys/fs/cgroup")
+_DEFAULT_CACHE_BYTES = {"L1d": 32 << 10, "L2": 1 << 20, "L3": 16 << 20}
+
+
+@dataclass(frozen=True)
+class HostMachine:
+    """What the compiler and the schedule need to know of a CPU.
+
+    Units: `vector_bytes` is the widest vector that arithmetic is done in; the cache sizes
+    are those one core sees.
+    """
+
+    triple: str
+    cpu: str
+    features: tuple[str, ...]
+    vector_bytes: int
+    num_registers: int
+    has_fma: bool
+    has_f16c: bool
+    has_avx512_bf16: bool
+    has_avx512_fp16: bool
+    has_vnni: bool
+    l1d_bytes: int
+    l2_bytes: int
+    l3_bytes: int
+
+    def has_feature(self, name: str) -> bool:
+        """Whether LLVM's feature `name` (without sign) is on."""
+        return f"+{name}" in self.features
+
+    def create_target_machine(self, opt_level: int = 3) -> llvm.TargetMachine:
+        """A new LLVM target machine for this host."""
+        return create_target_machine(self.cpu, self.features, self.triple, opt_level)
+
+
+@functools.cache
+def host_machine() -> HostMachine:
+    """The host, read once a process."""
+    initialize_llvm()
+    features = llvm.get_host_cpu_features()
+    return describe_machine(llvm.get_default_triple(), llvm.get_host_cpu_name(), features)
+
+
+def describe_machine(triple: str, cpu: str, features: Mapping[str, bool]) -> HostMachine:
+    """The machine model of a CPU with the given feature bits."""
+    signed = tuple(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items()))
+    on = frozenset(name for name, is_on in features.items() if is_on)
+    is_arm = triple.startswith(("aarch64", "arm64"))
+    has_wide = _has_full_avx512(on)
+    return HostMachine(
+        triple=triple,
+        cpu=cpu,
+        features=signed,
+        vector_bytes=64 if has_wide else 32 if "avx2" in on else 16,
+        # NEON and AVX-512 have 32 vector registers, everything before 16.
+        num_registers=32 if has_wide or is_arm else 16,
+        has_fma=is_arm or "fma" in on,
+        has_f16c=is_arm or "f16c" in on,
+        has_avx512_bf16=has_wide and "avx512bf16" in on,
+        has_avx512_fp16=has_wide and "avx512fp16" in on,
+        has_vnni=has_wide and "avx512vnni" in on,
+        l1d_bytes=cache_bytes("L1d"),
+        l2_bytes=cache_bytes("L2"),
+        l3_bytes=cache_bytes("L3"),
+    )
+
+
+def _has_full_avx512(on: frozenset[str]) -> bool:
+    # The foundation alone lacks byte and word operations and masks on narrow vectors.
+    return {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= on
+
+
+@functools.cache
+def cache_bytes(level: str) -> int:
+    """The size of data cache `level` (`L1d`, `L2`, `L3`) as the kernel reports it."""
+    for entry in sorted(_SYSFS_CACHE.glob("index*")) if _SYSFS_CACHE.is_dir() else ():
+        kind = {"Data": "d", "Unified": "", "Instruction": "i"}.get(_read(entry / "type"), "?")
+        size = _read(entry / "size")
+        if f"L{_read(entry / 'level')}{kind}" == level and size:
+            return _parse_size(size) or _DEFAULT_CACHE_BYTES[level]
+    return _DEFAULT_CACHE_BYTES[level]
+
+
+def _parse_size(text: str) -> int:
+    scale = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
+    digits = text.rstrip("KMG")
+    return int(digits) * scale if digits.isdigit() else 0
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def usable_cpus() -> tuple[int, ...]:
+    """The CPUs in this process's affinity mask; empty where the system has no such mask."""
+    if not hasattr(os, "sched_getaffinity"):
+        return ()
+    return tuple(sorted(os.sched_getaffinity(0)))
+
+
+def available_parallelism() -> int:
+    """How many threads may run at once: the affinity mask, cut by the cgroup's CPU quota."""
+    num_cpus = len(usable_cpus()) or os.cpu_count() or 1
+    quota = cgroup_cpu_quota()
+    return num_cpus if quota is None else max(1, min(num_cpus, round(quota)))
+
+
+def cgroup_cpu_quota() -> float | None:
+    """The CPU bandwidth of the tightest cgroup around this process, in CPUs, or None."""
+    quotas = [quota for path in _cgroup_folders() for quota in (_folder_quota(path),) if quota]
+    return min(quotas, default=None)
+
+
+def _cgroup_folders() -> list[Path]:
+    """Every folder from this process's cgroup up to the root, version 2 and version 1."""
+    folders = [_CGROUP, _CGROUP / "cpu"]
+    for line in _read(Path("/proc/self/cgroup")).splitlines():
+        _, controllers, path = line.split(":", 2)
+        root = _CGROUP if not controllers else _CGROUP / controllers
+        here = root / path.lstrip("/")
+        if not controllers or "cpu" in controllers.split(","):
+            folders += [here, *(p for p in here.parents if p.is_relative_to(root))]
+    return folders
+
+
+def _folder_quota(folder: Path) -> float | None:
+    quota, _, period = _read(folder / "cpu.max").partition(" ")
+    if not quota:
+        quota = _read(folder / "cpu.cfs_quota_us")
+        period = _read(folder / "cpu.cfs_period_us")
+    if not quota.isdigit() or not period.isdigit() or int(period) == 0:
+        return None
+    return int(quota) / int(period)
+
+
+def supports_threads() -> bool:
+    """Whether the native thread pool runs here; elsewhere a grid runs on the caller."""
+    return sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")

@@ -1,0 +1,221 @@
+"""The part of the native runtime that knows the operating system, as LLVM text.
+
+Waiting, waking, the clock, memory and threads stand behind ten small functions. Linux on
+x86-64 and ARM has them all (futexes, pthreads); elsewhere no worker is ever created and every
+launch runs on its own thread.
+"""
+
+from __future__ import annotations
+
+from string import Template
+
+STACK_BYTES = 8 << 20
+
+# ILL, TRAP, ABRT, BUS, FPE, SEGV, SYS: faults must reach the thread that caused them.
+_KEPT_SIGNALS = (4, 5, 6, 7, 8, 11, 31)
+
+_FUTEX_NUMBER = {"x86_64": 202, "aarch64": 98}
+_PAUSE = {
+    "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
+    "aarch64": ("declare void @llvm.aarch64.isb(i32)", "call void @llvm.aarch64.isb(i32 15)"),
+}
+
+# The only part that knows the operating system: waiting, waking, clock, memory, threads.
+_LINUX = r"""
+declare i64 @syscall(i64, ...)
+declare i32 @clock_gettime(i32, ptr)
+declare i32 @posix_memalign(ptr, i64, i64)
+declare void @free(ptr)
+declare i32 @sched_getcpu()
+declare i32 @sched_setaffinity(i32, i64, ptr)
+declare i32 @pthread_sigmask(i32, ptr, ptr)
+declare i32 @pthread_attr_init(ptr)
+declare i32 @pthread_attr_setstacksize(ptr, i64)
+declare i32 @pthread_attr_setdetachstate(ptr, i32)
+declare i32 @pthread_attr_destroy(ptr)
+declare i32 @pthread_create(ptr, ptr, ptr, ptr)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+$pause_declaration
+
+; Sleep while *word == expected, until a wake whose mask shares a bit with `mask`. May return
+; early; the kernel compares and sleeps in one step, so a wake is never lost in between.
+define internal void @wait_word(ptr %word, i32 %expected, i32 %mask) {  ; FUTEX_WAIT_BITSET
+  call i64 (i64, ...) @syscall(i64 $futex, ptr %word, i32 137, i32 %expected, ptr null,
+                               ptr null, i32 %mask)
+  ret void
+}
+
+define internal void @wake_word(ptr %word, i32 %mask) {  ; FUTEX_WAKE_BITSET, all sleepers
+  call i64 (i64, ...) @syscall(i64 $futex, ptr %word, i32 138, i32 2147483647, ptr null,
+                               ptr null, i32 %mask)
+  ret void
+}
+
+define internal void @pause() alwaysinline {
+  $pause
+  ret void
+}
+
+define internal i64 @now_ns() {  ; CLOCK_MONOTONIC
+  %time = alloca [2 x i64]
+  call i32 @clock_gettime(i32 1, ptr %time)
+  %s = load i64, ptr %time
+  %ns.at = getelementptr i8, ptr %time, i64 8
+  %ns = load i64, ptr %ns.at
+  %s.ns = mul i64 %s, 1000000000
+  %now = add i64 %s.ns, %ns
+  ret i64 %now
+}
+
+define internal ptr @allocate(i64 %bytes) {  ; page-aligned, null when there is no memory
+  %out = alloca ptr
+  %error = call i32 @posix_memalign(ptr %out, i64 4096, i64 %bytes)
+  %failed = icmp ne i32 %error, 0
+  %memory = load ptr, ptr %out
+  %result = select i1 %failed, ptr null, ptr %memory
+  ret ptr %result
+}
+
+define internal void @release(ptr %memory) {
+  call void @free(ptr %memory)
+  ret void
+}
+
+define internal i1 @create_thread(ptr %main, ptr %argument) {  ; detached; false on failure
+  %thread = alloca i64
+  %attributes = alloca [16 x i64]
+  call i32 @pthread_attr_init(ptr %attributes)
+  call i32 @pthread_attr_setstacksize(ptr %attributes, i64 $stack_bytes)
+  call i32 @pthread_attr_setdetachstate(ptr %attributes, i32 1)
+  %error = call i32 @pthread_create(ptr %thread, ptr %attributes, ptr %main, ptr %argument)
+  call i32 @pthread_attr_destroy(ptr %attributes)
+  %ok = icmp eq i32 %error, 0
+  ret i1 %ok
+}
+
+; Signals belong to Python's main thread; a worker keeps only the synchronous faults.
+define internal void @block_signals() {
+  %mask = alloca [16 x i64]
+  call void @llvm.memset.p0.i64(ptr %mask, i8 -1, i64 128, i1 false)
+  store i64 $signal_mask, ptr %mask
+  call i32 @pthread_sigmask(i32 0, ptr %mask, ptr null)
+  ret void
+}
+
+define internal i32 @current_cpu() {
+  %cpu = call i32 @sched_getcpu()
+  ret i32 %cpu
+}
+
+define internal void @pin_to(i64 %cpu) {  ; failure is harmless: the thread stays unpinned
+  %mask = alloca [1024 x i8]
+  call void @llvm.memset.p0.i64(ptr %mask, i8 0, i64 1024, i1 false)
+  %byte.index = lshr i64 %cpu, 3
+  %byte = getelementptr i8, ptr %mask, i64 %byte.index
+  %bit = and i64 %cpu, 7
+  %one = shl i64 1, %bit
+  %value = trunc i64 %one to i8
+  store i8 %value, ptr %byte
+  call i32 @sched_setaffinity(i32 0, i64 1024, ptr %mask)
+  ret void
+}
+"""
+
+# Elsewhere no worker is ever created: every launch runs inline on its thread.
+_SERIAL = r"""
+declare ptr @malloc(i64)
+declare void @free(ptr)
+
+define internal void @wait_word(ptr %word, i32 %expected, i32 %mask) {
+  ret void
+}
+
+define internal void @wake_word(ptr %word, i32 %mask) {
+  ret void
+}
+
+define internal void @pause() {
+  ret void
+}
+
+define internal i64 @now_ns() {
+  ret i64 0
+}
+
+; The address that malloc returned is kept in the 8 bytes below the aligned block.
+define internal ptr @allocate(i64 %bytes) {
+  %padded = add i64 %bytes, 72
+  %raw = call ptr @malloc(i64 %padded)
+  %failed = icmp eq ptr %raw, null
+  br i1 %failed, label %none, label %align
+none:
+  ret ptr null
+align:
+  %address = ptrtoint ptr %raw to i64
+  %past = add i64 %address, 71
+  %aligned = and i64 %past, -64
+  %memory = inttoptr i64 %aligned to ptr
+  %tag = getelementptr i8, ptr %memory, i64 -8
+  store ptr %raw, ptr %tag
+  ret ptr %memory
+}
+
+define internal void @release(ptr %memory) {
+  %none = icmp eq ptr %memory, null
+  br i1 %none, label %done, label %free
+free:
+  %tag = getelementptr i8, ptr %memory, i64 -8
+  %raw = load ptr, ptr %tag
+  call void @free(ptr %raw)
+  ret void
+done:
+  ret void
+}
+
+define internal i1 @create_thread(ptr %main, ptr %argument) {
+  ret i1 false
+}
+
+define internal void @block_signals() {
+  ret void
+}
+
+define internal i32 @current_cpu() {
+  ret i32 0
+}
+
+define internal void @pin_to(i64 %cpu) {
+  ret void
+}
+"""
+
+LINUX_EXTERNALS = (
+    "syscall",
+    "clock_gettime",
+    "posix_memalign",
+    "free",
+    "sched_getcpu",
+    "sched_setaffinity",
+    "pthread_sigmask",
+    "pthread_attr_init",
+    "pthread_attr_setstacksize",
+    "pthread_attr_setdetachstate",
+    "pthread_attr_destroy",
+    "pthread_create",
+    "malloc",
+)
+
+
+def platform_text(architecture: str, is_linux: bool) -> str:
+    """The operating system's part for `architecture`; serial where threads are not known."""
+    if not (is_linux and architecture in _FUTEX_NUMBER):
+        return _SERIAL
+    declaration, pause = _PAUSE[architecture]
+    return Template(_LINUX).substitute(
+        futex=_FUTEX_NUMBER[architecture],
+        pause_declaration=declaration,
+        pause=pause,
+        stack_bytes=STACK_BYTES,
+        # Signal n is bit n-1; written as the signed number that LLVM expects.
+        signal_mask=-1 - sum(1 << (signal - 1) for signal in _KEPT_SIGNALS),
+    )
