@@ -47,7 +47,9 @@ entry:
   %biased.wide = lshr i64 %bits, 52
   %biased = and i64 %biased.wide, 2047
   %finite = icmp ne i64 %biased, 2047
-  %exponent = select i1 %finite, i64 %biased, i64 1075
+  %large = icmp uge i64 %biased, 1023
+  %inside = and i1 %finite, %large
+  %exponent = select i1 %inside, i64 %biased, i64 1023
   %start = sub i64 %exponent, {1075 - _WINDOW_START}
   %word = lshr i64 %start, 6
   %shift = and i64 %start, 63
@@ -121,7 +123,7 @@ def declare_reduction(module: ModuleBuilder) -> str:
     """Define the scalar reduction `double → {r, r_low, quadrant}` in the module.
 
     *Semantics*: `x = q·π/2 + r + r_low` with `|r| ≤ π/4` and `quadrant ≡ q mod 4`, for every
-    finite `|x| ≥ 1`; `r` is NaN for the others. The relative error of `r + r_low` is below
+    finite `|x| ≥ 1`; `r` is NaN for infinities and NaN, meaningless for smaller `|x|`. The relative error of `r + r_low` is below
     2^-100.
     """
     if not module.has_function(_NAME):

@@ -85,7 +85,7 @@ def log1p_tail(code: LaneCode, f: LaneValue) -> LaneValue:
 
 def _special(x: LaneValue, result: LaneValue) -> LaneValue:
     """`result`, but for arguments that are not positive finite numbers."""
-    result = x.compare("ult", math.inf).select(result, x)
+    result = x.compare("olt", math.inf).select(result, x)
     result = x.compare("olt", 0.0).select(x.coerce(math.nan), result)
     return x.compare("oeq", 0.0).select(x.coerce(-math.inf), result)
 

@@ -88,13 +88,14 @@ class Remainder:
 
 
 def _reduce_moderate(code: LaneCode, x: LaneValue) -> Remainder:
-    """The remainder for `|x|` up to the limit, by three fused multiply-adds and an error term."""
+    """The remainder for `|x|` up to the limit, in three steps, with what the second loses."""
     first, second, third = _HALF_PI[x.element]
     turns = code.intrinsic("roundeven", x * _TWO_OVER_PI)
     exact = code.fused(turns, -first, x)
-    r = code.fused(turns, -second, exact)
-    error = code.fused(turns, -second, exact - r)
-    low = code.fused(turns, -third, error)
+    product, product_error = code.two_product(turns, second)
+    r = exact - product
+    error = (exact - r) - product
+    low = code.fused(turns, -third, error - product_error)
     magic = 1.5 * 2.0 ** MANTISSA_BITS[x.element]
     return Remainder(r, low, (turns + magic).bits())
 
@@ -168,9 +169,15 @@ def reduce_half_pi(code: LaneCode, x: LaneValue) -> Remainder:
     )
     quick = _reduce_moderate(code, x)
     entry, exact_label, done = fn.block, fn.new_label(), fn.new_label()
-    fn.branch_if(_any_lane(x.absolute().compare("ogt", _LIMIT[x.element])), exact_label, done)
+    is_huge = x.absolute().compare("ogt", _LIMIT[x.element])
+    fn.branch_if(_any_lane(is_huge), exact_label, done)
     fn.place(exact_label)
     exact = _exact_lanes(code, x, slots) if slots else _exact_scalar(code, x)
+    exact = Remainder(
+        is_huge.select(exact.r, quick.r),
+        is_huge.select(exact.low, quick.low),
+        is_huge.select(exact.quadrant, quick.quadrant),
+    )
     last = fn.block
     fn.branch(done)
     fn.place(done)
