@@ -249,6 +249,32 @@ class PackOp(TileOp):
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
+@irdl_op_definition
+class PrintOp(TileOp):
+    """Print one element of a tile of `shape`: `args` at the `indices` (i32), as tt.print does."""
+
+    name = "cpu.print"
+    prefix = prop_def(StringAttr)
+    hex = prop_def()
+    is_signed = opt_prop_def(DenseArrayBase, prop_name="isSigned")
+    shape = prop_def(DenseArrayBase)
+    args = var_operand_def()
+    indices = var_operand_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class AssertOp(TileOp):
+    """Report `message` with the program and the element's `indices` unless `condition`."""
+
+    name = "cpu.assert"
+    message = prop_def(StringAttr)
+    condition = operand_def()
+    indices = var_operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
 CPU_OPS = (
     NestOp,
     YieldOp,
@@ -265,4 +291,6 @@ CPU_OPS = (
     ReduceLanesOp,
     DotOp,
     PackOp,
+    PrintOp,
+    AssertOp,
 )
