@@ -156,3 +156,154 @@ class AxisOutOfRange(CompileError):
 
 class InvalidOption(CompileError):
     """A keyword or option has no such value."""
+
+
+# --- names, calls and the Python subset -----------------------------------------------------
+
+
+class SourceNotAvailable(CompileError):
+    """The source text of a kernel cannot be read."""
+
+    help = "define the kernel with `def` in a file or a notebook cell"
+
+
+class UndefinedName(CompileError):
+    """A name has no value here."""
+
+
+class GlobalNotConstexpr(CompileError):
+    """A kernel reads a global variable that is not a compile-time constant."""
+
+
+class GlobalChanged(CompileError):
+    """A variable that a kernel captured changed after the kernel was compiled."""
+
+    help = "pass the value as an argument, or define the kernel again after the change"
+
+
+class NameNotUsable(CompileError):
+    """A name means something that a kernel cannot use."""
+
+    help = "kernels use tile functions, jit functions, dtypes, constexprs and NamedTuples"
+
+
+class PlainFunctionCall(CompileError):
+    """A kernel calls an ordinary Python function."""
+
+    help = "decorate it with @tilewright.jit, or with @tilewright.constexpr_function to run it now"
+
+
+class UnsupportedConstruct(CompileError):
+    """A Python construct that the language does not have."""
+
+
+class MissingArgument(CompileError):
+    """A call leaves out an argument that has no default."""
+
+
+class UnexpectedArgument(CompileError):
+    """A call passes an argument that the function does not take."""
+
+
+class DuplicateArgument(CompileError):
+    """A call passes one argument twice."""
+
+
+class ArgumentNotSupported(CompileError):
+    """A launch passes an object that no kernel takes."""
+
+    help = "pass arrays (NumPy, torch, DLPack), numbers, dtypes, tuples of them, or descriptors"
+
+
+class NotCallable(CompileError):
+    """A value that is no function is called."""
+
+
+class UnknownAttribute(CompileError):
+    """A value has no such attribute or method."""
+
+
+class UnknownMember(CompileError):
+    """A module of the language has no such function."""
+
+
+class IndexNotSupported(CompileError):
+    """A tile is indexed by something else than None and `:`."""
+
+    help = "tiles index with None and `:` only; select elements with tl.where, tl.gather or masks"
+
+
+class UnpackMismatch(CompileError):
+    """A tuple has more or fewer elements than the names it is unpacked into."""
+
+
+class ConstantEvaluation(CompileError):
+    """Python raised an error while a compile-time expression was evaluated."""
+
+
+class ConditionNotScalar(CompileError):
+    """A condition is a tile, not a scalar."""
+
+    help = "choose elements with tl.where, or reduce the tile to one value first"
+
+
+class ConditionNotBoolean(CompileError):
+    """A condition has a type without truth value."""
+
+
+class BranchTypeMismatch(CompileError):
+    """A variable has different types after the branches of an `if`."""
+
+    help = "give the variable one type in both branches, for example with .to(dtype)"
+
+
+class LoopTypeMismatch(CompileError):
+    """A variable changes its type in a loop."""
+
+    help = "give it its final type before the loop, for example with tl.zeros or .to(dtype)"
+
+
+class ConstexprReassigned(CompileError):
+    """A compile-time constant would have to change at run time."""
+
+
+class ReturnTypeMismatch(CompileError):
+    """The `return` statements of a function give different types."""
+
+
+class IteratorNotSupported(CompileError):
+    """A `for` loop runs over something else than a range."""
+
+    help = "loop over range, tl.range or tl.static_range"
+
+
+class LoopBoundsError(CompileError):
+    """The bounds or the step of a loop are wrong."""
+
+
+class TooManyIterations(CompileError):
+    """A loop that is unrolled at compile time has too many iterations."""
+
+    help = "use `range` for a loop at run time"
+
+
+class KernelTooLarge(CompileError):
+    """A kernel lowers to too many operations."""
+
+    help = "use `range` in place of `static_range`, or split the kernel"
+
+
+class RecursionTooDeep(CompileError):
+    """Functions call each other without an end that is known at compile time."""
+
+    help = "recursion must end by a condition on a constexpr argument"
+
+
+class StaticAssertionFailed(CompileError):
+    """A `static_assert` does not hold."""
+
+
+class HostCall(CompileError):
+    """A function of the language is called outside of a kernel."""
+
+    help = "call it in a function decorated with @tilewright.jit"

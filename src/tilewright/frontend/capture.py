@@ -1,0 +1,149 @@
+"""From live Python values to the constants of a compile request.
+
+The only module, with `source`, that looks at live objects: behind it there are records only.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from enum import Enum, EnumMeta
+from types import ModuleType
+
+from tilewright.frontend.constants import (
+    BuiltinRef,
+    Constant,
+    EnumMember,
+    FunctionRef,
+    HostFunctionRef,
+    ModuleRef,
+    NamedTupleClass,
+    NamedTupleValue,
+    OpRef,
+    Unusable,
+)
+from tilewright.language import core
+
+JIT_MARKER = "__tilewright_jit__"
+HOST_MARKER = "__tilewright_constexpr_function__"
+OP_MARKER = "__tilewright_op__"
+
+Reference = Callable[[object], "FunctionRef | HostFunctionRef"]
+
+# Classes of the language that kernels name, as functions or in isinstance.
+_LANGUAGE_CLASSES: dict[object, str] = {
+    core.constexpr: "constexpr",
+    core.tensor: "tensor",
+    core.tuple_: "tuple",
+    core.dtype: "dtype",
+    core.pointer_type: "pointer_type",
+    core.block_type: "block_type",
+    core.const: "const",
+    core.PropagateNan: "PropagateNan",
+}
+_PLAIN = (bool, int, float, str, bytes, type(None))
+
+
+def is_jit(value: object) -> bool:
+    """Whether `value` is a jit function object."""
+    return getattr(value, JIT_MARKER, False) is True
+
+
+def is_host_function(value: object) -> bool:
+    """Whether `value` is a function declared to run in Python at compile time."""
+    return getattr(value, HOST_MARKER, False) is True
+
+
+def is_namespace(value: object) -> bool:
+    """Whether attributes of `value` are looked up when the kernel is snapshotted."""
+    return isinstance(value, ModuleType | EnumMeta)
+
+
+def is_named_tuple_class(value: object) -> bool:
+    """Whether `value` is a NamedTuple class."""
+    return isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields")
+
+
+def constant_of(value: object, reference: Reference) -> Constant:
+    """`value` as a constant; `reference` snapshots functions.
+
+    What no kernel can use becomes an `Unusable` that says so.
+    """
+    if isinstance(value, core.constexpr):
+        return constant_of(value.value, reference)
+    if isinstance(value, core.dtype | core.PropagateNan):
+        return value
+    if isinstance(value, Enum):
+        inner = constant_of(value.value, reference)
+        return EnumMember(type(value).__qualname__, value.name, inner)
+    if isinstance(value, _PLAIN) and not isinstance(value, bytes):
+        return _plain(value)
+    if is_jit(value) or is_host_function(value):
+        return reference(value)
+    if isinstance(value, tuple | list | core.tuple_):
+        return _tuple(value, reference)
+    return _object(value, reference)
+
+
+def _plain(value: bool | int | float | str | None) -> Constant:
+    """A scalar as exactly the builtin type: subclasses (numpy.float64) lose their class."""
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    return None
+
+
+def _tuple(value: tuple[object, ...] | list[object] | core.tuple_, reference: Reference) -> Constant:
+    items = tuple(constant_of(item, reference) for item in value)
+    unusable = next((item for item in items if isinstance(item, Unusable)), None)
+    if unusable is not None:
+        return unusable
+    if is_named_tuple_class(type(value)):
+        return NamedTupleValue(named_tuple_class(type(value), reference), items)
+    return items
+
+
+def named_tuple_class(cls: type, reference: Reference) -> NamedTupleClass:
+    """The record of a NamedTuple class."""
+    fields: tuple[str, ...] = cls._fields  # type: ignore[attr-defined]  # checked by the caller
+    defaults: dict[str, object] = getattr(cls, "_field_defaults", {})
+    values = tuple(constant_of(v, reference) for v in defaults.values())
+    return NamedTupleClass(cls.__qualname__, tuple(fields), values)
+
+
+def _object(value: object, reference: Reference) -> Constant:
+    if isinstance(value, type) and value in _LANGUAGE_CLASSES:
+        return OpRef(_LANGUAGE_CLASSES[value])
+    if is_namespace(value):
+        return ModuleRef(value.__name__)  # type: ignore[attr-defined]  # modules and classes
+    key = getattr(value, OP_MARKER, None)
+    if isinstance(key, str):
+        return OpRef(key)
+    if is_named_tuple_class(value):
+        assert isinstance(value, type)
+        return named_tuple_class(value, reference)
+    name = getattr(value, "__name__", None)
+    if isinstance(name, str) and getattr(builtins, name, None) is value:
+        return BuiltinRef(name)
+    return _unusable_object(value)
+
+
+def _unusable_object(value: object) -> Unusable:
+    name = getattr(value, "__name__", "")
+    if callable(value) and name:
+        return Unusable(
+            "PlainFunctionCall", f"`{name}` is an ordinary Python function, not a kernel function"
+        )
+    return Unusable("NameNotUsable", f"an object of type {type(value).__name__}")
+
+
+def captured(value: object, reference: Reference) -> Constant:
+    """The constant for a global or closure variable, where plain values must be constexprs."""
+    if isinstance(value, core.PropagateNan | Enum):
+        return constant_of(value, reference)
+    if isinstance(value, tuple) and not any(isinstance(v, _PLAIN) for v in value):
+        return constant_of(value, reference)
+    if isinstance(value, (*_PLAIN, tuple, list, dict, set)):
+        shown = repr(value)
+        return Unusable("GlobalNotConstexpr", shown if len(shown) < 40 else f"{shown[:37]}...")
+    return constant_of(value, reference)
