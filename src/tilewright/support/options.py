@@ -1,0 +1,353 @@
+"""Options: what the user can choose, and the only place that reads the environment.
+
+Three objects, by what they may change. `CompileOptions` changes the generated code and is
+hashed into every cache key. `DebugOptions` only shows or checks what the compiler does.
+`RuntimeOptions` says where and how compiled kernels run. The last two come from environment
+variables, each declared once in `VARIABLES`, and are read live: a test or a notebook may set
+a variable at any time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from tilewright.support.errors import CompileError
+
+Value_co = TypeVar("Value_co", covariant=True)
+OptionValue = int | str | None
+INPUT_PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
+
+
+class UnknownOption(CompileError):
+    """A launch or a configuration names a compile option that does not exist."""
+
+
+class InvalidOption(CompileError):
+    """A compile option has a value outside its domain."""
+
+
+class InvalidVariable(CompileError):
+    """An environment variable has a value that cannot be read."""
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 1
+
+
+def _is_power_of_two(value: object) -> bool:
+    return type(value) is int and value >= 1 and value & (value - 1) == 0
+
+
+def _is_register_cap(value: object) -> bool:
+    return value is None or (type(value) is int and 1 <= value <= 255)
+
+
+def _is_flag(value: object) -> bool:
+    return type(value) is bool
+
+
+def _is_input_precision(value: object) -> bool:
+    return value is None or value in INPUT_PRECISIONS
+
+
+# Option -> its domain as a predicate and in the user's words.
+_DOMAINS: dict[str, tuple[Callable[[object], bool], str]] = {
+    "num_warps": (_is_power_of_two, "a power of two, as an int"),
+    "num_stages": (_is_count, "an int of at least 1"),
+    "num_ctas": (_is_power_of_two, "a power of two, as an int"),
+    "maxnreg": (_is_register_cap, "None or an int from 1 to 255"),
+    "enable_fp_fusion": (_is_flag, "True or False"),
+    "debug": (_is_flag, "True or False"),
+    "sanitize_overflow": (_is_flag, "True or False"),
+    "checked": (_is_flag, "True or False"),
+    "default_dot_input_precision": (
+        _is_input_precision,
+        "None or one of " + ", ".join(repr(name) for name in INPUT_PRECISIONS),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """The options that change the generated code; hashed into the cache key.
+
+    `maxnreg` None leaves the register count to the assembler. `debug` compiles
+    `device_assert`; `checked` also reports out-of-bounds access and int32 offset overflow.
+    `default_dot_input_precision` None leaves the precision of an f32 `dot` to the target.
+
+    Raises: `InvalidOption` when a value is outside its domain.
+    """
+
+    num_warps: int = 4
+    num_stages: int = 3
+    num_ctas: int = 1
+    maxnreg: int | None = None
+    enable_fp_fusion: bool = True
+    debug: bool = False
+    sanitize_overflow: bool = False
+    checked: bool = False
+    default_dot_input_precision: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, (is_valid, domain) in _DOMAINS.items():
+            value = getattr(self, name)
+            if not is_valid(value):
+                raise InvalidOption(
+                    f"option `{name}` is {value!r}", argument=name, hint=f"pass {domain}"
+                )
+
+    def replaced(self, changes: Mapping[str, object]) -> CompileOptions:
+        """These options with `changes` applied by name.
+
+        Raises: `UnknownOption` for a name that is no option, `InvalidOption` for a bad value.
+        """
+        for name in changes:
+            _require_option(name)
+        return dataclasses.replace(self, **changes)
+
+    def to_json(self) -> str:
+        """These options as one line of JSON with sorted names: equal options, equal text."""
+        return json.dumps(self._fields(), sort_keys=True, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> CompileOptions:
+        """The options that `to_json` wrote; a name that is missing has its default.
+
+        Raises: `UnknownOption`, `InvalidOption`.
+        """
+        try:
+            fields = json.loads(text)
+        except (ValueError, RecursionError):
+            fields = None
+        if not isinstance(fields, dict):
+            raise InvalidOption("compile options are not a JSON object", hint=f"got {text[:80]!r}")
+        return CompileOptions().replaced(fields)
+
+    def _fields(self) -> dict[str, OptionValue]:
+        return {name: getattr(self, name) for name in _DOMAINS}
+
+
+def option_names() -> tuple[str, ...]:
+    """The names of all compile options, in the order of `CompileOptions`."""
+    return tuple(field.name for field in dataclasses.fields(CompileOptions))
+
+
+def _require_option(name: str) -> None:
+    if name not in _DOMAINS:
+        raise UnknownOption(
+            f"there is no compile option `{name}`",
+            argument=name,
+            hint="the options are " + ", ".join(f"`{known}`" for known in option_names()),
+        )
+
+
+@dataclass(frozen=True)
+class Variable(Generic[Value_co]):
+    """One environment variable: its name, what it accepts, its default and its meaning.
+
+    `accepts` completes the sentence "set it to …"; `default` is the value where the variable
+    is unset or empty.
+    """
+
+    name: str
+    accepts: str
+    default: Value_co
+    meaning: str
+    parse: Callable[[str], Value_co]
+    default_text: str = ""
+
+    def read(self) -> Value_co:
+        """The value now. Raises: `InvalidVariable`, with variable, value and remedy."""
+        text = os.environ.get(self.name)
+        if not text:
+            return self.default
+        try:
+            return self.parse(text)
+        except ValueError:
+            raise InvalidVariable(
+                f"environment variable {self.name} is {text!r}",
+                hint=f"set it to {self.accepts}, or unset it",
+            ) from None
+
+    def show_default(self) -> str:
+        """The default in words, for tables."""
+        return self.default_text or str(self.default)
+
+
+_TRUE = ("1", "true", "on", "yes")
+_FALSE = ("0", "false", "off", "no")
+_SIZE_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def _parse_flag(text: str) -> bool:
+    word = text.strip().lower()
+    if word not in _TRUE + _FALSE:
+        raise ValueError(text)
+    return word in _TRUE
+
+
+def _parse_count(text: str) -> int:
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 6 or int(digits) == 0:
+        raise ValueError(text)
+    return int(digits)
+
+
+def _parse_size_bytes(text: str) -> int:
+    body = text.strip().upper().removesuffix("B").removesuffix("I").strip()
+    unit = body[-1:] if body[-1:] in _SIZE_UNITS else ""
+    digits = body.removesuffix(unit).strip() if unit else body
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
+        raise ValueError(text)
+    return int(digits) * _SIZE_UNITS[unit]
+
+
+def _parse_path(text: str) -> Path:
+    return Path(os.path.expanduser(text)).absolute()
+
+
+def _flag(name: str, meaning: str) -> Variable[bool]:
+    return Variable(name, "1 or 0", False, meaning, _parse_flag, "0")
+
+
+_CACHE_DIR: Variable[Path | None] = Variable(
+    "TILEWRIGHT_CACHE_DIR",
+    "a directory",
+    None,
+    "Where compiled kernels and tuning results are kept.",
+    _parse_path,
+    "the user's cache directory",
+)
+_CACHE_SIZE = Variable(
+    "TILEWRIGHT_CACHE_SIZE",
+    "a number of bytes such as 512M or 2G",
+    2 << 30,
+    "The size above which the least recently used cache entries are removed.",
+    _parse_size_bytes,
+    "2G",
+)
+_DISABLE_CACHE = _flag(
+    "TILEWRIGHT_DISABLE_CACHE", "Keep compiled kernels in memory only; read and write no disk."
+)
+_NUM_THREADS: Variable[int | None] = Variable(
+    "TILEWRIGHT_NUM_THREADS",
+    "a positive number of threads",
+    None,
+    "How many threads run a grid on the CPU.",
+    _parse_count,
+    "the CPUs that this process may use",
+)
+_CHECKED = _flag(
+    "TILEWRIGHT_CHECKED",
+    "Compile kernels that report out-of-bounds access, int32 offset overflow and failed asserts.",
+)
+_DEBUG = _flag("TILEWRIGHT_DEBUG", "Compile `device_assert` into every kernel.")
+_INTERPRET = _flag("TILEWRIGHT_INTERPRET", "Run every kernel in the reference interpreter.")
+_DUMP_IR: Variable[Path | None] = Variable(
+    "TILEWRIGHT_DUMP_IR",
+    "a directory",
+    None,
+    "Write the IR of every compiled kernel after every pass below this directory.",
+    _parse_path,
+    "no dump",
+)
+_ALWAYS_COMPILE = _flag("TILEWRIGHT_ALWAYS_COMPILE", "Compile even where the cache has the kernel.")
+_VERIFY_EACH = _flag("TILEWRIGHT_VERIFY_EACH", "Verify the IR after every pass.")
+_TIME_PASSES = _flag("TILEWRIGHT_TIME_PASSES", "Print how long each pass took.")
+_PRINT_REMARKS = _flag("TILEWRIGHT_PRINT_REMARKS", "Print why a faster path was not taken.")
+_PRINT_AUTOTUNING = _flag("TILEWRIGHT_PRINT_AUTOTUNING", "Print each tuning run and its winner.")
+_FRONT_END_DEBUGGING = _flag(
+    "TILEWRIGHT_FRONT_END_DEBUGGING", "Keep the compiler's own frames in the traceback of an error."
+)
+
+VARIABLES: tuple[Variable[object], ...] = (
+    _CACHE_DIR,
+    _CACHE_SIZE,
+    _DISABLE_CACHE,
+    _NUM_THREADS,
+    _CHECKED,
+    _DEBUG,
+    _INTERPRET,
+    _DUMP_IR,
+    _ALWAYS_COMPILE,
+    _VERIFY_EACH,
+    _TIME_PASSES,
+    _PRINT_REMARKS,
+    _PRINT_AUTOTUNING,
+    _FRONT_END_DEBUGGING,
+)
+
+
+@dataclass(frozen=True)
+class RuntimeOptions:
+    """Where and how compiled kernels run; not hashed.
+
+    `cache_dir` is None where the cache is switched off or the user has no home directory.
+    `num_threads` None leaves the count to the machine. `checked` and `debug` are the
+    defaults of the compile options of the same name.
+    """
+
+    cache_dir: Path | None
+    cache_size_bytes: int
+    num_threads: int | None
+    checked: bool
+    debug: bool
+
+
+@dataclass(frozen=True)
+class DebugOptions:
+    """What the compiler shows and checks while it works; changes no code and is not hashed."""
+
+    interpret: bool
+    dump_ir: Path | None
+    always_compile: bool
+    verify_each: bool
+    time_passes: bool
+    print_remarks: bool
+    print_autotuning: bool
+    front_end_debugging: bool
+
+
+def runtime_options() -> RuntimeOptions:
+    """The runtime options of this moment. Raises: `InvalidVariable`."""
+    return RuntimeOptions(
+        cache_dir=None if _DISABLE_CACHE.read() else _CACHE_DIR.read() or default_cache_dir(),
+        cache_size_bytes=_CACHE_SIZE.read(),
+        num_threads=_NUM_THREADS.read(),
+        checked=_CHECKED.read(),
+        debug=_DEBUG.read(),
+    )
+
+
+def debug_options() -> DebugOptions:
+    """The debug options of this moment. Raises: `InvalidVariable`."""
+    return DebugOptions(
+        interpret=_INTERPRET.read(),
+        dump_ir=_DUMP_IR.read(),
+        always_compile=_ALWAYS_COMPILE.read(),
+        verify_each=_VERIFY_EACH.read(),
+        time_passes=_TIME_PASSES.read(),
+        print_remarks=_PRINT_REMARKS.read(),
+        print_autotuning=_PRINT_AUTOTUNING.read(),
+        front_end_debugging=_FRONT_END_DEBUGGING.read(),
+    )
+
+
+def default_cache_dir() -> Path | None:
+    """The user's cache directory of this package, or None where the user has no home."""
+    if not sys.platform.startswith("linux"):
+        from platformdirs import user_cache_path  # loads 20 modules: 10 to 25 ms
+
+        return user_cache_path("tilewright", appauthor=False)
+    # The same answer as platformdirs gives on Linux (XDG base directories), which a test checks.
+    base = os.environ.get("XDG_CACHE_HOME", "").strip()
+    if not os.path.isabs(base):
+        base = os.path.expanduser("~/.cache")
+    return Path(base, "tilewright") if os.path.isabs(base) else None
