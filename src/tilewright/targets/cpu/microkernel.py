@@ -14,9 +14,11 @@ its k loop, start from zero and meet the old `acc` once, after the loop:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.targets.cpu.dot_block import BlockSpec, BlockVector, emit_block
+from tilewright.targets.cpu.packing import PackSpec
 from tilewright.targets.cpu.panels import (
     ELEMENT_BYTES,
     Instruction,
@@ -88,6 +90,21 @@ class DotSpec:
     def b_layout(self) -> PanelLayout:
         """The panels in which `%b_panels` is expected."""
         return panel_layout(self.multiply, self.unit, self.n)
+
+    def pack_spec(self, role: Literal["a", "b"], transposed: bool = False) -> PackSpec:
+        """The copy that brings an operand from memory into the layout that this `dot` reads."""
+        lanes = self.vector_bytes // self.multiply.lane_bytes
+        return PackSpec(
+            layout=self.a_layout if role == "a" else self.b_layout,
+            multiply=self.multiply,
+            source=self.a_dtype if role == "a" else self.b_dtype,
+            extent=self.m if role == "a" else self.n,
+            k=self.k,
+            lanes=lanes if role == "a" else self.b_layout.lanes,
+            transposed=transposed,
+            features=self.features,
+            stride=self.lda if role == "a" else None,
+        )
 
 
 @dataclass(frozen=True)

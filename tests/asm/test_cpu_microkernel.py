@@ -1,0 +1,264 @@
+"""The register-blocked `dot`: right for every shape, dtype and machine, and free of spills."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.asm.dot_harness import (
+    MACHINES,
+    NEON,
+    NUMPY_DTYPE,
+    Machine,
+    Native,
+    aligned,
+    assemble,
+    link,
+    random_tile,
+    runnable_machines,
+)
+from tilewright.codegen.llvm_builder import ModuleBuilder
+from tilewright.targets.cpu.microkernel import DotSpec, emit_dot, split_panels, split_rows
+from tilewright.targets.cpu.panels import (
+    Instruction,
+    PanelLayout,
+    VectorUnit,
+    choose_multiply,
+    pack_panels,
+    pack_rows,
+)
+
+ARGUMENTS = ("ptr", "ptr", "ptr")
+SHAPES = [
+    *[(1, 1, 1), (1, 5, 3), (2, 64, 16), (3, 200, 9), (4, 16, 32), (13, 48, 8)],
+    *[(16, 2, 5), (37, 50, 24), (64, 64, 64), (128, 176, 16), (5, 80, 33)],
+]
+LARGEST = {"i8": -128, "u8": 255}
+HOST_MACHINES = runnable_machines()
+DTYPES = [("f32", "f32"), ("f64", "f64"), ("bf16", "bf16"), ("f16", "f16"), ("f32", "f64")]
+BYTES = [("i8", "i8"), ("u8", "u8"), ("i8", "u8"), ("u8", "i8")]
+
+each_machine = pytest.mark.parametrize("machine", HOST_MACHINES, ids=lambda each: each.label)
+
+
+def dot_spec(machine: Machine, shape: tuple[int, int, int], a: str, b: str, **kw: bool) -> DotSpec:
+    m, n, k = shape
+    return DotSpec(m, n, k, a, b, machine.unit.features, machine.unit.vector_bytes, **kw)
+
+
+def kept(tile: np.ndarray, element: str) -> np.ndarray:
+    return tile.astype(NUMPY_DTYPE[element])
+
+
+def run_dot(
+    native: Native, name: str, spec: DotSpec, a: np.ndarray, b: np.ndarray, acc: np.ndarray
+) -> np.ndarray:
+    rows = pack_rows(spec.a_layout, kept(a, spec.a_layout.element))
+    panels = pack_panels(spec.b_layout, kept(b, spec.b_layout.element))
+    a_buffer, b_buffer = aligned(rows.shape, rows.dtype), aligned(panels.shape, panels.dtype)
+    result = aligned(acc.shape, acc.dtype)
+    a_buffer[...], b_buffer[...], result[...] = rows, panels, acc
+    native.call(name, a_buffer.ctypes.data, b_buffer.ctypes.data, result.ctypes.data)
+    return result
+
+
+@each_machine
+@pytest.mark.parametrize(("a_dtype", "b_dtype"), BYTES, ids=lambda dtype: dtype)
+def test_byte_products_are_exact(
+    a_dtype: str, b_dtype: str, machine: Machine, rng: np.random.Generator
+) -> None:
+    module = ModuleBuilder()
+    cases = [
+        (spec, emit_dot(module, spec))
+        for shape in SHAPES
+        for spec in [dot_spec(machine, shape, a_dtype, b_dtype)]
+    ]
+    native = link(module, machine, {name: ARGUMENTS for _, name in cases})
+    for spec, name in cases:
+        a = random_tile(rng, (spec.m, spec.k), a_dtype)
+        b = random_tile(rng, (spec.k, spec.n), b_dtype)
+        # The largest magnitudes, where a saturating instruction would show.
+        a[: spec.m // 2], b[:, : spec.n // 2] = LARGEST[a_dtype], LARGEST[b_dtype]
+        acc = rng.integers(-1000, 1000, (spec.m, spec.n), np.int32)
+        want = acc + a.astype(np.int32) @ b.astype(np.int32)
+        np.testing.assert_array_equal(run_dot(native, name, spec, a, b, acc), want)
+
+
+@each_machine
+@pytest.mark.parametrize("zero_init", [False, True], ids=["add", "overwrite"])
+@pytest.mark.parametrize(("a_dtype", "b_dtype"), DTYPES, ids=lambda dtype: dtype)
+def test_float_products_stay_within_the_bound_of_their_accumulation(
+    a_dtype: str, b_dtype: str, zero_init: bool, machine: Machine, rng: np.random.Generator
+) -> None:
+    module = ModuleBuilder()
+    cases = [
+        (spec, emit_dot(module, spec))
+        for shape in SHAPES
+        for spec in [dot_spec(machine, shape, a_dtype, b_dtype, zero_init=zero_init)]
+    ]
+    native = link(module, machine, {name: ARGUMENTS for _, name in cases})
+    for spec, name in cases:
+        a = random_tile(rng, (spec.m, spec.k), a_dtype)
+        b = random_tile(rng, (spec.k, spec.n), b_dtype)
+        acc_dtype = NUMPY_DTYPE[spec.acc_dtype]
+        acc = rng.standard_normal((spec.m, spec.n)).astype(acc_dtype)
+        start = np.full_like(acc, np.nan) if zero_init else acc
+        wide_a, wide_b = a.astype(np.longdouble), b.astype(np.longdouble)
+        base = 0 if zero_init else acc.astype(np.longdouble)
+        want = wide_a @ wide_b + base
+        bound = np.abs(wide_a) @ np.abs(wide_b) + np.abs(base)
+        got = run_dot(native, name, spec, a, b, start)
+        limit = (spec.k + 2) * np.finfo(acc_dtype).eps / 2 * bound
+        assert (np.abs(got - want) <= limit).all(), spec
+
+
+@each_machine
+def test_separate_rounding_equals_numpy_step_by_step(
+    machine: Machine, rng: np.random.Generator
+) -> None:
+    module = ModuleBuilder()
+    spec = dot_spec(machine, (7, 19, 11), "f32", "f32", contract=False)
+    native = link(module, machine, {emit_dot(module, spec): ARGUMENTS})
+    (name,) = native.arguments
+    a = random_tile(rng, (spec.m, spec.k), "f32")
+    b = random_tile(rng, (spec.k, spec.n), "f32")
+    acc = random_tile(rng, (spec.m, spec.n), "f32")
+    total = np.zeros_like(acc)
+    for k in range(spec.k):
+        total = total + a[:, k, None] * b[None, k]
+    np.testing.assert_array_equal(run_dot(native, name, spec, a, b, acc), acc + total)
+
+
+@each_machine
+def test_strides_leave_the_elements_between_rows_alone(
+    machine: Machine, rng: np.random.Generator
+) -> None:
+    unit = machine.unit
+    spec = DotSpec(9, 21, 6, "f32", "f32", unit.features, unit.vector_bytes, lda=10, ldc=40)
+    module = ModuleBuilder()
+    name = emit_dot(module, spec)
+    native = link(module, machine, {name: ARGUMENTS})
+    a, b = random_tile(rng, (9, 10), "f32"), random_tile(rng, (6, 21), "f32")
+    acc = random_tile(rng, (9, 40), "f32")
+    result, panels = acc.copy(), pack_panels(spec.b_layout, b)
+    native.call(name, a.ctypes.data, panels.ctypes.data, result.ctypes.data)
+    np.testing.assert_array_equal(result[:, 21:], acc[:, 21:])
+    np.testing.assert_allclose(result[:, :21], acc[:, :21] + a[:, :6] @ b, rtol=1e-4, atol=1e-5)
+
+
+@each_machine
+def test_infinities_and_nans_reach_only_their_own_row_and_column(machine: Machine) -> None:
+    spec = dot_spec(machine, (8, 20, 5), "f32", "f32")
+    module = ModuleBuilder()
+    name = emit_dot(module, spec)
+    native = link(module, machine, {name: ARGUMENTS})
+    a, b = np.ones((8, 5), np.float32), np.ones((5, 20), np.float32)
+    a[2, 3], b[1, 17] = np.nan, np.inf
+    got = run_dot(native, name, spec, a, b, np.zeros((8, 20), np.float32))
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(got, a @ b)
+
+
+def inner_loops(assembly: str) -> list[str]:
+    """The bodies of the innermost loops of the assembly's microkernels."""
+    blocks = re.split(r"\n(?=\.LBB\d+_\d+:)", assembly)
+    return [
+        block
+        for block in blocks
+        if re.search(r"\n\tj\w+\t" + re.escape(block.split(":")[0].strip()) + r"\b", block)
+        and re.search(r"vfmadd|vdpbf16|vpdpbusd|vpmaddwd|mulps", block)
+    ]
+
+
+PERFORMANCE = [
+    ("f32", 24, "vfmadd231ps"),
+    ("f64", 24, "vfmadd231pd"),
+    ("bf16", 24, "vdpbf16ps"),
+    ("i8", 24, "vpdpbusd"),
+]
+
+
+@pytest.mark.parametrize(("dtype", "products", "mnemonic"), PERFORMANCE)
+def test_the_avx512_inner_loop_has_no_spill_and_whole_registers(
+    dtype: str, products: int, mnemonic: str
+) -> None:
+    machine = next(each for each in MACHINES if each.label == "avx512-bf16")
+    module = ModuleBuilder()
+    name = emit_dot(module, dot_spec(machine, (96, 128, 64), dtype, dtype))
+    loops = inner_loops(assemble(module, machine, {name: ARGUMENTS}))
+    assert loops
+    for loop in loops:
+        body = loop[: loop.index("\tj")]
+        assert "rsp" not in body
+        assert body.count(mnemonic) == len(re.findall(rf"{mnemonic}\t.*%zmm", body)) >= products - 4
+
+
+def test_the_avx2_inner_loop_has_no_spill() -> None:
+    machine = next(each for each in MACHINES if each.label == "avx2")
+    module = ModuleBuilder()
+    name = emit_dot(module, dot_spec(machine, (96, 128, 64), "f32", "f32"))
+    loops = inner_loops(assemble(module, machine, {name: ARGUMENTS}))
+    assert loops
+    for loop in loops:
+        body = loop[: loop.index("\tj")]
+        assert "rsp" not in body
+        assert body.count("vfmadd231ps") == 12
+
+
+def test_neon_multiplies_by_fused_lanes_without_spills() -> None:
+    module = ModuleBuilder()
+    name = emit_dot(module, dot_spec(NEON, (96, 128, 64), "f32", "f32"))
+    assembly = assemble(module, NEON, {name: ARGUMENTS})
+    assert assembly.count("fmla\t") >= 24
+    assert not re.search(r"(ldr|str|ldp|stp)\tq\d+.*\[sp", assembly)
+
+
+def test_code_does_not_grow_with_the_tile() -> None:
+    machine = next(each for each in MACHINES if each.label == "avx512")
+    small, large = ModuleBuilder(), ModuleBuilder()
+    emit_dot(small, dot_spec(machine, (96, 256, 64), "f32", "f32"))
+    emit_dot(large, dot_spec(machine, (960, 2560, 640), "f32", "f32"))
+    assert len(large.text()) < 1.1 * len(small.text())
+
+
+def test_rows_are_split_into_nearly_equal_blocks() -> None:
+    assert [(run.count, run.size) for run in split_rows(64, 13)] == [(4, 13), (1, 12)]
+    for m in range(1, 200):
+        runs = split_rows(m, 6)
+        assert sum(run.count * run.size for run in runs) == m
+        assert {run.size for run in runs} <= {runs[0].size, runs[0].size - 1}
+
+
+def test_panels_are_split_into_groups_and_a_rest() -> None:
+    assert [(run.first, run.count, run.size) for run in split_panels(7, 2)] == [
+        (0, 3, 2),
+        (6, 1, 1),
+    ]
+
+
+def test_offsets_agree_with_the_packed_array(rng: np.random.Generator) -> None:
+    for layout in (PanelLayout("f32", 48, 1, 16), PanelLayout("i8", 32, 4, 16)):
+        b = rng.integers(0, 100, (10, 70))
+        panels = pack_panels(layout, b)
+        for k, n in np.ndindex(10, 70):
+            assert panels[layout.offset(k, n, 10)] == b[k, n]
+        assert panels.size == layout.size_elems(10, 70)
+
+
+def test_a_tile_of_one_panel_is_its_own_packing(rng: np.random.Generator) -> None:
+    spec = DotSpec(8, 64, 16, "f32", "f32", frozenset({"avx512f", "fma"}), 64)
+    b = random_tile(rng, (16, 64), "f32")
+    assert spec.b_layout.is_row_major(64)
+    np.testing.assert_array_equal(pack_panels(spec.b_layout, b), b.reshape(-1))
+
+
+def test_the_bf16_instruction_is_a_choice_and_needs_its_feature() -> None:
+    with_dot = VectorUnit(frozenset({"avx512f", "avx512vl", "avx512bf16"}), 64)
+    without = VectorUnit(frozenset({"avx512f", "avx512vl"}), 64)
+    assert choose_multiply("bf16", "bf16", with_dot).instruction is Instruction.BF16_DOT
+    assert choose_multiply("bf16", "bf16", without).instruction is Instruction.FMA
+    chosen = choose_multiply("bf16", "bf16", with_dot, bf16_dot=False)
+    assert chosen.instruction is Instruction.FMA
+    assert choose_multiply("bf16", "bf16", with_dot, contract=False).k_group == 1
