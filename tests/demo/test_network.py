@@ -1,75 +1,19 @@
-"""The demo's network on a small model with random weights: no download is needed."""
+"""The demo's batching, NumPy network and float64 reference."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-import pytest
 
 from examples.demo import reference
-from examples.demo.model import (
-    Embeddings,
-    Floats,
-    Layer,
-    Linear,
-    Model,
-    Norm,
-    make_batches,
-)
-from examples.demo.network import Operations, embed_batch
+from examples.demo.model import Model, Norm, make_batches
 from examples.demo.numpy_operations import NumpyOperations, erf
-
-WIDTH, HIDDEN, WORDS, POSITIONS = 384, 100, 40, 96
-MIN_COSINE = 0.99999
-
-
-@pytest.fixture
-def model(rng: np.random.Generator) -> Model:
-    def table(*shape: int) -> Floats:
-        return rng.standard_normal(shape, dtype=np.float32)
-
-    def linear(k: int, n: int) -> Linear:
-        return Linear(table(k, n) / np.float32(math.sqrt(k)), table(n) * np.float32(0.1))
-
-    def norm() -> Norm:
-        return Norm(1 + table(WIDTH) * np.float32(0.1), table(WIDTH) * np.float32(0.1))
-
-    layers = tuple(
-        Layer(
-            qkv=linear(WIDTH, 3 * WIDTH),
-            attention_output=linear(WIDTH, WIDTH),
-            attention_norm=norm(),
-            expand=linear(WIDTH, HIDDEN),
-            contract=linear(HIDDEN, WIDTH),
-            output_norm=norm(),
-        )
-        for _ in range(2)
-    )
-    tables = Embeddings(table(WORDS, WIDTH), table(POSITIONS, WIDTH), table(2, WIDTH), norm())
-    return Model(tables, layers)
-
-
-@pytest.fixture
-def token_ids(rng: np.random.Generator) -> list[list[int]]:
-    return [list(map(int, rng.integers(0, WORDS, length))) for length in (2, 33, 7, 61, 17)]
-
-
-def embed(model: Model, token_ids: list[list[int]], ops: Operations) -> Floats:
-    out = np.full((len(token_ids), WIDTH), np.nan, dtype=np.float32)
-    for batch in make_batches(token_ids, size=3):
-        out[list(batch.order)] = embed_batch(model, batch, ops)
-    return out
-
-
-def check(model: Model, token_ids: list[list[int]], ops: Operations) -> None:
-    actual = embed(model, token_ids, ops)
-    for row, ids in zip(actual, token_ids, strict=True):
-        assert reference.cosine(row, reference.embed_sentence(model, ids)) >= MIN_COSINE
+from tests.demo.agreement import assert_agrees, embed
 
 
 def test_numpy_network_agrees_with_float64(model: Model, token_ids: list[list[int]]) -> None:
-    check(model, token_ids, NumpyOperations())
+    assert_agrees(model, token_ids, NumpyOperations())
 
 
 def test_padding_does_not_change_an_embedding(model: Model, token_ids: list[list[int]]) -> None:
@@ -100,9 +44,9 @@ def test_erf_approximation_is_within_its_bound() -> None:
 def test_reference_softmax_and_norm_have_their_defining_properties(
     rng: np.random.Generator,
 ) -> None:
-    x = rng.standard_normal((5, WIDTH)) * 100
+    x = rng.standard_normal((5, 384)) * 100
     np.testing.assert_allclose(reference.softmax(x).sum(axis=1), 1, rtol=1e-12)
-    unit = Norm(np.ones(WIDTH, dtype=np.float32), np.zeros(WIDTH, dtype=np.float32))
+    unit = Norm(np.ones(384, dtype=np.float32), np.zeros(384, dtype=np.float32))
     normed = reference.layer_norm(x, unit)
     np.testing.assert_allclose(normed.mean(axis=1), 0, atol=1e-12)
     np.testing.assert_allclose(normed.var(axis=1), 1, rtol=1e-12)
