@@ -3,49 +3,30 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import llvmlite.binding as llvm
 import numpy as np
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
+from tilewright.codegen.optimize import compile_module
+from tilewright.codegen.whitelist import CPU_WHITELIST
+from tilewright.targets.cpu.host import host_machine
+from tilewright.targets.cpu.link import LoadedCode, load_object
 
 AVX2 = frozenset({"sse2", "sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2", "fma", "f16c"})
 BASELINE = frozenset({"sse2"})
 Body = Callable[[FunctionBuilder, Sequence[str]], str]
-_SHORT_PIPELINE = (
-    "add_sroa_pass",
-    "add_simplify_cfg_pass",
-    "add_instruction_combine_pass",
-    "add_new_gvn_pass",
-    "add_simplify_cfg_pass",
-    "add_aggressive_dce_pass",
-)
-_module_numbers = itertools.count()
 
 
 def host_features() -> frozenset[str]:
     """The LLVM features of this machine's CPU."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return frozenset(name for name, on in llvm.get_host_cpu_features().items() if on)
+    return frozenset(name[1:] for name in host_machine().features if name.startswith("+"))
 
 
-def target_machine(features: frozenset[str], triple: str | None = None) -> llvm.TargetMachine:
-    """A machine with exactly these features, for this host or for `triple`."""
-    flags = ",".join(f"+{name}" for name in sorted(features))
-    if triple is not None:
-        llvm.initialize_all_targets()
-        llvm.initialize_all_asmprinters()
-        target = llvm.Target.from_triple(triple)
-        return target.create_target_machine(features=flags, opt=3, reloc="pic")
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu="x86-64", features=flags, opt=3, reloc="pic", codemodel="small", jit=True
-    )
+def signed(features: frozenset[str]) -> tuple[str, ...]:
+    """The features as LLVM's command line has them (`+avx2`)."""
+    return tuple(f"+{name}" for name in sorted(features))
 
 
 def loop_module(
@@ -82,25 +63,11 @@ def _type(element: str, lanes: int | None) -> str:
     return element if lanes is None else f"<{lanes} x {element}>"
 
 
-def optimized(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
-    """The module after the short pipeline, verified."""
-    module = llvm.parse_assembly(text, llvm.create_context())
-    module.triple, module.data_layout = machine.triple, str(machine.target_data)
-    module.verify()
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(1))
-    passes = llvm.create_new_module_pass_manager()
-    for name in _SHORT_PIPELINE:
-        getattr(passes, name)()
-    passes.run(module, builder)
-    return module
-
-
 @dataclass(frozen=True)
 class LaneKernel:
     """A compiled `kernel` that runs over arrays whose length is a multiple of its step."""
 
-    linked: llvm.ResourceTracker
-    address: int
+    code: LoadedCode
     step: int
 
     def __call__(self, result: np.ndarray, *operands: np.ndarray) -> np.ndarray:
@@ -110,7 +77,7 @@ class LaneKernel:
             None, ctypes.c_void_p, ctypes.c_int64, *[ctypes.c_void_p] * len(operands)
         )
         pointers = [operand.ctypes.data for operand in operands]
-        signature(self.address)(result.ctypes.data, len(result), *pointers)
+        signature(self.code.address)(result.ctypes.data, len(result), *pointers)
         return result
 
     def run(self, dtype: np.dtype | type, *operands: np.ndarray) -> np.ndarray:
@@ -130,11 +97,21 @@ def compile_lanes(
     unroll: int = 1,
 ) -> LaneKernel:
     """Compile and link the loop around `body` for this host, with these features only."""
-    machine = target_machine(features)
     text = loop_module(lanes, sources, target, body, unroll).text()
-    image = machine.emit_object(optimized(text, machine))
-    library = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
-    linked = library.export_symbol("kernel").link(
-        llvm.create_lljit_compiler(target_machine(features)), f"lanes{next(_module_numbers)}"
+    compiled = compile_module(text, "x86-64", signed(features), whitelist=CPU_WHITELIST)
+    return LaneKernel(load_object(compiled.object, "kernel"), (lanes or 1) * unroll)
+
+
+def foreign_assembly(module: ModuleBuilder, features: frozenset[str], triple: str) -> str:
+    """The assembly of a module for another machine, of which an object is emitted too."""
+    compiled = compile_module(
+        module.text(),
+        "generic",
+        signed(features),
+        triple,
+        whitelist=CPU_WHITELIST,
+        emit_assembly=True,
     )
-    return LaneKernel(linked, linked["kernel"], (lanes or 1) * unroll)
+    assert compiled.object
+    assert compiled.assembly is not None
+    return compiled.assembly

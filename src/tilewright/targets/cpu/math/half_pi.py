@@ -38,6 +38,7 @@ _TABLE = f"{_NAME}.table"
 # Bits before the bit of weight 2^1 in a table that starts with 64 zeros, for e = 0.
 _WINDOW_START = 62
 
+# No double is so near a multiple of π/2 that the leading 128 bits of its fraction are zero.
 # m·W is exact modulo 2^192; its unit is 2^-190 quarter turns. %index is the byte offset of the
 # 256 bits in which the window starts, %shift the place of the window in them.
 REDUCTION_RESULT = "{ double, double, i64 }"
@@ -73,9 +74,12 @@ entry:
   %below = icmp slt i192 %fraction, 0
   %opposite = sub i192 0, %fraction
   %magnitude = select i1 %below, i192 %opposite, i192 %fraction
-  %zeros.wide = call i192 @llvm.ctlz.i192(i192 %magnitude, i1 false)
+  %leading.wide = lshr i192 %magnitude, 64
+  %leading = trunc i192 %leading.wide to i128
+  %zeros.narrow = call i128 @llvm.ctlz.i128(i128 %leading, i1 false)
+  %zeros.wide = zext i128 %zeros.narrow to i192
   %normal = shl i192 %magnitude, %zeros.wide
-  %zeros = trunc i192 %zeros.wide to i64
+  %zeros = trunc i128 %zeros.narrow to i64
   %high.wide = lshr i192 %normal, 139
   %high.bits = trunc i192 %high.wide to i64
   %low.wide = lshr i192 %normal, 86
@@ -123,8 +127,8 @@ def declare_reduction(module: ModuleBuilder) -> str:
     """Define the scalar reduction `double → {r, r_low, quadrant}` in the module.
 
     *Semantics*: `x = q·π/2 + r + r_low` with `|r| ≤ π/4` and `quadrant ≡ q mod 4`, for every
-    finite `|x| ≥ 1`; `r` is NaN for infinities and NaN, meaningless for smaller `|x|`. The relative error of `r + r_low` is below
-    2^-100.
+    finite `|x| ≥ 1`; `r` is NaN for infinities and NaN, meaningless for smaller `|x|`. The
+    relative error of `r + r_low` is below 2^-100.
     """
     if not module.has_function(_NAME):
         # In memory the least significant word comes first, so one load gives 256 bits; the
@@ -132,7 +136,7 @@ def declare_reduction(module: ModuleBuilder) -> str:
         words = ", ".join(f"i64 {word}" for word in (*reversed(_TWO_OVER_PI), 0))
         size = len(_TWO_OVER_PI) + 1
         module.add_global(_TABLE, f"internal constant [{size} x i64] [{words}], align 8")
-        module.declare("llvm.ctlz.i192", "i192", "i192, i1")
+        module.declare("llvm.ctlz.i128", "i128", "i128, i1")
         module.declare("llvm.fma.f64", "double", "double, double, double")
         module.add_function(_NAME, _TEXT)
     return f"@{_NAME}"
