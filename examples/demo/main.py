@@ -202,6 +202,7 @@ def _print_check(
         f"{len(cosines)} embeddings against float64: lowest cosine {min(cosines):.9f} "
         f"(at least {MIN_COSINE} is right), {wrong} wrong.",
         style="bold red" if wrong else "bold green",
+        soft_wrap=True,
     )
     return wrong == 0
 

@@ -87,10 +87,10 @@ class ProfiledOperations:
         self._profile = profile
 
     def embed(self, tables: Embeddings, batch: Batch) -> Floats:
-        """A row `embedding + layer norm`."""
+        """A row `embed + layer norm`."""
         width = tables.word.shape[1]
         return self._profile.run(
-            "embedding + layer norm",
+            "embed + layer norm",
             lambda: self._operations.embed(tables, batch),
             moved=batch.ids.size * (1 + 3 * width),
         )

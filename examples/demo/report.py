@@ -12,6 +12,7 @@ matplotlib.use("Agg")  # files only: no display is needed
 
 import matplotlib.pyplot as plt
 import numpy as np
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -40,9 +41,9 @@ def best_hits(scores: Floats, sentences: Sequence[str], count: int) -> list[Hit]
 
 def print_search(console: Console, query: str, hits: Sequence[Hit]) -> None:
     """Print the ranked sentences of one query."""
-    table = Table(title=f"“{query}”", title_justify="left", title_style="bold", expand=True)
-    table.add_column("rank", justify="right", width=4)
-    table.add_column("cosine", justify="right", width=6)
+    table = Table(title=f"“{query}”", title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    table.add_column("rank", justify="right")
+    table.add_column("cosine", justify="right")
     table.add_column("sentence", ratio=1)
     for rank, hit in enumerate(hits, start=1):
         table.add_row(str(rank), f"{hit.score:.3f}", hit.sentence)
@@ -53,8 +54,15 @@ def print_kernels(
     console: Console, tilewright_rows: Sequence[Row], numpy_rows: Sequence[Row], peaks: Peaks
 ) -> None:
     """Print calls, time, rate and fraction of peak of each operation, beside NumPy's time."""
-    table = Table(title="One pass over all sentences", title_justify="left", title_style="bold")
-    for name in ("kernel", "calls", "time", "rate", "of peak", "NumPy", "NumPy / ours"):
+    table = Table(
+        title="One pass over all texts, median times",
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    for name in ("kernel", "calls", "ms", "rate", "of peak", "NumPy ms", "speed-up"):
         table.add_column(name, justify="left" if name == "kernel" else "right", no_wrap=True)
     for ours, peer in zip(tilewright_rows, numpy_rows, strict=True):
         table.add_row(*_cells(ours, peer, peaks))
@@ -71,6 +79,7 @@ def print_kernels(
         f"Peaks of this run: {peaks.flops_per_second / 1e9:.0f} GFLOP/s ({peaks.flops_source}), "
         f"{peaks.bytes_per_second / 1e9:.1f} GB/s ({peaks.bytes_source}).",
         style="dim",
+        soft_wrap=True,
     )
 
 
@@ -90,13 +99,13 @@ def _cells(ours: Row, peer: Row, peaks: Peaks) -> list[str]:
 def _rate(row: Row, peaks: Peaks) -> tuple[str, float]:
     if row.flops:
         flops = row.flops / row.seconds
-        return f"{flops / 1e9:.1f} GFLOP/s", flops / peaks.flops_per_second
+        return f"{flops / 1e9:.0f} GFLOP/s", flops / peaks.flops_per_second
     bandwidth = row.moved_bytes / row.seconds
     return f"{bandwidth / 1e9:.1f} GB/s", bandwidth / peaks.bytes_per_second
 
 
 def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.2f} ms"
+    return f"{seconds * 1e3:.2f}"
 
 
 def draw(
@@ -112,7 +121,8 @@ def draw(
     axes.invert_yaxis()
     # Times span four orders of magnitude: a linear axis would show the matmuls alone.
     axes.set_xscale("log")
-    axes.set_xlabel("milliseconds in one pass over all sentences (logarithmic, lower is better)")
+    axes.margins(x=0.08)
+    axes.set_xlabel("milliseconds in one pass over all texts (logarithmic, lower is better)")
     axes.set_title(f"all-MiniLM-L6-v2 on the CPU\n{subtitle}", fontsize=11)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
@@ -126,4 +136,4 @@ def draw(
 def _bars(axes: plt.Axes, places: Floats, rows: Sequence[Row], label: str, colour: str) -> None:
     times = [row.seconds * 1e3 for row in rows]
     bars = axes.barh(places, times, height=0.38, label=label, color=colour)
-    axes.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
+    axes.bar_label(bars, fmt="%.3g", padding=3, fontsize=8)
