@@ -1,0 +1,96 @@
+"""What a lowering rule may use: the function under construction and the values so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
+from tilewright.codegen.llvm_types import llvm_type
+from tilewright.ir.op import UNKNOWN_LOCATION
+from tilewright.support.errors import InternalError
+from tilewright.support.rules import RuleTable
+
+Rule = Callable[["EmitContext", Operation], None]
+
+
+class TargetServices(Protocol):
+    """What the default rules ask of a target."""
+
+    def convert_float(
+        self,
+        fn: FunctionBuilder,
+        source: Attribute,
+        target: Attribute,
+        lanes: int | None,
+        value: str,
+        rounding: str,
+    ) -> str:
+        """Convert between float element types, correctly rounded."""
+        ...
+
+    def emit_math(
+        self, fn: FunctionBuilder, name: str, type_: Attribute, operands: Sequence[str]
+    ) -> str:
+        """A math function on float32 or float64, scalar or vector."""
+        ...
+
+
+@dataclass
+class EmitContext:
+    """One function being emitted: rules read operands' names and define results' names."""
+
+    module: ModuleBuilder
+    fn: FunctionBuilder
+    rules: RuleTable[Rule]
+    target: TargetServices
+    values: dict[SSAValue, str] = field(default_factory=dict)
+    line_scope: str = ""
+    location_nodes: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    def value(self, operand: SSAValue) -> str:
+        """The LLVM name of an operand."""
+        name = self.values.get(operand)
+        if name is None:
+            raise InternalError(f"an operand of type {operand.type} was not emitted before its use")
+        return name
+
+    def typed(self, operand: SSAValue) -> str:
+        """`type name` of an operand."""
+        return f"{llvm_type(operand.type)} {self.value(operand)}"
+
+    def define(self, op: Operation, *names: str) -> None:
+        """Name the results of `op`."""
+        for result, name in zip(op.results, names, strict=True):
+            self.values[result] = name
+
+    def emit_block(self, block: Block) -> None:
+        """Emit every op of a block in order, its terminator left to the caller's rule."""
+        for op in block.ops:
+            self.emit_op(op)
+
+    def emit_op(self, op: Operation) -> None:
+        """Emit one op by its rule, at its source line."""
+        rule = self.rules.find(type(op))
+        if rule is None:
+            raise InternalError(f"no lowering rule for {op.name} ({self.rules.name})")
+        if self.line_scope:
+            self.fn.location = self._debug_location(op)
+        rule(self, op)
+
+    def _debug_location(self, op: Operation) -> str:
+        location = op.location or UNKNOWN_LOCATION
+        while isinstance(location, CallSiteLoc):
+            location = location.callee
+        if not isinstance(location, FileLineColLoc):
+            return self.fn.location
+        key = (location.line.data, location.column.data)
+        if key not in self.location_nodes:
+            self.location_nodes[key] = self.module.add_metadata(
+                f"!DILocation(line: {key[0]}, column: {key[1]}, scope: {self.line_scope})"
+            )
+        return f", !dbg {self.location_nodes[key]}"

@@ -1,0 +1,469 @@
+"""Elementwise arithmetic, comparison, selection and casts on scalars and vectors.
+
+Floats narrower than 32 bits compute in float32 and round once per op, as the interpreter does.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Attribute, Operation
+
+from tilewright.codegen.context import EmitContext
+from tilewright.codegen.llvm_types import constant_text, lanes_of, llvm_type
+from tilewright.codegen.rules import DEFAULT_RULES
+from tilewright.ir import types as ir
+from tilewright.ops.creation import ConstantOp
+from tilewright.ops.debug import HintOp
+from tilewright.ops.elementwise import (
+    ELEMENTWISE,
+    ArithBitcastOp,
+    BinaryFloatOp,
+    BitcastOp,
+    ClampFOp,
+    CmpFOp,
+    CmpIOp,
+    ExtFOp,
+    ExtSIOp,
+    ExtUIOp,
+    FmaOp,
+    FpToFpOp,
+    FPToSIOp,
+    FPToUIOp,
+    IndexCastOp,
+    IntToPtrOp,
+    PtrToIntOp,
+    SelectOp,
+    SIToFPOp,
+    TruncFOp,
+    TruncIOp,
+    UIToFPOp,
+    UnaryOp,
+)
+from tilewright.ops.memory import AddPtrOp
+
+_SIMPLE_INTEGER = {
+    "arith.addi": "add",
+    "arith.subi": "sub",
+    "arith.muli": "mul",
+    "arith.andi": "and",
+    "arith.ori": "or",
+    "arith.xori": "xor",
+}
+_SHIFTS = {"arith.shli": "shl", "arith.shrsi": "ashr", "arith.shrui": "lshr"}
+_INTEGER_EXTREMA = {
+    "arith.maxsi": "smax",
+    "arith.maxui": "umax",
+    "arith.minsi": "smin",
+    "arith.minui": "umin",
+}
+_FLOAT_INSTRUCTIONS = {
+    "arith.addf": "fadd",
+    "arith.subf": "fsub",
+    "arith.mulf": "fmul",
+    "arith.divf": "fdiv",
+    "tt.precise_divf": "fdiv",
+}
+_FLOAT_EXTREMA = {
+    "arith.maximumf": "maximum",
+    "arith.minimumf": "minimum",
+    "arith.maxnumf": "maxnum",
+    "arith.minnumf": "minnum",
+}
+_FLOAT_INTRINSICS = {
+    "math.absf": "fabs",
+    "math.ceil": "ceil",
+    "math.floor": "floor",
+    "math.round": "round",
+    "math.roundeven": "roundeven",
+    "math.trunc": "trunc",
+    "math.sqrt": "sqrt",
+    "tt.precise_sqrt": "sqrt",
+}
+_BIT_COUNTS = {"math.ctpop": "ctpop", "math.ctlz": "ctlz", "math.cttz": "cttz"}
+
+
+def _ops(names: dict[str, str]) -> tuple[type[Operation], ...]:
+    return tuple(ELEMENTWISE[name] for name in names)
+
+
+def suffix(type_: Attribute) -> str:
+    """The type suffix of an overloaded intrinsic: `v16f32`, `i32`, `v8p0`."""
+    element = ir.element_of(type_)
+    short = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64", "ptr": "p0"}
+    name = short.get(llvm_type(element), llvm_type(element))
+    lanes = lanes_of(type_)
+    return name if lanes is None else f"v{lanes}{name}"
+
+
+def is_narrow(type_: Attribute) -> bool:
+    """Whether a float type computes in float32."""
+    return ir.is_float(type_) and ir.width_bits(type_) < 32
+
+
+def widened(ctx: EmitContext, type_: Attribute, value: str) -> tuple[Attribute, str]:
+    """The compute type of `type_` and the value converted to it."""
+    if not is_narrow(type_):
+        return type_, value
+    source = ir.element_of(type_)
+    wide = ir.with_element(type_, ir.f32)
+    lanes = lanes_of(type_)
+    return wide, ctx.target.convert_float(ctx.fn, source, ir.f32, lanes, value, "rtne")
+
+
+def narrowed(ctx: EmitContext, type_: Attribute, value: str) -> str:
+    """A value of the compute type of `type_` rounded to `type_`."""
+    if not is_narrow(type_):
+        return value
+    target, lanes = ir.element_of(type_), lanes_of(type_)
+    return ctx.target.convert_float(ctx.fn, ir.f32, target, lanes, value, "rtne")
+
+
+@DEFAULT_RULES.register(ConstantOp)
+def _constant(ctx: EmitContext, op: ConstantOp) -> None:
+    ctx.define(op, constant_text(op.splat_value(), op.result.type))
+
+
+@DEFAULT_RULES.register(HintOp)
+def _hint(ctx: EmitContext, op: HintOp) -> None:
+    ctx.define(op, ctx.value(op.src))
+
+
+@DEFAULT_RULES.register(*_ops(_SIMPLE_INTEGER))
+def _integer(ctx: EmitContext, op: Operation) -> None:
+    lhs, rhs = op.operands
+    name = _SIMPLE_INTEGER[op.name]
+    ctx.define(op, ctx.fn.value(f"{name} {ctx.typed(lhs)}, {ctx.value(rhs)}"))
+
+
+@DEFAULT_RULES.register(*_ops(_SHIFTS))
+def _shift(ctx: EmitContext, op: Operation) -> None:
+    lhs, rhs = op.operands
+    kind = llvm_type(rhs.type)
+    limit = constant_text(ir.width_bits(rhs.type) - 1, rhs.type)
+    amount = ctx.fn.value(f"and {kind} {ctx.value(rhs)}, {limit}")
+    ctx.define(op, ctx.fn.value(f"{_SHIFTS[op.name]} {ctx.typed(lhs)}, {amount}"))
+
+
+@DEFAULT_RULES.register(*_ops(_INTEGER_EXTREMA))
+def _integer_extremum(ctx: EmitContext, op: Operation) -> None:
+    _call_binary(ctx, op, _INTEGER_EXTREMA[op.name])
+
+
+def _call_binary(ctx: EmitContext, op: Operation, name: str) -> None:
+    lhs, rhs = op.operands
+    kind = llvm_type(lhs.type)
+    function = f"@llvm.{name}.{suffix(lhs.type)}"
+    ctx.define(op, ctx.fn.value(f"call {kind} {function}({ctx.typed(lhs)}, {ctx.typed(rhs)})"))
+
+
+_DIVISIONS = {
+    "arith.divsi": "sdiv",
+    "arith.divui": "udiv",
+    "arith.remsi": "srem",
+    "arith.remui": "urem",
+}
+
+
+def _constant_divisor(op: Operation) -> bool:
+    divisor = op.operands[1].owner
+    return isinstance(divisor, ConstantOp) and divisor.splat_value() not in (0, -1)
+
+
+def _safe_divisor(ctx: EmitContext, op: Operation, is_signed: bool) -> str:
+    """The divisor with the cases that trap replaced by 1: zero, and -1 under the minimum."""
+    lhs, rhs = op.operands
+    value = ctx.value(rhs)
+    if _constant_divisor(op):
+        return value
+    fn, kind = ctx.fn, llvm_type(rhs.type)
+    traps = fn.value(f"icmp eq {kind} {value}, {constant_text(0, rhs.type)}")
+    mask = llvm_type(ir.with_element(rhs.type, ir.i1))
+    if is_signed:
+        least = constant_text(-(1 << (ir.width_bits(rhs.type) - 1)), rhs.type)
+        at_least = fn.value(f"icmp eq {ctx.typed(lhs)}, {least}")
+        minus_one = fn.value(f"icmp eq {kind} {value}, {constant_text(-1, rhs.type)}")
+        overflows = fn.value(f"and {mask} {at_least}, {minus_one}")
+        traps = fn.value(f"or {mask} {traps}, {overflows}")
+    one = constant_text(1, rhs.type)
+    return fn.value(f"select {mask} {traps}, {kind} {one}, {kind} {value}")
+
+
+@DEFAULT_RULES.register(*_ops(_DIVISIONS))
+def _division(ctx: EmitContext, op: Operation) -> None:
+    name = _DIVISIONS[op.name]
+    lhs = op.operands[0]
+    if ir.width_bits(lhs.type) == 1:
+        # One-bit division by anything but the trapping zero is the dividend.
+        ctx.define(op, ctx.value(lhs) if "div" in name else constant_text(0, lhs.type))
+        return
+    divisor = _safe_divisor(ctx, op, name[0] == "s")
+    is_vector = lanes_of(lhs.type) is not None
+    if is_vector and not _constant_divisor(op) and ir.width_bits(lhs.type) <= 32:
+        ctx.define(op, _divide_in_double(ctx, lhs.type, name, ctx.value(lhs), divisor))
+        return
+    ctx.define(op, ctx.fn.value(f"{name} {ctx.typed(lhs)}, {divisor}"))
+
+
+def _divide_in_double(ctx: EmitContext, type_: Attribute, name: str, lhs: str, rhs: str) -> str:
+    """Vectors have no integer division: quotients of 32 bits are exact in double."""
+    fn, kind = ctx.fn, llvm_type(type_)
+    double = llvm_type(ir.with_element(type_, ir.f64))
+    sign = "s" if name[0] == "s" else "u"
+    dividend = fn.value(f"{sign}itofp {kind} {lhs} to {double}")
+    divisor = fn.value(f"{sign}itofp {kind} {rhs} to {double}")
+    ratio = fn.value(f"fdiv {double} {dividend}, {divisor}")
+    quotient = fn.value(f"fpto{sign}i {double} {ratio} to {kind}")
+    if name.endswith("div"):
+        return quotient
+    product = fn.value(f"mul {kind} {quotient}, {rhs}")
+    return fn.value(f"sub {kind} {lhs}, {product}")
+
+
+@DEFAULT_RULES.register(ELEMENTWISE["tt.mulhiui"])
+def _high_product(ctx: EmitContext, op: Operation) -> None:
+    lhs, rhs = op.operands
+    bits = ir.width_bits(lhs.type)
+    wide = llvm_type(lhs.type).replace(f"i{bits}", f"i{2 * bits}")
+    fn = ctx.fn
+    a = fn.value(f"zext {ctx.typed(lhs)} to {wide}")
+    c = fn.value(f"zext {ctx.typed(rhs)} to {wide}")
+    product = fn.value(f"mul {wide} {a}, {c}")
+    amount = str(bits) if lanes_of(lhs.type) is None else f"splat (i{2 * bits} {bits})"
+    high = fn.value(f"lshr {wide} {product}, {amount}")
+    ctx.define(op, fn.value(f"trunc {wide} {high} to {llvm_type(lhs.type)}"))
+
+
+def _flags(op: BinaryFloatOp | UnaryOp) -> str:
+    fastmath = op.fastmath
+    return "" if fastmath is None or not fastmath.data else " ".join(fastmath.data) + " "
+
+
+@DEFAULT_RULES.register(*_ops(_FLOAT_INSTRUCTIONS))
+def _float_binary(ctx: EmitContext, op: BinaryFloatOp) -> None:
+    wide, lhs = widened(ctx, op.lhs.type, ctx.value(op.lhs))
+    _, rhs = widened(ctx, op.lhs.type, ctx.value(op.rhs))
+    # A narrow result is rounded after every op, so nothing may be contracted around it.
+    flags = "" if is_narrow(op.lhs.type) else _flags(op)
+    name = _FLOAT_INSTRUCTIONS[op.name]
+    result = ctx.fn.value(f"{name} {flags}{llvm_type(wide)} {lhs}, {rhs}")
+    ctx.define(op, narrowed(ctx, op.result.type, result))
+
+
+@DEFAULT_RULES.register(*_ops(_FLOAT_EXTREMA))
+def _float_extremum(ctx: EmitContext, op: Operation) -> None:
+    lhs, rhs = op.operands
+    name = _FLOAT_EXTREMA[op.name]
+    wide, left = widened(ctx, lhs.type, ctx.value(lhs))
+    _, right = widened(ctx, lhs.type, ctx.value(rhs))
+    kind = llvm_type(wide)
+    call = f"call {kind} @llvm.{name}.{suffix(wide)}({kind} {left}, {kind} {right})"
+    ctx.define(op, narrowed(ctx, lhs.type, ctx.fn.value(call)))
+
+
+@DEFAULT_RULES.register(ELEMENTWISE["math.copysign"])
+def _copysign(ctx: EmitContext, op: Operation) -> None:
+    lhs, rhs = op.operands
+    wide, left = widened(ctx, lhs.type, ctx.value(lhs))
+    _, right = widened(ctx, lhs.type, ctx.value(rhs))
+    kind = llvm_type(wide)
+    call = f"call {kind} @llvm.copysign.{suffix(wide)}({kind} {left}, {kind} {right})"
+    ctx.define(op, narrowed(ctx, lhs.type, ctx.fn.value(call)))
+
+
+@DEFAULT_RULES.register(ELEMENTWISE["arith.negf"])
+def _negate(ctx: EmitContext, op: UnaryOp) -> None:
+    wide, value = widened(ctx, op.operand.type, ctx.value(op.operand))
+    result = ctx.fn.value(f"fneg {llvm_type(wide)} {value}")
+    ctx.define(op, narrowed(ctx, op.result.type, result))
+
+
+@DEFAULT_RULES.register(*_ops(_FLOAT_INTRINSICS))
+def _float_intrinsic(ctx: EmitContext, op: UnaryOp) -> None:
+    wide, value = widened(ctx, op.operand.type, ctx.value(op.operand))
+    kind = llvm_type(wide)
+    name = _FLOAT_INTRINSICS[op.name]
+    result = ctx.fn.value(f"call {kind} @llvm.{name}.{suffix(wide)}({kind} {value})")
+    ctx.define(op, narrowed(ctx, op.result.type, result))
+
+
+@DEFAULT_RULES.register(ELEMENTWISE["math.absi"])
+def _absolute(ctx: EmitContext, op: UnaryOp) -> None:
+    kind = llvm_type(op.operand.type)
+    call = f"call {kind} @llvm.abs.{suffix(op.operand.type)}({ctx.typed(op.operand)}, i1 false)"
+    ctx.define(op, ctx.fn.value(call))
+
+
+@DEFAULT_RULES.register(*_ops(_BIT_COUNTS))
+def _bit_count(ctx: EmitContext, op: UnaryOp) -> None:
+    kind = llvm_type(op.operand.type)
+    name = _BIT_COUNTS[op.name]
+    zero_flag = "" if name == "ctpop" else ", i1 false"
+    call = f"@llvm.{name}.{suffix(op.operand.type)}({ctx.typed(op.operand)}{zero_flag})"
+    ctx.define(op, ctx.fn.value(f"call {kind} {call}"))
+
+
+_BY_TARGET = {
+    f"math.{name}": name
+    for name in (
+        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "rsqrt", "cbrt"),
+        *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
+        *("asinh", "acosh", "atanh", "erf", "atan2"),
+    )
+} | {"math.powf": "pow", "arith.remf": "fmod"}
+
+
+@DEFAULT_RULES.register(*_ops(_BY_TARGET))
+def _math(ctx: EmitContext, op: Operation) -> None:
+    type_ = op.operands[0].type
+    wide = ir.with_element(type_, ir.f32) if is_narrow(type_) else type_
+    operands = [widened(ctx, v.type, ctx.value(v))[1] for v in op.operands]
+    result = ctx.target.emit_math(ctx.fn, _BY_TARGET[op.name], wide, operands)
+    ctx.define(op, narrowed(ctx, type_, result))
+
+
+@DEFAULT_RULES.register(FmaOp)
+def _fma(ctx: EmitContext, op: FmaOp) -> None:
+    wide, a = widened(ctx, op.a.type, ctx.value(op.a))
+    c, d = (widened(ctx, v.type, ctx.value(v))[1] for v in (op.b, op.c))
+    kind = llvm_type(wide)
+    call = f"call {kind} @llvm.fma.{suffix(wide)}({kind} {a}, {kind} {c}, {kind} {d})"
+    ctx.define(op, narrowed(ctx, op.result.type, ctx.fn.value(call)))
+
+
+@DEFAULT_RULES.register(ClampFOp)
+def _clamp(ctx: EmitContext, op: ClampFOp) -> None:
+    wide, x = widened(ctx, op.x.type, ctx.value(op.x))
+    low, high = (widened(ctx, v.type, ctx.value(v))[1] for v in (op.low, op.high))
+    kind, s = llvm_type(wide), suffix(wide)
+    greater, lesser = ("maximum", "minimum") if op.propagates_nan() else ("maxnum", "minnum")
+    raised = ctx.fn.value(f"call {kind} @llvm.{greater}.{s}({kind} {x}, {kind} {low})")
+    result = ctx.fn.value(f"call {kind} @llvm.{lesser}.{s}({kind} {raised}, {kind} {high})")
+    ctx.define(op, narrowed(ctx, op.result.type, result))
+
+
+@DEFAULT_RULES.register(CmpIOp)
+def _compare_integers(ctx: EmitContext, op: CmpIOp) -> None:
+    comparison = f"icmp {op.predicate_name()} {ctx.typed(op.lhs)}, {ctx.value(op.rhs)}"
+    ctx.define(op, ctx.fn.value(comparison))
+
+
+@DEFAULT_RULES.register(CmpFOp)
+def _compare_floats(ctx: EmitContext, op: CmpFOp) -> None:
+    wide, lhs = widened(ctx, op.lhs.type, ctx.value(op.lhs))
+    _, rhs = widened(ctx, op.rhs.type, ctx.value(op.rhs))
+    ctx.define(op, ctx.fn.value(f"fcmp {op.predicate_name()} {llvm_type(wide)} {lhs}, {rhs}"))
+
+
+@DEFAULT_RULES.register(SelectOp)
+def _select(ctx: EmitContext, op: SelectOp) -> None:
+    arms = f"{ctx.typed(op.lhs)}, {ctx.typed(op.rhs)}"
+    ctx.define(op, ctx.fn.value(f"select {ctx.typed(op.condition)}, {arms}"))
+
+
+@DEFAULT_RULES.register(AddPtrOp)
+def _add_pointer(ctx: EmitContext, op: AddPtrOp) -> None:
+    pointer = ir.element_of(op.ptr.type)
+    assert isinstance(pointer, ir.PointerType)
+    element = storage_type(pointer.pointee)
+    address = f"getelementptr {element}, {ctx.typed(op.ptr)}, {ctx.typed(op.offset)}"
+    ctx.define(op, ctx.fn.value(address))
+
+
+def storage_type(element: Attribute) -> str:
+    """The LLVM type of an element in memory: i1 takes a byte, a pointer 64 bits."""
+    return "i8" if element == ir.i1 else llvm_type(element)
+
+
+_INTEGER_CASTS = {ExtSIOp: "sext", ExtUIOp: "zext", TruncIOp: "trunc"}
+
+
+@DEFAULT_RULES.register(*_INTEGER_CASTS)
+def _integer_cast(ctx: EmitContext, op: Operation) -> None:
+    (src,) = op.operands
+    name = _INTEGER_CASTS[type(op)]
+    ctx.define(op, ctx.fn.value(f"{name} {ctx.typed(src)} to {llvm_type(op.results[0].type)}"))
+
+
+@DEFAULT_RULES.register(IndexCastOp)
+def _index_cast(ctx: EmitContext, op: IndexCastOp) -> None:
+    source, target = llvm_type(op.src.type), llvm_type(op.result.type)
+    if source == target:
+        ctx.define(op, ctx.value(op.src))
+        return
+    name = "sext" if int(source[1:]) < int(target[1:]) else "trunc"
+    ctx.define(op, ctx.fn.value(f"{name} {ctx.typed(op.src)} to {target}"))
+
+
+@DEFAULT_RULES.register(ExtFOp, TruncFOp, FpToFpOp)
+def _float_cast(ctx: EmitContext, op: Operation) -> None:
+    (src,) = op.operands
+    rounding = op.rounding_name() if isinstance(op, FpToFpOp) else "rtne"
+    source, target = ir.element_of(src.type), ir.element_of(op.results[0].type)
+    lanes = lanes_of(src.type)
+    value = ctx.target.convert_float(ctx.fn, source, target, lanes, ctx.value(src), rounding)
+    ctx.define(op, value)
+
+
+@DEFAULT_RULES.register(SIToFPOp, UIToFPOp)
+def _integer_to_float(ctx: EmitContext, op: Operation) -> None:
+    (src,) = op.operands
+    result = op.results[0].type
+    name = "sitofp" if isinstance(op, SIToFPOp) else "uitofp"
+    fn = ctx.fn
+    if not is_narrow(result):
+        ctx.define(op, fn.value(f"{name} {ctx.typed(src)} to {llvm_type(result)}"))
+        return
+    # Through float32 a wide integer would round twice; float64 holds 32 bits exactly, and
+    # a 64-bit integer beyond 2^53 is far outside what changes a 16-bit float's rounding
+    # unless it is a tie, which the sticky bit below keeps odd.
+    value = _sticky(ctx, src.type, ctx.value(src), name == "sitofp")
+    double = llvm_type(ir.with_element(result, ir.f64))
+    exact = fn.value(f"{name} {llvm_type(src.type)} {value} to {double}")
+    target, lanes = ir.element_of(result), lanes_of(result)
+    ctx.define(op, ctx.target.convert_float(fn, ir.f64, target, lanes, exact, "rtne"))
+
+
+def _sticky(ctx: EmitContext, type_: Attribute, value: str, is_signed: bool) -> str:
+    """A 64-bit integer with its low 12 bits folded into bit 12 where it has over 53 bits."""
+    if ir.width_bits(type_) < 64:
+        return value
+    fn, kind = ctx.fn, llvm_type(type_)
+    low = fn.value(f"and {kind} {value}, {constant_text(4095, type_)}")
+    carried = fn.value(f"add {kind} {low}, {constant_text(4095, type_)}")
+    joined = fn.value(f"or {kind} {carried}, {value}")
+    folded = fn.value(f"and {kind} {joined}, {constant_text(-4096, type_)}")
+    high = fn.value(f"ashr {kind} {value}, {constant_text(52, type_)}")
+    if is_signed:
+        shifted = fn.value(f"add {kind} {high}, {constant_text(1, type_)}")
+        is_large = fn.value(f"icmp ugt {kind} {shifted}, {constant_text(1, type_)}")
+    else:
+        is_large = fn.value(f"icmp ne {kind} {high}, {constant_text(0, type_)}")
+    mask = llvm_type(ir.with_element(type_, ir.i1))
+    return fn.value(f"select {mask} {is_large}, {kind} {folded}, {kind} {value}")
+
+
+@DEFAULT_RULES.register(FPToSIOp, FPToUIOp)
+def _float_to_integer(ctx: EmitContext, op: Operation) -> None:
+    (src,) = op.operands
+    wide, value = widened(ctx, src.type, ctx.value(src))
+    name = "fptosi" if isinstance(op, FPToSIOp) else "fptoui"
+    target = llvm_type(op.results[0].type)
+    raw = ctx.fn.value(f"{name} {llvm_type(wide)} {value} to {target}")
+    # Out of range is poison in LLVM; frozen it is some value, and nothing worse.
+    ctx.define(op, ctx.fn.value(f"freeze {target} {raw}"))
+
+
+@DEFAULT_RULES.register(ArithBitcastOp, BitcastOp)
+def _bitcast(ctx: EmitContext, op: Operation) -> None:
+    (src,) = op.operands
+    source, target = llvm_type(src.type), llvm_type(op.results[0].type)
+    if source == target:
+        ctx.define(op, ctx.value(src))
+        return
+    ctx.define(op, ctx.fn.value(f"bitcast {ctx.typed(src)} to {target}"))
+
+
+@DEFAULT_RULES.register(IntToPtrOp, PtrToIntOp)
+def _pointer_cast(ctx: EmitContext, op: Operation) -> None:
+    (src,) = op.operands
+    name = "inttoptr" if isinstance(op, IntToPtrOp) else "ptrtoint"
+    ctx.define(op, ctx.fn.value(f"{name} {ctx.typed(src)} to {llvm_type(op.results[0].type)}"))

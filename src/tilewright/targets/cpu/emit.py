@@ -1,0 +1,181 @@
+"""From a C2 module to LLVM text: the kernel's entry, its program, and the target's services."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
+from xdsl.ir import Attribute
+
+from tilewright.codegen.context import EmitContext
+from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
+from tilewright.codegen.llvm_types import FLOAT_KEYS, lanes_of, llvm_type
+from tilewright.ir import types as ir
+from tilewright.ops.function import FuncOp
+from tilewright.support.errors import InternalError
+from tilewright.targets.cpu.convert import emit_fp_to_fp
+from tilewright.targets.cpu.math.emitter import MathEmitter
+from tilewright.targets.cpu.rules import CPU_RULES
+from tilewright.targets.cpu.rules import memory as memory_rules
+from tilewright.targets.cpu.rules import structure as structure_rules
+
+_PROGRAM_IDS = "i32 %pid0, i32 %pid1, i32 %pid2, i32 %grid0, i32 %grid1, i32 %grid2"
+KERNEL_SYMBOL = "tilewright_kernel"
+
+
+@dataclass(frozen=True)
+class CpuServices:
+    """What the rules ask of the CPU: float conversions, math, the machine's features."""
+
+    module: ModuleBuilder
+    features: frozenset[str]
+    vector_bytes: int
+    math: MathEmitter
+
+    def convert_float(
+        self,
+        fn: FunctionBuilder,
+        source: Attribute,
+        target: Attribute,
+        lanes: int | None,
+        value: str,
+        rounding: str,
+    ) -> str:
+        """Convert between float element types, correctly rounded."""
+        keys = FLOAT_KEYS[source], FLOAT_KEYS[target]
+        return emit_fp_to_fp(fn, *keys, lanes, value, rounding, self.features)
+
+    def emit_math(
+        self, fn: FunctionBuilder, name: str, type_: Attribute, operands: Sequence[str]
+    ) -> str:
+        """A math function on float32 or float64, scalar or vector."""
+        element = llvm_type(ir.element_of(type_))
+        return self.math.emit(fn, name, element, lanes_of(type_), operands)
+
+
+def emit_kernel(
+    module: ModuleOp, features: frozenset[str], vector_bytes: int, has_lines: bool = False
+) -> str:
+    """The LLVM module of a C2 module with one kernel; its entry is KERNEL_SYMBOL.
+
+    The entry runs programs `begin` to `end - 1` (axis 0 fastest) of a grid; see the pool for
+    its signature. With `has_lines` the code carries source lines for debuggers.
+    """
+    kernel = next((op for op in module.body.block.ops if isinstance(op, FuncOp)), None)
+    if kernel is None:
+        raise InternalError("the module holds no kernel")
+    builder = ModuleBuilder()
+    builder.add_metadata("!{i32 1}")
+    services = CpuServices(builder, features, vector_bytes, MathEmitter(builder, features))
+    parameters = [
+        f"{llvm_type(argument.type)} %a{index}"
+        for index, argument in enumerate(kernel.body.block.args)
+    ]
+    _emit_program(builder, services, kernel, parameters, has_lines)
+    _emit_entry(builder, [llvm_type(a.type) for a in kernel.body.block.args])
+    return builder.text()
+
+
+def _emit_program(
+    builder: ModuleBuilder,
+    services: CpuServices,
+    kernel: FuncOp,
+    parameters: list[str],
+    has_lines: bool,
+) -> None:
+    scope = _debug_scope(builder, kernel) if has_lines else ""
+    debug = f" !dbg {scope}" if scope else ""
+    arguments = ", ".join([*parameters, _PROGRAM_IDS, "ptr %scratch", "ptr %status"])
+    header = f"define internal fastcc void @program({arguments}) noinline nounwind{debug}"
+    fn = FunctionBuilder(builder, header)
+    if scope:
+        start = builder.add_metadata(f"!DILocation(line: 1, column: 1, scope: {scope})")
+        fn.location = f", !dbg {start}"
+    ctx = EmitContext(builder, fn, CPU_RULES, services, line_scope=scope)
+    for index, argument in enumerate(kernel.body.block.args):
+        ctx.values[argument] = f"%a{index}"
+    ctx.emit_block(kernel.body.block)
+    builder.add_function("program", fn.text())
+
+
+def _emit_entry(builder: ModuleBuilder, types: list[str]) -> None:
+    header = (
+        f"define void @{KERNEL_SYMBOL}(ptr %args, ptr %grid, i64 %begin, i64 %end, ptr %context)"
+        " nounwind"
+    )
+    fn = FunctionBuilder(builder, header)
+    scratch = fn.value("load ptr, ptr %context, align 8")
+    status_at = fn.value("getelementptr i64, ptr %context, i64 1")
+    status = fn.value(f"load ptr, ptr {status_at}, align 8")
+    values = [_load_slot(fn, index, kind) for index, kind in enumerate(types)]
+    extents = []
+    for axis in range(3):
+        address = fn.value(f"getelementptr i32, ptr %grid, i64 {axis}")
+        extents.append(fn.value(f"load i32, ptr {address}, align 4"))
+    wide = [fn.value(f"zext i32 {extent} to i64") for extent in extents]
+    loop, body, done = fn.new_label(), fn.new_label(), fn.new_label()
+    fn.branch(loop)
+    fn.place(loop)
+    fn.lines.append(f"  %program = phi i64 [ %begin, %entry ], [ %next, %{body} ]")
+    fn.branch_if(fn.value("icmp ult i64 %program, %end"), body, done)
+    fn.place(body)
+    coordinates = _coordinates(fn, wide)
+    arguments = [
+        *(f"{kind} {value}" for kind, value in zip(types, values, strict=True)),
+        *(f"i32 {value}" for value in (*coordinates, *extents)),
+        f"ptr {scratch}",
+        f"ptr {status}",
+    ]
+    fn.emit(f"call fastcc void @program({', '.join(arguments)})")
+    fn.lines.append("  %next = add i64 %program, 1")
+    fn.branch(loop)
+    fn.place(done)
+    fn.emit("ret void")
+    builder.add_function(KERNEL_SYMBOL, fn.text())
+
+
+def _coordinates(fn: FunctionBuilder, extents: list[str]) -> list[str]:
+    plane = fn.value(f"udiv i64 %program, {extents[0]}")
+    parts = [
+        fn.value(f"urem i64 %program, {extents[0]}"),
+        fn.value(f"urem i64 {plane}, {extents[1]}"),
+        fn.value(f"udiv i64 {plane}, {extents[1]}"),
+    ]
+    return [fn.value(f"trunc i64 {part} to i32") for part in parts]
+
+
+def _load_slot(fn: FunctionBuilder, index: int, kind: str) -> str:
+    address = fn.value(f"getelementptr i64, ptr %args, i64 {index}")
+    if kind == "i1":
+        byte = fn.value(f"load i8, ptr {address}, align 8")
+        return fn.value(f"trunc i8 {byte} to i1")
+    return fn.value(f"load {kind}, ptr {address}, align 8")
+
+
+def _debug_scope(builder: ModuleBuilder, kernel: FuncOp) -> str:
+    """Metadata of a line table for the kernel; the subprogram's reference."""
+    location = kernel.location
+    file, line = "kernel", 1
+    if isinstance(location, FileLineColLoc):
+        file, line = location.filename.data, location.line.data
+    folder, _, name = file.replace("\\", "/").rpartition("/")
+    file_node = builder.add_metadata(f'!DIFile(filename: "{name}", directory: "{folder}")')
+    unit = builder.add_metadata(
+        f'distinct !DICompileUnit(language: DW_LANG_C, file: {file_node}, producer: "tilewright", '
+        "isOptimized: true, runtimeVersion: 0, emissionKind: LineTablesOnly)"
+    )
+    empty = builder.add_metadata("!{}")
+    signature = builder.add_metadata(f"!DISubroutineType(types: {empty})")
+    flag = builder.add_metadata('!{i32 2, !"Debug Info Version", i32 3}')
+    builder.named_metadata["llvm.dbg.cu"] = unit
+    builder.named_metadata["llvm.module.flags"] = flag
+    return builder.add_metadata(
+        f'distinct !DISubprogram(name: "{kernel.sym_name.data}", scope: {file_node}, '
+        f"file: {file_node}, line: {line}, type: {signature}, scopeLine: {line}, "
+        f"spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: {unit})"
+    )
+
+
+# Imported for the rules they register.
+RULE_MODULES = (memory_rules, structure_rules)

@@ -1,0 +1,12 @@
+"""The CPU target's lowering rules: C2 ops, and overrides of the defaults."""
+
+from __future__ import annotations
+
+from tilewright.codegen.context import Rule
+from tilewright.codegen.rules import DEFAULT_RULES, arithmetic, control
+from tilewright.support.rules import RuleTable
+
+# Imported for the rules they register.
+REGISTERED = (arithmetic, control)
+
+CPU_RULES: RuleTable[Rule] = RuleTable("cpu", DEFAULT_RULES)

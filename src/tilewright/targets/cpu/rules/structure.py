@@ -1,0 +1,149 @@
+"""Nests, splats, lane reductions, program ids, matrix products."""
+
+from __future__ import annotations
+
+from xdsl.ir import Attribute, Block, SSAValue
+
+from tilewright.codegen.context import EmitContext
+from tilewright.codegen.llvm_types import lanes_of, llvm_type
+from tilewright.codegen.rules.control import emit_body
+from tilewright.ir import types as ir
+from tilewright.ops.creation import SplatOp
+from tilewright.ops.debug import AssumeOp, BarrierOp
+from tilewright.ops.function import ReturnOp
+from tilewright.ops.program import GetNumProgramsOp, GetProgramIdOp
+from tilewright.targets.cpu.ops import NestOp, ReduceLanesOp, YieldOp
+from tilewright.targets.cpu.rules import CPU_RULES
+from tilewright.targets.cpu.rules.memory import splat_text
+
+
+@CPU_RULES.register(SplatOp)
+def _splat(ctx: EmitContext, op: SplatOp) -> None:
+    lanes = lanes_of(op.result.type)
+    value = ctx.value(op.src)
+    if lanes is not None:
+        value = splat_text(ctx, ir.element_of(op.result.type), value, lanes)
+    ctx.define(op, value)
+
+
+@CPU_RULES.register(GetProgramIdOp)
+def _program_id(ctx: EmitContext, op: GetProgramIdOp) -> None:
+    ctx.define(op, f"%pid{op.axis.value.data}")
+
+
+@CPU_RULES.register(GetNumProgramsOp)
+def _num_programs(ctx: EmitContext, op: GetNumProgramsOp) -> None:
+    ctx.define(op, f"%grid{op.axis.value.data}")
+
+
+@CPU_RULES.register(NestOp)
+def _nest(ctx: EmitContext, op: NestOp) -> None:
+    names, _ = emit_body(ctx, op.body.block)
+    ctx.define(op, *names)
+
+
+@CPU_RULES.register(YieldOp)
+def _yield(ctx: EmitContext, op: YieldOp) -> None:
+    """The parent's rule reads the operands."""
+
+
+@CPU_RULES.register(ReturnOp)
+def _return(ctx: EmitContext, op: ReturnOp) -> None:
+    ctx.fn.emit("ret void")
+
+
+@CPU_RULES.register(AssumeOp)
+def _assume(ctx: EmitContext, op: AssumeOp) -> None:
+    ctx.fn.emit(f"call void @llvm.assume(i1 {ctx.value(op.condition)})")
+
+
+@CPU_RULES.register(BarrierOp)
+def _barrier(ctx: EmitContext, op: BarrierOp) -> None:
+    """A program runs on one thread: its tiles are in order already."""
+
+
+@CPU_RULES.register(ReduceLanesOp)
+def _reduce_lanes(ctx: EmitContext, op: ReduceLanesOp) -> None:
+    block = op.combine.block
+    values = [ctx.value(v) for v in op.srcs]
+    elements = [ir.element_of(v.type) for v in op.srcs]
+    lanes = lanes_of(op.srcs[0].type) or 1
+    if not is_liftable(block) or lanes & (lanes - 1):
+        ctx.define(op, *_fold_in_order(ctx, block, values, elements, lanes))
+        return
+    while lanes > 1:
+        half = lanes // 2
+        pairs = list(zip(values, elements, strict=True))
+        lows = [_half(ctx, value, element, lanes, 0) for value, element in pairs]
+        highs = [_half(ctx, value, element, lanes, half) for value, element in pairs]
+        values = _emit_combine(ctx, lift_block(block, half), [*lows, *highs])
+        lanes = half
+    ctx.define(op, *values)
+
+
+def _fold_in_order(
+    ctx: EmitContext, block: Block, values: list[str], elements: list[Attribute], lanes: int
+) -> list[str]:
+    """Lane after lane, for combine regions with control flow."""
+
+    def lane_values(lane: int) -> list[str]:
+        if lanes == 1:
+            return values
+        rows = zip(values, elements, strict=True)
+        return [
+            ctx.fn.value(f"extractelement <{lanes} x {llvm_type(e)}> {v}, i64 {lane}")
+            for v, e in rows
+        ]
+
+    folded = lane_values(0)
+    for lane in range(1, lanes):
+        folded = _emit_combine(ctx, lift_block(block, 1), [*folded, *lane_values(lane)])
+    return folded
+
+
+def _half(ctx: EmitContext, value: str, element: Attribute, lanes: int, start: int) -> str:
+    half = lanes // 2
+    vector = f"<{lanes} x {llvm_type(element)}>"
+    if half == 1:
+        return ctx.fn.value(f"extractelement {vector} {value}, i64 {start}")
+    pattern = ", ".join(f"i32 {start + lane}" for lane in range(half))
+    mask = f"<{half} x i32> <{pattern}>"
+    return ctx.fn.value(f"shufflevector {vector} {value}, {vector} poison, {mask}")
+
+
+def _emit_combine(ctx: EmitContext, block: Block, arguments: list[str]) -> list[str]:
+    for argument, name in zip(block.args, arguments, strict=True):
+        ctx.values[argument] = name
+    names, _ = emit_body(ctx, block)
+    return names
+
+
+def is_liftable(block: Block) -> bool:
+    """Whether a block of scalar code works on vectors as it stands: no regions inside."""
+    return not any(op.regions for op in block.ops)
+
+
+def lift_block(block: Block, lanes: int) -> Block:
+    """A copy of a block of scalar code with every type a vector of `lanes` (1: as it is)."""
+    if lanes == 1:
+        return _copy(block)
+    lifted = Block(arg_types=[ir.vector_of(ir.element_of(a.type), lanes) for a in block.args])
+    mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, lifted.args, strict=True))
+    for op in block.ops:
+        copy = type(op).create(
+            operands=[mapping.get(v, v) for v in op.operands],
+            result_types=[ir.vector_of(ir.element_of(r.type), lanes) for r in op.results],
+            properties=op.properties,
+            location=op.location,
+        )
+        mapping.update(zip(op.results, copy.results, strict=True))
+        lifted.add_op(copy)
+    return lifted
+
+
+def _copy(block: Block) -> Block:
+    copy = Block(arg_types=[a.type for a in block.args])
+    mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, copy.args, strict=True))
+    for op in block.ops:
+        copy.add_op(op.clone(mapping))
+    return copy
