@@ -46,14 +46,5 @@ class DotOp(TileOp):
         wide = np.longdouble if a.dtype == np.float64 else np.float64
         return (np.matmul(a.astype(wide), b.astype(wide)) + c).astype(c.dtype)
 
-    """result = (a · a_scale) @ (b · b_scale) + c for the microscaling formats."""
-
-    name = "tt.dot_scaled"
-    a = operand_def()
-    b = operand_def()
-    c = operand_def()
-    result = result_def()
-    traits = traits_def(Pure())
-
 
 MATMUL_OPS = (DotOp,)

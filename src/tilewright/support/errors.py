@@ -2,6 +2,7 @@
 
 Three families, by whose fault it is: `CompileError` (the kernel or the call is wrong),
 `UnsupportedError` (a right program on a target that cannot run it), `InternalError` (ours).
+A fourth, `KernelFault`, is for what a kernel did while it ran (interpreter, checked mode).
 A message has four parts: what is wrong with the values; where, with caret and call chain;
 the types; what to do.
 """
@@ -307,3 +308,63 @@ class HostCall(CompileError):
     """A function of the language is called outside of a kernel."""
 
     help = "call it in a function decorated with @tilewright.jit"
+
+
+class KernelFault(TilewrightError):
+    """The kernel did something undefined while it ran."""
+
+
+class OutOfBoundsAccess(KernelFault):
+    """A load or store went outside of every argument's memory."""
+
+    help = "mask the lanes past the end, for example with mask=offsets < n"
+
+
+class NullAccess(KernelFault):
+    """A load or store went through a null pointer."""
+
+    help = "an argument that may be None must be tested before it is used"
+
+
+class MisalignedAccess(KernelFault):
+    """An address is no multiple of the element's size."""
+
+    help = "a pointer may only be cast to a wider type where its address is aligned"
+
+
+class ReadOnlyWrite(KernelFault):
+    """A store went into an argument that may not be written."""
+
+
+class UninitializedRead(KernelFault):
+    """A load read memory that nothing has written."""
+
+
+class UndefinedValue(KernelFault):
+    """An undefined value reached memory, an address, a condition or a printed line."""
+
+    help = "a masked load without `other` leaves its masked lanes undefined: pass other="
+
+
+class DataRace(KernelFault):
+    """Two programs access one place without an order, and one of them writes."""
+
+    help = "order the programs with an atomic that releases and one that acquires"
+
+
+class Deadlock(KernelFault):
+    """Every program that is left waits for another one."""
+
+
+class AssertionFailed(KernelFault):
+    """A `device_assert` does not hold."""
+
+
+class BrokenPromise(KernelFault):
+    """A hint or assumption of the author does not hold."""
+
+    help = "the compiler may use the promise: make it true or remove it"
+
+
+class LoopStepNotPositive(KernelFault):
+    """A loop has a step that never reaches its end."""

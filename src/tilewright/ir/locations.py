@@ -1,0 +1,59 @@
+"""Source locations of ops and what a message shows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import (
+    CallSiteLoc,
+    FileLineColLoc,
+    FusedLoc,
+    LocationAttr,
+    NameLoc,
+    UnknownLoc,
+)
+from xdsl.ir import Attribute, Operation
+
+from tilewright.support.source import Span
+
+
+def call_chain(location: Attribute) -> tuple[Span, ...]:
+    """The spans of a location, innermost call first; () when it is unknown."""
+    return tuple(_spans(location))
+
+
+def _spans(location: Attribute) -> Iterator[Span]:
+    match location:
+        case FileLineColLoc():
+            yield Span(location.filename.data, location.line.data, location.column.data)
+        case CallSiteLoc():
+            yield from _spans(location.callee)
+            yield from _spans(location.caller)
+        case NameLoc():
+            yield from _spans(location.location)
+        case FusedLoc():
+            # Several ops became one: the first that is known stands for all.
+            for part in location.locations:
+                spans = tuple(_spans(part))
+                if spans:
+                    yield from spans
+                    return
+        case _:
+            return
+
+
+def span_of(operation: Operation) -> tuple[Span | None, tuple[Span, ...]]:
+    """Where an op comes from, and from where that function was called, outermost last."""
+    spans = call_chain(operation.location)
+    return (spans[0], spans[1:]) if spans else (None, ())
+
+
+def is_known(location: LocationAttr) -> bool:
+    """Whether a location names at least one line of a file."""
+    return not isinstance(location, UnknownLoc) and bool(call_chain(location))
+
+
+def describe(operation: Operation) -> str:
+    """`file:line` of an op, or `an unknown place`."""
+    span, _ = span_of(operation)
+    return "an unknown place" if span is None else f"{span.file}:{span.line}"
