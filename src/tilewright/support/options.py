@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -183,7 +184,7 @@ class Variable(Generic[Value_co]):
 
 _TRUE = ("1", "true", "on", "yes")
 _FALSE = ("0", "false", "off", "no")
-_SIZE_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SIZE = re.compile(r"([0-9]{1,18})\s*(?:([KMGT])I?)?B?")
 
 
 def _parse_flag(text: str) -> bool:
@@ -201,12 +202,10 @@ def _parse_count(text: str) -> int:
 
 
 def _parse_size_bytes(text: str) -> int:
-    body = text.strip().upper().removesuffix("B").removesuffix("I").strip()
-    unit = body[-1:] if body[-1:] in _SIZE_UNITS else ""
-    digits = body.removesuffix(unit).strip() if unit else body
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
+    match = _SIZE.fullmatch(text.strip().upper())
+    if match is None:
         raise ValueError(text)
-    return int(digits) * _SIZE_UNITS[unit]
+    return int(match[1]) << 10 * " KMGT".index(match[2] or " ")
 
 
 def _parse_path(text: str) -> Path:
