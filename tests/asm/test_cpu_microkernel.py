@@ -43,9 +43,13 @@ BYTES = [("i8", "i8"), ("u8", "u8"), ("i8", "u8"), ("u8", "i8")]
 each_machine = pytest.mark.parametrize("machine", HOST_MACHINES, ids=lambda each: each.label)
 
 
-def dot_spec(machine: Machine, shape: tuple[int, int, int], a: str, b: str, **kw: bool) -> DotSpec:
+def dot_spec(
+    machine: Machine, shape: tuple[int, int, int], a: str, b: str, **options: bool
+) -> DotSpec:
     m, n, k = shape
-    return DotSpec(m, n, k, a, b, machine.unit.features, machine.unit.vector_bytes, **kw)
+    unit = machine.unit
+    bf16_dot = "bf16" in machine.label
+    return DotSpec(m, n, k, a, b, unit.features, unit.vector_bytes, bf16_dot=bf16_dot, **options)
 
 
 def kept(tile: np.ndarray, element: str) -> np.ndarray:
@@ -255,10 +259,12 @@ def test_a_tile_of_one_panel_is_its_own_packing(rng: np.random.Generator) -> Non
 
 
 def test_the_bf16_instruction_is_a_choice_and_needs_its_feature() -> None:
-    with_dot = VectorUnit(frozenset({"avx512f", "avx512vl", "avx512bf16"}), 64)
+    with_dot = VectorUnit(frozenset({"avx512f", "avx512vl", "avx512bf16", "sse4a"}), 64)
+    slow_dot = VectorUnit(frozenset({"avx512f", "avx512vl", "avx512bf16"}), 64)
     without = VectorUnit(frozenset({"avx512f", "avx512vl"}), 64)
     assert choose_multiply("bf16", "bf16", with_dot).instruction is Instruction.BF16_DOT
     assert choose_multiply("bf16", "bf16", without).instruction is Instruction.FMA
-    chosen = choose_multiply("bf16", "bf16", with_dot, bf16_dot=False)
-    assert chosen.instruction is Instruction.FMA
+    assert choose_multiply("bf16", "bf16", slow_dot).instruction is Instruction.FMA
+    forced = choose_multiply("bf16", "bf16", slow_dot, bf16_dot=True)
+    assert forced.instruction is Instruction.BF16_DOT
     assert choose_multiply("bf16", "bf16", with_dot, contract=False).k_group == 1

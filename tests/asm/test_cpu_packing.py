@@ -32,7 +32,7 @@ MACHINES = runnable_machines()
 
 
 def pack_specs(dtype: str, unit: VectorUnit, extent: int, k: int) -> list[tuple[str, PackSpec]]:
-    spec = DotSpec(extent, extent, k, dtype, dtype, unit.features, unit.vector_bytes)
+    spec = DotSpec(extent, extent, k, dtype, dtype, unit.features, unit.vector_bytes, bf16_dot=True)
     return [
         (role, spec.pack_spec(role, transposed))
         for role in ("a", "b")

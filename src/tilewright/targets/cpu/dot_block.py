@@ -120,7 +120,9 @@ def _emit_step(
         a_splat = _load_a(fn, spec, a, offset)
         for position, b_vector in enumerate(b_vectors):
             chain = chains[row * count + position]
-            following.append(_multiply_add(fn, spec, chain, a_splat, b_vector))
+            following.append(
+                emit_multiply_add(fn, spec.multiply, spec.layout.lanes, chain, a_splat, b_vector)
+            )
     for position, chain in enumerate(chains[spec.rows * count :]):
         following.append(_add_column_sums(fn, spec, chain, b_vectors[position]))
     return following
@@ -143,13 +145,14 @@ def _load_a(fn: FunctionBuilder, spec: BlockSpec, a: str, offset: int) -> str:
     return splat(fn, spec.layout.lanes, multiply.lane_type, scalar)
 
 
-def _multiply_add(fn: FunctionBuilder, spec: BlockSpec, acc: str, a: str, b: str) -> str:
-    """`acc + a·b` with the instruction of the block, over one k-group per lane."""
-    type_ = spec.acc_type
-    match spec.multiply.instruction:
+def emit_multiply_add(
+    fn: FunctionBuilder, multiply: Multiply, lanes: int, acc: str, a: str, b: str
+) -> str:
+    """`acc + a·b` with the instruction of `multiply`, over one k-group per lane."""
+    type_ = f"<{lanes} x {multiply.accumulator_type}>"
+    match multiply.instruction:
         case Instruction.FMA:
-            short = {"f32": "f32", "f64": "f64"}[spec.multiply.accumulator]
-            name = f"llvm.fma.v{spec.layout.lanes}{short}"
+            name = f"llvm.fma.v{lanes}{multiply.accumulator}"
             callee = fn.module.declare(name, type_, f"{type_}, {type_}, {type_}")
             return fn.value(f"call {type_} {callee}({type_} {a}, {type_} {b}, {type_} {acc})")
         case Instruction.MULTIPLY_ADD:
@@ -159,68 +162,64 @@ def _multiply_add(fn: FunctionBuilder, spec: BlockSpec, acc: str, a: str, b: str
             product = fn.value(f"mul {type_} {a}, {b}")
             return fn.value(f"add {type_} {acc}, {product}")
         case Instruction.I16_PAIRS:
-            return fn.value(f"add {type_} {acc}, {_i16_pair_sums(fn, spec, a, b)}")
+            return fn.value(f"add {type_} {acc}, {_i16_pair_sums(fn, lanes, a, b)}")
         case Instruction.BF16_DOT:
-            return _group_dot(fn, spec, "llvm.x86.avx512bf16.dpbf16ps", "bfloat", acc, a, b)
+            base = "llvm.x86.avx512bf16.dpbf16ps"
+            return _group_dot(fn, f"{base}.{32 * lanes}", lanes, "2 bfloat", acc, a, b)
         case Instruction.I8_DOT:
-            first, second = _unsigned_first(spec.multiply, a, b)
-            return _group_dot(fn, spec, "llvm.x86.avx512.vpdpbusd", "i8", acc, first, second)
+            first, second = (a, b) if _is_a_unsigned(multiply) else (b, a)
+            return _byte_dot(fn, lanes, acc, first, second)
         case Instruction.I8_DOT_NEON:
-            return _neon_dot(fn, spec, acc, a, b)
+            kind = "udot" if multiply.a_element == "u8" else "sdot"
+            name = f"llvm.aarch64.neon.{kind}.v{lanes}i32.v{4 * lanes}i8"
+            return _group_dot(fn, name, lanes, "4 i8", acc, a, b)
 
 
-def _unsigned_first(multiply: Multiply, a: str, b: str) -> tuple[str, str]:
-    """The operands of `vpdpbusd`, whose first is unsigned; a biased A changes its sign."""
-    a_unsigned = (multiply.a_element == "u8") != multiply.bias_a
-    return (a, b) if a_unsigned else (b, a)
+def _is_a_unsigned(multiply: Multiply) -> bool:
+    """Whether A is the unsigned operand of `vpdpbusd`; a bias turns its sign around."""
+    return (multiply.a_element == "u8") != multiply.bias_a
 
 
 def _add_column_sums(fn: FunctionBuilder, spec: BlockSpec, acc: str, b: str) -> str:
     """`acc + Σ b` over one k-group: what each unit of A's bias adds to a column."""
     ones = f"splat (i32 {0x01010101})"
-    b_unsigned = spec.multiply.b_element == "u8"
-    first, second = (b, ones) if b_unsigned else (ones, b)
-    return _group_dot(fn, spec, "llvm.x86.avx512.vpdpbusd", "i8", acc, first, second)
+    is_b_unsigned = not _is_a_unsigned(spec.multiply)
+    first, second = (b, ones) if is_b_unsigned else (ones, b)
+    return _byte_dot(fn, spec.layout.lanes, acc, first, second)
+
+
+def _byte_dot(fn: FunctionBuilder, lanes: int, acc: str, unsigned: str, signed: str) -> str:
+    name = f"llvm.x86.avx512.vpdpbusd.{32 * lanes}"
+    return _group_dot(fn, name, lanes, "4 i8", acc, unsigned, signed)
 
 
 def _group_dot(
-    fn: FunctionBuilder, spec: BlockSpec, base: str, element: str, acc: str, a: str, b: str
+    fn: FunctionBuilder, name: str, lanes: int, group: str, acc: str, a: str, b: str
 ) -> str:
-    lanes = spec.layout.lanes
-    parts = f"<{lanes * spec.multiply.k_group} x {element}>"
-    bits = lanes * 32
-    name = f"{base}.{bits}"
-    callee = fn.module.declare(name, spec.acc_type, f"{spec.acc_type}, {parts}, {parts}")
-    first, second = (_reinterpret(fn, spec, value, parts) for value in (a, b))
-    operands = f"{spec.acc_type} {acc}, {parts} {first}, {parts} {second}"
-    return fn.value(f"call {spec.acc_type} {callee}({operands})")
+    """A call of an intrinsic that adds the products of a group (`4 i8`) to each lane."""
+    count, element = group.split()
+    parts = f"<{lanes * int(count)} x {element}>"
+    acc_type = f"<{lanes} x {'float' if element == 'bfloat' else 'i32'}>"
+    callee = fn.module.declare(name, acc_type, f"{acc_type}, {parts}, {parts}")
+    first, second = (_parts(fn, lanes, value, parts) for value in (a, b))
+    operands = f"{acc_type} {acc}, {parts} {first}, {parts} {second}"
+    return fn.value(f"call {acc_type} {callee}({operands})")
 
 
-def _reinterpret(fn: FunctionBuilder, spec: BlockSpec, value: str, type_: str) -> str:
-    lanes = f"<{spec.layout.lanes} x {spec.multiply.lane_type}>"
-    return fn.value(f"bitcast {lanes} {value} to {type_}")
+def _parts(fn: FunctionBuilder, lanes: int, value: str, type_: str) -> str:
+    return fn.value(f"bitcast <{lanes} x i32> {value} to {type_}")
 
 
-def _i16_pair_sums(fn: FunctionBuilder, spec: BlockSpec, a: str, b: str) -> str:
-    lanes = spec.layout.lanes
+def _i16_pair_sums(fn: FunctionBuilder, lanes: int, a: str, b: str) -> str:
     names = {
         16: "llvm.x86.avx512.pmaddw.d.512",
         8: "llvm.x86.avx2.pmadd.wd",
         4: "llvm.x86.sse2.pmadd.wd",
     }
-    parts = f"<{2 * lanes} x i16>"
-    callee = fn.module.declare(names[lanes], spec.acc_type, f"{parts}, {parts}")
-    first, second = (_reinterpret(fn, spec, value, parts) for value in (a, b))
-    return fn.value(f"call {spec.acc_type} {callee}({parts} {first}, {parts} {second})")
-
-
-def _neon_dot(fn: FunctionBuilder, spec: BlockSpec, acc: str, a: str, b: str) -> str:
-    kind = "udot" if spec.multiply.a_element == "u8" else "sdot"
-    name = f"llvm.aarch64.neon.{kind}.v4i32.v16i8"
-    callee = fn.module.declare(name, "<4 x i32>", "<4 x i32>, <16 x i8>, <16 x i8>")
-    first, second = (_reinterpret(fn, spec, value, "<16 x i8>") for value in (a, b))
-    operands = f"<4 x i32> {acc}, <16 x i8> {first}, <16 x i8> {second}"
-    return fn.value(f"call <4 x i32> {callee}({operands})")
+    parts, sums = f"<{2 * lanes} x i16>", f"<{lanes} x i32>"
+    callee = fn.module.declare(names[lanes], sums, f"{parts}, {parts}")
+    first, second = (_parts(fn, lanes, value, parts) for value in (a, b))
+    return fn.value(f"call {sums} {callee}({parts} {first}, {parts} {second})")
 
 
 def _store_block(fn: FunctionBuilder, spec: BlockSpec, chains: Sequence[str]) -> None:

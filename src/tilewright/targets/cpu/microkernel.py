@@ -58,7 +58,7 @@ class DotSpec:
     ldc: int | None = None
     zero_init: bool = False
     contract: bool = True
-    bf16_dot: bool = True
+    bf16_dot: bool | None = None
 
     @property
     def unit(self) -> VectorUnit:
@@ -154,10 +154,10 @@ def panels_per_block(spec: DotSpec) -> int:
 
 def dot_name(spec: DotSpec) -> str:
     """The name of the function of a spec; injective on specs of one machine."""
-    flags = "z" * spec.zero_init + "s" * (not spec.contract) + "w" * (not spec.bf16_dot)
+    flags = "z" * spec.zero_init + f".{spec.multiply.instruction.value}"
     shape = f"{spec.m}x{spec.n}x{spec.k}"
     strides = f"{_lda(spec)}.{_ldc(spec)}"
-    return f"tw.dot.{spec.a_dtype}.{spec.b_dtype}.{shape}.{strides}{flags}".rstrip(".")
+    return f"tw.dot.{spec.a_dtype}.{spec.b_dtype}.{shape}.{strides}{flags}"
 
 
 def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
