@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 from tilewright.codegen.optimize import compile_module
-from tilewright.targets.cpu.host import available_parallelism, host_machine, supports_threads
+from tilewright.targets.cpu.host import available_parallelism, host_machine, usable_cpus
 from tilewright.targets.cpu.link import LoadedCode, load_object
 from tilewright.targets.cpu.native import NativeRuntime, native_runtime
-from tilewright.targets.cpu.pool import KernelRecord, ThreadPool
+from tilewright.targets.cpu.pool import KernelRecord, PoolFunctions, ThreadPool
+from tilewright.targets.cpu.pool_ir import POOL_SYMBOLS, pool_text
 
 # Each kernel loops over its programs; args[0] is the address of one i64 per program.
 LOOP = """
@@ -373,7 +374,7 @@ def test_a_forked_child_launches_with_workers_of_its_own(make_pool, kernels):
         try:
             for _ in range(100):
                 launch(pool, record, data)
-            if (data == 101).all() and pool.num_workers == (2 if supports_threads() else 0):
+            if (data == 101).all() and pool.num_workers == 2:
                 code = 0
         finally:
             os._exit(code)
@@ -436,6 +437,57 @@ def test_the_interpreter_exits_cleanly_right_after_a_launch():
             [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
         )
         assert (result.returncode, result.stdout, result.stderr) == (0, "done\n", "")
+
+
+def test_a_worker_makes_room_for_the_launching_thread(runtime, kernels):
+    cpus = usable_cpus()
+    pool = runtime.make_pool(2, cpus)
+    record = parallel(pool, kernels, "call")
+    data = np.zeros(2, np.int64)
+    meeting = threading.Barrier(2)
+    workers: set[int] = set()
+
+    def meet(_: int) -> None:
+        workers.add(threading.get_native_id())
+        meeting.wait(30)
+
+    callback = ctypes.CFUNCTYPE(None, ctypes.c_int64)(meet)
+    address = ctypes.cast(callback, ctypes.c_void_p).value or 0
+    launch(pool, record, data, address)
+    (worker,) = workers - {threading.get_native_id()}
+    (home,) = os.sched_getaffinity(worker)
+    mask = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {home})
+        launch(pool, record, data, address)
+        assert len(os.sched_getaffinity(worker)) == 1
+        assert (os.sched_getaffinity(worker) != {home}) == (len(cpus) > 1)
+    finally:
+        os.sched_setaffinity(0, mask)
+        pool.close()
+
+
+def test_a_system_without_known_threads_runs_every_launch_inline(kernels):
+    host = host_machine()
+    compiled = compile_module(pool_text("unknown", is_linux=False), host.cpu, host.features)
+    code = load_object(compiled.object, *POOL_SYMBOLS)
+    functions = PoolFunctions(*(code.addresses[symbol] for symbol in POOL_SYMBOLS))
+    pool = ThreadPool(functions, 4)
+    data = np.zeros(50, np.int64)
+    launch(pool, parallel(pool, kernels, "scratch", arena_bytes=5000), data)
+    assert (data == np.arange(50) + 1).all()
+    data[:] = 0
+    launch(pool, parallel(pool, kernels, "chain"), data)
+    assert (data == 1).all()
+    assert pool.num_workers == 0
+    pool.close()
+
+
+@pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
+def test_the_pool_compiles_for_both_linux_architectures(architecture):
+    triple = f"{architecture}-unknown-linux-gnu"
+    text = pool_text(architecture, is_linux=True)
+    assert compile_module(text, "generic", (), triple).object.startswith(b"\x7fELF")
 
 
 def test_a_pool_needs_a_thread(runtime):

@@ -19,7 +19,7 @@ from tilewright.targets.cpu.link import LoadedCode, load_object
 from tilewright.targets.cpu.native import native_runtime
 from tilewright.targets.cpu.pool import KernelRecord
 
-# Slot 0 is the address of an i64 array: out[0] += 1 for each range, out[1], out[2], … = the other slots,
+# Slot 0 is the address of an i64 array: out[0] += 1 for each range, out[1 …] = the other slots,
 # out[7] = grid x + 10 y + 100 z. `fail` sets the status word to program 0's first slot.
 KERNELS = """
 define void @copy(ptr %args, ptr %grid, i64 %begin, i64 %end, ptr %context) {
@@ -323,22 +323,7 @@ def test_a_boolean_is_one_or_zero(make, out):
         assert not accepts(launch, out, other)
 
 
-CONSTANTS: list[object] = [
-    1,
-    2,
-    True,
-    False,
-    None,
-    1.0,
-    0.0,
-    -0.0,
-    "a",
-    "1",
-    b"a",
-    int,
-    F32,
-    10**30,
-]
+CONSTANTS: list[object] = [1, 2, True, False, None, 1.0, 0.0, -0.0, "a", "1", b"a", int, F32]
 
 
 @pytest.mark.parametrize("constant", CONSTANTS, ids=repr)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import platform
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,8 +149,3 @@ def _folder_quota(folder: Path) -> float | None:
     if not quota.isdigit() or not period.isdigit() or int(period) == 0:
         return None
     return int(quota) / int(period)
-
-
-def supports_threads() -> bool:
-    """Whether the native thread pool runs here; elsewhere a grid runs on the caller."""
-    return sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")

@@ -44,7 +44,9 @@ class Linker:
     def __init__(self) -> None:
         _load_libraries()
         self._machine = host_machine().create_target_machine()
-        self._engine = llvm.create_lljit_compiler(self._machine)
+        # LLVM would print its errors; the exception below is enough (a damaged cache entry
+        # is not the user's business).
+        self._engine = llvm.create_lljit_compiler(self._machine, suppress_errors=True)
         self._numbers = itertools.count()
 
     def load(self, object_bytes: bytes, symbols: tuple[str, ...]) -> LoadedCode:

@@ -14,7 +14,9 @@ STACK_BYTES = 8 << 20
 # ILL, TRAP, ABRT, BUS, FPE, SEGV, SYS: faults must reach the thread that caused them.
 _KEPT_SIGNALS = (4, 5, 6, 7, 8, 11, 31)
 
-_FUTEX_NUMBER = {"x86_64": 202, "aarch64": 98}
+# System call numbers.
+_FUTEX = {"x86_64": 202, "aarch64": 98}
+_GETTID = {"x86_64": 186, "aarch64": 178}
 _PAUSE = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
     "aarch64": ("declare void @llvm.aarch64.isb(i32)", "call void @llvm.aarch64.isb(i32 15)"),
@@ -102,12 +104,20 @@ define internal void @block_signals() {
   ret void
 }
 
-define internal i32 @current_cpu() {
+define internal i64 @current_cpu() {
   %cpu = call i32 @sched_getcpu()
-  ret i32 %cpu
+  %wide = sext i32 %cpu to i64
+  ret i64 %wide
 }
 
-define internal void @pin_to(i64 %cpu) {  ; failure is harmless: the thread stays unpinned
+define internal i32 @current_thread() {  ; the kernel's number of it
+  %number = call i64 (i64, ...) @syscall(i64 $gettid)
+  %thread = trunc i64 %number to i32
+  ret i32 %thread
+}
+
+; Thread 0 is the calling one. Failure is harmless: the thread runs where it ran.
+define internal void @pin_thread(i32 %thread, i64 %cpu) {
   %mask = alloca [1024 x i8]
   call void @llvm.memset.p0.i64(ptr %mask, i8 0, i64 1024, i1 false)
   %byte.index = lshr i64 %cpu, 3
@@ -116,7 +126,7 @@ define internal void @pin_to(i64 %cpu) {  ; failure is harmless: the thread stay
   %one = shl i64 1, %bit
   %value = trunc i64 %one to i8
   store i8 %value, ptr %byte
-  call i32 @sched_setaffinity(i32 0, i64 1024, ptr %mask)
+  call i32 @sched_setaffinity(i32 %thread, i64 1024, ptr %mask)
   ret void
 }
 """
@@ -180,11 +190,15 @@ define internal void @block_signals() {
   ret void
 }
 
-define internal i32 @current_cpu() {
+define internal i64 @current_cpu() {
+  ret i64 0
+}
+
+define internal i32 @current_thread() {
   ret i32 0
 }
 
-define internal void @pin_to(i64 %cpu) {
+define internal void @pin_thread(i32 %thread, i64 %cpu) {
   ret void
 }
 """
@@ -208,11 +222,12 @@ LINUX_EXTERNALS = (
 
 def platform_text(architecture: str, is_linux: bool) -> str:
     """The operating system's part for `architecture`; serial where threads are not known."""
-    if not (is_linux and architecture in _FUTEX_NUMBER):
+    if not (is_linux and architecture in _FUTEX):
         return _SERIAL
     declaration, pause = _PAUSE[architecture]
     return Template(_LINUX).substitute(
-        futex=_FUTEX_NUMBER[architecture],
+        futex=_FUTEX[architecture],
+        gettid=_GETTID[architecture],
         pause_declaration=declaration,
         pause=pause,
         stack_bytes=STACK_BYTES,

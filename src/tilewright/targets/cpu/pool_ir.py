@@ -30,6 +30,7 @@ from __future__ import annotations
 from string import Template
 
 from tilewright.targets.cpu.platform_ir import platform_text
+from tilewright.targets.cpu.worker_ir import PLACEMENT, WORKERS
 
 # Byte offsets of the pool's state. Words that different threads write have a line each.
 POOL_FIELDS: dict[str, int] = {
@@ -56,7 +57,6 @@ POOL_FIELDS: dict[str, int] = {
     "spin_ns": 352,
     "cpus": 360,
     "num_cpus": 368,
-    "first_cpu": 376,
     "caller_arenas": 384,
 }
 NUM_CALLER_ARENAS = 8
@@ -69,6 +69,8 @@ PARTICIPANT_FIELDS: dict[str, int] = {
     "pool": 64,
     "index": 72,
     "arena": 80,
+    "cpu": 96,
+    "thread": 104,
 }
 PARTICIPANT_BYTES = 128
 
@@ -240,214 +242,6 @@ next:
   br i1 %more, label %next, label %done
 done:
   ret i64 %ran.next
-}
-"""
-
-_WORKERS = r"""
-; Spin, then sleep, until `generation` differs from `last`; the new value.
-define internal i32 @await_generation(ptr %pool, i64 %self, i32 %last) {
-entry:
-  %spin = call i64 @load_i64(ptr %pool, i64 $pool_spin_ns)
-  %start = call i64 @now_ns()
-  %deadline = add i64 %start, %spin
-  br label %poll
-poll:
-  %i = phi i64 [0, %entry], [%i.next, %idle], [%i.next, %check]
-  ; Acquire pairs with the launch's write: the job's fields are visible from here on.
-  %seen = load atomic i32, ptr %pool acquire, align 4
-  %changed = icmp ne i32 %seen, %last
-  br i1 %changed, label %return, label %idle
-idle:
-  call void @pause()
-  %i.next = add i64 %i, 1
-  %low = and i64 %i.next, 31
-  %look = icmp eq i64 %low, 0
-  br i1 %look, label %check, label %poll
-check:
-  %now = call i64 @now_ns()
-  %late = icmp sge i64 %now, %deadline
-  br i1 %late, label %sleep, label %poll
-sleep:
-  ; Seq_cst against the launch, which writes `generation` and then reads `sleepers`: either
-  ; it sees this sleeper and wakes it, or @wait_word sees the new generation and returns.
-  %sleepers = getelementptr i8, ptr %pool, i64 $pool_sleepers
-  %before = atomicrmw add ptr %sleepers, i32 1 seq_cst
-  %mask = call i32 @mask_of(i64 %self)
-  call void @wait_word(ptr %pool, i32 %last, i32 %mask)
-  %after = atomicrmw sub ptr %sleepers, i32 1 seq_cst
-  %woken = load atomic i32, ptr %pool acquire, align 4
-  %is.new = icmp ne i32 %woken, %last
-  br i1 %is.new, label %return, label %sleep
-return:
-  %value = phi i32 [%seen, %poll], [%woken, %sleep]
-  ret i32 %value
-}
-
-define internal i32 @mask_of(i64 %self) alwaysinline {  ; participant i sleeps on bit i mod 32
-  %index = trunc i64 %self to i32
-  %bit = and i32 %index, 31
-  %mask = shl i32 1, %bit
-  ret i32 %mask
-}
-
-; Take part in the open job, if it is still open and wide enough; the generation dealt with.
-define internal i32 @join_job(ptr %pool, ptr %self.at, i64 %self, i32 %seen) {
-entry:
-  ; Only advice (the field may belong to the next job by now): staying away is always safe.
-  %width.at = getelementptr i8, ptr %pool, i64 $pool_job_width
-  %width = load atomic i64, ptr %width.at monotonic, align 8
-  %useful = icmp slt i64 %self, %width
-  br i1 %useful, label %enter, label %stay.away
-stay.away:
-  ret i32 %seen
-enter:
-  %active = getelementptr i8, ptr %pool, i64 $pool_active
-  %before = atomicrmw add ptr %active, i32 1 seq_cst
-  %generation = load atomic i32, ptr %pool seq_cst, align 4
-  %open = trunc i32 %generation to i1
-  br i1 %open, label %work, label %leave
-work:
-  call void @work_as(ptr %pool, ptr %self.at, i64 %self)
-  br label %leave
-leave:
-  ; Release: what this worker's programs wrote is visible to the launch that reads 0 here.
-  %was = atomicrmw sub ptr %active, i32 1 seq_cst
-  %last = icmp eq i32 %was, 1
-  br i1 %last, label %maybe.wake, label %return
-maybe.wake:
-  ; Seq_cst against @await_workers, which sets `closer_sleeps` and then reads `active`.
-  %flag = getelementptr i8, ptr %pool, i64 $pool_closer_sleeps
-  %sleeps = load atomic i32, ptr %flag seq_cst, align 4
-  %wake = icmp ne i32 %sleeps, 0
-  br i1 %wake, label %wake.closer, label %return
-wake.closer:
-  call void @wake_word(ptr %active, i32 -1)
-  br label %return
-return:
-  ret i32 %generation
-}
-
-; A worker without memory for its arena stays idle; the launch and the others do its share.
-define internal void @work_as(ptr %pool, ptr %self.at, i64 %self) {
-  %context = alloca %Context
-  %bytes = call i64 @load_i64(ptr %pool, i64 $pool_job_arena_bytes)
-  %arena = getelementptr i8, ptr %self.at, i64 $participant_arena
-  %ok = call i1 @grow_arena(ptr %arena, i64 %bytes)
-  br i1 %ok, label %work, label %idle
-work:
-  %scratch = load ptr, ptr %arena
-  %status = call ptr @load_ptr(ptr %pool, i64 $pool_job_status)
-  call void @fill_context(ptr %context, ptr %scratch, ptr %status, i64 %self)
-  %ran = call i64 @run_job(ptr %pool, i64 %self, ptr %context)
-  ret void
-idle:
-  ret void
-}
-
-define internal ptr @worker_main(ptr %self.at) {
-entry:
-  %pool = call ptr @load_ptr(ptr %self.at, i64 $participant_pool)
-  %self = call i64 @load_i64(ptr %self.at, i64 $participant_index)
-  call void @block_signals()
-  call void @pin_worker(ptr %pool, i64 %self)
-  br label %loop
-loop:
-  ; A worker is born before its first job is published, so 0 (no job yet) is never missed:
-  ; any other value is a change.
-  %last = phi i32 [0, %entry], [%dealt, %join]
-  %seen = call i32 @await_generation(ptr %pool, i64 %self, i32 %last)
-  %stop.at = getelementptr i8, ptr %pool, i64 $pool_stop
-  %stop = load atomic i32, ptr %stop.at acquire, align 4
-  %stopped = icmp ne i32 %stop, 0
-  br i1 %stopped, label %exit, label %join
-join:
-  %dealt = call i32 @join_job(ptr %pool, ptr %self.at, i64 %self, i32 %seen)
-  br label %loop
-exit:
-  %alive = getelementptr i8, ptr %pool, i64 $pool_alive
-  %was = atomicrmw sub ptr %alive, i32 1 seq_cst
-  call void @wake_word(ptr %alive, i32 -1)
-  ret ptr null
-}
-
-; Worker i goes i places after the CPU that the pool was started on, around the mask: two
-; processes with small pools do not meet on the same CPUs.
-define internal void @pin_worker(ptr %pool, i64 %self) {
-entry:
-  %pinned = call i32 @load_i32(ptr %pool, i64 $pool_is_pinned)
-  %pin = icmp ne i32 %pinned, 0
-  br i1 %pin, label %place, label %done
-place:
-  %cpus = call ptr @load_ptr(ptr %pool, i64 $pool_cpus)
-  %num = call i64 @load_i64(ptr %pool, i64 $pool_num_cpus)
-  %first = call i64 @load_i64(ptr %pool, i64 $pool_first_cpu)
-  %turn = add i64 %first, %self
-  %index = urem i64 %turn, %num
-  %cpu.at = getelementptr i64, ptr %cpus, i64 %index
-  %cpu = load i64, ptr %cpu.at
-  call void @pin_to(i64 %cpu)
-  br label %done
-done:
-  ret void
-}
-
-; The place of the current CPU in the list of usable ones (0 when it is not there).
-define internal i64 @current_place(ptr %cpus, i64 %num) {
-entry:
-  %cpu.32 = call i32 @current_cpu()
-  %cpu = sext i32 %cpu.32 to i64
-  br label %next
-next:
-  %i = phi i64 [0, %entry], [%i.next, %differs]
-  %in = icmp slt i64 %i, %num
-  br i1 %in, label %compare, label %absent
-compare:
-  %at = getelementptr i64, ptr %cpus, i64 %i
-  %candidate = load i64, ptr %at
-  %same = icmp eq i64 %candidate, %cpu
-  br i1 %same, label %found, label %differs
-differs:
-  %i.next = add i64 %i, 1
-  br label %next
-found:
-  ret i64 %i
-absent:
-  ret i64 0
-}
-
-; Create the workers on the first parallel launch (under `busy`). A thread that cannot be
-; created ends the list: the pool is then as wide as the threads it got.
-define internal void @start_workers(ptr %pool) noinline {
-entry:
-  call void @store_i32(ptr %pool, i64 $pool_started, i32 1)
-  %cpus = call ptr @load_ptr(ptr %pool, i64 $pool_cpus)
-  %num = call i64 @load_i64(ptr %pool, i64 $pool_num_cpus)
-  %place = call i64 @current_place(ptr %cpus, i64 %num)
-  call void @store_i64(ptr %pool, i64 $pool_first_cpu, i64 %place)
-  %threads = call i64 @load_i64(ptr %pool, i64 $pool_num_threads)
-  %alive = getelementptr i8, ptr %pool, i64 $pool_alive
-  br label %next
-next:
-  %i = phi i64 [1, %entry], [%i.next, %created]
-  %more = icmp slt i64 %i, %threads
-  br i1 %more, label %create, label %done
-create:
-  %self.at = call ptr @participant(ptr %pool, i64 %i)
-  call void @store_ptr(ptr %self.at, i64 $participant_pool, ptr %pool)
-  call void @store_i64(ptr %self.at, i64 $participant_index, i64 %i)
-  %before = atomicrmw add ptr %alive, i32 1 seq_cst
-  %ok = call i1 @create_thread(ptr @worker_main, ptr %self.at)
-  br i1 %ok, label %created, label %failed
-created:
-  %i.next = add i64 %i, 1
-  br label %next
-failed:
-  %undo = atomicrmw sub ptr %alive, i32 1 seq_cst
-  br label %done
-done:
-  %workers = sub i64 %i, 1
-  call void @store_i64(ptr %pool, i64 $pool_num_workers, i64 %workers)
-  ret void
 }
 """
 
@@ -692,6 +486,7 @@ try:
   br i1 %taken, label %inline, label %parallel
 parallel:
   %people = call i64 @staffed_width(ptr %pool, i64 %width)
+  call void @make_room(ptr %pool)
   call void @run_parallel(ptr %pool, ptr %record, ptr %args, ptr %grid,
                           i64 %programs, i64 %people, ptr %context)
   store atomic i32 0, ptr %busy.at release, align 4
@@ -829,7 +624,7 @@ POOL_SYMBOLS = ("pool_run", "pool_close", "pool_reset")
 def pool_text(architecture: str, is_linux: bool) -> str:
     """The LLVM text of the pool for `architecture` (`x86_64`, `aarch64`, or any, serial)."""
     accessors = [Template(_ACCESSORS).substitute(type=name) for name in ("i32", "i64", "ptr")]
-    parts = (_ARENAS, _WORK, _WORKERS, _LAUNCH, _LIFE)
+    parts = (_ARENAS, _WORK, PLACEMENT, WORKERS, _LAUNCH, _LIFE)
     body = Template("".join(parts)).substitute(pool_constants())
     return "".join((platform_text(architecture, is_linux), *accessors, body))
 
