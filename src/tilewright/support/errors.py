@@ -368,3 +368,18 @@ class BrokenPromise(KernelFault):
 
 class LoopStepNotPositive(KernelFault):
     """A loop has a step that never reaches its end."""
+
+
+# --- launching --------------------------------------------------------------------------------
+
+
+class InvalidGrid(CompileError):
+    """The grid of a launch is not 1 to 3 non-negative integers."""
+
+
+class NotAKernelLaunch(CompileError):
+    """A kernel was called like a Python function."""
+
+
+class CapturedValueChanged(CompileError):
+    """A global that a kernel was compiled with has another value now."""

@@ -1,0 +1,64 @@
+"""The spine of the compiler: a request in, an artifact out, nothing else read or written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tilewright.compiler.request import CompileRequest
+from tilewright.frontend.lower import lower_kernel
+from tilewright.runtime.artifact import Artifact
+from tilewright.targets.target import Scheduled, Target, load_target
+
+Observer = Callable[[str, ModuleOp], None]
+
+
+def compile_request(
+    request: CompileRequest, key: str = "", observe: Observer | None = None
+) -> Artifact:
+    """Compile a request for its target; `observe(stage, module)` sees every IR stage."""
+    started = time.perf_counter()
+    target = load_target(request.target)
+    module = to_tiles(request, target, observe)
+    scheduled = to_schedule(request, target, module, observe)
+    text = target.emit(scheduled, request.machine, request.options)
+    sections = target.assemble(text, request.machine, request.options)
+    seconds = time.perf_counter() - started
+    return Artifact(key, _metadata(request, scheduled, seconds), sections)
+
+
+def to_tiles(request: CompileRequest, target: Target, observe: Observer | None) -> ModuleOp:
+    """The kernel as T0, after the target's tile passes."""
+    module = lower_kernel(request)
+    if observe is not None:
+        observe("frontend", module)
+    for tile_pass in target.tile_passes(request.machine, request.options):
+        tile_pass.apply(module)
+        if observe is not None:
+            observe(tile_pass.name, module)
+    return module
+
+
+def to_schedule(
+    request: CompileRequest, target: Target, module: ModuleOp, observe: Observer | None
+) -> Scheduled:
+    """The module at the target's scheduled level."""
+    scheduled = target.schedule(module, request.machine, request.options)
+    if observe is not None:
+        observe("schedule", scheduled.module)
+    return scheduled
+
+
+def _metadata(request: CompileRequest, scheduled: Scheduled, seconds: float) -> dict[str, object]:
+    arguments = [[list(path), type_] for path, type_ in request.specialization.runtime_leaves()]
+    return {
+        "name": request.name,
+        "target": request.target,
+        "arguments": arguments,
+        "options": dict(request.options),
+        "remarks": list(scheduled.remarks),
+        "compile_seconds": seconds,
+        **scheduled.metadata,
+    }

@@ -1,0 +1,407 @@
+"""`jit`: from a decorated function to a launch.
+
+The warm path is a dictionary look-up and a native call: `kernel[grid](…)` finds the launcher of
+the last arguments of this shape; the launcher checks every argument against what the kernel was
+compiled for and either runs it or hands back. Everything else is the slow path below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import update_wrapper
+from types import FunctionType
+
+from tilewright.frontend.arrays import array_facts, descriptor_slots
+from tilewright.frontend.program import ArgumentPath, Parameter, Specialization, TupleType
+from tilewright.frontend.signature import bind, specialize
+from tilewright.frontend.source import KernelSource, snapshot
+from tilewright.language.core import constexpr
+from tilewright.runtime.artifact import Artifact
+from tilewright.runtime.cache import open_default
+from tilewright.runtime.driver import Driver, FastLaunch, Grid
+from tilewright.runtime.drivers import load_driver
+from tilewright.runtime.fingerprint import compiler_fingerprint
+from tilewright.runtime.kernel import STATISTICS, CompiledKernel, StageTexts
+from tilewright.support.errors import CapturedValueChanged, InvalidGrid, NotAKernelLaunch
+from tilewright.support.options import (
+    CompileOptions,
+    debug_options,
+    option_names,
+    runtime_options,
+)
+
+GridLike = object
+STAGES = ("source", "ttir", "nests", "llir", "asm", "object")
+_MAX_LAUNCHERS = 8
+
+
+@dataclass(frozen=True)
+class _Guard:
+    """What the driver's fast launcher needs to know of one parameter."""
+
+    type: str
+    slot: int | None
+    is_aligned: bool | None
+    is_annotated: bool
+
+
+@dataclass
+class _CallShape:
+    """Launches with the same number of positional arguments and the same keywords.
+
+    `order` picks the kernel's parameters out of positional and keyword values; None when some
+    keyword is no parameter or a default fills in, which the slow path handles.
+    """
+
+    order: tuple[int, ...] | None
+    names: tuple[str, ...]
+    launchers: list[FastLaunch]
+
+
+class JITFunction:
+    """A kernel, or a function that kernels call; made by `jit`.
+
+    `kernel[grid](*args, **kwargs)` launches it. Keywords are parameters or compile options.
+    """
+
+    __tilewright_jit__ = True
+
+    def __init__(
+        self,
+        fn: FunctionType,
+        *,
+        do_not_specialize: Sequence[str | int] = (),
+        do_not_specialize_on_alignment: Sequence[str | int] = (),
+        debug: bool | None = None,
+        noinline: bool = False,
+    ) -> None:
+        self.fn = fn
+        self.do_not_specialize = tuple(do_not_specialize)
+        self.do_not_specialize_on_alignment = tuple(do_not_specialize_on_alignment)
+        self.debug = debug
+        self.noinline = noinline
+        self.is_interpreted = debug_options().interpret
+        self._source: KernelSource | None = None
+        self._kernels: dict[object, CompiledKernel] = {}
+        self._shapes: dict[object, _CallShape] = {}
+        self._driver: Driver | None = None
+        update_wrapper(self, fn)
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        raise NotAKernelLaunch(
+            f"{self.fn.__name__}() is a kernel and cannot be called directly from Python",
+            hint=f"launch it over a grid: {self.fn.__name__}[(num_programs,)](…)",
+        )
+
+    def __getitem__(self, grid: GridLike) -> Callable[..., CompiledKernel | None]:
+        """The launcher of this kernel over `grid`: a tuple of 1 to 3 sizes or a callable."""
+        if self.is_interpreted:
+            return self.interpret[grid]
+
+        def launch(*args: object, **kwargs: object) -> CompiledKernel | None:
+            return self._launch(grid, args, kwargs)
+
+        return launch
+
+    @property
+    def interpret(self) -> _Interpreted:
+        """The reference interpreter: `kernel.interpret[grid](…)`."""
+        return _Interpreted(self)
+
+    @property
+    def source(self) -> KernelSource:
+        """The snapshot of this kernel and what it reaches, taken once."""
+        if self._source is None:
+            self._source = snapshot(
+                self, self.do_not_specialize, self.do_not_specialize_on_alignment
+            )
+        return self._source
+
+    @property
+    def arg_names(self) -> tuple[str, ...]:
+        """The names of the parameters, in order."""
+        return tuple(p.name for p in self.source.parameters)
+
+    def warmup(self, *args: object, grid: GridLike = (1,), **kwargs: object) -> CompiledKernel:
+        """Compile for arguments like these without launching."""
+        return self._prepare(args, kwargs).kernel
+
+    def run(
+        self, *args: object, grid: GridLike, warmup: bool = False, **kwargs: object
+    ) -> CompiledKernel | None:
+        """Launch over `grid` (or only compile, with `warmup`)."""
+        if warmup:
+            return self.warmup(*args, grid=grid, **kwargs)
+        return self._launch(grid, args, kwargs)
+
+    def _launch(
+        self, grid: GridLike, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> CompiledKernel | None:
+        shape = self._shapes.get((len(args), *kwargs))
+        if shape is not None and shape.order is not None:
+            values = (*args, *kwargs.values())
+            if shape.order:
+                values = tuple([values[i] for i in shape.order])
+            if callable(grid):
+                grid = grid(dict(zip(shape.names, values, strict=True)))
+            extents = grid if type(grid) is tuple else (grid,)
+            if len(extents) < 3:
+                extents = (*extents, 1, 1)[:3]
+            for launcher in shape.launchers:
+                try:
+                    if launcher(*extents, *values) is None:
+                        return None
+                except TypeError:
+                    break
+        return self._launch_slowly(grid, args, kwargs)
+
+    def _launch_slowly(
+        self, grid: GridLike, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> CompiledKernel:
+        prepared = self._prepare(args, kwargs)
+        extents = check_grid(self.fn.__name__, grid, prepared.arguments)
+        values = runtime_values(prepared.specialization, prepared.arguments)
+        self._remember(prepared, args, kwargs)
+        if 0 not in extents:
+            prepared.kernel.launch(extents, values)
+        return prepared.kernel
+
+    def _prepare(self, args: Sequence[object], kwargs: Mapping[str, object]) -> _Prepared:
+        source = self.source
+        changed = source.changed_names()
+        if changed:
+            raise CapturedValueChanged(
+                f"{self.fn.__name__}(): the global(s) {', '.join(changed)} changed since the "
+                "kernel was first used",
+                hint="pass values that vary as arguments",
+            )
+        names = {p.name for p in source.parameters}
+        options = {name: v for name, v in kwargs.items() if name not in names}
+        keywords = {name: v for name, v in kwargs.items() if name in names}
+        known = option_names()
+        unknown = [name for name in options if name not in known]
+        if unknown:
+            keywords.update({name: options.pop(name) for name in unknown})
+        arguments = bind(self.fn.__name__, source.parameters, args, keywords, _live_default(self))
+        specialization = specialize(self.fn.__name__, source.parameters, arguments)
+        kernel = self._kernel(source, specialization, self._options(options))
+        return _Prepared(arguments, specialization, kernel, bool(options))
+
+    def _options(self, changes: Mapping[str, object]) -> CompileOptions:
+        runtime = runtime_options()
+        debug = runtime.debug if self.debug is None else self.debug
+        base = CompileOptions(checked=runtime.checked, debug=debug)
+        return base.replaced(changes) if changes else base
+
+    def _kernel(
+        self, source: KernelSource, specialization: Specialization, options: CompileOptions
+    ) -> CompiledKernel:
+        key = (_identity(specialization), options)
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            kernel = self._kernels[key] = build_kernel(source, specialization, options)
+        return kernel
+
+    def _remember(
+        self, prepared: _Prepared, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> None:
+        """Keep a native launcher for the next call of the same shape."""
+        key = (len(args), *kwargs)
+        shape = self._shapes.get(key)
+        names = self.arg_names
+        if shape is None:
+            shape = _CallShape(_value_order(names, len(args), tuple(kwargs)), names, [])
+            self._shapes[key] = shape
+        if shape.order is None or prepared.has_options:
+            return
+        guards = _guards(self.source.parameters, prepared.specialization)
+        values = [prepared.arguments[name] for name in names]
+        if guards is None:
+            return
+        launcher = prepared.kernel.loaded.fast_launcher(guards, values)
+        if launcher is not None:
+            shape.launchers.insert(0, launcher)
+            del shape.launchers[_MAX_LAUNCHERS:]
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A call ready to launch: arguments by name, what they specialise to, the kernel."""
+
+    arguments: Mapping[str, object]
+    specialization: Specialization
+    kernel: CompiledKernel
+    has_options: bool
+
+
+@dataclass(frozen=True)
+class _Interpreted:
+    """`kernel.interpret`: launches on the reference interpreter."""
+
+    function: JITFunction
+
+    def __getitem__(self, grid: GridLike) -> Callable[..., None]:
+        def launch(*args: object, **kwargs: object) -> None:
+            from tilewright.compiler.interpreted import run_interpreted
+
+            run_interpreted(self.function, grid, args, kwargs)
+
+        return launch
+
+
+def _live_default(function: JITFunction) -> Callable[[Parameter], object]:
+    """Defaults as live objects, read off the Python function."""
+    import inspect
+
+    defaults = inspect.signature(function.fn).parameters
+
+    def default(parameter: Parameter) -> object:
+        return defaults[parameter.name].default
+
+    return default
+
+
+def _value_order(
+    names: tuple[str, ...], num_positional: int, keywords: tuple[str, ...]
+) -> tuple[int, ...] | None:
+    """Where each parameter's value stands among positional and keyword values; () in order."""
+    given = (*names[:num_positional], *keywords)
+    if sorted(given) != sorted(names):
+        return None
+    return () if given == names else tuple(given.index(name) for name in names)
+
+
+def _identity(specialization: Specialization) -> object:
+    constants = tuple((path, _hashable(v)) for path, v in specialization.constants.items())
+    return (
+        specialization.signature,
+        constants,
+        tuple(specialization.divisibility.items()),
+    )
+
+
+def _hashable(value: object) -> object:
+    return (type(value), repr(value) if isinstance(value, float) else value)
+
+
+def _guards(parameters: Sequence[Parameter], specialization: Specialization) -> list[_Guard] | None:
+    """What the fast launcher checks, parameter by parameter; None with tuples."""
+    guards, slot = [], 0
+    for p, (name, type_) in zip(parameters, specialization.signature, strict=True):
+        if isinstance(type_, TupleType) or type_.startswith("tensordesc"):
+            return None
+        if type_ == "constexpr":
+            guards.append(_Guard(type_, None, None, False))
+            continue
+        checks = p.specialize and p.specialize_alignment and not p.annotation
+        is_pointer_checked = type_.startswith("*") and p.specialize and p.specialize_alignment
+        is_divisible = (name,) in specialization.divisibility
+        is_aligned = is_divisible if checks or is_pointer_checked else None
+        guards.append(_Guard(type_, slot, is_aligned, bool(p.annotation)))
+        slot += 1
+    return guards
+
+
+def runtime_values(specialization: Specialization, arguments: Mapping[str, object]) -> list[object]:
+    """The values of the runtime arguments, in signature order; arrays by their address."""
+    values: list[object] = []
+    for path, type_ in specialization.runtime_leaves():
+        value = _at(path, arguments)
+        if type_.startswith("*"):
+            facts = array_facts(value)
+            values.append(facts.address if facts is not None else value)
+        elif type_.startswith("tensordesc"):
+            values.extend(descriptor_slots(value))
+        else:
+            values.append(value)
+    return values
+
+
+def _at(path: ArgumentPath, arguments: Mapping[str, object]) -> object:
+    value: object = arguments[str(path[0])]
+    for step in path[1:]:
+        value = value[step]  # type: ignore[index]  # the path came from this value's structure
+    return value.value if isinstance(value, constexpr) else value
+
+
+def check_grid(kernel: str, grid: GridLike, arguments: Mapping[str, object]) -> Grid:
+    """The grid as three extents. Raises: InvalidGrid."""
+    if callable(grid):
+        grid = grid(dict(arguments))
+    extents = tuple(grid) if isinstance(grid, tuple | list) else (grid,)
+    if not 1 <= len(extents) <= 3:
+        raise InvalidGrid(f"{kernel}[grid]: a grid has 1 to 3 axes, got {len(extents)}")
+    for axis, extent in enumerate(extents):
+        if not hasattr(extent, "__index__") or isinstance(extent, bool):
+            raise InvalidGrid(
+                f"{kernel}[grid]: axis {axis} of the grid is {extent!r}, not an integer",
+                hint="use tilewright.cdiv(n, BLOCK), which rounds up, rather than n / BLOCK",
+            )
+        if not 0 <= extent.__index__() < 1 << 31:
+            raise InvalidGrid(f"{kernel}[grid]: axis {axis} of the grid is {extent}")
+    sizes = [extent.__index__() for extent in extents]
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
+
+
+def build_kernel(
+    source: KernelSource, specialization: Specialization, options: CompileOptions
+) -> CompiledKernel:
+    """Compile a specialisation, or take it from the disk cache, and load it."""
+    from tilewright.compiler.request import CompileRequest
+
+    target = "cpu"
+    driver = load_driver(target)
+    fields = {name: getattr(options, name) for name in option_names()}
+    request = CompileRequest(
+        source.functions, source.kernel, specialization, fields, target, driver.machine()
+    )
+    key = request.cache_key(compiler_fingerprint())
+    cache = open_default()
+    stored = None if debug_options().always_compile else cache.get(key)
+    artifact = None if stored is None else Artifact.from_sections(key, stored)
+    if artifact is None:
+        from tilewright.compiler.compile import compile_request
+
+        artifact = compile_request(request, key)
+        STATISTICS.compiled += 1
+        STATISTICS.compile_seconds += float(str(artifact.metadata["compile_seconds"]))
+        cache.put(key, artifact.to_sections())
+    else:
+        STATISTICS.loaded_from_disk += 1
+    loaded = driver.load(artifact)
+
+    def produce(stage: str) -> str | bytes:
+        from tilewright.compiler.stages import stage_text
+
+        return artifact.sections["object"] if stage == "object" else stage_text(request, stage)
+
+    return CompiledKernel(artifact, loaded, StageTexts(STAGES, produce))
+
+
+def jit(
+    fn: FunctionType | None = None,
+    *,
+    do_not_specialize: Sequence[str | int] = (),
+    do_not_specialize_on_alignment: Sequence[str | int] = (),
+    debug: bool | None = None,
+    noinline: bool = False,
+) -> JITFunction | Callable[[FunctionType], JITFunction]:
+    """Make a kernel of a function written in the tile language.
+
+    `do_not_specialize` names parameters whose values (1, multiples of 16) cause no recompile;
+    `do_not_specialize_on_alignment` those whose alignment does not. `debug` compiles
+    `device_assert`.
+    """
+
+    def decorate(function: FunctionType) -> JITFunction:
+        return JITFunction(
+            function,
+            do_not_specialize=do_not_specialize,
+            do_not_specialize_on_alignment=do_not_specialize_on_alignment,
+            debug=debug,
+            noinline=noinline,
+        )
+
+    return decorate if fn is None else decorate(fn)

@@ -1,0 +1,37 @@
+"""What compilation yields: named byte sections and metadata, ready for the disk cache."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+METADATA_SECTION = "metadata.json"
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A compiled kernel as data.
+
+    `metadata` is JSON: `name`, `target`, `arguments` (path and type of every runtime argument),
+    `remarks`, and what the target's driver needs. `sections` holds the binary and what goes
+    with it.
+    """
+
+    key: str
+    metadata: Mapping[str, object]
+    sections: Mapping[str, bytes]
+
+    def to_sections(self) -> dict[str, bytes]:
+        """Everything as named bytes."""
+        return {**self.sections, METADATA_SECTION: json.dumps(self.metadata).encode()}
+
+    @staticmethod
+    def from_sections(key: str, sections: Mapping[str, bytes]) -> Artifact | None:
+        """The artifact that `to_sections` wrote; None when its metadata cannot be read."""
+        try:
+            metadata = json.loads(sections[METADATA_SECTION])
+        except (KeyError, ValueError):
+            return None
+        rest = {name: data for name, data in sections.items() if name != METADATA_SECTION}
+        return Artifact(key, metadata, rest)

@@ -1,0 +1,90 @@
+"""A compiled kernel as the user sees it, and what this process compiled so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tilewright.runtime.artifact import Artifact
+from tilewright.runtime.driver import Grid, LoadedKernel
+
+
+class StageTexts(Mapping[str, str | bytes]):
+    """The text or bytes of every compilation stage, produced when first asked for.
+
+    Printing the IR costs more than compiling it, so nothing is printed ahead of time.
+    """
+
+    def __init__(self, names: Sequence[str], produce: Callable[[str], str | bytes]) -> None:
+        self._names = tuple(names)
+        self._produce = produce
+        self._texts: dict[str, str | bytes] = {}
+
+    def __getitem__(self, name: str) -> str | bytes:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._texts:
+            self._texts[name] = self._produce(name)
+        return self._texts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """One kernel compiled for one specialisation and loaded.
+
+    `asm` maps a stage (`source`, `ttir`, `nests`, `llir`, `asm`, `object`) to its text or bytes;
+    `metadata` says what was compiled for what; `remarks` are the compiler's notes on slow paths.
+    """
+
+    artifact: Artifact
+    loaded: LoadedKernel
+    asm: StageTexts = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return str(self.artifact.metadata["name"])
+
+    @property
+    def hash(self) -> str:
+        """The cache key."""
+        return self.artifact.key
+
+    @property
+    def metadata(self) -> Mapping[str, object]:
+        """What was compiled, for what."""
+        return self.artifact.metadata
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the compiler could not do well, and why."""
+        remarks = self.artifact.metadata.get("remarks", [])
+        assert isinstance(remarks, list)
+        return tuple(str(remark) for remark in remarks)
+
+    def launch(self, grid: Grid, arguments: Sequence[object]) -> None:
+        """Run every program of `grid` on the runtime arguments, in signature order."""
+        self.loaded.launch(grid, arguments)
+
+
+@dataclass
+class CompileStatistics:
+    """How many kernels this process compiled or loaded from the disk cache, and the time."""
+
+    compiled: int = 0
+    loaded_from_disk: int = 0
+    compile_seconds: float = 0.0
+
+
+STATISTICS = CompileStatistics()
+
+
+def compile_statistics() -> CompileStatistics:
+    """The statistics of this process, live."""
+    return STATISTICS

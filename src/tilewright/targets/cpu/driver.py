@@ -1,0 +1,136 @@
+"""The CPU driver: links cached objects and launches them on the native pool.
+
+Imported on the first launch, also on a cache hit, so it imports llvmlite's binding and
+neither xDSL nor the compiler.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.runtime.artifact import Artifact
+from tilewright.runtime.cache import DiskCache, open_default
+from tilewright.runtime.driver import FastLaunch, Grid, ParameterGuard
+from tilewright.support.errors import InternalError
+from tilewright.support.options import runtime_options
+from tilewright.targets.cpu import launcher
+from tilewright.targets.cpu.host import host_machine
+from tilewright.targets.cpu.link import LoadedCode, load_object
+from tilewright.targets.cpu.native import NativeRuntime, native_runtime
+from tilewright.targets.cpu.pool import KernelRecord
+
+KERNEL_SYMBOL = "tilewright_kernel"
+_PACKING = {"fp32": "<fxxxx", "fp64": "<d", "u64": "<Q"}
+
+
+@dataclass(frozen=True)
+class CpuKernel:
+    """One kernel linked into this process, with its launch record."""
+
+    code: LoadedCode
+    record: KernelRecord
+    types: tuple[str, ...]
+    runtime: NativeRuntime
+
+    def launch(self, grid: Grid, arguments: Sequence[object]) -> None:
+        """Run every program of `grid`; arguments in signature order, arrays by their address."""
+        slots = b"".join(
+            pack_slot(type_, value) for type_, value in zip(self.types, arguments, strict=True)
+        )
+        self.runtime.launch_raw(self.record, grid, slots)
+
+    def fast_launcher(
+        self, parameters: Sequence[ParameterGuard], arguments: Sequence[object]
+    ) -> FastLaunch | None:
+        """The guarded native launcher for arguments like these, or None."""
+        guards = [_guard(p, value) for p, value in zip(parameters, arguments, strict=True)]
+        kept = [guard for guard in guards if guard is not None]
+        if len(kept) < len(guards):
+            return None
+        return self.runtime.make_launcher(kept, self.record, keepalive=self.code)
+
+
+def pack_slot(type_: str, value: object) -> bytes:
+    """The 8 bytes of one argument: integers and addresses as i64, fp32 in the low half."""
+    if type_ in _PACKING:
+        return struct.pack(_PACKING[type_], value)
+    if type_.startswith("u1") or isinstance(value, bool):
+        return struct.pack("<q", int(bool(value)))
+    if type_ in ("fp16", "bf16") or type_.startswith("fp8"):
+        raise InternalError(f"a scalar argument of type {type_} has no slot")
+    return struct.pack("<q", value)
+
+
+def _guard(parameter: ParameterGuard, value: object) -> launcher.Guard | None:
+    slot, type_ = parameter.slot, parameter.type
+    if slot is None:
+        return launcher.constant(value)
+    if type_.startswith("*"):
+        return _pointer_guard(parameter, slot, value)
+    if type_ in ("i32", "i64", "u64") and type(value) is int:
+        return launcher.integer(slot, type_, _integer_class(parameter))
+    if type_ == "fp32" and type(value) is float:
+        return launcher.float32(slot)
+    if type_ == "fp64" and type(value) is float:
+        return launcher.float64(slot)
+    if type_ == "u1" and type(value) is bool:
+        return launcher.boolean(slot)
+    return None
+
+
+def _integer_class(parameter: ParameterGuard) -> str | None:
+    if parameter.is_aligned is None:
+        return None
+    return "multiple_of_16" if parameter.is_aligned else "other"
+
+
+def _pointer_guard(parameter: ParameterGuard, slot: int, value: object) -> launcher.Guard | None:
+    if type(value) is np.ndarray:
+        return launcher.numpy_pointer(slot, value.dtype, parameter.is_aligned)
+    if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
+        check = hasattr(value, "is_cpu")
+        kind = type(value)
+        return launcher.tensor_pointer(slot, kind, value.dtype, parameter.is_aligned, check)
+    return None
+
+
+class CpuDriver:
+    """Loads and launches kernels on this machine's CPU."""
+
+    slow_path: object = launcher.SLOW_PATH
+
+    def __init__(self, cache: DiskCache | None) -> None:
+        self._cache = cache
+
+    def machine(self) -> Mapping[str, int | float | str | bool | None]:
+        """The features of the host that decide what is compiled."""
+        host = host_machine()
+        return {
+            "triple": host.triple,
+            "cpu": host.cpu,
+            "features": ",".join(host.features),
+            "vector_bytes": host.vector_bytes,
+            "num_registers": host.num_registers,
+            "l1d_bytes": host.l1d_bytes,
+            "l2_bytes": host.l2_bytes,
+            "l3_bytes": host.l3_bytes,
+        }
+
+    def load(self, artifact: Artifact) -> CpuKernel:
+        """Link the object of an artifact and make its launch record."""
+        code = load_object(artifact.sections["object"], KERNEL_SYMBOL)
+        runtime = native_runtime(self._cache, runtime_options().num_threads)
+        arena_bytes = int(str(artifact.metadata.get("arena_bytes", 0)))
+        record = runtime.pool.make_record(code.address, arena_bytes)
+        arguments = artifact.metadata["arguments"]
+        assert isinstance(arguments, list)
+        return CpuKernel(code, record, tuple(str(type_) for _, type_ in arguments), runtime)
+
+
+def make_driver() -> CpuDriver:
+    """The CPU driver over the default cache."""
+    return CpuDriver(open_default())

@@ -1,0 +1,64 @@
+"""What a target is to the rest of the compiler: a manifest, and a driver loaded on demand."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tilewright.support.errors import UnsupportedError
+
+MachineFeatures = Mapping[str, int | float | str | bool | None]
+
+
+class PassLike(Protocol):
+    """A T0 pass: a name and a function that rewrites a module in place."""
+
+    @property
+    def name(self) -> str:
+        """The pass's name on the command line."""
+        ...
+
+    def apply(self, module: ModuleOp) -> None:
+        """Rewrite the module in place."""
+        ...
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A module at the target's scheduled level, with what the driver must know of it."""
+
+    module: ModuleOp
+    metadata: Mapping[str, object]
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Target:
+    """A target's manifest, read top to bottom.
+
+    `tile_passes` run on T0; `schedule` lowers T0 to the scheduled level; `emit` writes its
+    text for the assembler; `assemble` turns text into the sections of the artifact.
+    """
+
+    name: str
+    tile_passes: Callable[[MachineFeatures, Mapping[str, object]], tuple[PassLike, ...]]
+    schedule: Callable[[ModuleOp, MachineFeatures, Mapping[str, object]], Scheduled]
+    emit: Callable[[Scheduled, MachineFeatures, Mapping[str, object]], str]
+    assemble: Callable[[str, MachineFeatures, Mapping[str, object]], dict[str, bytes]]
+    disassemble: Callable[[str, MachineFeatures, Mapping[str, object]], str]
+
+
+TARGETS = ("cpu",)
+
+
+def load_target(name: str) -> Target:
+    """The manifest of target `name`. Raises: UnsupportedError for an unknown target."""
+    if name not in TARGETS:
+        raise UnsupportedError(
+            f"there is no target {name!r}", hint=f"the targets are {', '.join(TARGETS)}"
+        )
+    return importlib.import_module(f"tilewright.targets.{name}.manifest").TARGET
