@@ -13,6 +13,7 @@ import pytest
 from tilewright.codegen.optimize import compile_module
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu import launcher as guard
+from tilewright.targets.cpu import native
 from tilewright.targets.cpu.host import host_machine
 from tilewright.targets.cpu.launcher import SLOW_PATH, Guard, Launch, has_known_object_layout
 from tilewright.targets.cpu.link import LoadedCode, load_object
@@ -468,3 +469,13 @@ def test_a_raw_launch_refuses_a_wrong_grid(record, grid):
 def test_a_raw_launch_refuses_slots_that_are_not_bytes(record):
     with pytest.raises(TypeError):
         native_runtime().launch_raw(record, (1, 1, 1), [0] * 5)
+
+
+def test_objects_that_lie_elsewhere_always_take_the_slow_path(monkeypatch, code, out):
+    monkeypatch.setattr(native, "has_known_object_layout", lambda: False)
+    runtime = native.NativeRuntime(num_threads=1)
+    record = runtime.pool.make_record(code.addresses["copy"])
+    assert runtime.make_launcher((OUT,), record)(1, 1, 1, out) is SLOW_PATH
+    runtime.launch_raw(record, (2, 0, 1), bytes(40))
+    runtime.launch_raw(record, (1, 1, 1), struct.pack("5q", out.ctypes.data, 5, 6, 7, 8))
+    assert list(out[:5]) == [1, 5, 6, 7, 8]
