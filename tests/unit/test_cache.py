@@ -279,7 +279,11 @@ def test_files_of_the_last_hour_are_evicted_when_the_limit_is_exceeded_twofold()
     assert evicted_names(_statuses(0.9, 0.5, 0.1), limit_bytes=149, now_ns=0) == ["0", "1"]
 
 
-def test_files_from_the_future_are_not_protected() -> None:
+def test_files_that_are_new_by_a_clock_ahead_of_ours_are_not_evicted() -> None:
+    assert evicted_names(_statuses(0.5, -0.1), limit_bytes=150, now_ns=0) == []
+
+
+def test_files_from_the_far_future_are_not_protected() -> None:
     assert evicted_names(_statuses(0.5, -5), limit_bytes=150, now_ns=0) == ["1"]
 
 
@@ -302,12 +306,12 @@ def test_hit_sets_the_last_use_after_some_minutes(root: Path) -> None:
 
 def test_files_of_dead_writers_are_removed_and_of_live_ones_kept(root: Path) -> None:
     root.mkdir(mode=0o700)
-    dead, alive = root / ".dead.tmp", root / ".alive.tmp"
-    dead.write_bytes(b"half")
-    alive.write_bytes(b"half")
-    os.utime(dead, ns=(0, time.time_ns() - 2 * HOUR_NS))
+    for name, hours in (("dead", 2), ("alive", 0.1), ("ahead", -0.1)):
+        path = root / f".{name}.tmp"
+        path.write_bytes(b"half")
+        os.utime(path, ns=(0, time.time_ns() - int(hours * HOUR_NS)))
     DiskCache(root).put(KEY, SECTIONS)
-    assert sorted(os.listdir(root)) == [".alive.tmp", f"{KEY}.tile"]
+    assert sorted(os.listdir(root)) == [".ahead.tmp", ".alive.tmp", f"{KEY}.tile"]
 
 
 def test_entries_lists_key_size_last_use_and_sections(root: Path) -> None:

@@ -152,7 +152,7 @@ class DiskCache:
             self._warn_once(error)
             return None
         # A time in the future (a clock that was set back) is corrected too.
-        if not 0 <= time.time_ns() - status.last_use_ns < _TOUCH_NS:
+        if abs(time.time_ns() - status.last_use_ns) >= _TOUCH_NS:
             with suppress(OSError):
                 files.touch(name)
         return sections
@@ -267,7 +267,7 @@ def evicted_names(files: list[FileStatus], limit_bytes: int, now_ns: int) -> lis
     for file in files:
         if total_bytes <= limit_bytes:
             break
-        if is_flooded or not 0 <= now_ns - file.last_use_ns < _IN_USE_NS:
+        if is_flooded or not _is_in_use(file, now_ns):
             names.append(file.name)
             total_bytes -= file.size_bytes
     return names
@@ -289,10 +289,14 @@ def _open(directory: Path | None, size_limit_bytes: int) -> DiskCache:
 
 def _remove_dead_writers(files: PrivateDirectory) -> None:
     """Remove the unfinished files whose writer must be dead."""
-    now_ns = time.time_ns()
     for file in files.unfinished():
-        if not 0 <= now_ns - file.last_use_ns < _IN_USE_NS:
+        if not _is_in_use(file, time.time_ns()):
             files.remove(file.name)
+
+
+def _is_in_use(file: FileStatus, now_ns: int) -> bool:
+    """Whether the last hour used the file; by a clock that may be ahead (a file server's)."""
+    return abs(now_ns - file.last_use_ns) < _IN_USE_NS
 
 
 def _is_entry_name(name: str) -> bool:
