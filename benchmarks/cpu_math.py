@@ -9,7 +9,7 @@ import argparse
 import ctypes
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -68,8 +68,8 @@ def compile_function(name: str, element: str, unroll: int) -> Callable[..., None
     features = host_features()
     lanes = vector_bits(features) // (32 if element == "float" else 64)
 
-    def body(fn: FunctionBuilder, values: object) -> str:
-        return MathEmitter(fn.module, features).emit(fn, name, element, lanes, list(values))
+    def body(fn: FunctionBuilder, values: Sequence[str]) -> str:
+        return MathEmitter(fn.module, features).emit(fn, name, element, lanes, values)
 
     num_operands = 2 if name in ("atan2", "pow") else 1
     module = loop_module(lanes, [element] * num_operands, element, body, unroll)

@@ -128,7 +128,7 @@ def declare_reduction(module: ModuleBuilder) -> str:
 
     *Semantics*: `x = q·π/2 + r + r_low` with `|r| ≤ π/4` and `quadrant ≡ q mod 4`, for every
     finite `|x| ≥ 1`; `r` is NaN for infinities and NaN, meaningless for smaller `|x|`. The
-    relative error of `r + r_low` is below 2^-100.
+    relative error of `r + r_low` is below 2^-70.
     """
     if not module.has_function(_NAME):
         # In memory the least significant word comes first, so one load gives 256 bits; the

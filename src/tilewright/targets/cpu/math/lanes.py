@@ -20,7 +20,7 @@ MANTISSA_BITS = {"float": 23, "double": 52}
 EXPONENT_BIAS = {"float": 127, "double": 1023}
 INTEGER_OF = {"half": "i16", "bfloat": "i16", "float": "i32", "double": "i64"}
 _SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
-_FMA_FEATURES = frozenset({"fma", "avx512f", "neon", "v"})
+_FMA_FEATURES = frozenset({"fma", "avx512f", "neon"})
 
 
 def float_literal(element: str, number: float) -> str:
