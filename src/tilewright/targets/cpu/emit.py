@@ -2,56 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
-from xdsl.ir import Attribute
 
 from tilewright.codegen.context import EmitContext
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
-from tilewright.codegen.llvm_types import FLOAT_KEYS, lanes_of, llvm_type
-from tilewright.ir import types as ir
+from tilewright.codegen.llvm_types import llvm_type
 from tilewright.ops.function import FuncOp
 from tilewright.support.errors import InternalError
-from tilewright.targets.cpu.convert import emit_fp_to_fp
 from tilewright.targets.cpu.math.emitter import MathEmitter
 from tilewright.targets.cpu.rules import CPU_RULES
+from tilewright.targets.cpu.rules import matmul as matmul_rules
 from tilewright.targets.cpu.rules import memory as memory_rules
 from tilewright.targets.cpu.rules import structure as structure_rules
+from tilewright.targets.cpu.services import CpuServices
 
 _PROGRAM_IDS = "i32 %pid0, i32 %pid1, i32 %pid2, i32 %grid0, i32 %grid1, i32 %grid2"
 KERNEL_SYMBOL = "tilewright_kernel"
-
-
-@dataclass(frozen=True)
-class CpuServices:
-    """What the rules ask of the CPU: float conversions, math, the machine's features."""
-
-    module: ModuleBuilder
-    features: frozenset[str]
-    vector_bytes: int
-    math: MathEmitter
-
-    def convert_float(
-        self,
-        fn: FunctionBuilder,
-        source: Attribute,
-        target: Attribute,
-        lanes: int | None,
-        value: str,
-        rounding: str,
-    ) -> str:
-        """Convert between float element types, correctly rounded."""
-        keys = FLOAT_KEYS[source], FLOAT_KEYS[target]
-        return emit_fp_to_fp(fn, *keys, lanes, value, rounding, self.features)
-
-    def emit_math(
-        self, fn: FunctionBuilder, name: str, type_: Attribute, operands: Sequence[str]
-    ) -> str:
-        """A math function on float32 or float64, scalar or vector."""
-        element = llvm_type(ir.element_of(type_))
-        return self.math.emit(fn, name, element, lanes_of(type_), operands)
 
 
 def emit_kernel(
@@ -178,4 +144,4 @@ def _debug_scope(builder: ModuleBuilder, kernel: FuncOp) -> str:
 
 
 # Imported for the rules they register.
-RULE_MODULES = (memory_rules, structure_rules)
+RULE_MODULES = (matmul_rules, memory_rules, structure_rules)

@@ -1,0 +1,69 @@
+"""Matrix products and the packing of their operands, by the microkernel's functions."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from xdsl.ir import Attribute, SSAValue
+
+from tilewright.codegen.context import EmitContext
+from tilewright.ir import types as ir
+from tilewright.support.errors import InternalError
+from tilewright.targets.cpu.dot_types import dot_spec
+from tilewright.targets.cpu.microkernel import DotSpec, emit_dot
+from tilewright.targets.cpu.ops import DotOp, PackOp
+from tilewright.targets.cpu.packing import emit_pack
+from tilewright.targets.cpu.rules import CPU_RULES
+from tilewright.targets.cpu.services import CpuServices
+
+
+def services(ctx: EmitContext) -> CpuServices:
+    """The CPU's services of a context."""
+    if not isinstance(ctx.target, CpuServices):
+        raise InternalError("a CPU rule was reached through another target")
+    return ctx.target
+
+
+def pointee(value: SSAValue) -> Attribute:
+    """The element type that a scalar pointer points to."""
+    assert isinstance(value.type, ir.PointerType)
+    return value.type.pointee
+
+
+@CPU_RULES.register(DotOp)
+def _dot(ctx: EmitContext, op: DotOp) -> None:
+    cpu = services(ctx)
+    shape = (op.m.value.data, op.n.value.data, op.k.value.data)
+    spec = dot_spec(
+        pointee(op.a),
+        pointee(op.b),
+        shape,
+        cpu.features,
+        cpu.vector_bytes,
+        op.zero_init is not None,
+    )
+    function = emit_dot(ctx.module, spec)
+    operands = ", ".join(ctx.typed(v) for v in (op.a, op.b, op.acc))
+    ctx.fn.emit(f"call void {function}({operands})")
+
+
+@CPU_RULES.register(PackOp)
+def _pack(ctx: EmitContext, op: PackOp) -> None:
+    cpu = services(ctx)
+    role: Literal["a", "b"] = "a" if op.role.data == "a" else "b"
+    source = pointee(op.src)
+    spec = _operand_spec(cpu, source, role, op.rows.value.data, op.columns.value.data)
+    function = emit_pack(ctx.module, spec.pack_spec(role, op.transposed is not None))
+    stride = ctx.value(op.stride)
+    if ir.width_bits(op.stride.type) < 64:
+        stride = ctx.fn.value(f"sext {ctx.typed(op.stride)} to i64")
+    arguments = f"{ctx.typed(op.src)}, i64 {stride}, {ctx.typed(op.dst)}"
+    ctx.fn.emit(f"call void {function}({arguments})")
+
+
+def _operand_spec(
+    cpu: CpuServices, source: Attribute, role: str, rows: int, columns: int
+) -> DotSpec:
+    """A dot that reads this operand; the other operand's extent does not matter for packing."""
+    shape = (rows, 1, columns) if role == "a" else (1, columns, rows)
+    return dot_spec(source, source, shape, cpu.features, cpu.vector_bytes)

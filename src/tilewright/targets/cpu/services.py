@@ -1,0 +1,44 @@
+"""What the lowering rules ask of the CPU: conversions, math, the machine's features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Attribute
+
+from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
+from tilewright.codegen.llvm_types import FLOAT_KEYS, lanes_of, llvm_type
+from tilewright.ir import types as ir
+from tilewright.targets.cpu.convert import emit_fp_to_fp
+from tilewright.targets.cpu.math.emitter import MathEmitter
+
+
+@dataclass(frozen=True)
+class CpuServices:
+    """What the rules ask of the CPU: float conversions, math, the machine's features."""
+
+    module: ModuleBuilder
+    features: frozenset[str]
+    vector_bytes: int
+    math: MathEmitter
+
+    def convert_float(
+        self,
+        fn: FunctionBuilder,
+        source: Attribute,
+        target: Attribute,
+        lanes: int | None,
+        value: str,
+        rounding: str,
+    ) -> str:
+        """Convert between float element types, correctly rounded."""
+        keys = FLOAT_KEYS[source], FLOAT_KEYS[target]
+        return emit_fp_to_fp(fn, *keys, lanes, value, rounding, self.features)
+
+    def emit_math(
+        self, fn: FunctionBuilder, name: str, type_: Attribute, operands: Sequence[str]
+    ) -> str:
+        """A math function on float32 or float64, scalar or vector."""
+        element = llvm_type(ir.element_of(type_))
+        return self.math.emit(fn, name, element, lanes_of(type_), operands)
