@@ -1,7 +1,7 @@
 """The error bound of each math function, in units in the last place of the exact result.
 
-The bounds hold for every argument on a CPU with fused multiply-add; without it a float result
-may be 0.4 worse. Measured: AVX-512, AVX2 and scalar code give the same bits; float `exp` on
+The bounds are for a CPU with fused multiply-add; without it a result may be 0.5 worse. They are
+measured, not proven: AVX-512, AVX2 and scalar code give the same bits; float `exp` on
 every second float (0.896), `tanh`, `log` and `sin` on every fifth of a main range, the rest
 on 2·10^6 (float) and 3·10^5 (double) random arguments against long double, 2026-11-21.
 """
