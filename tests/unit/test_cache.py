@@ -336,6 +336,33 @@ def test_verify_names_damaged_entries_and_keeps_them(root: Path) -> None:
     assert path.exists()
 
 
+@pytest.mark.parametrize("operation", ["entries", "verify"])
+def test_entry_that_is_removed_while_it_is_listed_is_left_out(
+    root: Path, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    cache = DiskCache(root)
+    cache.put(KEY, SECTIONS)
+    listed = cache._entry_files()
+    monkeypatch.setattr(cache, "_entry_files", lambda: listed)
+    _file(root).unlink()
+    assert getattr(cache, operation)() == []
+
+
+def test_system_without_directory_descriptors_joins_paths(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directory_module, "_HAS_DESCRIPTORS", False)
+    cache = DiskCache(root)
+    assert cache.get(KEY) is None
+    cache.put(KEY, SECTIONS)
+    assert os.listdir(root) == [f"{KEY}.tile"]
+    _age(root, KEY, hours=2)
+    assert cache.get(KEY) == SECTIONS
+    assert time.time_ns() - cache.entries()[0].last_use_ns < HOUR_NS
+    assert cache.clear() == 1
+    assert os.listdir(root) == []
+
+
 def test_clear_removes_entries_and_leaves_other_files(root: Path) -> None:
     cache = DiskCache(root)
     cache.put(KEY, SECTIONS)

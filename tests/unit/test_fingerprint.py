@@ -93,7 +93,15 @@ def test_package_without_files_never_has_the_same_stamps_twice(tmp_path: Path) -
 
 def test_distribution_stamp_names_the_installed_version() -> None:
     assert distribution_stamps("llvmlite")[0].startswith("llvmlite-")
-    assert distribution_stamps("no_such_package") == ["no_such_package is missing"]
+    for name in ("no_such_package", "no_such_package.inner"):
+        assert distribution_stamps(name) == [f"{name} is missing"]
+
+
+def test_package_on_the_path_is_stamped_by_its_sources(
+    package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(package.parent))
+    assert distribution_stamps(package.name) == source_stamps(str(package))
 
 
 def test_compiler_fingerprint_imports_neither_llvmlite_nor_xdsl() -> None:

@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.support import options as options_module
-from tilewright.support.errors import CompileError
+from tilewright.support.errors import CompileError, InvalidOption
 from tilewright.support.options import (
     VARIABLES,
     CompileOptions,
-    InvalidOption,
     InvalidVariable,
     UnknownOption,
     Variable,

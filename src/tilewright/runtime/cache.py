@@ -228,8 +228,8 @@ class DiskCache:
         for key in list(self._memory)[:-1]:
             if total_bytes <= self.size_limit_bytes:
                 return
-            if (held := self._memory.pop(key, None)) is not None:
-                total_bytes -= held.size_bytes
+            # Another thread may have been faster.
+            total_bytes -= self._memory.pop(key, _GONE).size_bytes
 
     def _warn_once(self, error: OSError) -> None:
         if self._has_warned:
@@ -253,6 +253,9 @@ class _Held:
     @property
     def size_bytes(self) -> int:
         return sum(len(data) for data in self.sections.values())
+
+
+_GONE = _Held(0, {})
 
 
 def evicted_names(files: list[FileStatus], limit_bytes: int, now_ns: int) -> list[str]:

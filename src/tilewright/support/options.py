@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from tilewright.support.errors import CompileError
+from tilewright.support.errors import CompileError, InvalidOption
 
 Value_co = TypeVar("Value_co", covariant=True)
 OptionValue = int | str | None
@@ -28,10 +28,6 @@ INPUT_PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
 
 class UnknownOption(CompileError):
     """A launch or a configuration names a compile option that does not exist."""
-
-
-class InvalidOption(CompileError):
-    """A compile option has a value outside its domain."""
 
 
 class InvalidVariable(CompileError):
