@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 Rule = TypeVar("Rule", bound=Callable[..., object])
+AnyRule = TypeVar("AnyRule", bound=Callable[..., object])
 
 
 class RuleTable(Generic[Rule]):
@@ -16,14 +17,15 @@ class RuleTable(Generic[Rule]):
         self._parent = parent
         self._rules: dict[type, Rule] = {}
 
-    def register(self, *classes: type) -> Callable[[Rule], Rule]:
-        """Decorate a function as the rule of `classes`."""
+    def register(self, *classes: type) -> Callable[[AnyRule], AnyRule]:
+        """Decorate a function as the rule of `classes`; it may name its class more narrowly."""
 
-        def add(rule: Rule) -> Rule:
+        def add(rule: AnyRule) -> AnyRule:
             for cls in classes:
                 if cls in self._rules:
                     raise AssertionError(f"{self.name}: second rule for {cls.__name__}")
-                self._rules[cls] = rule
+                # The table hands a rule only instances of the classes it was registered for.
+                self._rules[cls] = cast("Rule", rule)
             return rule
 
         return add
