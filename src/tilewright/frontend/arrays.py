@@ -1,0 +1,142 @@
+"""What an array argument is: element type and address, by whichever protocol it speaks.
+
+Nothing is copied and no array package is imported: an object is asked for attributes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+
+from tilewright.language.core import DTYPE_BY_SHORT_NAME, dtype
+from tilewright.support.errors import ArgumentNotSupported
+
+# Names that array packages give to our dtypes, beyond our own.
+_ELEMENT_NAMES: dict[str, str] = {
+    "bool": "i1",
+    "bool_": "i1",
+    "float16": "fp16",
+    "half": "fp16",
+    "bfloat16": "bf16",
+    "float32": "fp32",
+    "float64": "fp64",
+    "float8_e4m3fn": "fp8e4nv",
+    "float8_e4m3": "fp8e4nv",
+    "float8_e5m2": "fp8e5",
+    "float8_e4m3fnuz": "fp8e4b8",
+    "float8_e5m2fnuz": "fp8e5b16",
+    "float8_e4m3b11fnuz": "fp8e4b15",
+}
+# The type strings of the array interfaces, without byte order.
+_TYPE_STRINGS = {
+    "b1": "i1",
+    **{f"{kind}{width}": f"{kind}{8 * width}" for kind in "iu" for width in (1, 2, 4, 8)},
+    "f2": "fp16",
+    "f4": "fp32",
+    "f8": "fp64",
+}
+# DLPack type codes: int, uint, float, bfloat, bool.
+_DLPACK_KINDS = {0: "i", 1: "u", 2: "fp", 4: "bf", 6: "i"}
+
+
+@dataclass(frozen=True)
+class ArrayFacts:
+    """The element type and the address of the first element."""
+
+    element: dtype
+    address: int
+
+
+def array_facts(value: object) -> ArrayFacts | None:
+    """What `value` is when it is an array, or None."""
+    if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
+        return _facts(element_named(str(value.dtype)), value.data_ptr())
+    interface = getattr(value, "__array_interface__", None)
+    if isinstance(interface, dict) and hasattr(value, "dtype"):
+        return _facts(element_named(str(value.dtype)), interface["data"][0])
+    interface = getattr(value, "__cuda_array_interface__", None)
+    if isinstance(interface, dict):
+        return _facts(_element_of_type_string(interface["typestr"]), interface["data"][0])
+    if hasattr(value, "__dlpack__"):
+        return _dlpack_facts(value.__dlpack__())
+    return None
+
+
+def _facts(element: dtype | None, address: int) -> ArrayFacts | None:
+    return None if element is None else ArrayFacts(element, address)
+
+
+def element_named(name: str) -> dtype | None:
+    """The dtype that array packages call `name` (`torch.float32`, `float8_e5m2`, `uint8`)."""
+    short = name.rpartition(".")[2]
+    return DTYPE_BY_SHORT_NAME.get(_ELEMENT_NAMES.get(short, short))
+
+
+def _element_of_type_string(text: str) -> dtype | None:
+    return DTYPE_BY_SHORT_NAME.get(_TYPE_STRINGS.get(text[1:], ""))
+
+
+class _DLTensor(ctypes.Structure):
+    """The head of a DLManagedTensor, as the DLPack specification lays it out."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+def _dlpack_facts(capsule: object) -> ArrayFacts | None:
+    """The facts of a DLPack capsule, which stays ours to drop: nothing is taken over."""
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype = ctypes.c_void_p
+    pointer_of.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    address = pointer_of(capsule, b"dltensor")
+    head = _DLTensor.from_address(address)
+    bits = 1 if head.code == 6 else head.bits
+    element = DTYPE_BY_SHORT_NAME.get(f"{_DLPACK_KINDS.get(head.code, '?')}{bits}")
+    return _facts(element, (head.data or 0) + head.byte_offset)
+
+
+def scalar_value(value: object) -> bool | int | float | None:
+    """The Python number that a scalar argument holds, or None for anything else.
+
+    NumPy scalars count: subclasses of int and float, and 0-d `generic` values by `item()`.
+    """
+    for kind in (bool, int, float):
+        if isinstance(value, kind):
+            return kind(value)
+    item = getattr(value, "item", None)
+    is_generic = any(base.__name__ == "generic" for base in type(value).__mro__)
+    plain = item() if is_generic and callable(item) else None
+    return plain if isinstance(plain, bool | int | float) else None
+
+
+def descriptor_facts(value: object) -> str | None:
+    """The signature text of a host tensor descriptor, or None for anything else."""
+    if not (hasattr(value, "base") and hasattr(value, "block_shape") and hasattr(value, "strides")):
+        return None
+    facts = array_facts(value.base)
+    if facts is None:
+        return None
+    shape = ",".join(str(int(extent)) for extent in value.block_shape)
+    padding = str(getattr(value, "padding", "zero"))
+    suffix = "" if padding == "zero" else f",{padding}"
+    return f"tensordesc<{facts.element.short_name()}[{shape}]{suffix}>"
+
+
+def descriptor_slots(value: object) -> list[int]:
+    """The launch arguments of a host tensor descriptor: address, extents, strides in elements."""
+    facts = array_facts(getattr(value, "base", None))
+    extents = getattr(value, "shape", ())
+    strides = getattr(value, "strides", ())
+    if facts is None:
+        raise ArgumentNotSupported(f"{type(value).__name__} is no tensor descriptor")
+    return [facts.address, *(int(extent) for extent in extents), *(int(s) for s in strides)]
