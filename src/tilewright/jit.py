@@ -7,10 +7,12 @@ compiled for and either runs it or hands back. Everything else is the slow path 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import update_wrapper
 from types import FunctionType
+from typing import SupportsIndex
 
 from tilewright.frontend.arrays import array_facts, descriptor_slots
 from tilewright.frontend.program import ArgumentPath, Parameter, Specialization, TupleType
@@ -332,17 +334,21 @@ def check_grid(kernel: str, grid: GridLike, arguments: Mapping[str, object]) -> 
     extents = tuple(grid) if isinstance(grid, tuple | list) else (grid,)
     if not 1 <= len(extents) <= 3:
         raise InvalidGrid(f"{kernel}[grid]: a grid has 1 to 3 axes, got {len(extents)}")
-    for axis, extent in enumerate(extents):
-        if not hasattr(extent, "__index__") or isinstance(extent, bool):
-            raise InvalidGrid(
-                f"{kernel}[grid]: axis {axis} of the grid is {extent!r}, not an integer",
-                hint="use tilewright.cdiv(n, BLOCK), which rounds up, rather than n / BLOCK",
-            )
-        if not 0 <= extent.__index__() < 1 << 31:
-            raise InvalidGrid(f"{kernel}[grid]: axis {axis} of the grid is {extent}")
-    sizes = [extent.__index__() for extent in extents]
+    sizes = [_extent(kernel, axis, extent) for axis, extent in enumerate(extents)]
     x, y, z = (*sizes, 1, 1)[:3]
     return x, y, z
+
+
+def _extent(kernel: str, axis: int, extent: object) -> int:
+    if not isinstance(extent, SupportsIndex) or isinstance(extent, bool):
+        raise InvalidGrid(
+            f"{kernel}[grid]: axis {axis} of the grid is {extent!r}, not an integer",
+            hint="use tilewright.cdiv(n, BLOCK), which rounds up, rather than n / BLOCK",
+        )
+    size = operator.index(extent)
+    if not 0 <= size < 1 << 31:
+        raise InvalidGrid(f"{kernel}[grid]: axis {axis} of the grid is {size}")
+    return size
 
 
 def build_kernel(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from functools import lru_cache
+from functools import cache
 
 import ml_dtypes
 import numpy as np
@@ -13,7 +13,12 @@ from xdsl.ir import Attribute
 from tilewright.ir import types as ir
 from tilewright.support.errors import InternalError
 
-_FLOATS = {ir.f16: "half", ir.bf16: "bfloat", ir.f32: "float", ir.f64: "double"}
+_FLOATS: dict[Attribute, str] = {
+    ir.f16: "half",
+    ir.bf16: "bfloat",
+    ir.f32: "float",
+    ir.f64: "double",
+}
 FLOAT_KEYS: dict[Attribute, str] = {
     ir.f8e4m3fn: "f8E4M3FN",
     ir.f8e5m2: "f8E5M2",
@@ -25,7 +30,7 @@ FLOAT_KEYS: dict[Attribute, str] = {
     ir.f32: "f32",
     ir.f64: "f64",
 }
-_NUMPY_FLOAT8 = {
+_NUMPY_FLOAT8: dict[Attribute, type[np.generic]] = {
     ir.f8e4m3fn: ml_dtypes.float8_e4m3fn,
     ir.f8e5m2: ml_dtypes.float8_e5m2,
     ir.f8e4m3fnuz: ml_dtypes.float8_e4m3fnuz,
@@ -34,7 +39,7 @@ _NUMPY_FLOAT8 = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def llvm_type(type_: Attribute) -> str:
     """The LLVM type of a scalar, pointer or vector; fp8 is i8."""
     if isinstance(type_, VectorType):

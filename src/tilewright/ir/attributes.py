@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Data
+from collections.abc import Sequence
+from typing import Any, cast
+
+from xdsl.dialects.builtin import DenseArrayBase, i32
+from xdsl.ir import Attribute, Data
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -28,3 +32,17 @@ class FastMathAttr(Data[tuple[str, ...]]):
 
 
 CONTRACT = FastMathAttr(("contract",))
+
+
+def integer_array(values: Sequence[int]) -> Attribute:
+    """A list of integers as a property: `array<i32: …>`."""
+    return DenseArrayBase.from_list(i32, values)
+
+
+def integers_of(attribute: Attribute | None) -> tuple[int, ...]:
+    """The integers of an `array<i32: …>` property; () without one."""
+    if attribute is None:
+        return ()
+    assert isinstance(attribute, DenseArrayBase)
+    values: Sequence[int | float] = cast("Any", attribute).get_values()
+    return tuple(int(value) for value in values)

@@ -18,6 +18,7 @@ from tilewright.ops.elementwise import (
     ArithBitcastOp,
     BinaryFloatOp,
     BitcastOp,
+    CastOp,
     ClampFOp,
     CmpFOp,
     CmpIOp,
@@ -373,7 +374,7 @@ def storage_type(element: Attribute) -> str:
     return "i8" if element == ir.i1 else llvm_type(element)
 
 
-_INTEGER_CASTS = {ExtSIOp: "sext", ExtUIOp: "zext", TruncIOp: "trunc"}
+_INTEGER_CASTS: dict[type[Operation], str] = {ExtSIOp: "sext", ExtUIOp: "zext", TruncIOp: "trunc"}
 
 
 @DEFAULT_RULES.register(*_INTEGER_CASTS)
@@ -384,7 +385,7 @@ def _integer_cast(ctx: EmitContext, op: Operation) -> None:
 
 
 @DEFAULT_RULES.register(IndexCastOp)
-def _index_cast(ctx: EmitContext, op: IndexCastOp) -> None:
+def _index_cast(ctx: EmitContext, op: CastOp) -> None:
     source, target = llvm_type(op.src.type), llvm_type(op.result.type)
     if source == target:
         ctx.define(op, ctx.value(op.src))

@@ -91,11 +91,11 @@ def _integer_class(parameter: ParameterGuard) -> str | None:
 def _pointer_guard(parameter: ParameterGuard, slot: int, value: object) -> launcher.Guard | None:
     if type(value) is np.ndarray:
         return launcher.numpy_pointer(slot, value.dtype, parameter.is_aligned)
-    if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
-        check = hasattr(value, "is_cpu")
-        kind = type(value)
-        return launcher.tensor_pointer(slot, kind, value.dtype, parameter.is_aligned, check)
-    return None
+    dtype: object = getattr(value, "dtype", None)
+    if dtype is None or not hasattr(value, "data_ptr"):
+        return None
+    check = hasattr(value, "is_cpu")
+    return launcher.tensor_pointer(slot, type(value), dtype, parameter.is_aligned, check)
 
 
 class CpuDriver:

@@ -9,6 +9,7 @@ from tilewright.codegen.context import EmitContext
 from tilewright.codegen.llvm_types import constant_text, lanes_of, llvm_type
 from tilewright.codegen.rules.arithmetic import storage_type, suffix
 from tilewright.ir import types as ir
+from tilewright.ir.attributes import integers_of
 from tilewright.targets.cpu.ops import (
     AllocOp,
     ExtractOp,
@@ -206,7 +207,7 @@ def _extract(ctx: EmitContext, op: ExtractOp) -> None:
 
 @CPU_RULES.register(ShuffleOp)
 def _shuffle(ctx: EmitContext, op: ShuffleOp) -> None:
-    pattern = [int(lane) for lane in op.pattern.get_values()]
+    pattern = list(integers_of(op.pattern))
     ctx.define(op, shuffle(ctx, op.lhs, op.rhs, pattern))
 
 
