@@ -91,6 +91,7 @@ class JITFunction:
         update_wrapper(self, fn)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
+        """Refuse: a kernel needs a grid. Raises: NotAKernelLaunch."""
         raise NotAKernelLaunch(
             f"{self.fn.__name__}() is a kernel and cannot be called directly from Python",
             hint=f"launch it over a grid: {self.fn.__name__}[(num_programs,)](…)",

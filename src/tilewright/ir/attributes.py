@@ -20,6 +20,7 @@ class FastMathAttr(Data[tuple[str, ...]]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> tuple[str, ...]:
+        """Read what stands behind the name."""
         with parser.in_angle_brackets():
             flags = parser.parse_comma_separated_list(
                 parser.Delimiter.NONE, parser.parse_identifier
@@ -27,6 +28,7 @@ class FastMathAttr(Data[tuple[str, ...]]):
         return tuple(flag for flag in flags if flag != "none")
 
     def print_parameter(self, printer: Printer) -> None:
+        """Write what stands behind the name."""
         with printer.in_angle_brackets():
             printer.print_string(",".join(self.data) or "none")
 

@@ -7,7 +7,7 @@ comparing two equal ones 1 µs), so every type that passes ask for goes through 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -55,6 +55,7 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Read what stands behind the name."""
         with parser.in_angle_brackets():
             pointee = parser.parse_type()
             space = 1
@@ -63,6 +64,7 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
         return (pointee, IntAttr(space))
 
     def print_parameters(self, printer: Printer) -> None:
+        """Write what stands behind the name."""
         with printer.in_angle_brackets():
             printer.print_attribute(self.pointee)
             if self.address_space.data != 1:
@@ -78,27 +80,29 @@ class DescriptorType(ParametrizedAttribute, TypeAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Read what stands behind the name."""
         with parser.in_angle_brackets():
             return (parser.parse_type(),)
 
     def print_parameters(self, printer: Printer) -> None:
+        """Write what stands behind the name."""
         with printer.in_angle_brackets():
             printer.print_attribute(self.block)
 
 
-@lru_cache(maxsize=None)
+@cache
 def pointer_to(pointee: Attribute) -> PointerType:
     """The interned `!tt.ptr<pointee>` into global memory."""
     return PointerType(pointee, IntAttr(1))
 
 
-@lru_cache(maxsize=None)
+@cache
 def tile_of(element: Attribute, shape: tuple[int, ...]) -> Attribute:
     """The interned tile type of `shape`; the bare element for shape ()."""
     return TensorType(element, shape) if shape else element
 
 
-@lru_cache(maxsize=None)
+@cache
 def vector_of(element: Attribute, lanes: int) -> Attribute:
     """The interned vector type of `lanes` elements; the bare element for one lane."""
     return VectorType(element, (lanes,)) if lanes > 1 else element

@@ -15,7 +15,7 @@ from tilewright.support.errors import CompileError
 MAX_TILE_ELEMS = 1 << 20
 
 
-class dtype:  # noqa: N801 - the published name of the class
+class dtype:
     """The type of one element.
 
     `name` is the short name (`fp32`, `i32`, `u8`, `bf16`, `fp8e4nv`, `i1`, `void`).
@@ -210,6 +210,7 @@ class dtype:  # noqa: N801 - the published name of the class
         return _SHORT_NAMES.get(self.name, self.name)
 
     def __call__(self, *_args: object) -> object:
+        """Refuse: a dtype converts nothing. Raises: CompileError."""
         raise CompileError(f"dtype {self.name} is no function; use x.to(tl.{self.name})")
 
 
@@ -302,7 +303,7 @@ DTYPE_BY_SHORT_NAME: dict[str, dtype] = {d.short_name(): d for d in DTYPES} | {
 }
 
 
-class pointer_type(dtype):  # noqa: N801
+class pointer_type(dtype):
     """A pointer to `element_ty`; `const` forbids stores through it."""
 
     __slots__ = ("address_space", "const", "element_ty")
@@ -348,7 +349,7 @@ class pointer_type(dtype):  # noqa: N801
         return f"*{'k' if self.const else ''}{self.element_ty.short_name()}"
 
 
-class block_type(dtype):  # noqa: N801
+class block_type(dtype):
     """The type of a tile: element type and static shape."""
 
     __slots__ = ("_shape", "element_ty", "numel")
@@ -420,11 +421,11 @@ def tile_text(element: dtype, shape: Sequence[int]) -> str:
     return f"tile<{'x'.join(str(d) for d in shape)}x{element}>"
 
 
-class const:  # noqa: N801
+class const:
     """An annotation for pointer parameters that the kernel only reads."""
 
 
-class constexpr:  # noqa: N801
+class constexpr:
     """A value known at compile time.
 
     Arithmetic, comparison and bit operators follow Python and give constexprs.
@@ -465,6 +466,7 @@ class constexpr:  # noqa: N801
         return constexpr(self.value[unwrap(index)])  # type: ignore[index]
 
     def __call__(self, *args: object, **kwargs: object) -> object:
+        """Call the wrapped value."""
         return self.value(*args, **kwargs)  # type: ignore[operator]
 
     def __getattr__(self, name: str) -> object:
@@ -478,7 +480,7 @@ class constexpr:  # noqa: N801
         return constexpr_type(self.value)
 
 
-class constexpr_type(dtype):  # noqa: N801
+class constexpr_type(dtype):
     """The type of a constexpr: its very value."""
 
     __slots__ = ("value",)
@@ -535,7 +537,7 @@ _delegate_unary("__invert__", operator.invert)
 _delegate_unary("__abs__", operator.abs)
 
 
-class tensor:  # noqa: N801
+class tensor:
     """A tile or scalar inside a kernel: an SSA value with its type.
 
     Operators and methods work in kernels only; the frontend gives them meaning.
@@ -580,7 +582,7 @@ class tensor:  # noqa: N801
         )
 
 
-class tuple_:  # noqa: N801
+class tuple_:
     """The tuple of the language: immutable, indexable at compile time, optionally named.
 
     `fields` names the elements when it came from a NamedTuple; `factory` rebuilds that class.
