@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
+from typing import SupportsIndex, cast
 
 from tilewright.support.errors import CompileError
 
@@ -356,7 +357,7 @@ class block_type(dtype):
 
     def __init__(self, element_ty: dtype, shape: Sequence[int]) -> None:
         self.element_ty = element_ty
-        self._shape = tuple(int(unwrap(d)) for d in shape)
+        self._shape = tuple(operator.index(cast("SupportsIndex", unwrap(d))) for d in shape)
         self.numel = 1
         for extent in self._shape:
             self.numel *= extent
@@ -391,6 +392,11 @@ class block_type(dtype):
     def scalar(self) -> dtype:
         """The element type."""
         return self.element_ty
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The shape as plain ints."""
+        return self._shape
 
     @property
     def nbytes(self) -> int:
@@ -523,7 +529,7 @@ for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     _delegate(f"__{_name}__", getattr(operator, _name))
 
 
-def _delegate_unary(name: str, function: Callable[[object], object]) -> None:
+def _delegate_unary(name: str, function: Callable[..., object]) -> None:
     def method(self: constexpr) -> constexpr:
         return constexpr(function(self.value))
 
@@ -557,7 +563,7 @@ class tensor:
     @property
     def static_shape(self) -> tuple[int, ...]:
         """The shape as plain ints; () for a scalar."""
-        return self.type._shape if isinstance(self.type, block_type) else ()
+        return self.type.extents if isinstance(self.type, block_type) else ()
 
     @property
     def shape(self) -> tuple_:
@@ -609,8 +615,8 @@ class tuple_:
     def __getitem__(self, index: object) -> object:
         index = unwrap(index)
         if isinstance(index, slice):
-            parts = (unwrap(p) for p in (index.start, index.stop, index.step))
-            return tuple_(self.values[slice(*parts)])
+            start, stop, step = (unwrap(p) for p in (index.start, index.stop, index.step))
+            return tuple_(self.values[cast("slice", slice(start, stop, step))])
         return self.values[index]  # type: ignore[index]
 
     def __getattr__(self, name: str) -> object:
@@ -646,5 +652,5 @@ class PropagateNan(Enum):
 
 
 def is_power_of_two(value: int) -> bool:
-    """Whether `value` is 1, 2, 4, …"""
+    """Whether `value` is a power of two (1 included)."""
     return value > 0 and value & (value - 1) == 0
