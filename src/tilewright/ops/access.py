@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, i32
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute
 
 from tilewright.language.core import block_type, dtype, int1, int8, pointer_type, tensor, unwrap
 from tilewright.ops.arguments import boolean_constant, choice, integers, is_none
-from tilewright.ops.builder import Builder, integer_property, ir_type, require_tensor, shaped
+from tilewright.ops.builder import Builder, integer_property, ir_type, require_tensor, shaped, ssa
 from tilewright.ops.casting import (
     broadcast_tensor,
     convert,
@@ -142,13 +142,13 @@ def load(
     element = pointee(x)
     fitted = mask_like(b, mask, x, "load")
     filler = _load_filler(b, x, fitted, other, element)
-    operands = [x.handle, *(v.handle for v in (fitted, filler) if v is not None)]
+    operands = [ssa(v) for v in (x, fitted, filler) if v is not None]
     properties = {
         **hints,
         "operandSegmentSizes": _segments(True, fitted is not None, filler is not None),
     }
     type_ = shaped(element, x.static_shape)
-    op = b.emit(LoadOp, operands, [ir_type(type_)], properties)  # type: ignore[arg-type]
+    op = b.emit(LoadOp, operands, [ir_type(type_)], properties)
     result = tensor(op.results[0], type_)
     return convert(b, result, int1) if is_bool else result
 
@@ -197,7 +197,7 @@ def _load_block(
     }
     if padding:
         properties["padding"] = integer_property(PADDINGS.index(padding))
-    op = b.emit(LoadOp, [pointer.handle], [ir_type(tile)], properties)  # type: ignore[list-item]
+    op = b.emit(LoadOp, [ssa(pointer)], [ir_type(tile)], properties)
     return tensor(op.results[0], tile)
 
 
@@ -247,8 +247,7 @@ def store(
     converted = convert(b, converted, int1) if is_bool else converted
     fitted = _fit(b, convert(b, converted, element), x, "store", "value")
     masked = mask_like(b, mask, x, "store")
-    operands: list[SSAValue] = [v.handle for v in (x, fitted, masked) if v is not None]  # type: ignore[misc]
-    b.emit(StoreOp, operands, [], hints)
+    b.emit(StoreOp, [ssa(v) for v in (x, fitted, masked) if v is not None], [], hints)
 
 
 def _store_block(
@@ -266,6 +265,6 @@ def _store_block(
     assert isinstance(pointer.type, pointer_type)
     tile = pointer.type.element_ty
     assert isinstance(tile, block_type)
-    converted = broadcast_tensor(b, convert(b, to_tensor(b, value), tile.scalar), tile._shape)
+    converted = broadcast_tensor(b, convert(b, to_tensor(b, value), tile.scalar), tile.extents)
     properties = {**hints, "boundaryCheck": _checked_dims(boundary_check, tile, "store")}
-    b.emit(StoreOp, [pointer.handle, converted.handle], [], properties)  # type: ignore[list-item]
+    b.emit(StoreOp, [ssa(pointer), ssa(converted)], [], properties)

@@ -6,9 +6,9 @@ User functions (`ops/<family>.py`) take a `Builder` first and compose ops throug
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
@@ -47,11 +47,11 @@ _ELEMENTS: dict[str, Attribute] = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def ir_type(type_: dtype) -> Attribute:
     """The IR type of a language type (signedness is dropped: it lives in the ops)."""
     if isinstance(type_, block_type):
-        return ir.tile_of(ir_type(type_.element_ty), type_._shape)
+        return ir.tile_of(ir_type(type_.element_ty), type_.extents)
     if isinstance(type_, pointer_type):
         return ir.pointer_to(ir_type(type_.element_ty))
     if type_.name not in _ELEMENTS:
@@ -68,6 +68,12 @@ def integer_property(value: int, width: int = 32) -> IntegerAttr:
 def shaped(element: dtype, shape: Sequence[int]) -> dtype:
     """The language type of `shape` and `element`: a scalar type for ()."""
     return block_type(element, shape) if len(shape) else element
+
+
+def ssa(x: tensor) -> SSAValue:
+    """The SSA value of a tensor."""
+    assert isinstance(x.handle, SSAValue), x
+    return x.handle
 
 
 class Builder:
@@ -116,8 +122,7 @@ class Builder:
         properties: Mapping[str, Attribute] | None = None,
     ) -> tensor:
         """Append an op with one result and wrap the result as a tensor of `type_`."""
-        handles = [operand.handle for operand in operands]
-        op = self.emit(cls, handles, [ir_type(type_)], properties)  # type: ignore[arg-type]
+        op = self.emit(cls, [ssa(x) for x in operands], [ir_type(type_)], properties)
         return tensor(op.results[0], type_)
 
     def constant(self, value: int | float | bool, type_: dtype) -> tensor:
@@ -133,7 +138,7 @@ class Builder:
         return self._call_function(function, arguments)
 
     @contextmanager
-    def inside(self, block: Block) -> Iterator[None]:
+    def inside(self, block: Block) -> Generator[None]:
         """Append to `block` for the duration."""
         saved, self.block = self.block, block
         try:

@@ -228,7 +228,8 @@ def _to(
     to = to.scalar
     rounding = None
     if not is_none(fp_downcast_rounding):
-        rounding = choice(fp_downcast_rounding, ("rtne", "rtz"), "cast", "fp_downcast_rounding")
+        allowed = ("rtne", "rtz")
+        rounding = str(choice(fp_downcast_rounding, allowed, "cast", "fp_downcast_rounding"))
         if not (x.dtype.is_floating() and to.is_floating()):
             raise InvalidOption(
                 f"cast(): fp_downcast_rounding applies to float to float, not {x.dtype} to {to}",
@@ -236,7 +237,7 @@ def _to(
             )
     if boolean_constant(bitcast, "cast", "bitcast"):
         return reinterpret_bits(b, x, to)
-    return convert(b, x, to, rounding)  # type: ignore[arg-type]
+    return convert(b, x, to, rounding)
 
 
 cast = surface("cast", member=True)(_to)

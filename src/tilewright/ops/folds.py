@@ -16,8 +16,8 @@ from tilewright.language.core import (
     uint32,
     unwrap,
 )
-from tilewright.ops.arguments import axis_of, boolean_constant, dtype_constant, is_none
-from tilewright.ops.builder import Builder, integer_property, ir_type, require_tensor, shaped
+from tilewright.ops.arguments import axis_of, boolean_constant, dtype_constant, is_none, sequence
+from tilewright.ops.builder import Builder, integer_property, ir_type, require_tensor, shaped, ssa
 from tilewright.ops.casting import broadcast_tensor, convert
 from tilewright.ops.math import extremum, select
 from tilewright.ops.operators import binary, elementwise
@@ -44,7 +44,7 @@ def _combine_region(
                     f"the combine function returns {result.type} for an element of {source.dtype}",
                     argument="combine_fn",
                 )
-        b.emit(end, [r.handle for r in results])  # type: ignore[misc]
+        b.emit(end, [ssa(r) for r in results])
     return Region(block)
 
 
@@ -56,7 +56,7 @@ def reduce_axis(b: Builder, sources: Sequence[tensor], axis: int, combine: Combi
     types = [shaped(source.dtype, shape) for source in sources]
     op = b.emit(
         ReduceOp,
-        [source.handle for source in sources],  # type: ignore[misc]
+        [ssa(source) for source in sources],
         [ir_type(t) for t in types],
         {"axis": integer_property(axis)},
         [region],
@@ -78,10 +78,7 @@ def user_combine(function: object) -> Combine:
 def _sources(input: object, function: str) -> tuple[list[tensor], bool]:
     plain = unwrap(input)
     is_tuple = isinstance(plain, tuple_ | tuple | list)
-    values = [
-        require_tensor(unwrap(v), function, "input")
-        for v in (plain if is_tuple else [plain])  # type: ignore[union-attr]
-    ]
+    values = [require_tensor(unwrap(v), function, "input") for v in sequence(input)]
     shapes = {v.static_shape for v in values}
     if len(shapes) != 1:
         raise ShapeMismatch(f"{function}(): inputs differ in shape: {sorted(shapes)}")
@@ -324,7 +321,7 @@ def scan_axis(
     region = _combine_region(b, sources, combine, ScanReturnOp)
     op = b.emit(
         ScanOp,
-        [source.handle for source in sources],  # type: ignore[misc]
+        [ssa(source) for source in sources],
         [ir_type(source.type) for source in sources],
         {"axis": integer_property(axis), "reverse": BoolAttr.from_bool(reverse)},
         [region],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DictionaryAttr, FunctionType, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, StringAttr
 from xdsl.irdl import (
     irdl_op_definition,
     opt_prop_def,
@@ -39,6 +39,7 @@ class FuncOp(TileOp):
         """The attribute dictionary of argument `index` (empty when it has none)."""
         if self.arg_attrs is None:
             return {}
+        assert isinstance(self.arg_attrs, ArrayAttr)
         entry = self.arg_attrs.data[index]
         assert isinstance(entry, DictionaryAttr)
         return dict(entry.data)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from xdsl.ir import Attribute
+
 from tilewright.language.core import (
     block_type,
     dtype,
@@ -151,11 +155,12 @@ def dot(
     _check_dtypes(x, y)
     _check_shapes(x, y)
     out = None if is_none(out_dtype) else dtype_constant(out_dtype, "dot", "out_dtype").scalar
-    if out is None and isinstance(unwrap(acc), tensor) and (x.dtype.is_fp16() or x.dtype.is_fp8()):
-        out = unwrap(acc).dtype  # type: ignore[union-attr]
+    start = unwrap(acc)
+    if out is None and isinstance(start, tensor) and (x.dtype.is_fp16() or x.dtype.is_fp8()):
+        out = start.dtype
     result = _result_dtype(x.dtype, out)
     shape = (*x.static_shape[:-1], y.static_shape[-1])
-    start = _accumulator(b, acc, result, shape)
+    accumulator = _accumulator(b, acc, result, shape)
     imprecise = 0
     if not is_none(max_num_imprecise_acc):
         imprecise = integer_constant(max_num_imprecise_acc, "dot", "max_num_imprecise_acc")
@@ -163,16 +168,18 @@ def dot(
         "inputPrecision": integer_property(_precision(b, input_precision, allow_tf32)),
         "maxNumImpreciseAcc": integer_property(imprecise),
     }
-    return _emit(b, x, y, start, properties)
+    return _emit(b, x, y, accumulator, properties)
 
 
-def _emit(b: Builder, x: tensor, y: tensor, acc: tensor, properties: dict[str, object]) -> tensor:
+def _emit(
+    b: Builder, x: tensor, y: tensor, acc: tensor, properties: Mapping[str, Attribute]
+) -> tensor:
     batch = x.static_shape[:-2]
     if len(batch) <= 1:
-        return b.tensor(DotOp, [x, y, acc], acc.type, properties)  # type: ignore[arg-type]
+        return b.tensor(DotOp, [x, y, acc], acc.type, properties)
     flat = 1
     for extent in batch:
         flat *= extent
     parts = [reshape_to(b, v, (flat, *v.static_shape[-2:])) for v in (x, y, acc)]
-    product = b.tensor(DotOp, parts, parts[2].type, properties)  # type: ignore[arg-type]
+    product = b.tensor(DotOp, parts, parts[2].type, properties)
     return reshape_to(b, product, acc.static_shape)

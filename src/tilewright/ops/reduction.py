@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.irdl import (
     irdl_op_definition,
     opt_prop_def,
@@ -80,7 +80,7 @@ class ScanOp(CombineOp):
         """Whether the scan runs from the end."""
         if self.reverse is None:
             return False
-        return isinstance(self.reverse, UnitAttr) or bool(self.reverse.value.data)
+        return not isinstance(self.reverse, IntegerAttr) or bool(self.reverse.value.data)
 
     def verify_(self) -> None:
         """Results have the sources' types; the region fits."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, UnitAttr
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -66,7 +66,7 @@ class TransOp(TileOp):
 
     name = "tt.trans"
     src = operand_def()
-    order = prop_def(DenseArrayBase)
+    order = prop_def(DenseArrayBase[IntegerType])
     result = result_def()
     traits = traits_def(Pure())
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., object])
 
 
 @dataclass(frozen=True)
@@ -39,10 +42,10 @@ MEMBERS: dict[str, Surface] = {}
 
 def surface(
     name: str | None = None, *, member: bool = False, module: str = ""
-) -> Callable[[Callable[..., object]], Callable[..., object]]:
+) -> Callable[[Function], Function]:
     """Declare the decorated function as public, under its own name unless `name` is given."""
 
-    def declare(function: Callable[..., object]) -> Callable[..., object]:
+    def declare(function: Function) -> Function:
         public = name or function.__name__.rstrip("_")
         key = f"{module}.{public}" if module else public
         if key in SURFACE:

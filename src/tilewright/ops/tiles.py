@@ -11,7 +11,7 @@ from tilewright.ops.arguments import (
     tile_shape,
 )
 from tilewright.ops.builder import Builder, integer_property, require_tensor, shaped
-from tilewright.ops.casting import broadcast_tensor, convert, is_number, to_tensor
+from tilewright.ops.casting import broadcast_tensor, convert, to_tensor
 from tilewright.ops.creation import MakeRangeOp, UnsplatOp
 from tilewright.ops.surface import surface
 from tilewright.support.errors import DtypeNotAllowed, InvalidOption, ShapeMismatch
@@ -41,16 +41,16 @@ def full(b: Builder, shape: object, value: object, dtype: object) -> tensor:
     """A tile of `shape` filled with `value` (a number, a scalar or a size-1 tile)."""
     extents = tile_shape(shape, "full")
     to = dtype_constant(dtype, "full")
-    if is_number(value):
-        plain = unwrap(value)
-        if to.is_int() and isinstance(plain, float) and plain != int(plain):
+    plain = unwrap(value)
+    if isinstance(plain, bool | int | float):
+        if to.is_int() and isinstance(plain, float) and not plain.is_integer():
             raise DtypeNotAllowed(
                 f"full(): {plain} is no value of {to}", argument="value", hint="use a float dtype"
             )
         if not to.is_fp8():
             return b.constant(plain, shaped(to, extents))
         return broadcast_tensor(b, convert(b, to_tensor(b, float(plain)), to), extents)
-    scalar = require_tensor(unwrap(value), "full", "value")
+    scalar = require_tensor(plain, "full", "value")
     if scalar.static_shape:
         scalar = item(b, scalar)
     return broadcast_tensor(b, convert(b, scalar, to), extents)
@@ -66,7 +66,7 @@ def zeros(b: Builder, shape: object, dtype: object) -> tensor:
 def zeros_like(b: Builder, input: object) -> tensor:
     """A tile of zeros with the shape and dtype of `input`."""
     like = require_tensor(input, "zeros_like", "input")
-    return b.constant(0, like.type)
+    return full(b, like.static_shape, 0, like.dtype)
 
 
 @surface(member=True)

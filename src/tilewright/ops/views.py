@@ -16,7 +16,7 @@ from tilewright.ops.arguments import (
     sequence,
     tile_shape,
 )
-from tilewright.ops.builder import Builder, integer_property, ir_type, require_tensor, shaped
+from tilewright.ops.builder import Builder, integer_property, ir_type, require_tensor, shaped, ssa
 from tilewright.ops.casting import broadcast_pair, broadcast_tensor, to_tensor
 from tilewright.ops.shape import (
     CatOp,
@@ -226,7 +226,7 @@ def split(b: Builder, a: object) -> tuple_:
     if is_pair:
         x = reshape_to(b, x, (1, 2))
     type_ = shaped(x.dtype, x.static_shape[:-1])
-    op = b.emit(SplitOp, [x.handle], [ir_type(type_)] * 2)  # type: ignore[list-item]
+    op = b.emit(SplitOp, [ssa(x)], [ir_type(type_)] * 2)
     parts = [tensor(result, type_) for result in op.results]
     return tuple_([item(b, part) for part in parts] if is_pair else parts)
 
@@ -273,8 +273,7 @@ def subscript(b: Builder, x: object, index: object) -> tensor:
     """`x[index]`: only `:` and `None` index a tile."""
     tile = to_tensor(b, x)
     parts = sequence(index)
-    position = 0
-    for part in parts:
+    for position, part in enumerate(parts):
         plain = unwrap(part)
         if plain is None:
             tile = insert_dim(b, tile, position)
@@ -283,7 +282,6 @@ def subscript(b: Builder, x: object, index: object) -> tensor:
                 f"a tile is indexed by `:` and `None` only, not by {_show(plain)}",
                 hint="use tl.gather for element access, or pointers and loads for slices",
             )
-        position += 1
     taken = sum(1 for part in parts if unwrap(part) is not None)
     rank = len(to_tensor(b, x).static_shape)
     if taken > rank:
