@@ -1,0 +1,100 @@
+"""The examples run and check themselves; here also at the sizes where kernels go wrong."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from examples import (
+    fused_attention,
+    fused_softmax,
+    grouped_gemm,
+    layer_norm,
+    low_memory_dropout,
+    matmul,
+    vector_add,
+)
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_example_runs_and_says_that_it_is_right(name: str, capsys) -> None:
+    importlib.import_module(f"examples.{name}").main()
+    assert capsys.readouterr().out.startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize("size", [1, 255, 256, 257, 4096])
+def test_vector_add_writes_every_element_and_none_beyond(size: int, rng) -> None:
+    x, y = rng.standard_normal((2, size), dtype=np.float32)
+    out = np.full(size + 64, 7.0, dtype=np.float32)
+    grid = (-(-size // 256),)
+    vector_add.add_kernel[grid](x, y, out, size, BLOCK=256)
+    np.testing.assert_array_equal(out[:size], x + y)
+    np.testing.assert_array_equal(out[size:], 7.0)
+
+
+@pytest.mark.parametrize("width", [1, 2, 31, 64, 1000])
+def test_softmax_of_huge_scores_is_finite_and_sums_to_one(width: int, rng) -> None:
+    x = 1e4 * rng.standard_normal((5, width), dtype=np.float32)
+    y = fused_softmax.softmax(x)
+    np.testing.assert_allclose(y.astype(np.float64).sum(axis=1), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(y, fused_softmax.reference(x), rtol=2e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 7, 65), (64, 64, 32), (65, 63, 33)])
+def test_matmul_is_right_where_a_tile_is_larger_than_the_matrix(
+    shape: tuple[int, int, int], rng
+) -> None:
+    m, n, k = shape
+    a = rng.standard_normal((m, k), dtype=np.float32)
+    b = rng.standard_normal((k, n), dtype=np.float32)
+    expected = matmul.reference(a, b)
+    np.testing.assert_allclose(matmul.matmul(a, b), expected, rtol=1e-5, atol=1e-4)
+
+
+def test_dropout_scales_what_it_keeps(rng) -> None:
+    x = rng.standard_normal(3000, dtype=np.float32)
+    y = low_memory_dropout.dropout(x, 0.25, seed=2**40 + 3)
+    np.testing.assert_allclose(y, low_memory_dropout.reference(x, 0.25, 2**40 + 3), rtol=1e-6)
+
+
+@pytest.mark.parametrize("num_sums", [1, 3, 64])
+def test_layer_norm_gradients_do_not_depend_on_the_number_of_locks(num_sums: int, rng) -> None:
+    x, grad_y = rng.standard_normal((2, 50, 65), dtype=np.float32)
+    weight, bias = rng.standard_normal((2, 65), dtype=np.float32)
+    _, saved = layer_norm.forward(x, weight, bias)
+    gradients = layer_norm.backward(grad_y, saved, num_sums)
+    expected = layer_norm.reference(x, weight, bias, grad_y)[1:]
+    for gradient, exact in zip(gradients, expected, strict=True):
+        np.testing.assert_allclose(gradient, exact, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("length", [1, 63, 64, 130])
+def test_attention_is_right_at_the_edges_of_tiles(length: int, causal: bool, rng) -> None:
+    q, k, v, grad_out = rng.standard_normal((4, 1, length, 64), dtype=np.float32)
+    out, saved = fused_attention.forward(q, k, v, causal)
+    results = (out, *fused_attention.backward(grad_out, saved))
+    expected = fused_attention.reference(q, k, v, grad_out, causal)
+    for result, exact in zip(results, expected, strict=True):
+        np.testing.assert_allclose(result, exact, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("num_programs", [1, 2, 100])
+def test_grouped_gemm_shares_its_tiles_among_any_number_of_programs(num_programs: int, rng) -> None:
+    pairs = [
+        (
+            rng.standard_normal((m, 40), dtype=np.float32),
+            rng.standard_normal((40, n), dtype=np.float32),
+        )
+        for m, n in ((10, 70), (129, 64))
+    ]
+    products = grouped_gemm.grouped_gemm(pairs, num_programs)
+    for (a, b), product in zip(pairs, products, strict=True):
+        expected = a.astype(np.float64) @ b.astype(np.float64)
+        np.testing.assert_allclose(product, expected, rtol=1e-5, atol=1e-4)
