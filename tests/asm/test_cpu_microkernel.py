@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +21,13 @@ from tests.asm.dot_harness import (
     runnable_machines,
 )
 from tilewright.codegen.llvm_builder import ModuleBuilder
-from tilewright.targets.cpu.microkernel import DotSpec, emit_dot, split_panels, split_rows
+from tilewright.targets.cpu.microkernel import (
+    DotSpec,
+    SourceTile,
+    emit_dot,
+    split_panels,
+    split_rows,
+)
 from tilewright.targets.cpu.panels import (
     Instruction,
     PanelLayout,
@@ -29,6 +36,7 @@ from tilewright.targets.cpu.panels import (
     pack_panels,
     pack_rows,
 )
+from tilewright.targets.cpu.peak import NUM_CHAINS, emit_peak_loop
 
 ARGUMENTS = ("ptr", "ptr", "ptr")
 SHAPES = [
@@ -268,3 +276,54 @@ def test_the_bf16_instruction_is_a_choice_and_needs_its_feature() -> None:
     forced = choose_multiply("bf16", "bf16", slow_dot, bf16_dot=True)
     assert forced.instruction is Instruction.BF16_DOT
     assert choose_multiply("bf16", "bf16", with_dot, contract=False).k_group == 1
+
+
+@each_machine
+@pytest.mark.parametrize("shape", [(1, 1, 1), (13, 48, 8), (37, 50, 24), (128, 176, 16)])
+def test_a_read_in_place_gives_the_same_bits(
+    shape: tuple[int, int, int], machine: Machine, rng: np.random.Generator
+) -> None:
+    packed = dot_spec(machine, shape, "f32", "f32")
+    next_b = SourceTile(rows=packed.k, row_bytes=packed.n * 4, element_bytes=4)
+    in_place = replace(packed, a_in_place=True, next_b=next_b)
+    module = ModuleBuilder()
+    names = emit_dot(module, packed), emit_dot(module, in_place)
+    more = (*ARGUMENTS, "i64", "ptr", "i64")
+    native = link(module, machine, {names[0]: ARGUMENTS, names[1]: more})
+    a = random_tile(rng, (packed.m, packed.k + 3), "f32")
+    b = random_tile(rng, (packed.k, packed.n), "f32")
+    acc = random_tile(rng, (packed.m, packed.n), "f32")
+    want = run_dot(native, names[0], packed, a[:, : packed.k], b, acc)
+    panels = pack_panels(packed.b_layout, b)
+    operands = (a.ctypes.data, panels.ctypes.data, acc.ctypes.data)
+    native.call(names[1], *operands, a.shape[1], b.ctypes.data, b.shape[1])
+    np.testing.assert_array_equal(acc, want)
+
+
+def test_only_operands_kept_as_they_are_can_be_read_in_place() -> None:
+    machine = next(each for each in MACHINES if each.label == "avx512-bf16")
+    shape = (16, 64, 32)
+    assert dot_spec(machine, shape, "f32", "f32").can_read_a_in_place
+    assert dot_spec(machine, shape, "bf16", "bf16").can_read_a_in_place
+    assert not dot_spec(machine, (16, 64, 33), "bf16", "bf16").can_read_a_in_place
+    assert not dot_spec(machine, shape, "f16", "f16").can_read_a_in_place
+    assert not dot_spec(machine, shape, "i8", "i8").can_read_a_in_place
+
+
+def test_every_line_of_the_next_tile_is_fetched_once_or_more() -> None:
+    machine = next(each for each in MACHINES if each.label == "avx512")
+    spec = dot_spec(machine, (24, 128, 16), "f32", "f32")
+    module = ModuleBuilder()
+    name = emit_dot(module, replace(spec, next_b=SourceTile(16, 512, 4)))
+    calls = module.functions[name.removeprefix("@")].count("call void @llvm.prefetch")
+    # Four row blocks by two panels share 16 rows of 8 lines; the loops' body has one share.
+    assert calls == 2 * 8
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda each: each.label)
+def test_the_peak_loop_keeps_its_chains_apart(machine: Machine) -> None:
+    module = ModuleBuilder()
+    multiply = choose_multiply("f32", "f32", machine.unit)
+    name = emit_peak_loop(module, multiply, machine.unit)
+    (loop,) = inner_loops(assemble(module, machine, {name: ("i64", "ptr")}))
+    assert len(re.findall(r"\t(?:vfmadd\w+ps|mulps)\t", loop)) == NUM_CHAINS

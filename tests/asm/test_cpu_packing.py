@@ -74,7 +74,7 @@ def defined(role: str, spec: PackSpec) -> np.ndarray:
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.label)
-@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "i8", "u8"])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "i8", "u8", "f8E4M3FN", "f8E5M2"])
 def test_packed_operands_equal_the_definition(
     dtype: str, machine: Machine, rng: np.random.Generator
 ) -> None:

@@ -37,14 +37,17 @@ class BlockVector:
 
 @dataclass(frozen=True)
 class BlockSpec:
-    """One microkernel; equal blocks of a module are one function."""
+    """One microkernel; equal blocks of a module are one function.
+
+    *Units* `lda`, `ldc` in elements; an `lda` of None comes as an argument at run time.
+    """
 
     multiply: Multiply
     layout: PanelLayout
     k: int
     rows: int
     vectors: tuple[BlockVector, ...]
-    lda: int
+    lda: int | None
     ldc: int
     zero_init: bool
 
@@ -72,15 +75,16 @@ class BlockSpec:
 
 
 def emit_block(module: ModuleBuilder, spec: BlockSpec) -> str:
-    """Define `fastcc void @name(ptr %a, ptr %b, ptr %c)` for a block and return `@name`.
+    """Define `fastcc void @name(ptr %a, ptr %b, ptr %c, i64 %lda)` and return `@name`.
 
-    `%a` and `%c` point to the block's first row, `%b` to its first panel.
+    `%a` and `%c` point to the block's first row, `%b` to its first panel; `%lda` is read
+    where the spec has none.
     """
     digest = sha256(repr(spec).encode()).hexdigest()[:12]
     name = f"tw.dot.block{spec.rows}x{len(spec.vectors)}.{digest}"
     if module.has_function(name):
         return f"@{name}"
-    arguments = "ptr noalias %a, ptr noalias %b, ptr noalias %c"
+    arguments = "ptr noalias %a, ptr noalias %b, ptr noalias %c, i64 %lda"
     header = f"define internal fastcc void @{name}({arguments}) noinline nounwind"
     fn = FunctionBuilder(module, header)
     _store_block(fn, spec, _accumulate(fn, spec))
@@ -95,9 +99,11 @@ def _accumulate(fn: FunctionBuilder, spec: BlockSpec) -> Sequence[str]:
     a_type = STORAGE_TYPE[spec.multiply.a_element]
     b_type = STORAGE_TYPE[spec.multiply.b_element]
 
+    rows = _row_addresses(fn, spec)
+
     def steps(index: str, chains: Sequence[str]) -> Sequence[str]:
         first = scaled(fn, index, spec.unroll * group)
-        a = element_address(fn, a_type, "%a", first)
+        a = [element_address(fn, a_type, row, first) for row in rows]
         b = element_address(fn, b_type, "%b", scaled(fn, first, spec.layout.columns))
         for step in range(spec.unroll):
             chains = _emit_step(fn, spec, a, b, step, chains)
@@ -107,8 +113,23 @@ def _accumulate(fn: FunctionBuilder, spec: BlockSpec) -> Sequence[str]:
     return carried_loop(fn, spec.num_steps // spec.unroll, spec.acc_type, zeros, steps)
 
 
+def _row_addresses(fn: FunctionBuilder, spec: BlockSpec) -> list[str]:
+    """Where each row of A starts; one address, from which rows are constants, if it can be."""
+    if spec.lda is not None:
+        return ["%a"]
+    rows = ["%a"]
+    while len(rows) < spec.rows:
+        rows.append(element_address(fn, STORAGE_TYPE[spec.multiply.a_element], rows[-1], "%lda"))
+    return rows
+
+
 def _emit_step(
-    fn: FunctionBuilder, spec: BlockSpec, a: str, b: str, step: int, chains: Sequence[str]
+    fn: FunctionBuilder,
+    spec: BlockSpec,
+    a: Sequence[str],
+    b: str,
+    step: int,
+    chains: Sequence[str],
 ) -> list[str]:
     """One k-group: a vector of B per block vector, a splat of A per row, all products."""
     group = spec.multiply.k_group
@@ -116,8 +137,10 @@ def _emit_step(
     count = len(b_vectors)
     following: list[str] = []
     for row in range(spec.rows):
-        offset = row * spec.lda + step * group
-        a_splat = _load_a(fn, spec, a, offset)
+        if spec.lda is None:
+            a_splat = _load_a(fn, spec, a[row], step * group)
+        else:
+            a_splat = _load_a(fn, spec, a[0], row * spec.lda + step * group)
         for position, b_vector in enumerate(b_vectors):
             chain = chains[row * count + position]
             following.append(

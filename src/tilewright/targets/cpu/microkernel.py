@@ -9,10 +9,14 @@ its k loop, start from zero and meet the old `acc` once, after the loop:
         registers[rows][vectors] = 0
         for k group: registers[r][v] += splat(a[r][k]) * b[k][v]
         acc[block] += registers
+
+With A read where the user has it, the two outer loops change places: the rows of a block are
+then fetched once from far away and all panels of B stream from the second-level cache.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,6 +40,22 @@ MIN_CHAINS = 8
 """Accumulators that keep two FMA units of latency 4 busy; a block has more where it can."""
 
 
+LINE_BYTES = 64
+"""Bytes that one prefetch brings."""
+
+
+@dataclass(frozen=True)
+class SourceTile:
+    """Where an operand of the next `dot` lies in memory: what this one fetches meanwhile.
+
+    *Units* `row_bytes` of each of `rows` rows; `element_bytes` scales the runtime stride.
+    """
+
+    rows: int
+    row_bytes: int
+    element_bytes: int
+
+
 @dataclass(frozen=True)
 class DotSpec:
     """One `dot`: shapes, dtypes, strides and machine; equal specs share one function.
@@ -45,6 +65,11 @@ class DotSpec:
     `zero_init` overwrites `acc` instead of adding to it. `contract` and `bf16_dot` as in
     `choose_multiply`. Input precisions tf32, bf16x3 and bf16x6 of f32 operands are computed
     as ieee f32, which is at least as exact.
+    `a_in_place` takes A from memory that nobody packed, with its stride at run time. It saves
+    the copy (5 % of a 256x256x128 step); see `can_read_a_in_place`.
+    `next_b` is fetched into the second-level cache meanwhile: worth 3 % where rows of B are
+    too short for the hardware to see them coming; for A, whose rows go on, it is a loss.
+    *Source* both measured on Emerald Rapids, f32 1024³.
     """
 
     m: int
@@ -59,6 +84,8 @@ class DotSpec:
     zero_init: bool = False
     contract: bool = True
     bf16_dot: bool | None = None
+    a_in_place: bool = False
+    next_b: SourceTile | None = None
 
     @property
     def unit(self) -> VectorUnit:
@@ -80,6 +107,13 @@ class DotSpec:
     def acc_dtype(self) -> str:
         """The dtype of the accumulator: f32, f64 or i32."""
         return self.multiply.accumulator
+
+    @property
+    def can_read_a_in_place(self) -> bool:
+        """Whether A as it lies in memory is what the kernel reads: no conversion, no padding."""
+        multiply = self.multiply
+        same = multiply.a_element == self.a_dtype and not multiply.bias_a
+        return same and self.k % multiply.k_group == 0
 
     @property
     def a_layout(self) -> RowLayout:
@@ -114,6 +148,29 @@ class Run:
     first: int
     count: int
     size: int
+
+    def emit(self, fn: FunctionBuilder, body: Callable[[str], None]) -> None:
+        """Emit `body(start)` for every block, `start` being its first row or panel."""
+        counted_loop(fn, self.count, lambda index: body(scaled(fn, index, self.size, self.first)))
+
+
+@dataclass(frozen=True)
+class ColumnRun:
+    """Equal column blocks and the vectors of each."""
+
+    run: Run
+    vectors: tuple[BlockVector, ...]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """One call of a microkernel: first row and panel (values), sizes, work done before it."""
+
+    row: str
+    rows: int
+    panel: str
+    column: ColumnRun
+    done: str
 
 
 def split_rows(m: int, most: int) -> list[Run]:
@@ -154,31 +211,76 @@ def panels_per_block(spec: DotSpec) -> int:
 
 def dot_name(spec: DotSpec) -> str:
     """The name of the function of a spec; injective on specs of one machine."""
-    flags = "z" * spec.zero_init + f".{spec.multiply.instruction.value}"
-    shape = f"{spec.m}x{spec.n}x{spec.k}"
-    strides = f"{_lda(spec)}.{_ldc(spec)}"
-    return f"tw.dot.{spec.a_dtype}.{spec.b_dtype}.{shape}.{strides}{flags}"
+    lda = "r" if spec.a_in_place else _lda(spec)
+    shape = f"{spec.m}x{spec.n}x{spec.k}.{lda}.{_ldc(spec)}"
+    name = f"tw.dot.{spec.a_dtype}.{spec.b_dtype}.{spec.multiply.instruction.value}.{shape}"
+    if spec.next_b is not None:
+        name += f".next{spec.next_b.rows}x{spec.next_b.row_bytes}.{spec.next_b.element_bytes}"
+    return name + ".zero" * spec.zero_init
 
 
 def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
-    """Define `void @name(ptr %a, ptr %b_panels, ptr %acc)` for a spec and return `@name`.
+    """Define the function of a spec and return `@name`.
 
+    `void @name(ptr %a, ptr %b_panels, ptr %acc)`, then `i64 %a_stride` (elements) if
+    `a_in_place`, then `ptr %next_b, i64 %next_b_stride` (elements) if `next_b`.
     *Constraints* the three buffers do not overlap; they are aligned to their elements (to 64
     bytes for speed). A is padded with zeros to whole k-groups and B as `PanelLayout` says.
     """
+    assert spec.can_read_a_in_place or not spec.a_in_place, spec
     name = dot_name(spec)
     if module.has_function(name):
         return f"@{name}"
-    header = f"define internal void @{name}(ptr noalias %a, ptr noalias %b, ptr noalias %c)"
-    fn = FunctionBuilder(module, f"{header} noinline nounwind")
-    layout = spec.b_layout
-    whole, rest = divmod(spec.n, layout.columns)
-    for run in split_panels(whole, panels_per_block(spec)):
-        _emit_column_run(fn, spec, run, _whole_vectors(spec, run.size))
-    if rest:
-        _emit_column_run(fn, spec, Run(whole, 1, 1), _partial_vectors(layout, rest))
+    arguments = "ptr noalias %a, ptr noalias %b, ptr noalias %c"
+    arguments += ", i64 %a_stride" * spec.a_in_place
+    arguments += ", ptr %next_b, i64 %next_b_stride" * (spec.next_b is not None)
+    header = f"define internal void @{name}({arguments}) noinline nounwind"
+    fn = FunctionBuilder(module, header)
+    emit = _emit_rows_outside if spec.a_in_place else _emit_columns_outside
+    emit(fn, spec, _column_runs(spec))
     fn.emit("ret void")
     return module.add_function(name, fn.text())
+
+
+def _column_runs(spec: DotSpec) -> list[ColumnRun]:
+    whole, rest = divmod(spec.n, spec.b_layout.columns)
+    runs = [
+        ColumnRun(run, _whole_vectors(spec, run.size))
+        for run in split_panels(whole, panels_per_block(spec))
+    ]
+    if rest:
+        runs.append(ColumnRun(Run(whole, 1, 1), _partial_vectors(spec.b_layout, rest)))
+    return runs
+
+
+def _emit_columns_outside(fn: FunctionBuilder, spec: DotSpec, columns: list[ColumnRun]) -> None:
+    def row_blocks(panel: str, column: ColumnRun) -> None:
+        most = max_rows(spec.unit, spec.multiply, len(column.vectors))
+        for rows in split_rows(spec.m, most):
+            rows.emit(fn, lambda row, rows=rows: block_call(row, rows, panel, column))
+
+    def block_call(row: str, rows: Run, panel: str, column: ColumnRun) -> None:
+        done = scaled(fn, panel, spec.m, row)
+        _emit_block_call(fn, spec, _Block(row, rows.size, panel, column, done))
+
+    for column in columns:
+        column.run.emit(fn, lambda panel, column=column: row_blocks(panel, column))
+
+
+def _emit_rows_outside(fn: FunctionBuilder, spec: DotSpec, columns: list[ColumnRun]) -> None:
+    most = min(max_rows(spec.unit, spec.multiply, len(each.vectors)) for each in columns)
+    num_panels = spec.b_layout.num_panels(spec.n)
+
+    def column_blocks(row: str, rows: Run) -> None:
+        for column in columns:
+            column.run.emit(fn, lambda panel, column=column: block_call(row, rows, panel, column))
+
+    def block_call(row: str, rows: Run, panel: str, column: ColumnRun) -> None:
+        done = scaled(fn, row, num_panels, scaled(fn, panel, rows.size))
+        _emit_block_call(fn, spec, _Block(row, rows.size, panel, column, done))
+
+    for rows in split_rows(spec.m, most):
+        rows.emit(fn, lambda row, rows=rows: column_blocks(row, rows))
 
 
 def _lda(spec: DotSpec) -> int:
@@ -210,47 +312,53 @@ def _partial_vectors(layout: PanelLayout, rest: int) -> tuple[BlockVector, ...]:
     )
 
 
-def _emit_column_run(
-    fn: FunctionBuilder, spec: DotSpec, run: Run, vectors: tuple[BlockVector, ...]
-) -> None:
+def _emit_block_call(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
     layout = spec.b_layout
-    most = max_rows(spec.unit, spec.multiply, len(vectors))
-    panel_bytes = layout.panel_elems(spec.k) * ELEMENT_BYTES[layout.element]
-    acc_bytes = ELEMENT_BYTES[spec.acc_dtype]
-
-    def column_block(index: str) -> None:
-        panel = scaled(fn, index, run.size, run.first)
-        b = element_address(fn, "i8", "%b", scaled(fn, panel, panel_bytes))
-        c = element_address(fn, "i8", "%c", scaled(fn, panel, layout.columns * acc_bytes))
-        for rows in split_rows(spec.m, most):
-            _emit_row_run(fn, spec, rows, vectors, b, c)
-
-    counted_loop(fn, run.count, column_block)
-
-
-def _emit_row_run(
-    fn: FunctionBuilder, spec: DotSpec, run: Run, vectors: tuple[BlockVector, ...], b: str, c: str
-) -> None:
-    a_bytes = _lda(spec) * ELEMENT_BYTES[spec.a_layout.element]
-    c_bytes = _ldc(spec) * ELEMENT_BYTES[spec.acc_dtype]
-    block = emit_block(
+    a_bytes = ELEMENT_BYTES[spec.a_layout.element]
+    c_bytes = ELEMENT_BYTES[spec.acc_dtype]
+    callee = emit_block(
         fn.module,
         BlockSpec(
             multiply=spec.multiply,
-            layout=spec.b_layout,
+            layout=layout,
             k=spec.k,
-            rows=run.size,
-            vectors=vectors,
-            lda=_lda(spec),
+            rows=block.rows,
+            vectors=block.column.vectors,
+            lda=None if spec.a_in_place else _lda(spec),
             ldc=_ldc(spec),
             zero_init=spec.zero_init,
         ),
     )
+    _emit_prefetch(fn, spec, block)
+    panel_bytes = layout.panel_elems(spec.k) * ELEMENT_BYTES[layout.element]
+    b = element_address(fn, "i8", "%b", scaled(fn, block.panel, panel_bytes))
+    c_column = scaled(fn, block.panel, layout.columns * c_bytes)
+    c = element_address(fn, "i8", "%c", scaled(fn, block.row, _ldc(spec) * c_bytes, c_column))
+    stride = "%a_stride" if spec.a_in_place else _lda(spec)
+    a_row = scaled(fn, block.row, stride) if block.row != "0" else "0"
+    a = element_address(fn, "i8", "%a", scaled(fn, a_row, a_bytes))
+    lda = "%a_stride" if spec.a_in_place else "poison"
+    fn.emit(f"call fastcc void {callee}(ptr {a}, ptr {b}, ptr {c}, i64 {lda})")
 
-    def row_block(index: str) -> None:
-        row = scaled(fn, index, run.size, run.first)
-        a_block = element_address(fn, "i8", "%a", scaled(fn, row, a_bytes))
-        c_block = element_address(fn, "i8", c, scaled(fn, row, c_bytes))
-        fn.emit(f"call fastcc void {block}(ptr {a_block}, ptr {b}, ptr {c_block})")
 
-    counted_loop(fn, run.count, row_block)
+def _emit_prefetch(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
+    """Fetch the part of the next source tile that is this block's share of the whole work.
+
+    A burst of fetches would stall on the few buffers for lines on their way; spread over the
+    blocks they are free.
+    """
+    tile = spec.next_b
+    if tile is None:
+        return
+    work = spec.m * spec.b_layout.num_panels(spec.n)
+    first = scaled(fn, block.done, tile.rows)
+    row = str(int(first) // work) if first.isdecimal() else fn.value(f"udiv i64 {first}, {work}")
+    stride = scaled(fn, "%next_b_stride", tile.element_bytes)
+    line = element_address(fn, "i8", "%next_b", "0" if row == "0" else scaled(fn, row, stride))
+    callee = fn.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
+    share = block.rows * block.column.run.size * tile.rows
+    for index in range(-(-share // work)):
+        line = element_address(fn, "i8", line, stride) if index else line
+        for byte in range(0, tile.row_bytes, LINE_BYTES):
+            address = element_address(fn, "i8", line, byte)
+            fn.emit(f"call void {callee}(ptr {address}, i32 0, i32 2, i32 1)")

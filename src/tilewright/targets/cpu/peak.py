@@ -6,13 +6,17 @@ from collections.abc import Sequence
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.targets.cpu.dot_block import emit_multiply_add
-from tilewright.targets.cpu.panels import Multiply, VectorUnit
+from tilewright.targets.cpu.panels import Instruction, Multiply, VectorUnit
 from tilewright.targets.cpu.vectors import carried_loop, element_address
 
 NUM_CHAINS = 12
 """Independent accumulators: enough for two units of latency 4, few enough for 16 registers."""
 
 STEPS_PER_TURN = 1000
+
+SEPARATE_PRODUCTS = (Instruction.MULTIPLY_ADD, Instruction.I32, Instruction.I16_PAIRS)
+"""Where the product is an instruction of its own: it must depend on the chain, or LLVM
+computes it once before the loop."""
 
 
 def operations_per_turn(multiply: Multiply, unit: VectorUnit) -> int:
@@ -43,8 +47,13 @@ def emit_peak_loop(module: ModuleBuilder, multiply: Multiply, unit: VectorUnit) 
     fn.place("turn")
     fn.emit("%done = phi i64 [ 0, %entry ], [ %done.next, %turn.end ]")
 
+    def advance(chain: str) -> str:
+        if multiply.instruction in SEPARATE_PRODUCTS:
+            return emit_multiply_add(fn, multiply, lanes, value, chain, value)
+        return emit_multiply_add(fn, multiply, lanes, chain, value, value)
+
     def step(_: str, chains: Sequence[str]) -> Sequence[str]:
-        return [emit_multiply_add(fn, multiply, lanes, each, value, value) for each in chains]
+        return [advance(chain) for chain in chains]
 
     chains = carried_loop(fn, STEPS_PER_TURN, acc_type, starts, step)
     total = chains[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
+from tilewright.targets.cpu.convert import emit_fp_to_fp
 
 FLOAT8_DTYPES = ("f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f8E5M2FNUZ", "f8E4M3B11FNUZ")
 
@@ -42,10 +43,9 @@ def _to_single(
         bits = _cast(fn, "zext", lanes, "i16", "i32", value)
         high = fn.value(f"shl <{lanes} x i32> {bits}, splat (i32 16)")
         return _cast(fn, "bitcast", lanes, "i32", "float", high)
-    if source == "f16" and features & {"f16c", "avx512f", "neon"}:
-        half = _cast(fn, "bitcast", lanes, "i16", "half", value)
-        return _cast(fn, "fpext", lanes, "half", "float", half)
-    raise NotImplementedError(source)
+    if source == "f16":
+        value = _cast(fn, "bitcast", lanes, "i16", "half", value)
+    return emit_fp_to_fp(fn, source, "f32", lanes, value, features=features)
 
 
 def _cast(fn: FunctionBuilder, cast: str, lanes: int, source: str, target: str, value: str) -> str:
