@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DenseArrayBase, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -14,6 +14,7 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.op import Array, ElementwiseOp, TileOp
 
@@ -78,4 +79,26 @@ class HintOp(ElementwiseOp):
         return src
 
 
-DEBUG_OPS = (PrintOp, AssertOp, AssumeOp, BarrierOp, HintOp)
+@irdl_op_definition
+class BreakpointOp(TileOp):
+    """Stop in the debugger with `values` under their `names`; only the interpreter can.
+
+    A value that the frontend cannot name is left out.
+    """
+
+    name = "tw.breakpoint"
+    names = prop_def(ArrayAttr)
+    values = var_operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def variable_names(self) -> tuple[str, ...]:
+        """The variables' names, one per operand."""
+        return tuple(name.data for name in self.names if isinstance(name, StringAttr))
+
+    def verify_(self) -> None:
+        """There is a name for each value."""
+        if len(self.variable_names()) != len(self.values):
+            raise VerifyException("tw.breakpoint: names and values differ in number")
+
+
+DEBUG_OPS = (PrintOp, AssertOp, AssumeOp, BarrierOp, HintOp, BreakpointOp)

@@ -44,32 +44,27 @@ def _on_unsigned(function: Reference) -> Reference:
     return apply
 
 
-def _truncating_division(lhs: Array, rhs: Array) -> Array:
-    safe = np.where(rhs == 0, 1, rhs)
-    quotient = np.abs(lhs.astype(object)) // np.abs(safe.astype(object))
-    negative = (lhs < 0) != (safe < 0)
-    wrapped = np.where(negative, -quotient, quotient)
-    return _wrap(wrapped, lhs.dtype)
-
-
-def _wrap(values: Array, dtype: np.dtype) -> Array:
-    bits = dtype.itemsize * 8
-    masked = np.vectorize(lambda v: int(v) & ((1 << bits) - 1), otypes=[object])(values)
-    return masked.astype(f"u{dtype.itemsize}").view(dtype)
+def _nonzero(divisor: Array) -> Array:
+    """The divisor with 1 for 0, whose quotient is undefined."""
+    return np.where(divisor == 0, divisor.dtype.type(1), divisor)
 
 
 def _truncating_remainder(lhs: Array, rhs: Array) -> Array:
-    safe = np.where(rhs == 0, 1, rhs).astype(lhs.dtype)
-    with np.errstate(over="ignore"):
-        return (lhs - safe * _truncating_division(lhs, safe)).astype(lhs.dtype)
+    return np.fmod(lhs, _nonzero(rhs))
+
+
+def _truncating_division(lhs: Array, rhs: Array) -> Array:
+    divisor = _nonzero(rhs)
+    # The dividend less its remainder divides exactly, so rounding does not matter.
+    return (lhs - np.fmod(lhs, divisor)) // divisor
 
 
 def _unsigned_division(lhs: Array, rhs: Array) -> Array:
-    return lhs // np.where(rhs == 0, 1, rhs).astype(lhs.dtype)
+    return lhs // _nonzero(rhs)
 
 
 def _unsigned_remainder(lhs: Array, rhs: Array) -> Array:
-    return lhs % np.where(rhs == 0, 1, rhs).astype(lhs.dtype)
+    return lhs % _nonzero(rhs)
 
 
 def _mask_shift(shift: Array) -> Array:
@@ -78,8 +73,15 @@ def _mask_shift(shift: Array) -> Array:
 
 def _high_product(lhs: Array, rhs: Array) -> Array:
     bits = lhs.dtype.itemsize * 8
-    product = lhs.astype(object) * rhs.astype(object)
-    return np.vectorize(lambda v: int(v) >> bits, otypes=[object])(product).astype(lhs.dtype)
+    if bits < 64:
+        return ((lhs.astype(np.uint64) * rhs.astype(np.uint64)) >> np.uint64(bits)).astype(
+            lhs.dtype
+        )
+    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
+    a, b, c, d = lhs >> half, lhs & low, rhs >> half, rhs & low
+    middle = a * d + ((b * d) >> half)
+    carry = ((middle & low) + b * c) >> half
+    return a * c + (middle >> half) + carry
 
 
 def _scalarwise(function: Callable[[float], float]) -> Reference:
@@ -103,27 +105,70 @@ def _in_double(function: Reference) -> Reference:
 
 
 def _round_half_away(src: Array) -> Array:
-    return np.copysign(np.floor(np.abs(src) + 0.5), src)
+    whole = np.trunc(src)
+    # Not floor(|x| + 0.5): that sum rounds up for the float below one half.
+    return np.copysign(whole + np.where(np.abs(src - whole) >= 0.5, np.sign(src), 0), src)
 
 
 def _count_bits(src: Array) -> Array:
-    return np.vectorize(lambda v: int(v).bit_count(), otypes=[src.dtype])(unsigned(src))
+    return np.bitwise_count(unsigned(src)).astype(src.dtype)
 
 
 def _count_leading(src: Array) -> Array:
     bits = src.dtype.itemsize * 8
-    count = np.vectorize(lambda v: bits - int(v).bit_length(), otypes=[src.dtype])
-    return count(unsigned(src))
+    smeared = unsigned(src)
+    for shift in (1, 2, 4, 8, 16, 32):
+        if shift < bits:
+            smeared = smeared | (smeared >> smeared.dtype.type(shift))
+    return (bits - np.bitwise_count(smeared).astype(np.int64)).astype(src.dtype)
 
 
 def _count_trailing(src: Array) -> Array:
-    bits = src.dtype.itemsize * 8
+    bits = unsigned(src)
+    return np.bitwise_count(~bits & (bits - bits.dtype.type(1))).astype(src.dtype)
 
-    def count(value: int) -> int:
-        value = int(value)
-        return bits if value == 0 else (value & -value).bit_length() - 1
 
-    return np.vectorize(count, otypes=[src.dtype])(unsigned(src))
+def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """The rounded sum and its error, which is exact (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
+    """The rounded product of doubles and its error (Veltkamp and Dekker)."""
+
+    def split(x: Array) -> tuple[Array, Array]:
+        scaled = x * 134217729.0  # 2^27 + 1
+        high = scaled - (scaled - x)
+        return high, x - high
+
+    product = a * b
+    (a_high, a_low), (b_high, b_low) = split(a), split(b)
+    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, error
+
+
+def _odd_sum(a: Array, b: Array) -> Array:
+    """a + b in doubles, with an odd last bit where it is inexact, so a later rounding is right."""
+    total, error = _two_sum(a, b)
+    total = np.asarray(total)
+    bits = total.view(np.int64)
+    step = np.where((error > 0) == (total > 0), 1, -1)
+    inexact = np.isfinite(total) & (error != 0) & (bits & 1 == 0)
+    return np.where(inexact, bits + step, bits).view(np.float64)
+
+
+def _fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
+    """a * b + c with one rounding to the operands' dtype (Boldo and Melquiond, 2008)."""
+    x, y, z = (np.asarray(o).astype(np.float64) for o in (a, b, c))
+    if a.dtype != np.float64:
+        return _odd_sum(x * y, z).astype(a.dtype)  # the product of two floats is exact
+    high, low = _two_product(x, y)
+    upper, lower = _two_sum(z, low)
+    top, rest = _two_sum(high, upper)
+    fused = top + _odd_sum(rest, lower)
+    return np.where(np.isfinite(fused), fused, x * y + z)
 
 
 class BinaryOp(ElementwiseOp):
@@ -384,8 +429,7 @@ class FmaOp(ElementwiseOp):
     traits = traits_def(Pure())
 
     def reference(self, a: Array, b: Array, c: Array) -> Array:
-        wide = np.longdouble if a.dtype == np.float64 else np.float64
-        return (a.astype(wide) * b.astype(wide) + c.astype(wide)).astype(a.dtype)
+        return _fused_multiply_add(a, b, c)
 
 
 @irdl_op_definition

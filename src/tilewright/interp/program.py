@@ -1,0 +1,98 @@
+"""A program that is being interpreted: where it stands and what its values are."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, TextIO
+
+from xdsl.ir import Operation
+
+from tilewright.interp.concurrency import RaceDetector
+from tilewright.interp.memory import Allocation, Memory
+from tilewright.ir.locations import span_of
+from tilewright.ir.op import Array
+from tilewright.support.errors import KernelFault
+from tilewright.support.source import Span
+
+BreakpointHook = Callable[[Mapping[str, object], Span | None], None]
+
+
+class Observer(Protocol):
+    """Someone who watches every op that a program has evaluated."""
+
+    def after_op(
+        self, operation: Operation, program: tuple[int, int, int], results: tuple[object, ...]
+    ) -> None:
+        """Called after each op without regions, with its results."""
+        ...
+
+
+@dataclass
+class Machine:
+    """What all programs of one launch share."""
+
+    memory: Memory
+    grid: tuple[int, int, int]
+    races: RaceDetector | None
+    breakpoint_hook: BreakpointHook
+    output: TextIO = field(default_factory=lambda: sys.stdout)
+    observers: tuple[Observer, ...] = ()
+    spin_limit: int = 10_000
+
+
+class Program:
+    """One program of the grid: its coordinates, values, and which of them are undefined.
+
+    `values` and `poison` are indexed by slot, a number for each SSA value. `poison[slot]` is
+    None where the value is defined everywhere, else a mask of undefined elements. A rule that
+    makes undefined elements leaves their mask in `fresh_poison`.
+    """
+
+    def __init__(self, machine: Machine, index: int, coordinates: tuple[int, int, int], slots: int):
+        self.machine = machine
+        self.index = index
+        self.coordinates = coordinates
+        self.values: list[object] = [None] * slots
+        self.poison: list[Array | None] = [None] * slots
+        self.has_poison = False
+        self.fresh_poison: Array | None = None
+        self.operation: Operation | None = None
+        self.last_read: Operation | None = None
+        self.buffers: dict[Operation, Allocation] = {}
+
+    def move(self, sources: tuple[int, ...], targets: tuple[int, ...]) -> None:
+        """Copy values between slots, all at once."""
+        values = [self.values[slot] for slot in sources]
+        masks = [self.poison[slot] for slot in sources] if self.has_poison else None
+        for slot, value in zip(targets, values, strict=True):
+            self.values[slot] = value
+        if masks is not None:
+            for slot, mask in zip(targets, masks, strict=True):
+                self.poison[slot] = mask
+
+    def make_poison(self, mask: Array) -> None:
+        """Say that the result of the op being evaluated is undefined where `mask`."""
+        self.fresh_poison = mask
+        self.has_poison = True
+
+    def fault(
+        self, cls: type[KernelFault], summary: str, *, argument: str | None = None, hint: str = ""
+    ) -> KernelFault:
+        """The error `cls` at the op that the program is at."""
+        assert self.operation is not None
+        span, chain = span_of(self.operation)
+        return cls(
+            f"{summary}, in program {self.coordinates}",
+            argument=argument,
+            hint=hint,
+            span=span,
+            chain=chain,
+        )
+
+    def free_buffers(self) -> None:
+        """Give back the program's private buffers when it has ended."""
+        for allocation in self.buffers.values():
+            self.machine.memory.release(allocation)
+        self.buffers.clear()

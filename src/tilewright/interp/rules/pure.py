@@ -1,0 +1,216 @@
+"""Ops that compute values from values: by their `reference` method, with care for narrow types.
+
+Narrow floats are widened to float32, computed, and rounded once. i1 counts as the integers 0
+and -1 of one bit. A zero divisor or a shift past the width gives an undefined element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tilewright.interp.casts import round_float
+from tilewright.interp.code import PlainFunction, Preparation
+from tilewright.interp.program import Program
+from tilewright.interp.rules.tables import TILE_RULES
+from tilewright.interp.values import (
+    ADDRESS,
+    BOOL,
+    NARROW_FLOATS,
+    constant_array,
+    dtype_of,
+    widened,
+)
+from tilewright.ir.op import Array, TileOp
+from tilewright.ir.types import PointerType, element_of, is_float, storage_bytes
+from tilewright.ops.creation import ConstantOp, MakeRangeOp, SplatOp, UnsplatOp
+from tilewright.ops.debug import HintOp
+from tilewright.ops.elementwise import (
+    ELEMENTWISE,
+    FLOAT_BINARY_OPS,
+    INTEGER_BINARY_OPS,
+    UNARY_OPS,
+    ClampFOp,
+    CmpFOp,
+    CmpIOp,
+    FmaOp,
+    SelectOp,
+    unsigned,
+)
+from tilewright.ops.indexing import GatherOp, HistogramOp, SortOp
+from tilewright.ops.matmul import DotOp
+from tilewright.ops.memory import AddPtrOp
+from tilewright.ops.program import GetNumProgramsOp, GetProgramIdOp
+from tilewright.ops.shape import SHAPE_OPS
+from tilewright.support.errors import BrokenPromise
+
+_DIVISIONS = tuple(ELEMENTWISE[f"arith.{name}"] for name in ("divsi", "divui", "remsi", "remui"))
+_SHIFTS = tuple(ELEMENTWISE[f"arith.{name}"] for name in ("shli", "shrsi", "shrui"))
+_PARTIAL = (*_DIVISIONS, *_SHIFTS)
+_TOTAL_INTEGER = tuple(op for op in INTEGER_BINARY_OPS if op not in _PARTIAL)
+
+
+@TILE_RULES.plain.register(
+    *SHAPE_OPS, MakeRangeOp, SplatOp, UnsplatOp, SelectOp, GatherOp, HistogramOp
+)
+def by_reference(operation: Operation, _: Preparation) -> PlainFunction:
+    """The rule of an op whose reference needs no conversion."""
+    assert isinstance(operation, TileOp)
+    reference = operation.reference
+
+    def evaluate(program: Program, *operands: Array) -> Array | tuple[Array, ...]:
+        return reference(*operands)
+
+    return evaluate
+
+
+@TILE_RULES.plain.register(*FLOAT_BINARY_OPS, *UNARY_OPS, CmpFOp, ClampFOp, FmaOp, SortOp)
+def by_widened_reference(operation: Operation, preparation: Preparation) -> PlainFunction:
+    """The rule of an op on floats: narrow ones go through float32."""
+    assert isinstance(operation, TileOp)
+    dtypes = [dtype_of(value.type) for value in (*operation.operands, *operation.results)]
+    if not any(dtype in NARROW_FLOATS for dtype in dtypes):
+        return by_reference(operation, preparation)
+    reference = operation.reference
+    targets = [dtype_of(result.type) for result in operation.results]
+
+    def round_one(value: Array, dtype: np.dtype) -> Array:
+        return round_float(value, dtype) if dtype in NARROW_FLOATS else value
+
+    def evaluate(program: Program, *operands: Array) -> Array | tuple[Array, ...]:
+        results = reference(*map(widened, operands))
+        if not isinstance(results, tuple):
+            return round_one(results, targets[0])
+        return tuple(map(round_one, results, targets))
+
+    return evaluate
+
+
+@TILE_RULES.plain.register(CmpIOp, *_TOTAL_INTEGER)
+def on_integers(operation: Operation, preparation: Preparation) -> PlainFunction:
+    """The rule of an op on integers of any width, one bit included."""
+    assert isinstance(operation, TileOp)
+    if dtype_of(operation.operands[0].type) != BOOL:
+        return by_reference(operation, preparation)
+    reference = operation.reference
+
+    def evaluate(program: Program, *operands: Array) -> Array:
+        result = reference(*(-operand.astype(np.int8) for operand in operands))
+        return (result & 1).astype(BOOL)
+
+    return evaluate
+
+
+@TILE_RULES.plain.register(*_PARTIAL)
+def on_some_integers(operation: Operation, preparation: Preparation) -> PlainFunction:
+    """The rule of a division or shift, which some right operands leave undefined."""
+    total = on_integers(operation, preparation)
+    bits = 8 * dtype_of(operation.operands[0].type).itemsize
+    is_division = isinstance(operation, _DIVISIONS)
+
+    def evaluate(program: Program, lhs: Array, rhs: Array) -> Array:
+        bad = rhs == 0 if is_division else unsigned(rhs) >= bits
+        if np.any(bad):
+            program.make_poison(np.broadcast_to(bad, np.broadcast(lhs, rhs).shape))
+        return total(program, lhs, rhs)
+
+    return evaluate
+
+
+@TILE_RULES.plain.register(ConstantOp)
+def constant(operation: Operation, _: Preparation) -> PlainFunction:
+    """A constant, made once."""
+    assert isinstance(operation, ConstantOp)
+    value = constant_array(operation.value, operation.result.type)
+    return lambda program: value
+
+
+@TILE_RULES.plain.register(GetProgramIdOp)
+def program_id(operation: Operation, _: Preparation) -> PlainFunction:
+    """The coordinate of the program along an axis."""
+    assert isinstance(operation, GetProgramIdOp)
+    axis = operation.axis.value.data
+    return lambda program: np.array(program.coordinates[axis], np.int32)
+
+
+@TILE_RULES.plain.register(GetNumProgramsOp)
+def num_programs(operation: Operation, _: Preparation) -> PlainFunction:
+    """The extent of the grid along an axis."""
+    assert isinstance(operation, GetNumProgramsOp)
+    axis = operation.axis.value.data
+    return lambda program: np.array(program.machine.grid[axis], np.int32)
+
+
+@TILE_RULES.plain.register(AddPtrOp)
+def add_pointer(operation: Operation, _: Preparation) -> PlainFunction:
+    """Addresses moved by whole elements."""
+    assert isinstance(operation, AddPtrOp)
+    pointer = element_of(operation.ptr.type)
+    assert isinstance(pointer, PointerType)
+    step = storage_bytes(pointer.pointee)
+
+    def evaluate(program: Program, pointers: Array, offsets: Array) -> Array:
+        return pointers + offsets.astype(ADDRESS) * step
+
+    return evaluate
+
+
+@TILE_RULES.plain.register(DotOp)
+def dot(operation: Operation, _: Preparation) -> PlainFunction:
+    """A matrix product, accumulated in a wider type and rounded once."""
+    assert isinstance(operation, DotOp)
+    target = dtype_of(operation.result.type)
+    if not is_float(operation.a.type):
+        return lambda program, a, b, c: operation.reference(a, b, c)
+
+    def evaluate(program: Program, a: Array, b: Array, c: Array) -> Array:
+        if target == np.float64:
+            return operation.reference(a.astype(np.float64), b.astype(np.float64), c)
+        product = np.matmul(a.astype(np.float64), b.astype(np.float64))
+        return round_float(product + c.astype(np.float64), target)
+
+    return evaluate
+
+
+@TILE_RULES.plain.register(HintOp)
+def hint(operation: Operation, _: Preparation) -> PlainFunction:
+    """The value itself, after a test that the promises about it hold."""
+    assert isinstance(operation, HintOp)
+    checks = [
+        (name, _CHECKS[name], tuple(int(n) for n in values.get_values()))
+        for name in ("divisibility", "contiguity", "constancy")
+        if (values := getattr(operation, name)) is not None
+    ]
+
+    def evaluate(program: Program, src: Array) -> Array:
+        for name, holds, numbers in checks:
+            if not program.has_poison and not holds(np.atleast_1d(src), numbers):
+                raise program.fault(BrokenPromise, f"the promised {name} {numbers} does not hold")
+        return src
+
+    return evaluate
+
+
+def _is_divisible(src: Array, numbers: tuple[int, ...]) -> bool:
+    # Only the first element is the start of a run for certain.
+    return int(src.flat[0]) % max(numbers[0], 1) == 0
+
+
+def _in_runs(src: Array, numbers: tuple[int, ...], step: int) -> bool:
+    for axis, run in enumerate(numbers[: src.ndim]):
+        if run <= 1 or src.shape[axis] % run:
+            continue
+        moved = np.moveaxis(src, axis, -1)
+        runs = moved.reshape(*moved.shape[:-1], -1, run)
+        if not (np.diff(runs, axis=-1) == step).all():
+            return False
+    return True
+
+
+_CHECKS: dict[str, Callable[[Array, tuple[int, ...]], bool]] = {
+    "divisibility": _is_divisible,
+    "contiguity": lambda src, numbers: _in_runs(src, numbers, 1),
+    "constancy": lambda src, numbers: _in_runs(src, numbers, 0),
+}
