@@ -93,7 +93,9 @@ def _plain(value: bool | int | float | str | None) -> Constant:
     return None
 
 
-def _tuple(value: tuple[object, ...] | list[object] | core.tuple_, reference: Reference) -> Constant:
+def _tuple(
+    value: tuple[object, ...] | list[object] | core.tuple_, reference: Reference
+) -> Constant:
     items = tuple(constant_of(item, reference) for item in value)
     unusable = next((item for item in items if isinstance(item, Unusable)), None)
     if unusable is not None:

@@ -229,9 +229,7 @@ class _Snapshotter:
         read = constant_of if is_plain_allowed else captured
         constant = read(value, self.reference)
         if not isinstance(constant, ModuleRef | OpRef | BuiltinRef | FunctionRef | Unusable):
-            self.guards.setdefault(
-                (id(namespace), path), Guard(path, namespace, value, constant)
-            )
+            self.guards.setdefault((id(namespace), path), Guard(path, namespace, value, constant))
         return constant
 
 

@@ -1,1 +1,89 @@
-"""The surface that kernels import, free of any compiler dependency."""
+"""The surface that kernels import, free of any compiler dependency.
+
+import tilewright.language as tl
+"""
+
+from __future__ import annotations
+
+from tilewright.language import _ops, extra, math
+from tilewright.language._ops import *  # noqa: F403 - generated, with __all__
+from tilewright.language.core import (
+    DTYPES,
+    MAX_TILE_ELEMS,
+    PropagateNan,
+    bfloat16,
+    block_type,
+    const,
+    constexpr,
+    constexpr_type,
+    dtype,
+    float8e4b8,
+    float8e4b15,
+    float8e4nv,
+    float8e5,
+    float8e5b16,
+    float16,
+    float32,
+    float64,
+    int1,
+    int8,
+    int16,
+    int32,
+    int64,
+    pi32_t,
+    pointer_type,
+    tensor,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    void,
+)
+from tilewright.language.core import tuple_ as tuple
+from tilewright.language.iterators import condition, range, static_range
+from tilewright.language.static import static_assert, static_print
+
+TRITON_MAX_TENSOR_NUMEL = MAX_TILE_ELEMS
+
+__all__ = [
+    *_ops.__all__,
+    "DTYPES",
+    "MAX_TILE_ELEMS",
+    "PropagateNan",
+    "TRITON_MAX_TENSOR_NUMEL",
+    "bfloat16",
+    "block_type",
+    "condition",
+    "const",
+    "constexpr",
+    "constexpr_type",
+    "dtype",
+    "extra",
+    "float16",
+    "float32",
+    "float64",
+    "float8e4b15",
+    "float8e4b8",
+    "float8e4nv",
+    "float8e5",
+    "float8e5b16",
+    "int1",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "math",
+    "pi32_t",
+    "pointer_type",
+    "range",
+    "static_assert",
+    "static_print",
+    "static_range",
+    "tensor",
+    "tuple",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+    "void",
+]

@@ -21,7 +21,7 @@ RANGE_HINTS = (
 )
 
 
-class range:  # noqa: A001 - the published name
+class range:
     """A loop at run time, with hints to the scheduler that never change the result.
 
     `num_stages` asks for that many loads in flight, `loop_unroll_factor` for unrolling,

@@ -1,0 +1,202 @@
+"""Python's builtins that kernels may call."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+
+from tilewright.frontend.attributes import attribute_of
+from tilewright.frontend.constants import BuiltinRef, EnumMember, NamedTupleClass, OpRef
+from tilewright.frontend.constexpr import evaluate
+from tilewright.frontend.frame import Frame
+from tilewright.frontend.sequences import iterate
+from tilewright.frontend.values import HostMethod, describe, is_constant, plain
+from tilewright.language.core import constexpr, dtype, tensor, tuple_
+from tilewright.ops.library import SURFACE
+from tilewright.support.errors import (
+    CompileError,
+    NotCallable,
+    NotConstexpr,
+    UnexpectedArgument,
+    UnknownAttribute,
+)
+
+Builtin = Callable[[Frame, ast.AST, Sequence[object], Mapping[str, object]], object]
+BUILTINS: dict[str, Builtin] = {}
+
+# Builtins that only make sense on compile-time values, where Python itself evaluates them.
+_PYTHON: dict[str, Callable[..., object]] = {
+    "bool": bool,
+    "divmod": divmod,
+    "float": float,
+    "int": int,
+    "pow": pow,
+    "repr": repr,
+    "round": round,
+    "str": str,
+    "range": range,
+    "sorted": sorted,
+    "all": all,
+    "any": any,
+    "sum": sum,
+}
+
+
+def _on_constants(name: str) -> Builtin:
+    def run(
+        frame: Frame, node: ast.AST, positional: Sequence[object], keywords: Mapping[str, object]
+    ) -> object:
+        for value in (*positional, *keywords.values()):
+            if not is_constant(value):
+                raise NotConstexpr(
+                    f"`{name}` takes compile-time values only, this is {describe(value)}",
+                    hint=_RUNTIME_HINTS.get(name, "compute it with functions of tl"),
+                )
+        arguments = [plain(value) for value in positional]
+        named = {key: plain(value) for key, value in keywords.items()}
+        return evaluate(_PYTHON[name], *arguments, **named)
+
+    return run
+
+
+_RUNTIME_HINTS = {
+    "int": "convert with x.to(tl.int32)",
+    "float": "convert with x.to(tl.float32)",
+    "bool": "convert with x != 0",
+    "sum": "use tl.sum",
+    "range": "use it in a `for`",
+}
+BUILTINS.update({name: _on_constants(name) for name in _PYTHON})
+
+
+def _builtin(name: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    """Register a builtin that takes positional arguments only."""
+
+    def declare(function: Callable[..., object]) -> Callable[..., object]:
+        def run(
+            frame: Frame,
+            node: ast.AST,
+            positional: Sequence[object],
+            keywords: Mapping[str, object],
+        ) -> object:
+            if keywords:
+                raise UnexpectedArgument(f"`{name}` takes no keyword arguments")
+            return function(frame, *positional)
+
+        BUILTINS[name] = run
+        return function
+
+    return declare
+
+
+def call_host_method(
+    method: HostMethod, positional: Sequence[object], keywords: Mapping[str, object]
+) -> object:
+    """Call a method of a compile-time value, such as `dtype.is_fp16()`."""
+    for value in (*positional, *keywords.values()):
+        if not is_constant(value):
+            raise NotConstexpr(f"`{method.name}` takes compile-time values only")
+    arguments = [plain(value) for value in positional]
+    return evaluate(method.function, *arguments, **{k: plain(v) for k, v in keywords.items()})
+
+
+def _fold(frame: Frame, name: str, key: str, values: Sequence[object]) -> object:
+    """`min` and `max`: Python's on constants, else elementwise from left to right."""
+    items = iterate(values[0]) if len(values) == 1 else list(values)
+    if not items:
+        raise CompileError(f"`{name}` of nothing")
+    if all(is_constant(item) for item in items):
+        return evaluate(_MIN_MAX[name], [plain(item) for item in items])
+    result = items[0]
+    for item in items[1:]:
+        result = SURFACE[key].function(frame.builder, result, item)
+    return result
+
+
+_MIN_MAX: dict[str, Callable[..., object]] = {"min": min, "max": max}
+
+
+@_builtin("min")
+def _min(frame: Frame, *values: object) -> object:
+    return _fold(frame, "min", "minimum", values)
+
+
+@_builtin("max")
+def _max(frame: Frame, *values: object) -> object:
+    return _fold(frame, "max", "maximum", values)
+
+
+@_builtin("abs")
+def _abs(frame: Frame, value: object) -> object:
+    if is_constant(value):
+        return evaluate(abs, plain(value))
+    return SURFACE["abs"].function(frame.builder, value)
+
+
+@_builtin("len")
+def _len(frame: Frame, value: object) -> object:
+    if isinstance(value, tensor):
+        if not value.static_shape:
+            raise NotCallable("a scalar has no length")
+        return constexpr(value.static_shape[0])
+    return constexpr(len(iterate(value)))
+
+
+@_builtin("tuple")
+def _tuple(frame: Frame, value: object = None) -> object:
+    return tuple_([] if value is None else iterate(value))
+
+
+BUILTINS["list"] = BUILTINS["tuple"]
+
+_CLASSES: dict[str, Callable[[object], bool]] = {
+    "tensor": lambda v: isinstance(v, tensor),
+    "constexpr": lambda v: isinstance(v, constexpr),
+    "dtype": lambda v: isinstance(v, dtype),
+    "tuple": lambda v: isinstance(v, tuple_),
+    "list": lambda v: isinstance(v, tuple_),
+}
+_SCALARS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
+
+
+@_builtin("isinstance")
+def _isinstance(frame: Frame, value: object, classes: object) -> object:
+    options = classes.values if isinstance(classes, tuple_) else [classes]
+    return constexpr(any(_is_instance(value, option) for option in options))
+
+
+def _is_instance(value: object, cls: object) -> bool:
+    if isinstance(cls, NamedTupleClass):
+        return isinstance(value, tuple_) and value.factory == cls
+    name = cls.key if isinstance(cls, OpRef) else cls.name if isinstance(cls, BuiltinRef) else ""
+    if name in _CLASSES:
+        return _CLASSES[name](value)
+    if name in _SCALARS:
+        return isinstance(value, constexpr) and isinstance(value.value, _SCALARS[name])
+    raise NotCallable(f"isinstance cannot test for {describe(cls)}")
+
+
+@_builtin("hasattr")
+def _hasattr(frame: Frame, value: object, name: object) -> object:
+    try:
+        attribute_of(frame, value, _attribute_name(name))
+    except UnknownAttribute:
+        return constexpr(False)
+    return constexpr(not isinstance(value, EnumMember) or plain(name) in ("name", "value"))
+
+
+@_builtin("getattr")
+def _getattr(frame: Frame, value: object, name: object, *default: object) -> object:
+    try:
+        return attribute_of(frame, value, _attribute_name(name))
+    except UnknownAttribute:
+        if default:
+            return default[0]
+        raise
+
+
+def _attribute_name(name: object) -> str:
+    known = plain(name)
+    if not isinstance(known, str):
+        raise NotConstexpr("the name of an attribute must be a string known at compile time")
+    return known

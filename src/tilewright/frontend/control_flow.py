@@ -1,0 +1,299 @@
+"""Blocks, `if`, and leaving them early: `return`, `break` and `continue`.
+
+Structured IR has no jumps. A branch that surely leaves pushes the rest of its block into the
+other branch, which costs nothing. Where only some paths of a branch leave, a flag (`%return`,
+`%break`, `%continue`) tells at run time, and the rest is guarded by it; a flag that is known at
+compile time emits no op.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Region
+
+from tilewright.frontend.frame import FALLS, LEAVES, Exit, Frame, Scope
+from tilewright.frontend.liveness import NONE, Names
+from tilewright.frontend.merging import Mismatch, fill, join, materialize, stand_in
+from tilewright.frontend.values import is_constant, plain, type_text
+from tilewright.language.core import constexpr, int1, tensor
+from tilewright.ops.builder import ir_type
+from tilewright.ops.casting import convert
+from tilewright.ops.operators import binary, logical_not
+from tilewright.ops.tiles import item
+from tilewright.support.errors import (
+    BranchTypeMismatch,
+    ConditionNotBoolean,
+    ConditionNotScalar,
+    ReturnTypeMismatch,
+    TilewrightError,
+)
+
+RETURN, BREAK, CONTINUE, VALUE = "%return", "%break", "%continue", "%value"
+FLAGS = (RETURN, BREAK, CONTINUE)
+NOT_SET, SET = constexpr(False), constexpr(True)
+
+
+@dataclass
+class Branch:
+    """One lowered path: its block, the variables at its end, and how it ends."""
+
+    block: Block
+    scope: Scope
+    exit: Exit
+
+    @property
+    def variables(self) -> dict[str, object]:
+        """The variables at its end."""
+        return self.scope.variables
+
+    @property
+    def has_returned(self) -> bool:
+        """Whether every path through it returned, so that nothing reads its variables."""
+        return is_set(self.variables.get(RETURN))
+
+
+def is_set(flag: object) -> bool:
+    """Whether a flag is known to be set."""
+    return isinstance(flag, constexpr) and bool(flag.value)
+
+
+def may_be_set(flag: object) -> bool:
+    """Whether a flag is set on some path."""
+    return flag is not None and not (isinstance(flag, constexpr) and not flag.value)
+
+
+def lower_block(frame: Frame, statements: Sequence[ast.stmt]) -> Exit:
+    """Lower statements in order, each only where no earlier one left the block."""
+    for index, statement in enumerate(statements):
+        flag = pending(frame)
+        if flag is not None:
+            rest = statements[index:]
+            live = frame.code.liveness.after[id(rest[-1])]
+            return lower_guarded(frame, statement, flag, lambda: lower_block(frame, rest), live)  # noqa: B023 - called at once
+        if isinstance(statement, ast.If):
+            exit_, is_done = _lower_if(frame, statement, statements[index + 1 :])
+            if is_done:
+                return exit_
+        else:
+            exit_ = frame.execute(statement)
+        if exit_.leaves:
+            return LEAVES
+    return FALLS
+
+
+def pending(frame: Frame) -> tensor | None:
+    """Whether control already left the block, where only run time knows."""
+    flags = [f for f in map(frame.variables.get, FLAGS) if isinstance(f, tensor)]
+    if not flags:
+        return None
+    result = flags[0]
+    for flag in flags[1:]:
+        result = binary(frame.builder, "BitOr", result, flag)
+    return result
+
+
+def lower_guarded(
+    frame: Frame, node: ast.AST, flag: tensor, body: Callable[[], Exit], live: Names
+) -> Exit:
+    """Run `body` only where `flag` is not set."""
+    goes_on = logical_not(frame.at(node), flag)
+    block = Block()
+    with frame.branch(block) as scope:
+        for name in FLAGS:
+            if isinstance(frame.variables.get(name), tensor):
+                frame.variables[name] = NOT_SET
+        then = Branch(block, scope, body())
+    other = Branch(Block(), frame.scope.copy(), LEAVES)
+    _merge(frame, node, goes_on, then, other, live)
+    return then.exit
+
+
+def condition(frame: Frame, node: ast.expr) -> bool | tensor:
+    """The value of a test: known now, or a scalar int1 at run time.
+
+    Raises: ConditionNotScalar, ConditionNotBoolean.
+    """
+    return truth(frame, node, frame.evaluate(node))
+
+
+def truth(frame: Frame, node: ast.expr, value: object) -> bool | tensor:
+    """Whether `value` holds: known now, or a scalar int1 at run time."""
+    if isinstance(value, tensor):
+        return _runtime_truth(frame, node, value)
+    if is_constant(value):
+        known = plain(value)
+        if known is None or isinstance(known, bool | int | float | str | tuple):
+            return bool(known)
+    raise ConditionNotBoolean(
+        f"{type_text(value)} has no truth value",
+        span=frame.span(node),
+        source=frame.code.line(node.lineno),
+    )
+
+
+def _runtime_truth(frame: Frame, node: ast.expr, value: tensor) -> tensor:
+    b = frame.at(node)
+    if value.static_shape:
+        if any(extent != 1 for extent in value.static_shape):
+            raise ConditionNotScalar(
+                f"the condition is a {value.type}, which has no single truth value",
+                span=frame.span(node),
+                source=frame.code.line(node.lineno),
+            )
+        value = item(b, value)
+    return value if value.dtype.is_bool() else convert(b, value, int1)
+
+
+def lower_branch(frame: Frame, statements: Sequence[ast.stmt]) -> Branch:
+    """Lower statements into a block of their own, starting from the current variables."""
+    block = Block()
+    with frame.branch(block) as scope:
+        return Branch(block, scope, lower_block(frame, statements))
+
+
+def _lower_if(frame: Frame, node: ast.If, rest: Sequence[ast.stmt]) -> tuple[Exit, bool]:
+    """Lower an `if`; the second result says that `rest` was lowered too."""
+    test = condition(frame, node.test)
+    if isinstance(test, bool):
+        return lower_block(frame, node.body if test else node.orelse), False
+    then = lower_branch(frame, node.body)
+    is_done = False
+    if then.exit.leaves:
+        other, is_done = lower_branch(frame, [*node.orelse, *rest]), True
+    else:
+        other = lower_branch(frame, node.orelse)
+        if other.exit.leaves and rest:
+            is_done = True
+            with frame.branch(then.block, then.scope):
+                then = Branch(then.block, then.scope, lower_block(frame, rest))
+    last = rest[-1] if is_done and rest else node
+    try:
+        _merge(frame, node, test, then, other, frame.code.liveness.after[id(last)])
+    except TilewrightError as error:
+        frame.place(error, node)
+        raise
+    return Exit(then.exit.leaves and other.exit.leaves), is_done
+
+
+def _merge(
+    frame: Frame, node: ast.AST, test: tensor, then: Branch, other: Branch, live: Names
+) -> None:
+    """Emit the branching op and bind every live variable to what both branches agree on."""
+    trees, pairs = _join_variables(frame, node, then, other, live)
+    b = frame.at(node)
+    left = _yield_leaves(frame, node, then, [a for a, _ in pairs])
+    right = _yield_leaves(frame, node, other, [b_ for _, b_ in pairs])
+    names = _names_of_pairs(trees, len(pairs))
+    for name, x, y in zip(names, left, right, strict=True):
+        if x.type != y.type:
+            raise _type_error(name, x, y, then, other)
+    types = [ir_type(x.type) for x in left]
+    op = b.emit(scf.IfOp, [test.handle], types, None, [Region(then.block), Region(other.block)])  # type: ignore[list-item]  # handles are SSA values here
+    results = [tensor(r, x.type) for r, x in zip(op.results, left, strict=True)]
+    for name, tree in trees.items():
+        frame.variables[name] = fill(tree, results.__getitem__)
+        lines = (branch.scope.assigned_at.get(name, 0) for branch in (then, other))
+        frame.scope.assigned_at[name] = max(lines)
+
+
+def _yield_leaves(
+    frame: Frame, node: ast.AST, branch: Branch, leaves: Sequence[object]
+) -> list[tensor]:
+    b = frame.at(node)
+    with b.inside(branch.block):
+        values = [materialize(b, leaf) for leaf in leaves]
+        b.emit(scf.YieldOp, [value.handle for value in values])  # type: ignore[misc]
+    return values
+
+
+def _names_of_pairs(trees: dict[str, object], count: int) -> list[str]:
+    """The variable that each pair belongs to."""
+    names = [""] * count
+    for name, tree in trees.items():
+        fill(tree, lambda index, name=name: names.__setitem__(index, name))
+    return names
+
+
+def _join_variables(
+    frame: Frame, node: ast.AST, then: Branch, other: Branch, live: Names
+) -> tuple[dict[str, object], list[tuple[object, object]]]:
+    """The trees of all variables after the branches, and the pairs of leaves that differ."""
+    trees: dict[str, object] = {}
+    pairs: list[tuple[object, object]] = []
+    live = live | _live_at_jumps(frame, then) | _live_at_jumps(frame, other)
+    for name in dict.fromkeys((*then.variables, *other.variables)):
+        a, b = then.variables.get(name), other.variables.get(name)
+        if a is b:
+            frame.variables[name] = a
+            continue
+        if name.startswith("%"):
+            a, b = _internal_pair(name, a, b)
+        elif name not in live or (then.has_returned and other.has_returned):
+            frame.lose(name, "it is assigned in a branch and not read after it")
+            continue
+        elif then.has_returned:
+            a = stand_in(b, a)
+        elif other.has_returned:
+            b = stand_in(a, b)
+        if a is None or b is None:
+            _lose_one_sided(frame, node, name, a is None, then, other)
+            continue
+        try:
+            trees[name] = join(a, b, pairs)
+        except Mismatch as mismatch:
+            raise _type_error(name, mismatch.left, mismatch.right, then, other) from None
+    return trees, pairs
+
+
+def _live_at_jumps(frame: Frame, branch: Branch) -> Names:
+    """What a branch passes on when it leaves by `break` or `continue`."""
+    jumps = any(may_be_set(branch.variables.get(flag)) for flag in (BREAK, CONTINUE))
+    return frame.loop.carried if jumps and frame.loop is not None else NONE
+
+
+def _internal_pair(name: str, a: object, b: object) -> tuple[object, object]:
+    """The two sides of a flag or of the returned value where one side did not set it."""
+    if name in FLAGS:
+        return NOT_SET if a is None else a, NOT_SET if b is None else b
+    return (
+        stand_in(b) if a is None else a,
+        stand_in(a) if b is None else b,
+    )
+
+
+def _lose_one_sided(
+    frame: Frame, node: ast.AST, name: str, is_then: bool, then: Branch, other: Branch
+) -> None:
+    missing, present = (then, other) if is_then else (other, then)
+    if present.exit.leaves:  # then control never comes here with a value: the other side decides
+        reason = missing.scope.lost.get(name, "it was never assigned on this path")
+    else:
+        line = present.scope.assigned_at.get(name, 0)
+        start = getattr(node, "lineno", 0)
+        reason = missing.scope.lost.get(name) or (
+            f"only the branch at line {line} of the `if` at line {start} assigns it"
+        )
+    frame.lose(name, reason)
+
+
+def _type_error(
+    name: str, a: object, b: object, then: Branch, other: Branch
+) -> BranchTypeMismatch | ReturnTypeMismatch:
+    lines = [branch.scope.assigned_at.get(name, 0) for branch in (then, other)]
+    if name == VALUE:
+        return ReturnTypeMismatch(
+            f"the `return` at line {lines[0]} gives {type_text(a)}, "
+            f"the one at line {lines[1]} gives {type_text(b)}",
+            hint="return one type on every path, for example with .to(dtype)",
+        )
+    texts = [
+        f"{type_text(value)} (line {line})" if line else type_text(value)
+        for value, line in zip((a, b), lines, strict=True)
+    ]
+    return BranchTypeMismatch(
+        f"`{name}` is {texts[0]} after one branch and {texts[1]} after the other"
+    )

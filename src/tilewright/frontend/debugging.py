@@ -1,0 +1,145 @@
+"""What kernels say while they compile or run: static and device print and assert, breakpoints.
+
+`SPECIAL` holds the functions of the language that the frontend implements itself, since they
+work on values that ops never see.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+
+from tilewright.frontend.builtins import BUILTINS, _builtin
+from tilewright.frontend.frame import Frame
+from tilewright.frontend.program import Parameter
+from tilewright.frontend.signature import bind
+from tilewright.frontend.values import describe, is_constant, plain, type_text
+from tilewright.language.core import constexpr, tensor, tuple_
+from tilewright.ops import debug
+from tilewright.ops.library import SURFACE
+from tilewright.support.errors import (
+    NotCallable,
+    NotConstexpr,
+    StaticAssertionFailed,
+    UnsupportedError,
+)
+
+Special = Callable[[Frame, ast.AST, Sequence[object], Mapping[str, object]], object]
+NOTHING = constexpr(None)
+
+
+def static_print(
+    frame: Frame, node: ast.AST, positional: Sequence[object], keywords: Mapping[str, object]
+) -> object:
+    """Print compile-time values, and the types of runtime ones, when the kernel is compiled."""
+    separator, end = (
+        plain(keywords.get(k, constexpr(d))) for k, d in (("sep", " "), ("end", "\n"))
+    )
+    texts = [_shown(value) for value in positional]
+    frame.lowering.messages.append(str(separator).join(texts) + str(end))
+    return NOTHING
+
+
+def _shown(value: object) -> str:
+    return str(plain(value)) if is_constant(value) else type_text(value)
+
+
+def static_assert(
+    frame: Frame, node: ast.AST, positional: Sequence[object], keywords: Mapping[str, object]
+) -> object:
+    """Stop the compilation unless a compile-time condition holds."""
+    parameters = [Parameter("cond"), Parameter("msg", has_default=True)]
+    bound = bind("tl.static_assert", parameters, positional, keywords, lambda p: constexpr(""))
+    condition = bound["cond"]
+    if not is_constant(condition):
+        raise NotConstexpr(
+            f"static_assert(): `cond` is {describe(condition)}",
+            argument="cond",
+            hint="use tl.device_assert for conditions of the run",
+        )
+    if not plain(condition):
+        raise StaticAssertionFailed(_message(plain(bound["msg"])))
+    return NOTHING
+
+
+def _message(text: object) -> str:
+    return f"static_assert failed: {text}" if text else "static_assert failed"
+
+
+def python_print(
+    frame: Frame, node: ast.AST, positional: Sequence[object], keywords: Mapping[str, object]
+) -> object:
+    """Python's `print` is device_print: the first argument is the text in front."""
+    values = list(positional)
+    is_text = bool(values) and isinstance(plain(values[0]), str)
+    prefix = values.pop(0) if is_text else constexpr("")
+    return SURFACE["device_print"].function(frame.builder, prefix, *values)
+
+
+BUILTINS["print"] = python_print
+
+
+def make_constexpr(
+    frame: Frame, node: ast.AST, positional: Sequence[object], keywords: Mapping[str, object]
+) -> object:
+    """`tl.constexpr(x)`: `x`, which must be known at compile time."""
+    (value,) = positional
+    if not is_constant(value):
+        raise NotConstexpr(f"constexpr(): the value is {describe(value)}")
+    return value
+
+
+def make_tuple(
+    frame: Frame, node: ast.AST, positional: Sequence[object], keywords: Mapping[str, object]
+) -> object:
+    """`tl.tuple(x)`: a tuple with the elements of `x`."""
+    return BUILTINS["tuple"](frame, node, positional, keywords)
+
+
+def _loop_only(name: str) -> Special:
+    def refuse(
+        frame: Frame, node: ast.AST, positional: Sequence[object], keywords: Mapping[str, object]
+    ) -> object:
+        where = "`while`" if name == "condition" else "`for`"
+        raise NotCallable(f"tl.{name} stands only in the head of a {where}")
+
+    return refuse
+
+
+SPECIAL: dict[str, Special] = {
+    "static_print": static_print,
+    "static_assert": static_assert,
+    "constexpr": make_constexpr,
+    "tuple": make_tuple,
+    **{name: _loop_only(name) for name in ("range", "static_range", "condition")},
+}
+
+
+@_builtin("breakpoint")
+def _breakpoint(frame: Frame) -> object:
+    """Stop here with the variables as arrays, where the kernel is interpreted."""
+    cls = getattr(debug, "BreakpointOp", None)
+    if cls is None or not frame.builder.options.get("interpret"):
+        raise UnsupportedError(
+            "breakpoint() works where kernels are interpreted",
+            hint="run with TILEWRIGHT_INTERPRET=1, or call kernel.interpret[grid](…)",
+        )
+    visible = {
+        name: value
+        for name, value in frame.variables.items()
+        if isinstance(value, tensor) and not name.startswith("%")
+    }
+    names = ArrayAttr([StringAttr(name) for name in visible])
+    handles = [value.handle for value in visible.values()]
+    frame.builder.emit(cls, handles, (), {"names": names})  # type: ignore[arg-type]
+    return NOTHING
+
+
+def flatten(values: Sequence[object]) -> list[object]:
+    """The leaves of values that may be tuples."""
+    flat: list[object] = []
+    for value in values:
+        flat.extend(flatten(value.values) if isinstance(value, tuple_) else [value])
+    return flat

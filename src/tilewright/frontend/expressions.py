@@ -1,0 +1,296 @@
+"""The rules of expressions, but for calls."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Region
+
+from tilewright.frontend.attributes import attribute_of
+from tilewright.frontend.constexpr import evaluate, fold_binary, fold_unary
+from tilewright.frontend.control_flow import condition, truth
+from tilewright.frontend.frame import EXPRESSIONS, Frame
+from tilewright.frontend.merging import Mismatch, fill, join, materialize
+from tilewright.frontend.sequences import index_value, iterate
+from tilewright.frontend.subset import reject, reject_as
+from tilewright.frontend.values import describe, is_constant, plain, type_text
+from tilewright.language.core import constexpr, tensor, tuple_
+from tilewright.ops.builder import ir_type
+from tilewright.ops.operators import binary, logical, unary
+from tilewright.support.errors import (
+    BranchTypeMismatch,
+    DtypeNotAllowed,
+    NotConstexpr,
+    UndefinedName,
+)
+
+
+@EXPRESSIONS.register(ast.Constant)
+def _constant(frame: Frame, node: ast.Constant) -> object:
+    if isinstance(node.value, bool | int | float | str | None):
+        return constexpr(node.value)
+    raise reject_as(f"the literal {node.value!r}", "use numbers, strings, True, False and None")
+
+
+@EXPRESSIONS.register(ast.Name)
+def _name(frame: Frame, node: ast.Name) -> object:
+    return frame.read(node.id)
+
+
+@EXPRESSIONS.register(ast.Attribute)
+def _attribute(frame: Frame, node: ast.Attribute) -> object:
+    value = frame.evaluate(node.value)
+    frame.at(node)
+    return attribute_of(frame, value, node.attr)
+
+
+@EXPRESSIONS.register(ast.NamedExpr)
+def _named(frame: Frame, node: ast.NamedExpr) -> object:
+    value = assignable(frame, frame.evaluate(node.value), node)
+    frame.assign(node.target.id, value, node)
+    return value
+
+
+def assignable(frame: Frame, value: object, node: ast.AST) -> object:
+    """What a variable holds after `x = value`.
+
+    A plain number becomes a runtime scalar of its natural type, as in every implementation of
+    the language: `x = 2.0` then promotes like an fp32 argument; `x: tl.constexpr = 2.0` does not.
+    """
+    if isinstance(value, constexpr) and isinstance(value.value, bool | int | float):
+        return materialize(frame.at(node), value)
+    return value
+
+
+@EXPRESSIONS.register(ast.BinOp)
+def _binary(frame: Frame, node: ast.BinOp) -> object:
+    lhs, rhs = frame.evaluate(node.left), frame.evaluate(node.right)
+    return apply_binary(frame, node, node.op, lhs, rhs)
+
+
+def apply_binary(
+    frame: Frame, node: ast.AST, operator: ast.operator, lhs: object, rhs: object
+) -> object:
+    """`lhs operator rhs`: folded when both are known, else an op."""
+    name = type(operator).__name__
+    if isinstance(operator, ast.MatMult):
+        raise reject(operator)
+    if is_constant(lhs) and is_constant(rhs):
+        return fold_binary(name, lhs, rhs)
+    if isinstance(lhs, tuple_) and isinstance(rhs, tuple_) and name == "Add":
+        return lhs + rhs
+    if isinstance(lhs, tuple_) and isinstance(rhs, constexpr) and name == "Mult":
+        return tuple_(lhs.values * rhs.__index__())
+    _require_operand(lhs, name)
+    _require_operand(rhs, name)
+    if name == "Pow":
+        raise DtypeNotAllowed(
+            "tiles have no operator `**`",
+            hint="multiply, or use tl.exp2(y * tl.log2(x)); constants may use `**`",
+        )
+    return binary(frame.at(node), name, lhs, rhs)
+
+
+def _require_operand(value: object, operator: str) -> None:
+    is_number = isinstance(value, constexpr) and isinstance(value.value, bool | int | float)
+    if not (isinstance(value, tensor) or is_number):
+        raise DtypeNotAllowed(f"{describe(value)} is no operand of an operator on tiles")
+
+
+@EXPRESSIONS.register(ast.UnaryOp)
+def _unary(frame: Frame, node: ast.UnaryOp) -> object:
+    operand = frame.evaluate(node.operand)
+    name = type(node.op).__name__
+    if is_constant(operand):
+        return fold_unary(name, operand)
+    _require_operand(operand, name)
+    return unary(frame.at(node), name, operand)
+
+
+@EXPRESSIONS.register(ast.BoolOp)
+def _bool(frame: Frame, node: ast.BoolOp) -> object:
+    """`and` and `or`: constants decide at once, as in Python; runtime values are all evaluated."""
+    name = type(node.op).__name__
+    decides = isinstance(node.op, ast.Or)
+    result: object = None
+    for part in node.values:
+        value = frame.evaluate(part)
+        if is_constant(value):
+            known = truth(frame, part, value)
+            if result is None and (known is decides or part is node.values[-1]):
+                return value
+            if known is not decides:
+                continue
+        result = value if result is None else logical(frame.at(node), name, result, value)
+    return result
+
+
+@EXPRESSIONS.register(ast.Compare)
+def _compare(frame: Frame, node: ast.Compare) -> object:
+    """`a < b < c` is `a < b and b < c` with `b` evaluated once."""
+    left = frame.evaluate(node.left)
+    result: object = None
+    for operator, right_node in zip(node.ops, node.comparators, strict=True):
+        right = frame.evaluate(right_node)
+        one = _compare_pair(frame, node, operator, left, right)
+        if is_constant(one) and not plain(one):
+            return one
+        if result is None or is_constant(result):
+            result = one
+        elif not is_constant(one):
+            result = binary(frame.at(node), "BitAnd", result, one)
+        left = right
+    return result
+
+
+def _compare_pair(
+    frame: Frame, node: ast.Compare, operator: ast.cmpop, left: object, right: object
+) -> object:
+    if isinstance(operator, ast.In | ast.NotIn):
+        raise reject(operator)
+    if isinstance(operator, ast.Is | ast.IsNot):
+        return constexpr(_is_same(left, right) is isinstance(operator, ast.Is))
+    name = type(operator).__name__
+    if is_constant(left) and is_constant(right):
+        return fold_binary(name, left, right)
+    if name in ("Eq", "NotEq") and (_is_none(left) or _is_none(right)):
+        return constexpr(name == "NotEq")
+    _require_operand(left, name)
+    _require_operand(right, name)
+    return binary(frame.at(node), name, left, right)
+
+
+def _is_none(value: object) -> bool:
+    return isinstance(value, constexpr) and value.value is None
+
+
+def _is_same(left: object, right: object) -> bool:
+    """`is`: for None, True, False and other constants by value and type; tiles by identity."""
+    if is_constant(left) and is_constant(right):
+        x, y = plain(left), plain(right)
+        return x is y or (type(x) is type(y) and x == y)
+    return left is right
+
+
+@EXPRESSIONS.register(ast.IfExp)
+def _ternary(frame: Frame, node: ast.IfExp) -> object:
+    test = condition(frame, node.test)
+    if isinstance(test, bool):
+        return frame.evaluate(node.body if test else node.orelse)
+    then, other = Block(), Block()
+    with frame.branch(then):
+        a = frame.evaluate(node.body)
+    with frame.branch(other):
+        b = frame.evaluate(node.orelse)
+    pairs: list[tuple[object, object]] = []
+    try:
+        tree = join(a, b, pairs)
+    except Mismatch as mismatch:
+        raise _ternary_error(mismatch.left, mismatch.right) from None
+    lefts = _yield(frame, node.body, then, [x for x, _ in pairs])
+    rights = _yield(frame, node.orelse, other, [y for _, y in pairs])
+    for x, y in zip(lefts, rights, strict=True):
+        if x.type != y.type:
+            raise _ternary_error(x, y)
+    types = [ir_type(x.type) for x in lefts]
+    op = frame.at(node).emit(scf.IfOp, [test.handle], types, None, [Region(then), Region(other)])  # type: ignore[list-item]  # handles are SSA values here
+    results = [tensor(r, x.type) for r, x in zip(op.results, lefts, strict=True)]
+    return fill(tree, results.__getitem__)
+
+
+def _yield(frame: Frame, node: ast.AST, block: Block, leaves: list[object]) -> list[tensor]:
+    b = frame.at(node)
+    with b.inside(block):
+        values = [materialize(b, leaf) for leaf in leaves]
+        b.emit(scf.YieldOp, [value.handle for value in values])  # type: ignore[misc]
+    return values
+
+
+def _ternary_error(a: object, b: object) -> BranchTypeMismatch:
+    return BranchTypeMismatch(
+        f"the two sides of `… if … else …` are {type_text(a)} and {type_text(b)}",
+        hint="give both sides one type, for example with .to(dtype)",
+    )
+
+
+@EXPRESSIONS.register(ast.Tuple, ast.List)
+def _tuple(frame: Frame, node: ast.Tuple | ast.List) -> object:
+    values: list[object] = []
+    for element in node.elts:
+        if isinstance(element, ast.Starred):
+            values.extend(iterate(frame.evaluate(element.value)))
+        else:
+            values.append(frame.evaluate(element))
+    return tuple_(values)
+
+
+@EXPRESSIONS.register(ast.Subscript)
+def _subscript(frame: Frame, node: ast.Subscript) -> object:
+    value = frame.evaluate(node.value)
+    index = frame.evaluate(node.slice)
+    frame.at(node)
+    return index_value(frame, value, index)
+
+
+@EXPRESSIONS.register(ast.Slice)
+def _slice(frame: Frame, node: ast.Slice) -> object:
+    parts = [None if p is None else frame.evaluate(p) for p in (node.lower, node.upper, node.step)]
+    for part in parts:
+        if isinstance(part, tensor):
+            raise NotConstexpr(f"a bound of a slice is {describe(part)}")
+    return slice(*(None if part is None else plain(part) for part in parts))
+
+
+@EXPRESSIONS.register(ast.JoinedStr)
+def _joined(frame: Frame, node: ast.JoinedStr) -> object:
+    return constexpr("".join(str(plain(frame.evaluate(part))) for part in node.values))
+
+
+_CONVERSIONS: dict[int, Callable[[object], str]] = {115: str, 114: repr, 97: ascii}
+
+
+@EXPRESSIONS.register(ast.FormattedValue)
+def _formatted(frame: Frame, node: ast.FormattedValue) -> object:
+    value = frame.evaluate(node.value)
+    if not is_constant(value):
+        raise NotConstexpr(
+            f"an f-string shows compile-time values only, this is {describe(value)}",
+            hint="print runtime values with tl.device_print",
+        )
+    spec = "" if node.format_spec is None else plain(frame.evaluate(node.format_spec))
+    shown = plain(value)
+    if node.conversion in _CONVERSIONS:
+        shown = _CONVERSIONS[node.conversion](shown)
+    return evaluate(format, shown, spec)
+
+
+@EXPRESSIONS.register(ast.ListComp)
+def _comprehension(frame: Frame, node: ast.ListComp) -> object:
+    if len(node.generators) != 1 or not isinstance(node.generators[0].target, ast.Name):
+        raise reject_as("a comprehension with several loops", "write one `for` over a tuple")
+    generator = node.generators[0]
+    name = node.generators[0].target.id
+    outer, had = frame.variables.get(name), name in frame.variables
+    values: list[object] = []
+    for item in iterate(frame.evaluate(generator.iter)):
+        frame.variables[name] = item
+        if all(_holds(frame, test) for test in generator.ifs):
+            values.append(frame.evaluate(node.elt))
+    frame.variables.pop(name, None)
+    if had:
+        frame.variables[name] = outer
+    return tuple_(values)
+
+
+def _holds(frame: Frame, test: ast.expr) -> bool:
+    known = condition(frame, test)
+    if not isinstance(known, bool):
+        raise NotConstexpr("the condition of a comprehension must be known at compile time")
+    return known
+
+
+@EXPRESSIONS.register(ast.Starred)
+def _starred(frame: Frame, node: ast.Starred) -> object:
+    raise UndefinedName("a starred expression stands only in calls and tuples")

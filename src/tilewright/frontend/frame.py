@@ -1,0 +1,310 @@
+"""The state of lowering: one `Lowering` for each kernel, one `Frame` for each function call.
+
+The rules of expressions and statements register in the tables here, by their `ast` class.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, LocationAttr, StringAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from tilewright.frontend.constants import ModuleRef, Unusable
+from tilewright.frontend.liveness import Liveness, Names, analyze
+from tilewright.frontend.program import FunctionSource, LoweringRequest
+from tilewright.frontend.source import parse_function
+from tilewright.frontend.subset import reject
+from tilewright.frontend.values import ModuleValue, value_of
+from tilewright.ops.builder import Builder
+from tilewright.support import errors
+from tilewright.support.errors import (
+    CompileError,
+    GlobalNotConstexpr,
+    KernelTooLarge,
+    NameNotUsable,
+    PlainFunctionCall,
+    TilewrightError,
+    UndefinedName,
+)
+from tilewright.support.rules import RuleTable
+from tilewright.support.source import Span
+
+MAX_OPS = 200_000
+
+ExpressionRule = Callable[["Frame", ast.expr], object]
+StatementRule = Callable[["Frame", ast.stmt], "Exit"]
+EXPRESSIONS: RuleTable[Callable[..., object]] = RuleTable("expressions")
+STATEMENTS: RuleTable[Callable[..., Exit]] = RuleTable("statements")
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How control leaves a statement: on to the next one, or never (`leaves`)."""
+
+    leaves: bool
+
+
+FALLS = Exit(False)
+LEAVES = Exit(True)
+
+
+class KernelBuilder(Builder):
+    """The builder of a kernel, which counts ops."""
+
+    num_ops = 0
+
+    def emit(
+        self,
+        cls: type[Operation],
+        operands: Sequence[SSAValue] = (),
+        result_types: Sequence[Attribute] = (),
+        properties: Mapping[str, Attribute] | None = None,
+        regions: Sequence[Region] = (),
+    ) -> Operation:
+        """Append one op.
+
+        Raises: KernelTooLarge past the limit.
+        """
+        self.num_ops += 1
+        if self.num_ops > MAX_OPS:
+            raise KernelTooLarge(f"the kernel lowers to more than {MAX_OPS} operations")
+        return super().emit(cls, operands, result_types, properties, regions)
+
+
+@dataclass(frozen=True)
+class FunctionCode:
+    """A function of the request, parsed and analysed once."""
+
+    source: FunctionSource
+    node: ast.FunctionDef
+    liveness: Liveness
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines of the function's text."""
+        return self.source.text.splitlines()
+
+    def line(self, number: int) -> str:
+        """One source line by its number in the file."""
+        index = number - self.source.first_line
+        return self.lines[index] if 0 <= index < len(self.lines) else ""
+
+    def column(self, line: int, offset_bytes: int) -> int:
+        """The column (from 1) of a UTF-8 offset, as `ast` counts."""
+        text = self.line(line)
+        if text.isascii():
+            return offset_bytes + 1
+        return len(text.encode()[:offset_bytes].decode(errors="replace")) + 1
+
+
+@dataclass
+class Lowering:
+    """What all calls of one kernel share.
+
+    `messages` holds the lines of `static_print` until the kernel is done: a loop body may be
+    lowered more than once.
+    """
+
+    request: LoweringRequest
+    builder: KernelBuilder
+    codes: dict[str, FunctionCode] = field(default_factory=dict)
+    messages: list[str] = field(default_factory=list)
+    frames: list[Frame] = field(default_factory=list)
+    host_functions: dict[str, Callable[..., object]] = field(default_factory=dict)
+
+    def code(self, key: str) -> FunctionCode:
+        """The parsed function of the request."""
+        if key not in self.codes:
+            source = self.request.functions[key]
+            node = parse_function(source)
+            self.codes[key] = FunctionCode(source, node, analyze(node))
+        return self.codes[key]
+
+
+@dataclass
+class LoopContext:
+    """The innermost loop of a frame: the variables that `break` and `continue` pass on."""
+
+    carried: Names
+
+
+@dataclass
+class Scope:
+    """The variables at one point of a function.
+
+    `variables` holds the values; `lost` says why a name that was assigned has no value now;
+    `assigned_at` gives the line of the last assignment. Names that start with `%` are the
+    frontend's own: the flags of `return`, `break` and `continue`, and the returned value.
+    """
+
+    variables: dict[str, object] = field(default_factory=dict)
+    lost: dict[str, str] = field(default_factory=dict)
+    assigned_at: dict[str, int] = field(default_factory=dict)
+
+    def copy(self) -> Scope:
+        """The same variables, to be changed on another path."""
+        return Scope(dict(self.variables), dict(self.lost), dict(self.assigned_at))
+
+
+class Frame:
+    """One activation of a function: its variables and where it was called from."""
+
+    def __init__(
+        self,
+        lowering: Lowering,
+        code: FunctionCode,
+        caller: Frame | None = None,
+        call: ast.AST | None = None,
+    ) -> None:
+        self.lowering = lowering
+        self.code = code
+        self.scope = Scope()
+        self.loop: LoopContext | None = None
+        self.call_node: ast.AST = code.node
+        self._caller_location: LocationAttr | None = None
+        self._locations: dict[tuple[int, int], LocationAttr] = {}
+        if caller is not None and call is not None:
+            self._caller_location = caller.location(call)
+
+    @property
+    def builder(self) -> KernelBuilder:
+        """Where ops go."""
+        return self.lowering.builder
+
+    @property
+    def variables(self) -> dict[str, object]:
+        """The values of the variables here."""
+        return self.scope.variables
+
+    def evaluate(self, node: ast.expr) -> object:
+        """The value of an expression, with errors placed at the innermost expression."""
+        rule = EXPRESSIONS.find(type(node))
+        try:
+            if rule is None:
+                raise reject(node)
+            return rule(self, node)
+        except TilewrightError as error:
+            self.place(error, node)
+            raise
+
+    def execute(self, node: ast.stmt) -> Exit:
+        """Lower one statement."""
+        rule = STATEMENTS.find(type(node))
+        try:
+            if rule is None:
+                raise reject(node)
+            return rule(self, node)
+        except TilewrightError as error:
+            self.place(error, node)
+            raise
+
+    def place(self, error: TilewrightError, node: ast.AST) -> None:
+        """Give `error` the position of `node` unless it has one."""
+        if error.span is None:
+            error.span = self.span(node)
+            error.source = self.code.line(error.span.line)
+
+    def span(self, node: ast.AST) -> Span:
+        """The position of `node` in the user's file, its first line when it has several."""
+        line: int = getattr(node, "lineno", self.code.source.first_line)
+        start: int = getattr(node, "col_offset", 0)
+        end_line: int = getattr(node, "end_lineno", line)
+        end: int = getattr(node, "end_col_offset", start + 1)
+        text = self.code.line(line)
+        column = self.code.column(line, start)
+        if isinstance(node, ast.FunctionDef | ast.If | ast.For | ast.While) or end_line != line:
+            end_column = len(text.rstrip()) + 1
+        else:
+            end_column = self.code.column(line, end)
+        return Span(self.code.source.file, line, column, end_column, self.code.source.name)
+
+    def location(self, node: ast.AST) -> LocationAttr:
+        """The IR location of `node`, with the chain of calls that led here."""
+        line: int = getattr(node, "lineno", self.code.source.first_line)
+        offset: int = getattr(node, "col_offset", 0)
+        known = self._locations.get((line, offset))
+        if known is None:
+            known = self._make_location(line, self.code.column(line, offset))
+            self._locations[line, offset] = known
+        return known
+
+    def _make_location(self, line: int, column: int) -> LocationAttr:
+        file = StringAttr(self.code.source.file)
+        here = FileLineColLoc(file, IntAttr(line), IntAttr(column))
+        return here if self._caller_location is None else CallSiteLoc(here, self._caller_location)
+
+    def at(self, node: ast.AST) -> KernelBuilder:
+        """The builder, set to the position of `node`."""
+        builder = self.lowering.builder
+        builder.location = self.location(node)
+        return builder
+
+    def read(self, name: str) -> object:
+        """The value of a variable or of a captured name.
+
+        Raises: UndefinedName, GlobalNotConstexpr, NameNotUsable.
+        """
+        if name in self.variables:
+            return self.variables[name]
+        if name in self.scope.lost:
+            raise UndefinedName(f"`{name}` has no value here: {self.scope.lost[name]}")
+        return self.captured(name)
+
+    def captured(self, path: str) -> object:
+        """The value that a dotted global name had when the kernel was snapshotted."""
+        constant = self.code.source.captures.get(path, Unusable("UndefinedName", path))
+        if isinstance(constant, Unusable):
+            raise unusable(path, constant)
+        if isinstance(constant, ModuleRef):
+            return ModuleValue(path, constant.name)
+        return value_of(constant)
+
+    def assign(self, name: str, value: object, node: ast.AST) -> None:
+        """Bind a variable."""
+        self.variables[name] = value
+        self.scope.lost.pop(name, None)
+        self.scope.assigned_at[name] = getattr(node, "lineno", 0)
+
+    def lose(self, name: str, reason: str) -> None:
+        """Unbind a variable, remembering why."""
+        self.variables.pop(name, None)
+        self.scope.lost[name] = reason
+
+    @contextmanager
+    def branch(self, block: Block, scope: Scope | None = None) -> Iterator[Scope]:
+        """Lower into `block` with variables of its own: a copy of the current ones, or `scope`."""
+        saved, self.scope = self.scope, scope or self.scope.copy()
+        try:
+            with self.builder.inside(block):
+                yield self.scope
+        finally:
+            self.scope = saved
+
+
+_UNUSABLE: dict[str, type[CompileError]] = {
+    "GlobalNotConstexpr": GlobalNotConstexpr,
+    "PlainFunctionCall": PlainFunctionCall,
+    "NameNotUsable": NameNotUsable,
+    "UndefinedName": UndefinedName,
+}
+
+
+def unusable(path: str, reason: Unusable) -> errors.CompileError:
+    """The error for reading a name that kernels may not use."""
+    if reason.kind == "GlobalNotConstexpr":
+        return GlobalNotConstexpr(
+            f"`{path}` is a global variable with the value {reason.text}, "
+            "which kernels cannot read",
+            hint=f"declare it as `{path} = tl.constexpr({reason.text})`, or pass it as an argument",
+        )
+    if reason.kind == "UndefinedName":
+        return UndefinedName(f"`{path}` is not defined")
+    cls = _UNUSABLE[reason.kind]
+    if reason.kind == "PlainFunctionCall":
+        return cls(reason.text)
+    return cls(f"`{path}` is {reason.text}, which kernels cannot use")

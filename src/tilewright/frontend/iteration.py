@@ -1,0 +1,214 @@
+"""What a loop runs over: the bounds and hints of `range`, the values of `static_range`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Attribute
+
+from tilewright.frontend.constants import BuiltinRef, OpRef
+from tilewright.frontend.frame import Frame
+from tilewright.frontend.program import Parameter
+from tilewright.frontend.sequences import iterate
+from tilewright.frontend.signature import bind
+from tilewright.frontend.values import describe, is_constant, plain
+from tilewright.language.core import constexpr, dtype, int32, int64, tensor, uint32
+from tilewright.language.iterators import RANGE_HINTS
+from tilewright.ops.builder import integer_property
+from tilewright.ops.casting import convert, to_tensor
+from tilewright.ops.operators import binary
+from tilewright.support.errors import (
+    IteratorNotSupported,
+    LoopBoundsError,
+    NotConstexpr,
+    TooManyIterations,
+)
+
+MAX_UNROLLED = 10_000
+_BOUNDS = [
+    Parameter("arg1"),
+    Parameter("arg2", has_default=True),
+    Parameter("step", has_default=True),
+]
+_WITH_HINTS = [*_BOUNDS, *(Parameter(name, has_default=True) for name in RANGE_HINTS)]
+_CONDITION = [Parameter("arg1"), Parameter("disable_licm", has_default=True)]
+
+
+@dataclass(frozen=True)
+class LoopRange:
+    """A range at run time, always counted upwards with a positive step.
+
+    A descending range counts the same steps from the other end: the loop's variable is then
+    `mirror` minus the counter.
+    """
+
+    lower: tensor
+    upper: tensor
+    step: tensor
+    mirror: tensor | None
+    hints: Mapping[str, Attribute]
+
+    @property
+    def type(self) -> dtype:
+        """The dtype of bounds, step and variable."""
+        return self.lower.dtype
+
+    def variable(self, frame: Frame, counter: tensor) -> tensor:
+        """The loop's variable in the body."""
+        if self.mirror is None:
+            return counter
+        return binary(frame.builder, "Sub", self.mirror, counter)
+
+
+@dataclass(frozen=True)
+class ValueRange:
+    """The values of a loop that is unrolled."""
+
+    values: list[object]
+
+
+def evaluate_iterator(frame: Frame, node: ast.expr) -> LoopRange | ValueRange:
+    """What a `for` runs over.
+
+    Raises: IteratorNotSupported, LoopBoundsError, TooManyIterations, NotConstexpr.
+    """
+    function = frame.evaluate(node.func) if isinstance(node, ast.Call) else None
+    if not isinstance(node, ast.Call) or function not in _RANGES:
+        raise _not_a_range(frame, node, function)
+    positional = [
+        item
+        for argument in node.args
+        for item in (
+            iterate(frame.evaluate(argument.value))
+            if isinstance(argument, ast.Starred)
+            else [frame.evaluate(argument)]
+        )
+    ]
+    keywords = {k.arg or "**": frame.evaluate(k.value) for k in node.keywords}
+    frame.at(node)
+    if function == OpRef("static_range"):
+        return _static_range(bind("tl.static_range", _BOUNDS, positional, keywords, _none))
+    name = "range" if isinstance(function, BuiltinRef) else "tl.range"
+    parameters = _BOUNDS if isinstance(function, BuiltinRef) else _WITH_HINTS
+    return _runtime_range(frame, name, bind(name, parameters, positional, keywords, _none))
+
+
+_RANGES = (BuiltinRef("range"), OpRef("range"), OpRef("static_range"))
+
+
+def _none(p: Parameter) -> object:
+    return constexpr(None)
+
+
+def _not_a_range(frame: Frame, node: ast.expr, function: object) -> IteratorNotSupported:
+    shown = describe(frame.evaluate(node) if function is None else function)
+    error = IteratorNotSupported(f"a `for` cannot run over {shown}")
+    frame.place(error, node)
+    return error
+
+
+def _bounds(bound: Mapping[str, object]) -> tuple[object, object, object]:
+    first, second, step = bound["arg1"], bound["arg2"], bound["step"]
+    if plain(second) is None:
+        first, second = constexpr(0), first
+    return first, second, constexpr(1) if plain(step) is None else step
+
+
+def _static_range(bound: Mapping[str, object]) -> ValueRange:
+    values: list[int] = []
+    for name, value in zip(("start", "end", "step"), _bounds(bound), strict=True):
+        known = plain(value)
+        if not is_constant(value) or isinstance(known, bool) or not isinstance(known, int):
+            raise NotConstexpr(
+                f"static_range(): the {name} is {describe(value)}, "
+                "which is no integer known at compile time",
+                hint="use `range` for bounds that only the run knows",
+            )
+        values.append(known)
+    if values[2] == 0:
+        raise LoopBoundsError("static_range(): the step is 0")
+    count = len(range(*values))
+    if count > MAX_UNROLLED:
+        raise TooManyIterations(
+            f"static_range() unrolls {count} iterations; the limit is {MAX_UNROLLED}"
+        )
+    return ValueRange([constexpr(value) for value in range(*values)])
+
+
+def _runtime_range(frame: Frame, name: str, bound: Mapping[str, object]) -> LoopRange:
+    first, last, step = _bounds(bound)
+    distance = _checked_step(name, step)
+    is_descending = distance is not None and distance < 0
+    b = frame.builder
+    given = (first, last, constexpr(-distance) if distance is not None and is_descending else step)
+    bounds = [_integer(frame, name, value) for value in given]
+    common = int64 if any(_needs_64_bits(t.dtype) for t in bounds) else int32
+    lower, upper, stride = (convert(b, t, common) for t in bounds)
+    if not is_descending:
+        return LoopRange(lower, upper, stride, None, _hints(bound))
+    # Count 0, s, 2s, … up to the distance; the variable is the start minus the counter.
+    length = binary(b, "Sub", lower, upper)
+    return LoopRange(b.constant(0, common), length, stride, lower, _hints(bound))
+
+
+def _checked_step(name: str, step: object) -> int | None:
+    """The step when it is known at compile time."""
+    known = plain(step)
+    if not is_constant(step) or not isinstance(known, int):
+        return None
+    if known == 0:
+        raise LoopBoundsError(f"{name}(): the step is 0")
+    return known
+
+
+def _needs_64_bits(type_: dtype) -> bool:
+    return type_.primitive_bitwidth > 32 or type_ == uint32
+
+
+def _integer(frame: Frame, name: str, value: object) -> tensor:
+    """A bound as a scalar integer."""
+    known = plain(value)
+    if is_constant(value) and (isinstance(known, bool) or not isinstance(known, int)):
+        raise LoopBoundsError(f"{name}(): a bound is {describe(value)}; integers are needed")
+    scalar = to_tensor(frame.builder, value)
+    if scalar.static_shape or not scalar.dtype.is_int():
+        raise LoopBoundsError(
+            f"{name}(): a bound is {describe(value)}; scalar integers are needed",
+        )
+    return scalar
+
+
+def _hints(bound: Mapping[str, object]) -> dict[str, Attribute]:
+    """The hints of `tl.range` as attributes of the loop; those left out or off are absent."""
+    hints: dict[str, Attribute] = {}
+    for name in RANGE_HINTS:
+        value = bound.get(name, constexpr(None))
+        known = plain(value)
+        if not is_constant(value) or not isinstance(known, int | None):
+            raise NotConstexpr(
+                f"tl.range(): the hint `{name}` is {describe(value)}",
+                hint="hints are integers, True or False known at compile time",
+            )
+        if known:
+            hints[f"tt.{name}"] = UnitAttr() if known is True else integer_property(known)
+    return hints
+
+
+def loop_condition(frame: Frame, node: ast.expr) -> tuple[ast.expr, dict[str, Attribute]]:
+    """The test of a `while` without its `tl.condition(…)`, and the hints given there."""
+    if not isinstance(node, ast.Call):
+        return node, {}
+    if not isinstance(node.func, ast.Name | ast.Attribute):
+        return node, {}
+    if frame.evaluate(node.func) != OpRef("condition"):
+        return node, {}
+    keywords = {k.arg or "**": k.value for k in node.keywords}
+    bound = bind("tl.condition", _CONDITION, node.args, keywords, lambda p: None)
+    hint = bound["disable_licm"]
+    is_set = isinstance(hint, ast.expr) and bool(plain(frame.evaluate(hint)))
+    test = bound["arg1"]
+    assert isinstance(test, ast.expr)
+    return test, {"tt.disable_licm": UnitAttr()} if is_set else {}

@@ -1,0 +1,119 @@
+"""Which variables may still be read after each statement of a function.
+
+Branches and loops only merge or carry live variables, so that a temporary may change its type
+from one use to the next. Over-approximation is harmless; every set is of names.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+Names = frozenset[str]
+NONE: Names = frozenset()
+
+
+@dataclass(frozen=True)
+class Liveness:
+    """The live names after each statement and at the head of each loop, by `id` of the node."""
+
+    after: dict[int, Names]
+    header: dict[int, Names]
+
+
+@dataclass(frozen=True)
+class _Targets:
+    """What is live where `break` and `continue` go."""
+
+    leave: Names = NONE
+    repeat: Names = NONE
+
+
+def analyze(function: ast.FunctionDef) -> Liveness:
+    """The liveness of the local variables of `function`."""
+    result = Liveness({}, {})
+    _block(function.body, NONE, _Targets(), result)
+    return result
+
+
+def reads(node: ast.AST | None) -> Names:
+    """The names that evaluating `node` may read."""
+    if node is None:
+        return NONE
+    return frozenset(
+        n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+    )
+
+
+def assigned(nodes: Iterable[ast.AST]) -> Names:
+    """The names that `nodes` may assign, at any depth."""
+    return frozenset(
+        n.id
+        for node in nodes
+        for n in ast.walk(node)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    )
+
+
+def leaves_loop(statements: Iterable[ast.stmt]) -> bool:
+    """Whether the body of a loop may leave it early: a `break` of its own, or any `return`."""
+    return any(_leaves(statement, is_own_loop=True) for statement in statements)
+
+
+def _leaves(node: ast.stmt, is_own_loop: bool) -> bool:
+    if isinstance(node, ast.Return) or (isinstance(node, ast.Break) and is_own_loop):
+        return True
+    is_own_loop = is_own_loop and not isinstance(node, ast.For | ast.While)
+    return any(
+        _leaves(child, is_own_loop)
+        for child in ast.iter_child_nodes(node)
+        if isinstance(child, ast.stmt)
+    )
+
+
+def _block(body: Sequence[ast.stmt], after: Names, targets: _Targets, result: Liveness) -> Names:
+    """The names live before `body`, given those live after it."""
+    live = after
+    for statement in reversed(body):
+        result.after[id(statement)] = live
+        live = _statement(statement, live, targets, result)
+    return live
+
+
+def _statement(node: ast.stmt, after: Names, targets: _Targets, result: Liveness) -> Names:
+    match node:
+        case ast.Return():
+            return reads(node.value)
+        case ast.Break():
+            return targets.leave
+        case ast.Continue():
+            return targets.repeat
+        case ast.If():
+            branches = _block(node.body, after, targets, result)
+            return branches | _block(node.orelse, after, targets, result) | reads(node.test)
+        case ast.For() | ast.While():
+            return _loop(node, after, result)
+        case ast.With():
+            return _block(node.body, after, targets, result) | reads(node)
+        case ast.AugAssign():
+            return after | reads(node.value) | assigned([node.target])
+        case _:
+            return (after - assigned([node])) | reads(node)
+
+
+def _loop(node: ast.For | ast.While, after: Names, result: Liveness) -> Names:
+    """Iterate to the fixed point: what the head needs flows around the loop."""
+    if isinstance(node, ast.For):
+        own, once, test = assigned([node.target]), reads(node.iter), NONE
+    else:
+        own, once, test = NONE, NONE, reads(node.test)
+    header = after | test
+    while True:
+        targets = _Targets(leave=after, repeat=header)
+        grown = header | (_block(node.body, header, targets, result) - own)
+        if grown == header:
+            break
+        header = grown
+    result.header[id(node)] = header
+    return header | once

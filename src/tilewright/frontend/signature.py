@@ -1,0 +1,282 @@
+"""Binding of call arguments to parameters, and the specialisation of a kernel's arguments.
+
+This is the slow path of a launch (the first one with new types); it imports no xDSL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tilewright.frontend.arrays import array_facts, descriptor_facts, scalar_value
+from tilewright.frontend.capture import (
+    constant_of,
+    is_host_function,
+    is_jit,
+    is_named_tuple_class,
+    named_tuple_class,
+)
+from tilewright.frontend.constants import (
+    Constant,
+    FunctionRef,
+    HostFunctionRef,
+    NamedTupleClass,
+    Unusable,
+)
+from tilewright.frontend.program import (
+    ArgumentPath,
+    Parameter,
+    Specialization,
+    TupleType,
+    TypeTree,
+)
+from tilewright.frontend.type_text import parse_scalar
+from tilewright.language.core import constexpr, dtype, tuple_
+from tilewright.support.errors import (
+    ArgumentNotSupported,
+    DuplicateArgument,
+    LiteralOutOfRange,
+    MissingArgument,
+    UnexpectedArgument,
+)
+
+ALIGNMENT_BYTES = 16
+# What a divisible integer is known to be a multiple of: one key class, as for pointers.
+INTEGER_DIVISOR = 16
+
+FunctionReference = Callable[[object], "FunctionRef | HostFunctionRef"]
+
+
+def bind(
+    function: str,
+    parameters: Sequence[Parameter],
+    positional: Sequence[object],
+    keywords: Mapping[str, object],
+    default: Callable[[Parameter], object] = lambda p: p.default,
+) -> dict[str, object]:
+    """The arguments of a call by parameter name, in the order of the parameters.
+
+    Raises: MissingArgument, UnexpectedArgument, DuplicateArgument, naming the argument.
+    """
+    bound = _bind_positional(function, parameters, positional)
+    for name, value in keywords.items():
+        _check_keyword(function, parameters, name, bound)
+        bound[name] = value
+    return {p.name: _bound_or_default(function, p, bound, default) for p in parameters}
+
+
+def _bind_positional(
+    function: str, parameters: Sequence[Parameter], positional: Sequence[object]
+) -> dict[str, object]:
+    takers = [p for p in parameters if p.kind == "positional"]
+    bound: dict[str, object] = {p.name: v for p, v in zip(takers, positional, strict=False)}
+    rest = positional[len(takers) :]
+    collector = next((p for p in parameters if p.kind == "varargs"), None)
+    if collector is not None:
+        bound[collector.name] = tuple(rest)
+    elif rest:
+        raise UnexpectedArgument(
+            f"{function}() takes {len(takers)} positional argument(s) "
+            f"but {len(positional)} were given",
+            hint=f"the parameters are {_names(parameters)}",
+        )
+    return bound
+
+
+def _check_keyword(
+    function: str, parameters: Sequence[Parameter], name: str, bound: Mapping[str, object]
+) -> None:
+    known = [p.name for p in parameters if p.kind in ("positional", "keyword")]
+    if name not in known:
+        raise UnexpectedArgument(
+            f"{function}() has no parameter `{name}`",
+            argument=name,
+            hint=f"the parameters are {_names(parameters)}",
+        )
+    if name in bound:
+        raise DuplicateArgument(
+            f"{function}(): `{name}` is given by position and by keyword", argument=name
+        )
+
+
+def _bound_or_default(
+    function: str,
+    p: Parameter,
+    bound: Mapping[str, object],
+    default: Callable[[Parameter], object],
+) -> object:
+    if p.name in bound:
+        return bound[p.name]
+    if not p.has_default:
+        raise MissingArgument(
+            f"{function}(): the argument `{p.name}` is missing",
+            hint=f"pass `{p.name}`, or give the parameter a default",
+        )
+    return default(p)
+
+
+def _names(parameters: Sequence[Parameter]) -> str:
+    return ", ".join(f"`{p.name}`" for p in parameters) or "none"
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """How one argument (or tuple element) is passed: its type, and what is known about it."""
+
+    type: TypeTree
+    constants: Mapping[ArgumentPath, Constant]
+    divisibility: Mapping[ArgumentPath, int]
+
+
+def specialize(
+    function: str,
+    parameters: Sequence[Parameter],
+    arguments: Mapping[str, object],
+    reference: FunctionReference | None = None,
+) -> Specialization:
+    """What the kernel must be compiled for, given one value for each parameter.
+
+    `reference` gives the key of a jit function that is passed as an argument.
+    Raises: ArgumentNotSupported, LiteralOutOfRange, naming the parameter.
+    """
+    classify = _Classifier(function, reference or _no_functions)
+    leaves = [(p.name, classify.argument(p, arguments[p.name])) for p in parameters]
+    constants: dict[ArgumentPath, Constant] = {}
+    divisibility: dict[ArgumentPath, int] = {}
+    for _, leaf in leaves:
+        constants.update(leaf.constants)
+        divisibility.update(leaf.divisibility)
+    return Specialization(tuple((n, leaf.type) for n, leaf in leaves), constants, divisibility)
+
+
+def _no_functions(value: object) -> FunctionRef:
+    raise ArgumentNotSupported(f"the function {value!r} cannot be an argument here")
+
+
+class _Classifier:
+    """Classifies the arguments of one kernel."""
+
+    def __init__(self, function: str, reference: FunctionReference) -> None:
+        self._function = function
+        self._reference = reference
+
+    def argument(self, p: Parameter, value: object) -> _Leaf:
+        """How the argument of parameter `p` is passed."""
+        path: ArgumentPath = (p.name,)
+        if p.is_constexpr:
+            return self._constant(path, p, value)
+        annotated = parse_scalar(p.annotation) if p.annotation else None
+        if annotated is not None and value is not None:
+            return self._annotated(path, p, value, annotated)
+        return self._value(path, p, value)
+
+    def _value(self, path: ArgumentPath, p: Parameter, value: object) -> _Leaf:
+        value = value.value if isinstance(value, constexpr) and len(path) > 1 else value
+        if value is None or isinstance(value, constexpr | dtype | str):
+            return self._constant(path, p, value)
+        number = scalar_value(value)
+        if number is not None:
+            return self._number(path, p, number)
+        if isinstance(value, tuple | tuple_):
+            return self._tuple(path, p, value)
+        descriptor = descriptor_facts(value)
+        if descriptor is not None:
+            return _Leaf(descriptor, {}, {})
+        return self._array(path, p, value)
+
+    def _constant(self, path: ArgumentPath, p: Parameter, value: object) -> _Leaf:
+        constant = constant_of(value, self._reference)
+        if isinstance(constant, Unusable):
+            raise self._unsupported(p, value, "cannot be a compile-time constant")
+        return _Leaf("constexpr", {path: constant}, {})
+
+    def _number(self, path: ArgumentPath, p: Parameter, value: bool | int | float) -> _Leaf:
+        if isinstance(value, bool):
+            return _Leaf("u1", {}, {})
+        if isinstance(value, float):
+            return _Leaf("fp32", {}, {})
+        if value == 1 and p.specialize:
+            return _Leaf("constexpr", {path: 1}, {})
+        return _Leaf(integer_type(value, p.name, self._function), {}, _divisor(path, p, value))
+
+    def _tuple(self, path: ArgumentPath, p: Parameter, value: tuple[object, ...] | tuple_) -> _Leaf:
+        plain = Parameter(p.name)
+        leaves = [self._value((*path, index), plain, item) for index, item in enumerate(value)]
+        cls = self._named_class(value)
+        constants = {k: v for leaf in leaves for k, v in leaf.constants.items()}
+        divisibility = {k: v for leaf in leaves for k, v in leaf.divisibility.items()}
+        return _Leaf(TupleType(tuple(x.type for x in leaves), cls), constants, divisibility)
+
+    def _named_class(self, value: object) -> NamedTupleClass | None:
+        if not is_named_tuple_class(type(value)):
+            return None
+        return named_tuple_class(type(value), self._reference)
+
+    def _array(self, path: ArgumentPath, p: Parameter, value: object) -> _Leaf:
+        facts = array_facts(value)
+        if facts is None:
+            if is_jit(value) or is_host_function(value) or isinstance(value, type):
+                return self._constant(path, p, value)
+            raise self._unsupported(p, value, "is no array, number, dtype or tuple")
+        const = "k" if p.annotation == "const" else ""
+        aligned = p.specialize and p.specialize_alignment and facts.address % ALIGNMENT_BYTES == 0
+        return _Leaf(
+            f"*{const}{facts.element.short_name()}",
+            {},
+            {path: ALIGNMENT_BYTES} if aligned else {},
+        )
+
+    def _annotated(self, path: ArgumentPath, p: Parameter, value: object, type_: dtype) -> _Leaf:
+        """An argument whose annotation fixes the type; its value gives the divisibility only."""
+        if type_.is_ptr():
+            leaf = self._array(path, p, value)
+            return _Leaf(type_.short_name(), {}, leaf.divisibility)
+        number = scalar_value(value)
+        if number is None:
+            raise self._unsupported(p, value, f"is no number, as its annotation `{type_}` asks")
+        if type_.is_int() and not isinstance(number, float):
+            self._check_range(p, number, type_)
+            divisibility = {} if type_.is_bool() else _divisor(path, p, number)
+            return _Leaf(_scalar_text(type_), {}, divisibility)
+        return _Leaf(_scalar_text(type_), {}, {})
+
+    def _check_range(self, p: Parameter, value: int, type_: dtype) -> None:
+        low, high = type_.get_int_min_value(), type_.get_int_max_value()
+        if not low <= value <= high:
+            raise LiteralOutOfRange(
+                f"{self._function}(): `{p.name}` is {value}, which does not fit its annotation "
+                f"{type_} ({low} to {high})",
+                argument=p.name,
+            )
+
+    def _unsupported(self, p: Parameter, value: object, why: str) -> ArgumentNotSupported:
+        return ArgumentNotSupported(
+            f"{self._function}(): `{p.name}` is an object of type {type(value).__name__}, "
+            f"which {why}",
+            argument=p.name,
+        )
+
+
+def _scalar_text(type_: dtype) -> str:
+    return "u1" if type_.is_bool() else type_.short_name()
+
+
+def _divisor(path: ArgumentPath, p: Parameter, value: int) -> dict[ArgumentPath, int]:
+    known = p.specialize and p.specialize_alignment and value % INTEGER_DIVISOR == 0
+    return {path: INTEGER_DIVISOR} if known else {}
+
+
+def integer_type(value: int, name: str = "value", function: str = "kernel") -> str:
+    """The narrowest of i32, i64 and u64 that holds `value`.
+
+    Raises: LiteralOutOfRange beyond 64 bits.
+    """
+    if -(1 << 31) <= value < 1 << 31:
+        return "i32"
+    if -(1 << 63) <= value < 1 << 63:
+        return "i64"
+    if 0 <= value < 1 << 64:
+        return "u64"
+    raise LiteralOutOfRange(
+        f"{function}(): `{name}` is {value}, which does not fit 64 bits", argument=name
+    )

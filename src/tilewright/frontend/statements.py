@@ -1,0 +1,132 @@
+"""The rules of statements, but for loops and `if`."""
+
+from __future__ import annotations
+
+import ast
+
+from tilewright.frontend.calls import call_surface
+from tilewright.frontend.control_flow import BREAK, CONTINUE, RETURN, SET, VALUE
+from tilewright.frontend.debugging import static_assert
+from tilewright.frontend.expressions import apply_binary, assignable
+from tilewright.frontend.frame import FALLS, LEAVES, STATEMENTS, Exit, Frame
+from tilewright.frontend.sequences import unpack
+from tilewright.frontend.subset import reject_as
+from tilewright.frontend.values import describe, is_constant, plain
+from tilewright.language.core import constexpr
+from tilewright.support.errors import NotConstexpr
+
+
+@STATEMENTS.register(ast.Expr)
+def _expression(frame: Frame, node: ast.Expr) -> Exit:
+    if not isinstance(node.value, ast.Constant):  # a docstring is no value
+        frame.evaluate(node.value)
+    return FALLS
+
+
+@STATEMENTS.register(ast.Pass)
+def _pass(frame: Frame, node: ast.Pass) -> Exit:
+    return FALLS
+
+
+@STATEMENTS.register(ast.Assign)
+def _assign(frame: Frame, node: ast.Assign) -> Exit:
+    if len(node.targets) != 1:
+        raise reject_as("an assignment to several targets", "write one assignment a line")
+    assign_target(frame, node.targets[0], frame.evaluate(node.value), node)
+    return FALLS
+
+
+def assign_target(frame: Frame, target: ast.expr, value: object, node: ast.stmt) -> None:
+    """Bind a name, or the names of a (nested) tuple."""
+    if isinstance(target, ast.Name):
+        frame.assign(target.id, assignable(frame, value, node), node)
+        return
+    if not isinstance(target, ast.Tuple | ast.List):
+        raise _bad_target(target)
+    for element, item in zip(target.elts, unpack(value, len(target.elts)), strict=True):
+        assign_target(frame, element, item, node)
+
+
+def _bad_target(target: ast.expr) -> Exception:
+    if isinstance(target, ast.Subscript):
+        return reject_as(
+            "assignments to elements of a tile",
+            "tiles are immutable: build a new one with tl.where, or tl.store through pointers",
+        )
+    if isinstance(target, ast.Attribute):
+        return reject_as(
+            "assignments to attributes", "values are immutable: build a new tuple in its place"
+        )
+    return reject_as("starred targets", "name each element")
+
+
+@STATEMENTS.register(ast.AnnAssign)
+def _annotated(frame: Frame, node: ast.AnnAssign) -> Exit:
+    if node.value is None:
+        return FALLS
+    if not isinstance(node.target, ast.Name):
+        raise _bad_target(node.target)
+    value = frame.evaluate(node.value)
+    if not is_constexpr_annotation(node.annotation):
+        frame.assign(node.target.id, assignable(frame, value, node), node)
+        return FALLS
+    if not is_constant(value):
+        raise NotConstexpr(
+            f"`{node.target.id}` is declared constexpr, but its value is {describe(value)}",
+            hint="leave out the annotation, or compute it from constexprs only",
+        )
+    frame.assign(node.target.id, value, node)
+    return FALLS
+
+
+def is_constexpr_annotation(annotation: ast.expr) -> bool:
+    """Whether an annotation reads `constexpr` or `<module>.constexpr`, quoted or not."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        return annotation.value.rpartition(".")[2] == "constexpr"
+    if isinstance(annotation, ast.Attribute):
+        return annotation.attr == "constexpr"
+    return isinstance(annotation, ast.Name) and annotation.id == "constexpr"
+
+
+@STATEMENTS.register(ast.AugAssign)
+def _augmented(frame: Frame, node: ast.AugAssign) -> Exit:
+    if not isinstance(node.target, ast.Name):
+        raise _bad_target(node.target)
+    current = frame.evaluate(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
+    value = apply_binary(frame, node, node.op, current, frame.evaluate(node.value))
+    frame.assign(node.target.id, assignable(frame, value, node), node)
+    return FALLS
+
+
+@STATEMENTS.register(ast.Return)
+def _return(frame: Frame, node: ast.Return) -> Exit:
+    value = constexpr(None) if node.value is None else frame.evaluate(node.value)
+    if len(frame.lowering.frames) == 1 and plain(value) is not None:
+        raise reject_as("a kernel that returns a value", "store results through pointers")
+    frame.assign(VALUE, assignable(frame, value, node), node)
+    frame.variables[RETURN] = SET
+    return LEAVES
+
+
+@STATEMENTS.register(ast.Break)
+def _break(frame: Frame, node: ast.Break) -> Exit:
+    frame.variables[BREAK] = SET
+    return LEAVES
+
+
+@STATEMENTS.register(ast.Continue)
+def _continue(frame: Frame, node: ast.Continue) -> Exit:
+    frame.variables[CONTINUE] = SET
+    return LEAVES
+
+
+@STATEMENTS.register(ast.Assert)
+def _assert(frame: Frame, node: ast.Assert) -> Exit:
+    test = frame.evaluate(node.test)
+    message = constexpr("") if node.msg is None else frame.evaluate(node.msg)
+    if is_constant(test):
+        static_assert(frame, node, [test, message], {})
+    else:
+        frame.at(node)
+        call_surface(frame, node, "device_assert", [test, message], {})
+    return FALLS

@@ -1,0 +1,142 @@
+"""The values that expressions of a kernel have while it is lowered.
+
+A value is a `tensor` (known at run time) or a compile-time value: a `constexpr`, a dtype, a
+`tuple_` of values, or one of the references of `constants`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tilewright.frontend.constants import (
+    BuiltinRef,
+    Constant,
+    FunctionRef,
+    HostFunctionRef,
+    ModuleRef,
+    NamedTupleClass,
+    NamedTupleValue,
+    OpRef,
+)
+from tilewright.language.core import PropagateNan, constexpr, dtype, tensor, tuple_
+
+
+@dataclass(frozen=True)
+class ModuleValue:
+    """A module or enumeration under the name that the kernel gives it."""
+
+    path: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Method:
+    """A function of the language bound to the value it is a method of."""
+
+    key: str
+    receiver: object
+
+
+@dataclass(frozen=True)
+class HostMethod:
+    """A method of a compile-time value, such as `dtype.is_fp16`, that Python runs."""
+
+    name: str
+    function: Callable[..., object]
+
+
+def value_of(constant: Constant) -> object:
+    """The value that a constant of the request has in a kernel."""
+    if constant is None or isinstance(constant, bool | int | float | str | PropagateNan):
+        return constexpr(constant)
+    if isinstance(constant, tuple):
+        return tuple_([value_of(item) for item in constant])
+    if isinstance(constant, NamedTupleValue):
+        values = [value_of(item) for item in constant.values]
+        return tuple_(values, constant.cls.fields, constant.cls)
+    return constant
+
+
+def is_constant(value: object) -> bool:
+    """Whether `value` is known at compile time in all its parts."""
+    if isinstance(value, tuple_):
+        return all(is_constant(item) for item in value.values)
+    return not isinstance(value, tensor | Method)
+
+
+def plain(value: object) -> object:
+    """The Python value of a compile-time value: numbers unwrapped, tuples as tuples."""
+    if isinstance(value, constexpr):
+        return value.value
+    if isinstance(value, tuple_):
+        return tuple(plain(item) for item in value.values)
+    return value
+
+
+def wrap(value: object) -> object:
+    """A plain Python result as a value of the language: the inverse of `plain`."""
+    if isinstance(value, tuple | list):
+        return tuple_([wrap(item) for item in value])
+    if value is None or isinstance(value, bool | int | float | str | PropagateNan):
+        return constexpr(value)
+    return value
+
+
+def is_number(value: object) -> bool:
+    """Whether `value` is a compile-time bool, int or float."""
+    return isinstance(value, constexpr) and isinstance(value.value, bool | int | float)
+
+
+def same_constant(a: object, b: object) -> bool:
+    """Whether two compile-time values are one: equal and of one type (1 is not True)."""
+    if a is b:
+        return True
+    if isinstance(a, tuple_) and isinstance(b, tuple_):
+        pairs = zip(a.values, b.values, strict=False)
+        return len(a) == len(b) and all(same_constant(x, y) for x, y in pairs)
+    if isinstance(a, tensor) or isinstance(b, tensor) or type(a) is not type(b):
+        return False
+    x, y = plain(a), plain(b)
+    return type(x) is type(y) and (x == y or (x != x and y != y))
+
+
+def describe(value: object) -> str:
+    """What `value` is, in the user's words."""
+    if isinstance(value, tensor):
+        return f"a runtime value of type {value.type}"
+    if isinstance(value, constexpr):
+        return f"the constant {value.value!r}"
+    if isinstance(value, dtype):
+        return f"the dtype {value}"
+    if isinstance(value, tuple_):
+        return f"a tuple of {len(value)}"
+    if isinstance(value, FunctionRef | HostFunctionRef):
+        return f"the function `{function_name(value.key)}`"
+    if isinstance(value, OpRef):
+        return f"the function `tl.{value.key}`"
+    if isinstance(value, BuiltinRef):
+        return f"Python's `{value.name}`"
+    if isinstance(value, ModuleValue | ModuleRef):
+        return f"the module `{value.name}`"
+    if isinstance(value, NamedTupleClass):
+        return f"the class `{value.name}`"
+    if isinstance(value, Method):
+        return f"the method `{value.key}`"
+    return f"a value of type {type(value).__name__}"
+
+
+def type_text(value: object) -> str:
+    """The type of a value as messages print it."""
+    if isinstance(value, tensor):
+        return str(value.type)
+    if isinstance(value, constexpr):
+        return f"constexpr {value.value!r}"
+    if isinstance(value, tuple_):
+        return f"({', '.join(type_text(item) for item in value.values)})"
+    return describe(value)
+
+
+def function_name(key: str) -> str:
+    """The name of a function from its key in the request."""
+    return key.rpartition(":")[2].partition("~")[0].rpartition(".")[2]

@@ -1,0 +1,1 @@
+"""Functions beyond the common language."""

@@ -1,0 +1,20 @@
+"""What kernels check and print while they are compiled."""
+
+from __future__ import annotations
+
+from tilewright.language.stubs import only_in_kernels, op
+
+
+@op("static_print")
+def static_print(*values: object, sep: str = " ", end: str = "\n") -> None:
+    """Print compile-time values, and the types of runtime ones, when the kernel is compiled."""
+    only_in_kernels("static_print")
+
+
+@op("static_assert")
+def static_assert(cond: object, msg: object = "") -> None:
+    """Stop the compilation unless `cond`, which must be known at compile time, holds.
+
+    Raises: StaticAssertionFailed with `msg`.
+    """
+    only_in_kernels("static_assert")
