@@ -107,6 +107,7 @@ _ANY = Allowed()
 _FLOAT = Allowed(FLOATS)
 _WIDE_FLOAT = Allowed(WIDE_FLOATS)
 _INTEGER = Allowed(INTEGERS)
+_AVX512_VNNI_NARROW = Allowed(features=frozenset({"avx512vnni", "avx512vl"}))
 _AVX512 = Allowed(features=frozenset({"avx512f"}))
 
 CPU_INTRINSICS: dict[str, Allowed] = {
@@ -152,6 +153,18 @@ CPU_INTRINSICS: dict[str, Allowed] = {
     **_same("x86.vcvtps2ph.256 x86.vcvtps2ph.128", Allowed(features=frozenset({"f16c"}))),
     **_same("x86.avx2.gather.d.ps.256", Allowed(features=frozenset({"avx2"}))),
     **_same("x86.avx.rcp.ps.256 x86.avx.rsqrt.ps.256", Allowed(features=frozenset({"avx"}))),
+    **_same("x86.avx512.vpdpbusd.256 x86.avx512.vpdpbusd.128", _AVX512_VNNI_NARROW),
+    **_same(
+        "x86.avx512bf16.dpbf16ps.256 x86.avx512bf16.dpbf16ps.128",
+        Allowed(features=frozenset({"avx512bf16", "avx512vl"})),
+    ),
+    **_same("x86.avx512.pmaddw.d.512", Allowed(features=frozenset({"avx512bw"}))),
+    **_same("x86.avx2.pmadd.wd", Allowed(features=frozenset({"avx2"}))),
+    **_same("x86.sse2.pmadd.wd", Allowed(features=frozenset({"sse2"}))),
+    **_same(
+        "aarch64.neon.sdot.v4i32.v16i8 aarch64.neon.udot.v4i32.v16i8",
+        Allowed(features=frozenset({"dotprod"})),
+    ),
     **_same("x86.sse2.pause", Allowed(features=frozenset({"sse2"}))),
     **_same("aarch64.isb", Allowed(features=frozenset({"neon"}))),
 }
