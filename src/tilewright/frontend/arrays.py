@@ -140,3 +140,40 @@ def descriptor_slots(value: object) -> list[int]:
     if facts is None:
         raise ArgumentNotSupported(f"{type(value).__name__} is no tensor descriptor")
     return [facts.address, *(int(extent) for extent in extents), *(int(s) for s in strides)]
+
+
+def array_bounds(value: object) -> tuple[int, int]:
+    """The first byte of an array's memory and the byte behind its last.
+
+    A torch tensor's bounds are its storage's. Where the extent is not known nothing is out of
+    bounds.
+    """
+    storage = getattr(value, "untyped_storage", None)
+    if callable(storage):
+        memory = cast("_Storage", storage())
+        return memory.data_ptr(), memory.data_ptr() + memory.nbytes()
+    interface = getattr(value, "__array_interface__", None)
+    if isinstance(interface, dict):
+        return _strided_bounds(interface)
+    return 0, (1 << 63) - 1
+
+
+class _Storage(Protocol):
+    def data_ptr(self) -> int: ...
+
+    def nbytes(self) -> int: ...
+
+
+def _strided_bounds(interface: dict[str, Any]) -> tuple[int, int]:
+    low = high = interface["data"][0]
+    itemsize = int(interface["typestr"][2:])
+    shape = interface["shape"]
+    if 0 in shape:
+        return low, low
+    strides = interface.get("strides")
+    if strides is None:
+        return low, low + math.prod(shape) * itemsize
+    for extent, stride in zip(shape, strides, strict=True):
+        reach = (extent - 1) * stride
+        low, high = (low + reach, high) if reach < 0 else (low, high + reach)
+    return low, high + itemsize

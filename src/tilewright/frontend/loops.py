@@ -17,8 +17,10 @@ from typing import Protocol
 
 from xdsl.dialects import scf
 from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.traits import is_side_effect_free
 
 from tilewright.frontend.carrying import Carry
+from tilewright.frontend.cleanup import discard
 from tilewright.frontend.control_flow import (
     BREAK,
     CONTINUE,
@@ -115,8 +117,10 @@ def _leaves_at_run_time(
 ) -> bool:
     """Whether a `break` or `return` remains once constant conditions are decided."""
     messages = len(frame.lowering.messages)
-    while _for_body(frame, node, name, bounds, carry) is None and not carry.ends_early:
+    while (done := _for_body(frame, node, name, bounds, carry)) is None and not carry.ends_early:
         pass
+    if done is not None:
+        discard(done[0])
     del frame.lowering.messages[messages:]
     return carry.ends_early
 
@@ -135,6 +139,7 @@ def _for_body(
         frame.at(node)
         ends = carry.finish()
         if ends is None:
+            discard(block)
             return None
         frame.builder.emit(scf.YieldOp, _handles(ends))
     return block, initial, ends
@@ -236,6 +241,7 @@ def _lower_while(
         after = _while_body(frame, node, head, carry, initial)
         if after is not None:
             break
+        discard(before.block)
     assert isinstance(before, _TestBlock)
     types = [ir_type(value.type) for value in initial]
     regions = [Region(before.block), Region(after)]
@@ -269,11 +275,10 @@ def _test_region(
         carry.enter(block.args[len(leading) :])
         flag = _may_have_left(frame)
         known, test = _guarded_test(frame, node, head, leading, flag)
-        if known is False:
-            return _NEVER
-        values = carry.current()
+        values = None if known is False else carry.current()
         if values is None:
-            return None
+            discard(block)
+            return _NEVER if known is False else None
         arguments = [test, *leading, *values]
         frame.at(node).emit(scf.ConditionOp, _handles(arguments))
     return _TestBlock(block, is_endless=known is True)
@@ -303,10 +308,15 @@ def _guarded_test(
     block, other = Block(), Block()
     with b.inside(block):
         test = head.test(frame, leading)
-        if not isinstance(test, bool):
-            frame.at(node).emit(scf.YieldOp, _handles([test]))
     if isinstance(test, bool):
         return test, goes_on
+    if all(is_side_effect_free(op) for op in block.ops):
+        for op in list(block.ops):
+            op.detach()
+            b.block.add_op(op)
+        return None, binary(b, "BitAnd", goes_on, test)
+    with b.inside(block):
+        frame.at(node).emit(scf.YieldOp, _handles([test]))
     with b.inside(other):
         b.emit(scf.YieldOp, _handles([b.constant(False, int1)]))
     regions = [Region(block), Region(other)]
@@ -327,6 +337,7 @@ def _while_body(
         frame.at(node)
         ends = carry.finish()
         if ends is None:
+            discard(block)
             return None
         frame.builder.emit(scf.YieldOp, _handles([*head.next(frame, leading), *ends]))
     return block

@@ -9,6 +9,7 @@ from xdsl.ir import Block, Region
 
 from tilewright.frontend import expressions, loops, statements  # noqa: F401 - they register rules
 from tilewright.frontend.calls import call_function
+from tilewright.frontend.cleanup import remove_unused
 from tilewright.frontend.frame import Frame, FunctionCode, KernelBuilder, Lowering
 from tilewright.frontend.inlining import run_body
 from tilewright.frontend.kernel_arguments import KernelArguments
@@ -36,6 +37,7 @@ def lower_kernel(request: LoweringRequest) -> ModuleOp:
         frame.place(error, code.node)
         raise
     frame.at(code.node).emit(ReturnOp)
+    remove_unused(body)
     sys.stdout.write("".join(lowering.messages))
     return _module(frame, code, body, arguments)
 

@@ -1,0 +1,62 @@
+"""Removal of what lowering left unused: pure ops without users, results that nothing reads.
+
+Branches bind every variable that may be live, and loops are lowered speculatively; the leftovers
+would only cost the passes time.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation
+from xdsl.traits import is_side_effect_free
+
+from tilewright.ir.op import build
+
+
+def discard(block: Block) -> None:
+    """Drop a block that was lowered in vain, with its uses of values outside of it."""
+    block.drop_all_references()
+
+
+def remove_unused(block: Block) -> None:
+    """Erase unused pure ops and unused results of `scf.if`, users before producers."""
+    op = block.last_op
+    while op is not None:
+        previous = op.prev_op
+        _visit(op)
+        op = previous
+
+
+def _visit(op: Operation) -> None:
+    if op.results and all(result.first_use is None for result in op.results):
+        if is_side_effect_free(op):
+            op.detach()
+            op.erase()
+            return
+    if isinstance(op, scf.IfOp):
+        op = _drop_results(op)
+    for region in op.regions:
+        for inner in region.blocks:
+            remove_unused(inner)
+
+
+def _drop_results(op: scf.IfOp) -> scf.IfOp:
+    """The same branch without the results that nothing reads."""
+    kept = [index for index, result in enumerate(op.results) if result.first_use is not None]
+    if len(kept) == len(op.results):
+        return op
+    for region in op.regions:
+        end = region.block.last_op
+        assert end is not None
+        end.operands = [end.operands[index] for index in kept]
+    types = [op.results[index].type for index in kept]
+    regions = [op.detach_region(region) for region in list(op.regions)]
+    smaller = build(scf.IfOp, [op.cond], types, None, regions, op.location)
+    block = op.parent
+    assert block is not None and isinstance(smaller, scf.IfOp)
+    block.insert_op_before(smaller, op)
+    for index, result in zip(kept, smaller.results, strict=True):
+        op.results[index].replace_all_uses_with(result)
+    op.detach()
+    op.erase()
+    return smaller
