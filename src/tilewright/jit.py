@@ -14,7 +14,7 @@ from functools import update_wrapper
 from types import FunctionType
 from typing import SupportsIndex
 
-from tilewright.frontend.arrays import array_facts, descriptor_slots
+from tilewright.frontend.arrays import array_bounds, array_facts, descriptor_slots
 from tilewright.frontend.program import ArgumentPath, Parameter, Specialization, TupleType
 from tilewright.frontend.signature import bind, specialize
 from tilewright.frontend.source import KernelSource, snapshot
@@ -163,14 +163,18 @@ class JITFunction:
         self, grid: GridLike, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> CompiledKernel:
         prepared = self._prepare(args, kwargs)
-        extents = check_grid(self.fn.__name__, grid, prepared.arguments)
-        values = runtime_values(prepared.specialization, prepared.arguments)
+        call = prepared.call
+        extents = check_grid(self.fn.__name__, grid, call.arguments)
+        values = runtime_values(call.specialization, call.arguments)
+        if call.options.checked:
+            values.extend(memory_bounds(call.specialization, call.arguments))
         self._remember(prepared, args, kwargs)
         if 0 not in extents:
             prepared.kernel.launch(extents, values)
         return prepared.kernel
 
-    def _prepare(self, args: Sequence[object], kwargs: Mapping[str, object]) -> _Prepared:
+    def specialize_call(self, args: Sequence[object], kwargs: Mapping[str, object]) -> _Call:
+        """Bind the arguments of a call, and say what the kernel must be compiled for."""
         source = self.source
         changed = source.changed_names()
         if changed:
@@ -180,16 +184,16 @@ class JITFunction:
                 hint="pass values that vary as arguments",
             )
         names = {p.name for p in source.parameters}
-        options = {name: v for name, v in kwargs.items() if name not in names}
-        keywords = {name: v for name, v in kwargs.items() if name in names}
         known = option_names()
-        unknown = [name for name in options if name not in known]
-        if unknown:
-            keywords.update({name: options.pop(name) for name in unknown})
+        options = {name: v for name, v in kwargs.items() if name in known and name not in names}
+        keywords = {name: v for name, v in kwargs.items() if name not in options}
         arguments = bind(self.fn.__name__, source.parameters, args, keywords, _live_default(self))
         specialization = specialize(self.fn.__name__, source.parameters, arguments)
-        kernel = self._kernel(source, specialization, self._options(options))
-        return _Prepared(arguments, specialization, kernel, bool(options))
+        return _Call(arguments, specialization, self._options(options), bool(options))
+
+    def _prepare(self, args: Sequence[object], kwargs: Mapping[str, object]) -> _Prepared:
+        call = self.specialize_call(args, kwargs)
+        return _Prepared(call, self._kernel(self.source, call.specialization, call.options))
 
     def _options(self, changes: Mapping[str, object]) -> CompileOptions:
         runtime = runtime_options()
@@ -216,10 +220,11 @@ class JITFunction:
         if shape is None:
             shape = _CallShape(_value_order(names, len(args), tuple(kwargs)), names, [])
             self._shapes[key] = shape
-        if shape.order is None or prepared.has_options:
+        call = prepared.call
+        if shape.order is None or call.has_options or call.options.checked:
             return
-        guards = _guards(self.source.parameters, prepared.specialization)
-        values = [prepared.arguments[name] for name in names]
+        guards = _guards(self.source.parameters, call.specialization)
+        values = [call.arguments[name] for name in names]
         if guards is None:
             return
         launcher = prepared.kernel.loaded.fast_launcher(guards, values)
@@ -229,13 +234,21 @@ class JITFunction:
 
 
 @dataclass(frozen=True)
-class _Prepared:
-    """A call ready to launch: arguments by name, what they specialise to, the kernel."""
+class _Call:
+    """A call bound and specialised: arguments by name, what the kernel is compiled for."""
 
     arguments: Mapping[str, object]
     specialization: Specialization
-    kernel: CompiledKernel
+    options: CompileOptions
     has_options: bool
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A call with its compiled kernel."""
+
+    call: _Call
+    kernel: CompiledKernel
 
 
 @dataclass(frozen=True)
@@ -246,9 +259,17 @@ class _Interpreted:
 
     def __getitem__(self, grid: GridLike) -> Callable[..., None]:
         def launch(*args: object, **kwargs: object) -> None:
-            from tilewright.compiler.interpreted import run_interpreted
+            from tilewright.compiler.interpreted import InterpretedLaunch, run_interpreted
 
-            run_interpreted(self.function, grid, args, kwargs)
+            call = self.function.specialize_call(args, kwargs)
+            extents = check_grid(self.function.fn.__name__, grid, call.arguments)
+            leaves = call.specialization.runtime_leaves()
+            values = [(type_, _at(path, call.arguments)) for path, type_ in leaves]
+            options = {name: getattr(call.options, name) for name in option_names()}
+            source = self.function.source
+            run_interpreted(
+                InterpretedLaunch(source, call.specialization, values, options), extents
+            )
 
         return launch
 
@@ -319,6 +340,20 @@ def runtime_values(specialization: Specialization, arguments: Mapping[str, objec
         else:
             values.append(value)
     return values
+
+
+def memory_bounds(specialization: Specialization, arguments: Mapping[str, object]) -> list[object]:
+    """First byte and byte behind the last of every array argument, for the checked mode."""
+    bounds: list[object] = []
+    for path, type_ in specialization.runtime_leaves():
+        if type_.startswith(("*", "tensordesc")):
+            value = _at(path, arguments)
+            bounds.extend(
+                array_bounds(
+                    getattr(value, "base", value) if type_.startswith("tensordesc") else value
+                )
+            )
+    return bounds
 
 
 def _at(path: ArgumentPath, arguments: Mapping[str, object]) -> object:

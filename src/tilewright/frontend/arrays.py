@@ -6,7 +6,9 @@ Nothing is copied and no array package is imported: an object is asked for attri
 from __future__ import annotations
 
 import ctypes
+import math
 from dataclasses import dataclass
+from typing import Any, Protocol, cast
 
 from tilewright.language.core import DTYPE_BY_SHORT_NAME, dtype
 from tilewright.support.errors import ArgumentNotSupported

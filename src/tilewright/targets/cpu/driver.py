@@ -6,16 +6,17 @@ neither xDSL nor the compiler.
 
 from __future__ import annotations
 
+import operator
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import SupportsIndex, cast
 
 import numpy as np
 
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.cache import DiskCache, open_default
 from tilewright.runtime.driver import FastLaunch, Grid, ParameterGuard
-from tilewright.support.errors import InternalError
 from tilewright.support.options import runtime_options
 from tilewright.targets.cpu import launcher
 from tilewright.targets.cpu.host import host_machine
@@ -24,7 +25,7 @@ from tilewright.targets.cpu.native import NativeRuntime, native_runtime
 from tilewright.targets.cpu.pool import KernelRecord
 
 KERNEL_SYMBOL = "tilewright_kernel"
-_PACKING = {"fp32": "<fxxxx", "fp64": "<d", "u64": "<Q"}
+_FLOAT_FORMATS = {"half": "<exxxxxx", "float": "<fxxxx", "double": "<d"}
 
 
 @dataclass(frozen=True)
@@ -55,14 +56,15 @@ class CpuKernel:
 
 
 def pack_slot(type_: str, value: object) -> bytes:
-    """The 8 bytes of one argument: integers and addresses as i64, fp32 in the low half."""
-    if type_ in _PACKING:
-        return struct.pack(_PACKING[type_], value)
-    if type_.startswith("u1") or isinstance(value, bool):
-        return struct.pack("<q", int(bool(value)))
-    if type_ in ("fp16", "bf16") or type_.startswith("fp8"):
-        raise InternalError(f"a scalar argument of type {type_} has no slot")
-    return struct.pack("<q", value)
+    """The 8 bytes of one argument of an LLVM type: pointers by address, floats in their bits."""
+    if type_ in _FLOAT_FORMATS:
+        return struct.pack(_FLOAT_FORMATS[type_], value)
+    if type_ == "bfloat":
+        (bits,) = struct.unpack("<I", struct.pack("<f", value))
+        rounded = bits + 0x7FFF + (bits >> 16 & 1)
+        return struct.pack("<Q", rounded >> 16 & 0xFFFF)
+    integer = operator.index(cast("SupportsIndex", value))
+    return struct.pack("<Q", integer & (1 << 64) - 1)
 
 
 def _guard(parameter: ParameterGuard, value: object) -> launcher.Guard | None:
@@ -126,9 +128,9 @@ class CpuDriver:
         runtime = native_runtime(self._cache, runtime_options().num_threads)
         arena_bytes = int(str(artifact.metadata.get("arena_bytes", 0)))
         record = runtime.pool.make_record(code.address, arena_bytes)
-        arguments = artifact.metadata["arguments"]
-        assert isinstance(arguments, list)
-        return CpuKernel(code, record, tuple(str(type_) for _, type_ in arguments), runtime)
+        slots = artifact.metadata["slots"]
+        assert isinstance(slots, list)
+        return CpuKernel(code, record, tuple(map(str, slots)), runtime)
 
 
 def make_driver() -> CpuDriver:

@@ -28,9 +28,7 @@ def emit_kernel(
     The entry runs programs `begin` to `end - 1` (axis 0 fastest) of a grid; see the pool for
     its signature. With `has_lines` the code carries source lines for debuggers.
     """
-    kernel = next((op for op in module.body.block.ops if isinstance(op, FuncOp)), None)
-    if kernel is None:
-        raise InternalError("the module holds no kernel")
+    kernel = find_kernel(module)
     builder = ModuleBuilder()
     builder.add_metadata("!{i32 1}")
     services = CpuServices(builder, features, vector_bytes, MathEmitter(builder, features))
@@ -41,6 +39,19 @@ def emit_kernel(
     _emit_program(builder, services, kernel, parameters, has_lines)
     _emit_entry(builder, [llvm_type(a.type) for a in kernel.body.block.args])
     return builder.text()
+
+
+def find_kernel(module: ModuleOp) -> FuncOp:
+    """The one function of a module."""
+    kernel = next((op for op in module.body.block.ops if isinstance(op, FuncOp)), None)
+    if kernel is None:
+        raise InternalError("the module holds no kernel")
+    return kernel
+
+
+def argument_slots(module: ModuleOp) -> list[str]:
+    """The LLVM type of every argument of the kernel: what the driver packs into slots."""
+    return [llvm_type(argument.type) for argument in find_kernel(module).body.block.args]
 
 
 def _emit_program(

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.codegen.optimize import compile_module
 from tilewright.codegen.whitelist import CPU_WHITELIST
-from tilewright.targets.cpu.emit import emit_kernel
+from tilewright.targets.cpu.emit import argument_slots, emit_kernel
 from tilewright.targets.cpu.schedule import NestMachine, lower_to_nests
 from tilewright.targets.cpu.tile_passes import CPU_TILE_PASSES
 from tilewright.targets.target import MachineFeatures, PassLike, Scheduled, Target
@@ -38,7 +38,8 @@ def _schedule(
         features=_positive(machine),
     )
     report = lower_to_nests(module, nests)
-    return Scheduled(module, {"arena_bytes": report.arena_bytes})
+    metadata = {"arena_bytes": report.arena_bytes, "slots": argument_slots(module)}
+    return Scheduled(module, metadata)
 
 
 def _emit(scheduled: Scheduled, machine: MachineFeatures, options: Mapping[str, object]) -> str:

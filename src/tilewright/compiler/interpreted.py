@@ -1,0 +1,91 @@
+"""Launching a kernel on the reference interpreter instead of a target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from tilewright.compiler.request import CompileRequest
+from tilewright.frontend.arrays import array_facts, descriptor_slots
+from tilewright.frontend.lower import lower_kernel
+from tilewright.frontend.program import Specialization
+from tilewright.frontend.source import KernelSource
+from tilewright.interp.evaluate import Argument, run_kernel
+from tilewright.interp.memory import BufferArgument
+from tilewright.interp.values import dtype_of
+from tilewright.ops.builder import ir_type
+from tilewright.support.errors import ArgumentNotSupported
+
+
+@dataclass(frozen=True)
+class InterpretedLaunch:
+    """A launch bound and specialised: what the interpreter needs."""
+
+    source: KernelSource
+    specialization: Specialization
+    values: Sequence[tuple[str, object]]
+    options: Mapping[str, int | float | str | bool | None]
+
+
+class StorageLike(Protocol):
+    """The storage of a torch tensor, as far as its extent goes."""
+
+    def data_ptr(self) -> int:
+        """The address of its first byte."""
+        ...
+
+    def nbytes(self) -> int:
+        """Its size."""
+        ...
+
+
+def run_interpreted(launch: InterpretedLaunch, grid: tuple[int, int, int]) -> None:
+    """Interpret every program of `grid`. Raises: a KernelFault for undefined behaviour."""
+    options = {**launch.options, "interpret": True, "debug": True}
+    request = CompileRequest(
+        launch.source.functions, launch.source.kernel, launch.specialization, options, "interpreter"
+    )
+    module = lower_kernel(request)
+    arguments: list[Argument] = []
+    for type_, value in launch.values:
+        arguments.extend(_arguments(type_, value))
+    run_kernel(module, arguments, grid)
+
+
+def _arguments(type_: str, value: object) -> list[Argument]:
+    if type_.startswith("tensordesc"):
+        base, *rest = descriptor_slots(value)
+        return [_buffer(getattr(value, "base", base)), *rest]
+    if type_.startswith("*"):
+        return [_buffer(value)]
+    if isinstance(value, bool | int | float | np.generic):
+        return [value.item() if isinstance(value, np.generic) else value]
+    raise ArgumentNotSupported(f"the interpreter takes no argument {value!r}")
+
+
+def _buffer(value: object) -> np.ndarray | BufferArgument:
+    """Memory of the caller: a NumPy array as it is, anything else by address and extent."""
+    if isinstance(value, np.ndarray):
+        return value
+    facts = array_facts(value)
+    if facts is None:
+        raise ArgumentNotSupported(f"the interpreter cannot read {type(value).__name__}")
+    dtype = dtype_of(ir_type(facts.element))
+    return BufferArgument(facts.address, _extent_bytes(value, facts.address), dtype, True, value)
+
+
+def _extent_bytes(value: object, address: int) -> int:
+    storage = getattr(value, "untyped_storage", None)
+    if storage is not None:
+        memory: StorageLike = storage()
+        return memory.data_ptr() + memory.nbytes() - address
+    size = getattr(value, "nbytes", None)
+    if isinstance(size, int):
+        return size
+    raise ArgumentNotSupported(
+        f"the interpreter does not know how many bytes {type(value).__name__} has",
+        hint="pass a NumPy array or a torch tensor",
+    )
