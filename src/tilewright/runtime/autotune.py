@@ -1,0 +1,358 @@
+"""`autotune`: the fastest of several configurations, found once and kept.
+
+The choice depends on the values of the `key` arguments and the dtypes of all arguments; it is
+kept in memory and on disk, under the sources of the kernel, the configurations, the compiler
+and the machine. The arrays of the call are as after one launch when tuning is over, also when
+the kernel updates them in place.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypedDict, cast
+
+from tilewright.runtime.cache import JsonValue, open_default
+from tilewright.runtime.config import FOREIGN_OPTIONS, Config
+from tilewright.runtime.fingerprint import compiler_fingerprint, digest, host_cpu_fingerprint
+from tilewright.runtime.heuristics import (
+    Arguments,
+    GridLike,
+    Kernel,
+    Keywords,
+    Wrapper,
+    check_names,
+)
+from tilewright.runtime.snapshots import ArgumentState
+from tilewright.runtime.tuning import (
+    DEFAULT_REP_MS,
+    DEFAULT_WARMUP_MS,
+    LOST,
+    Benchmarker,
+    Candidate,
+    Measure,
+    Outcome,
+    Trial,
+    tune,
+)
+from tilewright.support.errors import DuplicateArgument, InvalidOption
+from tilewright.support.options import debug_options, runtime_options
+
+TuningKey = tuple[object, ...]
+Hook = Callable[..., object]
+_RECORD_FORMAT = "tilewright-tuning-1"
+
+
+class Pruning(TypedDict, total=False):
+    """How configurations are left out before any is timed.
+
+    `early_config_prune(configs, named_args, **kwargs)` returns those to keep; `perf_model`
+    estimates the time of one from all arguments as keywords, and the `top_k` fastest by
+    its estimate stay (a count, or a share of them up to 1.0).
+    """
+
+    early_config_prune: Callable[..., Sequence[Config]]
+    perf_model: Callable[..., float]
+    top_k: int | float
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What the decorator was given, beyond configurations and key."""
+
+    pruning: Pruning
+    zeroed: tuple[str, ...]
+    restored: tuple[str, ...]
+    pre_hook: Hook | None
+    post_hook: Hook | None
+    measure: Measure
+    is_cached: bool
+
+
+class Autotuner(Wrapper):
+    """A kernel that chooses among configurations; made by `autotune`.
+
+    `cache` maps a tuning key to its configuration. Of the last tuning there are
+    `configs_timings` (configuration to median, 20 % and 80 % quantile in ms; infinite where it
+    failed), `failures` (configuration to message) and `bench_time` in seconds; `best_config`
+    is the one of the last launch.
+    """
+
+    def __init__(
+        self, fn: Kernel, configs: Sequence[Config], key: Sequence[str], settings: _Settings
+    ) -> None:
+        super().__init__(fn)
+        self.configs = list(configs) or [Config({})]
+        self.keys = list(key)
+        self.cache: dict[TuningKey, Config] = {}
+        self.configs_timings: dict[Config, tuple[float, float, float]] = {}
+        self.failures: dict[Config, str] = {}
+        self.bench_time: float | None = None
+        self.best_config: Config | None = None
+        self._settings = settings
+        self._lock = threading.RLock()
+        self._ignored: dict[object, bool] = {}
+        check_names(fn, "autotune(key=…)", self.keys)
+        check_names(fn, "autotune(reset_to_zero=…)", list(settings.zeroed))
+        check_names(fn, "autotune(restore_value=…)", list(settings.restored))
+
+    def _run(self, args: Arguments, kwargs: Keywords, grid: GridLike) -> object:
+        call = _Call(args, kwargs, grid)
+        config = self.configs[0] if len(self.configs) == 1 else self._choose(call)
+        self.best_config = config
+        self._run_hook(config, call)
+        return self.fn[grid](*args, **self._keywords(config, call))
+
+    def _warm(self, args: Arguments, kwargs: Keywords, grid: GridLike) -> list[object]:
+        """The compiled kernel of every configuration that is left after pruning."""
+        call = _Call(args, kwargs, grid)
+        return [self._compiled(call, self._merged(c, call)) for c in self._pruned(call)]
+
+    def _compiled(self, call: _Call, keywords: Keywords) -> object:
+        return self.fn.warmup(*call.args, grid=call.grid, **keywords)
+
+    def _choose(self, call: _Call) -> Config:
+        key = self._tuning_key(call)
+        config = self.cache.get(key)
+        if config is not None:
+            return config
+        with self._lock:
+            if key not in self.cache:
+                self.cache[key] = self._find(key, call)
+            return self.cache[key]
+
+    def _tuning_key(self, call: _Call) -> TuningKey:
+        named = self._named(call.args, call.kwargs)
+        values = tuple([_hashable(named[name]) for name in self.keys if name in named])
+        dtypes = [getattr(value, "dtype", None) for value in named.values()]
+        return (*values, *(str(dtype) for dtype in dtypes if dtype is not None))
+
+    def _find(self, key: TuningKey, call: _Call) -> Config:
+        configs = self._pruned(call)
+        # The interpreter's times say nothing about compiled code.
+        if len(configs) == 1 or getattr(self.base_fn, "is_interpreted", False):
+            return configs[0]
+        record_key = self._record_key(key, configs)
+        outcome = None if record_key is None else _read_record(record_key, configs)
+        if outcome is None:
+            outcome = self._tune(configs, call)
+            if record_key is not None and outcome.is_complete:
+                open_default().put_json(record_key, _record(outcome))
+        self.configs_timings = {t.config: t.times_ms for t in outcome.trials}
+        self.failures = outcome.failures
+        return outcome.best.config
+
+    def _tune(self, configs: Sequence[Config], call: _Call) -> Outcome:
+        started = time.perf_counter()
+        settings = self._settings
+        named = self._named(call.args, call.kwargs)
+        state = ArgumentState(named, settings.restored, settings.zeroed)
+        candidates = [self._candidate(config, call, state) for config in configs]
+        is_verbose = debug_options().print_autotuning
+        try:
+            outcome = tune(self.__name__, candidates, settings.measure, is_verbose)
+        finally:
+            state.finish()
+            if settings.pre_hook is not None:
+                settings.pre_hook(named, reset_only=True)
+        self.bench_time = time.perf_counter() - started
+        return outcome
+
+    def _candidate(self, config: Config, call: _Call, state: ArgumentState) -> Candidate:
+        settings = self._settings
+        named = self._named(call.args, {**call.kwargs, **config.kwargs})
+        keywords = self._merged(config, call)
+
+        def prepare() -> None:
+            state.before_run()
+            if settings.pre_hook is not None:
+                settings.pre_hook(named, reset_only=False)
+            self._run_hook(config, call)
+
+        def launch() -> object:
+            result = self.fn[call.grid](*call.args, **keywords)
+            if settings.post_hook is not None:
+                settings.post_hook(named, exception=None)
+            return result
+
+        def compile_() -> object:
+            return self._compiled(call, keywords)
+
+        return Candidate(config, compile_, launch, prepare)
+
+    def _run_hook(self, config: Config, call: _Call) -> None:
+        if config.pre_hook is not None:
+            config.pre_hook(self._named(call.args, {**call.kwargs, **config.kwargs}))
+
+    def _pruned(self, call: _Call) -> list[Config]:
+        """The configurations left by the author's pruning, in order."""
+        pruning = self._settings.pruning
+        configs, named = self.configs, self._named(call.args, call.kwargs)
+        early = pruning.get("early_config_prune")
+        if early is not None:
+            configs = list(early(list(configs), named, **call.kwargs))
+            if not configs:
+                raise InvalidOption(
+                    f"autotune(): early_config_prune of {self.__name__}() left no configuration",
+                    hint="it must return at least one of the configurations",
+                )
+        model = pruning.get("perf_model")
+        count = _kept(pruning.get("top_k", 1.0), len(configs))
+        if model is None or count >= len(configs):
+            return configs
+        estimates = [float(model(**{**named, **config.all_kwargs()})) for config in configs]
+        fastest = sorted(range(len(configs)), key=lambda i: estimates[i])[:count]
+        return [configs[i] for i in sorted(fastest)]
+
+    def _merged(self, config: Config, call: _Call) -> dict[str, object]:
+        """The keywords of a launch with a configuration, all of its options included."""
+        clash = config.kwargs.keys() & self._named(call.args, call.kwargs).keys()
+        if clash:
+            name = min(clash)
+            raise DuplicateArgument(
+                f"{self.__name__}() gets `{name}` from the call and from the configuration "
+                f"{config.short()}",
+                argument=name,
+                hint="leave the parameters that are tuned out of the call",
+            )
+        merged = {**call.kwargs, **config.all_kwargs()}
+        return {name: v for name, v in merged.items() if name not in FOREIGN_OPTIONS}
+
+    def _keywords(self, config: Config, call: _Call) -> dict[str, object]:
+        """The keywords of a launch, without options that change nothing on this target.
+
+        A launch without options is the fast one, so it is worth asking once.
+        """
+        keywords = self._merged(config, call)
+        options = [name for name in config.options() if name in keywords]
+        if not options:
+            return keywords
+        identity = tuple((name, keywords[name]) for name in options)
+        is_ignored = self._ignored.get(identity)
+        bare = {name: v for name, v in keywords.items() if name not in options}
+        if is_ignored is None:
+            is_ignored = self._ignored[identity] = self._is_same(call, keywords, bare)
+        return bare if is_ignored else keywords
+
+    def _is_same(self, call: _Call, one: Keywords, two: Keywords) -> bool:
+        if getattr(self.base_fn, "is_interpreted", False):
+            return True
+        key = getattr(self._compiled(call, one), "hash", None)
+        return key is not None and key == getattr(self._compiled(call, two), "hash", None)
+
+    def _record_key(self, key: TuningKey, configs: Sequence[Config]) -> str | None:
+        """The cache key of this tuning, or None where it cannot be kept."""
+        kernel = getattr(self.base_fn, "cache_key", None)
+        # What a hook does to the arguments cannot be named.
+        if not self._settings.is_cached or kernel is None or any(c.pre_hook for c in configs):
+            return None
+        threads = runtime_options().num_threads or usable_cpu_count()
+        where = (compiler_fingerprint(), host_cpu_fingerprint(), str(threads))
+        listed = [f"{config} {config.ir_override}" for config in configs]
+        return digest(_RECORD_FORMAT, *where, str(kernel), repr(key), *listed)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """The arguments and the grid of one launch."""
+
+    args: Arguments
+    kwargs: Keywords
+    grid: GridLike
+
+
+def usable_cpu_count() -> int:
+    """The CPUs that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _hashable(value: object) -> object:
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value)
+    return value
+
+
+def _kept(top_k: int | float, total: int) -> int:
+    if isinstance(top_k, float) and top_k <= 1.0:
+        return max(1, int(total * top_k))
+    if not float(top_k).is_integer() or top_k < 1:
+        raise InvalidOption(
+            f"autotune(): top_k is {top_k!r}", hint="pass a count, or a share of at most 1.0"
+        )
+    return min(total, int(top_k))
+
+
+def _record(outcome: Outcome) -> JsonValue:
+    """The outcome as JSON: a row for each configuration, in order."""
+    return [None if trial.failure else list(trial.times_ms) for trial in outcome.trials]
+
+
+def _read_record(key: str, configs: Sequence[Config]) -> Outcome | None:
+    """The outcome that an earlier process kept, or None for anything that is not one."""
+    rows = open_default().get_json(key)
+    if not isinstance(rows, list) or len(rows) != len(configs):
+        return None
+    trials = [_trial(config, row) for config, row in zip(configs, rows, strict=True)]
+    if any(trial is None for trial in trials) or all(t and t.failure for t in trials):
+        return None
+    return Outcome(tuple(cast("list[Trial]", trials)))
+
+
+def _trial(config: Config, row: JsonValue) -> Trial | None:
+    if row is None:
+        return Trial(config, LOST, "failed in an earlier process")
+    if not isinstance(row, list) or len(row) != 3:
+        return None
+    times = [value for value in row if type(value) is float and value >= 0]
+    return Trial(config, (times[0], times[1], times[2])) if len(times) == 3 else None
+
+
+def autotune(
+    configs: Sequence[Config],
+    key: Sequence[str],
+    prune_configs_by: Pruning | None = None,
+    reset_to_zero: Sequence[str] | None = None,
+    restore_value: Sequence[str] | None = None,
+    pre_hook: Hook | None = None,
+    post_hook: Hook | None = None,
+    warmup: float | None = None,
+    rep: float | None = None,
+    use_cuda_graph: bool = False,
+    do_bench: Benchmarker | None = None,
+    cache_results: bool = True,
+) -> Callable[[Kernel], Autotuner]:
+    """A decorator that launches a kernel with the fastest of `configs`.
+
+    The first launch with new values of the `key` arguments, or new dtypes, times every
+    configuration on the arguments of that launch. `reset_to_zero` and `restore_value` name
+    arrays that each timed run finds zeroed, or as they were. Whatever is named, the arrays
+    hold after the call what one launch leaves in them. A configuration that does not compile
+    for want of resources loses. Ctrl-C keeps the best so far.
+
+    `do_bench(call, quantiles)` replaces the timer; `warmup` and `rep` are its milliseconds for
+    one configuration; `cache_results` keeps the choice on disk. `use_cuda_graph` is accepted
+    and ignored. It goes above `heuristics`, and both above `jit`.
+
+    Raises: `UnexpectedArgument` for a name that is no parameter of the kernel; at a launch
+    `NoUsableConfig` when every configuration fails.
+    """
+    measure = Measure(
+        DEFAULT_WARMUP_MS if warmup is None else warmup,
+        DEFAULT_REP_MS if rep is None else rep,
+        do_bench,
+    )
+    settings = _Settings(
+        prune_configs_by or Pruning(),
+        tuple(reset_to_zero or ()),
+        tuple(restore_value or ()),
+        pre_hook,
+        post_hook,
+        measure,
+        cache_results,
+    )
+    return lambda fn: Autotuner(fn, configs, key, settings)

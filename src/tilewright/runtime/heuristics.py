@@ -1,0 +1,136 @@
+"""`heuristics`: parameters of a kernel computed from its other arguments at each launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Protocol, cast
+
+from tilewright.support.errors import UnexpectedArgument
+
+GridLike = object
+Arguments = tuple[object, ...]
+Keywords = Mapping[str, object]
+Launcher = Callable[..., object]
+Heuristic = Callable[[dict[str, object]], object]
+_HAS_VARARGS = 0x04
+
+
+class Kernel(Protocol):
+    """What can be launched: a jit function, or one wrapped by heuristics or a tuner."""
+
+    @property
+    def fn(self) -> object:
+        """The kernel or Python function inside."""
+        ...
+
+    def __getitem__(self, grid: GridLike) -> Launcher:
+        """The launcher over a grid."""
+        ...
+
+    def warmup(self, *args: object, grid: GridLike = ..., **kwargs: object) -> object:
+        """Compile without launching."""
+        ...
+
+
+def base_function(kernel: object) -> object:
+    """The innermost kernel of a stack of wrappers: the jit function itself."""
+    while isinstance(kernel, Wrapper):
+        kernel = kernel.fn
+    return kernel
+
+
+def parameter_names(kernel: object) -> tuple[str, ...]:
+    """The names of the parameters of the Python function inside, in order."""
+    function: object = base_function(kernel)
+    while not isinstance(function, FunctionType) and hasattr(function, "fn"):
+        function = cast("Kernel", function).fn
+    code = cast("FunctionType", function).__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if code.co_flags & _HAS_VARARGS:
+        names = (*names, code.co_varnames[len(names)])
+    return names
+
+
+def check_names(kernel: object, option: str, names: Mapping[str, object] | list[str]) -> None:
+    """Refuse names that are no parameters of the kernel. Raises: `UnexpectedArgument`."""
+    known = parameter_names(kernel)
+    for name in names:
+        if name not in known:
+            title = getattr(base_function(kernel), "__name__", "the kernel")
+            raise UnexpectedArgument(
+                f"{option} names `{name}`, which is no parameter of {title}()",
+                argument=name,
+                hint="its parameters are " + ", ".join(f"`{known_name}`" for known_name in known),
+            )
+
+
+class Wrapper:
+    """A kernel around a kernel: the part that heuristics and autotuner share."""
+
+    def __init__(self, fn: Kernel) -> None:
+        self.fn = fn
+        self.base_fn = base_function(fn)
+        self.arg_names = parameter_names(fn)
+        self.__name__ = str(getattr(fn, "__name__", "kernel"))
+        self.__doc__ = getattr(fn, "__doc__", None)
+        self.__wrapped__ = fn
+
+    def __getitem__(self, grid: GridLike) -> Launcher:
+        """The launcher over a grid, which sees the computed parameters when it is a callable."""
+
+        def launch(*args: object, **kwargs: object) -> object:
+            return self._run(args, kwargs, grid)
+
+        return launch
+
+    def run(self, *args: object, grid: GridLike, warmup: bool = False, **kwargs: object) -> object:
+        """Launch over `grid` (or only compile, with `warmup`)."""
+        return (self._warm if warmup else self._run)(args, kwargs, grid)
+
+    def warmup(self, *args: object, grid: GridLike = (1,), **kwargs: object) -> object:
+        """Compile for arguments like these without launching."""
+        return self._warm(args, kwargs, grid)
+
+    def _run(self, args: Arguments, kwargs: Keywords, grid: GridLike) -> object:
+        raise NotImplementedError
+
+    def _warm(self, args: Arguments, kwargs: Keywords, grid: GridLike) -> object:
+        raise NotImplementedError
+
+    def _named(self, args: Arguments, kwargs: Keywords) -> dict[str, object]:
+        """The arguments of a call by name; defaults are not among them."""
+        return {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
+
+
+class Heuristics(Wrapper):
+    """A kernel some of whose parameters are computed from the others; made by `heuristics`."""
+
+    def __init__(self, fn: Kernel, values: Mapping[str, Heuristic]) -> None:
+        super().__init__(fn)
+        self.values = dict(values)
+        check_names(fn, "heuristics()", self.values)
+
+    def _run(self, args: Arguments, kwargs: Keywords, grid: GridLike) -> object:
+        return self.fn[grid](*args, **self._computed(args, kwargs))
+
+    def _warm(self, args: Arguments, kwargs: Keywords, grid: GridLike) -> object:
+        return self.fn.warmup(*args, grid=grid, **self._computed(args, kwargs))
+
+    def _computed(self, args: Arguments, kwargs: Keywords) -> dict[str, object]:
+        named = self._named(args, kwargs)
+        found: dict[str, object] = {}
+        for name, compute in self.values.items():
+            found[name] = named[name] = compute(dict(named))
+        return {**kwargs, **found}
+
+
+def heuristics(values: Mapping[str, Heuristic]) -> Callable[[Kernel], Heuristics]:
+    """A decorator that computes parameters from the other arguments at each launch.
+
+    `values` maps a parameter to a function of a dictionary with every argument by name, those
+    that earlier entries computed included. It goes above `jit` and below `autotune`.
+
+    Raises: `UnexpectedArgument` for a name that is no parameter.
+    """
+    return lambda fn: Heuristics(fn, values)

@@ -1,0 +1,54 @@
+"""A kernel that needs no compiler: it records launches and takes as long as it is told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FunctionType, SimpleNamespace
+
+from tilewright.support.errors import TileTooLarge
+
+
+@dataclass
+class FakeKernel:
+    """Adds one to its first argument; `BLOCK` is its time in units of 0.2 ms."""
+
+    fn: FunctionType
+    launches: list[dict[str, object]] = field(default_factory=list)
+    compiled: list[dict[str, object]] = field(default_factory=list)
+    cache_key: str = "source-1"
+    is_interpreted: bool = False
+    largest_block: int = 1 << 20
+    has_ignored_options: bool = True
+
+    def __post_init__(self) -> None:
+        self.__name__ = self.fn.__name__
+
+    def __getitem__(self, grid: object) -> Callable[..., object]:
+        def launch(*args: object, **kwargs: object) -> None:
+            named = {**dict(zip(self.fn.__code__.co_varnames, args, strict=False)), **kwargs}
+            extents = grid(named) if callable(grid) else grid
+            self.launches.append({**named, "grid": extents})
+            named["x"] += 1
+            until = time.perf_counter() + 2e-4 * named["BLOCK"]
+            while time.perf_counter() < until:
+                pass
+
+        return launch
+
+    def warmup(self, *args: object, grid: object = (1,), **kwargs: object) -> SimpleNamespace:
+        if kwargs["BLOCK"] > self.largest_block:
+            raise TileTooLarge(f"a tile of {kwargs['BLOCK']} elements")
+        self.compiled.append(kwargs)
+        options = {} if self.has_ignored_options else kwargs
+        return SimpleNamespace(hash=repr((kwargs["BLOCK"], sorted(options.items()))))
+
+
+def make_fake(**settings: object) -> FakeKernel:
+    """A fake kernel `fake(x, n, BLOCK)`."""
+
+    def fake(x, n, BLOCK):
+        """A kernel."""
+
+    return FakeKernel(fake, **settings)
