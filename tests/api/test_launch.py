@@ -1,0 +1,178 @@
+"""Launching kernels: argument forms, grids, specialisation, the warm path and the disk cache."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright
+import tilewright.language as tl
+from tilewright.support import errors
+
+
+@tilewright.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    offsets = pid * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + y, mask=mask)
+
+
+@tilewright.jit
+def scale_kernel(x_ptr, out_ptr, n, factor, BLOCK: tl.constexpr = 64, bias=None):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask, other=0.0) * factor
+    if bias is not None:
+        x += bias
+    tl.store(out_ptr + offsets, x, mask=mask)
+
+
+@tilewright.jit
+def grid_kernel(out_ptr):
+    x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    nx, ny = tl.num_programs(0), tl.num_programs(1)
+    tl.store(out_ptr + (z * ny + y) * nx + x, x + 10 * y + 100 * z)
+
+
+def arrays(n, dtype=np.float32):
+    rng = np.random.default_rng(n)
+    return (
+        rng.standard_normal(n).astype(dtype),
+        rng.standard_normal(n).astype(dtype),
+        np.zeros(n, dtype),
+    )
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 1000, 4096, 98432])
+def test_vector_add_is_exact_at_every_length(n):
+    x, y, out = arrays(n)
+    add_kernel[(tilewright.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)
+    np.testing.assert_array_equal(out, x + y)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float16, np.int8, np.int32, np.int64, np.uint16])
+def test_vector_add_takes_every_dtype(dtype):
+    rng = np.random.default_rng(0)
+    x = rng.integers(-100, 100, 1000).astype(dtype)
+    y = rng.integers(-100, 100, 1000).astype(dtype)
+    out = np.zeros(1000, dtype)
+    add_kernel[(4,)](x, y, out, 1000, BLOCK=256)
+    np.testing.assert_array_equal(out, x + y)
+
+
+def test_the_last_elements_beyond_n_are_not_touched():
+    x, y, out = arrays(1024)
+    out[:] = 7
+    add_kernel[(4,)](x, y, out, 900, BLOCK=256)
+    np.testing.assert_array_equal(out[:900], (x + y)[:900])
+    assert (out[900:] == 7).all()
+
+
+def test_keywords_in_any_order_and_callable_grids():
+    x, y, out = arrays(5000)
+
+    def grid(meta):
+        return (tilewright.cdiv(meta["n"], meta["BLOCK"]),)
+
+    for _ in range(3):
+        out[:] = 0
+        add_kernel[grid](BLOCK=512, n=5000, out_ptr=out, y_ptr=y, x_ptr=x)
+        np.testing.assert_array_equal(out, x + y)
+
+
+def test_repeated_launches_see_new_arguments():
+    for n in (128, 256, 300, 16, 17, 128):
+        x, y, out = arrays(n)
+        add_kernel[(tilewright.cdiv(n, 64),)](x, y, out, n, 64)
+        np.testing.assert_array_equal(out, x + y)
+
+
+def test_a_misaligned_array_takes_another_specialisation():
+    x, y, out = arrays(1025)
+    for offset in (0, 1, 2, 0):
+        out[:] = 0
+        m = 1025 - offset
+        add_kernel[(3,)](x[offset:], y[offset:], out[offset:], m, 512)
+        np.testing.assert_array_equal(out[offset:], (x + y)[offset:])
+
+
+def test_defaults_and_none_arguments():
+    x, _, out = arrays(100)
+    scale_kernel[(2,)](x, out, 100, 2.0)
+    np.testing.assert_array_equal(out, x * np.float32(2))
+    scale_kernel[(2,)](x, out, 100, 2.0, bias=1.0)
+    np.testing.assert_array_equal(out, x * np.float32(2) + np.float32(1))
+
+
+def test_integer_one_is_a_constant_and_still_right():
+    x, y, out = arrays(1)
+    add_kernel[(1,)](x, y, out, 1, 16)
+    np.testing.assert_array_equal(out, x + y)
+
+
+def test_three_axes_of_the_grid():
+    out = np.zeros(2 * 3 * 5, np.int32)
+    grid_kernel[(5, 3, 2)](out)
+    expected = [x + 10 * y + 100 * z for z in range(2) for y in range(3) for x in range(5)]
+    assert out.tolist() == expected
+
+
+def test_an_empty_grid_runs_nothing():
+    out = np.full(4, -1, np.int32)
+    grid_kernel[(0, 1, 1)](out)
+    assert (out == -1).all()
+
+
+def test_the_compiled_kernel_shows_every_stage():
+    x, y, out = arrays(64)
+    kernel = add_kernel.warmup(x, y, out, 64, BLOCK=64, grid=(1,))
+    assert "tt.load" in kernel.asm["ttir"]
+    assert "cpu.nest" in kernel.asm["nests"]
+    assert "define" in kernel.asm["llir"]
+    assert kernel.asm["source"].startswith("@tilewright.jit") or "def add" in kernel.asm["source"]
+    assert "ret" in kernel.asm["asm"]
+    assert kernel.asm["object"][:4] == b"\x7fELF"
+    assert kernel.name == "add_kernel"
+
+
+@pytest.mark.parametrize(
+    ("grid", "error"),
+    [
+        ((1.5,), errors.InvalidGrid),
+        ((1, 2, 3, 4), errors.InvalidGrid),
+        ((-1,), errors.InvalidGrid),
+        (("a",), errors.InvalidGrid),
+        ((), errors.InvalidGrid),
+    ],
+)
+def test_bad_grids_are_named(grid, error):
+    x, y, out = arrays(64)
+    with pytest.raises(error):
+        add_kernel[grid](x, y, out, 64, BLOCK=64)
+
+
+def test_bad_grids_are_named_on_the_warm_path_too():
+    x, y, out = arrays(64)
+    add_kernel[(1,)](x, y, out, 64, BLOCK=64)
+    with pytest.raises(errors.InvalidGrid):
+        add_kernel[(1.5,)](x, y, out, 64, BLOCK=64)
+    with pytest.raises(errors.InvalidGrid):
+        add_kernel[(-3,)](x, y, out, 64, BLOCK=64)
+
+
+def test_wrong_arguments_name_the_parameter():
+    x, y, out = arrays(64)
+    with pytest.raises(errors.CompileError, match="out_ptr"):
+        add_kernel[(1,)](x, y, BLOCK=64, n=64)
+    with pytest.raises(errors.CompileError, match="x_ptr"):
+        add_kernel[(1,)]([1, 2], y, out, 64, BLOCK=64)
+    with pytest.raises(errors.CompileError, match="BLOK"):
+        add_kernel[(1,)](x, y, out, 64, BLOK=64)
+
+
+def test_a_kernel_is_not_called_directly():
+    with pytest.raises(errors.NotAKernelLaunch):
+        add_kernel(1, 2, 3)
