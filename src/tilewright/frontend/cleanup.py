@@ -28,11 +28,11 @@ def remove_unused(block: Block) -> None:
 
 
 def _visit(op: Operation) -> None:
-    if op.results and all(result.first_use is None for result in op.results):
-        if is_side_effect_free(op):
-            op.detach()
-            op.erase()
-            return
+    is_unused = bool(op.results) and all(result.first_use is None for result in op.results)
+    if is_unused and is_side_effect_free(op):
+        op.detach()
+        op.erase()
+        return
     if isinstance(op, scf.IfOp):
         op = _drop_results(op)
     for region in op.regions:
