@@ -24,9 +24,7 @@ class Request:
     options: Mapping[str, object]
 
 
-def tile_module(
-    kernel: JITFunction, arguments: Sequence[object], **constants: object
-) -> ModuleOp:
+def tile_module(kernel: JITFunction, arguments: Sequence[object], **constants: object) -> ModuleOp:
     """The T0 module of a kernel for these arguments."""
     source = kernel.source
     bound = bind(kernel.fn.__name__, source.parameters, arguments, constants, lambda p: p.default)
@@ -48,9 +46,7 @@ def interpret(
     """Run a kernel on the interpreter; `settings` go to `run_kernel`."""
     module = tile_module(kernel, arguments, **constants)
     (function,) = module.ops
-    names = [
-        attributes.data["tt.name"].data for attributes in function.arg_attrs.data
-    ]
+    names = [attributes.data["tt.name"].data for attributes in function.arg_attrs.data]
     by_name = dict(zip((p.name for p in kernel.source.parameters), arguments, strict=False))
     values: list[Argument] = [by_name[name] for name in names]
     run_kernel(module, values, grid, **(settings or {}))

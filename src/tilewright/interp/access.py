@@ -114,12 +114,49 @@ def write(program: Program, lanes: Lanes, values: Array, kind: str = "write") ->
             program.machine.memory.version += 1
         target[indices] = chosen_values
         if allocation.initialized is not None:
-            _mark_initialized(allocation.initialized, offsets, width)
+            _mark(allocation.initialized, offsets, width, True)
 
 
-def _mark_initialized(flags: Array, offsets: Array, width: int) -> None:
+def _mark(flags: Array, offsets: Array, width: int, value: bool) -> None:
     for byte in range(width):
-        flags[offsets + byte] = True
+        flags[offsets + byte] = value
+
+
+def unknown_lanes(program: Program, lanes: Lanes, width: int) -> Array | None:
+    """The lanes that would read private memory before it is written.
+
+    A schedule may read such bytes as long as nothing depends on them, so they are no fault but
+    undefined values.
+    """
+    allocation = private_memory(program, lanes)
+    if allocation is None or allocation.initialized is None:
+        return None
+    known = _known(allocation.initialized, lanes.addresses - allocation.base, width)
+    return None if known.all() else ~known
+
+
+def forget_lanes(program: Program, lanes: Lanes, width: int) -> None:
+    """Mark private memory at the lanes as undefined, after undefined values were stored."""
+    allocation = private_memory(program, lanes)
+    assert allocation is not None and allocation.initialized is not None
+    _mark(allocation.initialized, lanes.addresses - allocation.base, width, False)
+
+
+def private_memory(program: Program, lanes: Lanes) -> Allocation | None:
+    """The private buffer that the lanes point into, if they do."""
+    if not lanes.addresses.size:
+        return None
+    allocation = program.machine.memory.find(int(lanes.addresses[0]))
+    return allocation if allocation is not None and allocation.private else None
+
+
+def _known(flags: Array, offsets: Array, width: int) -> Array:
+    """Which lanes have all their bytes initialised; bytes outside of the memory count."""
+    known = np.ones(offsets.shape, np.bool_)
+    inside = (offsets >= 0) & (offsets + width <= flags.size)
+    for byte in range(width):
+        known[inside] &= flags[offsets[inside] + byte]
+    return known
 
 
 def _by_allocation(
@@ -174,7 +211,7 @@ def _read_part(
 ) -> Array:
     width = dtype.itemsize
     offsets = _checked_offsets(program, allocation, lanes, width, "load")
-    if allocation.initialized is not None:
+    if allocation.initialized is not None and not allocation.private:
         _check_initialized(program, allocation, lanes, offsets, width)
     _check_race(program, allocation, lanes, offsets, width, kind)
     return allocation.view(dtype)[(offsets + allocation.lead) // width]
@@ -226,9 +263,7 @@ def _check_initialized(
 ) -> None:
     flags = allocation.initialized
     assert flags is not None
-    known = flags[offsets]
-    for byte in range(1, width):
-        known = known & flags[offsets + byte]
+    known = _known(flags, offsets, width)
     if known.all():
         return
     lane = int(np.argmin(known))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from tilewright.interp.access import require_defined
@@ -23,7 +24,7 @@ def print_values(operation: Operation, preparation: Preparation) -> PlainFunctio
     """One line for each element of each operand."""
     assert isinstance(operation, PrintOp)
     signs = integers_of(operation.is_signed) or (1,) * len(operation.args)
-    is_hex = bool(getattr(getattr(operation.hex, "value", None), "data", 0))
+    is_hex = is_set(operation.hex)
     prefix = f" {operation.prefix.data.strip()} "
     slots = preparation.slots(operation.args)
     types = [value.type for value in operation.args]
@@ -34,33 +35,44 @@ def print_values(operation: Operation, preparation: Preparation) -> PlainFunctio
             program.machine.output.write(f"pid ({pid}){prefix.rstrip()}\n")
         for number, operand in enumerate(operands):
             which = f"(operand {number}) " if len(operands) > 1 else ""
-            array = np.asarray(operand) if signs[number] else unsigned(np.asarray(operand))
+            array = np.asarray(operand)
+            is_signed = bool(signs[number])
             poison = program.poison[slots[number]]
             lines = []
             for index in np.ndindex(array.shape):
                 undefined = poison is not None and np.broadcast_to(poison, array.shape)[index]
-                text = "undefined" if undefined else _text(array[index], types[number], is_hex)
-                where = _index_text(index, array.shape)
+                text = (
+                    "undefined"
+                    if undefined
+                    else value_text(array[index], types[number], is_hex, is_signed=is_signed)
+                )
+                where = index_text(index, array.shape)
                 lines.append(f"pid ({pid}) idx ({where}){prefix}{which}{text}\n")
             program.machine.output.write("".join(lines))
 
     return evaluate
 
 
-def _index_text(index: tuple[int, ...], shape: tuple[int, ...]) -> str:
+def is_set(flag: Attribute) -> bool:
+    """Whether a boolean attribute is true."""
+    return isinstance(flag, IntegerAttr) and bool(flag.value.data)
+
+
+def index_text(index: tuple[int, ...], shape: tuple[int, ...]) -> str:
     """The indices, each as wide as the greatest of its dimension."""
     return ", ".join(
         str(i).rjust(len(str(extent - 1))) for i, extent in zip(index, shape, strict=True)
     )
 
 
-def _text(value: Array, type_: Attribute, is_hex: bool) -> str:
+def value_text(value: Array, type_: Attribute, is_hex: bool, *, is_signed: bool) -> str:
+    """A scalar as device_print shows it."""
     if is_float(type_) and not is_hex:
         return f"{float(value):f}"
     if is_hex or is_pointer(type_):
         bits = np.asarray(value).view(f"u{np.asarray(value).dtype.itemsize}")
         return f"0x{int(bits):0{max(1, width_bits(type_) // 4)}x}"
-    return str(int(value))
+    return str(int(value if is_signed else unsigned(np.asarray(value))))
 
 
 @TILE_RULES.plain.register(AssertOp)

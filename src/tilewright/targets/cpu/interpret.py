@@ -1,0 +1,410 @@
+"""How the interpreter runs C2: loops over vectors, arena buffers, packing and the microkernel.
+
+`CPU_INTERPRETATION` holds the rules of T0 and those of the `cpu` ops; pass it to `run_kernel`.
+Arena memory that was not written reads as undefined values, which are an error only where the
+result of the kernel depends on them. What `cpu.pack` writes is opaque to everything but
+`cpu.dot`, so here packed operands are plain row-major matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tilewright.interp.access import (
+    Lanes,
+    forget_lanes,
+    lanes_of,
+    private_memory,
+    read,
+    require_defined,
+    unknown_lanes,
+    write,
+)
+from tilewright.interp.casts import integer_to_float, round_float
+from tilewright.interp.code import (
+    ControlFunction,
+    PlainFunction,
+    Preparation,
+    Rules,
+    Running,
+    execute,
+)
+from tilewright.interp.memory import Allocation
+from tilewright.interp.program import Program
+from tilewright.interp.rules import TILE_RULES
+from tilewright.interp.rules.debug import index_text, is_set, value_text
+from tilewright.interp.rules.memory import (
+    OptionalOperand,
+    gather_values,
+    integers_of,
+    pointee_of,
+    store_lanes,
+)
+from tilewright.interp.rules.poison import moved
+from tilewright.interp.rules.pure import by_reference
+from tilewright.interp.rules.reduction import combine, put_results, take_slices
+from tilewright.interp.values import dtype_of, memory_dtype_of
+from tilewright.ir import types as ir
+from tilewright.ir.op import Array
+from tilewright.ops.function import FuncOp
+from tilewright.support.errors import AssertionFailed, MisalignedAccess
+from tilewright.targets.cpu import ops
+
+CPU_INTERPRETATION = Rules("cpu", TILE_RULES)
+
+CPU_INTERPRETATION.plain.register(ops.ExtractOp, ops.ShuffleOp)(by_reference)
+CPU_INTERPRETATION.taint.register(ops.ShuffleOp)(moved)
+
+
+@CPU_INTERPRETATION.taint.register(ops.ExtractOp)
+def _extracted(_: Operation, values: Sequence[Array], masks: Sequence[Array | None]) -> Array:
+    vector, lane = masks
+    if lane is not None or vector is None:
+        return np.True_
+    return np.broadcast_to(vector, values[0].shape)[int(values[1])]
+
+
+@CPU_INTERPRETATION.control.register(ops.NestOp)
+def _nest(operation: Operation, preparation: Preparation) -> ControlFunction:
+    assert isinstance(operation, ops.NestOp)
+    code = preparation.region(operation.body)
+    results = preparation.slots(operation.outputs)
+
+    def run(program: Program) -> Running:
+        yield from execute(code, program)
+        program.move(code.outputs, results)
+
+    return run
+
+
+@CPU_INTERPRETATION.control.register(ops.ReduceLanesOp)
+def _reduce_lanes(operation: Operation, preparation: Preparation) -> ControlFunction:
+    assert isinstance(operation, ops.ReduceLanesOp)
+    sources = preparation.slots(operation.srcs)
+    results = preparation.slots(operation.outputs)
+    code = preparation.region(operation.combine)
+
+    def run(program: Program) -> Running:
+        lanes = take_slices(program, sources, axis=0)
+        while len(lanes) > 1:
+            half = len(lanes) // 2
+            lanes = combine(program, code, lanes[:half], lanes[half:])
+        put_results(program, results, lanes[0])
+        program.operation = operation
+        return
+        yield
+
+    return run
+
+
+@CPU_INTERPRETATION.plain.register(ops.IotaOp)
+def _iota(operation: Operation, _: Preparation) -> PlainFunction:
+    assert isinstance(operation, ops.IotaOp)
+    value = operation.reference().astype(dtype_of(operation.result.type))
+    return lambda program: value
+
+
+@CPU_INTERPRETATION.plain.register(ops.AllocOp)
+def _alloc(operation: Operation, _: Preparation) -> PlainFunction:
+    assert isinstance(operation, ops.AllocOp)
+    dtype = memory_dtype_of(pointee_of(operation.result.type))
+    num_bytes = operation.num_elems.value.data * dtype.itemsize
+    label = operation.label.data if operation.label is not None else "a buffer"
+    placed = operation.offset_bytes
+    owner, arena_bytes = (operation, num_bytes) if placed is None else _arena(operation)
+    offset = 0 if placed is None else placed.value.data
+
+    def evaluate(program: Program) -> Array:
+        allocation = program.buffers.get(owner)
+        if allocation is None:
+            name = label if placed is None else "the arena"
+            allocation = program.machine.memory.allocate(name, arena_bytes, dtype)
+            program.buffers[owner] = allocation
+        _forget_bytes(allocation, offset, num_bytes)
+        return np.array(allocation.base + offset, np.int64)
+
+    return evaluate
+
+
+def _forget_bytes(allocation: Allocation, offset: int, num_bytes: int) -> None:
+    assert allocation.initialized is not None
+    allocation.initialized[offset : offset + num_bytes] = False
+
+
+def _arena(operation: ops.AllocOp) -> tuple[Operation, int]:
+    """The function whose arena a placed buffer lies in, and the arena's size."""
+    function: Operation | None = operation
+    while function is not None and not isinstance(function, FuncOp):
+        function = function.parent_op()
+    assert function is not None
+    sizes = [
+        buffer.offset_bytes.value.data
+        + buffer.num_elems.value.data * ir.storage_bytes(pointee_of(buffer.result.type))
+        for buffer in function.walk()
+        if isinstance(buffer, ops.AllocOp) and buffer.offset_bytes is not None
+    ]
+    return function, max(sizes)
+
+
+class _Access:
+    """A memory op: its pointer, optional offsets, mask and other."""
+
+    def __init__(
+        self, preparation: Preparation, pointer: SSAValue, element: Attribute,
+        *, mask: SSAValue | None, other: SSAValue | None = None, offsets: SSAValue | None = None,
+    ) -> None:  # fmt: skip
+        self.element = element
+        self.dtype = memory_dtype_of(element)
+        self._pointer = OptionalOperand(preparation, pointer)
+        self._offsets = OptionalOperand(preparation, offsets)
+        self._mask = OptionalOperand(preparation, mask)
+        self._other = OptionalOperand(preparation, other)
+
+    def addresses(self, program: Program, num_lanes: int | None) -> tuple[Array, Array | None]:
+        """The address of each lane (consecutive ones for `num_lanes`) and the mask."""
+        mask = self._mask.value(program)
+        if program.has_poison:
+            require_defined(program, "a mask", self._mask.poison(program))
+            require_defined(program, "an address", self._pointer.poison(program), mask)
+            require_defined(program, "an offset", self._offsets.poison(program), mask)
+        addresses = self._pointer.value(program)
+        assert addresses is not None
+        if num_lanes is not None:
+            addresses = addresses + np.arange(num_lanes, dtype=np.int64) * self.dtype.itemsize
+        offsets = self._offsets.value(program)
+        if offsets is not None:
+            addresses = addresses + offsets.astype(np.int64) * self.dtype.itemsize
+        return addresses, mask
+
+    def load(self, program: Program, num_lanes: int | None = None) -> Array:
+        """The values of the lanes; those of unwritten private memory are undefined."""
+        addresses, mask = self.addresses(program, num_lanes)
+        fill = self._other.value(program), self._other.poison(program)
+        result = gather_values(program, addresses, mask, fill, self.element)
+        lanes = lanes_of(addresses, mask)
+        unknown = unknown_lanes(program, lanes, self.dtype.itemsize)
+        if unknown is not None:
+            poison = np.zeros(lanes.shape, np.bool_)
+            if program.fresh_poison is not None:
+                poison |= program.fresh_poison
+            flat = poison.reshape(-1)
+            flat[slice(None) if lanes.positions is None else lanes.positions] |= unknown
+            program.make_poison(poison)
+        return result
+
+    def store(self, program: Program, value: OptionalOperand, num_lanes: int | None = None) -> None:
+        """Write the lanes; undefined values make private memory undefined again."""
+        addresses, mask = self.addresses(program, num_lanes)
+        data = value.value(program)
+        assert data is not None
+        lanes = lanes_of(addresses, mask)
+        poison = value.poison(program)
+        if poison is not None and private_memory(program, lanes) is None:
+            require_defined(program, "a value to store", poison, mask)
+        store_lanes(program, lanes, data, self.element)
+        if poison is not None and lanes.addresses.size and private_memory(program, lanes):
+            flat = np.broadcast_to(poison, lanes.shape).ravel()
+            chosen = np.flatnonzero(flat if lanes.positions is None else flat[lanes.positions])
+            if chosen.size:
+                forget_lanes(program, lanes.select(chosen), self.dtype.itemsize)
+
+
+def _lanes(type_: Attribute) -> int | None:
+    """The lanes of a vector type; None for a scalar."""
+    shape = ir.shape_of(type_)
+    return shape[0] if shape else None
+
+
+def _check_alignment(program: Program, addresses: Array, claim: IntegerAttr | None) -> None:
+    if claim is not None and int(addresses) % claim.value.data:
+        raise program.fault(
+            MisalignedAccess,
+            f"the schedule claims an address aligned to {claim.value.data} bytes, which it is not",
+        )
+
+
+@CPU_INTERPRETATION.plain.register(ops.LoadOp)
+def _load(operation: Operation, preparation: Preparation) -> PlainFunction:
+    assert isinstance(operation, ops.LoadOp)
+    element = ir.element_of(operation.result.type)
+    lanes = _lanes(operation.result.type)
+    access = _Access(
+        preparation, operation.ptr, element, mask=operation.mask, other=operation.other
+    )
+
+    def evaluate(program: Program, pointer: Array, *_: Array) -> Array:
+        _check_alignment(program, pointer, operation.align_bytes)
+        return access.load(program, lanes)
+
+    return evaluate
+
+
+@CPU_INTERPRETATION.plain.register(ops.StoreOp)
+def _store(operation: Operation, preparation: Preparation) -> PlainFunction:
+    assert isinstance(operation, ops.StoreOp)
+    element = ir.element_of(operation.value.type)
+    lanes = _lanes(operation.value.type)
+    access = _Access(preparation, operation.ptr, element, mask=operation.mask)
+    value = OptionalOperand(preparation, operation.value)
+
+    def evaluate(program: Program, pointer: Array, *_: Array) -> None:
+        _check_alignment(program, pointer, operation.align_bytes)
+        access.store(program, value, lanes)
+
+    return evaluate
+
+
+@CPU_INTERPRETATION.plain.register(ops.GatherOp, ops.LoadPointersOp)
+def _gather(operation: Operation, preparation: Preparation) -> PlainFunction:
+    assert isinstance(operation, ops.GatherOp | ops.LoadPointersOp)
+    is_offset = isinstance(operation, ops.GatherOp)
+    access = _Access(
+        preparation,
+        operation.ptr if is_offset else operation.ptrs,
+        ir.element_of(operation.result.type),
+        mask=operation.mask,
+        other=operation.other,
+        offsets=operation.offsets if is_offset else None,
+    )
+    return lambda program, *_: access.load(program)
+
+
+@CPU_INTERPRETATION.plain.register(ops.ScatterOp, ops.StorePointersOp)
+def _scatter(operation: Operation, preparation: Preparation) -> PlainFunction:
+    assert isinstance(operation, ops.ScatterOp | ops.StorePointersOp)
+    is_offset = isinstance(operation, ops.ScatterOp)
+    access = _Access(
+        preparation,
+        operation.ptr if is_offset else operation.ptrs,
+        ir.element_of(operation.value.type),
+        mask=operation.mask,
+        offsets=operation.offsets if is_offset else None,
+    )
+    value = OptionalOperand(preparation, operation.value)
+    return lambda program, *_: access.store(program, value)
+
+
+def _matrix(base: Array, rows: int, columns: int, stride: int, width: int) -> Lanes:
+    """The addresses of a matrix whose rows lie `stride` elements apart."""
+    row = np.arange(rows, dtype=np.int64)[:, None] * stride
+    column = np.arange(columns, dtype=np.int64)[None, :]
+    return lanes_of(base + (row + column) * width, None)
+
+
+@CPU_INTERPRETATION.plain.register(ops.PackOp)
+def _pack(operation: Operation, _: Preparation) -> PlainFunction:
+    assert isinstance(operation, ops.PackOp)
+    rows, columns = operation.rows.value.data, operation.columns.value.data
+    is_transposed = operation.transposed is not None
+    source = memory_dtype_of(pointee_of(operation.src.type))
+    target = memory_dtype_of(pointee_of(operation.dst.type))
+    shape = (columns, rows) if is_transposed else (rows, columns)
+
+    def evaluate(program: Program, src: Array, stride: Array, dst: Array) -> None:
+        lanes = _matrix(src, *shape, int(stride), source.itemsize)
+        unknown = unknown_lanes(program, lanes, source.itemsize)
+        values = _converted(read(program, lanes, source), target).reshape(shape)
+        lost = np.zeros(shape, np.bool_) if unknown is None else unknown.reshape(shape)
+        if is_transposed:
+            values, lost = values.T, lost.T
+        packed = _matrix(dst, rows, columns, columns, target.itemsize)
+        write(program, packed, np.ascontiguousarray(values).ravel())
+        if lost.any():
+            forget_lanes(program, packed.select(np.flatnonzero(lost.ravel())), target.itemsize)
+
+    return evaluate
+
+
+def _converted(values: Array, dtype: np.dtype) -> Array:
+    """Operands in the type that the microkernel reads; exact for the types it packs."""
+    if values.dtype == dtype:
+        return values
+    if values.dtype.kind in "iu":
+        is_integer = dtype.kind in "iu"
+        return values.astype(dtype) if is_integer else integer_to_float(values, dtype, signed=True)
+    return round_float(values, dtype)
+
+
+@CPU_INTERPRETATION.plain.register(ops.DotOp)
+def _dot(operation: Operation, _: Preparation) -> PlainFunction:
+    assert isinstance(operation, ops.DotOp)
+    m, n, k = (getattr(operation, name).value.data for name in "mnk")
+    types = [memory_dtype_of(pointee_of(v.type)) for v in (operation.a, operation.b, operation.acc)]
+    starts_at_zero = operation.zero_init is not None
+
+    def evaluate(program: Program, a: Array, b: Array, acc: Array) -> None:
+        target = types[2]
+        lhs, lhs_lost = _operand(program, a, (m, k), types[0])
+        rhs, rhs_lost = _operand(program, b, (k, n), types[1])
+        lost = lhs_lost.any(axis=1, keepdims=True) | rhs_lost.any(axis=0, keepdims=True)
+        lanes = _matrix(acc, m, n, n, target.itemsize)
+        total = _product(lhs, rhs, target)
+        if not starts_at_zero:
+            before, before_lost = _operand(program, acc, (m, n), target)
+            total = total + before.astype(total.dtype)
+            lost = lost | before_lost
+        result = total.astype(target) if target.kind in "iu" else round_float(total, target)
+        write(program, lanes, result.ravel())
+        if lost.any():
+            forget_lanes(program, lanes.select(np.flatnonzero(lost.ravel())), target.itemsize)
+
+    return evaluate
+
+
+def _operand(
+    program: Program, base: Array, shape: tuple[int, int], dtype: np.dtype
+) -> tuple[Array, Array]:
+    """A row-major matrix in memory and which of its elements are undefined."""
+    lanes = _matrix(base, *shape, shape[1], dtype.itemsize)
+    unknown = unknown_lanes(program, lanes, dtype.itemsize)
+    lost = np.zeros(shape, np.bool_) if unknown is None else unknown.reshape(shape)
+    return read(program, lanes, dtype).reshape(shape), lost
+
+
+def _product(a: Array, b: Array, target: np.dtype) -> Array:
+    if target.kind in "iu":
+        return np.matmul(a.astype(np.int64), b.astype(np.int64))
+    return np.matmul(a.astype(np.float64), b.astype(np.float64))
+
+
+@CPU_INTERPRETATION.plain.register(ops.PrintOp)
+def _print(operation: Operation, preparation: Preparation) -> PlainFunction:
+    assert isinstance(operation, ops.PrintOp)
+    shape = integers_of(operation.shape)
+    signs = integers_of(operation.is_signed) or (1,) * len(operation.args)
+    prefix = f" {operation.prefix.data.strip()} "
+    is_hex = is_set(operation.hex)
+    types = [value.type for value in operation.args]
+    slots = preparation.slots(operation.args)
+
+    def evaluate(program: Program, *operands: Array) -> None:
+        args, indices = operands[: len(types)], operands[len(types) :]
+        pid = ", ".join(map(str, program.coordinates))
+        where = index_text(tuple(int(i) for i in indices), shape)
+        for number, (value, type_) in enumerate(zip(args, types, strict=True)):
+            which = f"(operand {number}) " if len(types) > 1 else ""
+            text = value_text(value, type_, is_hex, is_signed=bool(signs[number]))
+            if program.poison[slots[number]] is not None:
+                text = "undefined"
+            program.machine.output.write(f"pid ({pid}) idx ({where}){prefix}{which}{text}\n")
+
+    return evaluate
+
+
+@CPU_INTERPRETATION.plain.register(ops.AssertOp)
+def _assert(operation: Operation, preparation: Preparation) -> PlainFunction:
+    assert isinstance(operation, ops.AssertOp)
+    message = operation.message.data
+    slot = preparation.slot(operation.condition)
+
+    def evaluate(program: Program, condition: Array, *indices: Array) -> None:
+        require_defined(program, "an asserted condition", program.poison[slot])
+        if not condition:
+            at = f" at tile index {tuple(int(i) for i in indices)}" if indices else ""
+            raise program.fault(AssertionFailed, f"assertion failed: {message}{at}")
+
+    return evaluate
