@@ -139,7 +139,9 @@ class PointerStructure:
     def where_constant(self, op: Operation) -> Strides:
         """Zero along dimensions where every operand is constant, general elsewhere."""
         columns = zip(*(self._padded(v, op) for v in op.operands), strict=True)
-        return tuple(ZERO if all(s is not None and s.is_zero() for s in c) else None for c in columns)
+        return tuple(
+            ZERO if all(s is not None and s.is_zero() for s in c) else None for c in columns
+        )
 
     def _padded(self, value: SSAValue, op: Operation) -> Strides:
         if not shape_of(value.type):
@@ -181,7 +183,11 @@ def _difference(structure: PointerStructure, op: Operation, rank: int) -> Stride
 
 def _scaled(strides: Strides, factor: Stride | None) -> Strides:
     return tuple(
-        s if s is not None and s.is_zero() else None if s is None or factor is None else s.times(factor)
+        s
+        if s is not None and s.is_zero()
+        else None
+        if s is None or factor is None
+        else s.times(factor)
         for s in strides
     )
 
@@ -209,9 +215,7 @@ def _jumping(structure: PointerStructure, op: Operation, rank: int) -> Strides:
     """x % m, min(x, m), max(x, m) with constant m: the strides of x, but for jumps."""
     if structure.constant_polynomial(op.operands[1]) is None:
         return structure.where_constant(op)
-    return tuple(
-        None if s is None else s.with_jumps() for s in structure.strides(op.operands[0])
-    )
+    return tuple(None if s is None else s.with_jumps() for s in structure.strides(op.operands[0]))
 
 
 def _select(structure: PointerStructure, op: Operation, rank: int) -> Strides:

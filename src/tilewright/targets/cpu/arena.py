@@ -1,0 +1,115 @@
+"""Gives every buffer its place in the worker's arena, sharing bytes between live ranges.
+
+A buffer lives from the first to the last op that uses it, in the block that holds all uses; a
+buffer used in a loop and outside of it lives during the whole loop. Ranges are coloured in one
+sweep, each buffer taking the lowest hole that fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.dialects.scf import ForOp, IfOp, WhileOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilewright.ir.types import is_pointer, storage_bytes
+from tilewright.ops.function import FuncOp
+from tilewright.targets.cpu.ops import AllocOp, LoadOp, NestOp
+
+ALIGNMENT_BYTES = 64
+
+
+@dataclass(frozen=True)
+class LiveRange:
+    """A buffer with the numbers of the first and last op between which it lives."""
+
+    alloc: AllocOp
+    start: int
+    end: int
+    size_bytes: int
+
+
+def place_buffers(kernel: FuncOp) -> int:
+    """Set `offset_bytes` of every cpu.alloc; the result is the arena's size in bytes."""
+    numbers: dict[Operation, tuple[int, int]] = {}
+    _number(kernel.body.block, 0, numbers)
+    ranges = [_live_range(op, numbers) for op in kernel.body.block.ops if isinstance(op, AllocOp)]
+    return _colour([r for r in ranges if r is not None])
+
+
+def _number(block: Block, counter: int, numbers: dict[Operation, tuple[int, int]]) -> int:
+    """Number ops in order; an op with blocks spans the numbers inside it."""
+    for op in block.ops:
+        start = counter
+        counter += 1
+        if isinstance(op, ForOp | IfOp | WhileOp):
+            for region in op.regions:
+                for inner in region.blocks:
+                    counter = _number(inner, counter, numbers)
+        numbers[op] = (start, counter)
+        counter += 1
+    return counter
+
+
+def _live_range(alloc: AllocOp, numbers: dict[Operation, tuple[int, int]]) -> LiveRange | None:
+    chains = [_ancestors(user) for user in _users(alloc.results[0])]
+    if not chains:
+        alloc.detach()
+        alloc.erase()
+        return None
+    depth = 0
+    while all(len(chain) > depth + 1 for chain in chains):
+        if len({chain[depth] for chain in chains}) > 1:
+            break
+        depth += 1
+    spans = [numbers[chain[min(depth, len(chain) - 1)]] for chain in chains]
+    pointer = alloc.results[0].type
+    element = pointer.pointee  # pyright: ignore[reportAttributeAccessIssue]
+    size = alloc.num_elems.value.data * storage_bytes(element)
+    aligned = -(-size // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+    return LiveRange(alloc, min(s for s, _ in spans), max(e for _, e in spans), aligned)
+
+
+def _users(value: SSAValue) -> Iterator[Operation]:
+    """The ops that use a buffer, also through pointers computed from it."""
+    pending, seen = [value], {value}
+    while pending:
+        for use in pending.pop().uses:
+            yield use.operation
+            if isinstance(use.operation, LoadOp):
+                continue
+            for result in use.operation.results:
+                if is_pointer(result.type) and result not in seen:
+                    seen.add(result)
+                    pending.append(result)
+
+
+def _ancestors(op: Operation) -> list[Operation]:
+    """The enclosing ops from the kernel's block down to `op`; a nest counts as one op."""
+    chain: list[Operation] = []
+    current: Operation | None = op
+    while current is not None and not isinstance(current, FuncOp):
+        if isinstance(current, NestOp):
+            chain.clear()
+        chain.append(current)
+        current = current.parent_op()
+    return chain[::-1]
+
+
+def _colour(ranges: list[LiveRange]) -> int:
+    """First fit over ranges in the order in which they start."""
+    placed: list[tuple[int, int, int]] = []
+    total = 0
+    for live in sorted(ranges, key=lambda r: (r.start, -r.size_bytes)):
+        placed = [entry for entry in placed if entry[2] >= live.start]
+        offset = 0
+        for start, end, _ in sorted(placed):
+            if start - offset >= live.size_bytes:
+                break
+            offset = max(offset, end)
+        placed.append((offset, offset + live.size_bytes, live.end))
+        live.alloc.properties["offset_bytes"] = IntegerAttr(offset, i64)
+        total = max(total, offset + live.size_bytes)
+    return total

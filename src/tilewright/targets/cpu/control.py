@@ -1,0 +1,168 @@
+"""Lowers blocks: plans their steps, emits them, and rebuilds structured control flow.
+
+Carried tiles are no values at C2: they live in buffers, and only scalars are carried by the
+loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from tilewright.ir.op import build
+from tilewright.ir.types import shape_of
+from tilewright.ops.creation import UnsplatOp
+from tilewright.ops.debug import AssertOp, HintOp, PrintOp
+from tilewright.ops.function import ReturnOp
+from tilewright.ops.indexing import SortOp
+from tilewright.ops.matmul import DotOp
+from tilewright.ops.memory import LoadOp, StoreOp
+from tilewright.ops.shape import CatOp, JoinOp, ReshapeOp
+from tilewright.support.errors import InternalError
+from tilewright.targets.cpu import access, dots, elements, nests, sorts
+from tilewright.targets.cpu.coordinates import constant_coords
+from tilewright.targets.cpu.emitter import Emitter
+from tilewright.targets.cpu.evaluate import Evaluator
+from tilewright.targets.cpu.fusion import BlockPlanner, Step
+from tilewright.targets.cpu.inline import is_tile
+from tilewright.targets.cpu.lowering import Lowering
+
+
+def emit_block(lowering: Lowering, source: Block, out: Block) -> None:
+    """Append the C2 code of every op of a T0 block to `out`."""
+    for step in BlockPlanner(lowering.placement, source).plan():
+        _emit_step(lowering, step, out)
+
+
+def _emit_step(lowering: Lowering, step: Step, out: Block) -> None:
+    if step.roots:
+        nests.emit_nest(lowering, out, step.roots)
+    elif step.pack is not None:
+        dots.emit_pack(lowering, out, step.pack)
+    else:
+        assert step.op is not None
+        _emit_op(lowering, step.op, out)
+
+
+def _emit_op(lowering: Lowering, op: Operation, out: Block) -> None:
+    if isinstance(op, DotOp):
+        dots.emit_dot(lowering, out, op)
+    elif isinstance(op, SortOp):
+        sorts.emit_sort(lowering, out, op)
+    elif isinstance(op, ForOp):
+        _emit_for(lowering, op, out)
+    elif isinstance(op, IfOp):
+        _emit_if(lowering, op, out)
+    elif isinstance(op, WhileOp):
+        _emit_while(lowering, op, out)
+    elif isinstance(op, UnsplatOp):
+        _emit_unsplat(lowering, op, out)
+    elif isinstance(op, LoadOp | StoreOp):
+        _emit_access(lowering, op, out)
+    elif isinstance(op, PrintOp | AssertOp):
+        _emit_debug(lowering, op, out)
+    elif isinstance(op, HintOp):
+        lowering.define({op.results[0]: lowering.scalar(op.operands[0])})
+    elif not isinstance(op, ReshapeOp | CatOp | JoinOp):
+        _emit_scalar(lowering, op, out)
+
+
+def _scalars(lowering: Lowering, values: Sequence[SSAValue]) -> list[SSAValue]:
+    return [lowering.scalar(value) for value in values if not is_tile(value)]
+
+
+def _emit_scalar(lowering: Lowering, op: Operation, out: Block) -> None:
+    """An op that works on scalars already; terminators drop their tiles."""
+    if op.regions or any(is_tile(result) for result in op.results):
+        raise InternalError(f"no C2 form for {op.name}")
+    if not isinstance(op, YieldOp | ConditionOp | ReturnOp):
+        assert not any(is_tile(operand) for operand in op.operands), op.name
+    new = build(
+        type(op),
+        _scalars(lowering, op.operands),
+        [result.type for result in op.results],
+        dict(op.properties),
+        location=op.location,
+    )
+    out.add_op(new)
+    lowering.define(dict(zip(op.results, new.results, strict=True)))
+
+
+def _emit_access(lowering: Lowering, op: LoadOp | StoreOp, out: Block) -> None:
+    """A load or store through a scalar pointer."""
+    ev = Evaluator(lowering, Emitter(out, op.location))
+    if isinstance(op, LoadOp):
+        ev.element(op.operands[0], ())
+        lowering.define({op.results[0]: access.load(ev, op, (), False)})
+    else:
+        access.store(ev, op, (), lowering.scalar(op.operands[1]))
+
+
+def _emit_debug(lowering: Lowering, op: PrintOp | AssertOp, out: Block) -> None:
+    elements.print_scalar(Evaluator(lowering, Emitter(out, op.location)), op)
+
+
+def _emit_unsplat(lowering: Lowering, op: UnsplatOp, out: Block) -> None:
+    ev = Evaluator(lowering, Emitter(out, op.location))
+    coords = constant_coords((0,) * len(shape_of(op.operands[0].type)))
+    lowering.define({op.results[0]: ev.element(op.operands[0], coords, False)})
+
+
+def _scalar_arguments(lowering: Lowering, source: Block, out: Block) -> None:
+    """Give `out` an argument for every scalar argument of a T0 block."""
+    kept = [argument for argument in source.args if not is_tile(argument)]
+    lowering.define(dict(zip(kept, out.args, strict=True)))
+
+
+def _scalar_types(values: Sequence[SSAValue]) -> list[Attribute]:
+    return [value.type for value in values if not is_tile(value)]
+
+
+def _lower_body(lowering: Lowering, source: Block) -> Block:
+    out = Block(arg_types=_scalar_types(source.args))
+    _scalar_arguments(lowering, source, out)
+    emit_block(lowering, source, out)
+    return out
+
+
+def _finish(
+    lowering: Lowering, op: Operation, operands: list[SSAValue], regions: list[Region], out: Block
+) -> None:
+    kept = [result for result in op.results if not is_tile(result)]
+    new = build(
+        type(op),
+        operands,
+        [result.type for result in kept],
+        dict(op.properties),
+        regions,
+        op.location,
+    )
+    new.attributes = dict(op.attributes)
+    out.add_op(new)
+    lowering.define(dict(zip(kept, new.results, strict=True)))
+
+
+def _emit_for(lowering: Lowering, op: ForOp, out: Block) -> None:
+    operands = _scalars(lowering, op.operands)
+    body = _lower_body(lowering, op.body.block)
+    _finish(lowering, op, operands, [Region(body)], out)
+
+
+def _emit_if(lowering: Lowering, op: IfOp, out: Block) -> None:
+    regions = []
+    for region in op.regions:
+        block = Block()
+        if region.blocks:
+            emit_block(lowering, region.block, block)
+        else:
+            block.add_op(build(YieldOp, location=op.location))
+        regions.append(Region(block))
+    _finish(lowering, op, [lowering.scalar(op.operands[0])], regions, out)
+
+
+def _emit_while(lowering: Lowering, op: WhileOp, out: Block) -> None:
+    operands = _scalars(lowering, op.operands)
+    regions = [Region(_lower_body(lowering, region.block)) for region in op.regions]
+    _finish(lowering, op, operands, regions, out)

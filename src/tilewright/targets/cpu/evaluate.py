@@ -1,0 +1,267 @@
+"""Evaluates tile values at indices: the body of every nest.
+
+`element` gives the C2 value of a tile at `coords`: a vector where the index moves with the
+lane loop and vectors are asked for, else a scalar. What does not vary in a loop is computed
+outside of it (the emitter's doing), and nothing is computed twice in one nest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from tilewright.ir.op import ElementwiseOp
+from tilewright.ir.types import (
+    element_of,
+    i32,
+    i64,
+    is_integer,
+    shape_of,
+    vector_of,
+    width_bits,
+)
+from tilewright.ops.creation import ConstantOp, MakeRangeOp, SplatOp
+from tilewright.ops.debug import HintOp
+from tilewright.ops.elementwise import SelectOp
+from tilewright.ops.indexing import GatherOp as TileGatherOp
+from tilewright.ops.memory import LoadOp
+from tilewright.targets.cpu import access
+from tilewright.targets.cpu.coordinates import (
+    Coord,
+    Coords,
+    combine,
+    normalized,
+    source_coords,
+)
+from tilewright.targets.cpu.emitter import Emitter
+from tilewright.targets.cpu.inline import is_tile, owner
+from tilewright.targets.cpu.lowering import Lowering
+from tilewright.targets.cpu.ops import GatherOp, ScatterOp, StoreOp
+from tilewright.targets.cpu.ops import LoadOp as CpuLoadOp
+from tilewright.targets.cpu.report import Access
+from tilewright.targets.cpu.storage import Buffer
+
+
+@dataclass
+class Evaluator:
+    """Evaluates tiles in one nest; `lanes` elements per vector along the lane loop.
+
+    `variables` holds each open loop's variable, or its fixed value; `fresh` are the tiles that
+    this nest materialises, which it must compute rather than read back.
+    """
+
+    lowering: Lowering
+    emit: Emitter
+    lanes: int = 1
+    variables: dict[int, SSAValue | int] = field(default_factory=dict)
+    fresh: set[SSAValue] = field(default_factory=set)
+    accesses: dict[Operation, Access] = field(default_factory=dict)
+    chunk: int = 0
+
+    def enter_chunk(self, lanes: int) -> None:
+        """Start a run of vectors of `lanes`: what other runs computed is not for this one."""
+        self.lanes = lanes
+        self.chunk += 1
+
+    def element(self, value: SSAValue, coords: Coords, vector: bool = True) -> SSAValue:
+        """The C2 value of `value` at `coords`."""
+        if not is_tile(value):
+            return self.lowering.scalar(value)
+        coords = normalized(coords, shape_of(value.type))
+        wide = vector and self.lanes > 1 and any(c.lane_scale() for c in coords)
+        moves = any(c.lane_scale() for c in coords)
+        key = ("element", value, coords, wide, self.chunk if moves else 0)
+        found = self.emit.recall(key)
+        if found is None:
+            found = self._evaluate(value, coords, wide)
+            self.emit.remember(key, found)
+        return found
+
+    def lanes_of_element(self, value: SSAValue, coords: Coords) -> SSAValue:
+        """The value as a full vector, splatted where it is the same in all lanes."""
+        return self.emit.splat(self.element(value, coords), self.lanes)
+
+    def index(self, coord: Coord) -> SSAValue:
+        """The i32 scalar index at the first lane."""
+        emit, offset = self.emit, coord.offset
+        total: SSAValue | None = None
+        for loop, scale in coord.terms:
+            variable = self.variables[loop]
+            if isinstance(variable, int):
+                offset += scale * variable
+                continue
+            scaled = variable
+            if scale != 1:
+                scaled = emit.integer("muli", variable, emit.index(scale))
+            total = scaled if total is None else emit.integer("addi", total, scaled)
+        if total is None:
+            return emit.index(offset)
+        return emit.integer("addi", total, emit.index(offset)) if offset else total
+
+    def lane_stride(self, value: SSAValue, coords: Coords) -> tuple[int | None, bool]:
+        """The change from lane to lane where it is a known integer, and whether it may jump."""
+        total, jumps = 0, False
+        strides = self.lowering.placement.structure.strides(value)
+        for stride, coord in zip(strides, coords, strict=True):
+            scale = coord.lane_scale()
+            if scale == 0:
+                continue
+            constant = None if stride is None else stride.as_int()
+            if stride is None or constant is None:
+                return None, False
+            total += scale * constant
+            jumps = jumps or stride.jumps
+        return total, jumps
+
+    def buffer_pointer(self, buffer: Buffer, coords: Coords) -> SSAValue:
+        """The address of an element of a materialised tile, at the first lane."""
+        coords = normalized(coords, buffer.shape)
+        linear = combine(list(zip(coords, buffer.strides(), strict=True)))
+        return self.emit.advance(buffer.base, self.index(linear))
+
+    def read_buffer(self, buffer: Buffer, coords: Coords, wide: bool) -> SSAValue:
+        """A scalar or a vector out of a materialised tile."""
+        emit = self.emit
+        linear = combine(list(zip(coords, buffer.strides(), strict=True)))
+        pointer = self.buffer_pointer(buffer, coords)
+        if not wide:
+            return emit.pure(CpuLoadOp, (pointer,), buffer.element, access.NO_MASK)
+        result = vector_of(buffer.element, self.lanes)
+        scale = linear.lane_scale()
+        if scale == 1:
+            return emit.pure(CpuLoadOp, (pointer,), result, access.NO_MASK)
+        offsets = emit.iota(i32, self.lanes, scale)
+        return emit.pure(GatherOp, (pointer, offsets), result, access.GATHER_NO_MASK)
+
+    def write_buffer(self, buffer: Buffer, coords: Coords, value: SSAValue) -> None:
+        """Write a scalar or a vector into a materialised tile."""
+        self.write_strided(buffer, buffer.strides(), 0, normalized(coords, buffer.shape), value)
+
+    def write_strided(
+        self,
+        buffer: Buffer,
+        strides: tuple[int, ...],
+        offset: int,
+        coords: Coords,
+        value: SSAValue,
+    ) -> None:
+        """Write at offset + Σ index × stride of a buffer."""
+        emit = self.emit
+        linear = combine([(Coord((), offset), 1), *zip(coords, strides, strict=True)])
+        pointer = emit.advance(buffer.base, self.index(linear))
+        scale = linear.lane_scale()
+        lanes = self.lanes if scale else 1
+        value = access.convert(self, emit.splat(value, lanes), buffer.element)
+        if scale in (0, 1) or lanes == 1:
+            emit.effect(StoreOp, (pointer, value))
+            return
+        emit.effect(ScatterOp, (pointer, emit.iota(i32, lanes, scale), value))
+
+    def _evaluate(self, value: SSAValue, coords: Coords, wide: bool) -> SSAValue:
+        if value not in self.fresh and self.lowering.placement.is_stored(value):
+            return self.read_buffer(self.lowering.buffer(value), coords, wide)
+        op = owner(value)
+        assert isinstance(value, OpResult) and op is not None
+        if wide and is_integer(value.type):
+            stepped = self._stepped(value, coords)
+            if stepped is not None:
+                return stepped
+        source = source_coords(op, coords, value.index)
+        if source is not None:
+            operand = (
+                op.operands[value.index]
+                if len(op.results) > 1 and len(op.operands) > 1
+                else op.operands[0]
+            )
+            return self.element(operand, source, wide)
+        rule = _RULES.get(type(op))
+        if rule is not None:
+            return rule(self, op, coords, wide)
+        assert isinstance(op, ElementwiseOp), op.name
+        return self._elementwise(op, coords, wide)
+
+    def _stepped(self, value: SSAValue, coords: Coords) -> SSAValue | None:
+        """An integer that moves by a constant from lane to lane: one splat and one addition."""
+        step, jumps = self.lane_stride(value, coords)
+        if not step or jumps:
+            return None
+        emit = self.emit
+        first = self.element(value, coords, False)
+        steps = emit.iota(element_of(value.type), self.lanes, step)
+        return emit.integer("addi", emit.splat(first, self.lanes), steps)
+
+    def _elementwise(self, op: Operation, coords: Coords, wide: bool) -> SSAValue:
+        operands = [self.element(operand, coords, wide) for operand in op.operands]
+        lanes = 1
+        if wide and any(shape_of(operand.type) for operand in operands):
+            lanes = self.lanes
+            start = 1 if isinstance(op, SelectOp) and not shape_of(operands[0].type) else 0
+            operands[start:] = [self.emit.splat(operand, lanes) for operand in operands[start:]]
+        result = vector_of(element_of(op.results[0].type), lanes)
+        return self.emit.pure(type(op), operands, result, dict(op.properties), op.location)
+
+
+def _constant(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:
+    assert isinstance(op, ConstantOp)
+    return ev.emit.constant(element_of(op.result.type), op.splat_value())
+
+
+def _range(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:
+    assert isinstance(op, MakeRangeOp)
+    (coord,) = coords
+    start = op.start.value.data
+    first = ev.index(Coord(coord.terms, coord.offset + start))
+    if not wide:
+        return first
+    steps = ev.emit.iota(i32, ev.lanes, coord.lane_scale())
+    return ev.emit.integer("addi", ev.emit.splat(first, ev.lanes), steps)
+
+
+def _first_operand(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:
+    operand = op.operands[0]
+    return ev.element(operand, coords if is_tile(operand) else (), wide)
+
+
+def _load(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:
+    assert isinstance(op, LoadOp)
+    return access.load(ev, op, coords, wide)
+
+
+def _gather(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:
+    """An element of a materialised tile whose index along one axis is a value."""
+    assert isinstance(op, TileGatherOp)
+    emit, axis = ev.emit, op.axis.value.data
+    buffer = ev.lowering.buffer(op.operands[0])
+    strides = buffer.strides()
+    others = [(c, s) for dim, (c, s) in enumerate(zip(coords, strides, strict=True)) if dim != axis]
+    rest = combine(others)
+    position = ev.element(op.operands[1], coords, wide)
+    kind = i64 if width_bits(position.type) == 64 else i32
+    position = emit.widen(position, kind)
+    is_wide = bool(shape_of(position.type))
+    lanes = ev.lanes if wide else 1
+    moves = rest.lane_scale() if wide else 0
+    pointer = emit.advance(buffer.base, ev.index(rest))
+    if strides[axis] != 1:
+        factor = emit.splat(emit.constant(kind, strides[axis]), lanes if is_wide else 1)
+        position = emit.integer("muli", position, factor)
+    if not is_wide and not moves:
+        element = emit.advance(pointer, position)
+        return emit.pure(CpuLoadOp, (element,), buffer.element, access.NO_MASK)
+    offsets = emit.splat(position, lanes)
+    if moves:
+        offsets = emit.integer("addi", offsets, emit.iota(kind, lanes, moves))
+    result = vector_of(buffer.element, lanes)
+    return emit.pure(GatherOp, (pointer, offsets), result, access.GATHER_NO_MASK)
+
+
+_RULES: dict[type[Operation], Callable[[Evaluator, Operation, Coords, bool], SSAValue]] = {
+    ConstantOp: _constant,
+    MakeRangeOp: _range,
+    SplatOp: _first_operand,
+    HintOp: _first_operand,
+    LoadOp: _load,
+    TileGatherOp: _gather,
+}

@@ -1,0 +1,402 @@
+"""Emits one fused nest: loops, vector bodies, folds, and the stores at their end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, i64
+from xdsl.dialects.scf import IfOp, YieldOp
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from tilewright.ir.op import build
+from tilewright.ir.types import element_of, i1, shape_of, storage_bytes
+from tilewright.targets.cpu import elements, folds, hazards
+from tilewright.targets.cpu.access import Redirect, store
+from tilewright.targets.cpu.coordinates import LANE_LOOP, ORIGIN, Coord, Coords, combine, loop_coord
+from tilewright.targets.cpu.emitter import Emitter
+from tilewright.targets.cpu.evaluate import Evaluator
+from tilewright.targets.cpu.inline import is_tile
+from tilewright.targets.cpu.loop_order import (
+    NestBody,
+    choose_lane_dim,
+    choose_lanes,
+    chunks,
+    survey,
+)
+from tilewright.targets.cpu.lowering import Lowering
+from tilewright.targets.cpu.ops import NestOp
+from tilewright.targets.cpu.ops import YieldOp as NestYieldOp
+from tilewright.targets.cpu.report import NestSummary, line_of
+from tilewright.targets.cpu.roots import SCALAR_KINDS, Root, RootKind
+from tilewright.targets.cpu.storage import Buffer
+
+Values = list[SSAValue]
+
+
+@dataclass
+class Nest:
+    """One nest under construction: roots over `space`, vectors along `lane_dim`."""
+
+    lowering: Lowering
+    roots: Sequence[Root]
+    body: NestBody
+    lane_dim: int | None
+    lanes: int
+    ev: Evaluator
+    redirects: dict[Root, Redirect] = field(default_factory=dict)
+    aside: dict[Root, Buffer] = field(default_factory=dict)
+    scalars: list[tuple[SSAValue, SSAValue]] = field(default_factory=list)
+
+    @property
+    def space(self) -> tuple[int, ...]:
+        """The extents of the nest's dimensions."""
+        return self.roots[0].space
+
+    @property
+    def fold_axis(self) -> int | None:
+        """The dimension that the nest's reductions or scans run along."""
+        return next((root.axis for root in self.roots if root.axis is not None), None)
+
+    def coords(self) -> Coords:
+        """The index of the element that the innermost body computes."""
+        return tuple(
+            ORIGIN if size == 1 else loop_coord(LANE_LOOP if dim == self.lane_dim else dim)
+            for dim, size in enumerate(self.space)
+        )
+
+
+def emit_nest(lowering: Lowering, out: Block, roots: Sequence[Root]) -> None:
+    """Append the nest of `roots` to `out` and record where its results are found."""
+    fresh = {root.values[0] for root in roots if root.kind is RootKind.MATERIALIZE}
+    body = survey(lowering, roots, fresh)
+    lane_dim = choose_lane_dim(lowering, roots, body)
+    space = roots[0].space
+    lanes = 1 if lane_dim is None else choose_lanes(lowering, space[lane_dim], body)
+    if lanes == 1:
+        lane_dim = None
+    block = Block()
+    emit = Emitter(block, roots[0].op.location)
+    nest = Nest(
+        lowering, roots, body, lane_dim, lanes, Evaluator(lowering, emit, lanes, fresh=fresh)
+    )
+    flag = _guard_stores(nest)
+    for root in roots:
+        elements.prepare(nest.ev, root)
+    _emit_loops(nest)
+    _finish(nest, out, block, flag)
+
+
+def _guard_stores(nest: Nest) -> SSAValue | None:
+    """Redirect stores that could overtake accesses; the run-time flag if there is one."""
+    if nest.lane_dim is None and nest.roots[0].kind in SCALAR_KINDS:
+        return None
+    if prod(nest.space) == nest.lanes and nest.fold_axis is None:
+        return None
+    nest.ev.lanes = nest.lanes
+    pairs = hazards.find_pairs(_relabelled(nest))
+    hazard = hazards.classify(nest.ev, pairs)
+    if hazard is hazards.Hazard.NONE:
+        return None
+    flag = hazards.is_safe(nest.ev, pairs) if hazard is hazards.Hazard.TEST else None
+    for root in nest.roots:
+        if root.kind is RootKind.STORE:
+            element = element_of(root.values[1].type)
+            buffer = nest.lowering.allocate(nest.space, element, "store")
+            nest.aside[root] = buffer
+            if flag is not None:
+                nest.redirects[root] = Redirect(flag, buffer)
+    return flag
+
+
+def _relabelled(nest: Nest) -> NestBody:
+    """The surveyed touches with the lane dimension's loop as the lane loop."""
+
+    def relabel(coord: Coord) -> Coord:
+        terms = tuple((LANE_LOOP if loop == nest.lane_dim else loop, s) for loop, s in coord.terms)
+        return Coord(terms, coord.offset)
+
+    touches = tuple(
+        type(t)(t.value, tuple(relabel(c) for c in t.coords), t.op, t.is_store)
+        for t in nest.body.touches
+    )
+    return NestBody(touches, nest.body.widest_bits, nest.body.is_heavy, nest.body.num_ops)
+
+
+def _emit_loops(nest: Nest) -> None:
+    """The outer loops around whatever happens along lanes and fold axis."""
+    axis = nest.fold_axis
+    outer = [
+        dim
+        for dim, size in enumerate(nest.space)
+        if size > 1 and dim != nest.lane_dim and dim != axis
+    ]
+    _loop_over(nest, outer, lambda: _emit_inner(nest, axis))
+
+
+def _loop_over(nest: Nest, dims: Sequence[int], inner: Callable[[], None]) -> None:
+    if not dims:
+        inner()
+        return
+    emit = nest.ev.emit
+    variable, _ = emit.open_loop()
+    nest.ev.variables[dims[0]] = variable
+    _loop_over(nest, dims[1:], inner)
+    emit.close_loop((0, nest.space[dims[0]], 1))
+
+
+def _emit_inner(nest: Nest, axis: int | None) -> None:
+    if axis is None:
+        for chunk in _lane_chunks(nest):
+            _in_chunk(nest, chunk, lambda: _emit_body(nest, nest.coords()))
+    elif axis == nest.lane_dim:
+        _fold_lanes(nest)
+    else:
+        for chunk in _lane_chunks(nest):
+            _in_chunk(nest, chunk, lambda: _fold_axis(nest, axis))
+
+
+def _lane_chunks(nest: Nest) -> list[tuple[int, int, int]]:
+    if nest.lane_dim is None:
+        return [(0, 1, 1)]
+    return chunks(nest.space[nest.lane_dim], nest.lanes)
+
+
+def _in_chunk(nest: Nest, chunk: tuple[int, int, int], inner: Callable[[], None]) -> None:
+    start, count, lanes = chunk
+    nest.ev.enter_chunk(lanes)
+    if count == 1:
+        nest.ev.variables[LANE_LOOP] = start
+        inner()
+        return
+    variable, _ = nest.ev.emit.open_loop()
+    nest.ev.variables[LANE_LOOP] = variable
+    inner()
+    nest.ev.emit.close_loop((start, start + count * lanes, lanes))
+
+
+def _emit_body(nest: Nest, coords: Coords) -> Values:
+    """Evaluate everything at one element or vector, then write; the values that folds take.
+
+    All loads of the chunk come before its first store: a root may update in place.
+    """
+    ev = nest.ev
+    taken: Values = []
+    writes: list[Callable[[], None]] = []
+    for root in nest.roots:
+        if root.kind in (RootKind.REDUCE, RootKind.SCAN):
+            taken += [ev.lanes_of_element(value, coords) for value in root.values]
+        elif root.kind is RootKind.STORE:
+            value = ev.element(root.values[1], coords)
+            writes.append(lambda r=root, v=value: _write_store(nest, r, coords, v))
+        else:
+            writes += elements.evaluate(ev, root, coords)
+    for write in writes:
+        write()
+    return taken
+
+
+def _write_store(nest: Nest, root: Root, coords: Coords, value: SSAValue) -> None:
+    redirect = nest.redirects.get(root)
+    if redirect is None and root in nest.aside:
+        nest.ev.write_buffer(nest.aside[root], coords, value)
+        return
+    store(nest.ev, root.op, coords, value, redirect)
+
+
+def _split_by_root(nest: Nest, values: Values) -> list[tuple[Root, Values]]:
+    result = []
+    for root in nest.roots:
+        if root.kind in (RootKind.REDUCE, RootKind.SCAN):
+            count = len(root.values)
+            result.append((root, values[:count]))
+            values = values[count:]
+    return result
+
+
+def _combine(nest: Nest, left: Values, right: Values) -> Values:
+    result: Values = []
+    sides = zip(_split_by_root(nest, left), _split_by_root(nest, right), strict=True)
+    for (root, a), (_, b) in sides:
+        result += folds.apply_combine(nest.ev.emit, root.op, a, b)
+    return result
+
+
+def _initial(nest: Nest, lanes: int) -> Values | None:
+    result: Values = []
+    for root in nest.roots:
+        if root.kind is RootKind.REDUCE:
+            types = [element_of(value.type) for value in root.values]
+            start = folds.initial(nest.ev.emit, root.op, lanes, types)
+            if start is None:
+                return None
+            result += start
+    return result
+
+
+def _fold_lanes(nest: Nest) -> None:
+    """Reduce along the lanes: vector accumulators, folded to scalars at the end."""
+    total: Values | None = None
+    for start, count, lanes in _lane_chunks(nest):
+        partial = _fold_chunk(nest, start, count, lanes)
+        scalars: Values = []
+        for root, values in _split_by_root(nest, partial):
+            scalars += folds.reduce_lanes(nest.ev.emit, root.op, values)
+        total = scalars if total is None else _combine(nest, total, scalars)
+    assert total is not None
+    nest.ev.enter_chunk(1)
+    for root, values in _split_by_root(nest, total):
+        _write_fold(nest, root, values)
+
+
+def _fold_chunk(nest: Nest, start: int, count: int, lanes: int) -> Values:
+    emit, ev = nest.ev.emit, nest.ev
+    ev.enter_chunk(lanes)
+    accumulators = _initial(nest, lanes) if count > 1 else None
+    first = start
+    if accumulators is None:
+        ev.variables[LANE_LOOP] = start
+        accumulators = _emit_body(nest, nest.coords())
+        first, count = start + lanes, count - 1
+    if count == 0:
+        return accumulators
+    ev.enter_chunk(lanes)
+    variable, carried = emit.open_loop([value.type for value in accumulators])
+    ev.variables[LANE_LOOP] = variable
+    folded = _combine(nest, carried, _emit_body(nest, nest.coords()))
+    return list(emit.close_loop((first, first + count * lanes, lanes), accumulators, folded))
+
+
+def _fold_axis(nest: Nest, axis: int) -> None:
+    """Reduce or scan along an axis that is not the lanes': one accumulator per lane."""
+    emit, size = nest.ev.emit, nest.space[axis]
+    scans = nest.roots[0].kind is RootKind.SCAN
+    lanes = nest.ev.lanes
+    accumulators = None if scans or size == 1 else _initial(nest, lanes)
+    first = 0
+    if accumulators is None:
+        accumulators = _axis_step(nest, axis, Coord((), 0), None)
+        first = 1
+    if first < size:
+        variable, carried = emit.open_loop([value.type for value in accumulators])
+        nest.ev.variables[axis] = variable
+        folded = _axis_step(nest, axis, loop_coord(axis), carried)
+        accumulators = list(emit.close_loop((first, size, 1), accumulators, folded))
+    if not scans:
+        for root, values in _split_by_root(nest, accumulators):
+            _write_fold(nest, root, values)
+
+
+def _axis_step(nest: Nest, axis: int, step: Coord, carried: Values | None) -> Values:
+    """One step along the axis: the new accumulators; a scan also writes them out."""
+    coords = list(nest.coords())
+    root = nest.roots[0]
+    if root.kind is RootKind.SCAN and root.is_reverse():
+        step = combine([(Coord((), nest.space[axis] - 1), 1), (step, -1)])
+    coords[axis] = step if nest.space[axis] > 1 else ORIGIN
+    taken = _emit_body(nest, tuple(coords))
+    folded = taken if carried is None else _combine(nest, carried, taken)
+    if root.kind is RootKind.SCAN:
+        for result, value in zip(root.op.results, folded, strict=True):
+            nest.ev.write_buffer(nest.lowering.buffer(result), tuple(coords), value)
+    return folded
+
+
+def _write_fold(nest: Nest, root: Root, values: Values) -> None:
+    axis = root.axis
+    assert axis is not None
+    coords = nest.coords()
+    kept = (*coords[:axis], *coords[axis + 1 :])
+    for result, value in zip(root.op.results, values, strict=True):
+        if is_tile(result):
+            nest.ev.write_buffer(nest.lowering.buffer(result), kept, value)
+        else:
+            nest.scalars.append((result, value))
+
+
+def _finish(nest: Nest, out: Block, block: Block, flag: SSAValue | None) -> None:
+    """Close the region, append the nest, and copy redirected stores to their place."""
+    outputs = [value for _, value in nest.scalars]
+    if flag is not None:
+        outputs.append(flag)
+    location = nest.roots[0].op.location
+    block.add_op(build(NestYieldOp, outputs, location=location))
+    properties: dict[str, Attribute] = {
+        "bounds": DenseArrayBase.from_list(i64, list(nest.space)),
+        "vector": IntegerAttr(nest.lanes, i64),
+        "summary": StringAttr(", ".join(_names(nest))),
+    }
+    types = [value.type for value in outputs]
+    op = build(NestOp, (), types, properties, (Region(block),), location)
+    out.add_op(op)
+    results = zip(nest.scalars, op.results[: len(nest.scalars)], strict=True)
+    nest.lowering.define({value: result for (value, _), result in results})
+    _summarize(nest)
+    if nest.aside:
+        _copy_back(nest, out, op.results[-1] if flag is not None else None)
+
+
+def _copy_back(nest: Nest, out: Block, flag: SSAValue | None) -> None:
+    if flag is None:
+        for root, buffer in nest.aside.items():
+            _emit_copy(nest, out, root, buffer)
+        return
+    then, otherwise = Block(), Block()
+    location = nest.roots[0].op.location
+    for root, buffer in nest.aside.items():
+        _emit_copy(nest, otherwise, root, buffer)
+    then.add_op(build(YieldOp, location=location))
+    otherwise.add_op(build(YieldOp, location=location))
+    assert flag.type == i1
+    out.add_op(build(IfOp, (flag,), (), None, (Region(then), Region(otherwise)), location))
+
+
+def _emit_copy(nest: Nest, out: Block, root: Root, buffer: Buffer) -> None:
+    """A small nest that moves a redirected store's values from the arena to memory."""
+    block = Block()
+    ev = Evaluator(nest.lowering, Emitter(block, root.op.location), nest.lanes)
+    copy = Nest(nest.lowering, [root], nest.body, nest.lane_dim, nest.lanes, ev)
+
+    def body() -> None:
+        coords = copy.coords()
+        store(ev, root.op, coords, ev.read_buffer(buffer, coords, ev.lanes > 1))
+
+    dims = [d for d, size in enumerate(copy.space) if size > 1 and d != copy.lane_dim]
+    _loop_over(copy, dims, lambda: [_in_chunk(copy, c, body) for c in _lane_chunks(copy)] and None)
+    block.add_op(build(NestYieldOp, location=root.op.location))
+    properties: dict[str, Attribute] = {
+        "bounds": DenseArrayBase.from_list(i64, list(copy.space)),
+        "vector": IntegerAttr(copy.lanes, i64),
+        "summary": StringAttr("copy of redirected store"),
+    }
+    out.add_op(build(NestOp, (), (), properties, (Region(block),), root.op.location))
+
+
+def _names(nest: Nest) -> list[str]:
+    return [
+        root.kind.value if root.kind in (RootKind.COPY, RootKind.MATERIALIZE) else root.op.name
+        for root in nest.roots
+    ]
+
+
+def _summarize(nest: Nest) -> None:
+    lines = dict.fromkeys(line_of(root.op.location) for root in nest.roots)
+    count = prod(nest.space)
+    accessed = 0
+    for touch in nest.body.touches:
+        element = element_of(touch.value.type)
+        element = getattr(element, "pointee", element)
+        accessed += storage_bytes(element) * prod(shape_of(touch.value.type))
+    nest.lowering.report.nests.append(
+        NestSummary(
+            tuple(line for line in lines if line),
+            nest.space,
+            nest.lanes,
+            nest.lane_dim,
+            tuple(_names(nest)),
+            tuple(nest.ev.accesses.values()),
+            accessed,
+            nest.body.num_ops * count,
+        )
+    )

@@ -1,0 +1,84 @@
+"""What the nest schedule decided, for people: `tilewright explain` prints it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    CallSiteLoc,
+    FileLineColLoc,
+    FusedLoc,
+    LocationAttr,
+    NameLoc,
+)
+from xdsl.ir import Attribute
+
+
+@dataclass(frozen=True)
+class Access:
+    """How one load or store of a nest reaches memory.
+
+    `kind` is "contiguous", "uniform", "strided", "gather" or "scalar"; `why` explains a slow
+    kind in the user's words.
+    """
+
+    operation: str
+    line: str
+    kind: str
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class NestSummary:
+    """One loop nest: its bounds, its vectors, its accesses and its work per execution."""
+
+    lines: tuple[str, ...]
+    bounds: tuple[int, ...]
+    vector: int
+    lane_dim: int | None
+    fused: tuple[str, ...]
+    accesses: tuple[Access, ...]
+    bytes: int
+    flops: int
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NestReport:
+    """Every nest of a kernel in order, and the size of the worker's arena."""
+
+    nests: tuple[NestSummary, ...]
+    arena_bytes: int
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass
+class ReportBuilder:
+    """Collects summaries while a kernel is lowered."""
+
+    nests: list[NestSummary] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    def finish(self, arena_bytes: int) -> NestReport:
+        """The report of the whole kernel."""
+        return NestReport(tuple(self.nests), arena_bytes, tuple(self.remarks))
+
+
+def line_of(location: LocationAttr | None) -> str:
+    """`file:line` of a location, of the callee for a call site; '' when unknown."""
+    if isinstance(location, FileLineColLoc):
+        return f"{location.filename.data}:{location.line.data}"
+    if isinstance(location, CallSiteLoc):
+        return line_of(_nested(location.callee))
+    if isinstance(location, NameLoc):
+        return line_of(_nested(location.location))
+    if isinstance(location, FusedLoc):
+        parts = location.locations
+        lines = [line_of(_nested(part)) for part in parts] if isinstance(parts, ArrayAttr) else []
+        return next((line for line in lines if line), "")
+    return ""
+
+
+def _nested(attribute: Attribute) -> LocationAttr | None:
+    return attribute if isinstance(attribute, LocationAttr) else None

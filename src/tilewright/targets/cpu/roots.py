@@ -1,0 +1,90 @@
+"""What nests compute: one root per effect, fold or materialised tile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.ir.types import shape_of
+from tilewright.ops.reduction import ScanOp
+from tilewright.ops.shape import ReshapeOp
+from tilewright.targets.cpu.inline import is_tile, owner, reads
+
+
+class RootKind(Enum):
+    """The kinds of work that a nest does per element."""
+
+    STORE = "store"
+    REDUCE = "reduce"
+    SCAN = "scan"
+    MATERIALIZE = "materialize"
+    COPY = "copy"
+    ATOMIC = "atomic"
+    PRINT = "print"
+    HISTOGRAM = "histogram"
+
+
+# Kinds whose elements happen in index order, one scalar at a time, in a nest of their own.
+SCALAR_KINDS = frozenset((RootKind.ATOMIC, RootKind.PRINT, RootKind.HISTOGRAM))
+
+
+@dataclass(eq=False)
+class Root:
+    """One piece of work over `space`: `values` are the tiles it reads at its own indices.
+
+    A MATERIALIZE root writes `values[0]` to its home buffer; a COPY root writes it to that of
+    `target`, at `offset` elements with the index strides `strides` where it fills part of a buffer.
+    """
+
+    kind: RootKind
+    op: Operation
+    values: tuple[SSAValue, ...]
+    space: tuple[int, ...]
+    position: int
+    axis: int | None = None
+    target: SSAValue | None = None
+    offset: int = 0
+    strides: tuple[int, ...] | None = None
+    reached: dict[SSAValue, bool] = field(default_factory=dict)
+
+    def is_reverse(self) -> bool:
+        """Whether a scan runs from the end."""
+        return isinstance(self.op, ScanOp) and self.op.is_reverse()
+
+    def outputs(self) -> tuple[SSAValue, ...]:
+        """The values that exist once the nest has run."""
+        if self.kind is RootKind.MATERIALIZE:
+            return self.values
+        return () if self.kind is RootKind.COPY else tuple(self.op.results)
+
+
+def reach(values: tuple[SSAValue, ...], stored: set[SSAValue]) -> dict[SSAValue, bool]:
+    """Every value that evaluating `values` touches, with whether each path is pointwise.
+
+    The walk goes through inline ops and stops at tiles in `stored`, scalars and block
+    arguments, which are part of the result.
+    """
+    found: dict[SSAValue, bool] = {}
+    pending: list[tuple[SSAValue, bool, bool]] = [(v, True, True) for v in values]
+    while pending:
+        value, pointwise, is_start = pending.pop()
+        known = found.get(value)
+        if known is not None and (known is pointwise or not known):
+            continue
+        found[value] = pointwise
+        op = owner(value)
+        if op is None or not is_tile(value) or (value in stored and not is_start):
+            continue
+        operands = reads(op)
+        if operands is None and isinstance(op, ReshapeOp):
+            operands = [(op.operands[0], False)]  # another view of its source's buffer
+        for operand, same in operands or ():
+            pending.append((operand, pointwise and same, False))
+    return found
+
+
+def space_of(value: SSAValue) -> tuple[int, ...]:
+    """The iteration space over a tile's elements."""
+    return shape_of(value.type)

@@ -1,0 +1,135 @@
+"""Stable merge sort of the last dimension with positions, as loops of constant code size.
+
+Keys lie in two buffers that take turns; after each pass runs are twice as long. The copy into
+the home buffer was made before (the sort's step asks for it).
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i64
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from tilewright.ir.op import build
+from tilewright.ir.types import i1, i32, is_float, shape_of
+from tilewright.ops.elementwise import CmpFOp, SelectOp
+from tilewright.ops.indexing import SortOp
+from tilewright.targets.cpu import access
+from tilewright.targets.cpu.emitter import Emitter, code
+from tilewright.targets.cpu.lowering import Lowering
+from tilewright.targets.cpu.ops import LoadOp, NestOp, StoreOp
+from tilewright.targets.cpu.ops import YieldOp as NestYieldOp
+
+_SIGNED_LT, _SIGNED_GT, _SIGNED_GE = 2, 4, 5
+_ORDERED_LT, _ORDERED, _UNORDERED = 4, 7, 14
+
+
+def emit_sort(lowering: Lowering, out: Block, op: SortOp) -> None:
+    """Sort every row of the home buffer of `op.result` and write the positions."""
+    block = Block()
+    shape = shape_of(op.operands[0].type)
+    emit = Emitter(block, op.location)
+    keys, positions = (lowering.buffer(result) for result in op.results)
+    spare_keys = lowering.allocate((shape[-1],), keys.element, "sort keys")
+    spare_positions = lowering.allocate((shape[-1],), i32, "sort positions")
+    row, _ = emit.open_loop()
+    offset = emit.integer("muli", row, emit.index(shape[-1]))
+    here = (emit.advance(keys.base, offset), emit.advance(positions.base, offset))
+    there = (spare_keys.base, spare_positions.base)
+    _number(emit, here[1], shape[-1])
+    width, source, target = 1, here, there
+    while width < shape[-1]:
+        _merge_pass(emit, op, (source, target), shape[-1], width)
+        source, target, width = target, source, 2 * width
+    if source is not here:
+        _copy_row(emit, source, here, shape[-1])
+    emit.close_loop((0, prod(shape[:-1]), 1))
+    block.add_op(build(NestYieldOp, location=op.location))
+    properties: dict[str, Attribute] = {
+        "bounds": DenseArrayBase.from_list(i64, list(shape)),
+        "vector": IntegerAttr(1, i64),
+    }
+    out.add_op(build(NestOp, (), (), properties, (Region(block),), op.location))
+
+
+Row = tuple[SSAValue, SSAValue]
+
+
+def _load(emit: Emitter, base: SSAValue, index: SSAValue) -> SSAValue:
+    pointer = emit.advance(base, index)
+    element = pointer.type.pointee  # pyright: ignore[reportAttributeAccessIssue]
+    return emit.effect(LoadOp, (pointer,), (element,), access.NO_MASK).results[0]
+
+
+def _store(emit: Emitter, base: SSAValue, index: SSAValue, value: SSAValue) -> None:
+    emit.effect(StoreOp, (emit.advance(base, index), value))
+
+
+def _number(emit: Emitter, positions: SSAValue, size: int) -> None:
+    index, _ = emit.open_loop()
+    _store(emit, positions, index, index)
+    emit.close_loop((0, size, 1))
+
+
+def _copy_row(emit: Emitter, source: Row, target: Row, size: int) -> None:
+    index, _ = emit.open_loop()
+    for src, dst in zip(source, target, strict=True):
+        _store(emit, dst, index, _load(emit, src, index))
+    emit.close_loop((0, size, 1))
+
+
+def _merge_pass(emit: Emitter, op: SortOp, rows: tuple[Row, Row], size: int, width: int) -> None:
+    """Merge neighbouring runs of `width` into runs of twice that."""
+    start, _ = emit.open_loop()
+    bound = emit.index(size)
+    middle = emit.integer("minsi", emit.integer("addi", start, emit.index(width)), bound)
+    end = emit.integer("minsi", emit.integer("addi", start, emit.index(2 * width)), bound)
+    offset, (left, right) = emit.open_loop((i32, i32))
+    _merge_step(emit, op, rows, (start, middle, end, offset), (left, right), size)
+    emit.close_loop((0, size, 2 * width))
+
+
+def _merge_step(
+    emit: Emitter,
+    op: SortOp,
+    rows: tuple[Row, Row],
+    run: tuple[SSAValue, SSAValue, SSAValue, SSAValue],
+    heads: tuple[SSAValue, SSAValue],
+    size: int,
+) -> None:
+    """Write the smaller head of two runs; on a tie the left one, which keeps the order."""
+    start, middle, end, offset = run
+    left, right = heads
+    (keys, positions), target = rows
+    last = emit.index(size - 1)
+    left_at, right_at = (emit.integer("minsi", head, last) for head in heads)
+    right_first = _before(emit, op, _load(emit, keys, right_at), _load(emit, keys, left_at))
+    left_done = emit.compare(_SIGNED_GE, left, middle)
+    right_left = emit.compare(_SIGNED_LT, right, end)
+    either = emit.integer("ori", left_done, right_first)
+    take_right = emit.integer("andi", right_left, either)
+    taken = emit.pure(SelectOp, (take_right, right_at, left_at), i32)
+    place = emit.integer("addi", start, offset)
+    _store(emit, target[0], place, _load(emit, keys, taken))
+    _store(emit, target[1], place, _load(emit, positions, taken))
+    one, zero = emit.index(1), emit.index(0)
+    step_right = emit.pure(SelectOp, (take_right, one, zero), i32)
+    step_left = emit.integer("subi", one, step_right)
+    heads_after = (
+        emit.integer("addi", left, step_left),
+        emit.integer("addi", right, step_right),
+    )
+    emit.close_run(emit.integer("subi", end, start), (start, middle), heads_after)
+
+
+def _before(emit: Emitter, op: SortOp, first: SSAValue, second: SSAValue) -> SSAValue:
+    """Whether `first` sorts strictly before `second`; NaN is the greatest value."""
+    descending = op.descending is not None
+    if not is_float(first.type):
+        return emit.compare(_SIGNED_GT if descending else _SIGNED_LT, first, second)
+    low, high = (second, first) if descending else (first, second)
+    less = emit.pure(CmpFOp, (low, high), i1, {"predicate": code(_ORDERED_LT)})
+    high_nan = emit.pure(CmpFOp, (high, high), i1, {"predicate": code(_UNORDERED)})
+    low_number = emit.pure(CmpFOp, (low, low), i1, {"predicate": code(_ORDERED)})
+    return emit.integer("ori", less, emit.integer("andi", high_nan, low_number))

@@ -1,0 +1,7 @@
+"""The T0 passes that the CPU's schedule wants, in order."""
+
+from __future__ import annotations
+
+from tilewright.targets.target import PassLike
+
+CPU_TILE_PASSES: tuple[PassLike, ...] = ()
