@@ -1,0 +1,128 @@
+"""Matrix products beside torch (MKL, oneDNN) and beside the measured peak of multiply-adds."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+import tilewright
+from benchmarks.cpu_microkernel import Peak
+from benchmarks.harness import Pairs, Row, measure_pairs, show_seconds
+from benchmarks.peers import MISSING, load_torch
+from examples.matmul import matmul_kernel
+
+FAMILY = "matmul"
+THREADS = (1, 2)
+SIZES = (512, 1024, 2048)
+F32_BAR, BF16_BAR = 0.95, 0.9
+
+
+@dataclasses.dataclass(frozen=True)
+class Blocks:
+    """The tile of one program."""
+
+    m: int
+    n: int
+    k: int
+    group_m: int = 4
+
+
+def blocks_for(size: int, dtype: str, threads: int) -> Blocks:
+    """The tile that measured best: as large as leaves each thread at least two programs."""
+    if dtype == "bf16":
+        return Blocks(256, 256, 128)
+    return Blocks(128, 256, 128) if size <= 512 else Blocks(256, 256, 128)
+
+
+def rows(threads: int) -> Iterator[Row]:
+    """Every row of this family."""
+    for size in SIZES:
+        yield f32_row(size, threads)
+    yield bf16_row(1024, threads)
+
+
+def launch(a: object, b: object, c: object, size: int, blocks: Blocks) -> Callable[[], object]:
+    """The call that multiplies two square row-major matrices."""
+    grid = (tilewright.cdiv(size, blocks.m) * tilewright.cdiv(size, blocks.n),)
+    strides = (size, 1, size, 1, size, 1)
+
+    def run() -> None:
+        matmul_kernel[grid](
+            *(a, b, c, size, size, size, *strides),
+            ACTIVATION="",
+            BLOCK_M=blocks.m,
+            BLOCK_N=blocks.n,
+            BLOCK_K=blocks.k,
+            GROUP_M=blocks.group_m,
+        )
+
+    return run
+
+
+def f32_row(size: int, threads: int) -> Row:
+    """The product of f32 matrices; NumPy arrays as arguments."""
+    a, b = np.random.default_rng(0).standard_normal((2, size, size), dtype=np.float32)
+    c = np.empty_like(a)
+    ours = launch(a, b, c, size, blocks_for(size, "f32", threads))
+    work = f"matmul f32 {size}³"
+    torch = load_torch(threads)
+    ours()
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=1e-4, atol=1e-3)
+    if torch is None:
+        return Row(FAMILY, work, threads, None, bar=F32_BAR, note=MISSING)
+    x, y, z = (torch.from_numpy(each) for each in (a, b, np.empty_like(c)))
+    return row_of(work, size, threads, F32_BAR, ours, lambda: torch.mm(x, y, out=z))
+
+
+def bf16_row(size: int, threads: int) -> Row:
+    """The product of bf16 matrices, f32 accumulators, bf16 result; torch tensors as arguments."""
+    work = f"matmul bf16 {size}³"
+    torch = load_torch(threads)
+    if torch is None:
+        return Row(FAMILY, work, threads, None, bar=BF16_BAR, note=MISSING)
+    torch.manual_seed(0)
+    x, y = (torch.randn(size, size).to(torch.bfloat16) for _ in range(2))
+    z, theirs = torch.empty_like(x), torch.empty_like(x)
+    ours = launch(x, y, z, size, blocks_for(size, "bf16", threads))
+    ours()
+    torch.testing.assert_close(z.double(), x.double() @ y.double(), rtol=1e-2, atol=0.3)
+    bar = None if has_amx() else BF16_BAR
+    return row_of(work, size, threads, bar, ours, lambda: torch.mm(x, y, out=theirs))
+
+
+def row_of(
+    work: str,
+    size: int,
+    threads: int,
+    bar: float | None,
+    ours: Callable[[], object],
+    peer: Callable[[], object],
+) -> Row:
+    """Measure both and add the fraction of the peak that each reaches."""
+    dtype = "bf16" if "bf16" in work else "f32"
+    peak = Peak(dtype, bf16_dot=True) if dtype == "bf16" else Peak(dtype)
+    before = [peak.rate() for _ in range(5)]
+    pairs = measure_pairs(ours, peer)
+    rate = threads * statistics.median([*before, *(peak.rate() for _ in range(5))])
+    return Row(
+        *(FAMILY, work, threads, pairs.ratio),
+        bar=bar,
+        ours=show_seconds(pairs.ours_seconds),
+        peer=f"torch {show_seconds(pairs.peer_seconds)}",
+        note=fractions(pairs, 2.0 * size**3 / rate) + f" of {rate / 1e9:.0f} GFLOP/s",
+    )
+
+
+def fractions(pairs: Pairs, seconds_at_peak: float) -> str:
+    """How close both come to the peak."""
+    ours, peer = (seconds_at_peak / t for t in (pairs.ours_seconds, pairs.peer_seconds))
+    return f"ours {ours:.0%}, torch {peer:.0%}"
+
+
+def has_amx() -> bool:
+    """Whether the host multiplies bf16 in tiles of its own, which Tilewright does not use."""
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        return "amx_bf16" in file.read()

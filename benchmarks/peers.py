@@ -1,0 +1,55 @@
+"""torch as a peer, where it is installed: benchmarks run without it and say so."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from types import ModuleType
+
+import numpy as np
+
+from benchmarks.harness import Row, measure_pairs, show_seconds
+
+MISSING = "torch missing"
+
+
+def load_torch(threads: int) -> ModuleType | None:
+    """torch with its thread count set, or None where it is not installed."""
+    try:
+        torch = importlib.import_module("torch")
+    except ModuleNotFoundError:
+        return None
+    torch.set_num_threads(threads)
+    return torch
+
+
+def compare_with_torch(
+    family: str,
+    work: str,
+    threads: int,
+    bar: float | None,
+    ours: Callable[[], np.ndarray],
+    peer: Callable[[ModuleType], Callable[[], object]],
+    tolerance: float = 1e-5,
+) -> Row:
+    """The row of a comparison with torch.
+
+    `ours` returns its result; `peer` makes the call that is timed, whose result must agree.
+    """
+    torch = load_torch(threads)
+    if torch is None:
+        ours()
+        return Row(family, work, threads, None, bar=bar, note=MISSING)
+    their_call = peer(torch)
+    theirs = np.asarray(their_call())
+    np.testing.assert_allclose(
+        ours(), theirs, rtol=tolerance, atol=tolerance * np.abs(theirs).max()
+    )
+    with torch.inference_mode():
+        pairs = measure_pairs(ours, their_call)
+    return Row(
+        *(family, work, threads, pairs.ratio),
+        bar=bar,
+        ours=show_seconds(pairs.ours_seconds),
+        peer=f"torch {show_seconds(pairs.peer_seconds)}",
+    )
