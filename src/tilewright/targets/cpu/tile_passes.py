@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewright.passes.split_carried_pointers import SplitCarriedPointers
 from tilewright.targets.target import PassLike
 
-CPU_TILE_PASSES: tuple[PassLike, ...] = ()
+CPU_TILE_PASSES: tuple[PassLike, ...] = (SplitCarriedPointers(),)
