@@ -383,3 +383,7 @@ class NotAKernelLaunch(CompileError):
 
 class CapturedValueChanged(CompileError):
     """A global that a kernel was compiled with has another value now."""
+
+
+class MalformedText(CompileError):
+    """Text that should be a module of the tile IR cannot be read as one."""

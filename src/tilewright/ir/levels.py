@@ -1,0 +1,260 @@
+"""The levels of the IR as contracts: which ops and types a module may hold at each of them.
+
+At every level:
+
+* the top is one `builtin.module` with nothing but `tt.func` ops in it, one of them public;
+* every op verifies by itself, and values are defined before they are used;
+* control flow is structured: every region has one block, and it ends with its terminator;
+* every op has a known source location, so that errors and profiles name a line;
+* integers are signless and have 1, 8, 16, 32 or 64 bits; signedness lives in the ops.
+
+T0, tile: what the user wrote.
+
+* ops of `tt`, `tw`, `arith`, `math` and `scf`, `gpu.barrier` and `llvm.intr.assume`;
+* a tile has a static shape without zeros, at most 2^20 elements, and no layout;
+* a pointer points into global memory, to a scalar or (a block pointer) to a tile;
+* no vectors, no memory spaces, no target ops.
+
+T1, laid out (draft): T0 with `ttg` ops, where every tile has a layout.
+
+T2, scheduled (draft): T1 with the target's ops.
+
+C2, nests (CPU): scalar and vector code.
+
+* `scf`, elementwise `arith`, `math` and `tt` ops, program ids, pointer arithmetic, atomics, and
+  `cpu` ops; no op of T0 that works on tiles or touches memory plainly;
+* scalars, pointers, and vectors of one dimension; no tiles and no descriptors;
+* every arena buffer has its place.
+
+A target adds its ops to a level with `Level.extended`; nothing is registered globally.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from xdsl.dialects.builtin import (
+    IndexType,
+    IntegerType,
+    ModuleOp,
+    NoneAttr,
+    Signedness,
+    StringAttr,
+    TensorType,
+    VectorType,
+)
+from xdsl.ir import Attribute, Block, Operation
+from xdsl.traits import IsTerminator
+from xdsl.utils.exceptions import VerifyException
+
+from tilewright.ir.locations import describe, is_known, span_of
+from tilewright.ir.types import FLOATS, DescriptorType, PointerType
+from tilewright.support.errors import InternalError
+
+MAX_TILE_ELEMENTS = 1 << 20
+_WIDTHS = frozenset({1, 8, 16, 32, 64})
+
+TypeRule = Callable[[Attribute], str]
+"""Why a type is not legal at a level; '' when it is."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """A contract: legal ops by dialect or by name, a rule for types, properties that must be set.
+
+    `ops` adds single ops to the `dialects`; `excluded` takes single ones away.
+    """
+
+    name: str
+    summary: str
+    dialects: frozenset[str]
+    ops: frozenset[str]
+    type_rule: TypeRule
+    excluded: frozenset[str] = frozenset()
+    required: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+
+    def allows(self, name: str) -> bool:
+        """Whether an op of this name is legal."""
+        if name in self.ops:
+            return True
+        return name.partition(".")[0] in self.dialects and name not in self.excluded
+
+    def extended(self, *ops: type[Operation]) -> Level:
+        """This level with the ops of a target."""
+        return replace(self, ops=self.ops | {op.name for op in ops})
+
+
+def _scalar_reason(type_: Attribute) -> str:
+    """Why a type is no scalar of any level."""
+    if isinstance(type_, IntegerType):
+        if type_.signedness.data is not Signedness.SIGNLESS:
+            return "integers are signless"
+        return "" if type_.width.data in _WIDTHS else f"no integers of {type_.width.data} bits"
+    if isinstance(type_, IndexType) or type_ in FLOATS:
+        return ""
+    return f"{type_} is no type of this level"
+
+
+def _tile_reason(type_: TensorType[Attribute], element: TypeRule) -> str:
+    shape = type_.get_shape()
+    if not shape or any(extent <= 0 for extent in shape):
+        return f"the shape {tuple(shape)} is not static and positive"
+    count = 1
+    for extent in shape:
+        count *= extent
+    if count > MAX_TILE_ELEMENTS:
+        return f"{count} elements are more than {MAX_TILE_ELEMENTS}"
+    return element(type_.element_type)
+
+
+def _t0_type(type_: Attribute) -> str:
+    if isinstance(type_, TensorType):
+        has_layout = not isinstance(type_.encoding, NoneAttr)
+        return "a tile has no layout" if has_layout else _tile_reason(type_, _t0_element)
+    if isinstance(type_, DescriptorType):
+        return _t0_type(type_.block)
+    if isinstance(type_, PointerType) and isinstance(type_.pointee, TensorType):
+        return _t0_type(type_.pointee)
+    return _t0_element(type_)
+
+
+def _t0_element(type_: Attribute) -> str:
+    if not isinstance(type_, PointerType):
+        return _scalar_reason(type_)
+    if type_.address_space.data != 1:
+        return "a pointer points into global memory"
+    return _t0_element(type_.pointee)
+
+
+def _t1_type(type_: Attribute) -> str:
+    if isinstance(type_, TensorType):
+        is_bare = isinstance(type_.encoding, NoneAttr)
+        return "a tile has a layout" if is_bare else _tile_reason(type_, _t0_element)
+    return _t0_type(type_)
+
+
+def _c2_type(type_: Attribute) -> str:
+    if isinstance(type_, VectorType):
+        if type_.get_num_dims() != 1:
+            return "a vector has one dimension"
+        return _c2_type(type_.element_type)
+    if isinstance(type_, PointerType):
+        return "" if isinstance(type_.pointee, PointerType) else _scalar_reason(type_.pointee)
+    return _scalar_reason(type_)
+
+
+_CONTROL_FLOW = frozenset({"scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition"})
+
+T0 = Level(
+    name="T0",
+    summary="tile: shapes, dtypes and structured control flow, as the user wrote them",
+    dialects=frozenset({"tt", "tw", "arith", "math"}),
+    ops=_CONTROL_FLOW | {"builtin.module", "gpu.barrier", "llvm.intr.assume"},
+    type_rule=_t0_type,
+)
+T1 = Level(
+    name="T1",
+    summary="laid out: every tile has a layout, conversions are explicit",
+    dialects=T0.dialects | {"ttg"},
+    ops=T0.ops,
+    type_rule=_t1_type,
+)
+T2 = Level(
+    name="T2",
+    summary="scheduled: slots, stages, async copies, waits and partitions are explicit",
+    dialects=T1.dialects,
+    ops=T1.ops,
+    type_rule=_t1_type,
+)
+C2 = Level(
+    name="C2",
+    summary="nests: loops over vectors with explicit bounds, arena buffers, packed panels",
+    dialects=frozenset({"arith", "math", "cpu"}),
+    ops=_CONTROL_FLOW
+    | {"builtin.module", "gpu.barrier", "llvm.intr.assume"}
+    | {"tt.func", "tt.return", "tt.get_program_id", "tt.get_num_programs", "tt.addptr"}
+    | {"tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int", "tt.fp_to_fp", "tt.mulhiui"}
+    | {"tt.clampf", "tt.precise_divf", "tt.precise_sqrt", "tw.hint"}
+    | {"tt.atomic_rmw", "tt.atomic_cas", "tw.atomic_load", "tw.atomic_store"},
+    type_rule=_c2_type,
+    required=MappingProxyType({"cpu.alloc": ("offset_bytes",)}),
+)
+LEVELS: Mapping[str, Level] = MappingProxyType({level.name: level for level in (T0, T1, T2, C2)})
+
+
+def verify_level(module: ModuleOp, level: Level) -> None:
+    """Check a module against the contract of a level.
+
+    *Raises* InternalError that names the op, its source line and the rule that it breaks.
+    """
+    try:
+        module.verify()
+    except VerifyException as error:
+        raise InternalError(f"invalid {level.name}: {str(error).strip()}") from error
+    _check_top(module, level)
+    for operation in module.walk():
+        _check_operation(operation, level)
+
+
+def check_locations(module: ModuleOp) -> None:
+    """Check that every op of a module names a line of the source.
+
+    *Raises* InternalError that names the first op that does not.
+    """
+    for operation in module.walk():
+        if not is_known(operation.location):
+            raise InternalError(f"{operation.name} has no source location")
+
+
+def _check_top(module: ModuleOp, level: Level) -> None:
+    public = 0
+    for operation in module.ops:
+        if operation.name != "tt.func":
+            raise _broken(operation, level, "stands outside of every function")
+        visibility = operation.properties.get("sym_visibility", StringAttr("public"))
+        public += visibility == StringAttr("public")
+    if public != 1:
+        raise _broken(module, level, f"the module has {public} public functions, not one")
+
+
+def _check_operation(operation: Operation, level: Level) -> None:
+    if not level.allows(operation.name):
+        raise _broken(operation, level, "is no op of this level")
+    if not is_known(operation.location):
+        raise _broken(operation, level, "has no source location")
+    for name in level.required.get(operation.name, ()):
+        if name not in operation.properties:
+            raise _broken(operation, level, f"has no `{name}` yet")
+    for value in (*operation.operands, *operation.results):
+        _check_type(operation, value.type, level)
+    for region in operation.regions:
+        if len(region.blocks) > 1:
+            raise _broken(operation, level, "has a region of several blocks")
+        for block in region.blocks:
+            _check_block(operation, block, level)
+
+
+def _check_block(operation: Operation, block: Block, level: Level) -> None:
+    for argument in block.args:
+        _check_type(operation, argument.type, level)
+    if isinstance(operation, ModuleOp):
+        return
+    if block.last_op is None or not block.last_op.has_trait(IsTerminator):
+        raise _broken(operation, level, "has a block without a terminator")
+
+
+def _check_type(operation: Operation, type_: Attribute, level: Level) -> None:
+    reason = level.type_rule(type_)
+    if reason:
+        raise _broken(operation, level, f"has a value of type {type_}: {reason}")
+
+
+def _broken(operation: Operation, level: Level, reason: str) -> InternalError:
+    span, chain = span_of(operation)
+    return InternalError(
+        f"invalid {level.name}: {operation.name} at {describe(operation)} {reason}",
+        span=span,
+        chain=chain,
+    )

@@ -1,0 +1,88 @@
+"""Modules as text: what `print_module` writes, `parse_module` reads back unchanged.
+
+The text is MLIR's generic form, so it is also what `triton-opt -mlir-print-op-generic` writes;
+the custom forms of the published dialects are not read. Text from elsewhere differs in three
+ways, which the reader evens out before it parses:
+
+* aliases of locations may stand after the module and refer to later ones;
+* integer ops may carry `overflowFlags`, a promise that we do not use;
+* fused locations may carry metadata, which is dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
+from io import StringIO
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import ParseError, VerifyException
+
+from tilewright.support.errors import MalformedText
+
+_ALIAS = re.compile(r"^(#loc\w*)\s*=\s*(loc\(.*\))[ \t]*$", re.MULTILINE)
+_ALIAS_USE = re.compile(r"#loc\w*")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+# Properties that promise something which we never ask for, with the comma on one side.
+_PROMISES = re.compile(
+    r"(?:overflowFlags = #arith\.overflow<[^>]*>|op_bundle_sizes = array<i32>)(?:, )?"
+)
+_LEFTOVER_COMMA = re.compile(r", (?=\}>)")
+_FUSED_METADATA = re.compile(r"fused<[^>]*>(?=\[)")
+
+
+def print_module(module: ModuleOp, *, locations: bool = False) -> str:
+    """The module in generic form, one op a line, with source locations if asked for."""
+    stream = StringIO()
+    Printer(stream, print_generic_format=True, print_debuginfo=locations).print_op(module)
+    return stream.getvalue() + "\n"
+
+
+def parse_module(text: str, context: Context, *, name: str = "<text>") -> ModuleOp:
+    """Parse and verify a module in generic form.
+
+    *Raises* MalformedText with the reason and the line when the text is no module, uses an op
+    or attribute that `context` does not know, or breaks an op's own rules.
+    """
+    normal = normalize(text)
+    try:
+        module = Parser(context, normal, name).parse_module()
+        module.verify()
+    except ParseError as error:
+        line = normal.count("\n", 0, error.span.start) + 1
+        raise MalformedText(f"{name}, line {line}: {error.msg}") from error
+    except VerifyException as error:
+        raise MalformedText(f"{name}: {str(error).strip()}") from error
+    except RecursionError as error:
+        raise MalformedText(f"{name}: regions or attributes are nested too deeply") from error
+    return module
+
+
+def normalize(text: str) -> str:
+    """Text from elsewhere in the form that the parser reads: location aliases first."""
+    aliases = {match[1]: match[2] for match in _ALIAS.finditer(text)}
+    body = _FUSED_METADATA.sub("fused", _LEFTOVER_COMMA.sub("", _PROMISES.sub("", text)))
+    if not aliases:
+        return body
+    # The lines stay, so that the parser's line numbers are those of the text.
+    body = _ALIAS.sub("", body)
+    plain = {alias: _FUSED_METADATA.sub("fused", value) for alias, value in aliases.items()}
+    head = " ".join(f"{alias} = {plain[alias]}" for alias in _dependency_order(plain))
+    return f"{head} {body}"
+
+
+def _dependency_order(aliases: Mapping[str, str]) -> tuple[str, ...]:
+    """Aliases, each after those that it refers to."""
+    uses = {alias: _uses(definition, aliases) for alias, definition in aliases.items()}
+    try:
+        return tuple(TopologicalSorter(uses).static_order())
+    except CycleError:
+        return tuple(aliases)  # the parser says which alias is undefined
+
+
+def _uses(definition: str, aliases: Mapping[str, str]) -> list[str]:
+    return [alias for alias in _ALIAS_USE.findall(_STRING.sub("", definition)) if alias in aliases]
