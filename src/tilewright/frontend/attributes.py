@@ -14,6 +14,11 @@ from tilewright.frontend.values import (
     wrap,
 )
 from tilewright.language.core import constexpr, dtype, tensor, tuple_
+from tilewright.ops.descriptors import (
+    DESCRIPTOR_METHODS,
+    descriptor_attribute,
+    is_descriptor,
+)
 from tilewright.ops.library import MEMBERS
 from tilewright.support.errors import ShapeMismatch, UnknownAttribute, UnknownMember
 
@@ -69,8 +74,19 @@ def _typed(value: tensor) -> dict[str, str]:
 def _field(value: tuple_, name: str) -> object:
     if value.fields is not None and name in value.fields:
         return value.values[value.fields.index(name)]
+    if is_descriptor(value):
+        return _descriptor_attribute(value, name)
     fields = f"; its fields are {', '.join(value.fields)}" if value.fields else ""
     raise UnknownAttribute(f"{describe(value)} has no field `{name}`{fields}")
+
+
+def _descriptor_attribute(value: tuple_, name: str) -> object:
+    if name in DESCRIPTOR_METHODS:
+        return Method(DESCRIPTOR_METHODS[name], value)
+    found = descriptor_attribute(value, name)
+    if found is None:
+        raise UnknownAttribute(f"a tensor descriptor has no attribute or method `{name}`")
+    return found
 
 
 def _constant_attribute(value: constexpr | dtype, name: str) -> object:

@@ -50,6 +50,11 @@ class Carry:
         """Whether the last body lowered may set `%break` or `%return`."""
         return self._ends_early
 
+    @property
+    def names(self) -> Names:
+        """The variables that may be carried."""
+        return frozenset(self._names)
+
     def carries(self, name: str) -> bool:
         """Whether a part of the variable is carried."""
         return any(carried == name for carried, _ in self.leaves)
