@@ -420,6 +420,41 @@ class block_type(dtype):
         return False
 
 
+class tensor_descriptor_type(dtype):
+    """The type of a tensor descriptor's handle: the tile type that it loads and stores.
+
+    `const` forbids stores through it.
+    """
+
+    __slots__ = ("block_type", "const")
+
+    def __init__(self, block: block_type, const: bool = False) -> None:
+        self.block_type = block
+        self.const = const
+        self.name = f"tensordesc<{block}>"
+        self.primitive_bitwidth = 0
+        self._hash = hash(("tensordesc", block, const))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            type(other) is tensor_descriptor_type
+            and other.block_type == self.block_type
+            and other.const == self.const
+        )
+
+    __hash__ = dtype.__hash__
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (tensor_descriptor_type, (self.block_type, self.const))
+
+
+class tensor_descriptor:
+    """The class of tensor descriptors, for annotations.
+
+    In a kernel a descriptor is a `tuple_` with this class as factory; see ops/descriptors.py.
+    """
+
+
 def tile_text(element: dtype, shape: Sequence[int]) -> str:
     """How messages print a type: `tile<128x64xfp16>`, or `fp32` for a scalar."""
     if not shape:

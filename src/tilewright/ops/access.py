@@ -64,10 +64,13 @@ def mask_like(b: Builder, mask: object, pointer: tensor, function: str) -> tenso
             argument="mask",
             hint="a mask comes from a comparison such as `offsets < n`",
         )
-    return _fit(b, value, pointer, function, "mask")
+    return fit_to_pointer(b, value, pointer, function, "mask")
 
 
-def _fit(b: Builder, value: tensor, pointer: tensor, function: str, argument: str) -> tensor:
+def fit_to_pointer(
+    b: Builder, value: tensor, pointer: tensor, function: str, argument: str
+) -> tensor:
+    """`value` broadcast to the pointer's shape. Raises: ShapeMismatch."""
     shape = pointer.static_shape
     if value.static_shape and not shape:
         raise ShapeMismatch(
@@ -164,7 +167,7 @@ def _load_filler(
             argument="other",
             hint="pass the mask, or drop `other`",
         )
-    return _fit(b, convert(b, to_tensor(b, other), element), pointer, "load", "other")
+    return fit_to_pointer(b, convert(b, to_tensor(b, other), element), pointer, "load", "other")
 
 
 def _boolean(value: bool) -> Attribute:
@@ -245,7 +248,7 @@ def store(
     element = pointee(x)
     converted = to_tensor(b, value)
     converted = convert(b, converted, int1) if is_bool else converted
-    fitted = _fit(b, convert(b, converted, element), x, "store", "value")
+    fitted = fit_to_pointer(b, convert(b, converted, element), x, "store", "value")
     masked = mask_like(b, mask, x, "store")
     b.emit(StoreOp, [ssa(v) for v in (x, fitted, masked) if v is not None], [], hints)
 

@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.ir import types as ir
 from tilewright.ir.op import UNKNOWN_LOCATION
-from tilewright.language.core import block_type, dtype, pointer_type, tensor
+from tilewright.language.core import block_type, dtype, pointer_type, tensor, tensor_descriptor_type
 from tilewright.ops.creation import ConstantOp
 from tilewright.support.errors import CompileError, InternalError, TilewrightError
 
@@ -54,6 +54,8 @@ def ir_type(type_: dtype) -> Attribute:
         return ir.tile_of(ir_type(type_.element_ty), type_.extents)
     if isinstance(type_, pointer_type):
         return ir.pointer_to(ir_type(type_.element_ty))
+    if isinstance(type_, tensor_descriptor_type):
+        return ir.DescriptorType(ir_type(type_.block_type))
     if type_.name not in _ELEMENTS:
         raise InternalError(f"type {type_} has no IR type")
     return _ELEMENTS[type_.name]

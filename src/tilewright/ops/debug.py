@@ -33,10 +33,14 @@ class PrintOp(TileOp):
 
 @irdl_op_definition
 class AssertOp(TileOp):
-    """Report `message` with program and index where `condition` fails (and mask holds)."""
+    """Report `message` with program and index where `condition` fails (and mask holds).
+
+    `kind` says what failed: `assert` (the author's own), `bounds` or `overflow` (checked mode).
+    """
 
     name = "tt.assert"
     message = prop_def(StringAttr)
+    kind = opt_prop_def(StringAttr)
     condition = operand_def()
     mask = opt_operand_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())

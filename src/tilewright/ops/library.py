@@ -4,16 +4,43 @@ from __future__ import annotations
 
 from tilewright.ops import (
     access,
+    atomic_access,
+    block_pointers,
     casting,
+    descriptors,
     folds,
+    hints,
+    inline,
+    libdevice,
     linear_algebra,
     math,
+    ordering,
     program,
+    random,
+    scaled_dot,
     tiles,
     views,
 )
 from tilewright.ops.surface import MEMBERS, SURFACE
 
-MODULES = (access, casting, folds, linear_algebra, math, program, tiles, views)
+MODULES = (
+    access,
+    atomic_access,
+    block_pointers,
+    casting,
+    descriptors,
+    folds,
+    hints,
+    inline,
+    libdevice,
+    linear_algebra,
+    math,
+    ordering,
+    program,
+    random,
+    scaled_dot,
+    tiles,
+    views,
+)
 
 __all__ = ["MEMBERS", "MODULES", "SURFACE"]

@@ -17,7 +17,7 @@ from tilewright.ops.arguments import boolean_constant, constant
 from tilewright.ops.builder import Builder, integer_property, require_tensor
 from tilewright.ops.casting import broadcast_shapes, broadcast_tensor, convert, is_number, to_tensor
 from tilewright.ops.elementwise import ClampFOp, FmaOp, SelectOp
-from tilewright.ops.operators import binary, elementwise, meet, negate
+from tilewright.ops.operators import arithmetic, binary, elementwise, meet, negate
 from tilewright.ops.surface import surface
 from tilewright.support.errors import DtypeNotAllowed, InvalidOption
 
@@ -175,6 +175,7 @@ def is_pointer_pair(x: object, y: object) -> bool:
 
 
 @surface()
+@surface(module="math")
 def fma(b: Builder, x: object, y: object, z: object) -> tensor:
     """x * y + z rounded once; floats only."""
     left, right = meet(b, x, y)
@@ -186,6 +187,7 @@ def fma(b: Builder, x: object, y: object, z: object) -> tensor:
 
 
 @surface()
+@surface(module="math")
 def fdiv(
     b: Builder, x: object, y: object, ieee_rounding: object = False, approx: object = False
 ) -> tensor:
@@ -199,6 +201,7 @@ def fdiv(
 
 
 @surface()
+@surface(module="math")
 def div_rn(b: Builder, x: object, y: object) -> tensor:
     """x / y on fp32 rounded to nearest even."""
     left, right = meet(b, x, y)
@@ -208,6 +211,7 @@ def div_rn(b: Builder, x: object, y: object) -> tensor:
 
 
 @surface()
+@surface(module="math")
 def umulhi(b: Builder, x: object, y: object) -> tensor:
     """The high half of the unsigned product of 32- or 64-bit integers."""
     left, right = meet(b, x, y)
@@ -233,8 +237,8 @@ def sigmoid(b: Builder, x: object) -> tensor:
 
 def _define_arithmetic(name: str, operator: str, meaning: str) -> None:
     def function(b: Builder, x: object, y: object, sanitize_overflow: object = True) -> tensor:
-        boolean_constant(sanitize_overflow, name, "sanitize_overflow")
-        return binary(b, operator, x, y)
+        is_checked = boolean_constant(sanitize_overflow, name, "sanitize_overflow")
+        return arithmetic(b, operator, x, y, is_checked)
 
     function.__name__ = name
     function.__doc__ = f"{meaning}; integers wrap (checked when overflow is sanitized)."

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
 from tilewright.ir.attributes import CONTRACT
-from tilewright.language.core import dtype, float32, int1, int64, tensor, unwrap
-from tilewright.ops.builder import Builder, integer_property, shaped
+from tilewright.language.core import dtype, float32, int1, int64, tensor, uint64, unwrap
+from tilewright.ops.builder import Builder, integer_property, shaped, ssa
 from tilewright.ops.casting import (
     broadcast_pair,
     convert,
     to_tensor,
     to_tensor_beside,
 )
+from tilewright.ops.debug import AssertOp
 from tilewright.ops.elementwise import (
     ELEMENTWISE,
     FLOAT_PREDICATES,
@@ -125,7 +127,10 @@ def _add_pointer(b: Builder, operator: str, x: tensor, y: tensor) -> tensor:
     return b.tensor(AddPtrOp, [x, y], x.type)
 
 
-def _arithmetic(b: Builder, operator: str, lhs: object, rhs: object) -> tensor:
+def arithmetic(
+    b: Builder, operator: str, lhs: object, rhs: object, is_checked: bool = True
+) -> tensor:
+    """`+`, `-` and `*`; `is_checked` asserts that integers do not overflow if the options ask."""
     x, y = operand_pair(b, lhs, rhs)
     if x.dtype.is_ptr() or y.dtype.is_ptr():
         if operator == "Mult":
@@ -133,7 +138,31 @@ def _arithmetic(b: Builder, operator: str, lhs: object, rhs: object) -> tensor:
         return _add_pointer(b, operator, x, y)
     x, y = meet(b, x, y)
     on_integers, on_floats = _ARITHMETIC[operator]
-    return elementwise(b, on_floats if x.dtype.is_floating() else on_integers, x, y)
+    if x.dtype.is_floating():
+        return elementwise(b, on_floats, x, y)
+    if is_checked and b.options.get("debug") and b.options.get("sanitize_overflow"):
+        _assert_no_overflow(b, operator, x, y)
+    return elementwise(b, on_integers, x, y)
+
+
+_OVERFLOW = StringAttr("overflow")
+
+
+def _assert_no_overflow(b: Builder, operator: str, x: tensor, y: tensor) -> None:
+    """An assertion that `x operator y` fits the operands' dtype, computed in 64 bits."""
+    type_ = x.dtype
+    if type_.is_bool() or type_.primitive_bitwidth >= 64:
+        return
+    wide = int64 if type_.is_int_signed() else uint64
+    operands = convert(b, x, wide), convert(b, y, wide)
+    result = elementwise(b, _ARITHMETIC[operator][0], *operands)
+    # An unsigned difference below zero wraps to a number above the greatest one.
+    fits = _compare(b, "LtE", result, type_.get_int_max_value())
+    if type_.is_int_signed():
+        above = _compare(b, "GtE", result, type_.get_int_min_value())
+        fits = elementwise(b, "arith.andi", fits, above)
+    message = StringAttr(f"{type_} overflow in `{symbol(operator)}`")
+    b.emit(AssertOp, [ssa(fits)], [], {"message": message, "kind": _OVERFLOW})
 
 
 def _divide(b: Builder, operator: str, lhs: object, rhs: object) -> tensor:
@@ -218,8 +247,8 @@ def _compare(b: Builder, operator: str, lhs: object, rhs: object) -> tensor:
     return b.tensor(CmpIOp, [x, y], target, {"predicate": integer_property(code, 64)})
 
 
-_BINARY: dict[str, Callable[[Builder, str, object, object], tensor]] = {
-    **dict.fromkeys(("Add", "Sub", "Mult"), _arithmetic),
+_BINARY: dict[str, Callable[..., tensor]] = {
+    **dict.fromkeys(("Add", "Sub", "Mult"), arithmetic),
     "Div": _divide,
     "FloorDiv": _floor_divide,
     "Mod": _modulo,

@@ -1,0 +1,203 @@
+"""The user function of matrix products of microscaled formats, by way of bfloat16.
+
+Every format but fp16 is exact in bfloat16, and so is every product with a power of two that stays
+in range; the sums are those of `dot`. Source: OCP Microscaling Formats (MX) specification 1.0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.language.core import (
+    bfloat16,
+    dtype,
+    float8e4nv,
+    float8e5,
+    float16,
+    float32,
+    int16,
+    tensor,
+    uint8,
+    uint16,
+    unwrap,
+)
+from tilewright.ops.arguments import boolean_constant, choice, dtype_constant, is_none
+from tilewright.ops.builder import Builder, require_tensor
+from tilewright.ops.casting import broadcast_tensor, convert, reinterpret_bits
+from tilewright.ops.linear_algebra import dot
+from tilewright.ops.math import select
+from tilewright.ops.operators import binary
+from tilewright.ops.surface import surface
+from tilewright.ops.views import insert_dim, join, reshape_to, transpose
+from tilewright.support.errors import (
+    DotDtypeMismatch,
+    DotShapeMismatch,
+    InvalidOption,
+)
+
+FORMATS = ("e2m1", "e4m3", "e5m2", "bf16", "fp16")
+ELEMS_PER_SCALE = 32
+_ELEMENTS: dict[str, dtype] = {
+    "e4m3": float8e4nv,
+    "e5m2": float8e5,
+    "bf16": bfloat16,
+    "fp16": float16,
+}
+_EXPONENT_SHIFT = 7  # explicit mantissa bits of bfloat16
+_NOT_A_NUMBER = 0x7FC0
+_LEAST_SCALE = 0x0040  # 2^-127, a subnormal of bfloat16
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One operand: `axis` is its dimension K, `packed_axis` where two e2m1 share a byte."""
+
+    name: str
+    format: str
+    axis: int
+    packed_axis: int
+
+
+@surface()
+def dot_scaled(
+    b: Builder,
+    lhs: object,
+    lhs_scale: object,
+    lhs_format: object,
+    rhs: object,
+    rhs_scale: object,
+    rhs_format: object,
+    acc: object = None,
+    fast_math: object = False,
+    lhs_k_pack: object = True,
+    rhs_k_pack: object = True,
+    out_dtype: object = None,
+) -> tensor:
+    """(lhs * lhs_scale) @ (rhs * rhs_scale) + acc, each scale for 32 elements along K.
+
+    Shapes: lhs [M, K], rhs [K, N], lhs_scale [M, K/32], rhs_scale [N, K/32], acc and result
+    [M, N]. e2m1 packs two elements in a uint8, the low four bits first, along K, or along M or N
+    with `*_k_pack=False`. A scale that is None is 1.
+    Dtypes: formats "e2m1" (uint8), "e4m3", "e5m2" (fp8 or uint8), "bf16", "fp16" (rounded to
+    bf16); scales are e8m0 in uint8, 255 being NaN unless `fast_math`. The result is fp32.
+    Raises: InvalidOption, DotDtypeMismatch, DotShapeMismatch.
+    """
+    out = float32 if is_none(out_dtype) else dtype_constant(out_dtype, "dot_scaled", "out_dtype")
+    if out != float32:
+        raise InvalidOption("dot_scaled(): `out_dtype` must be fp32", argument="out_dtype")
+    is_fast = boolean_constant(fast_math, "dot_scaled", "fast_math")
+    left = _side("lhs", lhs_format, 1, lhs_k_pack)
+    right = _side("rhs", rhs_format, 0, rhs_k_pack)
+    x = _scaled(b, lhs, lhs_scale, left, is_fast)
+    y = _scaled(b, rhs, rhs_scale, right, is_fast)
+    return dot(b, x, y, acc)
+
+
+def _side(name: str, format_: object, axis: int, k_pack: object) -> _Side:
+    chosen = str(choice(format_, FORMATS, "dot_scaled", f"{name}_format"))
+    packs_k = boolean_constant(k_pack, "dot_scaled", f"{name}_k_pack")
+    if not packs_k and chosen != "e2m1":
+        raise InvalidOption(
+            f"dot_scaled(): `{name}_k_pack=False` needs the format 'e2m1', not {chosen!r}",
+            argument=f"{name}_k_pack",
+        )
+    return _Side(name, chosen, axis, axis if packs_k else 1 - axis)
+
+
+def _scaled(b: Builder, operand: object, scale: object, side: _Side, is_fast: bool) -> tensor:
+    """The operand as bfloat16 with its scales applied."""
+    x = require_tensor(unwrap(operand), "dot_scaled", side.name)
+    if len(x.static_shape) != 2:
+        raise DotShapeMismatch(
+            f"dot_scaled(): `{side.name}` is {x.type}; a tile of 2 dimensions is needed",
+            argument=side.name,
+        )
+    values = _decoded(b, x, side)
+    if is_none(scale):
+        return values
+    factors = _factors(b, scale, values.static_shape, side, is_fast)
+    return binary(b, "Mult", values, factors)
+
+
+def _decoded(b: Builder, x: tensor, side: _Side) -> tensor:
+    if side.format == "e2m1":
+        _require_dtype(x, (uint8,), side.name, side.format)
+        return _unpacked(b, x, side.packed_axis)
+    element = _ELEMENTS[side.format]
+    allowed = (element, uint8) if element.is_fp8() else (element,)
+    _require_dtype(x, allowed, side.name, side.format)
+    return convert(b, reinterpret_bits(b, x, element), bfloat16)
+
+
+def _require_dtype(x: tensor, allowed: tuple[dtype, ...], name: str, format_: str) -> None:
+    if x.dtype not in allowed:
+        raise DotDtypeMismatch(
+            f"dot_scaled(): `{name}` is {x.dtype}; {format_} is held in "
+            + " or ".join(str(a) for a in allowed),
+            argument=name,
+            types={name: str(x.type)},
+        )
+
+
+def _unpacked(b: Builder, x: tensor, axis: int) -> tensor:
+    """Pairs of e2m1 in uint8 as twice as many bfloat16 along `axis`."""
+    packed = x if axis == 1 else transpose(b, x, (1, 0))
+    low = _from_e2m1(b, binary(b, "BitAnd", packed, 0xF))
+    high = _from_e2m1(b, binary(b, "RShift", packed, 4))
+    pairs = join(b, low, high)
+    rows, columns = packed.static_shape
+    values = reshape_to(b, pairs, (rows, 2 * columns))
+    return values if axis == 1 else transpose(b, values, (1, 0))
+
+
+def _from_e2m1(b: Builder, code: tensor) -> tensor:
+    """Four bits (sign, exponent of 2 with bias 1, mantissa of 1) in uint8 as bfloat16."""
+    bits = convert(b, code, uint16)
+    sign = binary(b, "LShift", binary(b, "RShift", bits, 3), 15)
+    exponent = binary(b, "BitAnd", binary(b, "RShift", bits, 1), 3)
+    mantissa = binary(b, "BitAnd", bits, 1)
+    # 2^(e - 1) is the exponent e - 1 + 127; the mantissa bit is the first of seven.
+    magnitude = binary(
+        b,
+        "BitOr",
+        binary(b, "LShift", binary(b, "Add", exponent, 126), _EXPONENT_SHIFT),
+        binary(b, "LShift", mantissa, _EXPONENT_SHIFT - 1),
+    )
+    # With exponent 0 the mantissa is worth a half: 0.5 has the exponent 126 and no mantissa.
+    half = binary(b, "Mult", mantissa, 126 << _EXPONENT_SHIFT)
+    is_subnormal = binary(b, "Eq", exponent, 0)
+    bits = binary(b, "BitOr", sign, select(b, is_subnormal, half, magnitude))
+    return reinterpret_bits(b, bits, bfloat16)
+
+
+def _factors(
+    b: Builder, scale: object, shape: tuple[int, ...], side: _Side, is_fast: bool
+) -> tensor:
+    """The scales of one operand as bfloat16, one for each element of `shape`."""
+    name = f"{side.name}_scale"
+    x = require_tensor(unwrap(scale), "dot_scaled", name)
+    _require_dtype(x, (uint8,), name, "e8m0")
+    rows, depth = (shape[1 - side.axis], shape[side.axis])
+    groups = depth // ELEMS_PER_SCALE
+    if depth % ELEMS_PER_SCALE or x.static_shape != (rows, groups):
+        raise DotShapeMismatch(
+            f"dot_scaled(): `{name}` has shape {list(x.static_shape)}; for `{side.name}` of shape "
+            f"{list(shape)} it must be [{rows}, {depth}/{ELEMS_PER_SCALE}]",
+            argument=name,
+        )
+    powers = insert_dim(b, _power_of_two(b, x, is_fast), 2)
+    repeated = broadcast_tensor(b, powers, (rows, groups, ELEMS_PER_SCALE))
+    factors = reshape_to(b, repeated, (rows, depth))
+    return factors if side.axis == 1 else transpose(b, factors, (1, 0))
+
+
+def _power_of_two(b: Builder, exponent: tensor, is_fast: bool) -> tensor:
+    """2^(e - 127) for an exponent e in uint8 as bfloat16; 255 is NaN."""
+    wide = convert(b, exponent, int16)
+    bits = binary(b, "LShift", wide, _EXPONENT_SHIFT)
+    is_least = binary(b, "Eq", wide, 0)
+    bits = select(b, is_least, b.constant(_LEAST_SCALE, bits.type), bits)
+    if not is_fast:
+        is_nan = binary(b, "Eq", wide, 255)
+        bits = select(b, is_nan, b.constant(_NOT_A_NUMBER, bits.type), bits)
+    return reinterpret_bits(b, bits, bfloat16)
