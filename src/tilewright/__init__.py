@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tilewright import language
 from tilewright.jit import JITFunction, jit
 from tilewright.runtime.kernel import CompiledKernel, compile_statistics
@@ -12,7 +14,32 @@ from tilewright.support.errors import (
     UnsupportedError,
 )
 
+if TYPE_CHECKING:
+    from tilewright import testing
+    from tilewright.runtime.autotune import autotune
+    from tilewright.runtime.config import Config
+    from tilewright.runtime.heuristics import heuristics
+
 __version__ = "0.1.0"
+
+# Loaded when first named: most programs tune and measure nothing.
+_LAZY = {
+    "Config": "tilewright.runtime.config",
+    "autotune": "tilewright.runtime.autotune",
+    "heuristics": "tilewright.runtime.heuristics",
+    "testing": "tilewright.testing",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
+    import importlib
+
+    module = importlib.import_module(_LAZY[name])
+    value = module if name == "testing" else getattr(module, name)
+    globals()[name] = value
+    return value
 
 
 def cdiv(x: int, y: int) -> int:
@@ -28,13 +55,17 @@ def next_power_of_2(n: int) -> int:
 __all__ = [
     "CompileError",
     "CompiledKernel",
+    "Config",
     "InternalError",
     "JITFunction",
     "TilewrightError",
     "UnsupportedError",
+    "autotune",
     "cdiv",
     "compile_statistics",
+    "heuristics",
     "jit",
     "language",
     "next_power_of_2",
+    "testing",
 ]

@@ -23,7 +23,7 @@ from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.cache import open_default
 from tilewright.runtime.driver import Driver, FastLaunch, Grid
 from tilewright.runtime.drivers import load_driver
-from tilewright.runtime.fingerprint import compiler_fingerprint
+from tilewright.runtime.fingerprint import compiler_fingerprint, digest
 from tilewright.runtime.kernel import STATISTICS, CompiledKernel, StageTexts
 from tilewright.support.errors import CapturedValueChanged, InvalidGrid, NotAKernelLaunch
 from tilewright.support.options import (
@@ -126,6 +126,11 @@ class JITFunction:
         """The names of the parameters, in order."""
         return tuple(p.name for p in self.source.parameters)
 
+    @property
+    def cache_key(self) -> str:
+        """The identity of the sources of this kernel and of what it reaches, in hex."""
+        return digest(*(repr(f) for _, f in sorted(self.source.functions.items())))
+
     def warmup(self, *args: object, grid: GridLike = (1,), **kwargs: object) -> CompiledKernel:
         """Compile for arguments like these without launching."""
         return self._prepare(args, kwargs).kernel
@@ -189,7 +194,7 @@ class JITFunction:
         keywords = {name: v for name, v in kwargs.items() if name not in options}
         arguments = bind(self.fn.__name__, source.parameters, args, keywords, _live_default(self))
         specialization = specialize(self.fn.__name__, source.parameters, arguments)
-        return _Call(arguments, specialization, self._options(options), bool(options))
+        return _Call(arguments, specialization, self._options(options))
 
     def _prepare(self, args: Sequence[object], kwargs: Mapping[str, object]) -> _Prepared:
         call = self.specialize_call(args, kwargs)
@@ -218,10 +223,12 @@ class JITFunction:
         shape = self._shapes.get(key)
         names = self.arg_names
         if shape is None:
-            shape = _CallShape(_value_order(names, len(args), tuple(kwargs)), names, [])
+            given = (*names[: len(args)], *kwargs)
+            order = _value_order(names, given, load_driver("cpu").ignored_options)
+            shape = _CallShape(order, names, [])
             self._shapes[key] = shape
         call = prepared.call
-        if shape.order is None or call.has_options or call.options.checked:
+        if shape.order is None or call.options.checked:
             return
         guards = _guards(self.source.parameters, call.specialization)
         values = [call.arguments[name] for name in names]
@@ -240,7 +247,6 @@ class _Call:
     arguments: Mapping[str, object]
     specialization: Specialization
     options: CompileOptions
-    has_options: bool
 
 
 @dataclass(frozen=True)
@@ -287,11 +293,10 @@ def _live_default(function: JITFunction) -> Callable[[Parameter], object]:
 
 
 def _value_order(
-    names: tuple[str, ...], num_positional: int, keywords: tuple[str, ...]
+    names: tuple[str, ...], given: tuple[str, ...], ignored: frozenset[str]
 ) -> tuple[int, ...] | None:
-    """Where each parameter's value stands among positional and keyword values; () in order."""
-    given = (*names[:num_positional], *keywords)
-    if sorted(given) != sorted(names):
+    """Where each parameter's value stands in a call; () in order, None with real options."""
+    if sorted(name for name in given if name not in ignored or name in names) != sorted(names):
         return None
     return () if given == names else tuple(given.index(name) for name in names)
 
@@ -391,22 +396,25 @@ def build_kernel(
     source: KernelSource, specialization: Specialization, options: CompileOptions
 ) -> CompiledKernel:
     """Compile a specialisation, or take it from the disk cache, and load it."""
+    from tilewright.compiler.collector import record_request
     from tilewright.compiler.request import CompileRequest
 
     target = "cpu"
     driver = load_driver(target)
-    fields = {name: getattr(options, name) for name in option_names()}
+    names = [name for name in option_names() if name not in driver.ignored_options]
+    fields = {name: getattr(options, name) for name in names}
     request = CompileRequest(
         source.functions, source.kernel, specialization, fields, target, driver.machine()
     )
+    record_request(request)
     key = request.cache_key(compiler_fingerprint())
     cache = open_default()
     stored = None if debug_options().always_compile else cache.get(key)
     artifact = None if stored is None else Artifact.from_sections(key, stored)
     if artifact is None:
-        from tilewright.compiler.compile import compile_request
+        from tilewright.compiler.instruments import compile_watched
 
-        artifact = compile_request(request, key)
+        artifact = compile_watched(request, key)
         STATISTICS.compiled += 1
         STATISTICS.compile_seconds += float(str(artifact.metadata["compile_seconds"]))
         cache.put(key, artifact.to_sections())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -12,19 +12,28 @@ from tilewright.frontend.lower import lower_kernel
 from tilewright.runtime.artifact import Artifact
 from tilewright.targets.target import Scheduled, Target, load_target
 
-Observer = Callable[[str, ModuleOp], None]
+StageResult = ModuleOp | str | Mapping[str, bytes]
+Observer = Callable[[str, StageResult], None]
 
 
 def compile_request(
     request: CompileRequest, key: str = "", observe: Observer | None = None
 ) -> Artifact:
-    """Compile a request for its target; `observe(stage, module)` sees every IR stage."""
+    """Compile a request for its target.
+
+    `observe(stage, result)` sees what each stage gives: the module of an IR stage, the text
+    that is handed to the assembler (`llir`), the sections that it returns (`object`).
+    """
     started = time.perf_counter()
     target = load_target(request.target)
     module = to_tiles(request, target, observe)
     scheduled = to_schedule(request, target, module, observe)
     text = target.emit(scheduled, request.machine, request.options)
+    if observe is not None:
+        observe("llir", text)
     sections = target.assemble(text, request.machine, request.options)
+    if observe is not None:
+        observe("object", sections)
     seconds = time.perf_counter() - started
     return Artifact(key, _metadata(request, scheduled, seconds), sections)
 

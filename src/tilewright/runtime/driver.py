@@ -52,6 +52,8 @@ class Driver(Protocol):
     """One per target and process."""
 
     slow_path: object
+    # Compile options that change nothing on this target; they are no part of a request.
+    ignored_options: frozenset[str]
 
     def machine(self) -> Mapping[str, int | float | str | bool | None]:
         """The features of the machine that decide what is compiled, as data."""

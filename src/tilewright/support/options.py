@@ -346,3 +346,10 @@ def default_cache_dir() -> Path | None:
     if not os.path.isabs(base):
         base = os.path.expanduser("~/.cache")
     return Path(base, "tilewright") if os.path.isabs(base) else None
+
+
+def environment_with_path(first: Path) -> dict[str, str]:
+    """The environment for a Python process that looks for modules in `first` before all else."""
+    rest = os.environ.get("PYTHONPATH", "")
+    path = os.pathsep.join((str(first), rest)) if rest else str(first)
+    return {**os.environ, "PYTHONPATH": path}

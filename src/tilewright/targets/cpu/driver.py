@@ -104,6 +104,7 @@ class CpuDriver:
     """Loads and launches kernels on this machine's CPU."""
 
     slow_path: object = launcher.SLOW_PATH
+    ignored_options = frozenset(("num_warps", "num_stages", "num_ctas", "maxnreg"))
 
     def __init__(self, cache: DiskCache | None) -> None:
         self._cache = cache
