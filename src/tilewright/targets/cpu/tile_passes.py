@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from tilewright.passes.forward_invariants import ForwardInvariants
+from tilewright.passes.lower_block_pointers import LowerBlockPointers
+from tilewright.passes.lower_descriptors import LowerDescriptors
 from tilewright.passes.split_carried_pointers import SplitCarriedPointers
 from tilewright.targets.target import PassLike
 
-CPU_TILE_PASSES: tuple[PassLike, ...] = (SplitCarriedPointers(),)
+CPU_TILE_PASSES: tuple[PassLike, ...] = (
+    LowerBlockPointers(),
+    LowerDescriptors(),
+    ForwardInvariants(),
+    SplitCarriedPointers(),
+)

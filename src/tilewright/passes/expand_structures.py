@@ -1,0 +1,204 @@
+"""Replaces structured values (block pointers, descriptors) by their scalars, everywhere.
+
+A structure is a base pointer, extents, strides and, for a block pointer, offsets. The walk
+keeps a map from each structured SSA value to its scalars, rebuilds the loops and branches that
+carry structures so that they carry the scalars, and calls a rule for every op that makes or
+uses a structure. What a loop carries unchanged is not carried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tilewright.ir.op import build
+from tilewright.ir.types import (
+    DescriptorType,
+    PointerType,
+    element_of,
+    i32,
+    i64,
+    pointer_to,
+    shape_of,
+)
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The scalars of a block pointer or descriptor; `padding` as in PADDINGS."""
+
+    base: SSAValue
+    shape: tuple[SSAValue, ...]
+    strides: tuple[SSAValue, ...]
+    offsets: tuple[SSAValue, ...]
+    block: Attribute
+    padding: int = 0
+
+    def scalars(self) -> tuple[SSAValue, ...]:
+        """All scalars in the order in which they are carried."""
+        return (self.base, *self.shape, *self.strides, *self.offsets)
+
+    def with_scalars(self, scalars: Sequence[SSAValue]) -> Structure:
+        """The same kind of structure over other scalars."""
+        rank = len(self.shape)
+        parts = tuple(scalars)
+        return Structure(
+            parts[0],
+            parts[1 : 1 + rank],
+            parts[1 + rank : 1 + 2 * rank],
+            parts[1 + 2 * rank :],
+            self.block,
+            self.padding,
+        )
+
+
+def block_type(type_: Attribute) -> Attribute | None:
+    """The tile type behind a block pointer or descriptor type; None for other types."""
+    if isinstance(type_, DescriptorType):
+        return type_.block
+    if isinstance(type_, PointerType) and shape_of(type_.pointee):
+        return type_.pointee
+    return None
+
+
+def carried_types(type_: Attribute) -> list[Attribute]:
+    """The types of a structure's scalars."""
+    block = block_type(type_)
+    assert block is not None
+    rank = len(shape_of(block))
+    base = pointer_to(element_of(block))
+    if isinstance(type_, DescriptorType):
+        return [base, *[i32] * rank, *[i64] * rank]
+    return [base, *[i64] * rank, *[i64] * rank, *[i32] * rank]
+
+
+# A rule replaces an op and returns True, or returns False for an op that stays.
+Rule = Callable[["Expansion", Operation], bool]
+
+
+@dataclass
+class Expansion:
+    """One walk over a function; `rules` handle the ops that make and use structures."""
+
+    rules: dict[type[Operation], Rule]
+    found: dict[SSAValue, Structure] = field(default_factory=dict)
+    dead: list[Operation] = field(default_factory=list)
+
+    def run(self, block: Block) -> None:
+        """Rewrite a block and everything in it."""
+        for op in tuple(block.ops):
+            rule = self.rules.get(type(op))
+            if rule is not None:
+                if rule(self, op):
+                    self.dead.append(op)
+            elif isinstance(op, ForOp):
+                self._expand_for(op)
+            elif isinstance(op, WhileOp):
+                self._expand_while(op)
+            elif isinstance(op, IfOp):
+                self._expand_if(op)
+            else:
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self.run(inner)
+
+    def finish(self) -> None:
+        """Erase the ops that were replaced, users before definitions."""
+        for op in reversed(self.dead):
+            op.detach()
+            op.erase()
+
+    def _flat(self, values: Sequence[SSAValue]) -> list[SSAValue]:
+        result: list[SSAValue] = []
+        for value in values:
+            known = self.found.get(value)
+            result += [value] if known is None else known.scalars()
+        return result
+
+    def _expand_arguments(self, block: Block, initial: Sequence[SSAValue], skip: int) -> None:
+        """Replace structured arguments by scalar ones; `initial[i]` tells what argument i is."""
+        for argument in tuple(block.args[skip:]):
+            if block_type(argument.type) is None:
+                continue
+            position = argument.index
+            types = carried_types(argument.type)
+            new = [block.insert_arg(t, position + n) for n, t in enumerate(types)]
+            self.found[argument] = self._like(initial, argument, skip).with_scalars(new)
+
+    def _like(self, initial: Sequence[SSAValue], argument: SSAValue, skip: int) -> Structure:
+        for value in initial:
+            known = self.found.get(value)
+            if known is not None and value.type == argument.type:
+                return known
+        raise AssertionError(f"a structure without origin reaches argument {skip}")
+
+    def _drop_arguments(self, block: Block) -> None:
+        for argument in tuple(block.args):
+            if block_type(argument.type) is not None:
+                block.erase_arg(argument, safe_erase=False)
+
+    def _expand_terminator(self, block: Block) -> None:
+        terminator = block.last_op
+        assert isinstance(terminator, YieldOp | ConditionOp)
+        terminator.operands = self._flat(terminator.operands)
+
+    def _replace(self, op: Operation, operands: Sequence[SSAValue]) -> None:
+        """Rebuild a control-flow op with expanded operands and results."""
+        parent = op.parent
+        assert parent is not None
+        types: list[Attribute] = []
+        for result in op.results:
+            structured = block_type(result.type) is not None
+            types += carried_types(result.type) if structured else [result.type]
+        regions = tuple(op.regions)
+        for region in regions:
+            op.detach_region(region)
+        new = build(type(op), operands, types, dict(op.properties), regions, op.location)
+        new.attributes = dict(op.attributes)
+        parent.insert_op_before(new, op)
+        position = 0
+        for result in op.results:
+            if block_type(result.type) is None:
+                result.replace_all_uses_with(new.results[position])
+                position += 1
+                continue
+            count = len(carried_types(result.type))
+            origin = next(s for v, s in self.found.items() if v.type == result.type)
+            scalars = new.results[position : position + count]
+            self.found[result] = origin.with_scalars(scalars)
+            position += count
+        self.dead.append(op)
+
+    def _expand_for(self, op: ForOp) -> None:
+        body = op.body.block
+        self._expand_arguments(body, op.operands[3:], 1)
+        self.run(body)
+        self._expand_terminator(body)
+        operands = self._flat(op.operands)
+        self._drop_arguments(body)
+        self._replace(op, operands)
+
+    def _expand_while(self, op: WhileOp) -> None:
+        before, after = op.before_region.block, op.after_region.block
+        self._expand_arguments(before, op.operands, 0)
+        self.run(before)
+        condition = before.last_op
+        assert condition is not None
+        self._expand_arguments(after, condition.operands, 0)
+        self._expand_terminator(before)
+        self.run(after)
+        self._expand_terminator(after)
+        operands = self._flat(op.operands)
+        self._drop_arguments(before)
+        self._drop_arguments(after)
+        self._replace(op, operands)
+
+    def _expand_if(self, op: IfOp) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                self.run(block)
+                self._expand_terminator(block)
+        self._replace(op, tuple(op.operands))
