@@ -100,4 +100,5 @@ def _constant_attribute(value: constexpr | dtype, name: str) -> object:
     if not is_public:
         raise UnknownAttribute(f"{describe(value)} has no attribute `{name}`")
     found = getattr(host, name)
-    return HostMethod(name, found) if callable(found) else wrap(found)
+    is_method = callable(found) and not isinstance(found, dtype)
+    return HostMethod(name, found) if is_method else wrap(found)
