@@ -1,0 +1,225 @@
+"""Running a case: on the interpreter, compiled, for other machines, and at one IR level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
+from tests.corpus.case import Addresses, Array, Case, Values
+from tilewright.codegen.optimize import compile_module
+from tilewright.compiler.compile import to_tiles
+from tilewright.compiler.request import CompileRequest
+from tilewright.frontend.arrays import descriptor_slots
+from tilewright.frontend.program import ArgumentPath
+from tilewright.interp.code import Rules
+from tilewright.interp.evaluate import Argument, run_kernel
+from tilewright.interp.rules import TILE_RULES
+from tilewright.jit import check_grid, runtime_values
+from tilewright.language.core import constexpr
+from tilewright.runtime.artifact import Artifact
+from tilewright.runtime.drivers import load_driver
+from tilewright.support.options import option_names
+from tilewright.targets.cpu.host import describe_machine
+from tilewright.targets.target import load_target
+
+GUARD_BYTES = 4096
+_GUARD = 0xA5
+_NO_FUSION = {"enable_fp_fusion": False}
+
+
+@dataclass(frozen=True)
+class _Buffer:
+    """A guarded copy of one array that owns its memory: bytes [start, start + size)."""
+
+    root: Array
+    memory: Array
+    start: int
+
+    def view(self, value: Array) -> Array:
+        """The view of the copy that `value` is of the root."""
+        offset = self.start + value.ctypes.data - self.root.ctypes.data
+        return np.ndarray(value.shape, value.dtype, self.memory.data, offset, value.strides)
+
+    def has_guards(self) -> bool:
+        """Whether nothing was written outside of the payload."""
+        after = self.start + self.root.nbytes
+        parts = self.memory[: self.start], self.memory[after:]
+        return all(bool((part == _GUARD).all()) for part in parts)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The arguments of a launch, every array between guard bytes that no kernel may change.
+
+    Arrays that share bytes still do.
+    """
+
+    values: Values
+    buffers: tuple[_Buffer, ...]
+
+    def arrays(self) -> dict[str, Array]:
+        """The array arguments by name."""
+        return {n: v for n, v in self.values.items() if isinstance(v, np.ndarray)}
+
+    def require_guards(self, title: str) -> None:
+        """Fail if memory outside of the arrays was written."""
+        assert all(buffer.has_guards() for buffer in self.buffers), f"{title}: wrote outside"
+
+
+def guarded(values: Values, shift: int = 0) -> Memory:
+    """Guarded copies of `values`, `shift` elements away from an aligned address."""
+    buffers: dict[int, _Buffer] = {}
+    moved: Values = {}
+    for name, value in values.items():
+        if isinstance(value, np.ndarray):
+            root = _root(value)
+            if id(root) not in buffers:
+                buffers[id(root)] = _copied(root, shift)
+            moved[name] = buffers[id(root)].view(value)
+        else:
+            moved[name] = value
+    for name, value in moved.items():
+        if isinstance(value, Addresses):
+            moved[name] = _addresses(value, moved)
+    return Memory(moved, tuple(buffers.values()))
+
+
+def _root(array: Array) -> Array:
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _copied(root: Array, shift: int) -> _Buffer:
+    assert root.flags.c_contiguous
+    memory = np.full(root.nbytes + 2 * GUARD_BYTES, _GUARD, np.uint8)
+    middle = GUARD_BYTES // 2
+    start = middle - (memory.ctypes.data + middle) % 64 + shift * root.itemsize
+    memory[start : start + root.nbytes] = np.frombuffer(root.tobytes(), np.uint8)
+    return _Buffer(root, memory, start)
+
+
+def _addresses(table: Addresses, values: Values) -> Array:
+    addresses = []
+    for name, index in table.of:
+        array = values[name]
+        assert isinstance(array, np.ndarray)
+        addresses.append(array.ctypes.data + index * array.itemsize)
+    return np.array(addresses, np.int64)
+
+
+def run_interpreted(case: Case) -> dict[str, Array]:
+    """What the arrays hold after the interpreter ran the case."""
+    memory = guarded(case.values())
+    case.kernel.interpret[case.grid](**memory.values, **_NO_FUSION, **case.options)
+    return memory.arrays()
+
+
+def run_compiled(case: Case, shift: int = 0, **options: object) -> dict[str, Array]:
+    """What the arrays hold after the compiled kernel ran; checks the memory around them."""
+    memory = guarded(case.values(), shift)
+    case.kernel[case.grid](**memory.values, **{**_NO_FUSION, **case.options, **options})
+    memory.require_guards(case.name)
+    return memory.arrays()
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A case bound to memory: its compile request and the launch's runtime arguments."""
+
+    case: Case
+    memory: Memory
+    request: CompileRequest
+    arguments: tuple[object, ...]
+
+
+def prepare(case: Case, machine: Mapping[str, object] | None = None, shift: int = 0) -> Prepared:
+    """Bind a case for the CPU target, on this machine or another."""
+    memory = guarded(case.values(), shift)
+    call = case.kernel.specialize_call((), {**memory.values, **_NO_FUSION, **case.options})
+    options = {name: getattr(call.options, name) for name in option_names()}
+    source = case.kernel.source
+    request = CompileRequest(
+        source.functions,
+        source.kernel,
+        call.specialization,
+        options,
+        "cpu",
+        machine or load_driver("cpu").machine(),
+    )
+    arguments = runtime_values(call.specialization, call.arguments)
+    return Prepared(case, memory, request, tuple(arguments))
+
+
+def launch(prepared: Prepared, *, optimize: bool = True) -> dict[str, Array]:
+    """Compile, run on the CPU and return the arrays; without LLVM's passes where asked."""
+    case, request = prepared.case, prepared.request
+    target = load_target("cpu")
+    module = tile_module(request)
+    scheduled = target.schedule(module, request.machine, request.options)
+    text = target.emit(scheduled, request.machine, request.options)
+    machine = request.machine
+    compiled = compile_module(
+        text,
+        str(machine["cpu"]),
+        tuple(str(machine["features"]).split(",")),
+        optimize=optimize,
+        opt_level=3 if optimize else 0,
+    )
+    artifact = Artifact("", {**scheduled.metadata}, {"object": compiled.object})
+    kernel = load_driver("cpu").load(artifact)
+    extents = check_grid(case.name, case.grid, prepared.memory.values)
+    kernel.launch(extents, prepared.arguments)
+    prepared.memory.require_guards(case.name)
+    return prepared.memory.arrays()
+
+
+def reduced_machine(*, without: tuple[str, ...]) -> Mapping[str, object]:
+    """This machine with some of its vector features switched off."""
+    host = load_driver("cpu").machine()
+    features = {f[1:]: f[0] == "+" for f in str(host["features"]).split(",")}
+    features = {n: on and not n.startswith(without) for n, on in features.items()}
+    small = describe_machine(str(host["triple"]), "x86-64", features)
+    return {
+        **host,
+        "cpu": small.cpu,
+        "features": ",".join(small.features),
+        "vector_bytes": small.vector_bytes,
+        "num_registers": small.num_registers,
+    }
+
+
+def tile_module(
+    request: CompileRequest, observe: Callable[[str, ModuleOp], None] | None = None
+) -> ModuleOp:
+    """The T0 module of a request after the target's passes."""
+    return to_tiles(request, load_target(request.target), observe)
+
+
+def run_module(case: Case, module: ModuleOp, rules: Rules = TILE_RULES) -> dict[str, Array]:
+    """Interpret a module of the case's kernel, at any level, on fresh memory."""
+    memory = guarded(case.values())
+    call = case.kernel.specialize_call((), {**memory.values, **_NO_FUSION, **case.options})
+    arguments: list[Argument] = []
+    for path, type_ in call.specialization.runtime_leaves():
+        arguments.extend(_module_arguments(type_, _at(path, call.arguments)))
+    run_kernel(module, arguments, case.grid, rules=rules, races=False)
+    return memory.arrays()
+
+
+def _module_arguments(type_: str, value: object) -> list[Argument]:
+    if type_.startswith("tensordesc"):
+        base = value.base  # type: ignore[attr-defined]  # a host descriptor
+        return [base, *descriptor_slots(value)[1:]]
+    assert isinstance(value, np.ndarray | np.generic | int | float)
+    return [value.item() if isinstance(value, np.generic) else value]
+
+
+def _at(path: ArgumentPath, arguments: Mapping[str, object]) -> object:
+    value: object = arguments[str(path[0])]
+    for step in path[1:]:
+        value = value[step]  # type: ignore[index]  # the path came from this value's structure
+    return value.value if isinstance(value, constexpr) else value
