@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.utils.exceptions import VerifyException
 
 from tilewright.compiler.compile import Observer, StageResult, compile_request
 from tilewright.compiler.reproducer import (
@@ -26,10 +25,12 @@ from tilewright.compiler.reproducer import (
     tell_of_orphans,
 )
 from tilewright.compiler.request import CompileRequest
-from tilewright.compiler.stages import print_ir
+from tilewright.ir.levels import LEVELS, T0, Level, verify_level
+from tilewright.ir.text import print_module
 from tilewright.runtime.artifact import Artifact
 from tilewright.support.errors import InternalError, TilewrightError
 from tilewright.support.options import DebugOptions, debug_options, runtime_options
+from tilewright.targets.target import load_target
 
 
 def compile_watched(
@@ -73,7 +74,8 @@ def reproducer_directory() -> Path | None:
 def _asked_for(debug: DebugOptions, request: CompileRequest, key: str) -> list[Observer]:
     observers: list[Observer] = []
     if debug.verify_each:
-        observers.append(verify_stage)
+        target = load_target(request.target)
+        observers.append(Verifier(LEVELS[target.level].extended(*target.ops)))
     if debug.dump_ir is not None:
         name = f"{request.name}-{key[:12]}" if key else request.name
         observers.append(StageDump(debug.dump_ir / name))
@@ -173,17 +175,25 @@ class StageDump:
 
 def _files(stage: str, result: StageResult) -> list[tuple[str, bytes]]:
     if isinstance(result, ModuleOp):
-        return [(f"{stage}.mlir", print_ir(result).encode())]
+        return [(f"{stage}.mlir", print_module(result).encode())]
     if isinstance(result, str):
         return [(f"{stage}.ll", result.encode())]
     return [(name if name == stage else f"{stage}-{name}", data) for name, data in result.items()]
 
 
-def verify_stage(stage: str, result: StageResult) -> None:
-    """Verify the module that a stage left. Raises: `InternalError` that names the stage."""
-    if not isinstance(result, ModuleOp):
-        return
-    try:
-        result.verify()
-    except VerifyException as error:
-        raise InternalError(f"the IR is invalid after stage `{stage}`: {error}") from error
+@dataclass(frozen=True)
+class Verifier:
+    """A check of each IR stage against the contract of its level."""
+
+    scheduled: Level
+
+    def __call__(self, stage: str, result: StageResult) -> None:
+        """Verify the module. Raises: `InternalError` that names the stage and the op."""
+        if not isinstance(result, ModuleOp):
+            return
+        try:
+            verify_level(result, self.scheduled if stage == "schedule" else T0)
+        except InternalError as error:
+            raise InternalError(
+                f"after stage `{stage}`: {error.summary}", span=error.span, chain=error.chain
+            ) from error

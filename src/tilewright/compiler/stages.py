@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from io import StringIO
-
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.printer import Printer
-
 from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.request import CompileRequest
+from tilewright.ir.text import print_module
 from tilewright.support.errors import InternalError
 from tilewright.targets.target import load_target
 
@@ -20,20 +16,13 @@ def stage_text(request: CompileRequest, stage: str) -> str:
     target = load_target(request.target)
     module = to_tiles(request, target, None)
     if stage == "ttir":
-        return print_ir(module)
+        return print_module(module)
     scheduled = to_schedule(request, target, module, None)
     if stage == "nests":
-        return print_ir(scheduled.module)
+        return print_module(scheduled.module)
     text = target.emit(scheduled, request.machine, request.options)
     if stage == "llir":
         return text
     if stage == "asm":
         return target.disassemble(text, request.machine, request.options)
     raise InternalError(f"there is no stage {stage!r}")
-
-
-def print_ir(module: ModuleOp) -> str:
-    """A module as MLIR text."""
-    out = StringIO()
-    Printer(out).print_op(module)
-    return out.getvalue() + "\n"

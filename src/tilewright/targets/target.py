@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from tilewright.support.errors import UnsupportedError
 
@@ -29,11 +30,15 @@ class PassLike(Protocol):
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A module at the target's scheduled level, with what the driver must know of it."""
+    """A module at the target's scheduled level, with what the driver must know of it.
+
+    `report` is the target's own account of its decisions, for people; it is not kept.
+    """
 
     module: ModuleOp
     metadata: Mapping[str, object]
     remarks: tuple[str, ...] = ()
+    report: object = None
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,8 @@ class Target:
     """A target's manifest, read top to bottom.
 
     `tile_passes` run on T0; `schedule` lowers T0 to the scheduled level; `emit` writes its
-    text for the assembler; `assemble` turns text into the sections of the artifact.
+    text for the assembler; `assemble` turns text into the sections of the artifact. `level`
+    names the scheduled level in `ir/levels.py`, and `ops` are those that only it has.
     """
 
     name: str
@@ -50,6 +56,8 @@ class Target:
     emit: Callable[[Scheduled, MachineFeatures, Mapping[str, object]], str]
     assemble: Callable[[str, MachineFeatures, Mapping[str, object]], dict[str, bytes]]
     disassemble: Callable[[str, MachineFeatures, Mapping[str, object]], str]
+    level: str
+    ops: tuple[type[Operation], ...]
 
 
 TARGETS = ("cpu",)

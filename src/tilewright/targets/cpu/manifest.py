@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tilewright.codegen.optimize import compile_module
 from tilewright.codegen.whitelist import CPU_WHITELIST
 from tilewright.targets.cpu.emit import argument_slots, emit_kernel
+from tilewright.targets.cpu.ops import CPU_OPS
 from tilewright.targets.cpu.schedule import NestMachine, lower_to_nests
 from tilewright.targets.cpu.tile_passes import CPU_TILE_PASSES
 from tilewright.targets.target import MachineFeatures, PassLike, Scheduled, Target
@@ -39,7 +40,8 @@ def _schedule(
     )
     report = lower_to_nests(module, nests)
     metadata = {"arena_bytes": report.arena_bytes, "slots": argument_slots(module)}
-    return Scheduled(module, metadata)
+    remarks = (*report.remarks, *(text for nest in report.nests for text in nest.remarks))
+    return Scheduled(module, metadata, tuple(dict.fromkeys(remarks)), report)
 
 
 def _emit(scheduled: Scheduled, machine: MachineFeatures, options: Mapping[str, object]) -> str:
@@ -73,4 +75,6 @@ def _disassemble(text: str, machine: MachineFeatures, options: Mapping[str, obje
     return compiled.assembly or ""
 
 
-TARGET = Target("cpu", _tile_passes, _schedule, _emit, _assemble, _disassemble)
+TARGET = Target(
+    "cpu", _tile_passes, _schedule, _emit, _assemble, _disassemble, level="C2", ops=CPU_OPS
+)
