@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from tilewright.frontend.constants import EnumMember
 from tilewright.frontend.frame import Frame
 from tilewright.frontend.values import (
@@ -64,11 +66,12 @@ def _tile_attribute(frame: Frame, value: tensor, name: str) -> object:
         return MEMBERS["trans"].function(frame.builder, value)
     if name in MEMBERS:
         return Method(MEMBERS[name].key, value)
-    raise UnknownAttribute(f"a tile has no attribute or method `{name}`", types=_typed(value))
-
-
-def _typed(value: tensor) -> dict[str, str]:
-    return {"tile": str(value.type)}
+    close = get_close_matches(name, (*MEMBERS, *_TILE_ATTRIBUTES), n=1)
+    raise UnknownAttribute(
+        f"a tile has no attribute or method `{name}`",
+        types={"tile": str(value.type)},
+        hint=f"did you mean `.{close[0]}`?" if close else "",
+    )
 
 
 def _field(value: tuple_, name: str) -> object:

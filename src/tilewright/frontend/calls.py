@@ -55,7 +55,7 @@ def _arguments(frame: Frame, node: ast.Call) -> tuple[list[object], dict[str, ob
     keywords: dict[str, object] = {}
     for keyword in node.keywords:
         if keyword.arg is None:
-            raise reject_as("a call with **keywords", "name each argument")
+            raise reject_as("calls with **keywords", "name each argument")
         keywords[keyword.arg] = frame.evaluate(keyword.value)
     return positional, keywords
 

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, LocationAttr, StringAttr
@@ -21,6 +22,7 @@ from tilewright.frontend.source import parse_function
 from tilewright.frontend.subset import reject
 from tilewright.frontend.values import ModuleValue, value_of
 from tilewright.ops.builder import Builder
+from tilewright.ops.library import SURFACE
 from tilewright.support import errors
 from tilewright.support.errors import (
     CompileError,
@@ -30,6 +32,7 @@ from tilewright.support.errors import (
     PlainFunctionCall,
     TilewrightError,
     UndefinedName,
+    UnknownMember,
 )
 from tilewright.support.rules import RuleTable
 from tilewright.support.source import Span
@@ -257,7 +260,9 @@ class Frame:
 
     def captured(self, path: str) -> object:
         """The value that a dotted global name had when the kernel was snapshotted."""
-        constant = self.code.source.captures.get(path, Unusable("UndefinedName", path))
+        if path not in self.code.source.captures:
+            raise UndefinedName(f"`{path}` is read before it is assigned")
+        constant = self.code.source.captures[path]
         if isinstance(constant, Unusable):
             raise unusable(path, constant)
         if isinstance(constant, ModuleRef):
@@ -286,6 +291,15 @@ class Frame:
             self.scope = saved
 
 
+def _undefined(path: str) -> CompileError:
+    module, _, name = path.rpartition(".")
+    if not module:
+        return UndefinedName(f"`{path}` is not defined", hint="check the spelling, or import it")
+    close = get_close_matches(name, SURFACE, n=1)
+    hint = f"did you mean `{module}.{close[0]}`?" if close else ""
+    return UnknownMember(f"`{module}` has no member `{name}`", hint=hint)
+
+
 _UNUSABLE: dict[str, type[CompileError]] = {
     "GlobalNotConstexpr": GlobalNotConstexpr,
     "PlainFunctionCall": PlainFunctionCall,
@@ -303,7 +317,7 @@ def unusable(path: str, reason: Unusable) -> errors.CompileError:
             hint=f"declare it as `{path} = tl.constexpr({reason.text})`, or pass it as an argument",
         )
     if reason.kind == "UndefinedName":
-        return UndefinedName(f"`{path}` is not defined")
+        return _undefined(path)
     cls = _UNUSABLE[reason.kind]
     if reason.kind == "PlainFunctionCall":
         return cls(reason.text)

@@ -18,8 +18,8 @@ from tilewright.support.errors import (
     RecursionTooDeep,
     ReturnTypeMismatch,
     TilewrightError,
-    UnsupportedConstruct,
 )
+from tilewright.support.source import Span
 
 MAX_DEPTH = 32
 
@@ -48,10 +48,15 @@ def inline(
     try:
         return run_body(inner)
     except TilewrightError as error:
-        error.chain = (*error.chain, frame.span(node))
+        error.chain = _extended(error.chain, frame.span(node))
         raise
     finally:
         lowering.frames.pop()
+
+
+def _extended(chain: tuple[Span, ...], call: Span) -> tuple[Span, ...]:
+    """The chain of calls with one more; a call that repeats itself is shown once."""
+    return chain if chain and chain[-1] == call else (*chain, call)
 
 
 def _default(p: Parameter) -> object:
@@ -62,11 +67,6 @@ def _checked_argument(function: str, p: Parameter, value: object) -> object:
     if p.kind == "varargs":
         assert isinstance(value, tuple)
         return tuple_(list(value))
-    if p.kind == "varkeywords":
-        raise UnsupportedConstruct(
-            f"{function}() takes **{p.name}, which kernel functions cannot",
-            hint="name each parameter",
-        )
     if p.is_constexpr and not is_constant(value):
         raise NotConstexpr(
             f"{function}(): `{p.name}` must be known at compile time, but it is {describe(value)}",

@@ -24,6 +24,7 @@ from tilewright.support.errors import (
     IteratorNotSupported,
     LoopBoundsError,
     NotConstexpr,
+    TilewrightError,
     TooManyIterations,
 )
 
@@ -75,6 +76,14 @@ def evaluate_iterator(frame: Frame, node: ast.expr) -> LoopRange | ValueRange:
 
     Raises: IteratorNotSupported, LoopBoundsError, TooManyIterations, NotConstexpr.
     """
+    try:
+        return _evaluate(frame, node)
+    except TilewrightError as error:
+        frame.place(error, node)
+        raise
+
+
+def _evaluate(frame: Frame, node: ast.expr) -> LoopRange | ValueRange:
     function = frame.evaluate(node.func) if isinstance(node, ast.Call) else None
     if not isinstance(node, ast.Call) or function not in _RANGES:
         raise _not_a_range(frame, node, function)
@@ -105,9 +114,7 @@ def _none(p: Parameter) -> object:
 
 def _not_a_range(frame: Frame, node: ast.expr, function: object) -> IteratorNotSupported:
     shown = describe(frame.evaluate(node) if function is None else function)
-    error = IteratorNotSupported(f"a `for` cannot run over {shown}")
-    frame.place(error, node)
-    return error
+    return IteratorNotSupported(f"a `for` cannot run over {shown}")
 
 
 def _bounds(bound: Mapping[str, object]) -> tuple[object, object, object]:

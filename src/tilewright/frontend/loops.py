@@ -39,9 +39,9 @@ from tilewright.ops.builder import ir_type
 def _for(frame: Frame, node: ast.For) -> Exit:
     if node.orelse:
         raise reject_as("`else` after a loop", "set a variable in the loop and test it")
-    if not isinstance(node.target, ast.Name):
-        raise reject_as("a loop over several targets", "write one name after `for`")
     iterator = evaluate_iterator(frame, node.iter)
+    if not isinstance(node.target, ast.Name):
+        raise reject_as("loops over several targets", "write one name after `for`")
     outer, frame.loop = frame.loop, LoopContext(frame.code.liveness.header[id(node)])
     try:
         if isinstance(iterator, ValueRange):

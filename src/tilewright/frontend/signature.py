@@ -38,6 +38,7 @@ from tilewright.support.errors import (
     LiteralOutOfRange,
     MissingArgument,
     UnexpectedArgument,
+    UnsupportedConstruct,
 )
 
 ALIGNMENT_BYTES = 16
@@ -107,6 +108,11 @@ def _bound_or_default(
 ) -> object:
     if p.name in bound:
         return bound[p.name]
+    if p.kind == "varkeywords":
+        raise UnsupportedConstruct(
+            f"{function}() takes **{p.name}, which kernel functions cannot",
+            hint="name each parameter",
+        )
     if not p.has_default:
         raise MissingArgument(
             f"{function}(): the argument `{p.name}` is missing",
@@ -187,7 +193,12 @@ class _Classifier:
     def _constant(self, path: ArgumentPath, p: Parameter, value: object) -> _Leaf:
         constant = constant_of(value, self._reference)
         if isinstance(constant, Unusable):
-            raise self._unsupported(p, value, "cannot be a compile-time constant")
+            raise self._unsupported(
+                p,
+                value,
+                "cannot be a compile-time constant",
+                "constants are numbers, strings, None, dtypes, tuples of them, and jit functions",
+            )
         return _Leaf("constexpr", {path: constant}, {})
 
     def _number(self, path: ArgumentPath, p: Parameter, value: bool | int | float) -> _Leaf:
@@ -217,6 +228,10 @@ class _Classifier:
         if facts is None:
             if is_jit(value) or is_host_function(value) or isinstance(value, type):
                 return self._constant(path, p, value)
+            element = getattr(value, "dtype", None)
+            if element is not None:
+                why = f"holds elements of type {element}, which kernels do not have"
+                raise self._unsupported(p, value, why, "convert it to a type that `tl` has")
             raise self._unsupported(p, value, "is no array, number, dtype or tuple")
         const = "k" if p.annotation == "const" else ""
         aligned = p.specialize and p.specialize_alignment and facts.address % ALIGNMENT_BYTES == 0
@@ -233,7 +248,12 @@ class _Classifier:
             return _Leaf(type_.short_name(), {}, leaf.divisibility)
         number = scalar_value(value)
         if number is None:
-            raise self._unsupported(p, value, f"is no number, as its annotation `{type_}` asks")
+            raise self._unsupported(
+                p,
+                value,
+                f"is no number, as its annotation `{type_}` asks",
+                "pass a number, or change the annotation",
+            )
         if type_.is_int() and not isinstance(number, float):
             self._check_range(p, number, type_)
             divisibility = {} if type_.is_bool() else _divisor(path, p, number)
@@ -249,11 +269,14 @@ class _Classifier:
                 argument=p.name,
             )
 
-    def _unsupported(self, p: Parameter, value: object, why: str) -> ArgumentNotSupported:
+    def _unsupported(
+        self, p: Parameter, value: object, why: str, hint: str = ""
+    ) -> ArgumentNotSupported:
         return ArgumentNotSupported(
             f"{self._function}(): `{p.name}` is an object of type {type(value).__name__}, "
             f"which {why}",
             argument=p.name,
+            hint=hint,
         )
 
 

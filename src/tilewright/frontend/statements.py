@@ -13,7 +13,7 @@ from tilewright.frontend.sequences import unpack
 from tilewright.frontend.subset import reject_as
 from tilewright.frontend.values import describe, is_constant, plain
 from tilewright.language.core import constexpr
-from tilewright.support.errors import NotConstexpr
+from tilewright.support.errors import NotConstexpr, ReturnTypeMismatch
 
 
 @STATEMENTS.register(ast.Expr)
@@ -31,7 +31,7 @@ def _pass(frame: Frame, node: ast.Pass) -> Exit:
 @STATEMENTS.register(ast.Assign)
 def _assign(frame: Frame, node: ast.Assign) -> Exit:
     if len(node.targets) != 1:
-        raise reject_as("an assignment to several targets", "write one assignment a line")
+        raise reject_as("assignments to several targets", "write one assignment a line")
     assign_target(frame, node.targets[0], frame.evaluate(node.value), node)
     return FALLS
 
@@ -43,6 +43,9 @@ def assign_target(frame: Frame, target: ast.expr, value: object, node: ast.stmt)
         return
     if not isinstance(target, ast.Tuple | ast.List):
         raise _bad_target(target)
+    for element in target.elts:
+        if isinstance(element, ast.Starred):
+            raise _bad_target(element)
     for element, item in zip(target.elts, unpack(value, len(target.elts)), strict=True):
         assign_target(frame, element, item, node)
 
@@ -102,7 +105,7 @@ def _augmented(frame: Frame, node: ast.AugAssign) -> Exit:
 def _return(frame: Frame, node: ast.Return) -> Exit:
     value = constexpr(None) if node.value is None else frame.evaluate(node.value)
     if len(frame.lowering.frames) == 1 and plain(value) is not None:
-        raise reject_as("a kernel that returns a value", "store results through pointers")
+        raise ReturnTypeMismatch("a kernel returns no value", hint="store results through pointers")
     frame.assign(VALUE, assignable(frame, value, node), node)
     frame.variables[RETURN] = SET
     return LEAVES

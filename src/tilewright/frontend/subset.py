@@ -9,9 +9,9 @@ from tilewright.support.errors import UnsupportedConstruct
 # Syntax class -> (what it is called, what to do).
 _REJECTED: dict[type[ast.AST], tuple[str, str]] = {
     ast.Lambda: ("a lambda", "define a function with @tilewright.jit"),
-    ast.FunctionDef: ("a function inside of a kernel", "define it outside, with @tilewright.jit"),
+    ast.FunctionDef: ("nested functions", "define it outside, with @tilewright.jit"),
     ast.AsyncFunctionDef: ("an async function", "kernels run to their end without waiting"),
-    ast.ClassDef: ("a class inside of a kernel", "define a NamedTuple class outside"),
+    ast.ClassDef: ("nested classes", "define a NamedTuple class outside"),
     ast.Try: ("try", "test the condition with `if`, or use tl.device_assert"),
     ast.TryStar: ("try", "test the condition with `if`, or use tl.device_assert"),
     ast.Raise: ("raise", "use tl.static_assert or tl.device_assert"),

@@ -122,7 +122,7 @@ class TileTooLarge(CompileError):
 class NotConstexpr(CompileError):
     """A value must be known at compile time and is not."""
 
-    help = "annotate the parameter with tl.constexpr, or pass a literal"
+    help = "annotate the parameter or the variable with tl.constexpr, or pass a literal"
 
 
 class LiteralOutOfRange(CompileError):
@@ -171,15 +171,11 @@ class SourceNotAvailable(CompileError):
 class UndefinedName(CompileError):
     """A name has no value here."""
 
+    help = "assign it before, on every path that leads here"
+
 
 class GlobalNotConstexpr(CompileError):
     """A kernel reads a global variable that is not a compile-time constant."""
-
-
-class GlobalChanged(CompileError):
-    """A variable that a kernel captured changed after the kernel was compiled."""
-
-    help = "pass the value as an argument, or define the kernel again after the change"
 
 
 class NameNotUsable(CompileError):
@@ -237,6 +233,8 @@ class IndexNotSupported(CompileError):
 class UnpackMismatch(CompileError):
     """A tuple has more or fewer elements than the names it is unpacked into."""
 
+    help = "write one name for each element"
+
 
 class ConstantEvaluation(CompileError):
     """Python raised an error while a compile-time expression was evaluated."""
@@ -251,6 +249,8 @@ class ConditionNotScalar(CompileError):
 class ConditionNotBoolean(CompileError):
     """A condition has a type without truth value."""
 
+    help = "compare it, for example with `==` or `is not None`"
+
 
 class BranchTypeMismatch(CompileError):
     """A variable has different types after the branches of an `if`."""
@@ -262,10 +262,6 @@ class LoopTypeMismatch(CompileError):
     """A variable changes its type in a loop."""
 
     help = "give it its final type before the loop, for example with tl.zeros or .to(dtype)"
-
-
-class ConstexprReassigned(CompileError):
-    """A compile-time constant would have to change at run time."""
 
 
 class ReturnTypeMismatch(CompileError):
