@@ -60,9 +60,8 @@ def request_for(block: int) -> CompileRequest:
     specialization = Specialization(
         (("out_ptr", "*fp32"), ("BLOCK", "constexpr")), {("BLOCK",): block}
     )
-    with collected_requests() as requests:
-        with suppress(StaticAssertionFailed):
-            build_kernel(store_one.source, specialization, CompileOptions())
+    with collected_requests() as requests, suppress(StaticAssertionFailed):
+        build_kernel(store_one.source, specialization, CompileOptions())
     return requests[0]
 
 
