@@ -37,6 +37,7 @@ _TYPE_STRINGS = {
     "f4": "fp32",
     "f8": "fp64",
 }
+DESCRIPTOR_ALIGNMENT_BYTES = 16
 # DLPack type codes: int, uint, float, bfloat, bool.
 _DLPACK_KINDS = {0: "i", 1: "u", 2: "fp", 4: "bf", 6: "i"}
 
@@ -141,6 +142,12 @@ def descriptor_slots(value: object) -> list[int]:
     strides = getattr(value, "strides", ())
     if facts is None:
         raise ArgumentNotSupported(f"{type(value).__name__} is no tensor descriptor")
+    if facts.address % DESCRIPTOR_ALIGNMENT_BYTES:
+        raise ArgumentNotSupported(
+            f"the base of a tensor descriptor is at the address {facts.address:#x}, which is no "
+            f"multiple of {DESCRIPTOR_ALIGNMENT_BYTES}",
+            hint="describe the tensor from an aligned element on, or copy it",
+        )
     return [facts.address, *(int(extent) for extent in extents), *(int(s) for s in strides)]
 
 

@@ -1,0 +1,138 @@
+"""Tensor descriptors made by the host: a strided tensor that kernels read in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright.support.errors import (
+    ArgumentNotSupported,
+    InvalidOption,
+    NotPowerOfTwo,
+    ShapeMismatch,
+)
+
+MAX_RANK = 5
+_ALIGNMENT_BYTES = 16
+_PADDINGS = ("zero", "nan")
+
+
+@dataclass
+class TensorDescriptor:
+    """A tensor in memory, its shape and strides in elements, and the block that kernels use.
+
+    Passed to a kernel it is what `tl.make_tensor_descriptor` gives there. `base` is an array of
+    any package; nothing is copied, and the descriptor keeps `base` alive.
+    Constraints: 1 to 5 dimensions; positive extents; the last stride is 1, the others multiples
+    of 16 bytes; block extents powers of two, the last with at least 16 bytes; the address of
+    `base` a multiple of 16 (checked when a kernel is launched).
+    Raises: ShapeMismatch, NotPowerOfTwo, InvalidOption, ArgumentNotSupported.
+    """
+
+    base: object
+    shape: Sequence[int]
+    strides: Sequence[int]
+    block_shape: Sequence[int]
+    padding: str = "zero"
+
+    def __post_init__(self) -> None:
+        self.shape = tuple(int(extent) for extent in self.shape)
+        self.strides = tuple(int(stride) for stride in self.strides)
+        self.block_shape = tuple(int(extent) for extent in self.block_shape)
+        size_bytes = _element_bytes(self.base)
+        self._check_ranks()
+        self._check_shape()
+        self._check_strides(size_bytes)
+        self._check_block(size_bytes)
+        if self.padding not in _PADDINGS:
+            raise InvalidOption(
+                f"TensorDescriptor: `padding` is {self.padding!r}; it must be 'zero' or 'nan'",
+                argument="padding",
+            )
+
+    @staticmethod
+    def from_tensor(
+        tensor: object, block_shape: Sequence[int], padding: str = "zero"
+    ) -> TensorDescriptor:
+        """The descriptor of a whole array. Raises: as the constructor."""
+        shape = getattr(tensor, "shape", None)
+        if shape is None:
+            raise ArgumentNotSupported(f"{type(tensor).__name__} has no shape")
+        return TensorDescriptor(tensor, shape, _strides_of(tensor), block_shape, padding)
+
+    def _check_ranks(self) -> None:
+        rank = len(self.shape)
+        if not 1 <= rank <= MAX_RANK:
+            raise ShapeMismatch(
+                f"TensorDescriptor: a tensor of {rank} dimensions; 1 to {MAX_RANK} are possible",
+                argument="shape",
+            )
+        for name, values in (("strides", self.strides), ("block_shape", self.block_shape)):
+            if len(values) != rank:
+                raise ShapeMismatch(
+                    f"TensorDescriptor: `{name}` has {len(values)} value(s) for {rank} dimensions",
+                    argument=name,
+                )
+
+    def _check_shape(self) -> None:
+        if any(extent < 1 for extent in self.shape):
+            raise ShapeMismatch(
+                f"TensorDescriptor: the shape {list(self.shape)} is empty", argument="shape"
+            )
+
+    def _check_strides(self, size_bytes: int) -> None:
+        *leading, last = self.strides
+        if last != 1:
+            raise ShapeMismatch(
+                f"TensorDescriptor: the last stride is {last}, not 1",
+                argument="strides",
+                hint="describe the transposed tensor and transpose the block in the kernel",
+            )
+        for stride in leading:
+            if stride < 0 or stride * size_bytes % _ALIGNMENT_BYTES:
+                raise ShapeMismatch(
+                    f"TensorDescriptor: stride {stride} is {stride * size_bytes} bytes, no "
+                    f"multiple of {_ALIGNMENT_BYTES}",
+                    argument="strides",
+                    hint="pad the rows of the tensor",
+                )
+
+    def _check_block(self, size_bytes: int) -> None:
+        for extent in self.block_shape:
+            if extent < 1 or extent & (extent - 1):
+                raise NotPowerOfTwo(
+                    f"TensorDescriptor: {extent} in `block_shape` is not a power of two",
+                    argument="block_shape",
+                )
+        if self.block_shape[-1] * size_bytes < _ALIGNMENT_BYTES:
+            raise ShapeMismatch(
+                f"TensorDescriptor: the block's last dimension has "
+                f"{self.block_shape[-1] * size_bytes} bytes; at least {_ALIGNMENT_BYTES} are needed",
+                argument="block_shape",
+            )
+
+
+def _element_bytes(base: object) -> int:
+    """Bytes of one element, by `element_size()` (torch) or `itemsize`."""
+    element_size = getattr(base, "element_size", None)
+    if callable(element_size):
+        return int(str(element_size()))
+    for holder in (base, getattr(base, "dtype", None)):
+        size = getattr(holder, "itemsize", None)
+        if isinstance(size, int):
+            return size
+    raise ArgumentNotSupported(f"TensorDescriptor: {type(base).__name__} is no array")
+
+
+def _strides_of(tensor: object) -> tuple[int, ...]:
+    """Strides in elements, by `stride()` (torch) or `strides` in bytes (NumPy)."""
+    stride = getattr(tensor, "stride", None)
+    if callable(stride):
+        found = stride()
+        assert isinstance(found, tuple | list)
+        return tuple(int(s) for s in found)
+    strides = getattr(tensor, "strides", None)
+    if strides is None:
+        raise ArgumentNotSupported(f"{type(tensor).__name__} has no strides")
+    size_bytes = _element_bytes(tensor)
+    return tuple(int(s) // size_bytes for s in strides)
