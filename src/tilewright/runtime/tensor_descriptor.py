@@ -104,10 +104,11 @@ class TensorDescriptor:
                     f"TensorDescriptor: {extent} in `block_shape` is not a power of two",
                     argument="block_shape",
                 )
-        if self.block_shape[-1] * size_bytes < _ALIGNMENT_BYTES:
+        row_bytes = self.block_shape[-1] * size_bytes
+        if row_bytes < _ALIGNMENT_BYTES:
             raise ShapeMismatch(
-                f"TensorDescriptor: the block's last dimension has "
-                f"{self.block_shape[-1] * size_bytes} bytes; at least {_ALIGNMENT_BYTES} are needed",
+                f"TensorDescriptor: the block's last dimension has {row_bytes} bytes; at least "
+                f"{_ALIGNMENT_BYTES} are needed",
                 argument="block_shape",
             )
 
