@@ -51,15 +51,14 @@ def _step_towards_zero(values: Array, where: Array) -> Array:
 
 def _towards_zero(values: Array, dtype: np.dtype) -> Array:
     wide = np.asarray(widened(values)).astype(np.float64)
-    nearest = np.asarray(round_float(values, dtype))
-    back = np.abs(nearest.astype(np.float32).astype(np.float64))
-    stepped = _step_towards_zero(nearest, back > np.abs(wide))
-    overflowed = np.isfinite(wide) & ~np.isfinite(stepped.astype(np.float32))
-    if not overflowed.any():
-        return stepped
-    largest = np.array(_largest(dtype)).astype(dtype)
-    signed = np.where(wide < 0, -largest.astype(np.float64), largest.astype(np.float64))
-    return np.where(overflowed, signed.astype(dtype), stepped)
+    size = np.abs(wide)
+    nearest = np.asarray(round_float(size, dtype))
+    stepped = _step_towards_zero(nearest, nearest.astype(np.float64) > size)
+    sized = stepped.astype(np.float64)
+    # A format without infinity overflows to NaN; the value below that is the largest one.
+    sized = np.where(np.isfinite(size) & ~np.isfinite(sized), _largest(dtype), sized)
+    # The sign comes last: stepping from a negative value may meet a format's only NaN.
+    return np.copysign(sized, wide).astype(dtype)
 
 
 def _largest(dtype: np.dtype) -> float:
