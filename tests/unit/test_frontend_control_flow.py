@@ -241,7 +241,7 @@ def test_the_test_of_a_loop_that_was_left_reads_nothing():
 @tilewright.jit
 def descending(x, out, n):
     position = 0
-    for i in range(n - 1, -1, -1):
+    for i in range(n - 1, -1, -1):  # noqa: SIM113
         tl.store(out + position, tl.load(x + i))
         position += 1
 

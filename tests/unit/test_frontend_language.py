@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import NamedTuple
 
@@ -293,3 +294,100 @@ def test_ops_carry_line_column_and_call_chain():
     )
     assert f'test_frontend_language.py":{line}:12' in text
     assert text.count("callsite(") >= 1
+
+
+@tl.constexpr_function
+def bits(n):
+    return (n - 1).bit_length()
+
+
+@tl.constexpr_function
+def plan(shape, kind, doubled=False):
+    """Runs in Python: loops, dictionaries and modules are allowed here."""
+    table = {name: value for name, value in zip("ab", shape, strict=True)}
+    width = 2 ** bits(table["a"]) * int(math.sqrt(table["b"]))
+    return (width * 2 if doubled else width, kind.primitive_bitwidth)
+
+
+@tilewright.jit
+def uses_host_functions(out, N: tl.constexpr):
+    width, size = plan((N, 16), tl.float16, doubled=True)
+    chosen: tl.constexpr = plan((N, 16), tl.float16)
+    tl.store(out + tl.arange(0, chosen[0]), (width + size).to(f32))
+
+
+def test_constexpr_functions_run_in_python():
+    assert store_all(uses_host_functions, 3, size=16) == [32 + 16] * 16
+    assert plan((3, 16), tl.float16) == (16, 16)
+
+
+@tl.constexpr_function
+def fails(n):
+    return [1, 2][n]
+
+
+@tilewright.jit
+def uses_failing_host_function(out):
+    tl.store(out, fails(5))
+
+
+def test_an_error_of_a_constexpr_function_is_placed_at_its_call():
+    with pytest.raises(CompileError, match=r"IndexError: list index out of range(.|\n)*fails\(5\)"):
+        store_all(uses_failing_host_function)
+
+
+@tilewright.jit
+def far_too_large(out):
+    for _ in tl.static_range(9000):
+        for _ in tl.static_range(9000):
+            tl.store(out, 0.0)
+
+
+def test_a_kernel_of_too_many_ops_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tilewright.frontend.frame.MAX_OPS", 1000)
+    with pytest.raises(CompileError, match="more than 1000 operations"):
+        store_all(far_too_large)
+
+
+@tilewright.jit
+def hinted(out, n):
+    for i in tl.range(0, n, num_stages=3, flatten=True, warp_specialize=False):
+        tl.store(out + i, 0.0)
+    i = 0
+    while tl.condition(i < n, disable_licm=True):
+        tl.store(out + i, 0.0)
+        i += 1
+
+
+def test_hints_are_attributes_of_the_loop():
+    from tilewright.compiler.request import CompileRequest
+    from tilewright.frontend.lower import lower_kernel
+    from tilewright.frontend.program import Specialization
+
+    source = hinted.source
+    types = Specialization((("out", "*fp32"), ("n", "i32")))
+    module = lower_kernel(CompileRequest(source.functions, source.kernel, types))
+    (loop,) = (op for op in module.walk() if op.name == "scf.for")
+    assert loop.attributes.keys() == {"tt.num_stages", "tt.flatten"}
+    (loop,) = (op for op in module.walk() if op.name == "scf.while")
+    assert loop.attributes.keys() == {"tt.disable_licm"}
+
+
+@tilewright.jit
+def stops(out):
+    breakpoint()
+    tl.store(out, 1.0)
+
+
+def test_breakpoint_needs_the_interpreter():
+    from tilewright.compiler.request import CompileRequest
+    from tilewright.frontend.lower import lower_kernel
+    from tilewright.frontend.program import Specialization
+    from tilewright.support.errors import UnsupportedError
+
+    types = Specialization((("out", "*fp32"),))
+    functions, key = stops.source.functions, stops.source.kernel
+    with pytest.raises(UnsupportedError, match="TILEWRIGHT_INTERPRET"):
+        lower_kernel(CompileRequest(functions, key, types))
+    module = lower_kernel(CompileRequest(functions, key, types, {"interpret": True}))
+    assert "tw.breakpoint" in [op.name for op in module.walk()]

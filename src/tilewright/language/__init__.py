@@ -40,6 +40,7 @@ from tilewright.language.core import (
     void,
 )
 from tilewright.language.core import tuple_ as tuple
+from tilewright.language.host import constexpr_function
 from tilewright.language.iterators import condition, range, static_range
 from tilewright.language.static import static_assert, static_print
 
@@ -56,6 +57,7 @@ __all__ = [
     "condition",
     "const",
     "constexpr",
+    "constexpr_function",
     "constexpr_type",
     "dtype",
     "extra",

@@ -1,0 +1,41 @@
+"""Functions that run in Python while a kernel is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from types import FunctionType
+
+from tilewright.language.core import constexpr
+
+
+class ConstexprFunction:
+    """A function that kernels call with compile-time values; made by `constexpr_function`.
+
+    On the host it is called like the function it wraps.
+    """
+
+    __tilewright_constexpr_function__ = True
+
+    def __init__(self, fn: FunctionType) -> None:
+        self.fn = fn
+        update_wrapper(self, fn)
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """The function's result on plain values: constexprs are unwrapped."""
+        plain = [_plain(value) for value in args]
+        return self.fn(*plain, **{name: _plain(value) for name, value in kwargs.items()})
+
+
+def _plain(value: object) -> object:
+    return value.value if isinstance(value, constexpr) else value
+
+
+def constexpr_function(function: Callable[..., object]) -> ConstexprFunction:
+    """Make an ordinary Python function callable from kernels, on compile-time values.
+
+    Its source is kept with the kernel's; it may use other such functions, modules, Python's
+    builtins and constants, and its result is a compile-time value.
+    """
+    assert isinstance(function, FunctionType)
+    return ConstexprFunction(function)
