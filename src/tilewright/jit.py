@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import update_wrapper
 from types import FunctionType
-from typing import SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex
 
 from tilewright.frontend.arrays import array_bounds, array_facts, descriptor_slots
 from tilewright.frontend.program import ArgumentPath, Parameter, Specialization, TupleType
@@ -32,6 +32,9 @@ from tilewright.support.options import (
     option_names,
     runtime_options,
 )
+
+if TYPE_CHECKING:
+    from tilewright.compiler.request import CompileRequest
 
 GridLike = object
 STAGES = ("source", "ttir", "nests", "llir", "asm", "object")
@@ -392,20 +395,29 @@ def _extent(kernel: str, axis: int, extent: object) -> int:
     return size
 
 
-def build_kernel(
+def make_request(
     source: KernelSource, specialization: Specialization, options: CompileOptions
-) -> CompiledKernel:
-    """Compile a specialisation, or take it from the disk cache, and load it."""
-    from tilewright.compiler.collector import record_request
+) -> CompileRequest:
+    """What to compile a specialisation of a kernel with on this machine."""
     from tilewright.compiler.request import CompileRequest
 
     target = "cpu"
     driver = load_driver(target)
     names = [name for name in option_names() if name not in driver.ignored_options]
     fields = {name: getattr(options, name) for name in names}
-    request = CompileRequest(
+    return CompileRequest(
         source.functions, source.kernel, specialization, fields, target, driver.machine()
     )
+
+
+def build_kernel(
+    source: KernelSource, specialization: Specialization, options: CompileOptions
+) -> CompiledKernel:
+    """Compile a specialisation, or take it from the disk cache, and load it."""
+    from tilewright.compiler.collector import record_request
+
+    request = make_request(source, specialization, options)
+    driver = load_driver(request.target)
     record_request(request)
     key = request.cache_key(compiler_fingerprint())
     cache = open_default()
