@@ -241,9 +241,9 @@ def test_the_test_of_a_loop_that_was_left_reads_nothing():
 @tilewright.jit
 def descending(x, out, n):
     position = 0
-    for i in range(n - 1, -1, -1):  # noqa: SIM113
+    for i in range(n - 1, -1, -1):
         tl.store(out + position, tl.load(x + i))
-        position += 1
+        position += 1  # noqa: SIM113
 
 
 def test_a_negative_step_counts_down():

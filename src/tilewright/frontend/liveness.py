@@ -39,21 +39,31 @@ def analyze(function: ast.FunctionDef) -> Liveness:
 
 def reads(node: ast.AST | None) -> Names:
     """The names that evaluating `node` may read."""
-    if node is None:
-        return NONE
-    return frozenset(
-        n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
-    )
+    return NONE if node is None else frozenset(_names(node, ast.Load))
 
 
 def assigned(nodes: Iterable[ast.AST]) -> Names:
     """The names that `nodes` may assign, at any depth."""
-    return frozenset(
-        n.id
-        for node in nodes
-        for n in ast.walk(node)
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    )
+    return frozenset(name for node in nodes for name in _names(node, ast.Store))
+
+
+def _names(node: ast.AST, context: type[ast.expr_context]) -> list[str]:
+    """The names below `node` in one context; `ast.walk` takes three times as long."""
+    found: list[str] = []
+    stack: list[ast.AST] = [node]
+    while stack:
+        current = stack.pop()
+        if type(current) is ast.Name:
+            if type(current.ctx) is context:
+                found.append(current.id)
+            continue
+        for name in current._fields:
+            value = getattr(current, name, None)
+            if isinstance(value, ast.AST):
+                stack.append(value)
+            elif type(value) is list:
+                stack.extend(item for item in value if isinstance(item, ast.AST))
+    return found
 
 
 def leaves_loop(statements: Iterable[ast.stmt]) -> bool:

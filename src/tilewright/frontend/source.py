@@ -10,6 +10,7 @@ import builtins
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import CellType, FunctionType
 from typing import Protocol
 
@@ -298,18 +299,27 @@ def parse_function(source: FunctionSource) -> ast.FunctionDef:
 
     Raises: SourceNotAvailable when the text is not a function definition.
     """
+    node = _parse(source.text, source.first_line, source.indent)
+    if node is None:
+        raise SourceNotAvailable(f"`{source.name}` is not written as an ordinary `def`")
+    return node
+
+
+@lru_cache(maxsize=512)
+def _parse(text: str, first_line: int, indent: int) -> ast.FunctionDef | None:
+    """The definition that `text` holds; nobody changes the tree."""
     # Text from a nested definition keeps its indentation (columns stay true), so that it needs
     # a statement around it.
-    prefix = "if True:\n" if source.indent else ""
+    prefix = "if True:\n" if indent else ""
     try:
-        module = ast.parse(prefix + source.text)
+        module = ast.parse(prefix + text)
     except SyntaxError:
-        module = ast.Module([], [])
+        return None
     outer = module.body[0] if module.body else None
     node = outer.body[0] if isinstance(outer, ast.If) else outer
     if not isinstance(node, ast.FunctionDef):
-        raise SourceNotAvailable(f"`{source.name}` is not written as an ordinary `def`")
-    ast.increment_lineno(node, source.first_line - (2 if prefix else 1))
+        return None
+    ast.increment_lineno(node, first_line - (2 if prefix else 1))
     return node
 
 
