@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from types import FunctionType
 from typing import TYPE_CHECKING, SupportsIndex
 
@@ -53,15 +53,24 @@ class _Guard:
 
 @dataclass
 class _CallShape:
-    """Launches with the same number of positional arguments and the same keywords.
+    """Launches with the same keywords, and as many positional arguments as the last one had.
 
     `order` picks the kernel's parameters out of positional and keyword values; None when some
     keyword is no parameter or a default fills in, which the slow path handles.
     """
 
     order: tuple[int, ...] | None
+    num_positional: int
     names: tuple[str, ...]
     launchers: list[FastLaunch]
+
+    def try_others(self, extents: Sequence[object], values: Sequence[object]) -> bool:
+        """Launch by a launcher behind the first and move it to the front; whether one fitted."""
+        for index in range(1, len(self.launchers)):
+            if self.launchers[index](*extents, *values) is None:
+                self.launchers.insert(0, self.launchers.pop(index))
+                return True
+        return False
 
 
 class JITFunction:
@@ -89,7 +98,7 @@ class JITFunction:
         self.is_interpreted = debug_options().interpret
         self._source: KernelSource | None = None
         self._kernels: dict[object, CompiledKernel] = {}
-        self._shapes: dict[object, _CallShape] = {}
+        self._shapes: dict[tuple[str, ...], _CallShape] = {}
         self._driver: Driver | None = None
         update_wrapper(self, fn)
 
@@ -104,11 +113,7 @@ class JITFunction:
         """The launcher of this kernel over `grid`: a tuple of 1 to 3 sizes or a callable."""
         if self.is_interpreted:
             return self.interpret[grid]
-
-        def launch(*args: object, **kwargs: object) -> CompiledKernel | None:
-            return self._launch(grid, args, kwargs)
-
-        return launch
+        return partial(self._launch, grid)
 
     @property
     def interpret(self) -> _Interpreted:
@@ -144,27 +149,27 @@ class JITFunction:
         """Launch over `grid` (or only compile, with `warmup`)."""
         if warmup:
             return self.warmup(*args, grid=grid, **kwargs)
-        return self._launch(grid, args, kwargs)
+        return self._launch(grid, *args, **kwargs)
 
-    def _launch(
-        self, grid: GridLike, args: tuple[object, ...], kwargs: Mapping[str, object]
-    ) -> CompiledKernel | None:
-        shape = self._shapes.get((len(args), *kwargs))
-        if shape is not None and shape.order is not None:
-            values = (*args, *kwargs.values())
-            if shape.order:
-                values = tuple([values[i] for i in shape.order])
+    def _launch(self, grid: GridLike, /, *args: object, **kwargs: object) -> CompiledKernel | None:
+        """The warm path: every line of it is paid for at each launch."""
+        shape = self._shapes.get(tuple(kwargs) if kwargs else ())
+        if shape is None or shape.num_positional != len(args) or not shape.launchers:
+            return self._launch_slowly(grid, args, kwargs)
+        values = args + tuple(kwargs.values()) if kwargs else args
+        if shape.order:
+            values = tuple([values[i] for i in shape.order])
+        if type(grid) is not tuple:
             if callable(grid):
                 grid = grid(dict(zip(shape.names, values, strict=True)))
-            extents = grid if type(grid) is tuple else (grid,)
-            if len(extents) < 3:
-                extents = (*extents, 1, 1)[:3]
-            for launcher in shape.launchers:
-                try:
-                    if launcher(*extents, *values) is None:
-                        return None
-                except TypeError:
-                    break
+            if type(grid) is not tuple:
+                grid = (grid,)
+        extents = (grid[0], 1, 1) if len(grid) == 1 else (*grid, 1, 1)[:3] if grid else (None,)
+        try:
+            if shape.launchers[0](*extents, *values) is None or shape.try_others(extents, values):
+                return None
+        except TypeError:
+            pass  # not a grid of integers: the slow path says so
         return self._launch_slowly(grid, args, kwargs)
 
     def _launch_slowly(
@@ -222,7 +227,7 @@ class JITFunction:
         self, prepared: _Prepared, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> None:
         """Keep a native launcher for the next call of the same shape."""
-        key = (len(args), *kwargs)
+        key = tuple(kwargs)
         shape = self._shapes.get(key)
         names = self.arg_names
         if shape is None:
