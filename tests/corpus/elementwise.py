@@ -296,7 +296,7 @@ def _binary_cases() -> list[Case]:
                     is_slow=dtype not in (F32, BF16, np.dtype(np.int32))
                     and operation != "add"
                     and (operation, dtype.itemsize) != ("floordiv", 1),
-                )  # fmt: skip
+                )
             )
     return cases
 

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 
 from xdsl.ir import Attribute, SSAValue
 
-from tilewright.frontend.control_flow import BREAK, CONTINUE, NOT_SET, RETURN, VALUE, may_be_set
+from tilewright.frontend.control_flow import (
+    BREAK,
+    CONTINUE,
+    FLAGS,
+    NOT_SET,
+    RETURN,
+    VALUE,
+    may_be_set,
+)
 from tilewright.frontend.frame import Frame
 from tilewright.frontend.liveness import Names
 from tilewright.frontend.merging import Slot, fill, materialize, zero
@@ -123,7 +131,8 @@ class Carry:
         values: list[tensor] = []
         self._end_lines = frame.scope.assigned_at
         for name, tree in self._trees.items():
-            value = frame.variables.get(name)
+            # A loop inside the body takes its own flags away when it ends.
+            value = frame.variables.get(name, NOT_SET if name in FLAGS else None)
             self._compare(name, (), tree, frame.read(name) if value is None else value, values)
         has_value = frame.variables.get(VALUE) is not None
         if has_value and VALUE not in self._trees:
