@@ -230,10 +230,10 @@ class JITFunction:
         key = tuple(kwargs)
         shape = self._shapes.get(key)
         names = self.arg_names
-        if shape is None:
+        if shape is None or shape.num_positional != len(args):
             given = (*names[: len(args)], *kwargs)
             order = _value_order(names, given, load_driver("cpu").ignored_options)
-            shape = _CallShape(order, names, [])
+            shape = _CallShape(order, len(args), names, [])
             self._shapes[key] = shape
         call = prepared.call
         if shape.order is None or call.options.checked:
