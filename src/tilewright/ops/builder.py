@@ -6,11 +6,13 @@ User functions (`ops/<family>.py`) take a `Builder` first and compose ops throug
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
 
 from xdsl.dialects.builtin import (
+    AnyFloat,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
@@ -159,11 +161,20 @@ def constant_attribute(value: int | float | bool, type_: Attribute) -> Attribute
         scalar: Attribute = IntegerAttr(signed, width) if width > 1 else _boolean(bool(wrapped))
         plain: int | float = signed
     else:
-        scalar = FloatAttr(float(value), element)  # type: ignore[arg-type]
-        plain = float(value)
+        scalar = _float_attribute(float(value), element)
+        plain = scalar.value.data
     if not isinstance(type_, TensorType):
         return scalar
     return DenseIntOrFPElementsAttr.from_list(type_, [plain])
+
+
+def _float_attribute(value: float, element: Attribute) -> FloatAttr:
+    """`value` rounded to the float type; too great a number becomes an infinity."""
+    assert isinstance(element, AnyFloat)
+    try:
+        return FloatAttr(value, element)
+    except OverflowError:
+        return FloatAttr(math.copysign(math.inf, value), element)
 
 
 def _boolean(value: bool) -> Attribute:

@@ -39,7 +39,7 @@ def _as(result: Array, like: Array) -> Array:
 
 def _on_unsigned(function: Reference) -> Reference:
     def apply(lhs: Array, rhs: Array) -> Array:
-        return _as(np.ascontiguousarray(function(unsigned(lhs), unsigned(rhs))), lhs)
+        return _as(np.asarray(function(unsigned(lhs), unsigned(rhs))), lhs)
 
     return apply
 
