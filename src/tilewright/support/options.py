@@ -348,6 +348,11 @@ def default_cache_dir() -> Path | None:
     return Path(base, "tilewright") if os.path.isabs(base) else None
 
 
+def is_set(variable: Variable[object]) -> bool:
+    """Whether the environment gives the variable a value now."""
+    return bool(os.environ.get(variable.name))
+
+
 def environment_with_path(first: Path) -> dict[str, str]:
     """The environment for a Python process that looks for modules in `first` before all else."""
     rest = os.environ.get("PYTHONPATH", "")

@@ -1,0 +1,63 @@
+"""`tilewright env`: versions, the machine, and every variable that is read."""
+
+from __future__ import annotations
+
+import platform
+import sys
+
+import click
+
+import tilewright
+from tilewright.compiler.reproducer import current_versions
+from tilewright.runtime.autotune import usable_cpu_count
+from tilewright.runtime.cache import open_default
+from tilewright.runtime.drivers import load_driver
+from tilewright.support.errors import TilewrightError
+from tilewright.support.options import VARIABLES, Variable, is_set
+from tilewright.targets.target import TARGETS
+from tilewright.tools.show import echo_table, size_text
+
+
+@click.command()
+def env() -> None:
+    """Print versions, the machine's features and every environment variable."""
+    versions = {**current_versions(), "tilewright": tilewright.__version__}
+    versions["platform"] = f"{platform.system()} {platform.release()} {platform.machine()}"
+    versions["python"] = f"{versions['python']} ({sys.executable})"
+    echo_table(("versions", ""), list(versions.items()))
+    for target in TARGETS:
+        click.echo()
+        echo_table((f"target {target}", ""), _machine_rows(target))
+    click.echo()
+    store = open_default()
+    echo_table(
+        ("cache", ""),
+        [
+            ("directory", str(store.directory or "none: kernels are kept in memory")),
+            ("limit", size_text(store.size_limit_bytes)),
+        ],
+    )
+    click.echo()
+    echo_table(("variable", "value", "meaning"), [_variable_row(v) for v in VARIABLES])
+
+
+def _machine_rows(target: str) -> list[tuple[str, str]]:
+    machine = load_driver(target).machine()
+    rows = [("usable CPUs", str(usable_cpu_count()))]
+    for name, value in machine.items():
+        if name == "features":
+            on = [f[1:] for f in str(value).split(",") if f.startswith("+")]
+            rows.append((name, " ".join(on)))
+        elif name.endswith("_bytes"):
+            rows.append((name.removesuffix("_bytes"), size_text(int(value or 0))))
+        else:
+            rows.append((name, str(value)))
+    return rows
+
+
+def _variable_row(variable: Variable[object]) -> tuple[str, str, str]:
+    try:
+        value = str(variable.read()) if is_set(variable) else f"({variable.show_default()})"
+    except TilewrightError as error:
+        value = f"invalid: {error.hint}"
+    return variable.name, value, variable.meaning

@@ -1,0 +1,70 @@
+"""`tilewright explain`: what the CPU's schedule made of a kernel, in the kernel's own lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tilewright.compiler.request import CompileRequest
+from tilewright.compiler.stages import schedule_of
+from tilewright.support.source import source_line
+from tilewright.targets.cpu.report import Access, NestReport, NestSummary
+from tilewright.tools.show import echo_table, size_text, title
+
+_SLOW = frozenset(("gather", "strided", "scalar"))
+
+
+def explain(request: CompileRequest) -> None:
+    """Print the report on one kernel."""
+    report = schedule_of(request).report
+    click.secho(title(request), bold=True)
+    if not isinstance(report, NestReport):
+        click.echo(f"  the target {request.target} explains nothing")
+        return
+    for number, nest in enumerate(report.nests, 1):
+        _explain_nest(number, nest)
+    total_bytes = sum(nest.bytes for nest in report.nests)
+    total_flops = sum(nest.flops for nest in report.nests)
+    click.echo(
+        f"  {len(report.nests)} loop nests · {size_text(total_bytes)} of memory and "
+        f"{total_flops} operations, each nest counted once · arena {size_text(report.arena_bytes)}"
+    )
+    for remark in dict.fromkeys(report.remarks):
+        click.echo(f"  remark: {remark}")
+
+
+def _explain_nest(number: int, nest: NestSummary) -> None:
+    bounds = " × ".join(str(bound) for bound in nest.bounds) or "1"
+    click.echo(
+        f"  nest {number}: {bounds} elements · {_vector_text(nest)} · {size_text(nest.bytes)} · "
+        f"{nest.flops} operations · {', '.join(dict.fromkeys(nest.fused))}"
+    )
+    for line in nest.lines:
+        click.echo(f"    {_short(line)}  {_text_of(line)}")
+    if nest.accesses:
+        rows = [_access_row(access) for access in nest.accesses]
+        echo_table(("    access", "line", "kind", "why"), rows)
+    for remark in dict.fromkeys(nest.remarks):
+        click.echo(f"    remark: {remark}")
+
+
+def _vector_text(nest: NestSummary) -> str:
+    if nest.vector <= 1 or nest.lane_dim is None:
+        return "not vectorized"
+    return f"vectors of {nest.vector} along dimension {nest.lane_dim}"
+
+
+def _access_row(access: Access) -> tuple[str, str, str, str]:
+    why = access.why or ("its addresses are not known to be adjacent" * (access.kind in _SLOW))
+    return f"    {access.operation}", _short(access.line), access.kind, why
+
+
+def _short(line: str) -> str:
+    """`kernel.py:12` of a line with its whole path."""
+    return Path(line).name
+
+
+def _text_of(line: str) -> str:
+    file, _, number = line.rpartition(":")
+    return source_line(file, int(number)).strip() if number.isdigit() else ""
