@@ -391,3 +391,68 @@ def test_breakpoint_needs_the_interpreter():
         lower_kernel(CompileRequest(functions, key, types))
     module = lower_kernel(CompileRequest(functions, key, types, {"interpret": True}))
     assert "tw.breakpoint" in [op.name for op in module.walk()]
+
+
+@tilewright.jit
+def carried_block_pointer(out, x, n, B: tl.constexpr):
+    block = tl.make_block_ptr(x, (n, n), (n, 1), (0, 0), (B, B), (1, 0))
+    total = tl.zeros((B, B), tl.float32)
+    for _ in range(0, n, B):
+        total += tl.load(block, boundary_check=(0, 1), padding_option="zero")
+        block = tl.advance(block, (0, B))
+    tl.store(out, tl.sum(total))
+
+
+def test_loops_carry_block_pointers():
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    assert store_all(carried_block_pointer, x, 8, 4)[0] == x[:4].sum()
+
+
+@tilewright.jit
+def sum_block(desc, column):
+    return tl.sum(desc.load([0, column]))
+
+
+@tilewright.jit
+def carried_descriptor(out, x, n, B: tl.constexpr):
+    desc = tl.make_tensor_descriptor(x, [n, n], [n, 1], [B, B])
+    tl.static_assert(isinstance(desc, tl.tensor_descriptor) and not isinstance(desc, tl.tensor))
+    total = 0.0
+    for i in range(0, n, B):
+        total += sum_block(desc, i)
+        if i > 100:
+            desc = tl.make_tensor_descriptor(x, [n, n], [n, 1], [B, B])
+    tl.store(out, total + desc.shape[0])
+
+
+def test_loops_and_calls_take_tensor_descriptors():
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    assert store_all(carried_descriptor, x, 8, 4)[0] == x[:4].sum() + 8
+
+
+@tilewright.jit
+def prints(out, n):
+    assert n > 2, "n is small"
+    assert 1 + 1 == 2
+    print("n", n)
+    tl.store(out, 1.0)
+
+
+def test_print_and_assert_are_those_of_the_device(capsys: pytest.CaptureFixture[str]):
+    store_all(prints, 3)
+    assert capsys.readouterr().out == "pid (0, 0, 0) idx () n: 3\n"
+    with pytest.raises(tilewright.TilewrightError, match="n is small"):
+        store_all(prints, 2)
+
+
+@tilewright.jit
+def beyond_ascii(out):
+    größe = tl.load(out); tl.store(out, größe + tl.arange(0, 3))  # noqa: E702 # fmt: skip
+
+
+def test_columns_count_characters():
+    with pytest.raises(CompileError) as caught:
+        store_all(beyond_ascii)
+    lines = str(caught.value).splitlines()
+    assert "col 62," in lines[1]
+    assert lines[2].index("3))") == lines[3].index("^")

@@ -11,7 +11,8 @@ from tilewright.frontend.constexpr import evaluate
 from tilewright.frontend.frame import Frame
 from tilewright.frontend.sequences import iterate
 from tilewright.frontend.values import HostMethod, describe, is_constant, plain
-from tilewright.language.core import constexpr, dtype, tensor, tuple_
+from tilewright.language.core import block_type, constexpr, dtype, pointer_type, tensor, tuple_
+from tilewright.ops.descriptors import is_descriptor
 from tilewright.ops.library import SURFACE
 from tilewright.support.errors import (
     CompileError,
@@ -153,7 +154,10 @@ _CLASSES: dict[str, Callable[[object], bool]] = {
     "tensor": lambda v: isinstance(v, tensor),
     "constexpr": lambda v: isinstance(v, constexpr),
     "dtype": lambda v: isinstance(v, dtype),
-    "tuple": lambda v: isinstance(v, tuple_),
+    "tuple": lambda v: isinstance(v, tuple_) and not is_descriptor(v),
+    "tensor_descriptor": is_descriptor,
+    "pointer_type": lambda v: isinstance(v, pointer_type),
+    "block_type": lambda v: isinstance(v, block_type),
     "list": lambda v: isinstance(v, tuple_),
 }
 _SCALARS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}

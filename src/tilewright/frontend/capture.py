@@ -39,6 +39,9 @@ _LANGUAGE_CLASSES: dict[object, str] = {
     core.pointer_type: "pointer_type",
     core.block_type: "block_type",
     core.const: "const",
+    core.constexpr_type: "constexpr_type",
+    core.tensor_descriptor: "tensor_descriptor",
+    core.tensor_descriptor_type: "tensor_descriptor_type",
     core.PropagateNan: "PropagateNan",
 }
 _PLAIN = (bool, int, float, str, bytes, type(None))

@@ -20,6 +20,7 @@ from tilewright.frontend.constants import (
     OpRef,
 )
 from tilewright.language.core import PropagateNan, constexpr, dtype, tensor, tuple_
+from tilewright.ops.descriptors import is_descriptor
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,8 @@ def describe(value: object) -> str:
         return f"the constant {value.value!r}"
     if isinstance(value, dtype):
         return f"the dtype {value}"
+    if is_descriptor(value):
+        return "a tensor descriptor"
     if isinstance(value, tuple_):
         return f"a tuple of {len(value)}"
     if isinstance(value, FunctionRef | HostFunctionRef):
@@ -132,6 +135,8 @@ def type_text(value: object) -> str:
         return str(value.type)
     if isinstance(value, constexpr):
         return f"constexpr {value.value!r}"
+    if is_descriptor(value):
+        return str(value.values[0])  # type: ignore[attr-defined]  # a tuple: its handle
     if isinstance(value, tuple_):
         return f"({', '.join(type_text(item) for item in value.values)})"
     return describe(value)
