@@ -112,14 +112,14 @@ def row_of(
         bar=bar,
         ours=show_seconds(pairs.ours_seconds),
         peer=f"torch {show_seconds(pairs.peer_seconds)}",
-        note=fractions(pairs, 2.0 * size**3 / rate) + f" of {rate / 1e9:.0f} GFLOP/s",
+        note="; ".join(filter(None, (of_peak(pairs, 2.0 * size**3, rate), pairs.note))),
     )
 
 
-def fractions(pairs: Pairs, seconds_at_peak: float) -> str:
+def of_peak(pairs: Pairs, operations: float, rate: float) -> str:
     """How close both come to the peak."""
-    ours, peer = (seconds_at_peak / t for t in (pairs.ours_seconds, pairs.peer_seconds))
-    return f"ours {ours:.0%}, torch {peer:.0%}"
+    ours, peer = (operations / rate / t for t in (pairs.ours_seconds, pairs.peer_seconds))
+    return f"ours {ours:.0%}, torch {peer:.0%} of {rate / 1e9:.0f} GFLOP/s"
 
 
 def has_amx() -> bool:

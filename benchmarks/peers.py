@@ -52,4 +52,5 @@ def compare_with_torch(
         bar=bar,
         ours=show_seconds(pairs.ours_seconds),
         peer=f"torch {show_seconds(pairs.peer_seconds)}",
+        note=pairs.note,
     )
