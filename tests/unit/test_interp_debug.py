@@ -1,0 +1,153 @@
+"""Printing, assertions, breakpoints and observers of the interpreter."""
+
+from __future__ import annotations
+
+import io
+import pdb
+
+import numpy as np
+import pytest
+
+import tilewright
+import tilewright.language as tl
+from tests.ops.harness import interpret
+from tilewright.interp.breakpoints import open_debugger
+from tilewright.support.errors import AssertionFailed, BrokenPromise
+from tilewright.support.source import Span
+
+
+def printed(kernel, grid, *arguments, **constants) -> list[str]:
+    output = io.StringIO()
+    interpret(kernel, grid, *arguments, settings={"output": output}, **constants)
+    return output.getvalue().splitlines()
+
+
+def test_print_writes_a_line_for_each_element() -> None:
+    @tilewright.jit
+    def show(BLOCK: tl.constexpr):
+        tl.device_print("value", tl.arange(0, BLOCK))
+
+    lines = printed(show, (2,), BLOCK=16)
+    assert len(lines) == 32
+    assert lines[0] == "pid (0, 0, 0) idx ( 0) value: 0"
+    assert lines[31] == "pid (1, 0, 0) idx (15) value: 15"
+
+
+def test_print_of_several_operands_numbers_them() -> None:
+    @tilewright.jit
+    def show(n, x):
+        tl.device_print("pair", n, x)
+
+    assert printed(show, (1,), 7, 2.5) == [
+        "pid (0, 0, 0) idx () pair: (operand 0) 7",
+        "pid (0, 0, 0) idx () pair: (operand 1) 2.500000",
+    ]
+
+
+def test_print_in_hexadecimal() -> None:
+    @tilewright.jit
+    def show(n):
+        tl.device_print("bits", n, hex=True)
+
+    assert printed(show, (1,), -2) == ["pid (0, 0, 0) idx () bits: 0xfffffffe"]
+
+
+def test_print_of_unsigned_values() -> None:
+    @tilewright.jit
+    def show(x):
+        tl.device_print("u", tl.load(x))
+
+    lines = printed(show, (1,), np.array([255], np.uint8))
+    assert lines == ["pid (0, 0, 0) idx () u: 255"]
+
+
+def test_print_of_undefined_lanes_says_so() -> None:
+    @tilewright.jit
+    def show(x, BLOCK: tl.constexpr):
+        offsets = tl.arange(0, BLOCK)
+        tl.device_print("x", tl.load(x + offsets, mask=offsets < 1))
+
+    lines = printed(show, (1,), np.ones(2, np.float32), BLOCK=2)
+    assert [line.rpartition(" ")[2] for line in lines] == ["1.000000", "undefined"]
+
+
+def test_failed_assertion_names_message_index_and_program() -> None:
+    @tilewright.jit
+    def check(x, BLOCK: tl.constexpr):
+        offsets = tl.arange(0, BLOCK)
+        tl.device_assert(tl.load(x + offsets) > 0, "must be positive")
+
+    x = np.array([1, 2, 0, 4], np.int32)
+    with pytest.raises(AssertionFailed, match=r"must be positive at tile index \(2,\)"):
+        interpret(check, (1,), x, BLOCK=4)
+    x[2] = 3
+    interpret(check, (1,), x, BLOCK=4)
+
+
+def test_false_assumption_is_reported() -> None:
+    @tilewright.jit
+    def assume(n, x):
+        tl.assume(n > 4)
+        tl.store(x, n)
+
+    interpret(assume, (1,), 5, np.zeros(1, np.int32))
+    with pytest.raises(BrokenPromise, match="assumed condition is false"):
+        interpret(assume, (1,), 3, np.zeros(1, np.int32))
+
+
+def test_breakpoint_shows_tiles_as_arrays() -> None:
+    @tilewright.jit
+    def stop(x, scale, BLOCK: tl.constexpr):
+        values = tl.load(x + tl.arange(0, BLOCK)) * scale
+        breakpoint()
+        tl.store(x + tl.arange(0, BLOCK), values)
+
+    seen = []
+    x = np.arange(4, dtype=np.float32)
+
+    def hook(names, span) -> None:
+        seen.append((names, span))
+
+    settings = {"breakpoint_hook": hook, "races": False}
+    interpret(stop, (2,), x, 3.0, BLOCK=4, settings=settings)
+    names, span = seen[0]
+    assert np.array_equal(names["values"], [0, 3, 6, 9])
+    assert isinstance(names["values"], np.ndarray)
+    assert names["scale"] == 3
+    assert [names["program_id"] for names, _ in seen] == [(0, 0, 0), (1, 0, 0)]
+    with open(span.file, encoding="utf-8") as file:
+        assert "breakpoint()" in file.read().splitlines()[span.line - 1]
+
+
+def test_debugger_stops_at_the_line_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = []
+    monkeypatch.setattr(
+        pdb.Pdb, "set_trace", lambda self, frame: frames.append((frame, dict(frame.f_globals)))
+    )
+    open_debugger({"tile": np.ones(3)}, Span("kernel.py", 41, function="matmul"))
+    frame, names = frames[0]
+    assert (frame.f_code.co_filename, frame.f_lineno) == ("kernel.py", 41)
+    assert frame.f_code.co_name == "matmul"
+    assert names["tile"].sum() == 3
+
+
+def test_observer_sees_every_op_with_its_results() -> None:
+    @tilewright.jit
+    def add(x):
+        tl.store(x, tl.load(x) + 1.0)
+
+    class Recorder:
+        def __init__(self) -> None:
+            self.names: list[str] = []
+
+        def after_op(self, operation, program, results) -> None:
+            self.names.append(operation.name)
+            assert len(results) == len(operation.results)
+
+    recorder = Recorder()
+    interpret(add, (1,), np.zeros(1, np.float32), settings={"observers": [recorder]})
+    assert [n for n in recorder.names if n != "arith.constant"] == [
+        "tt.load",
+        "arith.addf",
+        "tt.store",
+    ]
