@@ -210,7 +210,8 @@ class BlockPlanner:
         self.steps.append(step)
 
     def _add(self, root: Root) -> None:
-        root.reached = reach(root.values, self.placement.stored)
+        computed = root.values[0] if root.kind is RootKind.MATERIALIZE else None
+        root.reached = reach(root.values, self.placement.stored, computed)
         if self.open is not None and not self._fits(self.open, root):
             self._flush()
         if self.open is None:
@@ -323,7 +324,7 @@ class BlockPlanner:
                 if costs.recompute(value, stored) < EXPENSIVE:
                     continue
                 stored.add(value)
-                skip.update(reach((value,), stored))
+                skip.update(reach((value,), stored, value))
 
     def _count_uses(self) -> dict[SSAValue, int]:
         uses: dict[SSAValue, int] = {}

@@ -59,6 +59,7 @@ def survey(lowering: Lowering, roots: Sequence[Root], fresh: set[SSAValue]) -> N
     for root in roots:
         start = tuple(loop_coord(dim) for dim in range(len(root.space)))
         pending.extend((value, start) for value in root.values if is_tile(value))
+        widest = max([widest, *(width_bits(v.type) for v in root.values if not is_pointer(v.type))])
         if root.kind is RootKind.STORE:
             touches[Touch(root.values[0], normalized(start, root.space), root.op, True)] = None
         if root.kind in (RootKind.MATERIALIZE, RootKind.COPY) and root.strides is None:

@@ -60,28 +60,30 @@ class Root:
         return () if self.kind is RootKind.COPY else tuple(self.op.results)
 
 
-def reach(values: tuple[SSAValue, ...], stored: set[SSAValue]) -> dict[SSAValue, bool]:
+def reach(
+    values: tuple[SSAValue, ...], stored: set[SSAValue], computed: SSAValue | None = None
+) -> dict[SSAValue, bool]:
     """Every value that evaluating `values` touches, with whether each path is pointwise.
 
-    The walk goes through inline ops and stops at tiles in `stored`, scalars and block
-    arguments, which are part of the result.
+    The walk goes through inline ops and stops at tiles in `stored` (but `computed`, which is
+    being materialised), scalars and block arguments, which are part of the result.
     """
     found: dict[SSAValue, bool] = {}
-    pending: list[tuple[SSAValue, bool, bool]] = [(v, True, True) for v in values]
+    pending: list[tuple[SSAValue, bool]] = [(v, True) for v in values]
     while pending:
-        value, pointwise, is_start = pending.pop()
+        value, pointwise = pending.pop()
         known = found.get(value)
         if known is not None and (known is pointwise or not known):
             continue
         found[value] = pointwise
         op = owner(value)
-        if op is None or not is_tile(value) or (value in stored and not is_start):
+        if op is None or not is_tile(value) or (value in stored and value is not computed):
             continue
         operands = reads(op)
         if operands is None and isinstance(op, ReshapeOp):
             operands = [(op.operands[0], False)]  # another view of its source's buffer
         for operand, same in operands or ():
-            pending.append((operand, pointwise and same, False))
+            pending.append((operand, pointwise and same))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilewright.passes.forward_invariants import ForwardInvariants
 from tilewright.passes.lower_block_pointers import LowerBlockPointers
 from tilewright.passes.lower_descriptors import LowerDescriptors
+from tilewright.passes.merge_duplicates import MergeDuplicates
 from tilewright.passes.split_carried_pointers import SplitCarriedPointers
 from tilewright.targets.target import PassLike
 
@@ -13,4 +14,5 @@ CPU_TILE_PASSES: tuple[PassLike, ...] = (
     LowerDescriptors(),
     ForwardInvariants(),
     SplitCarriedPointers(),
+    MergeDuplicates(),
 )

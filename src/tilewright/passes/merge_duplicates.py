@@ -1,0 +1,51 @@
+"""Merges pure ops that compute the same value (common subexpressions).
+
+Why: two ways of writing `x + offsets` must be one value for the schedule to see that a store
+hits exactly what was loaded, and equal masks and indices need be computed only once. An op is
+merged with an equal one in its own block or in one around it. Requires and produces T0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation
+from xdsl.traits import Pure
+
+Key = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class MergeDuplicates:
+    """The pass; see the module."""
+
+    name: str = "merge-duplicates"
+
+    def apply(self, module: ModuleOp) -> None:
+        """Rewrite every function of a module."""
+        for op in module.body.block.ops:
+            for region in op.regions:
+                for block in region.blocks:
+                    _merge(block, {})
+
+
+def _merge(block: Block, seen: dict[Key, Operation]) -> None:
+    for op in tuple(block.ops):
+        for region in op.regions:
+            for inner in region.blocks:
+                _merge(inner, dict(seen))
+        if op.regions or not op.results or not op.has_trait(Pure()):
+            continue
+        key = _key(op)
+        earlier = seen.setdefault(key, op)
+        if earlier is not op:
+            for old, new in zip(op.results, earlier.results, strict=True):
+                old.replace_all_uses_with(new)
+            op.detach()
+            op.erase()
+
+
+def _key(op: Operation) -> Key:
+    properties = tuple(op.properties.items())
+    return (type(op), tuple(op.operands), properties, tuple(r.type for r in op.results))

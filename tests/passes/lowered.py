@@ -1,0 +1,57 @@
+"""Kernels of the tests brought to T0 and to C2, as text and as modules."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from tilewright.compiler.compile import to_tiles
+from tilewright.compiler.request import CompileRequest
+from tilewright.frontend.lower import lower_kernel
+from tilewright.jit import JITFunction
+from tilewright.runtime.drivers import load_driver
+from tilewright.support.options import option_names
+from tilewright.targets.cpu.schedule import NestMachine, NestReport, lower_to_nests
+from tilewright.targets.target import load_target
+
+WIDE = NestMachine(64, 32, 32 << 10, 1 << 20, True, frozenset(("avx512f", "fma", "avx2")))
+
+
+def request_of(kernel: JITFunction, **values: object) -> CompileRequest:
+    """The compile request of a launch with these arguments."""
+    call = kernel.specialize_call((), values)
+    options = {name: getattr(call.options, name) for name in option_names()}
+    source = kernel.source
+    machine = load_driver("cpu").machine()
+    return CompileRequest(
+        source.functions, source.kernel, call.specialization, options, "cpu", machine
+    )
+
+
+def written(kernel: JITFunction, **values: object) -> ModuleOp:
+    """T0 as the frontend writes it."""
+    return lower_kernel(request_of(kernel, **values))
+
+
+def tiles(kernel: JITFunction, **values: object) -> ModuleOp:
+    """T0 after the CPU's tile passes."""
+    request = request_of(kernel, **values)
+    return to_tiles(request, load_target("cpu"), None)
+
+
+def nests(kernel: JITFunction, **values: object) -> tuple[ModuleOp, NestReport]:
+    """C2 for a machine with AVX-512, verified, and the schedule's report."""
+    module = tiles(kernel, **values)
+    report = lower_to_nests(module, WIDE)
+    module.verify()
+    return module, report
+
+
+def count(module: ModuleOp, name: str) -> int:
+    """How many ops of one name a module holds."""
+    return sum(op.name == name for op in module.walk())
+
+
+def named(module: ModuleOp, name: str) -> list[Operation]:
+    """The ops of one name, in order."""
+    return [op for op in module.walk() if op.name == name]

@@ -1,0 +1,133 @@
+"""The shape of C2: what fuses, what is kept, what is tested at run time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tilewright
+import tilewright.language as tl
+from tests.passes.lowered import count, named, nests
+
+F32 = np.zeros(1 << 16, np.float32)
+
+
+@tilewright.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    """out = x + y."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    tl.store(out + i, tl.load(x + i, mask=mask) + tl.load(y + i, mask=mask), mask=mask)
+
+
+@tilewright.jit
+def softmax(x, out, n, BLOCK: tl.constexpr):
+    """One row of softmax."""
+    i = tl.arange(0, BLOCK)
+    row = tl.load(x + tl.program_id(0) * n + i, mask=i < n, other=-float("inf"))
+    e = tl.exp(row - tl.max(row, 0))
+    tl.store(out + tl.program_id(0) * n + i, e / tl.sum(e, 0), mask=i < n)
+
+
+@tilewright.jit
+def matmul(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """c = a @ b with one tile of c."""
+    m, n, k = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    a_ptrs = a + m[:, None] * K + k[None, :]
+    b_ptrs = b + k[:, None] * BN + n[None, :]
+    acc = tl.zeros((BM, BN), tl.float32)
+    for _ in range(0, K, BK):
+        acc = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc)
+        a_ptrs += BK
+        b_ptrs += BK * BN
+    tl.store(c + m[:, None] * BN + n[None, :], acc)
+
+
+@tilewright.jit
+def rescale(x, out, n, BLOCK: tl.constexpr):
+    """A carried tile that is updated element by element."""
+    i = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for step in range(n):
+        total = total * 0.5 + tl.load(x + step * BLOCK + i)
+    tl.store(out + i, total)
+
+
+@tilewright.jit
+def shift(x, BLOCK: tl.constexpr):
+    """Every element moves down by one."""
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i + 1))
+
+
+@tilewright.jit
+def scale(x, BLOCK: tl.constexpr):
+    """Every element is doubled in place."""
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i) * 2)
+
+
+def test_vector_add_is_one_nest_of_contiguous_accesses() -> None:
+    _, report = nests(add, x=F32, y=F32, out=F32, n=1000, BLOCK=1024)
+    (nest,) = report.nests
+    assert nest.vector == 64
+    assert [access.kind for access in nest.accesses] == ["contiguous"] * 3
+
+
+def test_code_size_does_not_grow_with_the_tile() -> None:
+    sizes = []
+    for block in (512, 1 << 20):
+        module, _ = nests(add, x=F32, y=F32, out=F32, n=1000, BLOCK=block)
+        sizes.append(sum(1 for _ in module.walk()))
+    assert sizes[0] == sizes[1]
+
+
+def test_softmax_is_three_nests_and_keeps_the_exponentials_only() -> None:
+    module, report = nests(softmax, x=F32, out=F32, n=1000, BLOCK=1024)
+    assert [nest.fused for nest in report.nests] == [
+        ("tt.reduce",),
+        ("materialize", "tt.reduce"),
+        ("tt.store",),
+    ]
+    assert count(module, "math.exp") == 1
+    assert report.arena_bytes == 4096
+
+
+def test_operands_are_packed_from_memory_and_the_sum_stays_in_place() -> None:
+    module, report = nests(matmul, a=F32, b=F32, c=F32, K=128, BM=64, BN=64, BK=32)
+    loop = named(module, "cpu.dot")[0].parent_op()
+    assert loop is not None and loop.name == "scf.for"
+    inside = [op.name for op in loop.regions[0].block.ops]
+    assert inside.count("cpu.pack") == 2
+    assert inside.count("cpu.dot") == 1
+    assert "cpu.nest" not in inside
+    assert [nest.fused for nest in report.nests] == [("copy",), ("tt.store",)]
+
+
+def test_a_carried_tile_is_updated_in_its_own_buffer() -> None:
+    module, report = nests(rescale, x=F32, out=F32, n=4, BLOCK=256)
+    assert count(module, "cpu.alloc") == 1
+    assert report.arena_bytes == 1024
+
+
+def test_a_store_that_could_overtake_a_load_is_tested_at_run_time() -> None:
+    module, _ = nests(shift, x=F32, BLOCK=1024)
+    assert count(module, "arith.select") == 1
+    assert count(module, "scf.if") == 1
+
+
+def test_a_store_to_the_loaded_place_needs_no_test() -> None:
+    module, _ = nests(scale, x=F32, BLOCK=1024)
+    assert count(module, "arith.select") == 0
+    assert count(module, "cpu.alloc") == 0
+
+
+def test_a_tile_of_one_vector_needs_no_test_and_no_loop() -> None:
+    module, _ = nests(shift, x=F32, BLOCK=64)
+    assert count(module, "scf.if") == 0
+    assert count(module, "scf.for") == 0
+
+
+def test_every_op_of_a_nest_knows_its_line() -> None:
+    module, _ = nests(softmax, x=F32, out=F32, n=1000, BLOCK=1024)
+    unknown = {op.name for op in module.walk() if "unknown" in str(op.location).lower()}
+    assert unknown <= {"builtin.module", "cpu.alloc"}
