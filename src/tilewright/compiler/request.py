@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TypeVar, cast
 
 from tilewright.frontend.constants import Json, NamedTupleClass, decode, encode
 from tilewright.frontend.program import (
@@ -24,6 +24,7 @@ from tilewright.frontend.program import (
 from tilewright.support.errors import InternalError
 
 FORMAT = "tilewright-request-1"
+Value = TypeVar("Value")
 OptionValue = int | float | str | bool | None
 
 
@@ -170,14 +171,18 @@ def _decode_type(document: Json) -> TypeTree:
 
 
 def _encode_specialization(specialization: Specialization) -> Json:
-    return {
-        "signature": [[name, _encode_type(t)] for name, t in specialization.signature],
-        "constants": [[list(p), encode(v)] for p, v in _by_path(specialization.constants)],
-        "divisibility": [[list(p), v] for p, v in _by_path(specialization.divisibility)],
-    }
+    signature: list[Json] = [[name, _encode_type(t)] for name, t in specialization.signature]
+    constants: list[Json] = [
+        [list(path), encode(value)] for path, value in _by_path(specialization.constants)
+    ]
+    divisibility: list[Json] = [
+        [list(path), value] for path, value in _by_path(specialization.divisibility)
+    ]
+    return {"signature": signature, "constants": constants, "divisibility": divisibility}
 
 
-def _by_path(entries: Mapping[ArgumentPath, object]) -> list[tuple[ArgumentPath, object]]:
+def _by_path(entries: Mapping[ArgumentPath, Value]) -> list[tuple[ArgumentPath, Value]]:
+    """The entries in one order, so that equal requests give equal bytes."""
     return sorted(entries.items(), key=lambda entry: [str(part) for part in entry[0]])
 
 

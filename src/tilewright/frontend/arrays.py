@@ -52,17 +52,18 @@ class ArrayFacts:
 
 def array_facts(value: object) -> ArrayFacts | None:
     """What `value` is when it is an array, or None."""
-    if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
-        return _facts(element_named(str(value.dtype)), value.data_ptr())
+    element = str(getattr(value, "dtype", ""))
+    pointer = getattr(value, "data_ptr", None)
+    if callable(pointer) and element:
+        return _facts(element_named(element), cast("int", pointer()))
     interface = getattr(value, "__array_interface__", None)
-    if isinstance(interface, dict) and hasattr(value, "dtype"):
-        return _facts(element_named(str(value.dtype)), interface["data"][0])
+    if isinstance(interface, dict) and element:
+        return _facts(element_named(element), interface["data"][0])
     interface = getattr(value, "__cuda_array_interface__", None)
     if isinstance(interface, dict):
         return _facts(_element_of_type_string(interface["typestr"]), interface["data"][0])
-    if hasattr(value, "__dlpack__"):
-        return _dlpack_facts(value.__dlpack__())
-    return None
+    export = getattr(value, "__dlpack__", None)
+    return _dlpack_facts(export()) if callable(export) else None
 
 
 def _facts(element: dtype | None, address: int) -> ArrayFacts | None:
@@ -124,12 +125,13 @@ def scalar_value(value: object) -> bool | int | float | None:
 
 def descriptor_facts(value: object) -> str | None:
     """The signature text of a host tensor descriptor, or None for anything else."""
-    if not (hasattr(value, "base") and hasattr(value, "block_shape") and hasattr(value, "strides")):
+    block_shape = getattr(value, "block_shape", None)
+    if block_shape is None or not hasattr(value, "strides"):
         return None
-    facts = array_facts(value.base)
+    facts = array_facts(getattr(value, "base", None))
     if facts is None:
         return None
-    shape = ",".join(str(int(extent)) for extent in value.block_shape)
+    shape = ",".join(str(int(extent)) for extent in block_shape)
     padding = str(getattr(value, "padding", "zero"))
     suffix = "" if padding == "zero" else f",{padding}"
     return f"tensordesc<{facts.element.short_name()}[{shape}]{suffix}>"

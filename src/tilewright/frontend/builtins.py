@@ -70,7 +70,7 @@ _RUNTIME_HINTS = {
 BUILTINS.update({name: _on_constants(name) for name in _PYTHON})
 
 
-def _builtin(name: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
+def builtin(name: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Register a builtin that takes positional arguments only."""
 
     def declare(function: Callable[..., object]) -> Callable[..., object]:
@@ -117,24 +117,24 @@ def _fold(frame: Frame, name: str, key: str, values: Sequence[object]) -> object
 _MIN_MAX: dict[str, Callable[..., object]] = {"min": min, "max": max}
 
 
-@_builtin("min")
+@builtin("min")
 def _min(frame: Frame, *values: object) -> object:
     return _fold(frame, "min", "minimum", values)
 
 
-@_builtin("max")
+@builtin("max")
 def _max(frame: Frame, *values: object) -> object:
     return _fold(frame, "max", "maximum", values)
 
 
-@_builtin("abs")
+@builtin("abs")
 def _abs(frame: Frame, value: object) -> object:
     if is_constant(value):
         return evaluate(abs, plain(value))
     return SURFACE["abs"].function(frame.builder, value)
 
 
-@_builtin("len")
+@builtin("len")
 def _len(frame: Frame, value: object) -> object:
     if isinstance(value, tensor):
         if not value.static_shape:
@@ -143,7 +143,7 @@ def _len(frame: Frame, value: object) -> object:
     return constexpr(len(iterate(value)))
 
 
-@_builtin("tuple")
+@builtin("tuple")
 def _tuple(frame: Frame, value: object = None) -> object:
     return tuple_([] if value is None else iterate(value))
 
@@ -163,7 +163,7 @@ _CLASSES: dict[str, Callable[[object], bool]] = {
 _SCALARS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
 
 
-@_builtin("isinstance")
+@builtin("isinstance")
 def _isinstance(frame: Frame, value: object, classes: object) -> object:
     options = classes.values if isinstance(classes, tuple_) else [classes]
     return constexpr(any(_is_instance(value, option) for option in options))
@@ -180,7 +180,7 @@ def _is_instance(value: object, cls: object) -> bool:
     raise NotCallable(f"isinstance cannot test for {describe(cls)}")
 
 
-@_builtin("hasattr")
+@builtin("hasattr")
 def _hasattr(frame: Frame, value: object, name: object) -> object:
     try:
         attribute_of(frame, value, _attribute_name(name))
@@ -189,7 +189,7 @@ def _hasattr(frame: Frame, value: object, name: object) -> object:
     return constexpr(not isinstance(value, EnumMember) or plain(name) in ("name", "value"))
 
 
-@_builtin("getattr")
+@builtin("getattr")
 def _getattr(frame: Frame, value: object, name: object, *default: object) -> object:
     try:
         return attribute_of(frame, value, _attribute_name(name))

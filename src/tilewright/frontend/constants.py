@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, Union
 
 from tilewright.language.core import PropagateNan, block_type, dtype, pointer_type
 from tilewright.support.errors import InternalError
@@ -90,11 +90,26 @@ class Unusable:
     text: str
 
 
-Constant: TypeAlias = (
-    "bool | int | float | str | dtype | tuple[Constant, ...] | PropagateNan | FunctionRef"
-    " | HostFunctionRef | OpRef | BuiltinRef | ModuleRef | NamedTupleClass | NamedTupleValue"
-    " | EnumMember | Unusable | None"
-)
+# A union of names, since the alias refers to itself and strings cannot be joined by `|`.
+Constant: TypeAlias = Union[
+    bool,
+    int,
+    float,
+    str,
+    dtype,
+    "tuple[Constant, ...]",
+    PropagateNan,
+    FunctionRef,
+    HostFunctionRef,
+    OpRef,
+    BuiltinRef,
+    ModuleRef,
+    NamedTupleClass,
+    NamedTupleValue,
+    EnumMember,
+    Unusable,
+    None,
+]
 
 
 def encode(value: Constant) -> Json:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from tilewright.frontend.values import plain, wrap
 from tilewright.support.errors import CompileError, ConstantEvaluation
 
-BINARY: dict[str, Callable[[object, object], object]] = {
+BINARY: dict[str, Callable[..., object]] = {
     "Add": operator.add,
     "Sub": operator.sub,
     "Mult": operator.mul,
@@ -29,7 +29,7 @@ BINARY: dict[str, Callable[[object, object], object]] = {
     "Gt": operator.gt,
     "GtE": operator.ge,
 }
-UNARY: dict[str, Callable[[object], object]] = {
+UNARY: dict[str, Callable[..., object]] = {
     "USub": operator.neg,
     "UAdd": operator.pos,
     "Invert": operator.invert,

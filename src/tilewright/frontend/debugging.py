@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
-from tilewright.frontend.builtins import BUILTINS, _builtin
+from tilewright.frontend.builtins import BUILTINS, builtin
 from tilewright.frontend.frame import Frame
 from tilewright.frontend.program import Parameter
 from tilewright.frontend.signature import bind
@@ -117,7 +117,7 @@ SPECIAL: dict[str, Special] = {
 }
 
 
-@_builtin("breakpoint")
+@builtin("breakpoint")
 def _breakpoint(frame: Frame) -> object:
     """Stop here with the variables as arrays, where the kernel is interpreted."""
     cls = getattr(debug, "BreakpointOp", None)

@@ -6,7 +6,7 @@ The rules of expressions and statements register in the tables here, by their `a
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -281,7 +281,7 @@ class Frame:
         self.scope.lost[name] = reason
 
     @contextmanager
-    def branch(self, block: Block, scope: Scope | None = None) -> Iterator[Scope]:
+    def branch(self, block: Block, scope: Scope | None = None) -> Generator[Scope]:
         """Lower into `block` with variables of its own: a copy of the current ones, or `scope`."""
         saved, self.scope = self.scope, scope or self.scope.copy()
         try:

@@ -7,7 +7,7 @@ import sys
 from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, StringAttr
 from xdsl.ir import Block, Region
 
-from tilewright.frontend import expressions, loops, statements  # noqa: F401 - they register rules
+from tilewright.frontend import expressions, loops, statements
 from tilewright.frontend.calls import call_function
 from tilewright.frontend.cleanup import remove_unused
 from tilewright.frontend.frame import Frame, FunctionCode, KernelBuilder, Lowering
@@ -16,6 +16,9 @@ from tilewright.frontend.kernel_arguments import KernelArguments
 from tilewright.frontend.program import LoweringRequest
 from tilewright.ops.function import FuncOp, ReturnOp
 from tilewright.support.errors import TilewrightError
+
+# The modules whose import registers the rules of the language.
+RULE_MODULES = (expressions, loops, statements)
 
 
 def lower_kernel(request: LoweringRequest) -> ModuleOp:

@@ -99,7 +99,7 @@ def zero(b: Builder, type_: dtype) -> tensor:
     Raises: UnsupportedError for types that have no constants.
     """
     if isinstance(type_.scalar, pointer_type):
-        shape = type_._shape if isinstance(type_, block_type) else ()
+        shape = type_.extents if isinstance(type_, block_type) else ()
         return convert(b, b.constant(0, shaped(int64, shape)), type_.scalar)
     if not (type_.scalar.is_int() or type_.scalar.is_floating()):
         raise UnsupportedError(

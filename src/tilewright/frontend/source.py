@@ -9,7 +9,7 @@ import ast
 import builtins
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import CellType, FunctionType
 from typing import Protocol
@@ -135,7 +135,7 @@ def _with_flags(
         )
         for index, p in enumerate(function.parameters)
     )
-    return FunctionSource(**{**function.__dict__, "parameters": parameters})
+    return replace(function, parameters=parameters)
 
 
 class _Snapshotter:
@@ -188,7 +188,7 @@ class _Snapshotter:
         captures: dict[str, Constant] = {}
         for chain in global_chains(parse_function(source)):
             self._capture(chain, scope, captures, is_host)
-        return FunctionSource(**{**source.__dict__, "captures": captures})
+        return replace(source, captures=captures)
 
     def _parameter(self, parameter: inspect.Parameter, scope: _Scope) -> Parameter:
         has_default = parameter.default is not inspect.Parameter.empty
