@@ -47,6 +47,10 @@ def cdiv(x: int, y: int) -> int:
     return -(-x // y)
 
 
+# Named in a kernel it is the function of the language, which takes values of run time too.
+cdiv.__dict__["__tilewright_op__"] = "cdiv"
+
+
 def next_power_of_2(n: int) -> int:
     """The least power of two that is at least n (n ≥ 1)."""
     return 1 << max(0, int(n) - 1).bit_length()

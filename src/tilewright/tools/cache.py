@@ -10,7 +10,7 @@ from tilewright.runtime.artifact import METADATA_SECTION, Artifact
 from tilewright.runtime.cache import CacheEntry, DiskCache, open_default
 from tilewright.tools.show import echo_table, size_text
 
-_KINDS = {("json",): "tuning result", ("object",): "thread pool and launcher"}
+_KINDS = {"json": "tuning result", "object": "thread pool and launcher"}
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 
@@ -53,7 +53,8 @@ def kind(store: DiskCache, entry: CacheEntry) -> str:
     if not entry.sections:
         return "damaged"
     if METADATA_SECTION not in entry.sections:
-        return _KINDS.get(entry.sections, ", ".join(entry.sections))
+        names = ", ".join(entry.sections)
+        return _KINDS.get(names, names)
     return f"kernel {_kernel_name(store, entry.key)}"
 
 

@@ -1,0 +1,1 @@
+"""The folder that `tilewright run` puts on the path of a script, so that it finds `triton`."""
