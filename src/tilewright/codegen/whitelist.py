@@ -181,7 +181,7 @@ _LIBM = tuple(
 )
 
 CPU_EXTERNALS = frozenset(
-    [*_LIBM, *(f"{name}f" for name in _LIBM), "memcpy", "memmove", "memset", "pool_run"]
+    [*_LIBM, *(f"{name}f" for name in _LIBM), "memcpy", "memmove", "memset", "pool_run", "dprintf"]
 )
 
 CPU_WHITELIST = Whitelist("cpu", CPU_INTRINSICS, CPU_EXTERNALS)

@@ -316,6 +316,12 @@ class OutOfBoundsAccess(KernelFault):
     help = "mask the lanes past the end, for example with mask=offsets < n"
 
 
+class OffsetOverflow(KernelFault):
+    """An int32 offset wrapped around before it reached a pointer."""
+
+    help = "compute the offset in 64 bits: cast one factor with .to(tl.int64)"
+
+
 class NullAccess(KernelFault):
     """A load or store went through a null pointer."""
 

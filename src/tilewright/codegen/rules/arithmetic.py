@@ -62,6 +62,7 @@ _FLOAT_INSTRUCTIONS = {
     "arith.mulf": "fmul",
     "arith.divf": "fdiv",
     "tt.precise_divf": "fdiv",
+    "arith.remf": "frem",
 }
 _FLOAT_EXTREMA = {
     "arith.maximumf": "maximum",
@@ -309,7 +310,7 @@ _BY_TARGET = {
         *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
         *("asinh", "acosh", "atanh", "erf", "atan2"),
     )
-} | {"math.powf": "pow", "arith.remf": "fmod"}
+} | {"math.powf": "pow"}
 
 
 @DEFAULT_RULES.register(*_ops(_BY_TARGET))

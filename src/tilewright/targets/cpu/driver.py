@@ -6,9 +6,13 @@ neither xDSL nor the compiler.
 
 from __future__ import annotations
 
+import ctypes
 import operator
 import struct
-from collections.abc import Mapping, Sequence
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import SupportsIndex, cast
 
@@ -23,6 +27,7 @@ from tilewright.targets.cpu.host import host_machine
 from tilewright.targets.cpu.link import LoadedCode, load_object
 from tilewright.targets.cpu.native import NativeRuntime, native_runtime
 from tilewright.targets.cpu.pool import KernelRecord
+from tilewright.targets.cpu.status import Site, StatusRecord, fault_of
 
 KERNEL_SYMBOL = "tilewright_kernel"
 _FLOAT_FORMATS = {"half": "<exxxxxx", "float": "<fxxxx", "double": "<d"}
@@ -36,23 +41,44 @@ class CpuKernel:
     record: KernelRecord
     types: tuple[str, ...]
     runtime: NativeRuntime
+    name: str
+    sites: tuple[Site, ...] = ()
+    status: StatusRecord | None = None
+    has_prints: bool = False
 
     def launch(self, grid: Grid, arguments: Sequence[object]) -> None:
         """Run every program of `grid`; arguments in signature order, arrays by their address."""
         slots = b"".join(
             pack_slot(type_, value) for type_, value in zip(self.types, arguments, strict=True)
         )
-        self.runtime.launch_raw(self.record, grid, slots)
+        if not self.has_prints:
+            self.runtime.launch_raw(self.record, grid, slots)
+        else:
+            assert self.status is not None
+            with printing_to_stdout(self.status):
+                self.runtime.launch_raw(self.record, grid, slots)
+        self.check_status()
+
+    def check_status(self) -> None:
+        """Raise what the launch reported, and clear the record. Raises: KernelFault."""
+        if self.status is None or self.status.word == 0:
+            return
+        fault = fault_of(self.status, list(self.sites), self.name)
+        self.status.word = 0
+        raise fault
 
     def fast_launcher(
         self, parameters: Sequence[ParameterGuard], arguments: Sequence[object]
     ) -> FastLaunch | None:
         """The guarded native launcher for arguments like these, or None."""
+        if self.has_prints:
+            return None
         guards = [_guard(p, value) for p, value in zip(parameters, arguments, strict=True)]
         kept = [guard for guard in guards if guard is not None]
         if len(kept) < len(guards):
             return None
-        return self.runtime.make_launcher(kept, self.record, keepalive=self.code)
+        on_status = None if self.status is None else self.check_status
+        return self.runtime.make_launcher(kept, self.record, on_status, self.code)
 
 
 def pack_slot(type_: str, value: object) -> bytes:
@@ -100,6 +126,30 @@ def _pointer_guard(parameter: ParameterGuard, slot: int, value: object) -> launc
     return launcher.tensor_pointer(slot, type(value), dtype, parameter.is_aligned, check)
 
 
+@contextmanager
+def printing_to_stdout(status: StatusRecord) -> Iterator[None]:
+    """Let the kernel print to Python's standard output, through a file where that is no file."""
+    number = _standard_output()
+    if number is not None:
+        status.print_file = number
+        yield
+        return
+    with tempfile.TemporaryFile() as file:
+        status.print_file = file.fileno()
+        yield
+        file.seek(0)
+        sys.stdout.write(file.read().decode(errors="replace"))
+
+
+def _standard_output() -> int | None:
+    """The descriptor behind `sys.stdout`, flushed; None in a notebook or under capture."""
+    try:
+        sys.stdout.flush()
+        return sys.stdout.fileno()
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
 class CpuDriver:
     """Loads and launches kernels on this machine's CPU."""
 
@@ -128,10 +178,22 @@ class CpuDriver:
         code = load_object(artifact.sections["object"], KERNEL_SYMBOL)
         runtime = native_runtime(self._cache, runtime_options().num_threads)
         arena_bytes = int(str(artifact.metadata.get("arena_bytes", 0)))
-        record = runtime.pool.make_record(code.address, arena_bytes)
-        slots = artifact.metadata["slots"]
-        assert isinstance(slots, list)
-        return CpuKernel(code, record, tuple(map(str, slots)), runtime)
+        metadata = artifact.metadata
+        sites, slots = metadata.get("sites", []), metadata["slots"]
+        assert isinstance(sites, list) and isinstance(slots, list)
+        has_prints = bool(metadata.get("has_prints"))
+        status = StatusRecord() if sites or has_prints else None
+        address = None if status is None else ctypes.addressof(status)
+        return CpuKernel(
+            code,
+            runtime.pool.make_record(code.address, arena_bytes, address),
+            tuple(map(str, slots)),
+            runtime,
+            str(metadata["name"]),
+            tuple(Site.from_json(site) for site in sites),
+            status,
+            has_prints,
+        )
 
 
 def make_driver() -> CpuDriver:

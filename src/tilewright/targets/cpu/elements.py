@@ -130,7 +130,7 @@ def _report(
     if op.mask is not None:
         inverted = ev.emit.integer("xori", values[1], ev.emit.constant(i1, 1))
         condition = ev.emit.integer("ori", condition, inverted)
-    properties = {"message": op.message}
+    properties = {name: v for name, v in op.properties.items() if name in ("message", "kind")}
     ev.emit.effect(cpu.AssertOp, (condition, *indices), (), properties, op.location)
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
+from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, StringAttr
 
 from tilewright.codegen.context import EmitContext
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm_types import llvm_type
+from tilewright.ir.locations import span_of
 from tilewright.ops.function import FuncOp
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.math.emitter import MathEmitter
+from tilewright.targets.cpu.ops import AssertOp, PrintOp
 from tilewright.targets.cpu.rules import CPU_RULES
+from tilewright.targets.cpu.rules import atomics as atomic_rules
 from tilewright.targets.cpu.rules import matmul as matmul_rules
 from tilewright.targets.cpu.rules import memory as memory_rules
+from tilewright.targets.cpu.rules import reports as report_rules
 from tilewright.targets.cpu.rules import structure as structure_rules
 from tilewright.targets.cpu.services import CpuServices
+from tilewright.targets.cpu.status import Site
 
 _PROGRAM_IDS = "i32 %pid0, i32 %pid1, i32 %pid2, i32 %grid0, i32 %grid1, i32 %grid2"
 KERNEL_SYMBOL = "tilewright_kernel"
@@ -31,7 +36,9 @@ def emit_kernel(
     kernel = find_kernel(module)
     builder = ModuleBuilder()
     builder.add_metadata("!{i32 1}")
-    services = CpuServices(builder, features, vector_bytes, MathEmitter(builder, features))
+    numbers = {op: number for number, op in enumerate(assertions(kernel))}
+    math = MathEmitter(builder, features)
+    services = CpuServices(builder, features, vector_bytes, math, numbers)
     parameters = [
         f"{llvm_type(argument.type)} %a{index}"
         for index, argument in enumerate(kernel.body.block.args)
@@ -52,6 +59,26 @@ def find_kernel(module: ModuleOp) -> FuncOp:
 def argument_slots(module: ModuleOp) -> list[str]:
     """The LLVM type of every argument of the kernel: what the driver packs into slots."""
     return [llvm_type(argument.type) for argument in find_kernel(module).body.block.args]
+
+
+def assertions(kernel: FuncOp) -> list[AssertOp]:
+    """The assertions of a C2 kernel, in the order of their sites."""
+    return [op for op in kernel.walk() if isinstance(op, AssertOp)]
+
+
+def assertion_sites(module: ModuleOp) -> list[Site]:
+    """What each assertion checks and where it stands, for the driver."""
+    sites: list[Site] = []
+    for op in assertions(find_kernel(module)):
+        kind = op.kind.data if isinstance(op.kind, StringAttr) else "assert"
+        span, chain = span_of(op)
+        sites.append(Site(kind, op.message.data, span, chain))
+    return sites
+
+
+def has_prints(module: ModuleOp) -> bool:
+    """Whether the kernel prints."""
+    return any(isinstance(op, PrintOp) for op in module.walk())
 
 
 def _emit_program(
@@ -155,4 +182,4 @@ def _debug_scope(builder: ModuleBuilder, kernel: FuncOp) -> str:
 
 
 # Imported for the rules they register.
-RULE_MODULES = (matmul_rules, memory_rules, structure_rules)
+RULE_MODULES = (atomic_rules, matmul_rules, memory_rules, report_rules, structure_rules)

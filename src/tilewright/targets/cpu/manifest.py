@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.codegen.optimize import compile_module
 from tilewright.codegen.whitelist import CPU_WHITELIST
+from tilewright.passes.insert_checks import InsertChecks
 from tilewright.targets.cpu.emit import argument_slots, emit_kernel
 from tilewright.targets.cpu.ops import CPU_OPS
 from tilewright.targets.cpu.schedule import NestMachine, lower_to_nests
@@ -24,7 +25,7 @@ def _positive(machine: MachineFeatures) -> frozenset[str]:
 
 
 def _tile_passes(machine: MachineFeatures, options: Mapping[str, object]) -> tuple[PassLike, ...]:
-    return CPU_TILE_PASSES
+    return (*CPU_TILE_PASSES, InsertChecks()) if options.get("checked") else CPU_TILE_PASSES
 
 
 def _schedule(

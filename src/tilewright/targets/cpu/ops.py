@@ -270,6 +270,7 @@ class AssertOp(TileOp):
 
     name = "cpu.assert"
     message = prop_def(StringAttr)
+    kind = opt_prop_def(StringAttr)
     condition = operand_def()
     indices = var_operand_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())

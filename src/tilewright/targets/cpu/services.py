@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm_types import FLOAT_KEYS, lanes_of, llvm_type
@@ -22,6 +22,11 @@ class CpuServices:
     features: frozenset[str]
     vector_bytes: int
     math: MathEmitter
+    sites: dict[Operation, int] = field(default_factory=dict)
+
+    def site(self, op: Operation) -> int:
+        """The number of an assertion in the kernel's list of sites."""
+        return self.sites[op]
 
     def convert_float(
         self,
