@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from tilewright.jit import JITFunction
+from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.testing import assert_close
 
 Array = np.ndarray
@@ -51,8 +52,7 @@ class Addresses:
 class Case:
     """One kernel over one grid with one set of inputs.
 
-    `is_slow` keeps a case out of the default run. `is_ordered` is False where programs run
-    against each other and only what the reference says of the end is determined.
+    `is_slow` keeps a case out of the default run.
     """
 
     name: str
@@ -71,8 +71,19 @@ class Case:
     def expected(self) -> dict[str, Array]:
         """What the array arguments hold after the launch."""
         values = self.values()
-        self.reference(SimpleNamespace(**values))
-        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        with np.errstate(all="ignore"):
+            self.reference(SimpleNamespace(**values))
+        return arrays_of(values)
+
+
+def arrays_of(values: Values) -> dict[str, Array]:
+    """The arrays among the arguments by name, those of host descriptors too."""
+    arrays: dict[str, Array] = {}
+    for name, value in values.items():
+        array = value.base if isinstance(value, TensorDescriptor) else value
+        if isinstance(array, np.ndarray):
+            arrays[name] = array
+    return arrays
 
 
 def check(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from tests.corpus.case import Addresses, Array, Case, Values
+from tests.corpus.case import Addresses, Array, Case, Values, arrays_of
 from tilewright.codegen.optimize import compile_module
 from tilewright.compiler.compile import to_tiles
 from tilewright.compiler.request import CompileRequest
@@ -21,6 +21,7 @@ from tilewright.jit import check_grid, runtime_values
 from tilewright.language.core import constexpr
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.drivers import load_driver
+from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.support.options import option_names
 from tilewright.targets.cpu.host import describe_machine
 from tilewright.targets.target import load_target
@@ -62,7 +63,7 @@ class Memory:
 
     def arrays(self) -> dict[str, Array]:
         """The array arguments by name."""
-        return {n: v for n, v in self.values.items() if isinstance(v, np.ndarray)}
+        return arrays_of(self.values)
 
     def require_guards(self, title: str) -> None:
         """Fail if memory outside of the arrays was written."""
@@ -74,13 +75,14 @@ def guarded(values: Values, shift: int = 0) -> Memory:
     buffers: dict[int, _Buffer] = {}
     moved: Values = {}
     for name, value in values.items():
-        if isinstance(value, np.ndarray):
-            root = _root(value)
+        array = value.base if isinstance(value, TensorDescriptor) else value
+        if isinstance(array, np.ndarray):
+            root = _root(array)
             if id(root) not in buffers:
                 buffers[id(root)] = _copied(root, shift)
-            moved[name] = buffers[id(root)].view(value)
-        else:
-            moved[name] = value
+            array = buffers[id(root)].view(array)
+        is_descriptor = isinstance(value, TensorDescriptor)
+        moved[name] = replace(value, base=array) if is_descriptor else array
     for name, value in moved.items():
         if isinstance(value, Addresses):
             moved[name] = _addresses(value, moved)
@@ -204,16 +206,16 @@ def run_module(case: Case, module: ModuleOp, rules: Rules = TILE_RULES) -> dict[
     memory = guarded(case.values())
     call = case.kernel.specialize_call((), {**memory.values, **_NO_FUSION, **case.options})
     arguments: list[Argument] = []
-    for path, type_ in call.specialization.runtime_leaves():
-        arguments.extend(_module_arguments(type_, _at(path, call.arguments)))
+    for path, _ in call.specialization.runtime_leaves():
+        arguments.extend(_module_arguments(_at(path, call.arguments)))
     run_kernel(module, arguments, case.grid, rules=rules, races=False)
     return memory.arrays()
 
 
-def _module_arguments(type_: str, value: object) -> list[Argument]:
-    if type_.startswith("tensordesc"):
-        base = value.base  # type: ignore[attr-defined]  # a host descriptor
-        return [base, *descriptor_slots(value)[1:]]
+def _module_arguments(value: object) -> list[Argument]:
+    if isinstance(value, TensorDescriptor):
+        assert isinstance(value.base, np.ndarray)
+        return [value.base, *descriptor_slots(value)[1:]]
     assert isinstance(value, np.ndarray | np.generic | int | float)
     return [value.item() if isinstance(value, np.generic) else value]
 
