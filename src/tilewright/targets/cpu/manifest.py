@@ -9,7 +9,12 @@ from xdsl.dialects.builtin import ModuleOp
 from tilewright.codegen.optimize import compile_module
 from tilewright.codegen.whitelist import CPU_WHITELIST
 from tilewright.passes.insert_checks import InsertChecks
-from tilewright.targets.cpu.emit import argument_slots, emit_kernel
+from tilewright.targets.cpu.emit import (
+    argument_slots,
+    assertion_sites,
+    emit_kernel,
+    has_prints,
+)
 from tilewright.targets.cpu.ops import CPU_OPS
 from tilewright.targets.cpu.schedule import NestMachine, lower_to_nests
 from tilewright.targets.cpu.tile_passes import CPU_TILE_PASSES
@@ -40,7 +45,12 @@ def _schedule(
         features=_positive(machine),
     )
     report = lower_to_nests(module, nests)
-    metadata = {"arena_bytes": report.arena_bytes, "slots": argument_slots(module)}
+    metadata = {
+        "arena_bytes": report.arena_bytes,
+        "slots": argument_slots(module),
+        "sites": [site.to_json() for site in assertion_sites(module)],
+        "has_prints": has_prints(module),
+    }
     remarks = (*report.remarks, *(text for nest in report.nests for text in nest.remarks))
     return Scheduled(module, metadata, tuple(dict.fromkeys(remarks)), report)
 
