@@ -88,7 +88,8 @@ def test_softmax_is_three_nests_and_keeps_the_exponentials_only() -> None:
         ("materialize", "tt.reduce"),
         ("tt.store",),
     ]
-    assert count(module, "math.exp") == 1
+    exponentials = {op.location for op in named(module, "math.exp")}
+    assert len(exponentials) == 1
     assert report.arena_bytes == 4096
 
 
@@ -111,8 +112,8 @@ def test_a_carried_tile_is_updated_in_its_own_buffer() -> None:
 
 def test_a_store_that_could_overtake_a_load_is_tested_at_run_time() -> None:
     module, _ = nests(shift, x=F32, BLOCK=1024)
-    assert count(module, "arith.select") == 1
-    assert count(module, "scf.if") == 1
+    assert count(module, "arith.select") >= 1
+    assert count(module, "scf.if") >= 1
 
 
 def test_a_store_to_the_loaded_place_needs_no_test() -> None:
@@ -125,6 +126,14 @@ def test_a_tile_of_one_vector_needs_no_test_and_no_loop() -> None:
     module, _ = nests(shift, x=F32, BLOCK=64)
     assert count(module, "scf.if") == 0
     assert count(module, "scf.for") == 0
+
+
+def test_full_chunks_run_without_masks_and_the_rest_with_them() -> None:
+    module, _ = nests(softmax, x=F32, out=F32, n=1000, BLOCK=1024)
+    loads = [len(op.operands) for op in named(module, "cpu.load") if len(op.operands) > 1]
+    plain = [op for op in named(module, "cpu.load") if len(op.operands) == 1]
+    assert len(loads) == 2
+    assert len(plain) >= 2
 
 
 def test_every_op_of_a_nest_knows_its_line() -> None:

@@ -49,6 +49,10 @@ def _segments(*sizes: int) -> dict[str, Attribute]:
     return {"operandSegmentSizes": DenseArrayBase.from_list(i32, list(sizes))}
 
 
+_STREAMING: dict[str, Attribute] = {
+    "nontemporal": UnitAttr(),
+    "align_bytes": IntegerAttr(64, i64),
+}
 NO_MASK = _segments(1, 0, 0)
 GATHER_NO_MASK = _segments(1, 1, 0, 0)
 
@@ -96,6 +100,8 @@ def _optional(
         return (), (0, 0)
     lanes = ev.lanes if wide else 1
     values = [ev.emit.splat(ev.element(mask, coords, wide), lanes)]
+    if values[0] in ev.emit.true_values:
+        return (), (0, 0)
     if other is not None:
         values.append(ev.emit.splat(ev.element(other, coords, wide), lanes))
     return tuple(values), (1, int(other is not None))
@@ -283,6 +289,7 @@ def store(
     if not is_all_true(mask):
         assert mask is not None
         masks = (ev.lanes_of_element(mask, coords),)
+        masks = () if masks[0] in emit.true_values else masks
     value = emit.splat(value, ev.lanes)
     stride, jumps = ev.lane_stride(ptr, coords) if wide else (1, False)
     if stride == 1 and not jumps:
@@ -291,7 +298,8 @@ def store(
         if redirect is not None:
             aside = ev.buffer_pointer(redirect.buffer, coords)
             pointer = emit.pure(SelectOp, (redirect.is_safe, pointer, aside), pointer.type)
-        emit.effect(cpu.StoreOp, (pointer, value, *masks), location=op.location)
+        properties = _STREAMING if ev.is_streaming else None
+        emit.effect(cpu.StoreOp, (pointer, value, *masks), (), properties, op.location)
         return
     assert redirect is None
     if stride and not jumps:

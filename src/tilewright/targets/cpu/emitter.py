@@ -32,6 +32,7 @@ class Emitter:
         self.memos: list[dict[MemoKey, SSAValue]] = [{}]
         self.depths: dict[SSAValue, int] = {}
         self.pin = 0
+        self.true_values: set[SSAValue] = set()
         self.location: LocationAttr = location or UNKNOWN_LOCATION
 
     def recall(self, key: MemoKey) -> SSAValue | None:
@@ -121,9 +122,12 @@ class Emitter:
             return value
         key = ("splat", value, lanes)
         found = self.recall(key)
-        if found is not None:
-            return found
-        return self.remember(key, self.pure(SplatOp, (value,), vector_of(value.type, lanes)))
+        if found is None:
+            found = self.pure(SplatOp, (value,), vector_of(value.type, lanes))
+            self.remember(key, found)
+            if value in self.true_values:
+                self.true_values.add(found)
+        return found
 
     def iota(self, type_: Attribute, lanes: int, step: int = 1) -> SSAValue:
         """The vector 0, step, 2 step, … of integers."""
@@ -138,6 +142,8 @@ class Emitter:
 
     def integer(self, name: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """A binary integer op `arith.<name>`, once per pair of operands."""
+        if name == "andi" and (lhs in self.true_values or rhs in self.true_values):
+            return rhs if lhs in self.true_values else lhs
         key = (name, lhs, rhs)
         found = self.recall(key)
         if found is not None:
@@ -160,6 +166,10 @@ class Emitter:
         lanes = shape_of(value.type)
         result = vector_of(target, lanes[0] if lanes else 1)
         return self.pure(ELEMENTWISE["arith.extsi"], (value,), result)
+
+    def narrow(self, value: SSAValue, target: Attribute) -> SSAValue:
+        """A scalar integer cut to a narrower type."""
+        return self.pure(ELEMENTWISE["arith.trunci"], (value,), target)
 
     def advance(self, pointer: SSAValue, offset: SSAValue | int) -> SSAValue:
         """`pointer` plus `offset` elements."""
@@ -198,14 +208,15 @@ class Emitter:
 
     def close_loop(
         self,
-        bounds: tuple[int, int, int],
+        bounds: tuple[int | SSAValue, int | SSAValue, int],
         initial: Sequence[SSAValue] = (),
         yielded: Sequence[SSAValue] = (),
     ) -> tuple[SSAValue, ...]:
         """Leave the loop body, append the loop, and return what it carried out."""
         self.effect(YieldOp, yielded)
         body = self.pop()
-        operands = [*(self.index(bound) for bound in bounds), *initial]
+        limits = [self.index(b) if isinstance(b, int) else b for b in bounds]
+        operands = [*limits, *initial]
         types = [value.type for value in initial]
         return self.pure_many(ForOp, operands, types, (Region(body),))
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from tilewright.ir.attributes import FastMathAttr
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import (
     element_of,
@@ -24,7 +25,7 @@ from tilewright.ir.types import (
 )
 from tilewright.ops.creation import ConstantOp, MakeRangeOp, SplatOp
 from tilewright.ops.debug import HintOp
-from tilewright.ops.elementwise import SelectOp
+from tilewright.ops.elementwise import ELEMENTWISE, SelectOp
 from tilewright.ops.indexing import GatherOp as TileGatherOp
 from tilewright.ops.memory import LoadOp
 from tilewright.targets.cpu import access
@@ -58,12 +59,15 @@ class Evaluator:
     variables: dict[int, SSAValue | int] = field(default_factory=dict)
     fresh: set[SSAValue] = field(default_factory=set)
     accesses: dict[Operation, Access] = field(default_factory=dict)
+    assumed: dict[tuple[SSAValue, Coords], SSAValue] = field(default_factory=dict)
     chunk: int = 0
+    is_streaming: bool = False
 
     def enter_chunk(self, lanes: int) -> None:
         """Start a run of vectors of `lanes`: what other runs computed is not for this one."""
         self.lanes = lanes
         self.chunk += 1
+        self.assumed.clear()
 
     def element(self, value: SSAValue, coords: Coords, vector: bool = True) -> SSAValue:
         """The C2 value of `value` at `coords`."""
@@ -72,6 +76,9 @@ class Evaluator:
         coords = normalized(coords, shape_of(value.type))
         wide = vector and self.lanes > 1 and any(c.lane_scale() for c in coords)
         moves = any(c.lane_scale() for c in coords)
+        known = self.assumed.get((value, coords)) if wide else None
+        if known is not None:
+            return known
         key = ("element", value, coords, wide, self.chunk if moves else 0)
         found = self.emit.recall(key)
         if found is None:
@@ -194,6 +201,10 @@ class Evaluator:
 
     def _elementwise(self, op: Operation, coords: Coords, wide: bool) -> SSAValue:
         operands = [self.element(operand, coords, wide) for operand in op.operands]
+        if op.name == "arith.andi" and any(v in self.emit.true_values for v in operands):
+            return self.emit.integer("andi", operands[0], operands[1])
+        if _divides_by_uniform(op, operands):
+            return self._times_reciprocal(op, operands)
         lanes = 1
         if wide and any(shape_of(operand.type) for operand in operands):
             lanes = self.lanes
@@ -201,6 +212,22 @@ class Evaluator:
             operands[start:] = [self.emit.splat(operand, lanes) for operand in operands[start:]]
         result = vector_of(element_of(op.results[0].type), lanes)
         return self.emit.pure(type(op), operands, result, dict(op.properties), op.location)
+
+    def _times_reciprocal(self, op: Operation, operands: list[SSAValue]) -> SSAValue:
+        """A quotient by one scalar, where `arcp` allows it: one division for all lanes."""
+        emit, (lhs, rhs) = self.emit, operands
+        one = emit.constant(rhs.type, 1.0)
+        inverse = emit.pure(type(op), (one, rhs), rhs.type, dict(op.properties), op.location)
+        factors = (lhs, emit.splat(inverse, self.lanes))
+        properties = dict(op.properties)
+        return emit.pure(ELEMENTWISE["arith.mulf"], factors, lhs.type, properties, op.location)
+
+
+def _divides_by_uniform(op: Operation, operands: list[SSAValue]) -> bool:
+    if op.name != "arith.divf" or not shape_of(operands[0].type) or shape_of(operands[1].type):
+        return False
+    fastmath = op.properties.get("fastmath")
+    return isinstance(fastmath, FastMathAttr) and bool({"arcp", "fast"} & set(fastmath.data))
 
 
 def _constant(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:

@@ -29,6 +29,7 @@ class NestMachine:
     l2_bytes: int = 1 << 20
     has_gather: bool = True
     features: frozenset[str] = frozenset()
+    l3_bytes: int = 32 << 20
 
 
 @dataclass

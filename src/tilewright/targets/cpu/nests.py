@@ -12,11 +12,12 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, i1, shape_of, storage_bytes
-from tilewright.targets.cpu import elements, folds, hazards
+from tilewright.targets.cpu import elements, folds, hazards, streaming
 from tilewright.targets.cpu.access import Redirect, store
 from tilewright.targets.cpu.coordinates import LANE_LOOP, ORIGIN, Coord, Coords, combine, loop_coord
 from tilewright.targets.cpu.emitter import Emitter
 from tilewright.targets.cpu.evaluate import Evaluator
+from tilewright.targets.cpu.full_chunks import Prefix, assume, find_prefixes, full_end
 from tilewright.targets.cpu.inline import is_tile
 from tilewright.targets.cpu.loop_order import (
     NestBody,
@@ -34,6 +35,11 @@ from tilewright.targets.cpu.storage import Buffer
 
 Values = list[SSAValue]
 
+# A lane loop is split into full and masked chunks when it has this many chunks, and its body is
+# no longer than this.
+_MIN_CHUNKS = 3
+_MAX_DOUBLED_OPS = 80
+
 
 @dataclass
 class Nest:
@@ -48,6 +54,8 @@ class Nest:
     redirects: dict[Root, Redirect] = field(default_factory=dict)
     aside: dict[Root, Buffer] = field(default_factory=dict)
     scalars: list[tuple[SSAValue, SSAValue]] = field(default_factory=list)
+    prefixes: tuple[Prefix, ...] = ()
+    streams: bool = False
 
     @property
     def space(self) -> tuple[int, ...]:
@@ -81,7 +89,12 @@ def emit_nest(lowering: Lowering, out: Block, roots: Sequence[Root]) -> None:
     nest = Nest(
         lowering, roots, body, lane_dim, lanes, Evaluator(lowering, emit, lanes, fresh=fresh)
     )
+    nest.body = body = _relabelled(nest)
     flag = _guard_stores(nest)
+    if lane_dim is not None and space[lane_dim] >= _MIN_CHUNKS * lanes:
+        if body.num_ops <= _MAX_DOUBLED_OPS:
+            nest.prefixes = find_prefixes(nest.ev, body.touches) or ()
+        nest.streams = streaming.is_stream(nest.ev, roots, body)
     for root in roots:
         elements.prepare(nest.ev, root)
     _emit_loops(nest)
@@ -94,8 +107,7 @@ def _guard_stores(nest: Nest) -> SSAValue | None:
         return None
     if prod(nest.space) == nest.lanes and nest.fold_axis is None:
         return None
-    nest.ev.lanes = nest.lanes
-    pairs = hazards.find_pairs(_relabelled(nest))
+    pairs = hazards.find_pairs(nest.body)
     hazard = hazards.classify(nest.ev, pairs)
     if hazard is hazards.Hazard.NONE:
         return None
@@ -165,15 +177,68 @@ def _lane_chunks(nest: Nest) -> list[tuple[int, int, int]]:
 
 def _in_chunk(nest: Nest, chunk: tuple[int, int, int], inner: Callable[[], None]) -> None:
     start, count, lanes = chunk
-    nest.ev.enter_chunk(lanes)
     if count == 1:
+        nest.ev.enter_chunk(lanes)
         nest.ev.variables[LANE_LOOP] = start
         inner()
         return
+    for run in _runs(nest, chunk):
+        if nest.streams and (run.is_full or not nest.prefixes):
+            _run_streaming(nest, run, lanes, inner)
+        else:
+            _run(nest, run, lanes, inner)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Chunks from `first` to `last`; in a full run the prefix masks are known to hold."""
+
+    first: int | SSAValue
+    last: int | SSAValue
+    is_full: bool
+
+
+def _runs(nest: Nest, chunk: tuple[int, int, int]) -> list[_Run]:
+    start, count, lanes = chunk
+    last = start + count * lanes
+    if not nest.prefixes:
+        return [_Run(start, last, False)]
+    nest.ev.enter_chunk(lanes)
+    end = full_end(nest.ev, nest.prefixes, last, lanes)
+    if start:
+        end = nest.ev.emit.integer("maxsi", end, nest.ev.emit.index(start))
+    return [_Run(start, end, True), _Run(end, last, False)]
+
+
+def _enter_run(nest: Nest, run: _Run, lanes: int) -> None:
+    nest.ev.enter_chunk(lanes)
+    if run.is_full:
+        assume(nest.ev, nest.prefixes)
+
+
+def _run(nest: Nest, run: _Run, lanes: int, inner: Callable[[], None]) -> None:
+    """One loop over chunks."""
+    _enter_run(nest, run, lanes)
     variable, _ = nest.ev.emit.open_loop()
     nest.ev.variables[LANE_LOOP] = variable
     inner()
-    nest.ev.emit.close_loop((start, start + count * lanes, lanes))
+    nest.ev.emit.close_loop((run.first, run.last, lanes))
+
+
+def _run_streaming(nest: Nest, run: _Run, lanes: int, inner: Callable[[], None]) -> None:
+    """The loop twice: with stores that bypass the cache where the launch is large, and not."""
+    emit = nest.ev.emit
+    nest.ev.enter_chunk(lanes)
+    large = streaming.is_large(nest.ev, nest.roots, nest.coords(), run.first)
+    blocks = []
+    for is_streaming in (True, False):
+        nest.ev.is_streaming = is_streaming
+        emit.push(Block())
+        _run(nest, run, lanes, inner)
+        emit.effect(YieldOp, ())
+        blocks.append(emit.pop())
+    nest.ev.is_streaming = False
+    emit.choose(large, (blocks[0], blocks[1]))
 
 
 def _emit_body(nest: Nest, coords: Coords) -> Values:
@@ -261,11 +326,14 @@ def _fold_chunk(nest: Nest, start: int, count: int, lanes: int) -> Values:
         first, count = start + lanes, count - 1
     if count == 0:
         return accumulators
-    ev.enter_chunk(lanes)
-    variable, carried = emit.open_loop([value.type for value in accumulators])
-    ev.variables[LANE_LOOP] = variable
-    folded = _combine(nest, carried, _emit_body(nest, nest.coords()))
-    return list(emit.close_loop((first, first + count * lanes, lanes), accumulators, folded))
+    for run in _runs(nest, (first, count, lanes)):
+        _enter_run(nest, run, lanes)
+        variable, carried = emit.open_loop([value.type for value in accumulators])
+        ev.variables[LANE_LOOP] = variable
+        folded = _combine(nest, carried, _emit_body(nest, nest.coords()))
+        bounds = (run.first, run.last, lanes)
+        accumulators = list(emit.close_loop(bounds, accumulators, folded))
+    return accumulators
 
 
 def _fold_axis(nest: Nest, axis: int) -> None:
