@@ -70,7 +70,6 @@ for _name, _op, _meaning, _in_math in (
     ("expm1", "math.expm1", "e to the power x, less 1", True),
     ("log1p", "math.log1p", "The natural logarithm of 1 + x", True),
     ("log10", "math.log10", "The logarithm to base 10", True),
-    ("cbrt", "math.cbrt", "The cube root", True),
     ("trunc", "math.trunc", "The integral value towards zero", True),
     ("round", "math.round", "The nearest integral value, halves away from zero", True),
     ("rint", "math.roundeven", "The nearest integral value, halves to even", True),
@@ -122,6 +121,23 @@ def pow(b: Builder, x: object, y: object) -> tensor:
         exponent = convert(b, exponent, base.dtype)
     base, exponent = meet(b, base, exponent)
     return elementwise(b, "math.powf", base, exponent)
+
+
+@surface(module=_MODULE)
+@surface(module="math")
+def cbrt(b: Builder, x: object) -> tensor:
+    """The cube root, element by element, within 2 ulp. Dtypes: fp32, fp64."""
+    value = _require_float(to_tensor(b, x), "cbrt")
+    magnitude = elementwise(b, "math.absf", value)
+    third = b.constant(1 / 3, value.type)
+    estimate = elementwise(b, "math.powf", magnitude, third)
+    # One step of Newton: 1/3 is not exact, which costs more the farther x is from 1.
+    squared = elementwise(b, "arith.mulf", estimate, estimate)
+    quotient = elementwise(b, "arith.divf", magnitude, squared)
+    excess = elementwise(b, "arith.subf", estimate, quotient)
+    root = elementwise(b, "arith.subf", estimate, elementwise(b, "arith.mulf", excess, third))
+    is_degenerate = binary(b, "BitOr", binary(b, "Eq", value, 0.0), _is_infinite(b, magnitude))
+    return select(b, is_degenerate, value, elementwise(b, "math.copysign", root, value))
 
 
 @surface(module=_MODULE)

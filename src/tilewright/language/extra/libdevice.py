@@ -146,10 +146,7 @@ def atanh(x: object) -> tensor:
 
 @op("extra.libdevice.cbrt")
 def cbrt(x: object) -> tensor:
-    """The cube root, element by element.
-
-    Dtypes: fp32, fp64.
-    """
+    """The cube root, element by element, within 2 ulp. Dtypes: fp32, fp64."""
     only_in_kernels("extra.libdevice.cbrt")
 
 
