@@ -24,6 +24,7 @@ from tilewright.runtime.cache import open_default
 from tilewright.runtime.driver import Driver, FastLaunch, Grid
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.fingerprint import compiler_fingerprint, digest
+from tilewright.runtime.isolation import is_isolated
 from tilewright.runtime.kernel import STATISTICS, CompiledKernel, StageTexts
 from tilewright.support.errors import CapturedValueChanged, InvalidGrid, NotAKernelLaunch
 from tilewright.support.options import (
@@ -415,6 +416,16 @@ def make_request(
     )
 
 
+def _compile(request: CompileRequest, key: str) -> Artifact:
+    if is_isolated():
+        from tilewright.compiler.worker import compile_in_worker
+
+        return compile_in_worker(request, key)
+    from tilewright.compiler.instruments import compile_watched
+
+    return compile_watched(request, key)
+
+
 def build_kernel(
     source: KernelSource, specialization: Specialization, options: CompileOptions
 ) -> CompiledKernel:
@@ -429,9 +440,7 @@ def build_kernel(
     stored = None if debug_options().always_compile else cache.get(key)
     artifact = None if stored is None else Artifact.from_sections(key, stored)
     if artifact is None:
-        from tilewright.compiler.instruments import compile_watched
-
-        artifact = compile_watched(request, key)
+        artifact = _compile(request, key)
         STATISTICS.compiled += 1
         STATISTICS.compile_seconds += float(str(artifact.metadata["compile_seconds"]))
         cache.put(key, artifact.to_sections())

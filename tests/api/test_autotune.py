@@ -32,7 +32,7 @@ def cache_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def tuned(kernel: FakeKernel, configs: list[Config], **settings: object) -> Autotuner:
-    given = {"key": ["n"], "warmup": 1, "rep": 4, **settings}
+    given = {"key": ["n"], "do_bench": kernel.bench, **settings}
     return autotune(configs, **given)(kernel)
 
 
@@ -49,6 +49,15 @@ def test_the_fastest_configuration_is_launched() -> None:
     assert tuner.configs_timings[FAST][0] < tuner.configs_timings[SLOW][0]
     assert tuner.bench_time > 0
     assert list(tuner.cache.values()) == [FAST]
+
+
+def test_the_own_timer_finds_the_fastest_and_spends_little_on_the_hopeless() -> None:
+    kernel = make_fake(is_slow=True)
+    configs = [FAST, Config({"BLOCK": 40})]
+    tuner = tuned(kernel, configs, do_bench=None, warmup=0, rep=200)
+    tuner[(1,)](data(), 4)
+    assert tuner.best_config == FAST
+    assert [launch["BLOCK"] for launch in kernel.launches].count(40) <= 4
 
 
 def test_one_configuration_is_launched_once_and_not_timed() -> None:
@@ -324,7 +333,7 @@ def test_an_interpreted_kernel_is_not_timed() -> None:
 def test_heuristics_compute_in_order_and_below_the_tuner() -> None:
     kernel = make_fake()
     computed = heuristics({"n": lambda named: named["x"].size * named["BLOCK"]})(kernel)
-    tuner = autotune([SLOW, FAST], key=[], rep=2)(computed)
+    tuner = autotune([SLOW, FAST], key=[], do_bench=kernel.bench)(computed)
     tuner[(1,)](data())
     assert kernel.launches[-1]["n"] == 4
     assert tuner.fn is computed and tuner.base_fn is kernel

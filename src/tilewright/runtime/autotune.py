@@ -26,6 +26,7 @@ from tilewright.runtime.heuristics import (
     Wrapper,
     check_names,
 )
+from tilewright.runtime.isolation import isolated_compiles
 from tilewright.runtime.snapshots import ArgumentState
 from tilewright.runtime.tuning import (
     DEFAULT_REP_MS,
@@ -70,6 +71,7 @@ class _Settings:
     post_hook: Hook | None
     measure: Measure
     is_cached: bool
+    is_isolated: bool
 
 
 class Autotuner(Wrapper):
@@ -179,7 +181,8 @@ class Autotuner(Wrapper):
             return result
 
         def compile_() -> object:
-            return self._compiled(call, keywords)
+            with isolated_compiles(settings.is_isolated):
+                return self._compiled(call, keywords)
 
         return Candidate(config, compile_, launch, prepare)
 
@@ -325,6 +328,7 @@ def autotune(
     use_cuda_graph: bool = False,
     do_bench: Benchmarker | None = None,
     cache_results: bool = True,
+    compile_in_worker: bool = False,
 ) -> Callable[[Kernel], Autotuner]:
     """A decorator that launches a kernel with the fastest of `configs`.
 
@@ -335,8 +339,10 @@ def autotune(
     for want of resources loses. Ctrl-C keeps the best so far.
 
     `do_bench(call, quantiles)` replaces the timer; `warmup` and `rep` are its milliseconds for
-    one configuration; `cache_results` keeps the choice on disk. `use_cuda_graph` is accepted
-    and ignored. It goes above `heuristics`, and both above `jit`.
+    one configuration; `cache_results` keeps the choice on disk. `compile_in_worker` compiles
+    each configuration in a child process (about a second each): one that crashes the compiler,
+    or lets it run for a minute, loses. `use_cuda_graph` is accepted and ignored. It goes above
+    `heuristics`, and both above `jit`.
 
     Raises: `UnexpectedArgument` for a name that is no parameter of the kernel; at a launch
     `NoUsableConfig` when every configuration fails.
@@ -354,5 +360,6 @@ def autotune(
         post_hook,
         measure,
         cache_results,
+        compile_in_worker,
     )
     return lambda fn: Autotuner(fn, configs, key, settings)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import platform
 import sys
+from collections.abc import Callable
+from functools import partial
 
 import click
 
@@ -17,6 +19,8 @@ from tilewright.support.options import VARIABLES, Variable, is_set
 from tilewright.targets.target import TARGETS
 from tilewright.tools.show import echo_table, size_text
 
+Row = tuple[str, str]
+
 
 @click.command()
 def env() -> None:
@@ -27,21 +31,30 @@ def env() -> None:
     echo_table(("versions", ""), list(versions.items()))
     for target in TARGETS:
         click.echo()
-        echo_table((f"target {target}", ""), _machine_rows(target))
+        echo_table((f"target {target}", ""), _rows(partial(_machine_rows, target)))
     click.echo()
-    store = open_default()
-    echo_table(
-        ("cache", ""),
-        [
-            ("directory", str(store.directory or "none: kernels are kept in memory")),
-            ("limit", size_text(store.size_limit_bytes)),
-        ],
-    )
+    echo_table(("cache", ""), _rows(_cache_rows))
     click.echo()
     echo_table(("variable", "value", "meaning"), [_variable_row(v) for v in VARIABLES])
 
 
-def _machine_rows(target: str) -> list[tuple[str, str]]:
+def _rows(make: Callable[[], list[Row]]) -> list[Row]:
+    """The rows, or why there are none: this command must work where others fail."""
+    try:
+        return make()
+    except TilewrightError as error:
+        return [("unknown", f"{error.summary}; {error.hint}")]
+
+
+def _cache_rows() -> list[Row]:
+    store = open_default()
+    return [
+        ("directory", str(store.directory or "none: kernels are kept in memory")),
+        ("limit", size_text(store.size_limit_bytes)),
+    ]
+
+
+def _machine_rows(target: str) -> list[Row]:
     machine = load_driver(target).machine()
     rows = [("usable CPUs", str(usable_cpu_count()))]
     for name, value in machine.items():
