@@ -26,7 +26,12 @@ from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.fingerprint import compiler_fingerprint, digest
 from tilewright.runtime.isolation import is_isolated
 from tilewright.runtime.kernel import STATISTICS, CompiledKernel, StageTexts
-from tilewright.support.errors import CapturedValueChanged, InvalidGrid, NotAKernelLaunch
+from tilewright.support.errors import (
+    CapturedValueChanged,
+    InvalidGrid,
+    NotAKernelLaunch,
+    TilewrightError,
+)
 from tilewright.support.options import (
     CompileOptions,
     debug_options,
@@ -174,6 +179,17 @@ class JITFunction:
         return self._launch_slowly(grid, args, kwargs)
 
     def _launch_slowly(
+        self, grid: GridLike, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> CompiledKernel:
+        try:
+            return self._compile_and_launch(grid, args, kwargs)
+        except TilewrightError as error:
+            if debug_options().front_end_debugging:
+                raise
+            # The user's line and the message; where we were when we noticed helps nobody.
+            raise error.with_traceback(None) from None
+
+    def _compile_and_launch(
         self, grid: GridLike, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> CompiledKernel:
         prepared = self._prepare(args, kwargs)

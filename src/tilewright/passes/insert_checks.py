@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import (
@@ -54,9 +53,9 @@ class InsertChecks:
     *Why here* on T0, so that every target has the mode; before anything fuses.
     """
 
-    name: ClassVar[str] = "insert-checks"
-    requires: ClassVar[str] = "T0"
-    produces: ClassVar[str] = "T0"
+    name: str = "insert-checks"
+    requires: str = "T0"
+    produces: str = "T0"
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function of the module in place."""
@@ -79,6 +78,7 @@ def _add_bounds(function: FuncOp) -> dict[SSAValue, tuple[SSAValue, SSAValue]]:
     pointers = [(i, a) for i, a in enumerate(block.args) if ir.is_pointer(a.type)]
     facts: list[Attribute] = []
     if function.arg_attrs is not None:
+        assert isinstance(function.arg_attrs, ArrayAttr)
         facts = list(function.arg_attrs.data)
     facts += [DictionaryAttr({})] * (len(block.args) - len(facts))
     bounds: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}

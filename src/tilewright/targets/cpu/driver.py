@@ -11,7 +11,7 @@ import operator
 import struct
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import SupportsIndex, cast
@@ -127,7 +127,7 @@ def _pointer_guard(parameter: ParameterGuard, slot: int, value: object) -> launc
 
 
 @contextmanager
-def printing_to_stdout(status: StatusRecord) -> Iterator[None]:
+def printing_to_stdout(status: StatusRecord) -> Generator[None]:
     """Let the kernel print to Python's standard output, through a file where that is no file."""
     number = _standard_output()
     if number is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, StringAttr
+from xdsl.ir import Operation
 
 from tilewright.codegen.context import EmitContext
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
@@ -36,7 +37,7 @@ def emit_kernel(
     kernel = find_kernel(module)
     builder = ModuleBuilder()
     builder.add_metadata("!{i32 1}")
-    numbers = {op: number for number, op in enumerate(assertions(kernel))}
+    numbers: dict[Operation, int] = {op: i for i, op in enumerate(assertions(kernel))}
     math = MathEmitter(builder, features)
     services = CpuServices(builder, features, vector_bytes, math, numbers)
     parameters = [
