@@ -2,18 +2,22 @@
 
 Why: two ways of writing `x + offsets` must be one value for the schedule to see that a store
 hits exactly what was loaded, and equal masks and indices need be computed only once. An op is
-merged with an equal one in its own block or in one around it. Requires and produces T0.
+merged with an equal one in its own block or in one around it, where the regions between are
+those of control flow. Requires and produces T0.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.traits import Pure
 
 Key = tuple[object, ...]
+# A combine function is applied to vectors as well as to scalars: it uses nothing from outside.
+_CONTROL = (scf.ForOp, scf.IfOp, scf.WhileOp)
 
 
 @dataclass(frozen=True)
@@ -32,9 +36,10 @@ class MergeDuplicates:
 
 def _merge(block: Block, seen: dict[Key, Operation]) -> None:
     for op in tuple(block.ops):
+        visible = seen if isinstance(op, _CONTROL) else {}
         for region in op.regions:
             for inner in region.blocks:
-                _merge(inner, dict(seen))
+                _merge(inner, dict(visible))
         if op.regions or not op.results or not op.has_trait(Pure()):
             continue
         key = _key(op)
