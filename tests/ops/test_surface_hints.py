@@ -10,7 +10,10 @@ import pytest
 import tilewright
 import tilewright.language as tl
 from tests.ops.emission import Emission
-from tests.ops.harness import interpret
+from tests.ops.harness import Request, interpret
+from tilewright.frontend.lower import lower_kernel
+from tilewright.frontend.signature import bind, specialize
+from tilewright.interp.evaluate import prepare_kernel, run_kernel
 from tilewright.ir.attributes import integers_of
 from tilewright.language.core import (
     constexpr,
@@ -202,6 +205,40 @@ def test_overflow_is_asserted_when_both_options_ask(element: dtype, operator: st
     binary(emission.builder, operator, x, x)
     (op,) = [op for op in emission.ops() if isinstance(op, AssertOp)]
     assert op.message.data.startswith(f"{element} overflow")
+
+
+@tilewright.jit
+def overflow_kernel(x, y, KIND: tl.constexpr):
+    a, b = tl.load(x), tl.load(y)
+    if KIND == "add":
+        c = a + b
+    elif KIND == "sub":
+        c = a - b
+    else:
+        c = a * b
+    tl.store(x, c)
+
+
+@pytest.mark.parametrize("name", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
+@pytest.mark.parametrize("kind", ["add", "sub", "mul"])
+def test_the_overflow_check_is_exact(kind: str, name: str) -> None:
+    info = np.iinfo(name)
+    edges = sorted({info.min, info.min + 1, 0, 1, 2, info.max // 2, info.max - 1, info.max})
+    one = np.ones(1, name)
+    source = overflow_kernel.source
+    bound = bind("kernel", source.parameters, [one, one], {"KIND": kind}, lambda p: p.default)
+    specialization = specialize("kernel", source.parameters, bound)
+    module = lower_kernel(Request(source.functions, source.kernel, specialization, SANITIZING))
+    kernel = prepare_kernel(module)
+    operation = {"add": int.__add__, "sub": int.__sub__, "mul": int.__mul__}[kind]
+    for a in edges:
+        for b in edges:
+            arguments = [np.array([v], name) for v in (a, b)]
+            if info.min <= operation(int(a), int(b)) <= info.max:
+                run_kernel(kernel, arguments, (1,))
+            else:
+                with pytest.raises(AssertionFailed, match=f"{name} overflow"):
+                    run_kernel(kernel, arguments, (1,))
 
 
 @pytest.mark.parametrize("element", [int64, int1, float32])

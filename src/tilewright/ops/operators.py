@@ -145,9 +145,6 @@ def arithmetic(
     return elementwise(b, on_integers, x, y)
 
 
-_OVERFLOW = StringAttr("overflow")
-
-
 def _assert_no_overflow(b: Builder, operator: str, x: tensor, y: tensor) -> None:
     """An assertion that `x operator y` fits the operands' dtype, computed in 64 bits."""
     type_ = x.dtype
@@ -162,7 +159,7 @@ def _assert_no_overflow(b: Builder, operator: str, x: tensor, y: tensor) -> None
         above = _compare(b, "GtE", result, type_.get_int_min_value())
         fits = elementwise(b, "arith.andi", fits, above)
     message = StringAttr(f"{type_} overflow in `{symbol(operator)}`")
-    b.emit(AssertOp, [ssa(fits)], [], {"message": message, "kind": _OVERFLOW})
+    b.emit(AssertOp, [ssa(fits)], [], {"message": message})
 
 
 def _divide(b: Builder, operator: str, lhs: object, rhs: object) -> tensor:
