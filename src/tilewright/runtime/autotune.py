@@ -39,10 +39,11 @@ from tilewright.runtime.tuning import (
     Trial,
     tune,
 )
-from tilewright.support.errors import DuplicateArgument, InvalidOption
+from tilewright.support.errors import DuplicateArgument, InvalidOption, UnexpectedArgument
 from tilewright.support.options import debug_options, runtime_options
 
 TuningKey = tuple[object, ...]
+_Plan = tuple[Config, dict[str, object]]
 Hook = Callable[..., object]
 _RECORD_FORMAT = "tilewright-tuning-1"
 
@@ -97,16 +98,36 @@ class Autotuner(Wrapper):
         self._settings = settings
         self._lock = threading.RLock()
         self._ignored: dict[object, bool] = {}
+        self._plans: dict[TuningKey, _Plan] = {}
         check_names(fn, "autotune(key=…)", self.keys)
         check_names(fn, "autotune(reset_to_zero=…)", list(settings.zeroed))
         check_names(fn, "autotune(restore_value=…)", list(settings.restored))
 
     def _run(self, args: Arguments, kwargs: Keywords, grid: GridLike) -> object:
-        call = _Call(args, kwargs, grid)
-        config = self.configs[0] if len(self.configs) == 1 else self._choose(call)
+        key = self._tuning_key(args, kwargs)
+        plan = self._plans.get((len(args), *kwargs, key))
+        if plan is None:
+            plan = self._make_plan(key, _Call(args, kwargs, grid))
+        config, chosen = plan
         self.best_config = config
-        self._run_hook(config, call)
-        return self.fn[grid](*args, **self._keywords(config, call))
+        if config.pre_hook is not None:
+            config.pre_hook(self._named(args, {**kwargs, **config.kwargs}))
+        return self.fn[grid](*args, **{**kwargs, **chosen})
+
+    def _make_plan(self, key: TuningKey, call: _Call) -> _Plan:
+        """What calls of this shape and key launch with."""
+        config = self.configs[0] if len(self.configs) == 1 else self._choose(key, call)
+        keywords = self._keywords(config, call)
+        foreign = FOREIGN_OPTIONS.intersection(call.kwargs)
+        if foreign:
+            raise UnexpectedArgument(
+                f"{self.__name__}() gets `{min(foreign)}`, which is no parameter",
+                hint="options of other compilers are ignored in a Config only",
+            )
+        names = [name for name in config.all_kwargs() if name in keywords]
+        plan = (config, {name: keywords[name] for name in names})
+        self._plans[(len(call.args), *call.kwargs, key)] = plan
+        return plan
 
     def _warm(self, args: Arguments, kwargs: Keywords, grid: GridLike) -> list[object]:
         """The compiled kernel of every configuration that is left after pruning."""
@@ -116,21 +137,18 @@ class Autotuner(Wrapper):
     def _compiled(self, call: _Call, keywords: Keywords) -> object:
         return self.fn.warmup(*call.args, grid=call.grid, **keywords)
 
-    def _choose(self, call: _Call) -> Config:
-        key = self._tuning_key(call)
-        config = self.cache.get(key)
-        if config is not None:
-            return config
+    def _choose(self, key: TuningKey, call: _Call) -> Config:
         with self._lock:
             if key not in self.cache:
                 self.cache[key] = self._find(key, call)
             return self.cache[key]
 
-    def _tuning_key(self, call: _Call) -> TuningKey:
-        named = self._named(call.args, call.kwargs)
-        values = tuple([_hashable(named[name]) for name in self.keys if name in named])
+    def _tuning_key(self, args: Arguments, kwargs: Keywords) -> TuningKey:
+        """The values of the key arguments, then the dtypes of all arguments that have one."""
+        named = self._named(args, kwargs)
+        values = [_hashable(named[name]) for name in self.keys if name in named]
         dtypes = [getattr(value, "dtype", None) for value in named.values()]
-        return (*values, *(str(dtype) for dtype in dtypes if dtype is not None))
+        return (*values, *dtypes)
 
     def _find(self, key: TuningKey, call: _Call) -> Config:
         configs = self._pruned(call)
