@@ -65,6 +65,9 @@ define void @fail(ptr %args, ptr %grid, i64 %begin, i64 %end, ptr %context) {
 class FakeDtype:
     """Stands for a dtype object of another library."""
 
+    def __repr__(self) -> str:
+        return "FakeDtype"
+
 
 F32 = FakeDtype()
 F64 = FakeDtype()
