@@ -24,10 +24,15 @@ from tilewright.targets.cpu.ops import (
 )
 from tilewright.targets.cpu.rules import CPU_RULES
 
+# Without native 16-bit floats LLVM takes the lanes of a masked access apart as float32 and
+# rounds them back by library calls that no library has; as integers they stay bits.
+_STORED = {ir.i1: ir.i8, ir.f16: ir.i16, ir.bf16: ir.i16}
+
 
 def memory_type(type_: Attribute) -> Attribute:
-    """The type in memory of a value: i1 is stored as a byte."""
-    return ir.with_element(type_, ir.i8) if ir.element_of(type_) == ir.i1 else type_
+    """The type in memory of a value: i1 is stored as a byte, 16-bit floats as their bits."""
+    element = ir.element_of(type_)
+    return ir.with_element(type_, _STORED[element]) if element in _STORED else type_
 
 
 def from_memory(ctx: EmitContext, type_: Attribute, value: str) -> str:
@@ -35,6 +40,8 @@ def from_memory(ctx: EmitContext, type_: Attribute, value: str) -> str:
     if memory_type(type_) == type_:
         return value
     stored = memory_type(type_)
+    if ir.element_of(type_) != ir.i1:
+        return ctx.fn.value(f"bitcast {llvm_type(stored)} {value} to {llvm_type(type_)}")
     return ctx.fn.value(f"icmp ne {llvm_type(stored)} {value}, {constant_text(0, stored)}")
 
 
@@ -42,7 +49,8 @@ def to_memory(ctx: EmitContext, value: SSAValue) -> str:
     """A value in the form in which it is stored."""
     if memory_type(value.type) == value.type:
         return ctx.value(value)
-    return ctx.fn.value(f"zext {ctx.typed(value)} to {llvm_type(memory_type(value.type))}")
+    cast = "zext" if ir.element_of(value.type) == ir.i1 else "bitcast"
+    return ctx.fn.value(f"{cast} {ctx.typed(value)} to {llvm_type(memory_type(value.type))}")
 
 
 def alignment(op: LoadOp | StoreOp, type_: Attribute) -> int:
