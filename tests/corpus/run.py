@@ -23,7 +23,9 @@ from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.support.options import option_names
+from tilewright.targets.cpu.driver import CpuKernel, pack_slot
 from tilewright.targets.cpu.host import describe_machine
+from tilewright.targets.cpu.pool import ThreadPool
 from tilewright.targets.target import load_target
 
 GUARD_BYTES = 4096
@@ -60,10 +62,12 @@ class Memory:
 
     values: Values
     buffers: tuple[_Buffer, ...]
+    tables: frozenset[str]
 
     def arrays(self) -> dict[str, Array]:
-        """The array arguments by name."""
-        return arrays_of(self.values)
+        """The array arguments by name, without tables of addresses, which differ each time."""
+        found = arrays_of(self.values)
+        return {name: array for name, array in found.items() if name not in self.tables}
 
     def require_guards(self, title: str) -> None:
         """Fail if memory outside of the arrays was written."""
@@ -83,10 +87,10 @@ def guarded(values: Values, shift: int = 0) -> Memory:
             array = buffers[id(root)].view(array)
         is_descriptor = isinstance(value, TensorDescriptor)
         moved[name] = replace(value, base=array) if is_descriptor else array
-    for name, value in moved.items():
-        if isinstance(value, Addresses):
-            moved[name] = _addresses(value, moved)
-    return Memory(moved, tuple(buffers.values()))
+    tables = frozenset(n for n, value in values.items() if isinstance(value, Addresses))
+    for name in tables:
+        moved[name] = _addresses(values[name], moved)
+    return Memory(moved, tuple(buffers.values()), tables)
 
 
 def _root(array: Array) -> Array:
@@ -104,7 +108,8 @@ def _copied(root: Array, shift: int) -> _Buffer:
     return _Buffer(root, memory, start)
 
 
-def _addresses(table: Addresses, values: Values) -> Array:
+def _addresses(table: object, values: Values) -> Array:
+    assert isinstance(table, Addresses)
     addresses = []
     for name, index in table.of:
         array = values[name]
@@ -156,27 +161,42 @@ def prepare(case: Case, machine: Mapping[str, object] | None = None, shift: int 
     return Prepared(case, memory, request, tuple(arguments))
 
 
-def launch(prepared: Prepared, *, optimize: bool = True) -> dict[str, Array]:
-    """Compile, run on the CPU and return the arrays; without LLVM's passes where asked."""
-    case, request = prepared.case, prepared.request
-    target = load_target("cpu")
-    module = tile_module(request)
-    scheduled = target.schedule(module, request.machine, request.options)
-    text = target.emit(scheduled, request.machine, request.options)
-    machine = request.machine
+def launch(
+    prepared: Prepared, *, optimize: bool = True, pool: ThreadPool | None = None
+) -> dict[str, Array]:
+    """Compile, run on the CPU and return the arrays; by default on the process's own pool.
+
+    `optimize=False` leaves out LLVM's passes and the back end's optimisations.
+    """
+    kernel = load_kernel(prepared, optimize=optimize)
+    extents = check_grid(prepared.case.name, prepared.case.grid, prepared.memory.values)
+    if pool is None:
+        kernel.launch(extents, prepared.arguments)
+    else:
+        slots = zip(kernel.types, prepared.arguments, strict=True)
+        packed = b"".join(pack_slot(type_, value) for type_, value in slots)
+        record = pool.make_record(kernel.code.address, kernel.record.arena_bytes)
+        kernel.runtime.launch_raw(record, extents, packed)
+    prepared.memory.require_guards(prepared.case.name)
+    return prepared.memory.arrays()
+
+
+def load_kernel(prepared: Prepared, *, optimize: bool = True) -> CpuKernel:
+    """Compile for the request's machine and link into this process, past every cache."""
+    request, target = prepared.request, load_target("cpu")
+    scheduled = target.schedule(tile_module(request), request.machine, request.options)
     compiled = compile_module(
-        text,
-        str(machine["cpu"]),
-        tuple(str(machine["features"]).split(",")),
+        target.emit(scheduled, request.machine, request.options),
+        str(request.machine["cpu"]),
+        tuple(str(request.machine["features"]).split(",")),
         optimize=optimize,
         opt_level=3 if optimize else 0,
     )
-    artifact = Artifact("", {**scheduled.metadata}, {"object": compiled.object})
+    metadata = {"name": request.name, **scheduled.metadata}
+    artifact = Artifact("", metadata, {"object": compiled.object})
     kernel = load_driver("cpu").load(artifact)
-    extents = check_grid(case.name, case.grid, prepared.memory.values)
-    kernel.launch(extents, prepared.arguments)
-    prepared.memory.require_guards(case.name)
-    return prepared.memory.arrays()
+    assert isinstance(kernel, CpuKernel)
+    return kernel
 
 
 def reduced_machine(*, without: tuple[str, ...]) -> Mapping[str, object]:
