@@ -423,29 +423,32 @@ class block_type(dtype):
 class tensor_descriptor_type(dtype):
     """The type of a tensor descriptor's handle: the tile type that it loads and stores.
 
-    `const` forbids stores through it.
+    `const` forbids stores through it; `padding` is what loads give out of bounds.
     """
 
-    __slots__ = ("block_type", "const")
+    __slots__ = ("block_type", "const", "padding")
 
-    def __init__(self, block: block_type, const: bool = False) -> None:
+    def __init__(self, block: block_type, const: bool = False, padding: str = "zero") -> None:
         self.block_type = block
         self.const = const
-        self.name = f"tensordesc<{block}>"
+        self.padding = padding
+        suffix = "" if padding == "zero" else f", {padding}"
+        self.name = f"tensordesc<{block}{suffix}>"
         self.primitive_bitwidth = 0
-        self._hash = hash(("tensordesc", block, const))
+        self._hash = hash(("tensordesc", block, const, padding))
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
             type(other) is tensor_descriptor_type
             and other.block_type == self.block_type
             and other.const == self.const
+            and other.padding == self.padding
         )
 
     __hash__ = dtype.__hash__
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (tensor_descriptor_type, (self.block_type, self.const))
+        return (tensor_descriptor_type, (self.block_type, self.const, self.padding))
 
 
 class tensor_descriptor:

@@ -150,7 +150,8 @@ def make_tensor_descriptor(
         )
     bounds = index_scalars(b, shape, rank, int32, name, "shape")
     steps = index_scalars(b, strides, rank, int64, name, "strides")
-    type_ = tensor_descriptor_type(block_type(element, extents), pointer.dtype.is_const())
+    block = block_type(element, extents)
+    type_ = tensor_descriptor_type(block, pointer.dtype.is_const(), padding)
     properties: dict[str, Attribute] = {
         "padding": integer_property(PADDINGS.index(padding)),
         "operandSegmentSizes": segments(1, rank, rank),

@@ -120,20 +120,13 @@ class Expansion:
 
     def _expand_arguments(self, block: Block, initial: Sequence[SSAValue], skip: int) -> None:
         """Replace structured arguments by scalar ones; `initial[i]` tells what argument i is."""
-        for argument in tuple(block.args[skip:]):
+        for argument, value in zip(tuple(block.args[skip:]), tuple(initial), strict=True):
             if block_type(argument.type) is None:
                 continue
             position = argument.index
             types = carried_types(argument.type)
             new = [block.insert_arg(t, position + n) for n, t in enumerate(types)]
-            self.found[argument] = self._like(initial, argument, skip).with_scalars(new)
-
-    def _like(self, initial: Sequence[SSAValue], argument: SSAValue, skip: int) -> Structure:
-        for value in initial:
-            known = self.found.get(value)
-            if known is not None and value.type == argument.type:
-                return known
-        raise AssertionError(f"a structure without origin reaches argument {skip}")
+            self.found[argument] = self.found[value].with_scalars(new)
 
     def _drop_arguments(self, block: Block) -> None:
         for argument in tuple(block.args):
@@ -145,8 +138,10 @@ class Expansion:
         assert isinstance(terminator, YieldOp | ConditionOp)
         terminator.operands = self._flat(terminator.operands)
 
-    def _replace(self, op: Operation, operands: Sequence[SSAValue]) -> None:
-        """Rebuild a control-flow op with expanded operands and results."""
+    def _replace(
+        self, op: Operation, operands: Sequence[SSAValue], origins: Sequence[SSAValue]
+    ) -> None:
+        """Rebuild a control-flow op with expanded operands; `origins[i]` is like result i."""
         parent = op.parent
         assert parent is not None
         types: list[Attribute] = []
@@ -160,15 +155,14 @@ class Expansion:
         new.attributes = dict(op.attributes)
         parent.insert_op_before(new, op)
         position = 0
-        for result in op.results:
+        for result, origin in zip(op.results, origins, strict=True):
             if block_type(result.type) is None:
                 result.replace_all_uses_with(new.results[position])
                 position += 1
                 continue
             count = len(carried_types(result.type))
-            origin = next(s for v, s in self.found.items() if v.type == result.type)
             scalars = new.results[position : position + count]
-            self.found[result] = origin.with_scalars(scalars)
+            self.found[result] = self.found[origin].with_scalars(scalars)
             position += count
         self.dead.append(op)
 
@@ -179,7 +173,7 @@ class Expansion:
         self._expand_terminator(body)
         operands = self._flat(op.operands)
         self._drop_arguments(body)
-        self._replace(op, operands)
+        self._replace(op, operands, op.operands[3:])
 
     def _expand_while(self, op: WhileOp) -> None:
         before, after = op.before_region.block, op.after_region.block
@@ -187,18 +181,22 @@ class Expansion:
         self.run(before)
         condition = before.last_op
         assert condition is not None
-        self._expand_arguments(after, condition.operands, 0)
+        passed = tuple(condition.operands[1:])
+        self._expand_arguments(after, passed, 0)
         self._expand_terminator(before)
         self.run(after)
         self._expand_terminator(after)
         operands = self._flat(op.operands)
         self._drop_arguments(before)
         self._drop_arguments(after)
-        self._replace(op, operands)
+        self._replace(op, operands, passed)
 
     def _expand_if(self, op: IfOp) -> None:
+        origins: tuple[SSAValue, ...] = ()
         for region in op.regions:
             for block in region.blocks:
                 self.run(block)
+                assert block.last_op is not None
+                origins = tuple(block.last_op.operands)
                 self._expand_terminator(block)
-        self._replace(op, tuple(op.operands))
+        self._replace(op, tuple(op.operands), origins)
