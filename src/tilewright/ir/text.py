@@ -57,6 +57,8 @@ def parse_module(text: str, context: Context, *, name: str = "<text>") -> Module
         raise MalformedText(f"{name}, line {line}: {error.msg}") from error
     except VerifyException as error:
         raise MalformedText(f"{name}: {str(error).strip()}") from error
+    except ValueError as error:  # the parser's own reading of names and numbers
+        raise MalformedText(f"{name}: {error}") from error
     except RecursionError as error:
         raise MalformedText(f"{name}: regions or attributes are nested too deeply") from error
     return module
