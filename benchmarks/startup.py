@@ -12,15 +12,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.harness import Row
-from benchmarks.startup_child import KERNELS
+from benchmarks.harness import QuietMachine, Row
+from benchmarks.startup_child import KERNELS as CHILD_KERNELS
 
 FAMILY = "start"
 THREADS = (2,)
 SAMPLES = 9
+KERNELS = tuple(CHILD_KERNELS)
 COLD_BARS = {"vector add": 0.4, "matmul": 0.8, "attention": 1.5}
 WARM_BARS = {"vector add": 0.05, "matmul": 0.3, "attention": 0.8}
 IMPORT = """import sys, time
@@ -33,22 +34,27 @@ def rows(threads: int) -> Iterator[Row]:
     """Every row of this family."""
     yield Row(FAMILY, "import tilewright", threads, import_seconds(), "s", 0.1)
     yield cache_hit_row(threads)
+    peak_megabytes = 0.0
     for kernel in KERNELS:
-        seconds = median_of("cold", kernel, "seconds_since_start")
+        reports = fresh_reports("cold", kernel)
         work = f"cold compile in a fresh process to the result, {kernel}"
-        yield Row(FAMILY, work, threads, seconds, "s", COLD_BARS[kernel])
+        value = median_of(reports, "seconds_since_start")
+        yield Row(FAMILY, work, threads, value, "s", COLD_BARS[kernel], note=cpu_note(reports))
+        peak_megabytes = median_of(reports, "peak_megabytes")
+    work = f"peak memory while compiling {KERNELS[-1]}"
+    yield Row(FAMILY, work, threads, peak_megabytes, "MB", 400)
     for kernel in KERNELS:
-        seconds = median_of("warm", kernel, "compile_seconds")
+        value = median_of(fresh_reports("warm", kernel), "compile_seconds")
         work = f"compile in a warm process, {kernel}"
-        yield Row(FAMILY, work, threads, seconds, "s", WARM_BARS[kernel])
-    megabytes = median_of("cold", "attention", "peak_megabytes")
-    yield Row(FAMILY, "peak memory while compiling attention", threads, megabytes, "MB", 400)
+        yield Row(FAMILY, work, threads, value, "s", WARM_BARS[kernel])
 
 
 def import_seconds() -> float:
     """The import alone, without the start of Python."""
-    command = [sys.executable, "-c", IMPORT]
-    times = [float(subprocess.check_output(command, text=True)) for _ in range(SAMPLES + 1)]
+    wait, times = QuietMachine(), []
+    for _ in range(SAMPLES + 1):
+        wait.until_quiet()
+        times.append(float(subprocess.check_output([sys.executable, "-c", IMPORT], text=True)))
     return statistics.median(times[1:])
 
 
@@ -56,23 +62,38 @@ def cache_hit_row(threads: int) -> Row:
     """A kernel that an earlier process compiled."""
     with tempfile.TemporaryDirectory() as cache:
         run_child("cold", "vector add", cache)
-        reports = [run_child("cold", "vector add", cache) for _ in range(SAMPLES)]
+        wait, reports = QuietMachine(), []
+        for _ in range(SAMPLES):
+            wait.until_quiet()
+            reports.append(run_child("cold", "vector add", cache))
     loaded = sorted({str(name) for report in reports for name in as_list(report["compiler"])})
-    seconds = statistics.median(as_float(report["seconds_since_start"]) for report in reports)
+    seconds = median_of(reports, "seconds_since_start")
     note = f"imports {', '.join(loaded)}" if loaded else "without xdsl and the compiler"
+    note = f"{note}; {cpu_note(reports)}"
     value = None if loaded else seconds
     ours = f"{seconds:.3g} s" if loaded else ""
     work = "cache hit in a fresh process to the result"
     return Row(FAMILY, work, threads, value, "s", 0.2, ours=ours, note=note)
 
 
-def median_of(mode: str, kernel: str, measure: str) -> float:
-    """The median of what fresh processes with an empty cache report."""
-    values = []
+def fresh_reports(mode: str, kernel: str) -> list[dict[str, object]]:
+    """What fresh processes report, each with an empty cache."""
+    wait, reports = QuietMachine(), []
     for _ in range(SAMPLES):
+        wait.until_quiet()
         with tempfile.TemporaryDirectory() as cache:
-            values.append(as_float(run_child(mode, kernel, cache)[measure]))
-    return statistics.median(values)
+            reports.append(run_child(mode, kernel, cache))
+    return reports
+
+
+def median_of(reports: Sequence[dict[str, object]], measure: str) -> float:
+    """The median of one figure of the reports."""
+    return statistics.median(as_float(report[measure]) for report in reports)
+
+
+def cpu_note(reports: Sequence[dict[str, object]]) -> str:
+    """The CPU time, which other work on the machine disturbs less than the wall time."""
+    return f"CPU time {median_of(reports, 'cpu_seconds'):.3g} s"
 
 
 def run_child(mode: str, kernel: str, cache: str) -> dict[str, object]:

@@ -34,6 +34,7 @@ def main(mode: str, kernel: str, cache: str, started: str) -> None:
     done = time.monotonic()
     report = {
         "seconds_since_start": done - float(started),
+        "cpu_seconds": time.process_time(),
         "compile_seconds": done - before,
         "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
         "compiler": [name for name in COMPILER if name in sys.modules],
