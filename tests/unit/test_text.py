@@ -142,6 +142,8 @@ def test_float_constants_keep_their_value(value: str, element: str) -> None:
             "8 elements do not fit",
         ),
         ("(" * 5000, "line 1"),
+        ('"' + "a" * 500, "line 1: a string literal does not end"),
+        ('\n// "a comment\n"\\q" ' + "a" * 500, "line 3: a string literal does not end"),
         ('"builtin.module"() ({ ' * 3000, "nested too deeply"),
     ],
 )

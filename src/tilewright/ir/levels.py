@@ -45,8 +45,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     VectorType,
 )
-from xdsl.ir import Attribute, Block, Operation
-from xdsl.traits import IsTerminator
+from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.locations import describe, is_known, span_of
@@ -232,17 +231,8 @@ def _check_operation(operation: Operation, level: Level) -> None:
     for region in operation.regions:
         if len(region.blocks) > 1:
             raise _broken(operation, level, "has a region of several blocks")
-        for block in region.blocks:
-            _check_block(operation, block, level)
-
-
-def _check_block(operation: Operation, block: Block, level: Level) -> None:
-    for argument in block.args:
-        _check_type(operation, argument.type, level)
-    if isinstance(operation, ModuleOp):
-        return
-    if block.last_op is None or not block.last_op.has_trait(IsTerminator):
-        raise _broken(operation, level, "has a block without a terminator")
+        for argument in (argument for block in region.blocks for argument in block.args):
+            _check_type(operation, argument.type, level)
 
 
 def _check_type(operation: Operation, type_: Attribute, level: Level) -> None:

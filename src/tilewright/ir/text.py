@@ -27,6 +27,9 @@ from tilewright.support.errors import MalformedText
 _ALIAS = re.compile(r"^(#loc\w*)\s*=\s*(loc\(.*\))[ \t]*$", re.MULTILINE)
 _ALIAS_USE = re.compile(r"#loc\w*")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+# Comments, the strings that the parser accepts, and what must not be left of a string. xDSL
+# 0.74 matches strings with a pattern that takes 2^n steps on one that does not end.
+_QUOTED = re.compile(r"""//[^\n]*+|"(?>[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"|(?P<open>")""")
 # Properties that promise something which we never ask for, with the comma on one side.
 _PROMISES = re.compile(
     r"(?:overflowFlags = #arith\.overflow<[^>]*>|op_bundle_sizes = array<i32>)(?:, )?"
@@ -49,6 +52,7 @@ def parse_module(text: str, context: Context, *, name: str = "<text>") -> Module
     or attribute that `context` does not know, or breaks an op's own rules.
     """
     normal = normalize(text)
+    _check_strings(normal, name)
     try:
         module = Parser(context, normal, name).parse_module()
         module.verify()
@@ -62,6 +66,14 @@ def parse_module(text: str, context: Context, *, name: str = "<text>") -> Module
     except RecursionError as error:
         raise MalformedText(f"{name}: regions or attributes are nested too deeply") from error
     return module
+
+
+def _check_strings(text: str, name: str) -> None:
+    """Refuse text with a string that does not end in its line or has an unknown escape."""
+    for match in _QUOTED.finditer(text):
+        if match["open"]:
+            line = text.count("\n", 0, match.start()) + 1
+            raise MalformedText(f"{name}, line {line}: a string literal does not end")
 
 
 def normalize(text: str) -> str:
