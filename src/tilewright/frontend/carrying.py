@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 from tilewright.frontend.control_flow import (
     BREAK,
     CONTINUE,
+    DEAD,
     FLAGS,
     NOT_SET,
     RETURN,
@@ -47,6 +48,7 @@ class Carry:
         self._inits: dict[Leaf, tensor] = {}
         self._returned: object = None
         self._trees: dict[str, object] = {}
+        self._entered: list[tensor] = []
         self._lines = dict(frame.scope.assigned_at)
         self._end_lines: dict[str, int] = {}
         self._ends_early = False
@@ -119,6 +121,7 @@ class Carry:
 
     def _bind(self, values: Sequence[SSAValue]) -> None:
         tensors = [tensor(v, t) for v, t in zip(values, self.types(), strict=True)]
+        self._entered = tensors
         for name, tree in self._trees.items():
             self._frame.variables[name] = fill(tree, tensors.__getitem__)
 
@@ -133,6 +136,8 @@ class Carry:
         for name, tree in self._trees.items():
             # A loop inside the body takes its own flags away when it ends.
             value = frame.variables.get(name, NOT_SET if name in FLAGS else None)
+            if value is None and frame.scope.lost.get(name) == DEAD:
+                value = fill(tree, self._entered.__getitem__)
             self._compare(name, (), tree, frame.read(name) if value is None else value, values)
         has_value = frame.variables.get(VALUE) is not None
         if has_value and VALUE not in self._trees:

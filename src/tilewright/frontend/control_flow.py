@@ -35,6 +35,8 @@ from tilewright.support.errors import (
 RETURN, BREAK, CONTINUE, VALUE = "%return", "%break", "%continue", "%value"
 FLAGS = (RETURN, BREAK, CONTINUE)
 NOT_SET, SET = constexpr(False), constexpr(True)
+# Why a name was lost on a path on which nothing reads it: any value may stand in there.
+DEAD = "it is assigned in a branch and not read after it"
 
 
 @dataclass
@@ -68,6 +70,14 @@ def may_be_set(flag: object) -> bool:
 
 def lower_block(frame: Frame, statements: Sequence[ast.stmt]) -> Exit:
     """Lower statements in order, each only where no earlier one left the block."""
+    exit_ = _lower_statements(frame, statements)
+    possible = [flag for flag in FLAGS if may_be_set(frame.variables.get(flag))]
+    if exit_.leaves and len(possible) == 1:
+        frame.variables[possible[0]] = SET  # all paths leave in the one way that there is
+    return exit_
+
+
+def _lower_statements(frame: Frame, statements: Sequence[ast.stmt]) -> Exit:
     for index, statement in enumerate(statements):
         flag = pending(frame)
         if flag is not None:
@@ -233,11 +243,11 @@ def _join_variables(
         if name.startswith("%"):
             a, b = _internal_pair(name, a, b)
         elif name not in live or (then.has_returned and other.has_returned):
-            frame.lose(name, "it is assigned in a branch and not read after it")
+            frame.lose(name, DEAD)
             continue
-        elif then.has_returned:
+        elif then.has_returned or then.scope.lost.get(name) == DEAD:
             a = stand_in(b, a)
-        elif other.has_returned:
+        elif other.has_returned or other.scope.lost.get(name) == DEAD:
             b = stand_in(a, b)
         if a is None or b is None:
             _lose_one_sided(frame, node, name, a is None, then, other)

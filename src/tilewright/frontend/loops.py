@@ -21,10 +21,9 @@ from tilewright.frontend.cleanup import discard
 from tilewright.frontend.control_flow import (
     BREAK,
     CONTINUE,
-    RETURN,
-    is_set,
     lower_block,
     lower_guarded,
+    may_be_set,
 )
 from tilewright.frontend.frame import FALLS, LEAVES, STATEMENTS, Exit, Frame, LoopContext
 from tilewright.frontend.iteration import LoopRange, ValueRange, evaluate_iterator, loop_condition
@@ -66,9 +65,9 @@ def _while(frame: Frame, node: ast.While) -> Exit:
 
 def _unrolled(frame: Frame, node: ast.For, name: str, values: Sequence[object]) -> Exit:
     """Lower the body once for each value; a `break` known at compile time ends it."""
-    _unroll_from(frame, node, name, values)
-    frame.variables.pop(BREAK, None)
-    return LEAVES if is_set(frame.variables.get(RETURN)) else FALLS
+    exit_ = _unroll_from(frame, node, name, values)
+    may_break = may_be_set(frame.variables.pop(BREAK, None))
+    return FALLS if may_break else exit_
 
 
 def _unroll_from(frame: Frame, node: ast.For, name: str, values: Sequence[object]) -> Exit:
@@ -77,12 +76,17 @@ def _unroll_from(frame: Frame, node: ast.For, name: str, values: Sequence[object
         if flag is not None:
             rest = values[index:]
             live = frame.code.liveness.header[id(node)]
-            lower_guarded(frame, node, flag, lambda: _unroll_from(frame, node, name, rest), live)  # noqa: B023 - called at once
-            return FALLS
+            return lower_guarded(
+                frame,
+                node,
+                flag,
+                lambda: _unroll_from(frame, node, name, rest),  # noqa: B023 - called at once
+                live,
+            )
         frame.assign(name, value, node)
-        lower_block(frame, node.body)
-        frame.variables.pop(CONTINUE, None)
-        if any(is_set(frame.variables.get(f)) for f in (BREAK, RETURN)):
+        exit_ = lower_block(frame, node.body)
+        may_continue = may_be_set(frame.variables.pop(CONTINUE, None))
+        if exit_.leaves and not may_continue:
             return LEAVES
     return FALLS
 
