@@ -24,7 +24,7 @@ from tilewright.frontend.sequences import iterate
 from tilewright.frontend.signature import bind
 from tilewright.frontend.subset import reject_as
 from tilewright.frontend.values import HostMethod, Method, describe, value_of
-from tilewright.language.core import tensor, tuple_
+from tilewright.language.core import block_type, dtype, pointer_type, tensor, tuple_
 from tilewright.ops.library import SURFACE
 from tilewright.support.errors import (
     NotCallable,
@@ -74,6 +74,9 @@ def call(
     match function:
         case OpRef(key) if key in SPECIAL:
             return SPECIAL[key](frame, node, positional, keywords)
+        case OpRef(key) if key in _TYPE_CONSTRUCTORS:
+            constructor = HostMethod(key, _TYPE_CONSTRUCTORS[key])
+            return call_host_method(constructor, positional, keywords)
         case OpRef(key) | Method(key):
             receiver = [function.receiver] if isinstance(function, Method) else []
             return call_surface(frame, node, key, [*receiver, *positional], keywords)
@@ -95,6 +98,7 @@ def call(
             raise NotCallable(f"{describe(function)} cannot be called")
 
 
+_TYPE_CONSTRUCTORS = {"pointer_type": pointer_type, "block_type": block_type, "dtype": dtype}
 _BUILTIN_HINTS = {
     "enumerate": "loop over tl.static_range(len(x)) and index",
     "zip": "loop over tl.static_range(len(x)) and index",
