@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
 import pdb
-import sys
 from collections.abc import Mapping
 from types import FunctionType
 
@@ -14,8 +14,9 @@ def open_debugger(namespace: Mapping[str, object], span: Span | None) -> None:
     """Start `pdb` in a frame that shows the kernel's line and has its variables as names."""
 
     def stop() -> None:
-        debugger = pdb.Pdb()
-        debugger.set_trace(sys._getframe(1))
+        frame = inspect.currentframe()
+        assert frame is not None
+        pdb.Pdb().set_trace(frame.f_back)
 
     # The frame that the debugger shows is a real one: this function under the kernel's file
     # and line, with the kernel's variables as its globals.

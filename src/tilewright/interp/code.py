@@ -18,6 +18,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from tilewright.interp.program import Program
+from tilewright.interp.values import EVERYWHERE
 from tilewright.ir.locations import describe
 from tilewright.ir.op import Array
 from tilewright.support.errors import InternalError
@@ -168,7 +169,7 @@ def _spread_poison(step: Step, program: Program) -> None:
             poison[slot] = fresh
         return
     if step.taint is None:
-        tainted: Array | tuple[Array, ...] = np.True_
+        tainted: Array | tuple[Array, ...] = EVERYWHERE
     else:
         values = [program.values[slot] for slot in step.operands]
         tainted = step.taint(step.operation, values, masks)
@@ -182,7 +183,7 @@ def _normalised(value: object, mask: Array) -> Array | None:
     """`mask` in the shape of `value`, or None when it marks nothing."""
     if not np.any(mask):
         return None
-    return np.broadcast_to(mask, np.shape(value)) if isinstance(value, ARRAYS) else np.True_
+    return np.broadcast_to(mask, np.shape(value)) if isinstance(value, ARRAYS) else EVERYWHERE
 
 
 def run_now(code: Code, program: Program) -> None:

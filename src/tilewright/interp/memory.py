@@ -88,7 +88,7 @@ def _raw_bytes(address: int, num_bytes: int) -> tuple[Array, int]:
     lead = address % _GUARD
     length = -(-(lead + num_bytes) // _GUARD) * _GUARD
     raw = (ctypes.c_ubyte * max(length, _GUARD)).from_address(address - lead)
-    return np.frombuffer(raw, np.uint8), lead
+    return np.ctypeslib.as_array(raw), lead
 
 
 class Memory:

@@ -36,6 +36,8 @@ _FLOATS: dict[Attribute, np.dtype] = {
 _INTEGERS = {bits: np.dtype(f"i{bits // 8}") for bits in (8, 16, 32, 64)}
 BOOL = np.dtype(np.bool_)
 ADDRESS = np.dtype(np.int64)
+NOWHERE, EVERYWHERE = np.zeros((), BOOL), np.ones((), BOOL)
+"""Masks of undefined elements that broadcast to any shape."""
 
 NARROW_FLOATS = frozenset(dtype for dtype in _FLOATS.values() if dtype.itemsize < 4)
 """Float dtypes whose arithmetic is done in float32 and rounded once per op."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     CallSiteLoc,
     FileLineColLoc,
     FusedLoc,
@@ -33,6 +34,7 @@ def _spans(location: Attribute) -> Iterator[Span]:
             yield from _spans(location.location)
         case FusedLoc():
             # Several ops became one: the first that is known stands for all.
+            assert isinstance(location.locations, ArrayAttr)
             for part in location.locations:
                 spans = tuple(_spans(part))
                 if spans:

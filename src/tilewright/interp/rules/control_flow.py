@@ -20,7 +20,7 @@ from tilewright.interp.code import (
 )
 from tilewright.interp.program import Program
 from tilewright.interp.rules.tables import TILE_RULES
-from tilewright.interp.values import dtype_of
+from tilewright.interp.values import NOWHERE, dtype_of
 from tilewright.ir.op import Array
 from tilewright.ops.function import CallOp, FuncOp
 from tilewright.support.errors import InternalError, LoopStepNotPositive
@@ -142,7 +142,7 @@ def branch(operation: Operation, preparation: Preparation) -> ControlFunction:
         chosen = program.values[condition]
         assert isinstance(chosen, ARRAYS)
         if np.ndim(chosen):
-            _both_sides(program, chosen, sides, results)
+            _both_sides(program, np.asarray(chosen), sides, results)
             return
         require_defined(program, "a branch condition", program.poison[condition])
         code = sides[0] if chosen else sides[1]
@@ -174,7 +174,7 @@ def _both_sides(
 
 
 def _plain(mask: Array | None) -> Array:
-    return np.False_ if mask is None else mask
+    return NOWHERE if mask is None else mask
 
 
 @TILE_RULES.control.register(CallOp)

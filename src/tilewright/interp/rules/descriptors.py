@@ -103,7 +103,7 @@ def store(operation: Operation, preparation: Preparation) -> PlainFunction:
 def _require_value(program: Program, value: OptionalOperand, mask: Array) -> None:
     poison = value.poison(program)
     if poison is not None:
-        poison = np.broadcast_to(poison, np.shape(value.value(program))).reshape(mask.shape)
+        poison = np.broadcast_to(poison, np.asarray(value.value(program)).shape).reshape(mask.shape)
     require_defined(program, "a value to store", poison, mask)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tilewright.interp.rules.tables import TILE_RULES
-from tilewright.interp.values import BOOL
+from tilewright.interp.values import BOOL, NOWHERE
 from tilewright.ir.op import Array, TileOp
 from tilewright.ops.creation import SplatOp, UnsplatOp
 from tilewright.ops.debug import HintOp
@@ -31,13 +31,13 @@ _SPECIAL = (_AND, _OR, SelectOp)
 
 
 def _plain(mask: Array | None) -> Array:
-    return np.False_ if mask is None else mask
+    return NOWHERE if mask is None else mask
 
 
 @TILE_RULES.taint.register(*(op for op in ELEMENTWISE_OPS if op not in _SPECIAL), AddPtrOp, HintOp)
 def elementwise(_: Operation, values: Values, masks: Masks) -> Array:
     """An element is undefined where any operand is."""
-    result: Array = np.False_
+    result = NOWHERE
     for mask in masks:
         result = result | _plain(mask)
     return result
@@ -94,4 +94,5 @@ def product(_: Operation, values: Values, masks: Masks) -> Array:
 @TILE_RULES.taint.register(SortOp)
 def sorted_rows(_: Operation, values: Values, masks: Masks) -> Array:
     """A row with an undefined element has no order."""
-    return np.broadcast_to(_plain(masks[0]), np.shape(values[0])).any(axis=-1, keepdims=True)
+    rows = np.broadcast_to(_plain(masks[0]), np.shape(values[0]))
+    return np.asarray(rows.any(axis=-1, keepdims=True))

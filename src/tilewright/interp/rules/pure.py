@@ -98,6 +98,7 @@ def on_integers(operation: Operation, preparation: Preparation) -> PlainFunction
 
     def evaluate(program: Program, *operands: Array) -> Array:
         result = reference(*(-operand.astype(np.int8) for operand in operands))
+        assert not isinstance(result, tuple)
         return (result & 1).astype(BOOL)
 
     return evaluate

@@ -1,9 +1,8 @@
-"""How the interpreter runs C2: loops over vectors, arena buffers, packing and the microkernel.
+"""How the interpreter runs C2: loops over vectors and memory of the arena.
 
 `CPU_INTERPRETATION` holds the rules of T0 and those of the `cpu` ops; pass it to `run_kernel`.
 Arena memory that was not written reads as undefined values, which are an error only where the
-result of the kernel depends on them. What `cpu.pack` writes is opaque to everything but
-`cpu.dot`, so here packed operands are plain row-major matrices.
+result of the kernel depends on them.
 """
 
 from __future__ import annotations
@@ -15,16 +14,12 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.interp.access import (
-    Lanes,
     forget_lanes,
     lanes_of,
     private_memory,
-    read,
     require_defined,
     unknown_lanes,
-    write,
 )
-from tilewright.interp.casts import integer_to_float, round_float
 from tilewright.interp.code import (
     ControlFunction,
     PlainFunction,
@@ -47,16 +42,19 @@ from tilewright.interp.rules.memory import (
 from tilewright.interp.rules.poison import moved
 from tilewright.interp.rules.pure import by_reference
 from tilewright.interp.rules.reduction import combine, put_results, take_slices
-from tilewright.interp.values import dtype_of, memory_dtype_of
+from tilewright.interp.values import EVERYWHERE, dtype_of, memory_dtype_of
 from tilewright.ir import types as ir
 from tilewright.ir.op import Array
 from tilewright.ops.function import FuncOp
 from tilewright.support.errors import AssertionFailed, MisalignedAccess
 from tilewright.targets.cpu import ops
+from tilewright.targets.cpu.interpret_dot import dot, pack
 
 CPU_INTERPRETATION = Rules("cpu", TILE_RULES)
 
 CPU_INTERPRETATION.plain.register(ops.ExtractOp, ops.ShuffleOp)(by_reference)
+CPU_INTERPRETATION.plain.register(ops.PackOp)(pack)
+CPU_INTERPRETATION.plain.register(ops.DotOp)(dot)
 CPU_INTERPRETATION.taint.register(ops.ShuffleOp)(moved)
 
 
@@ -64,7 +62,7 @@ CPU_INTERPRETATION.taint.register(ops.ShuffleOp)(moved)
 def _extracted(_: Operation, values: Sequence[Array], masks: Sequence[Array | None]) -> Array:
     vector, lane = masks
     if lane is not None or vector is None:
-        return np.True_
+        return EVERYWHERE
     return np.broadcast_to(vector, values[0].shape)[int(values[1])]
 
 
@@ -286,89 +284,6 @@ def _scatter(operation: Operation, preparation: Preparation) -> PlainFunction:
     )
     value = OptionalOperand(preparation, operation.value)
     return lambda program, *_: access.store(program, value)
-
-
-def _matrix(base: Array, rows: int, columns: int, stride: int, width: int) -> Lanes:
-    """The addresses of a matrix whose rows lie `stride` elements apart."""
-    row = np.arange(rows, dtype=np.int64)[:, None] * stride
-    column = np.arange(columns, dtype=np.int64)[None, :]
-    return lanes_of(base + (row + column) * width, None)
-
-
-@CPU_INTERPRETATION.plain.register(ops.PackOp)
-def _pack(operation: Operation, _: Preparation) -> PlainFunction:
-    assert isinstance(operation, ops.PackOp)
-    rows, columns = operation.rows.value.data, operation.columns.value.data
-    is_transposed = operation.transposed is not None
-    source = memory_dtype_of(pointee_of(operation.src.type))
-    target = memory_dtype_of(pointee_of(operation.dst.type))
-    shape = (columns, rows) if is_transposed else (rows, columns)
-
-    def evaluate(program: Program, src: Array, stride: Array, dst: Array) -> None:
-        lanes = _matrix(src, *shape, int(stride), source.itemsize)
-        unknown = unknown_lanes(program, lanes, source.itemsize)
-        values = _converted(read(program, lanes, source), target).reshape(shape)
-        lost = np.zeros(shape, np.bool_) if unknown is None else unknown.reshape(shape)
-        if is_transposed:
-            values, lost = values.T, lost.T
-        packed = _matrix(dst, rows, columns, columns, target.itemsize)
-        write(program, packed, np.ascontiguousarray(values).ravel())
-        if lost.any():
-            forget_lanes(program, packed.select(np.flatnonzero(lost.ravel())), target.itemsize)
-
-    return evaluate
-
-
-def _converted(values: Array, dtype: np.dtype) -> Array:
-    """Operands in the type that the microkernel reads; exact for the types it packs."""
-    if values.dtype == dtype:
-        return values
-    if values.dtype.kind in "iu":
-        is_integer = dtype.kind in "iu"
-        return values.astype(dtype) if is_integer else integer_to_float(values, dtype, signed=True)
-    return round_float(values, dtype)
-
-
-@CPU_INTERPRETATION.plain.register(ops.DotOp)
-def _dot(operation: Operation, _: Preparation) -> PlainFunction:
-    assert isinstance(operation, ops.DotOp)
-    m, n, k = (getattr(operation, name).value.data for name in "mnk")
-    types = [memory_dtype_of(pointee_of(v.type)) for v in (operation.a, operation.b, operation.acc)]
-    starts_at_zero = operation.zero_init is not None
-
-    def evaluate(program: Program, a: Array, b: Array, acc: Array) -> None:
-        target = types[2]
-        lhs, lhs_lost = _operand(program, a, (m, k), types[0])
-        rhs, rhs_lost = _operand(program, b, (k, n), types[1])
-        lost = lhs_lost.any(axis=1, keepdims=True) | rhs_lost.any(axis=0, keepdims=True)
-        lanes = _matrix(acc, m, n, n, target.itemsize)
-        total = _product(lhs, rhs, target)
-        if not starts_at_zero:
-            before, before_lost = _operand(program, acc, (m, n), target)
-            total = total + before.astype(total.dtype)
-            lost = lost | before_lost
-        result = total.astype(target) if target.kind in "iu" else round_float(total, target)
-        write(program, lanes, result.ravel())
-        if lost.any():
-            forget_lanes(program, lanes.select(np.flatnonzero(lost.ravel())), target.itemsize)
-
-    return evaluate
-
-
-def _operand(
-    program: Program, base: Array, shape: tuple[int, int], dtype: np.dtype
-) -> tuple[Array, Array]:
-    """A row-major matrix in memory and which of its elements are undefined."""
-    lanes = _matrix(base, *shape, shape[1], dtype.itemsize)
-    unknown = unknown_lanes(program, lanes, dtype.itemsize)
-    lost = np.zeros(shape, np.bool_) if unknown is None else unknown.reshape(shape)
-    return read(program, lanes, dtype).reshape(shape), lost
-
-
-def _product(a: Array, b: Array, target: np.dtype) -> Array:
-    if target.kind in "iu":
-        return np.matmul(a.astype(np.int64), b.astype(np.int64))
-    return np.matmul(a.astype(np.float64), b.astype(np.float64))
 
 
 @CPU_INTERPRETATION.plain.register(ops.PrintOp)
