@@ -1,0 +1,100 @@
+"""torch tensors as kernel arguments on the CPU: dtypes, strides, the warm path, errors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import tilewright
+import tilewright.language as tl
+from tilewright.support import errors
+
+pytestmark = pytest.mark.torch
+
+
+@tilewright.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + y, mask=mask)
+
+
+@tilewright.jit
+def copy_2d_kernel(x_ptr, out_ptr, rows, columns, stride_row, stride_column, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
+    j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    mask = (i < rows) & (j < columns)
+    x = tl.load(x_ptr + i * stride_row + j * stride_column, mask=mask)
+    tl.store(out_ptr + i * columns + j, x, mask=mask)
+
+
+@tilewright.jit
+def matmul_kernel(a_ptr, b_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    a = tl.load(a_ptr + i[:, None] * K + k[None, :])
+    b = tl.load(b_ptr + k[:, None] * N + j[None, :])
+    tl.store(c_ptr + i[:, None] * N + j[None, :], tl.dot(a, b))
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64],
+)
+def test_sums_equal_torch_for_every_dtype(dtype):
+    torch.manual_seed(0)
+    x = (torch.randn(1003) * 50).to(dtype)
+    y = (torch.randn(1003) * 50).to(dtype)
+    out = torch.zeros_like(x)
+    for _ in range(2):  # the second launch takes the warm path
+        out.zero_()
+        add_kernel[(tilewright.cdiv(1003, 256),)](x, y, out, 1003, BLOCK=256)
+        torch.testing.assert_close(out, x + y, rtol=0, atol=0)
+
+
+def test_the_warm_path_tells_dtypes_apart():
+    for dtype in (torch.float32, torch.int32, torch.float32, torch.bfloat16):
+        x = torch.arange(64).to(dtype)
+        out = torch.zeros_like(x)
+        add_kernel[(1,)](x, x, out, 64, BLOCK=64)
+        torch.testing.assert_close(out, x + x, rtol=0, atol=0)
+
+
+def test_views_of_any_stride_are_read_in_place():
+    base = torch.randn(300, 200)
+    for view in (base, base.t(), base[::2, 3::3], base.flip(0)[5:, :]):
+        out = torch.zeros(view.shape)
+        rows, columns = view.shape
+        grid = (tilewright.cdiv(rows, 32), tilewright.cdiv(columns, 32))
+        copy_2d_kernel[grid](view, out, rows, columns, *view.stride(), BLOCK=32)
+        torch.testing.assert_close(out, view.contiguous(), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_dot_agrees_with_torch_in_higher_precision(dtype):
+    torch.manual_seed(1)
+    a, b = torch.randn(64, 96).to(dtype)[:, :64].contiguous(), torch.randn(64, 32).to(dtype)
+    c = torch.zeros(64, 32)
+    matmul_kernel[(1,)](a, b, c, 64, 32, 64)
+    torch.testing.assert_close(c.double(), a.double() @ b.double(), rtol=1e-5, atol=1e-4)
+
+
+def test_the_interpreter_takes_tensors_too():
+    x, y = torch.randn(100), torch.randn(100)
+    out = torch.zeros(100)
+    add_kernel.interpret[(2,)](x, y, out, 100, BLOCK=64)
+    torch.testing.assert_close(out, x + y, rtol=0, atol=0)
+
+
+def test_checked_mode_knows_the_extent_of_a_tensor():
+    x = torch.randn(100)
+    out = torch.zeros(100)
+    with pytest.raises(errors.OutOfBoundsAccess, match="x_ptr"):
+        add_kernel[(2,)](x, torch.randn(128), out, 128, BLOCK=64, checked=True)
+
+
+def test_an_unknown_dtype_names_the_parameter():
+    x = torch.zeros(4, dtype=torch.complex64)
+    with pytest.raises(errors.CompileError, match="x_ptr"):
+        add_kernel[(1,)](x, x, x, 4, BLOCK=4)
