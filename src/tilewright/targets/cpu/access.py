@@ -95,16 +95,29 @@ def _optional(
     ev: Evaluator, op: LoadOp, coords: Coords, wide: bool
 ) -> tuple[tuple[SSAValue, ...], tuple[int, int]]:
     """The mask and `other` operands with their segment sizes."""
-    mask, other = op.mask, op.other
-    if mask is None or is_all_true(mask):
+    other = op.other
+    mask = _mask_value(ev, op.mask, coords, wide)
+    if mask is None:
         return (), (0, 0)
     lanes = ev.lanes if wide else 1
-    values = [ev.emit.splat(ev.element(mask, coords, wide), lanes)]
-    if values[0] in ev.emit.true_values:
-        return (), (0, 0)
+    values = [mask]
     if other is not None:
         values.append(ev.emit.splat(ev.element(other, coords, wide), lanes))
     return tuple(values), (1, int(other is not None))
+
+
+def _mask_value(
+    ev: Evaluator, mask: SSAValue | None, coords: Coords, wide: bool
+) -> SSAValue | None:
+    """The mask of an access and the chunk's own limit; None where all lanes take part."""
+    emit, lanes = ev.emit, ev.lanes if wide else 1
+    value: SSAValue | None = None
+    if mask is not None and not is_all_true(mask):
+        value = emit.splat(ev.element(mask, coords, wide), lanes)
+        value = None if value in emit.true_values else value
+    if ev.limit is None or lanes == 1:
+        return value
+    return ev.limit if value is None else emit.integer("andi", value, ev.limit)
 
 
 def _load_scalar(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
@@ -285,11 +298,8 @@ def store(
     ptr, mask = op.operands[0], op.operands[2] if len(op.operands) > 2 else None
     emit = ev.emit
     wide = ev.lanes > 1
-    masks: tuple[SSAValue, ...] = ()
-    if not is_all_true(mask):
-        assert mask is not None
-        masks = (ev.lanes_of_element(mask, coords),)
-        masks = () if masks[0] in emit.true_values else masks
+    held = _mask_value(ev, mask, coords, wide)
+    masks = () if held is None else (held,)
     value = emit.splat(value, ev.lanes)
     stride, jumps = ev.lane_stride(ptr, coords) if wide else (1, False)
     if stride == 1 and not jumps:

@@ -44,6 +44,8 @@ from tilewright.targets.cpu.ops import LoadOp as CpuLoadOp
 from tilewright.targets.cpu.report import Access
 from tilewright.targets.cpu.storage import Buffer
 
+_SIGNED_LT = 2
+
 
 @dataclass
 class Evaluator:
@@ -62,12 +64,20 @@ class Evaluator:
     assumed: dict[tuple[SSAValue, Coords], SSAValue] = field(default_factory=dict)
     chunk: int = 0
     is_streaming: bool = False
+    limit: SSAValue | None = None
 
     def enter_chunk(self, lanes: int) -> None:
         """Start a run of vectors of `lanes`: what other runs computed is not for this one."""
         self.lanes = lanes
         self.chunk += 1
         self.assumed.clear()
+        self.limit = None
+
+    def limit_lanes(self, start: SSAValue, bound: SSAValue) -> None:
+        """Let accesses of this chunk touch only elements start + lane < bound."""
+        emit = self.emit
+        lanes = emit.integer("addi", emit.splat(start, self.lanes), emit.iota(i32, self.lanes))
+        self.limit = emit.compare(_SIGNED_LT, lanes, emit.splat(bound, self.lanes))
 
     def element(self, value: SSAValue, coords: Coords, vector: bool = True) -> SSAValue:
         """The C2 value of `value` at `coords`."""

@@ -79,15 +79,13 @@ def _is_prefix(ev: Evaluator, op: Operation, coords: Coords) -> bool:
     return growing == (1, False) and fixed == (0, False)
 
 
-def full_end(ev: Evaluator, prefixes: tuple[Prefix, ...], size: int, lanes: int) -> SSAValue:
-    """The i32 index at which the last chunk ends whose lanes are all within all prefixes."""
+def full_extent(ev: Evaluator, prefixes: tuple[Prefix, ...], size: int) -> SSAValue:
+    """How many of `size` elements are within all prefixes, as i32."""
     emit = ev.emit
     end = emit.constant(i64, size)
     for prefix in prefixes:
         end = emit.integer("minsi", end, _extent(ev, prefix))
-    end = emit.integer("maxsi", end, emit.constant(i64, 0))
-    whole = emit.integer("andi", end, emit.constant(i64, -lanes))
-    return emit.narrow(whole, i32)
+    return emit.narrow(emit.integer("maxsi", end, emit.constant(i64, 0)), i32)
 
 
 def _extent(ev: Evaluator, prefix: Prefix) -> SSAValue:

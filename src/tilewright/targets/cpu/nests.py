@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from math import prod
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, i64
@@ -17,13 +16,20 @@ from tilewright.targets.cpu.access import Redirect, store
 from tilewright.targets.cpu.coordinates import LANE_LOOP, ORIGIN, Coord, Coords, combine, loop_coord
 from tilewright.targets.cpu.emitter import Emitter
 from tilewright.targets.cpu.evaluate import Evaluator
-from tilewright.targets.cpu.full_chunks import Prefix, assume, find_prefixes, full_end
+from tilewright.targets.cpu.full_chunks import find_prefixes
 from tilewright.targets.cpu.inline import is_tile
+from tilewright.targets.cpu.lane_loops import (
+    Nest,
+    enter_run,
+    in_chunk,
+    lane_chunks,
+    loop_over,
+    runs,
+)
 from tilewright.targets.cpu.loop_order import (
     NestBody,
     choose_lane_dim,
     choose_lanes,
-    chunks,
     survey,
 )
 from tilewright.targets.cpu.lowering import Lowering
@@ -39,40 +45,6 @@ Values = list[SSAValue]
 # no longer than this.
 _MIN_CHUNKS = 3
 _MAX_DOUBLED_OPS = 80
-
-
-@dataclass
-class Nest:
-    """One nest under construction: roots over `space`, vectors along `lane_dim`."""
-
-    lowering: Lowering
-    roots: Sequence[Root]
-    body: NestBody
-    lane_dim: int | None
-    lanes: int
-    ev: Evaluator
-    redirects: dict[Root, Redirect] = field(default_factory=dict)
-    aside: dict[Root, Buffer] = field(default_factory=dict)
-    scalars: list[tuple[SSAValue, SSAValue]] = field(default_factory=list)
-    prefixes: tuple[Prefix, ...] = ()
-    streams: bool = False
-
-    @property
-    def space(self) -> tuple[int, ...]:
-        """The extents of the nest's dimensions."""
-        return self.roots[0].space
-
-    @property
-    def fold_axis(self) -> int | None:
-        """The dimension that the nest's reductions or scans run along."""
-        return next((root.axis for root in self.roots if root.axis is not None), None)
-
-    def coords(self) -> Coords:
-        """The index of the element that the innermost body computes."""
-        return tuple(
-            ORIGIN if size == 1 else loop_coord(LANE_LOOP if dim == self.lane_dim else dim)
-            for dim, size in enumerate(self.space)
-        )
 
 
 def emit_nest(lowering: Lowering, out: Block, roots: Sequence[Root]) -> None:
@@ -94,7 +66,7 @@ def emit_nest(lowering: Lowering, out: Block, roots: Sequence[Root]) -> None:
     if lane_dim is not None and space[lane_dim] >= _MIN_CHUNKS * lanes:
         if body.num_ops <= _MAX_DOUBLED_OPS:
             nest.prefixes = find_prefixes(nest.ev, body.touches) or ()
-        nest.streams = streaming.is_stream(nest.ev, roots, body)
+        nest.streams = not _is_redirected(nest) and streaming.is_stream(nest.ev, roots, body)
     for root in roots:
         elements.prepare(nest.ev, root)
     _emit_loops(nest)
@@ -122,6 +94,11 @@ def _guard_stores(nest: Nest) -> SSAValue | None:
     return flag
 
 
+def _is_redirected(nest: Nest) -> bool:
+    """Whether stores always take the way through the arena."""
+    return bool(nest.aside) and not nest.redirects
+
+
 def _relabelled(nest: Nest) -> NestBody:
     """The surveyed touches with the lane dimension's loop as the lane loop."""
 
@@ -144,101 +121,18 @@ def _emit_loops(nest: Nest) -> None:
         for dim, size in enumerate(nest.space)
         if size > 1 and dim != nest.lane_dim and dim != axis
     ]
-    _loop_over(nest, outer, lambda: _emit_inner(nest, axis))
-
-
-def _loop_over(nest: Nest, dims: Sequence[int], inner: Callable[[], None]) -> None:
-    if not dims:
-        inner()
-        return
-    emit = nest.ev.emit
-    variable, _ = emit.open_loop()
-    nest.ev.variables[dims[0]] = variable
-    _loop_over(nest, dims[1:], inner)
-    emit.close_loop((0, nest.space[dims[0]], 1))
+    loop_over(nest, outer, lambda: _emit_inner(nest, axis))
 
 
 def _emit_inner(nest: Nest, axis: int | None) -> None:
     if axis is None:
-        for chunk in _lane_chunks(nest):
-            _in_chunk(nest, chunk, lambda: _emit_body(nest, nest.coords()))
+        for chunk in lane_chunks(nest):
+            in_chunk(nest, chunk, lambda: _emit_body(nest, nest.coords()))
     elif axis == nest.lane_dim:
         _fold_lanes(nest)
     else:
-        for chunk in _lane_chunks(nest):
-            _in_chunk(nest, chunk, lambda: _fold_axis(nest, axis))
-
-
-def _lane_chunks(nest: Nest) -> list[tuple[int, int, int]]:
-    if nest.lane_dim is None:
-        return [(0, 1, 1)]
-    return chunks(nest.space[nest.lane_dim], nest.lanes)
-
-
-def _in_chunk(nest: Nest, chunk: tuple[int, int, int], inner: Callable[[], None]) -> None:
-    start, count, lanes = chunk
-    if count == 1:
-        nest.ev.enter_chunk(lanes)
-        nest.ev.variables[LANE_LOOP] = start
-        inner()
-        return
-    for run in _runs(nest, chunk):
-        if nest.streams and (run.is_full or not nest.prefixes):
-            _run_streaming(nest, run, lanes, inner)
-        else:
-            _run(nest, run, lanes, inner)
-
-
-@dataclass(frozen=True)
-class _Run:
-    """Chunks from `first` to `last`; in a full run the prefix masks are known to hold."""
-
-    first: int | SSAValue
-    last: int | SSAValue
-    is_full: bool
-
-
-def _runs(nest: Nest, chunk: tuple[int, int, int]) -> list[_Run]:
-    start, count, lanes = chunk
-    last = start + count * lanes
-    if not nest.prefixes:
-        return [_Run(start, last, False)]
-    nest.ev.enter_chunk(lanes)
-    end = full_end(nest.ev, nest.prefixes, last, lanes)
-    if start:
-        end = nest.ev.emit.integer("maxsi", end, nest.ev.emit.index(start))
-    return [_Run(start, end, True), _Run(end, last, False)]
-
-
-def _enter_run(nest: Nest, run: _Run, lanes: int) -> None:
-    nest.ev.enter_chunk(lanes)
-    if run.is_full:
-        assume(nest.ev, nest.prefixes)
-
-
-def _run(nest: Nest, run: _Run, lanes: int, inner: Callable[[], None]) -> None:
-    """One loop over chunks."""
-    _enter_run(nest, run, lanes)
-    variable, _ = nest.ev.emit.open_loop()
-    nest.ev.variables[LANE_LOOP] = variable
-    inner()
-    nest.ev.emit.close_loop((run.first, run.last, lanes))
-
-
-def _run_streaming(nest: Nest, run: _Run, lanes: int, inner: Callable[[], None]) -> None:
-    """The loop twice: with stores that bypass the cache where the launch is large, and not."""
-    emit = nest.ev.emit
-    nest.ev.enter_chunk(lanes)
-    large = streaming.is_large(nest.ev, nest.roots, nest.coords(), run.first)
-    blocks = []
-    for is_streaming in (True, False):
-        nest.ev.is_streaming = is_streaming
-        emit.push(Block())
-        _run(nest, run, lanes, inner)
-        emit.effect(YieldOp, ())
-        blocks.append(emit.pop())
-    nest.ev.is_streaming = False
-    emit.choose(large, (blocks[0], blocks[1]))
+        for chunk in lane_chunks(nest):
+            in_chunk(nest, chunk, lambda: _fold_axis(nest, axis))
 
 
 def _emit_body(nest: Nest, coords: Coords) -> Values:
@@ -303,7 +197,7 @@ def _initial(nest: Nest, lanes: int) -> Values | None:
 def _fold_lanes(nest: Nest) -> None:
     """Reduce along the lanes: vector accumulators, folded to scalars at the end."""
     total: Values | None = None
-    for start, count, lanes in _lane_chunks(nest):
+    for start, count, lanes in lane_chunks(nest):
         partial = _fold_chunk(nest, start, count, lanes)
         scalars: Values = []
         for root, values in _split_by_root(nest, partial):
@@ -326,8 +220,8 @@ def _fold_chunk(nest: Nest, start: int, count: int, lanes: int) -> Values:
         first, count = start + lanes, count - 1
     if count == 0:
         return accumulators
-    for run in _runs(nest, (first, count, lanes)):
-        _enter_run(nest, run, lanes)
+    for run in runs(nest, (first, count, lanes)):
+        enter_run(nest, run, lanes)
         variable, carried = emit.open_loop([value.type for value in accumulators])
         ev.variables[LANE_LOOP] = variable
         folded = _combine(nest, carried, _emit_body(nest, nest.coords()))
@@ -431,7 +325,7 @@ def _emit_copy(nest: Nest, out: Block, root: Root, buffer: Buffer) -> None:
         store(ev, root.op, coords, ev.read_buffer(buffer, coords, ev.lanes > 1))
 
     dims = [d for d, size in enumerate(copy.space) if size > 1 and d != copy.lane_dim]
-    _loop_over(copy, dims, lambda: [_in_chunk(copy, c, body) for c in _lane_chunks(copy)] and None)
+    loop_over(copy, dims, lambda: [in_chunk(copy, c, body) for c in lane_chunks(copy)] and None)
     block.add_op(build(NestYieldOp, location=root.op.location))
     properties: dict[str, Attribute] = {
         "bounds": DenseArrayBase.from_list(i64, list(copy.space)),
@@ -466,5 +360,23 @@ def _summarize(nest: Nest) -> None:
             tuple(nest.ev.accesses.values()),
             accessed,
             nest.body.num_ops * count,
+            _remarks(nest),
         )
     )
+
+
+def _remarks(nest: Nest) -> tuple[str, ...]:
+    """What is slow about a nest and why."""
+    remarks = []
+    if nest.roots[0].kind in SCALAR_KINDS:
+        remarks.append(f"not vectorized: {nest.roots[0].op.name} works element by element")
+    elif nest.lane_dim is None and prod(nest.space) > 1:
+        if nest.roots[0].kind is RootKind.SCAN:
+            remarks.append("not vectorized: the scan's only dimension runs in order")
+        else:
+            remarks.append("not vectorized: the combine function has control flow")
+    if nest.redirects:
+        remarks.append("stores go through the arena where they overlap loads (tested per program)")
+    elif nest.aside:
+        remarks.append("stores go through the arena: they may overlap loads")
+    return tuple(remarks)

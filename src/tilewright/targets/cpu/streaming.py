@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 from tilewright.ir.types import i64
 from tilewright.ops.program import GetNumProgramsOp
 from tilewright.targets.cpu.access import address, pointee_bytes
-from tilewright.targets.cpu.coordinates import LANE_LOOP, Coord, Coords
+from tilewright.targets.cpu.coordinates import Coords
 from tilewright.targets.cpu.evaluate import Evaluator
 from tilewright.targets.cpu.loop_order import NestBody
 from tilewright.targets.cpu.roots import Root, RootKind
@@ -37,25 +37,45 @@ def is_stream(ev: Evaluator, roots: Sequence[Root], body: NestBody) -> bool:
     loads = [touch for touch in body.touches if touch.op is not None and not touch.is_store]
     whole_lines = all(ev.lanes * pointee_bytes(t.value) % LINE_BYTES == 0 for t in stores)
     straight = all(ev.lane_stride(t.value, t.coords) == (1, False) for t in (*stores, *loads))
-    return bool(loads) and whole_lines and straight
+    only_memory = all(touch.op is not None for touch in body.touches)
+    return bool(loads) and only_memory and whole_lines and straight
 
 
-def is_large(
-    ev: Evaluator, roots: Sequence[Root], coords: Coords, first: int | SSAValue
-) -> SSAValue:
-    """An i1: the launch writes more than the cache holds, and the lines are aligned."""
+def line_lanes(roots: Sequence[Root]) -> int:
+    """The elements of one line of the first store."""
+    return LINE_BYTES // pointee_bytes(roots[0].values[0])
+
+
+def head_elems(ev: Evaluator, roots: Sequence[Root], coords: Coords) -> SSAValue:
+    """How many elements (i32) precede the first line boundary of the first store."""
+    emit, size = ev.emit, pointee_bytes(roots[0].values[0])
+    start = _start_address(ev, roots[0], coords)
+    before = emit.integer("subi", emit.constant(i64, 0), start)
+    rest = emit.integer("andi", before, emit.constant(i64, LINE_BYTES - 1))
+    shift = emit.constant(i64, size.bit_length() - 1)
+    return emit.narrow(emit.integer("shrui", rest, shift), i32)
+
+
+def is_large(ev: Evaluator, roots: Sequence[Root], coords: Coords, head: SSAValue) -> SSAValue:
+    """An i1: the launch writes more than the cache holds, and all stores are aligned."""
     emit = ev.emit
     written = sum(pointee_bytes(root.values[0]) * prod(root.space) for root in roots)
-    programs = _num_programs(ev)
     limit = emit.constant(i64, ev.lowering.machine.l3_bytes // max(written, 1))
-    large = emit.compare(_GREATER, programs, limit)
-    start = tuple(_at(coord, first) for coord in coords)
+    large = emit.compare(_GREATER, _num_programs(ev), limit)
     for root in roots:
-        pointer = address(ev, ev.element(root.values[0], start, False))
-        rest = emit.integer("andi", pointer, emit.constant(i64, LINE_BYTES - 1))
+        skipped = emit.constant(i64, pointee_bytes(root.values[0]))
+        skipped = emit.integer("muli", emit.widen(head), skipped)
+        first = emit.integer("addi", _start_address(ev, root, coords), skipped)
+        rest = emit.integer("andi", first, emit.constant(i64, LINE_BYTES - 1))
         aligned = emit.compare(_EQUAL, rest, emit.constant(i64, 0))
         large = emit.integer("andi", large, aligned)
     return large
+
+
+def _start_address(ev: Evaluator, root: Root, coords: Coords) -> SSAValue:
+    """The address of a store where the lane loop starts, as i64."""
+    start = tuple(coord.without_lanes() for coord in coords)
+    return address(ev, ev.element(root.values[0], start, False))
 
 
 def _num_programs(ev: Evaluator) -> SSAValue:
@@ -67,10 +87,3 @@ def _num_programs(ev: Evaluator) -> SSAValue:
         total = wide if total is None else emit.integer("muli", total, wide)
     assert total is not None
     return total
-
-
-def _at(coord: Coord, first: int | SSAValue) -> Coord:
-    """The index at the first lane of the loop; runs that stream start at a constant."""
-    assert isinstance(first, int)
-    terms = tuple(t for t in coord.terms if t[0] != LANE_LOOP)
-    return Coord(terms, coord.offset + first * coord.lane_scale())
