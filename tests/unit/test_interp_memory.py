@@ -255,7 +255,20 @@ def test_pointers_in_memory_reach_arrays_that_were_announced() -> None:
     interpret(indirect, (3,), table, y, BLOCK=8, settings={"reachable": parts})
     assert y.tolist() == [0] * 8 + [1] * 8 + [2] * 8
     with pytest.raises(OutOfBoundsAccess, match="belongs to no argument"):
-        interpret(indirect, (3,), table, y, BLOCK=8)
+        interpret(indirect, (3,), table, y, BLOCK=8, settings={"reaches_foreign": False})
+    parts[1][:] = 9
+    interpret(indirect, (3,), table, y, BLOCK=8)
+    assert y.tolist() == [0] * 8 + [9] * 8 + [2] * 8
+
+
+def test_pointer_to_no_memory_at_all_is_reported() -> None:
+    @tilewright.jit
+    def wild(table, y):
+        tl.store(y, tl.load(tl.load(table).to(FLOAT_POINTER)))
+
+    table = np.array([1 << 20], np.int64)
+    with pytest.raises(OutOfBoundsAccess, match="belongs to no argument"):
+        interpret(wild, (1,), table, np.zeros(1, np.float32))
 
 
 def test_memory_of_the_caller_may_be_given_by_address() -> None:

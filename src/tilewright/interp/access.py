@@ -290,7 +290,7 @@ def _check_race(
     program: Program, allocation: Allocation, lanes: Lanes, offsets: Array, width: int, kind: str
 ) -> None:
     detector = program.machine.races
-    if detector is None or allocation.private or not kind:
+    if detector is None or allocation.private or allocation.foreign or not kind:
         return
     assert program.operation is not None
     place = Place(allocation.base, allocation.size + allocation.lead, offsets + allocation.lead)

@@ -101,6 +101,7 @@ def run_kernel(
     races: bool = True,
     uninitialized: Sequence[str] = (),
     reachable: Sequence[Array | BufferArgument] = (),
+    reaches_foreign: bool = True,
     order: Sequence[int] | None = None,
     seed: int | None = None,
     observers: Sequence[Observer] = (),
@@ -111,7 +112,9 @@ def run_kernel(
 
     One argument for each of the kernel's: an array or `BufferArgument` (or None) for a pointer,
     a number for a scalar. `uninitialized` names arguments that may not be read before they are
-    written. `reachable` holds further arrays, for kernels that read pointers from memory.
+    written. `reachable` holds further arrays, for kernels that read pointers from memory; with
+    `reaches_foreign` such pointers may also lead to memory of the process that was not named,
+    where neither bounds nor races are known.
     `order` lists the linear ids in the order in which programs start; `seed` interleaves them
     at random instead. `races=False` leaves the race check out.
 
@@ -119,7 +122,7 @@ def run_kernel(
     """
     kernel = module if isinstance(module, PreparedKernel) else prepare_kernel(module, rules=rules)
     extent = _full_grid(grid)
-    memory = Memory()
+    memory = Memory(reaches_foreign=reaches_foreign)
     values = _bind_arguments(kernel, arguments, memory, uninitialized, reachable)
     count = extent[0] * extent[1] * extent[2]
     machine = Machine(

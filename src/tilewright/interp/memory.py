@@ -17,9 +17,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tilewright.interp.foreign import mapping_of
 from tilewright.ir.op import Array
 
 _FIRST = 1 << 56
+_NULL_PAGE = 1 << 16
 _SPACING_LOG2 = 40
 _HALF_SPACING = 1 << (_SPACING_LOG2 - 1)
 _GUARD = 64
@@ -56,7 +58,8 @@ class Allocation:
     """A stretch of bytes at virtual address `base`, real address `real`.
 
     `initialized` and `inside` hold one flag per byte; None means all. `inside` excludes the
-    gaps of strided views.
+    gaps of strided views. `private` memory belongs to one program, `foreign` memory is that of
+    the process outside of the arguments.
     """
 
     base: int
@@ -68,6 +71,7 @@ class Allocation:
     inside: Array | None = None
     writable: bool = True
     private: bool = False
+    foreign: bool = False
     lead: int = 0
 
     def view(self, dtype: np.dtype) -> Array:
@@ -94,7 +98,8 @@ def _raw_bytes(address: int, num_bytes: int) -> tuple[Array, int]:
 class Memory:
     """The memory that a kernel may touch."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, reaches_foreign: bool = False) -> None:
+        self._reaches_foreign = reaches_foreign
         self.allocations: list[Allocation | None] = []
         self.version = 0
         self._owners: list[object] = []
@@ -150,16 +155,43 @@ class Memory:
         return None
 
     def translate(self, addresses: Array) -> Array:
-        """Real addresses inside mapped arrays as virtual ones; others stay as they are."""
+        """Real addresses in known memory as virtual ones; others stay as they are.
+
+        With `reaches_foreign`, memory of the process that is no argument becomes known when
+        one of its addresses is seen.
+        """
         flat = np.atleast_1d(addresses)
         result = flat.copy()
+        pending = (flat >= _NULL_PAGE) & (flat < _FIRST)
         for allocation in self.allocations:
-            if allocation is None or allocation.private:
-                continue
-            offsets = flat - allocation.real
-            inside = (offsets >= 0) & (offsets < max(allocation.size, 1))
-            result[inside] = offsets[inside] + allocation.base
+            if allocation is not None and not allocation.private:
+                pending &= ~_move(allocation, flat, result)
+        while self._reaches_foreign and pending.any():
+            found = self._map_foreign(int(flat[np.argmax(pending)]))
+            if found is None:
+                break
+            pending &= ~_move(found, flat, result)
         return result.reshape(np.shape(addresses))
+
+    def _map_foreign(self, address: int) -> Allocation | None:
+        mapping = mapping_of(address)
+        if mapping is None:
+            return None
+        size = mapping.high - mapping.low
+        allocation = self._place(mapping.low, size)
+        name = "memory outside of the arguments"
+        allocation.extents.append(Extent(name, 0, size, 0, np.dtype(np.uint8), mapping.writable))
+        allocation.writable = mapping.writable
+        allocation.foreign = True
+        return allocation
+
+
+def _move(allocation: Allocation, addresses: Array, result: Array) -> Array:
+    """Translate the addresses that lie in one allocation, and say which they are."""
+    offsets = addresses - allocation.real
+    inside = (offsets >= 0) & (offsets < max(allocation.size, 1))
+    result[inside] = offsets[inside] + allocation.base
+    return inside
 
 
 @dataclass(frozen=True)
