@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 import tilewright
 import tilewright.language as tl
+import torch
 from tilewright.support import errors
 
 pytestmark = pytest.mark.torch
