@@ -16,7 +16,7 @@ from xdsl.ir import Attribute
 from tilewright.interp.values import BOOL, NARROW_FLOATS, dtype_of, widened
 from tilewright.ir.op import Array
 from tilewright.ir.types import element_of
-from tilewright.ops.elementwise import unsigned
+from tilewright.ops.reference import unsigned
 
 _EXACT_IN_DOUBLE = 1 << 53
 

@@ -8,7 +8,6 @@ unsigned reinterpret.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
@@ -24,151 +23,24 @@ from xdsl.traits import Pure
 
 from tilewright.ir.attributes import FastMathAttr
 from tilewright.ir.op import Array, ElementwiseOp
-
-Reference = Callable[..., Array]
-
-
-def unsigned(array: Array) -> Array:
-    """The same bits as unsigned integers (i1 stays as it is)."""
-    return array if array.dtype == np.bool_ else array.view(f"u{array.dtype.itemsize}")
-
-
-def _as(result: Array, like: Array) -> Array:
-    return result.view(like.dtype)
-
-
-def _on_unsigned(function: Reference) -> Reference:
-    def apply(lhs: Array, rhs: Array) -> Array:
-        return _as(np.asarray(function(unsigned(lhs), unsigned(rhs))), lhs)
-
-    return apply
-
-
-def _nonzero(divisor: Array) -> Array:
-    """The divisor with 1 for 0, whose quotient is undefined."""
-    return np.where(divisor == 0, divisor.dtype.type(1), divisor)
-
-
-def _truncating_remainder(lhs: Array, rhs: Array) -> Array:
-    return np.fmod(lhs, _nonzero(rhs))
-
-
-def _truncating_division(lhs: Array, rhs: Array) -> Array:
-    divisor = _nonzero(rhs)
-    # The dividend less its remainder divides exactly, so rounding does not matter.
-    return (lhs - np.fmod(lhs, divisor)) // divisor
-
-
-def _unsigned_division(lhs: Array, rhs: Array) -> Array:
-    return lhs // _nonzero(rhs)
-
-
-def _unsigned_remainder(lhs: Array, rhs: Array) -> Array:
-    return lhs % _nonzero(rhs)
-
-
-def _mask_shift(shift: Array) -> Array:
-    return shift & (shift.dtype.itemsize * 8 - 1)
-
-
-def _high_product(lhs: Array, rhs: Array) -> Array:
-    bits = lhs.dtype.itemsize * 8
-    if bits < 64:
-        return ((lhs.astype(np.uint64) * rhs.astype(np.uint64)) >> np.uint64(bits)).astype(
-            lhs.dtype
-        )
-    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
-    a, b, c, d = lhs >> half, lhs & low, rhs >> half, rhs & low
-    middle = a * d + ((b * d) >> half)
-    carry = ((middle & low) + b * c) >> half
-    return a * c + (middle >> half) + carry
-
-
-def _scalarwise(function: Callable[[float], float]) -> Reference:
-    vectorised = np.vectorize(function, otypes=[np.float64])
-
-    def apply(src: Array) -> Array:
-        return vectorised(src.astype(np.float64)).astype(src.dtype)
-
-    return apply
-
-
-def _in_double(function: Reference) -> Reference:
-    """Evaluate a float32 function in float64 and round once: the best NumPy can do."""
-
-    def apply(*operands: Array) -> Array:
-        if operands[0].dtype != np.float32:
-            return function(*operands)
-        return function(*(o.astype(np.float64) for o in operands)).astype(np.float32)
-
-    return apply
-
-
-def _round_half_away(src: Array) -> Array:
-    whole = np.trunc(src)
-    # Not floor(|x| + 0.5): that sum rounds up for the float below one half.
-    return np.copysign(whole + np.where(np.abs(src - whole) >= 0.5, np.sign(src), 0), src)
-
-
-def _count_bits(src: Array) -> Array:
-    return np.bitwise_count(unsigned(src)).astype(src.dtype)
-
-
-def _count_leading(src: Array) -> Array:
-    bits = src.dtype.itemsize * 8
-    smeared = unsigned(src)
-    for shift in (1, 2, 4, 8, 16, 32):
-        if shift < bits:
-            smeared = smeared | (smeared >> smeared.dtype.type(shift))
-    return (bits - np.bitwise_count(smeared).astype(np.int64)).astype(src.dtype)
-
-
-def _count_trailing(src: Array) -> Array:
-    bits = unsigned(src)
-    return np.bitwise_count(~bits & (bits - bits.dtype.type(1))).astype(src.dtype)
-
-
-def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """The rounded sum and its error, which is exact (Knuth)."""
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
-
-
-def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
-    """The rounded product of doubles and its error (Veltkamp and Dekker)."""
-
-    def split(x: Array) -> tuple[Array, Array]:
-        scaled = x * 134217729.0  # 2^27 + 1
-        high = scaled - (scaled - x)
-        return high, x - high
-
-    product = a * b
-    (a_high, a_low), (b_high, b_low) = split(a), split(b)
-    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-    return product, error
-
-
-def _odd_sum(a: Array, b: Array) -> Array:
-    """a + b in doubles, with an odd last bit where it is inexact, so a later rounding is right."""
-    total, error = _two_sum(a, b)
-    total = np.asarray(total)
-    bits = total.view(np.int64)
-    step = np.where((error > 0) == (total > 0), 1, -1)
-    inexact = np.isfinite(total) & (error != 0) & (bits & 1 == 0)
-    return np.where(inexact, bits + step, bits).view(np.float64)
-
-
-def _fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
-    """a * b + c with one rounding to the operands' dtype (Boldo and Melquiond, 2008)."""
-    x, y, z = (np.asarray(o).astype(np.float64) for o in (a, b, c))
-    if a.dtype != np.float64:
-        return _odd_sum(x * y, z).astype(a.dtype)  # the product of two floats is exact
-    high, low = _two_product(x, y)
-    upper, lower = _two_sum(z, low)
-    top, rest = _two_sum(high, upper)
-    fused = top + _odd_sum(rest, lower)
-    return np.where(np.isfinite(fused), fused, x * y + z)
+from tilewright.ops.reference import (
+    Reference,
+    count_bits,
+    count_leading,
+    count_trailing,
+    fused_multiply_add,
+    high_product,
+    in_double,
+    mask_shift,
+    on_unsigned,
+    round_half_away,
+    scalarwise,
+    truncating_division,
+    truncating_remainder,
+    unsigned,
+    unsigned_division,
+    unsigned_remainder,
+)
 
 
 class BinaryOp(ElementwiseOp):
@@ -226,31 +98,31 @@ _INTEGER_BINARY: tuple[tuple[str, str, str, Reference], ...] = (
     ("AddIOp", "arith.addi", "Wrapping sum.", np.add),
     ("SubIOp", "arith.subi", "Wrapping difference.", np.subtract),
     ("MulIOp", "arith.muli", "Wrapping product.", np.multiply),
-    ("DivSIOp", "arith.divsi", "Signed quotient towards zero.", _truncating_division),
-    ("DivUIOp", "arith.divui", "Unsigned quotient.", _on_unsigned(_unsigned_division)),
-    ("RemSIOp", "arith.remsi", "Remainder with the dividend's sign.", _truncating_remainder),
-    ("RemUIOp", "arith.remui", "Unsigned remainder.", _on_unsigned(_unsigned_remainder)),
+    ("DivSIOp", "arith.divsi", "Signed quotient towards zero.", truncating_division),
+    ("DivUIOp", "arith.divui", "Unsigned quotient.", on_unsigned(unsigned_division)),
+    ("RemSIOp", "arith.remsi", "Remainder with the dividend's sign.", truncating_remainder),
+    ("RemUIOp", "arith.remui", "Unsigned remainder.", on_unsigned(unsigned_remainder)),
     ("AndIOp", "arith.andi", "Bitwise and.", np.bitwise_and),
     ("OrIOp", "arith.ori", "Bitwise or.", np.bitwise_or),
     ("XOrIOp", "arith.xori", "Bitwise exclusive or.", np.bitwise_xor),
-    ("ShLIOp", "arith.shli", "Left shift.", lambda a, b: np.left_shift(a, _mask_shift(b))),
+    ("ShLIOp", "arith.shli", "Left shift.", lambda a, b: np.left_shift(a, mask_shift(b))),
     (
         "ShRSIOp",
         "arith.shrsi",
         "Arithmetic right shift.",
-        lambda a, b: np.right_shift(a, _mask_shift(b)),
+        lambda a, b: np.right_shift(a, mask_shift(b)),
     ),
     (
         "ShRUIOp",
         "arith.shrui",
         "Logical right shift.",
-        _on_unsigned(lambda a, b: np.right_shift(a, _mask_shift(b))),
+        on_unsigned(lambda a, b: np.right_shift(a, mask_shift(b))),
     ),
     ("MaxSIOp", "arith.maxsi", "Signed maximum.", np.maximum),
-    ("MaxUIOp", "arith.maxui", "Unsigned maximum.", _on_unsigned(np.maximum)),
+    ("MaxUIOp", "arith.maxui", "Unsigned maximum.", on_unsigned(np.maximum)),
     ("MinSIOp", "arith.minsi", "Signed minimum.", np.minimum),
-    ("MinUIOp", "arith.minui", "Unsigned minimum.", _on_unsigned(np.minimum)),
-    ("MulhiUIOp", "tt.mulhiui", "High half of the unsigned product.", _on_unsigned(_high_product)),
+    ("MinUIOp", "arith.minui", "Unsigned minimum.", on_unsigned(np.minimum)),
+    ("MulhiUIOp", "tt.mulhiui", "High half of the unsigned product.", on_unsigned(high_product)),
 )
 _FLOAT_BINARY: tuple[tuple[str, str, str, Reference], ...] = (
     ("AddFOp", "arith.addf", "Sum.", np.add),
@@ -263,8 +135,8 @@ _FLOAT_BINARY: tuple[tuple[str, str, str, Reference], ...] = (
     ("MaxNumFOp", "arith.maxnumf", "Maximum; the other operand if one is NaN.", np.fmax),
     ("MinNumFOp", "arith.minnumf", "Minimum; the other operand if one is NaN.", np.fmin),
     ("PreciseDivFOp", "tt.precise_divf", "Quotient rounded to nearest even.", np.divide),
-    ("PowFOp", "math.powf", "lhs to the power rhs.", _in_double(np.power)),
-    ("Atan2Op", "math.atan2", "Angle of the point (rhs, lhs).", _in_double(np.arctan2)),
+    ("PowFOp", "math.powf", "lhs to the power rhs.", in_double(np.power)),
+    ("Atan2Op", "math.atan2", "Angle of the point (rhs, lhs).", in_double(np.arctan2)),
     ("CopySignOp", "math.copysign", "Magnitude of lhs, sign of rhs.", np.copysign),
 )
 _UNARY: tuple[tuple[str, str, str, Reference], ...] = (
@@ -273,36 +145,36 @@ _UNARY: tuple[tuple[str, str, str, Reference], ...] = (
     ("AbsIOp", "math.absi", "Magnitude of a signed integer (wraps).", np.abs),
     ("CeilOp", "math.ceil", "Least integral value not below.", np.ceil),
     ("FloorOp", "math.floor", "Greatest integral value not above.", np.floor),
-    ("RoundOp", "math.round", "Nearest integral value, halves away from zero.", _round_half_away),
+    ("RoundOp", "math.round", "Nearest integral value, halves away from zero.", round_half_away),
     ("RoundEvenOp", "math.roundeven", "Nearest integral value, halves to even.", np.rint),
     ("TruncOp", "math.trunc", "Integral value towards zero.", np.trunc),
-    ("ExpOp", "math.exp", "e to the power x.", _in_double(np.exp)),
-    ("Exp2Op", "math.exp2", "2 to the power x.", _in_double(np.exp2)),
-    ("ExpM1Op", "math.expm1", "e to the power x, less 1.", _in_double(np.expm1)),
-    ("LogOp", "math.log", "Natural logarithm.", _in_double(np.log)),
-    ("Log2Op", "math.log2", "Logarithm to base 2.", _in_double(np.log2)),
-    ("Log10Op", "math.log10", "Logarithm to base 10.", _in_double(np.log10)),
-    ("Log1pOp", "math.log1p", "Natural logarithm of 1 + x.", _in_double(np.log1p)),
+    ("ExpOp", "math.exp", "e to the power x.", in_double(np.exp)),
+    ("Exp2Op", "math.exp2", "2 to the power x.", in_double(np.exp2)),
+    ("ExpM1Op", "math.expm1", "e to the power x, less 1.", in_double(np.expm1)),
+    ("LogOp", "math.log", "Natural logarithm.", in_double(np.log)),
+    ("Log2Op", "math.log2", "Logarithm to base 2.", in_double(np.log2)),
+    ("Log10Op", "math.log10", "Logarithm to base 10.", in_double(np.log10)),
+    ("Log1pOp", "math.log1p", "Natural logarithm of 1 + x.", in_double(np.log1p)),
     ("SqrtOp", "math.sqrt", "Square root.", np.sqrt),
     ("PreciseSqrtOp", "tt.precise_sqrt", "Square root rounded to nearest even.", np.sqrt),
-    ("RsqrtOp", "math.rsqrt", "1 over the square root.", _in_double(lambda x: 1 / np.sqrt(x))),
-    ("CbrtOp", "math.cbrt", "Cube root.", _in_double(np.cbrt)),
-    ("SinOp", "math.sin", "Sine.", _in_double(np.sin)),
-    ("CosOp", "math.cos", "Cosine.", _in_double(np.cos)),
-    ("TanOp", "math.tan", "Tangent.", _in_double(np.tan)),
-    ("AsinOp", "math.asin", "Arc sine.", _in_double(np.arcsin)),
-    ("AcosOp", "math.acos", "Arc cosine.", _in_double(np.arccos)),
-    ("AtanOp", "math.atan", "Arc tangent.", _in_double(np.arctan)),
-    ("SinhOp", "math.sinh", "Hyperbolic sine.", _in_double(np.sinh)),
-    ("CoshOp", "math.cosh", "Hyperbolic cosine.", _in_double(np.cosh)),
-    ("TanhOp", "math.tanh", "Hyperbolic tangent.", _in_double(np.tanh)),
-    ("AsinhOp", "math.asinh", "Inverse hyperbolic sine.", _in_double(np.arcsinh)),
-    ("AcoshOp", "math.acosh", "Inverse hyperbolic cosine.", _in_double(np.arccosh)),
-    ("AtanhOp", "math.atanh", "Inverse hyperbolic tangent.", _in_double(np.arctanh)),
-    ("ErfOp", "math.erf", "Error function.", _scalarwise(math.erf)),
-    ("CtPopOp", "math.ctpop", "Number of set bits.", _count_bits),
-    ("CtLzOp", "math.ctlz", "Number of leading zero bits.", _count_leading),
-    ("CtTzOp", "math.cttz", "Number of trailing zero bits.", _count_trailing),
+    ("RsqrtOp", "math.rsqrt", "1 over the square root.", in_double(lambda x: 1 / np.sqrt(x))),
+    ("CbrtOp", "math.cbrt", "Cube root.", in_double(np.cbrt)),
+    ("SinOp", "math.sin", "Sine.", in_double(np.sin)),
+    ("CosOp", "math.cos", "Cosine.", in_double(np.cos)),
+    ("TanOp", "math.tan", "Tangent.", in_double(np.tan)),
+    ("AsinOp", "math.asin", "Arc sine.", in_double(np.arcsin)),
+    ("AcosOp", "math.acos", "Arc cosine.", in_double(np.arccos)),
+    ("AtanOp", "math.atan", "Arc tangent.", in_double(np.arctan)),
+    ("SinhOp", "math.sinh", "Hyperbolic sine.", in_double(np.sinh)),
+    ("CoshOp", "math.cosh", "Hyperbolic cosine.", in_double(np.cosh)),
+    ("TanhOp", "math.tanh", "Hyperbolic tangent.", in_double(np.tanh)),
+    ("AsinhOp", "math.asinh", "Inverse hyperbolic sine.", in_double(np.arcsinh)),
+    ("AcoshOp", "math.acosh", "Inverse hyperbolic cosine.", in_double(np.arccosh)),
+    ("AtanhOp", "math.atanh", "Inverse hyperbolic tangent.", in_double(np.arctanh)),
+    ("ErfOp", "math.erf", "Error function.", scalarwise(math.erf)),
+    ("CtPopOp", "math.ctpop", "Number of set bits.", count_bits),
+    ("CtLzOp", "math.ctlz", "Number of leading zero bits.", count_leading),
+    ("CtTzOp", "math.cttz", "Number of trailing zero bits.", count_trailing),
 )
 
 INTEGER_BINARY_OPS = tuple(_define(BinaryOp, *row) for row in _INTEGER_BINARY)
@@ -429,7 +301,7 @@ class FmaOp(ElementwiseOp):
     traits = traits_def(Pure())
 
     def reference(self, a: Array, b: Array, c: Array) -> Array:
-        return _fused_multiply_add(a, b, c)
+        return fused_multiply_add(a, b, c)
 
 
 @irdl_op_definition

@@ -22,7 +22,7 @@ from tilewright.ops.atomics import (
     AtomicRmwOp,
     AtomicStoreOp,
 )
-from tilewright.ops.elementwise import unsigned
+from tilewright.ops.reference import unsigned
 
 Combine = Callable[[Array, Array], Array]
 

@@ -15,7 +15,7 @@ from tilewright.ir.locations import span_of
 from tilewright.ir.op import Array
 from tilewright.ir.types import is_float, is_pointer, width_bits
 from tilewright.ops.debug import AssertOp, AssumeOp, BarrierOp, BreakpointOp, PrintOp
-from tilewright.ops.elementwise import unsigned
+from tilewright.ops.reference import unsigned
 from tilewright.support.errors import AssertionFailed, BrokenPromise
 
 

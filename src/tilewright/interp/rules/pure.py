@@ -37,12 +37,12 @@ from tilewright.ops.elementwise import (
     CmpIOp,
     FmaOp,
     SelectOp,
-    unsigned,
 )
 from tilewright.ops.indexing import GatherOp, HistogramOp, SortOp
 from tilewright.ops.matmul import DotOp
 from tilewright.ops.memory import AddPtrOp
 from tilewright.ops.program import GetNumProgramsOp, GetProgramIdOp
+from tilewright.ops.reference import odd_sum, unsigned
 from tilewright.ops.shape import SHAPE_OPS
 from tilewright.support.errors import BrokenPromise
 
@@ -66,7 +66,7 @@ def by_reference(operation: Operation, _: Preparation) -> PlainFunction:
     return evaluate
 
 
-@TILE_RULES.plain.register(*FLOAT_BINARY_OPS, *UNARY_OPS, CmpFOp, ClampFOp, FmaOp, SortOp)
+@TILE_RULES.plain.register(*FLOAT_BINARY_OPS, *UNARY_OPS, CmpFOp, ClampFOp, SortOp)
 def by_widened_reference(operation: Operation, preparation: Preparation) -> PlainFunction:
     """The rule of an op on floats: narrow ones go through float32."""
     assert isinstance(operation, TileOp)
@@ -84,6 +84,20 @@ def by_widened_reference(operation: Operation, preparation: Preparation) -> Plai
         if not isinstance(results, tuple):
             return round_one(results, targets[0])
         return tuple(map(round_one, results, targets))
+
+    return evaluate
+
+
+@TILE_RULES.plain.register(FmaOp)
+def fused(operation: Operation, preparation: Preparation) -> PlainFunction:
+    """a * b + c, where even narrow floats are rounded only once."""
+    dtype = dtype_of(operation.results[0].type)
+    if dtype not in NARROW_FLOATS:
+        return by_reference(operation, preparation)
+
+    def evaluate(program: Program, *operands: Array) -> Array:
+        a, b, c = (operand.astype(np.float64) for operand in operands)
+        return round_float(odd_sum(a * b, c), dtype)
 
     return evaluate
 
