@@ -77,7 +77,7 @@ def test_a_tile_whose_elements_move_differently_stays_carried() -> None:
 def test_the_compiled_loops_read_the_right_elements(rng: np.random.Generator) -> None:
     x = rng.standard_normal(4096, dtype=np.float32)
     steps = rng.integers(0, 9, 64).astype(np.int32)
-    out, moved = np.zeros(64, np.float32), np.zeros(128, np.float32)
+    out, moved = np.zeros(64, np.float32), np.zeros(512, np.float32)
     scattered[(1,)](x, steps, out, 5, BLOCK=64)
     expected = sum(x[np.arange(64) + k * steps] for k in range(5))
     np.testing.assert_allclose(out, expected, rtol=1e-6)
@@ -86,4 +86,4 @@ def test_the_compiled_loops_read_the_right_elements(rng: np.random.Generator) ->
     sums = np.zeros(64)
     for k in range(70):
         sums += np.where(lanes + 3 * k < 70, x[lanes + 7 * k], 0)
-    np.testing.assert_allclose(moved[:0], sums[:0])
+    np.testing.assert_allclose(moved[210:274], sums, rtol=1e-5)

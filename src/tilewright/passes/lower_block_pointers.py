@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, ModuleOp, i32
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from tilewright.ir.attributes import integers_of
 from tilewright.ir.op import build
 from tilewright.ir.types import shape_of
 from tilewright.ops.function import FuncOp
@@ -71,12 +72,7 @@ def _address(
 
 
 def _checked_dims(op: LoadOp | StoreOp) -> tuple[int, ...]:
-    checked = op.boundary_check
-    if isinstance(checked, DenseArrayBase):
-        return tuple(int(dim) for dim in checked.get_values())
-    if isinstance(checked, ArrayAttr):
-        return tuple(a.value.data for a in checked.data if isinstance(a, IntegerAttr))
-    return ()
+    return integers_of(op.boundary_check)
 
 
 def _hints(op: Operation) -> dict[str, Attribute]:

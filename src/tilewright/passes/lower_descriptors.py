@@ -29,7 +29,7 @@ from tilewright.ops.memory import (
     StoreOp,
 )
 from tilewright.ops.shape import ReshapeOp
-from tilewright.passes.expand_structures import Expansion, Structure, block_type
+from tilewright.passes.expand_structures import Expansion, Rule, Structure, block_type
 from tilewright.passes.tile_builder import TileBuilder
 
 
@@ -41,7 +41,7 @@ class LowerDescriptors:
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function that makes a descriptor."""
-        rules = {
+        rules: dict[type[Operation], Rule] = {
             MakeTensorDescriptorOp: _make,
             DescriptorLoadOp: _load,
             DescriptorStoreOp: _store,
@@ -53,7 +53,7 @@ class LowerDescriptors:
             if isinstance(op, FuncOp) and any(
                 isinstance(o, MakeTensorDescriptorOp) for o in op.walk()
             ):
-                expansion = Expansion(dict(rules))
+                expansion = Expansion(rules)
                 expansion.run(op.body.block)
                 expansion.finish()
 

@@ -127,7 +127,7 @@ def _emit_loops(nest: Nest) -> None:
 def _emit_inner(nest: Nest, axis: int | None) -> None:
     if axis is None:
         for chunk in lane_chunks(nest):
-            in_chunk(nest, chunk, lambda: _emit_body(nest, nest.coords()))
+            in_chunk(nest, chunk, lambda: _do_body(nest))
     elif axis == nest.lane_dim:
         _fold_lanes(nest)
     else:
@@ -154,6 +154,12 @@ def _emit_body(nest: Nest, coords: Coords) -> Values:
     for write in writes:
         write()
     return taken
+
+
+def _do_body(nest: Nest) -> None:
+    """A body in which nothing is folded."""
+    taken = _emit_body(nest, nest.coords())
+    assert not taken
 
 
 def _write_store(nest: Nest, root: Root, coords: Coords, value: SSAValue) -> None:
@@ -325,7 +331,12 @@ def _emit_copy(nest: Nest, out: Block, root: Root, buffer: Buffer) -> None:
         store(ev, root.op, coords, ev.read_buffer(buffer, coords, ev.lanes > 1))
 
     dims = [d for d, size in enumerate(copy.space) if size > 1 and d != copy.lane_dim]
-    loop_over(copy, dims, lambda: [in_chunk(copy, c, body) for c in lane_chunks(copy)] and None)
+
+    def chunks_of_lanes() -> None:
+        for chunk in lane_chunks(copy):
+            in_chunk(copy, chunk, body)
+
+    loop_over(copy, dims, chunks_of_lanes)
     block.add_op(build(NestYieldOp, location=root.op.location))
     properties: dict[str, Attribute] = {
         "bounds": DenseArrayBase.from_list(i64, list(copy.space)),

@@ -141,9 +141,9 @@ def _expensive_source(op: BroadcastOp, placement: Placement) -> Iterator[SSAValu
 def operand_spec(op: DotOp, machine: NestMachine) -> DotSpec:
     """The microkernel that multiplies the operands of a dot (one matrix of a batch)."""
     a, b = (shape_of(v.type) for v in op.operands[:2])
-    elements = (element_of(v.type) for v in op.operands[:2])
+    left, right = (element_of(v.type) for v in op.operands[:2])
     shape = (a[-2], b[-1], a[-1])
-    return dot_spec(*elements, shape, machine.features, machine.vector_bytes)
+    return dot_spec(left, right, shape, machine.features, machine.vector_bytes)
 
 
 def _decide_dot(op: DotOp, placement: Placement, machine: NestMachine) -> None:
