@@ -210,7 +210,12 @@ def _extract(ctx: EmitContext, op: ExtractOp) -> None:
     if lanes_of(op.vector.type) is None:
         ctx.define(op, ctx.value(op.vector))
         return
-    ctx.define(op, ctx.fn.value(f"extractelement {ctx.typed(op.vector)}, {ctx.typed(op.lane)}"))
+    vector, kind = ctx.typed(op.vector), llvm_type(op.result.type)
+    if kind == "bfloat":  # see `_STORED`
+        bits = f"<{lanes_of(op.vector.type)} x i16>"
+        vector = f"{bits} {ctx.fn.value(f'bitcast {vector} to {bits}')}"
+    lane = ctx.fn.value(f"extractelement {vector}, {ctx.typed(op.lane)}")
+    ctx.define(op, ctx.fn.value(f"bitcast i16 {lane} to bfloat") if kind == "bfloat" else lane)
 
 
 @CPU_RULES.register(ShuffleOp)
@@ -229,6 +234,10 @@ def shuffle(ctx: EmitContext, lhs: SSAValue, rhs: SSAValue, pattern: list[int]) 
 def splat_text(ctx: EmitContext, element: Attribute, value: str, lanes: int) -> str:
     """A scalar in every lane of a vector."""
     kind = llvm_type(element)
+    if kind == "bfloat":  # see `_STORED`
+        bits = ctx.fn.value(f"bitcast bfloat {value} to i16")
+        splat = splat_text(ctx, ir.i16, bits, lanes)
+        return ctx.fn.value(f"bitcast <{lanes} x i16> {splat} to <{lanes} x bfloat>")
     vector = f"<{lanes} x {kind}>"
     first = ctx.fn.value(f"insertelement {vector} poison, {kind} {value}, i64 0")
     zeros = f"<{lanes} x i32> zeroinitializer"
