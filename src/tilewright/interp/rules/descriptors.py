@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Operation
 
 from tilewright.interp.access import lanes_of, require_defined
 from tilewright.interp.blocks import BlockPointer
@@ -11,6 +11,7 @@ from tilewright.interp.code import ControlFunction, Pause, PlainFunction, Prepar
 from tilewright.interp.program import Program
 from tilewright.interp.rules.atomics import modify
 from tilewright.interp.rules.memory import (
+    Element,
     OptionalOperand,
     code_of,
     gather_values,
@@ -57,10 +58,10 @@ def make_descriptor(operation: Operation, _: Preparation) -> PlainFunction:
     return evaluate
 
 
-def _fill(block: BlockPointer, element: Attribute) -> tuple[Array | None, None]:
+def _fill(block: BlockPointer, element: Element) -> tuple[Array | None, None]:
     # An integer tile has no NaN: its padding is zero whatever the descriptor says.
-    code = block.padding if ir.is_float(element) else 1
-    return padding_value(code, element), None
+    code = 1 if element.dtype.kind in "bi" else block.padding
+    return padding_value(code, element.dtype), None
 
 
 def _placed(block: BlockPointer, indices: tuple[Array, ...]) -> tuple[Array, Array]:
@@ -74,7 +75,7 @@ def load(operation: Operation, _: Preparation) -> PlainFunction:
     """The block at indices, padded."""
     assert isinstance(operation, DescriptorLoadOp)
     shape = ir.shape_of(operation.result.type)
-    element = ir.element_of(operation.result.type)
+    element = Element.of(operation.result.type)
 
     def evaluate(program: Program, block: BlockPointer, *indices: Array) -> Array:
         addresses, mask = _placed(block, indices)
@@ -90,7 +91,7 @@ def store(operation: Operation, preparation: Preparation) -> PlainFunction:
     """Write the block at indices, its part in bounds."""
     assert isinstance(operation, DescriptorStoreOp)
     value = OptionalOperand(preparation, operation.src)
-    element = ir.element_of(operation.src.type)
+    element = Element.of(operation.src.type)
 
     def evaluate(program: Program, block: BlockPointer, src: Array, *indices: Array) -> None:
         addresses, mask = _placed(block, indices)
@@ -146,7 +147,7 @@ def _rows(block: BlockPointer, rows: Array, column: Array) -> tuple[Array, Array
 def gather(operation: Operation, _: Preparation) -> PlainFunction:
     """Chosen rows, padded."""
     assert isinstance(operation, DescriptorGatherOp)
-    element = ir.element_of(operation.result.type)
+    element = Element.of(operation.result.type)
 
     def evaluate(program: Program, block: BlockPointer, rows: Array, column: Array) -> Array:
         addresses, mask = _rows(block, rows, column)
@@ -160,7 +161,7 @@ def scatter(operation: Operation, preparation: Preparation) -> PlainFunction:
     """Write chosen rows, their part in bounds."""
     assert isinstance(operation, DescriptorScatterOp)
     value = OptionalOperand(preparation, operation.src)
-    element = ir.element_of(operation.src.type)
+    element = Element.of(operation.src.type)
 
     def evaluate(
         program: Program, block: BlockPointer, rows: Array, column: Array, src: Array

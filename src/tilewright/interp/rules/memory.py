@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -46,21 +48,35 @@ def pointee_of(type_: Attribute) -> Attribute:
     return element.pointee
 
 
-def load_lanes(program: Program, lanes: Lanes, element: Attribute) -> Array:
-    """The values of `element` type at the lanes, as values of the interpreter."""
-    values = read(program, lanes, memory_dtype_of(element))
-    if dtype_of(element) == BOOL:
+@dataclass(frozen=True)
+class Element:
+    """How elements of one type lie in memory and what they become as values."""
+
+    dtype: np.dtype
+    memory_dtype: np.dtype
+    is_pointer: bool
+
+    @classmethod
+    def of(cls, type_: Attribute) -> Element:
+        """The element of a scalar, tile or vector type."""
+        element = ir.element_of(type_)
+        is_pointer = isinstance(element, ir.PointerType)
+        return cls(dtype_of(element), memory_dtype_of(element), is_pointer)
+
+
+def load_lanes(program: Program, lanes: Lanes, element: Element) -> Array:
+    """The values at the lanes, as values of the interpreter."""
+    values = read(program, lanes, element.memory_dtype)
+    if element.dtype == BOOL:
         return values != 0
-    if isinstance(element, ir.PointerType):
-        return program.machine.memory.translate(values)
-    return values
+    return program.machine.memory.translate(values) if element.is_pointer else values
 
 
-def store_lanes(program: Program, lanes: Lanes, value: Array, element: Attribute) -> None:
+def store_lanes(program: Program, lanes: Lanes, value: Array, element: Element) -> None:
     """Write the elements of `value` that `lanes` picked."""
     flat = np.broadcast_to(value, lanes.shape).ravel()
     chosen = flat if lanes.positions is None else flat[lanes.positions]
-    write(program, lanes, np.atleast_1d(chosen).astype(memory_dtype_of(element), copy=False))
+    write(program, lanes, np.atleast_1d(chosen).astype(element.memory_dtype, copy=False))
 
 
 def gather_values(
@@ -68,7 +84,7 @@ def gather_values(
     addresses: Array,
     mask: Array | None,
     fill: tuple[Array | None, Array | None],
-    element: Attribute,
+    element: Element,
 ) -> Array:
     """A masked load; masked-off elements come from `fill`, a value and its poison."""
     lanes = lanes_of(addresses, mask)
@@ -77,7 +93,7 @@ def gather_values(
         return values.reshape(lanes.shape)
     other, poison = fill
     if other is None:
-        result = undefined(lanes.shape, dtype_of(element))
+        result = undefined(lanes.shape, element.dtype)
         poison = np.ones(lanes.shape, np.bool_)
     else:
         result = np.array(np.broadcast_to(other, lanes.shape))
@@ -99,7 +115,7 @@ def load(operation: Operation, preparation: Preparation) -> PlainFunction:
     pointer = OptionalOperand(preparation, operation.ptr)
     mask_operand = OptionalOperand(preparation, operation.mask)
     other = OptionalOperand(preparation, operation.other)
-    element = pointee_of(operation.ptr.type)
+    element = Element.of(pointee_of(operation.ptr.type))
 
     def evaluate(program: Program, addresses: Array, *_: Array) -> Array:
         mask = mask_operand.value(program)
@@ -120,7 +136,7 @@ def store(operation: Operation, preparation: Preparation) -> PlainFunction:
     value_operand = OptionalOperand(preparation, operation.value)
     mask_operand = OptionalOperand(preparation, operation.mask)
     is_block = bool(ir.shape_of(pointee_of(operation.ptr.type)))
-    element = ir.element_of(operation.value.type)
+    element = Element.of(operation.value.type)
     checked = integers_of(operation.boundary_check)
 
     def evaluate(program: Program, target: Array | BlockPointer, value: Array, *_: Array) -> None:
@@ -141,12 +157,13 @@ def store(operation: Operation, preparation: Preparation) -> PlainFunction:
 
 
 def _load_block(operation: LoadOp) -> PlainFunction:
-    element = ir.element_of(operation.result.type)
+    element = Element.of(operation.result.type)
     checked = integers_of(operation.boundary_check)
     padding = code_of(operation.padding)
 
+    fill = padding_value(padding, element.dtype)
+
     def evaluate(program: Program, block: BlockPointer, *_: Array) -> Array:
-        fill = padding_value(padding, element)
         return gather_values(
             program, block.addresses(), block.inside(checked), (fill, None), element
         )
@@ -154,12 +171,12 @@ def _load_block(operation: LoadOp) -> PlainFunction:
     return evaluate
 
 
-def padding_value(code: int, element: Attribute) -> Array | None:
+def padding_value(code: int, dtype: np.dtype) -> Array | None:
     """What elements out of bounds read as; None where they are undefined."""
     name = PADDINGS[code]
     if not name:
         return None
-    return np.array(np.nan if name == "nan" else 0).astype(dtype_of(element))
+    return np.array(np.nan if name == "nan" else 0).astype(dtype)
 
 
 @TILE_RULES.plain.register(MakeTensorPtrOp)

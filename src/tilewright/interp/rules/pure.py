@@ -21,10 +21,11 @@ from tilewright.interp.values import (
     NARROW_FLOATS,
     constant_array,
     dtype_of,
+    spread,
     widened,
 )
 from tilewright.ir.op import Array, TileOp
-from tilewright.ir.types import PointerType, element_of, is_float, storage_bytes
+from tilewright.ir.types import PointerType, element_of, is_float, shape_of, storage_bytes
 from tilewright.ops.creation import ConstantOp, MakeRangeOp, SplatOp, UnsplatOp
 from tilewright.ops.debug import HintOp
 from tilewright.ops.elementwise import (
@@ -52,9 +53,7 @@ _PARTIAL = (*_DIVISIONS, *_SHIFTS)
 _TOTAL_INTEGER = tuple(op for op in INTEGER_BINARY_OPS if op not in _PARTIAL)
 
 
-@TILE_RULES.plain.register(
-    *SHAPE_OPS, MakeRangeOp, SplatOp, UnsplatOp, SelectOp, GatherOp, HistogramOp
-)
+@TILE_RULES.plain.register(*SHAPE_OPS, MakeRangeOp, UnsplatOp, SelectOp, GatherOp, HistogramOp)
 def by_reference(operation: Operation, _: Preparation) -> PlainFunction:
     """The rule of an op whose reference needs no conversion."""
     assert isinstance(operation, TileOp)
@@ -140,6 +139,13 @@ def constant(operation: Operation, _: Preparation) -> PlainFunction:
     assert isinstance(operation, ConstantOp)
     value = constant_array(operation.value, operation.result.type)
     return lambda program: value
+
+
+@TILE_RULES.plain.register(SplatOp)
+def splat(operation: Operation, _: Preparation) -> PlainFunction:
+    """A scalar in every element."""
+    shape = shape_of(operation.results[0].type)
+    return lambda program, src: spread(src, shape)
 
 
 @TILE_RULES.plain.register(GetProgramIdOp)

@@ -33,6 +33,7 @@ from tilewright.interp.program import Program
 from tilewright.interp.rules import TILE_RULES
 from tilewright.interp.rules.debug import index_text, is_set, value_text
 from tilewright.interp.rules.memory import (
+    Element,
     OptionalOperand,
     gather_values,
     integers_of,
@@ -152,11 +153,11 @@ class _Access:
     """A memory op: its pointer, optional offsets, mask and other."""
 
     def __init__(
-        self, preparation: Preparation, pointer: SSAValue, element: Attribute,
+        self, preparation: Preparation, pointer: SSAValue, element: Element,
         *, mask: SSAValue | None, other: SSAValue | None = None, offsets: SSAValue | None = None,
     ) -> None:  # fmt: skip
         self.element = element
-        self.dtype = memory_dtype_of(element)
+        self.dtype = element.memory_dtype
         self._pointer = OptionalOperand(preparation, pointer)
         self._offsets = OptionalOperand(preparation, offsets)
         self._mask = OptionalOperand(preparation, mask)
@@ -228,7 +229,7 @@ def _check_alignment(program: Program, addresses: Array, claim: IntegerAttr | No
 @CPU_INTERPRETATION.plain.register(ops.LoadOp)
 def _load(operation: Operation, preparation: Preparation) -> PlainFunction:
     assert isinstance(operation, ops.LoadOp)
-    element = ir.element_of(operation.result.type)
+    element = Element.of(operation.result.type)
     lanes = _lanes(operation.result.type)
     access = _Access(
         preparation, operation.ptr, element, mask=operation.mask, other=operation.other
@@ -244,7 +245,7 @@ def _load(operation: Operation, preparation: Preparation) -> PlainFunction:
 @CPU_INTERPRETATION.plain.register(ops.StoreOp)
 def _store(operation: Operation, preparation: Preparation) -> PlainFunction:
     assert isinstance(operation, ops.StoreOp)
-    element = ir.element_of(operation.value.type)
+    element = Element.of(operation.value.type)
     lanes = _lanes(operation.value.type)
     access = _Access(preparation, operation.ptr, element, mask=operation.mask)
     value = OptionalOperand(preparation, operation.value)
@@ -263,7 +264,7 @@ def _gather(operation: Operation, preparation: Preparation) -> PlainFunction:
     access = _Access(
         preparation,
         operation.ptr if is_offset else operation.ptrs,
-        ir.element_of(operation.result.type),
+        Element.of(operation.result.type),
         mask=operation.mask,
         other=operation.other,
         offsets=operation.offsets if is_offset else None,
@@ -278,7 +279,7 @@ def _scatter(operation: Operation, preparation: Preparation) -> PlainFunction:
     access = _Access(
         preparation,
         operation.ptr if is_offset else operation.ptrs,
-        ir.element_of(operation.value.type),
+        Element.of(operation.value.type),
         mask=operation.mask,
         offsets=operation.offsets if is_offset else None,
     )
