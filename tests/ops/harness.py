@@ -11,6 +11,7 @@ from tilewright.frontend.lower import lower_kernel
 from tilewright.frontend.program import FunctionSource, Specialization
 from tilewright.frontend.signature import bind, specialize
 from tilewright.interp.evaluate import Argument, run_kernel
+from tilewright.ir.levels import T0, verify_level
 from tilewright.jit import JITFunction
 
 
@@ -32,7 +33,7 @@ def tile_module(kernel: JITFunction, arguments: Sequence[object], **constants: o
     options = {"enable_fp_fusion": False, "interpret": True, "debug": True}
     request = Request(source.functions, source.kernel, specialization, options)
     module = lower_kernel(request)
-    module.verify()
+    verify_level(module, T0)
     return module
 
 
