@@ -226,6 +226,19 @@ def test_packed_product(dtype, names, transposed: bool, zero: bool) -> None:
     assert np.array_equal(acc, want)
 
 
+def test_product_of_rows_that_lie_apart() -> None:
+    rng = np.random.default_rng(5)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((4, 9), (6, 5)))
+    acc = np.ones((4, 5), np.float32)
+    body = """
+    %nine = "arith.constant"() <{value = 9 : i64}> : () -> i64
+    "cpu.dot"(%0, %1, %2, %nine) <{m = 4 : i64, n = 5 : i64, k = 6 : i64}> :
+      (!tt.ptr<f32>, !tt.ptr<f32>, !tt.ptr<f32>, i64) -> ()"""
+    want = a[:, :6] @ b + 1
+    run(("!tt.ptr<f32>",) * 3, body, a, b, acc)
+    assert np.array_equal(acc, want)
+
+
 def test_one_element_is_printed_and_asserted_at_its_index() -> None:
     output = io.StringIO()
     body = f"""

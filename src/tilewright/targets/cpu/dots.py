@@ -6,13 +6,14 @@ from xdsl.dialects.builtin import IntegerAttr, LocationAttr, StringAttr, UnitAtt
 from xdsl.dialects.scf import YieldOp
 from xdsl.ir import Attribute, Block, SSAValue
 
-from tilewright.ir.types import element_of, i1, shape_of
-from tilewright.ops.elementwise import CmpIOp
+from tilewright.ir.op import build
+from tilewright.ir.types import element_of, shape_of
+from tilewright.ops.elementwise import ELEMENTWISE
 from tilewright.ops.matmul import DotOp
 from tilewright.ops.memory import LoadOp
-from tilewright.targets.cpu import access, nests
+from tilewright.targets.cpu import nests
 from tilewright.targets.cpu import ops as cpu
-from tilewright.targets.cpu.coordinates import Coords, constant_coords
+from tilewright.targets.cpu.coordinates import constant_coords
 from tilewright.targets.cpu.emitter import Emitter
 from tilewright.targets.cpu.evaluate import Evaluator
 from tilewright.targets.cpu.hazards import polynomial
@@ -23,13 +24,14 @@ from tilewright.targets.cpu.placement import PackForm, is_zero
 from tilewright.targets.cpu.requirements import is_direct, operand_spec
 from tilewright.targets.cpu.roots import Root, RootKind
 from tilewright.targets.cpu.storage import Buffer
-
-_LESS = frozenset(("slt", "sle", "ult", "ule"))
-_MORE = frozenset(("sgt", "sge", "ugt", "uge"))
+from tilewright.targets.cpu.whole_tiles import whole_tile
 
 
 def emit_pack(lowering: Lowering, out: Block, form: PackForm) -> None:
     """Pack an operand right here, from memory or from its buffer."""
+    if form in lowering.placement.unpacked:
+        lowering.unpacked[form] = _rows_in_place(lowering, out, form)
+        return
     spec = _spec_of(lowering, form)
     dst = _packed_buffer(lowering, form, spec)
     lowering.packed[form] = dst
@@ -102,7 +104,7 @@ def _pack_load(lowering: Lowering, out: Block, form: PackForm, dst: Buffer) -> N
     if lowering.placement.is_stored(form.value):
         _pack_buffer(ev.emit, form, lowering.buffer(form.value), dst)
         return
-    condition = _whole_tile(ev, op)
+    condition = whole_tile(ev, op)
     if condition is True:
         _pack_direct(ev, form, op, dst)
     elif condition is None:
@@ -126,15 +128,56 @@ def _pack_load(lowering: Lowering, out: Block, form: PackForm, dst: Buffer) -> N
 def _pack_direct(ev: Evaluator, form: PackForm, op: LoadOp, dst: Buffer) -> None:
     strides = ev.lowering.placement.structure.strides(op.operands[0])
     along_columns = strides[1] is not None and strides[1].as_int() == 1
+    transposed = form.transposed if along_columns else not form.transposed
+    _pack(ev.emit, form, _matrix(ev, op), dst.base, transposed)
+
+
+def _matrix(ev: Evaluator, op: LoadOp) -> tuple[SSAValue, SSAValue]:
+    """Where a tile starts in memory, and how many elements its rows (columns) lie apart."""
+    strides = ev.lowering.placement.structure.strides(op.operands[0])
+    along_columns = strides[1] is not None and strides[1].as_int() == 1
     pitch = strides[0] if along_columns else strides[1]
     assert pitch is not None
     source = ev.element(op.operands[0], constant_coords((0, 0)), False)
-    transposed = form.transposed if along_columns else not form.transposed
-    _pack(ev.emit, form, (source, polynomial(ev, pitch)), dst.base, transposed)
+    return source, polynomial(ev, pitch)
+
+
+def _rows_in_place(lowering: Lowering, out: Block, form: PackForm) -> tuple[SSAValue, SSAValue]:
+    """The (address, stride) of rows in memory; of a copy where the tile is not there as such."""
+    op = owner(form.value)
+    assert isinstance(op, LoadOp)
+    ev = Evaluator(lowering, Emitter(out, op.location))
+    columns = ev.emit.constant(i64, shape_of(form.value.type)[1])
+    if lowering.placement.is_stored(form.value):
+        return lowering.buffer(form.value).base, columns
+    condition = whole_tile(ev, op)
+    if condition is True:
+        return _matrix(ev, op)
+    if not isinstance(condition, SSAValue):
+        return _materialize(lowering, out, form).base, columns
+    in_memory = _matrix(ev, op)
+    copying = Block()
+    copied = _materialize(lowering, copying, form).base, columns
+    copying.add_op(build(YieldOp, location=op.location))
+    ev.emit.choose(condition, (Block([build(YieldOp, location=op.location)]), copying))
+    select = ELEMENTWISE["arith.select"]
+    address, stride = (
+        ev.emit.pure(select, (condition, there, here), there.type)
+        for there, here in zip(in_memory, copied, strict=True)
+    )
+    return address, stride
 
 
 def _pack_general(lowering: Lowering, out: Block, form: PackForm, dst: Buffer) -> None:
     """Materialise the tile with a nest of its own, then pack the buffer."""
+    temporary = _materialize(lowering, out, form)
+    op = owner(form.value)
+    assert op is not None
+    _pack_buffer(Emitter(out, op.location), form, temporary, dst)
+
+
+def _materialize(lowering: Lowering, out: Block, form: PackForm) -> Buffer:
+    """A copy of the tile in the arena, made right here."""
     op = owner(form.value)
     assert op is not None
     shape = shape_of(form.value.type)
@@ -143,89 +186,7 @@ def _pack_general(lowering: Lowering, out: Block, form: PackForm, dst: Buffer) -
     root = Root(RootKind.MATERIALIZE, op, (form.value,), shape, 0)
     nests.emit_nest(lowering, out, [root])
     del lowering.buffers[form.value]
-    _pack_buffer(Emitter(out, op.location), form, temporary, dst)
-
-
-def _whole_tile(ev: Evaluator, op: LoadOp) -> SSAValue | bool | None:
-    """Whether every element is loaded and no index jumps: True, an i1, or None for no way."""
-    conditions: list[SSAValue] = []
-    if op.mask is not None and not access.is_all_true(op.mask):
-        held = all_true(ev, op.mask)
-        if held is None:
-            return None
-        conditions += held
-    strides = ev.lowering.placement.structure.strides(op.operands[0])
-    for dim, stride in enumerate(strides):
-        assert stride is not None
-        if stride.jumps:
-            conditions.append(_is_straight(ev, op.operands[0], dim))
-    if not conditions:
-        return True
-    total = conditions[0]
-    for condition in conditions[1:]:
-        total = ev.emit.integer("andi", total, condition)
-    return total
-
-
-def _is_straight(ev: Evaluator, ptr: SSAValue, dim: int) -> SSAValue:
-    """Whether the addresses along one dimension lie one stride apart."""
-    emit = ev.emit
-    shape = shape_of(ptr.type)
-    stride = ev.lowering.placement.structure.strides(ptr)[dim]
-    assert stride is not None
-    size = access.pointee_bytes(ptr)
-
-    def at(index: int) -> SSAValue:
-        coords = constant_coords(tuple(index if d == dim else 0 for d in range(len(shape))))
-        return access.address(ev, ev.element(ptr, coords, False))
-
-    straight: SSAValue | None = None
-    for index in access.ends(shape[dim])[1:]:
-        expected = emit.integer("addi", at(0), polynomial(ev, stride, index * size))
-        equal = emit.compare(0, at(index), expected)
-        straight = equal if straight is None else emit.integer("andi", straight, equal)
-    return emit.constant(i1, 1) if straight is None else straight
-
-
-def all_true(ev: Evaluator, mask: SSAValue) -> list[SSAValue] | None:
-    """Scalar conditions that together say that a mask holds everywhere; None if unknown.
-
-    An affine comparison holds everywhere when it holds at the corner where it is hardest.
-    """
-    op = owner(mask)
-    if op is None:
-        return None
-    if op.name in ("tt.broadcast", "tt.expand_dims", "tt.trans", "tt.reshape", "tw.hint"):
-        return all_true(ev, op.operands[0])
-    if op.name == "tt.splat":
-        return [ev.lowering.scalar(op.operands[0])]
-    if op.name == "arith.andi":
-        sides = [all_true(ev, operand) for operand in op.operands]
-        return None if sides[0] is None or sides[1] is None else [*sides[0], *sides[1]]
-    if access.is_all_true(mask):
-        return []
-    if not isinstance(op, CmpIOp) or op.predicate_name() not in _LESS | _MORE:
-        return None
-    want_low = op.predicate_name() in _MORE
-    corners = [_corner(ev, op.operands[0], want_low), _corner(ev, op.operands[1], not want_low)]
-    if corners[0] is None or corners[1] is None:
-        return None
-    sides = [
-        ev.element(v, c, False) for v, c in zip(op.operands, corners, strict=True) if c is not None
-    ]
-    return [ev.emit.compare(op.predicate.value.data, sides[0], sides[1])]
-
-
-def _corner(ev: Evaluator, value: SSAValue, want_low: bool) -> Coords | None:
-    """The element of an affine tile with the least or the greatest value."""
-    indices = []
-    strides = ev.lowering.placement.structure.strides(value)
-    for stride, extent in zip(strides, shape_of(value.type), strict=True):
-        step = None if stride is None or stride.jumps else stride.as_int()
-        if step is None:
-            return None
-        indices.append(0 if (step >= 0) == want_low else extent - 1)
-    return constant_coords(tuple(indices))
+    return temporary
 
 
 def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
@@ -235,25 +196,22 @@ def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
     emit = Emitter(out, op.location)
     batch = shape_of(op.results[0].type)[:-2]
     if not batch:
-        a, b = (_packed_base(lowering, form, spec) for form in forms)
-        _call(lowering, emit, op, spec, (a, b, lowering.buffer(op.results[0]).base))
+        (a, *stride), (b,) = (_operand(lowering, form, spec) for form in forms)
+        _call(emit, op, spec, (a, b, lowering.buffer(op.results[0]).base, *stride))
         return
     _emit_batch(lowering, emit, op, spec)
 
 
-def _packed_base(lowering: Lowering, form: PackForm, spec: DotSpec) -> SSAValue:
+def _operand(lowering: Lowering, form: PackForm, spec: DotSpec) -> tuple[SSAValue, ...]:
+    """Where an operand is, and the stride of its rows if they are read in place."""
+    if form in lowering.unpacked:
+        return lowering.unpacked[form]
     if is_direct(form, spec, lowering.placement):
-        return lowering.buffer(form.value).base
-    return lowering.packed[form].base
+        return (lowering.buffer(form.value).base,)
+    return (lowering.packed[form].base,)
 
 
-def _call(
-    lowering: Lowering,
-    emit: Emitter,
-    op: DotOp,
-    spec: DotSpec,
-    operands: tuple[SSAValue, SSAValue, SSAValue],
-) -> None:
+def _call(emit: Emitter, op: DotOp, spec: DotSpec, operands: tuple[SSAValue, ...]) -> None:
     properties: dict[str, Attribute] = {
         "m": IntegerAttr(spec.m, i64),
         "n": IntegerAttr(spec.n, i64),
@@ -286,5 +244,5 @@ def _emit_batch(lowering: Lowering, emit: Emitter, op: DotOp, spec: DotSpec) -> 
         bases.append(matrix)
     target = lowering.buffer(op.results[0])
     offset = emit.integer("muli", variable, emit.index(spec.m * spec.n))
-    _call(lowering, emit, op, spec, (bases[0], bases[1], emit.advance(target.base, offset)))
+    _call(emit, op, spec, (bases[0], bases[1], emit.advance(target.base, offset)))
     emit.close_loop((0, count, 1))

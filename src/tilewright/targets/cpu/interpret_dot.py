@@ -67,9 +67,10 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
     types = [memory_dtype_of(pointee_of(v.type)) for v in (operation.a, operation.b, operation.acc)]
     starts_at_zero = operation.zero_init is not None
 
-    def evaluate(program: Program, a: Array, b: Array, acc: Array) -> None:
+    def evaluate(program: Program, a: Array, b: Array, acc: Array, *a_stride: Array) -> None:
         target = types[2]
-        lhs, lhs_lost = _operand(program, a, (m, k), types[0])
+        stride = int(a_stride[0]) if a_stride else k
+        lhs, lhs_lost = _operand(program, a, (m, k), types[0], stride)
         rhs, rhs_lost = _operand(program, b, (k, n), types[1])
         lost = lhs_lost.any(axis=1, keepdims=True) | rhs_lost.any(axis=0, keepdims=True)
         lanes = _matrix(acc, m, n, n, target.itemsize)
@@ -87,10 +88,14 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
 
 
 def _operand(
-    program: Program, base: Array, shape: tuple[int, int], dtype: np.dtype
+    program: Program,
+    base: Array,
+    shape: tuple[int, int],
+    dtype: np.dtype,
+    stride: int | None = None,
 ) -> tuple[Array, Array]:
     """A row-major matrix in memory and which of its elements are undefined."""
-    lanes = _matrix(base, *shape, shape[1], dtype.itemsize)
+    lanes = _matrix(base, *shape, shape[1] if stride is None else stride, dtype.itemsize)
     unknown = unknown_lanes(program, lanes, dtype.itemsize)
     lost = np.zeros(shape, np.bool_) if unknown is None else unknown.reshape(shape)
     return read(program, lanes, dtype).reshape(shape), lost

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Block, OpResult, SSAValue
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, pointer_to, shape_of
 from tilewright.ops.shape import ReshapeOp
+from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.inline import owner
 from tilewright.targets.cpu.ops import AllocOp
 from tilewright.targets.cpu.placement import PackForm, Placement
@@ -43,6 +44,7 @@ class Lowering:
     scalars: dict[SSAValue, SSAValue] = field(default_factory=dict)
     buffers: dict[SSAValue, Buffer] = field(default_factory=dict)
     packed: dict[PackForm, Buffer] = field(default_factory=dict)
+    unpacked: dict[PackForm, tuple[SSAValue, SSAValue]] = field(default_factory=dict)
 
     def scalar(self, value: SSAValue) -> SSAValue:
         """The C2 value of a T0 scalar."""

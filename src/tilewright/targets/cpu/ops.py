@@ -215,13 +215,15 @@ class DotOp(TileOp):
     """acc[m, n] += a[m, k] · b[k, n] over arena buffers by the register-blocked microkernel.
 
     `a` is row-major [m][k], `b` packed panels, `acc` row-major [m][n]; with `zero_init` the
-    accumulator is overwritten. Element types are the buffers' pointees.
+    accumulator is overwritten. Element types are the buffers' pointees. With `a_stride` (i64)
+    the rows of `a` lie that many elements apart, wherever they are.
     """
 
     name = "cpu.dot"
     a = operand_def()
     b = operand_def()
     acc = operand_def()
+    a_stride = opt_operand_def()
     m = prop_def(IntegerAttr)
     n = prop_def(IntegerAttr)
     k = prop_def(IntegerAttr)

@@ -7,7 +7,7 @@ Values with the same `key` live in the same buffer: the result of a loop, its ca
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue, Use
@@ -17,6 +17,7 @@ from tilewright.ir.types import shape_of
 from tilewright.ops.indexing import SortOp
 from tilewright.ops.matmul import DotOp
 from tilewright.ops.shape import CatOp, JoinOp
+from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.inline import Costs, is_inline, is_tile, owner
 
 
@@ -56,6 +57,7 @@ class Placement:
     packs_after: dict[SSAValue, list[PackForm]] = field(default_factory=dict)
     packs_before: dict[Operation, list[PackForm]] = field(default_factory=dict)
     elements: dict[SSAValue, Attribute] = field(default_factory=dict)
+    unpacked: set[PackForm] = field(default_factory=set)
     in_place: dict[SSAValue, SSAValue] = field(default_factory=dict)
 
     def is_stored(self, value: SSAValue) -> bool:

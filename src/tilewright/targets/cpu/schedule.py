@@ -9,6 +9,7 @@ from tilewright.analysis.pointers import PointerStructure
 from tilewright.ops.function import FuncOp
 from tilewright.targets.cpu.arena import place_buffers
 from tilewright.targets.cpu.control import emit_block
+from tilewright.targets.cpu.in_place import read_in_place
 from tilewright.targets.cpu.inline import Costs
 from tilewright.targets.cpu.lowering import Lowering, NestMachine
 from tilewright.targets.cpu.placement import Placement
@@ -36,6 +37,7 @@ def _lower_function(kernel: FuncOp, machine: NestMachine, reports: ReportBuilder
     structure = PointerStructure()
     placement = Placement(structure, Costs(structure))
     decide(kernel, placement, machine)
+    read_in_place(placement, machine)
     source = kernel.body.block
     out = Block(arg_types=[argument.type for argument in source.args])
     for old, new in zip(source.args, out.args, strict=True):

@@ -8,6 +8,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from tilewright.codegen.context import EmitContext
 from tilewright.ir import types as ir
+from tilewright.support.dataclass import replace
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.dot_types import dot_spec
 from tilewright.targets.cpu.microkernel import DotSpec, emit_dot
@@ -42,8 +43,9 @@ def _dot(ctx: EmitContext, op: DotOp) -> None:
         cpu.vector_bytes,
         op.zero_init is not None,
     )
+    spec = replace(spec, a_in_place=op.a_stride is not None)
     function = emit_dot(ctx.module, spec)
-    operands = ", ".join(ctx.typed(v) for v in (op.a, op.b, op.acc))
+    operands = ", ".join(ctx.typed(v) for v in op.operands)
     ctx.fn.emit(f"call void {function}({operands})")
 
 

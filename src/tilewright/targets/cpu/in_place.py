@@ -1,0 +1,51 @@
+"""Which operands of a product are read where the user has them, without a packed copy.
+
+Only A can be: the microkernel broadcasts its elements one by one, so rows that lie apart serve
+as well as packed ones. What is saved is the copy; what changes is the time of the reads, from
+the load to the product, so nothing between the two may write memory.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+from tilewright.ops.matmul import DotOp
+from tilewright.targets.cpu.fusion import writes_memory
+from tilewright.targets.cpu.inline import owner
+from tilewright.targets.cpu.lowering import NestMachine
+from tilewright.targets.cpu.placement import PackForm, Placement
+from tilewright.targets.cpu.requirements import operand_spec
+
+
+def read_in_place(placement: Placement, machine: NestMachine) -> None:
+    """Fill in the forms that no product needs packed."""
+    users: dict[PackForm, list[DotOp]] = {}
+    for op, (form, _) in placement.operands.items():
+        users.setdefault(form, []).append(op)
+    for form, dots in users.items():
+        if _is_row_major(form, placement) and all(_can_wait(form, op, machine) for op in dots):
+            placement.unpacked.add(form)
+
+
+def _is_row_major(form: PackForm, placement: Placement) -> bool:
+    """Whether an operand's rows lie contiguously in memory."""
+    if not form.from_memory or form.transposed:
+        return False
+    load = owner(form.value)
+    assert load is not None
+    stride = placement.structure.strides(load.operands[0])[1]
+    return stride is not None and stride.as_int() == 1
+
+
+def _can_wait(form: PackForm, op: DotOp, machine: NestMachine) -> bool:
+    """Whether the product reads such rows, and finds in them what the load would have read."""
+    load = owner(form.value)
+    assert load is not None
+    if load.parent is not op.parent or not operand_spec(op, machine).can_read_a_in_place:
+        return False
+    between: Operation | None = load.next_op
+    while between is not None and between is not op:
+        if writes_memory(between):
+            return False
+        between = between.next_op
+    return True

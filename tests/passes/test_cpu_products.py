@@ -1,0 +1,77 @@
+"""How operands of products reach the microkernel: packed, or read where they lie."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright
+import tilewright.language as tl
+from tests.passes.lowered import count, named, nests
+
+F32 = np.zeros(1 << 16, np.float32)
+F16 = np.zeros(1 << 16, np.float16)
+
+
+@tilewright.jit
+def product(a, b, c, stride_m, stride_k, SIZE: tl.constexpr):
+    """c = a @ b with one tile of each."""
+    i = tl.arange(0, SIZE)
+    x = tl.load(a + i[:, None] * stride_m + i[None, :] * stride_k)
+    y = tl.load(b + i[:, None] * SIZE + i[None, :])
+    tl.store(c + i[:, None] * SIZE + i[None, :], tl.dot(x, y).to(tl.float32))
+
+
+@tilewright.jit
+def overwritten(a, b, c, SIZE: tl.constexpr):
+    """c = a @ b, where `a` is overwritten between its load and the product."""
+    i = tl.arange(0, SIZE)
+    here = i[:, None] * SIZE + i[None, :]
+    x = tl.load(a + here)
+    y = tl.load(b + here)
+    tl.store(a + here, y)
+    tl.store(c + here, tl.dot(x, y))
+
+
+@tilewright.jit
+def overwritten_later(a, b, SIZE: tl.constexpr):
+    """a = a @ b."""
+    i = tl.arange(0, SIZE)
+    here = i[:, None] * SIZE + i[None, :]
+    tl.store(a + here, tl.dot(tl.load(a + here), tl.load(b + here)))
+
+
+def reads_in_place(module) -> bool:
+    """Whether the one product of a kernel takes the stride of its A."""
+    (dot,) = named(module, "cpu.dot")
+    return len(dot.operands) == 4
+
+
+def test_rows_of_a_are_read_where_they_lie() -> None:
+    module, _ = nests(product, a=F32, b=F32, c=F32, stride_m=64, stride_k=1, SIZE=32)
+    assert reads_in_place(module)
+    assert count(module, "cpu.pack") == 1
+
+
+@pytest.mark.parametrize(("stride_k", "a"), [(64, F32), (1, F16)])
+def test_columns_and_operands_that_need_conversion_are_packed(stride_k: int, a) -> None:
+    module, _ = nests(product, a=a, b=a, c=F32, stride_m=1, stride_k=stride_k, SIZE=32)
+    assert not reads_in_place(module)
+    assert count(module, "cpu.pack") == 2
+
+
+def test_a_store_between_load_and_product_forces_a_copy() -> None:
+    module, _ = nests(overwritten, a=F32, b=F32, c=F32, SIZE=32)
+    assert not reads_in_place(module)
+
+
+def test_products_of_overwritten_operands_are_those_of_the_loaded_values() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 32, 32), np.float32)
+    c, want = np.empty_like(a), a @ b
+    first = a.copy()
+    overwritten[(1,)](first, b, c, SIZE=32)
+    np.testing.assert_allclose(c, want, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(first, b)
+    overwritten_later[(1,)](a, b, SIZE=32)
+    np.testing.assert_allclose(a, want, rtol=1e-4, atol=1e-4)
