@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial, update_wrapper
 from types import FunctionType
 from typing import TYPE_CHECKING, SupportsIndex
@@ -26,6 +25,7 @@ from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.fingerprint import compiler_fingerprint, digest
 from tilewright.runtime.isolation import is_isolated
 from tilewright.runtime.kernel import STATISTICS, CompiledKernel, StageTexts
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
     CapturedValueChanged,
     InvalidGrid,

@@ -12,7 +12,6 @@ their exact wrapping arithmetic.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
@@ -31,6 +30,7 @@ from tilewright.ops.elementwise import (
 )
 from tilewright.ops.memory import AddPtrOp, LoadOp
 from tilewright.ops.shape import BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp
+from tilewright.support.dataclass import dataclass
 
 Term = tuple[int, tuple[SSAValue, ...]]
 

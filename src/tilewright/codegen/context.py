@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc
@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm_types import llvm_type
 from tilewright.ir.op import UNKNOWN_LOCATION
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.support.rules import RuleTable
 

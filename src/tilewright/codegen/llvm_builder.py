@@ -7,7 +7,9 @@ Building text costs 0.15 µs a line; building and printing objects costs 40 time
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tilewright.support.dataclass import dataclass
 
 
 @dataclass

@@ -9,11 +9,11 @@ left out on purpose: they would work on loops that were vectorized by the schedu
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
 from tilewright.codegen.whitelist import Whitelist, check_module
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
 SHORT_PIPELINE = (

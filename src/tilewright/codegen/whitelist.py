@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
 FLOATS = frozenset({"f16", "bf16", "f32", "f64"})

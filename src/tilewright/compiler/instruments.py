@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
@@ -28,6 +28,7 @@ from tilewright.compiler.request import CompileRequest
 from tilewright.ir.levels import LEVELS, T0, Level, verify_level
 from tilewright.ir.text import print_module
 from tilewright.runtime.artifact import Artifact
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError, TilewrightError
 from tilewright.support.options import DebugOptions, debug_options, runtime_options
 from tilewright.targets.target import load_target

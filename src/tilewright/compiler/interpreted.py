@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +16,7 @@ from tilewright.interp.evaluate import Argument, run_kernel
 from tilewright.interp.memory import BufferArgument
 from tilewright.interp.values import dtype_of
 from tilewright.ops.builder import ir_type
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import ArgumentNotSupported
 
 

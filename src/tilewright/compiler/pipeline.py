@@ -17,7 +17,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import ModuleType
 from typing import Protocol, cast
 
@@ -28,6 +28,7 @@ import tilewright.passes
 from tilewright.ir.levels import LEVELS, verify_level
 from tilewright.ir.text import parse_module, print_module
 from tilewright.ops.dialects import make_dialects, tile_context
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InvalidOption
 from tilewright.targets.target import TARGETS, load_target
 

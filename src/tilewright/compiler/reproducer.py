@@ -15,12 +15,12 @@ import sys
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from tilewright.compiler.request import CompileRequest
 from tilewright.runtime.directory import PrivateDirectory
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
 try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar, cast
 
 from tilewright.frontend.constants import Json, NamedTupleClass, decode, encode
@@ -21,6 +21,7 @@ from tilewright.frontend.program import (
     TupleType,
     TypeTree,
 )
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
 FORMAT = "tilewright-request-1"

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from tilewright.language.core import DTYPE_BY_SHORT_NAME, dtype
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import ArgumentNotSupported
 
 # Names that array packages give to our dtypes, beyond our own.

@@ -8,10 +8,10 @@ that stand for functions, modules and classes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias, Union
 
 from tilewright.language.core import PropagateNan, block_type, dtype, pointer_type
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"

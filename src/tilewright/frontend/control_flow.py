@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, Region
@@ -24,6 +23,7 @@ from tilewright.ops.builder import ir_type
 from tilewright.ops.casting import convert
 from tilewright.ops.operators import binary, logical_not
 from tilewright.ops.tiles import item
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
     BranchTypeMismatch,
     ConditionNotBoolean,

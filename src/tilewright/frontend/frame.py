@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from functools import cached_property
 
@@ -24,6 +24,7 @@ from tilewright.frontend.values import ModuleValue, value_of
 from tilewright.ops.builder import Builder
 from tilewright.ops.library import SURFACE
 from tilewright.support import errors
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
     CompileError,
     GlobalNotConstexpr,

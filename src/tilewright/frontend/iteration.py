@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute
@@ -20,6 +19,7 @@ from tilewright.language.iterators import RANGE_HINTS
 from tilewright.ops.builder import integer_property
 from tilewright.ops.casting import convert, to_tensor
 from tilewright.ops.operators import binary
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
     IteratorNotSupported,
     LoopBoundsError,

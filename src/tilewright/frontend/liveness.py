@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from tilewright.support.dataclass import dataclass
 
 Names = frozenset[str]
 NONE: Names = frozenset()

@@ -7,7 +7,6 @@ of the branching op, everything else stays what it is at compile time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tilewright.frontend.values import is_number, same_constant
 from tilewright.language.core import (
@@ -20,6 +19,7 @@ from tilewright.language.core import (
 )
 from tilewright.ops.builder import Builder, shaped
 from tilewright.ops.casting import convert, to_tensor
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
 
 

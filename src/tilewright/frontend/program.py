@@ -7,10 +7,11 @@ refers to a live Python object, and nothing here imports xDSL.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypeAlias
 
 from tilewright.frontend.constants import Constant, NamedTupleClass
+from tilewright.support.dataclass import dataclass
 
 ArgumentPath: TypeAlias = "tuple[str | int, ...]"
 

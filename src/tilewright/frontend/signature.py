@@ -6,7 +6,6 @@ This is the slow path of a launch (the first one with new types); it imports no 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from tilewright.frontend.arrays import array_facts, descriptor_facts, scalar_value
 from tilewright.frontend.capture import (
@@ -32,6 +31,7 @@ from tilewright.frontend.program import (
 )
 from tilewright.frontend.type_text import parse_scalar
 from tilewright.language.core import constexpr, dtype, tuple_
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
     ArgumentNotSupported,
     DuplicateArgument,

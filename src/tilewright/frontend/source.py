@@ -9,7 +9,6 @@ import ast
 import builtins
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import CellType, FunctionType
 from typing import Protocol
@@ -33,6 +32,7 @@ from tilewright.frontend.constants import (
 from tilewright.frontend.program import FunctionSource, Parameter
 from tilewright.frontend.type_text import parse_scalar
 from tilewright.language.core import constexpr, dtype
+from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import SourceNotAvailable
 
 _KINDS = {

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 from tilewright.language.core import DTYPE_BY_SHORT_NAME, dtype, pointer_type
+from tilewright.support.dataclass import dataclass
 
 _DESCRIPTOR = re.compile(r"tensordesc<(\w+)\[(\d+(?:,\d+)*)\](?:,(\w+))?>")
 

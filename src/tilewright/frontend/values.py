@@ -7,7 +7,6 @@ A value is a `tensor` (known at run time) or a compile-time value: a `constexpr`
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tilewright.frontend.constants import (
     BuiltinRef,
@@ -21,6 +20,7 @@ from tilewright.frontend.constants import (
 )
 from tilewright.language.core import PropagateNan, constexpr, dtype, tensor, tuple_
 from tilewright.ops.descriptors import is_descriptor
+from tilewright.support.dataclass import dataclass
 
 
 @dataclass(frozen=True)

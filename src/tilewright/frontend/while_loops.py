@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from xdsl.dialects import scf
@@ -25,6 +25,7 @@ from tilewright.frontend.merging import zero
 from tilewright.language.core import int1, tensor
 from tilewright.ops.builder import ir_type
 from tilewright.ops.operators import binary, logical_not
+from tilewright.support.dataclass import dataclass
 
 
 class LoopHead(Protocol):

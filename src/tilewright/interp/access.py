@@ -7,7 +7,6 @@ no race. Each names the argument, the element and the lane at fault.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from tilewright.interp.memory import Allocation
 from tilewright.interp.program import Program
 from tilewright.ir.locations import describe
 from tilewright.ir.op import Array
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
     DataRace,
     KernelFault,

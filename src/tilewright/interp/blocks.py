@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 from xdsl.ir import Attribute
 
 from tilewright.ir.op import Array
 from tilewright.ir.types import storage_bytes
+from tilewright.support.dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)

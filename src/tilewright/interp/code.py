@@ -9,7 +9,6 @@ yields where another program may run.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -21,6 +20,7 @@ from tilewright.interp.program import Program
 from tilewright.interp.values import EVERYWHERE
 from tilewright.ir.locations import describe
 from tilewright.ir.op import Array
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.support.rules import RuleTable
 

@@ -14,12 +14,13 @@ escape; there are no false alarms.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from xdsl.ir import Operation
 
 from tilewright.ir.op import Array
+from tilewright.support.dataclass import dataclass
 
 _CLOCK_BITS = 32
 _KINDS = ("write", "atomic_write", "read", "read2", "atomic_read")

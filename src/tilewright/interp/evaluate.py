@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TextIO
 
 import numpy as np
@@ -30,6 +29,7 @@ from tilewright.interp.values import dtype_of, scalar
 from tilewright.ir import types as ir
 from tilewright.ir.op import Array
 from tilewright.ops.function import FuncOp
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
 

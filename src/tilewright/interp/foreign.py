@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from tilewright.support.dataclass import dataclass
 
 _MAPS = Path("/proc/self/maps")
 

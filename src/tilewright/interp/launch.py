@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tilewright.interp.code import Pause, Running
 from tilewright.interp.program import Machine, Program
 from tilewright.ir.locations import describe, span_of
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import Deadlock
 
 _PATIENCE = 10

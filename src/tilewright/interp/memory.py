@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from tilewright.interp.foreign import mapping_of
 from tilewright.ir.op import Array
+from tilewright.support.dataclass import dataclass
 
 _FIRST = 1 << 56
 _NULL_PAGE = 1 << 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TextIO
 
 from xdsl.ir import Operation
@@ -13,6 +13,7 @@ from tilewright.interp.concurrency import RaceDetector
 from tilewright.interp.memory import Allocation, Memory
 from tilewright.ir.locations import span_of
 from tilewright.ir.op import Array
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import KernelFault
 from tilewright.support.source import Span
 

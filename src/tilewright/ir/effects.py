@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.ir import Operation
 from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure
+
+from tilewright.support.dataclass import dataclass
 
 # Ops whose meaning is that of their regions; they come from xDSL without effects of their own.
 _STRUCTURAL = frozenset({"scf.for", "scf.if", "scf.while", "cpu.nest", "tt.func", "builtin.module"})

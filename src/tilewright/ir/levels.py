@@ -32,7 +32,7 @@ A target adds its ops to a level with `Level.extended`; nothing is registered gl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from types import MappingProxyType
 
 from xdsl.dialects.builtin import (
@@ -50,6 +50,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.locations import describe, is_known, span_of
 from tilewright.ir.types import FLOATS, DescriptorType, PointerType
+from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import InternalError
 
 MAX_TILE_ELEMENTS = 1 << 20

@@ -8,8 +8,6 @@ table 2 (the multipliers) and section 4.3 (the Weyl constants of the key).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilewright.language.core import (
     dtype,
     float32,
@@ -26,6 +24,7 @@ from tilewright.ops.casting import broadcast_shapes, broadcast_tensor, convert, 
 from tilewright.ops.math import maximum, select
 from tilewright.ops.operators import binary, elementwise
 from tilewright.ops.surface import surface
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import DtypeNotAllowed, InvalidOption
 
 Words = tuple[tensor, tensor, tensor, tensor]

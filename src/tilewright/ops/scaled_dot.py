@@ -6,8 +6,6 @@ in range; the sums are those of `dot`. Source: OCP Microscaling Formats (MX) spe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilewright.language.core import (
     bfloat16,
     dtype,
@@ -29,6 +27,7 @@ from tilewright.ops.math import select
 from tilewright.ops.operators import binary
 from tilewright.ops.surface import surface
 from tilewright.ops.views import insert_dim, join, reshape_to, transpose
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
     DotDtypeMismatch,
     DotShapeMismatch,

@@ -7,8 +7,9 @@ A user function is declared beside its op with `@surface(...)`; its first parame
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
+
+from tilewright.support.dataclass import dataclass
 
 Function = TypeVar("Function", bound=Callable[..., object])
 

@@ -9,7 +9,7 @@ uses a structure. What a loop carries unchanged is not carried.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -24,6 +24,7 @@ from tilewright.ir.types import (
     pointer_to,
     shape_of,
 )
+from tilewright.support.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,11 @@ produces T0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.scf import ForOp
 
 from tilewright.ir.op import build
+from tilewright.support.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import (
@@ -33,6 +32,7 @@ from tilewright.ops.elementwise import (
 from tilewright.ops.function import FuncOp
 from tilewright.ops.memory import AddPtrOp, LoadOp, StoreOp
 from tilewright.ops.shape import BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp
+from tilewright.support.dataclass import dataclass
 
 BOUNDS_SUFFIXES = (".low", ".high")
 _AND, _ADD, _SUB, _MUL = (ELEMENTWISE[f"arith.{n}"] for n in ("andi", "addi", "subi", "muli"))

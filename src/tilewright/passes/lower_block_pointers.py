@@ -8,8 +8,6 @@ Requires T0; produces T0 without block pointers. Before the passes that read poi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -20,6 +18,7 @@ from tilewright.ops.function import FuncOp
 from tilewright.ops.memory import AdvanceOp, LoadOp, MakeTensorPtrOp, StoreOp
 from tilewright.passes.expand_structures import Expansion, Structure, block_type
 from tilewright.passes.tile_builder import TileBuilder
+from tilewright.support.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ Requires T0; produces T0 without descriptors. For targets without hardware for t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i32
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -31,6 +30,7 @@ from tilewright.ops.memory import (
 from tilewright.ops.shape import ReshapeOp
 from tilewright.passes.expand_structures import Expansion, Rule, Structure, block_type
 from tilewright.passes.tile_builder import TileBuilder
+from tilewright.support.dataclass import dataclass
 
 
 @dataclass(frozen=True)

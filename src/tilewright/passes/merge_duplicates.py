@@ -8,12 +8,12 @@ those of control flow. Requires and produces T0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.traits import Pure
+
+from tilewright.support.dataclass import dataclass
 
 Key = tuple[object, ...]
 # A combine function is applied to vectors as well as to scalars: it uses nothing from outside.

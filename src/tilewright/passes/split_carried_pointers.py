@@ -13,7 +13,6 @@ Requires and produces T0. Runs before anything that asks for pointer structure.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.dialects.scf import ForOp
@@ -33,6 +32,7 @@ from tilewright.ops.creation import ConstantOp, SplatOp
 from tilewright.ops.elementwise import ELEMENTWISE, ExtSIOp, TruncIOp
 from tilewright.ops.memory import AddPtrOp
 from tilewright.ops.shape import BroadcastOp, ExpandDimsOp, ReshapeOp
+from tilewright.support.dataclass import dataclass
 
 _ADD, _SUBTRACT, _MULTIPLY = (ELEMENTWISE[f"arith.{name}"] for name in ("addi", "subi", "muli"))
 _SCALABLE = (_ADD, _SUBTRACT, _MULTIPLY, ExtSIOp, TruncIOp)

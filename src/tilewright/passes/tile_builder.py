@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -26,6 +25,7 @@ from tilewright.ops.elementwise import ELEMENTWISE, CmpIOp, ExtSIOp
 from tilewright.ops.memory import PADDINGS, AddPtrOp
 from tilewright.ops.shape import BroadcastOp, ExpandDimsOp
 from tilewright.passes.expand_structures import Structure
+from tilewright.support.dataclass import dataclass
 
 _SIGNED_LT, _SIGNED_GE = 2, 5
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from tilewright.support.dataclass import dataclass
 
 METADATA_SECTION = "metadata.json"
 

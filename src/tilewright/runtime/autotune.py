@@ -12,7 +12,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypedDict, cast
 
 from tilewright.runtime.cache import JsonValue, open_default
@@ -39,6 +38,7 @@ from tilewright.runtime.tuning import (
     Trial,
     tune,
 )
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import DuplicateArgument, InvalidOption, UnexpectedArgument
 from tilewright.support.options import debug_options, runtime_options
 

@@ -20,12 +20,12 @@ import time
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from tilewright.runtime.container import DamagedContainer, pack, section_names, unpack
 from tilewright.runtime.directory import FileStatus, PrivateDirectory, UntrustedFile
+from tilewright.support.dataclass import dataclass
 from tilewright.support.options import runtime_options
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"

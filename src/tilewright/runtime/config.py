@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tilewright.support.dataclass import dataclass
 
 NamedArguments = Mapping[str, object]
 PreHook = Callable[[dict[str, object]], object]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.driver import Grid, LoadedKernel
+from tilewright.support.dataclass import dataclass
 
 
 class StageTexts(Mapping[str, str | bytes]):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
     ArgumentNotSupported,
     InvalidOption,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from tilewright.runtime.config import Config
 from tilewright.runtime.progress import Step, progress_bar
 from tilewright.runtime.timer import do_bench
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
     CompileError,
     InternalError,

@@ -9,16 +9,15 @@ a variable at any time.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import CompileError, InvalidOption
 
 Value_co = TypeVar("Value_co", covariant=True)
@@ -107,7 +106,7 @@ class CompileOptions:
         """
         for name in changes:
             _require_option(name)
-        return dataclasses.replace(self, **changes)
+        return replace(self, **changes)
 
     def to_json(self) -> str:
         """These options as one line of JSON with sorted names: equal options, equal text."""
@@ -133,7 +132,7 @@ class CompileOptions:
 
 def option_names() -> tuple[str, ...]:
     """The names of all compile options, in the order of `CompileOptions`."""
-    return tuple(field.name for field in dataclasses.fields(CompileOptions))
+    return tuple(_DOMAINS)
 
 
 def _require_option(name: str) -> None:

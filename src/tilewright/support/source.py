@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import linecache
 import unicodedata
-from dataclasses import dataclass
+
+from tilewright.support.dataclass import dataclass
 
 
 @dataclass(frozen=True)

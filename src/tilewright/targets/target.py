@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
 
 MachineFeatures = Mapping[str, int | float | str | bool | None]

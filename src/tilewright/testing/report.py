@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import ModuleType
 
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
 
 Row = tuple[object, ...]

@@ -13,7 +13,6 @@ import runpy
 import sys
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.compiler.collector import collected_requests
@@ -22,6 +21,7 @@ from tilewright.frontend.constants import Constant
 from tilewright.frontend.program import Specialization
 from tilewright.frontend.type_text import parse_scalar
 from tilewright.jit import JITFunction, make_request
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
     InvalidOption,
     MissingArgument,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -17,6 +15,7 @@ from tilewright.interp.values import BOOL, dtype_of, memory_dtype_of, undefined
 from tilewright.ir import types as ir
 from tilewright.ir.op import Array
 from tilewright.ops.memory import PADDINGS, AdvanceOp, LoadOp, MakeTensorPtrOp, StoreOp
+from tilewright.support.dataclass import dataclass
 
 
 class OptionalOperand:

@@ -7,7 +7,6 @@ order of the elements, so any associative function may be combined.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from xdsl.ir import Operation
@@ -17,6 +16,7 @@ from tilewright.interp.program import Program
 from tilewright.interp.rules.tables import TILE_RULES
 from tilewright.ir.op import Array
 from tilewright.ops.reduction import ReduceOp, ScanOp
+from tilewright.support.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr
@@ -33,6 +32,7 @@ from tilewright.ir.types import (
 from tilewright.ops.creation import ConstantOp
 from tilewright.ops.elementwise import ExtFOp, FpToFpOp, PtrToIntOp, SelectOp
 from tilewright.ops.memory import AddPtrOp, LoadOp
+from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.coordinates import Coords, source_coords
 from tilewright.targets.cpu.inline import is_tile, owner

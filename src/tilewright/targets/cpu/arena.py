@@ -8,7 +8,6 @@ sweep, each buffer taking the lowest hole that fits.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.dialects.scf import ForOp, IfOp, WhileOp
@@ -16,6 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.ir.types import is_pointer, storage_bytes
 from tilewright.ops.function import FuncOp
+from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.ops import AllocOp, LoadOp, NestOp
 
 ALIGNMENT_BYTES = 64

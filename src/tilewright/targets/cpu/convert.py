@@ -8,9 +8,9 @@ instruction gives the same bits. The 8-bit types are `i8` in LLVM.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
+from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.math.lanes import LaneCode, LaneValue
 
 ROUNDINGS = ("rtne", "rtz")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import Operation
 
@@ -18,6 +17,7 @@ from tilewright.ops.shape import (
     SplitOp,
     TransOp,
 )
+from tilewright.support.dataclass import dataclass
 
 # The loop variable along which vectors lie; other variables are counted from 0.
 LANE_LOOP = -1

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
+from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.panels import ELEMENT_BYTES, Instruction, Multiply, PanelLayout
 from tilewright.targets.cpu.vectors import (
     carried_loop,

@@ -8,7 +8,7 @@ outside of it (the emitter's doing), and nothing is computed twice in one nest.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
@@ -28,6 +28,7 @@ from tilewright.ops.debug import HintOp
 from tilewright.ops.elementwise import ELEMENTWISE, SelectOp
 from tilewright.ops.indexing import GatherOp as TileGatherOp
 from tilewright.ops.memory import LoadOp
+from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu import access
 from tilewright.targets.cpu.coordinates import (
     Coord,

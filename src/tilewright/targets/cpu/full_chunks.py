@@ -7,13 +7,12 @@ is of this kind, the loop runs up to the last full chunk with the comparisons kn
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.types import i1, i32, i64, shape_of
 from tilewright.ops.elementwise import CmpIOp
 from tilewright.ops.memory import LoadOp, StoreOp
+from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.access import is_all_true
 from tilewright.targets.cpu.coordinates import LANE_LOOP, Coord, Coords, normalized, source_coords
 from tilewright.targets.cpu.evaluate import Evaluator

@@ -9,7 +9,7 @@ too, and the block is grouped again until nothing changes (the set only grows).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -24,6 +24,7 @@ from tilewright.ops.matmul import DotOp
 from tilewright.ops.memory import LoadOp, StoreOp
 from tilewright.ops.reduction import ReduceOp, ScanOp
 from tilewright.ops.shape import CatOp, JoinOp, ReshapeOp
+from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.inline import (
     EXPENSIVE,
     is_inline,
@@ -240,11 +241,12 @@ class BlockPlanner:
         if earlier.kind is RootKind.MATERIALIZE and root.reached.get(earlier.values[0]) is False:
             return True
         if earlier.kind is RootKind.STORE:
+            computed = root.values[0] if root.kind is RootKind.MATERIALIZE else None
             return any(
                 isinstance(op := owner(v), LoadOp)
                 and op.parent is self.block
                 and self.positions[op] > earlier.position
-                and v not in self.placement.stored
+                and (v is computed or v not in self.placement.stored)
                 for v in root.reached
             )
         return self._buffer_conflict(earlier, root) or self._buffer_conflict(root, earlier)

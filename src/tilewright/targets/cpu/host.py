@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import llvmlite.binding as llvm
 
 from tilewright.codegen.optimize import create_target_machine, initialize_llvm
+from tilewright.support.dataclass import dataclass
 
 _SYSFS_CACHE = Path("/sys/devices/system/cpu/cpu0/cache")
 _CGROUP = Path("/sys/fs/cgroup")

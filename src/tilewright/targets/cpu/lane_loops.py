@@ -12,11 +12,12 @@ bytes touches two lines (measured: vector add of 2^20 elements takes 1.25 times 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.scf import YieldOp
 from xdsl.ir import Block, SSAValue
 
+from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu import streaming
 from tilewright.targets.cpu.access import Redirect
 from tilewright.targets.cpu.coordinates import LANE_LOOP, ORIGIN, Coords, loop_coord

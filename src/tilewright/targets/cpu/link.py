@@ -8,10 +8,10 @@ import functools
 import itertools
 import sys
 import threading
-from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.host import host_machine
 

@@ -8,7 +8,6 @@ AVX-512 for copies and sums, 32 for exp-heavy bodies; wider chunks spill).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
@@ -16,6 +15,7 @@ from tilewright.analysis.pointers import PointerStructure, Stride
 from tilewright.ir.types import is_pointer, shape_of, width_bits
 from tilewright.ops.memory import LoadOp
 from tilewright.ops.reduction import CombineOp
+from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.coordinates import (
     Coords,
     loop_coord,

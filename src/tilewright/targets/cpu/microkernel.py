@@ -17,10 +17,10 @@ then fetched once from far away and all panels of B stream from the second-level
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
+from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.dot_block import BlockSpec, BlockVector, emit_block
 from tilewright.targets.cpu.packing import PackSpec
 from tilewright.targets.cpu.panels import (

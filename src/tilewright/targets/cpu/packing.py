@@ -18,9 +18,9 @@ Elements are converted on the way (f16, bf16 and fp8 to f32, bytes to words), wh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
+from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.panels import Multiply, PanelLayout, RowLayout
 from tilewright.targets.cpu.vectors import (
     counted_loop,

@@ -13,10 +13,11 @@ stack of k-groups, so that the inner loop reads B as one stream of whole vectors
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
+
+from tilewright.support.dataclass import dataclass
 
 ELEMENT_BYTES = {"f64": 8, "f32": 4, "i32": 4, "i16": 2, "bf16": 2, "i8": 1, "u8": 1}
 """Bytes of the element types in which operands and accumulators are kept."""

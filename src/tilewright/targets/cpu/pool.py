@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import weakref
-from dataclasses import dataclass
 
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.pool_ir import (
     GRID_TOO_LARGE,

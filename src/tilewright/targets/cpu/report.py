@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -13,6 +13,8 @@ from xdsl.dialects.builtin import (
     NameLoc,
 )
 from xdsl.ir import Attribute
+
+from tilewright.support.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from xdsl.ir import Operation, SSAValue
@@ -10,6 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.ir.types import shape_of
 from tilewright.ops.reduction import ScanOp
 from tilewright.ops.shape import ReshapeOp
+from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.inline import is_tile, owner, reads
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.ir import Attribute, Operation
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm_types import FLOAT_KEYS, lanes_of, llvm_type
 from tilewright.ir import types as ir
+from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.convert import emit_fp_to_fp
 from tilewright.targets.cpu.math.emitter import MathEmitter
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
     AssertionFailed,
     KernelFault,

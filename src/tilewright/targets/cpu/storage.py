@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.ir import Attribute, SSAValue
+
+from tilewright.support.dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tilewright.runtime.autotune import usable_cpu_count
 from tilewright.runtime.drivers import load_driver
+from tilewright.support.dataclass import dataclass
 from tilewright.testing import do_bench
 
 

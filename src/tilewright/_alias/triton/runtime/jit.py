@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol, cast
 
 from tilewright.jit import JITFunction
 from tilewright.language import dtype as Dtype
 from tilewright.runtime.heuristics import Kernel as KernelInterface
+from tilewright.support.dataclass import dataclass
 
 
 class _HasAddress(Protocol):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
+from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.math import (
     error_function,
     exponential,

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
+from tilewright.support.dataclass import dataclass
 
 Number = int | float
 

@@ -7,8 +7,7 @@ exact reduction of `half_pi.py` behind one branch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.math.half_pi import REDUCTION_RESULT, declare_reduction
 from tilewright.targets.cpu.math.lanes import INTEGER_OF, MANTISSA_BITS, LaneCode, LaneValue
 
