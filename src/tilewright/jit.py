@@ -25,6 +25,7 @@ from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.fingerprint import compiler_fingerprint, digest
 from tilewright.runtime.isolation import is_isolated
 from tilewright.runtime.kernel import STATISTICS, CompiledKernel, StageTexts
+from tilewright.support.collection import collection_paused
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
     CapturedValueChanged,
@@ -442,6 +443,7 @@ def _compile(request: CompileRequest, key: str) -> Artifact:
     return compile_watched(request, key)
 
 
+@collection_paused()
 def build_kernel(
     source: KernelSource, specialization: Specialization, options: CompileOptions
 ) -> CompiledKernel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import itertools
 import os
 import subprocess
@@ -17,6 +18,7 @@ from tilewright.runtime.fingerprint import (
     digest,
     distribution_stamps,
     host_cpu_fingerprint,
+    installed_version,
     source_stamps,
 )
 
@@ -148,3 +150,9 @@ def test_platform_describes_the_cpu_where_the_kernel_does_not(
 ) -> None:
     monkeypatch.setattr(fingerprint.platform, "processor", lambda: "arm")
     assert _described(monkeypatch, b"") == [b"arm"]
+
+
+def test_installed_versions_are_those_of_the_distributions() -> None:
+    for name in ("llvmlite", "numpy", "xdsl"):
+        assert installed_version(name) == importlib.metadata.version(name)
+    assert installed_version("a_package_that_nobody_has") is None

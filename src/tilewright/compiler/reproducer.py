@@ -15,11 +15,11 @@ import sys
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from tilewright.compiler.request import CompileRequest
 from tilewright.runtime.directory import PrivateDirectory
+from tilewright.runtime.fingerprint import installed_version
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
@@ -33,7 +33,8 @@ DIED = "the process died while it compiled"
 _SUFFIX = ".reproducer"
 _PENDING = ".pending"
 _MAX_BYTES = 64 << 20
-_PACKAGES = ("tilewright", "xdsl", "llvmlite", "numpy")
+_ROOT = __name__.partition(".")[0]
+_PACKAGES = ("xdsl", "llvmlite", "numpy")
 
 
 class ReproducerWarning(UserWarning):
@@ -90,9 +91,12 @@ def reproducer_hint(path: Path) -> str:
 def current_versions() -> dict[str, str]:
     """The versions of what takes part in a compile, by name."""
     versions = {"python": sys.version.split()[0], "platform": sys.platform}
+    # Not imported: the root of the package stands above this layer, and is loaded already.
+    versions["tilewright"] = str(vars(sys.modules[_ROOT])["__version__"])
     for package in _PACKAGES:
-        with suppress(PackageNotFoundError):
-            versions[package] = version(package)
+        version = installed_version(package)
+        if version is not None:
+            versions[package] = version
     return versions
 
 

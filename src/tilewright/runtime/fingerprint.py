@@ -92,6 +92,15 @@ def distribution_stamps(name: str) -> list[str]:
     return sorted(found) or source_stamps(directory)
 
 
+def installed_version(name: str) -> str | None:
+    """The installed version of the package `name`, by the name of its folder; None without one."""
+    for stamp in distribution_stamps(name):
+        stem, _, suffix = stamp.rpartition(".")
+        if suffix in ("dist-info", "egg-info"):
+            return stem[len(name) + 1 :].partition("-")[0]
+    return None
+
+
 def cpu_description() -> list[bytes]:
     """The lines that describe the first CPU, from the kernel or else from `platform`."""
     # Not the whole file: the kernel writes it while it is read, milliseconds on 128 CPUs.
