@@ -240,6 +240,16 @@ def store_then_load(x, out, BLOCK: tl.constexpr):
 
 
 @tilewright.jit
+def store_load_store(x, out, stride, BLOCK: tl.constexpr):
+    p = tl.program_id(0) * stride
+    i = tl.arange(0, BLOCK)
+    tl.store(x + p + i + 16, i)
+    a = tl.load(x + p + i + 4)
+    tl.store(x + p + i + 4, i + 1000)
+    tl.store(out + tl.program_id(0) * BLOCK + i, a)
+
+
+@tilewright.jit
 def two_stores_to_one_place(out, BLOCK: tl.constexpr):
     p = tl.program_id(0) * BLOCK
     i = tl.arange(0, BLOCK)
@@ -447,6 +457,12 @@ def _store_then_load(a: SimpleNamespace) -> None:
     a.out[:] = before + a.x
 
 
+def _store_load_store(a: SimpleNamespace) -> None:
+    a.x[:, 16:] = np.arange(64)
+    a.out[:] = a.x[:, 4:68]
+    a.x[:, 4:68] = np.arange(64) + 1000
+
+
 def _two_stores(a: SimpleNamespace) -> None:
     i = np.arange(64)
     row = i.copy()
@@ -624,6 +640,17 @@ CASES = [
             "BLOCK": 128,
         },
         _store_then_load,
+    ),
+    _case(
+        store_load_store,
+        4,
+        lambda rng: {
+            "x": whole(rng, (4, 80)),
+            "out": blank((4, 64), np.int32),
+            "stride": 80,
+            "BLOCK": 64,
+        },
+        _store_load_store,
     ),
     _case(
         two_stores_to_one_place, 4, lambda rng: {"out": blank((4, 64), np.int32), "BLOCK": 64},

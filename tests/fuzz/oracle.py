@@ -1,0 +1,117 @@
+"""Running a generated kernel in several ways and comparing what memory holds afterwards."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import linecache
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tests.corpus.case import EXACT, Array, Case, is_float
+from tests.corpus.run import launch, prepare, reduced_machine, run_compiled, run_interpreted
+from tests.fuzz.program import Program
+from tilewright.jit import JITFunction
+from tilewright.support.errors import TilewrightError
+
+# What is compared with the interpreter, beside the default compilation.
+VARIANTS = ("unoptimized", "avx2", "sse2")
+_WITHOUT = {
+    "avx2": ("avx512", "avx10", "amx", "evex512", "avxvnni", "avxneconvert"),
+    "sse2": ("avx", "amx", "evex512", "f16c", "fma", "vaes", "vpclmulqdq", "sse3", "ssse3", "sse4",
+             "gfni"),
+}  # fmt: skip
+
+
+_FAILURES = (
+    TilewrightError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError,
+    AssertionError, RuntimeError,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A way to run the program that failed or gave another result.
+
+    `kind` names the way and what went wrong, so that a reduction keeps to one defect.
+    """
+
+    kind: str
+    text: str
+
+
+def examine(program: Program, variants: tuple[str, ...] = VARIANTS) -> Finding | None:
+    """Run a program every way; the first disagreement, or None."""
+    with tempfile.TemporaryDirectory() as folder:
+        case = Case(
+            f"fuzz-{program.seed}",
+            load_kernel(program, Path(folder)),
+            (program.grid,),
+            lambda _: program.arguments(),
+            lambda _: None,
+            EXACT,
+        )
+        expected = _attempt("interpreter", lambda: run_interpreted(case))
+        if isinstance(expected, Finding):
+            return expected
+        for variant in ("default", *variants):
+            got = _attempt(variant, lambda variant=variant: _run(case, variant))
+            finding = got if isinstance(got, Finding) else _compare(variant, got, expected)
+            if finding is not None:
+                return finding
+    return None
+
+
+def load_kernel(program: Program, folder: Path) -> JITFunction:
+    """The kernel of the program's source, imported from a file in `folder`."""
+    path = folder / f"fuzz_{program.seed}.py"
+    path.write_text(program.source(), encoding="utf-8")
+    linecache.checkcache(str(path))
+    spec = importlib.util.spec_from_file_location(f"fuzz_{program.seed}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module.__name__] = module
+    spec.loader.exec_module(module)
+    kernel = module.kernel
+    assert isinstance(kernel, JITFunction)
+    return kernel
+
+
+def _run(case: Case, variant: str) -> dict[str, Array]:
+    if variant == "default":
+        return run_compiled(case)
+    if variant == "unoptimized":
+        return launch(prepare(case), optimize=False)
+    return launch(prepare(case, _machine(variant)))
+
+
+@functools.cache
+def _machine(variant: str) -> dict[str, object]:
+    return dict(reduced_machine(without=_WITHOUT[variant]))
+
+
+def _attempt(way: str, run: object) -> dict[str, Array] | Finding:
+    assert callable(run)
+    try:
+        return run()
+    except _FAILURES as error:
+        text = f"{type(error).__name__}: {error}"
+        first = text.splitlines()[0].split("<")[0]
+        return Finding(f"{way}: {''.join(c for c in first if not c.isdigit())[:60]}", text)
+
+
+def _compare(way: str, got: dict[str, Array], expected: dict[str, Array]) -> Finding | None:
+    for name, right in expected.items():
+        left = got[name]
+        if is_float(right.dtype):
+            left, right = left.astype(np.float64), right.astype(np.float64)
+        if not np.array_equal(left, right, equal_nan=is_float(right.dtype)):
+            bad = np.flatnonzero(left != right)
+            at = int(bad[0]) if bad.size else 0
+            text = f"{name}[{at}]: {left[at]} compiled, {right[at]} interpreted ({bad.size} differ)"
+            return Finding(f"{way}: wrong values", text)
+    return None

@@ -1,0 +1,194 @@
+"""A random kernel as data: statements that can be deleted and sizes that can be shrunk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import ml_dtypes
+import numpy as np
+
+Array = np.ndarray
+# The shapes of tiles by letter, as they are spelt in the kernel.
+SHAPES = {"S": "()", "V": "(B,)", "R": "(M,)", "C": "(N,)", "T": "(M, N)", "U": "(N, M)"}
+# What is added to an array's pointer to give each program elements of its own.
+PLACES = {
+    "S": "pid",
+    "V": "pid * B + i",
+    "R": "pid * M + r",
+    "C": "pid * N + c",
+    "T": "pid * B + rc",
+    "U": "pid * B + cr",
+}
+DTYPES: dict[str, np.dtype] = {
+    "int1": np.dtype(np.bool_),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+    **{
+        name: np.dtype(name)
+        for name in ("int8", "int16", "int32", "int64", "uint8", "uint32", "float16", "float32",
+                     "float64")
+    },
+}  # fmt: skip
+TABLE_SIZE = 1024
+SLACK = 16
+PREAMBLE = '''"""A generated kernel."""
+
+import tilewright
+import tilewright.language as tl
+
+
+@tilewright.jit
+def helper(a, b):
+    return a * 2 - b
+
+
+@tilewright.jit
+def pick(a, b, condition):
+    if condition > 0:
+        return a
+    return b
+
+
+@tilewright.jit
+def kernel({parameters}, n, M: tl.constexpr, N: tl.constexpr, B: tl.constexpr):
+    pid = tl.program_id(0)
+    i = tl.arange(0, B)
+    r = tl.arange(0, M)
+    c = tl.arange(0, N)
+    rc = r[:, None] * N + c[None, :]
+    cr = c[:, None] * M + r[None, :]
+'''
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A tile's dtype by name and its shape by letter."""
+
+    dtype: str
+    shape: str
+
+    def one(self) -> str:
+        """A constant tile of this kind."""
+        return f"tl.full({SHAPES[self.shape]}, 1, tl.{self.dtype})"
+
+
+@dataclass
+class Assign:
+    """`name = text`; the first assignment of a name has its kind."""
+
+    name: str
+    text: str
+    kind: Kind | None = None
+
+
+@dataclass
+class Effect:
+    """A statement for its effect: a store, an atomic, a return, a break."""
+
+    text: str
+
+
+@dataclass
+class Nested:
+    """A header with a body, and with an `else` for an `if`."""
+
+    header: str
+    body: list[Node]
+    orelse: list[Node] = field(default_factory=list)
+
+
+Node = Assign | Effect | Nested
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """An array argument: `per_program` elements by shape letter, or a table for all programs."""
+
+    name: str
+    dtype: str
+    shape: str = ""
+
+    def size(self, program: Program) -> int:
+        """The number of elements."""
+        block = program.rows * program.columns
+        if self.shape == "table":
+            return max(TABLE_SIZE, program.grid * block)
+        if self.shape == "cells":
+            return 8
+        if self.shape == "slack":
+            return program.grid * (block + SLACK)
+        sizes = {"S": 1, "R": program.rows, "C": program.columns}
+        return program.grid * sizes.get(self.shape, block)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A kernel, its arguments and its grid."""
+
+    seed: int
+    grid: int
+    rows: int
+    columns: int
+    buffers: tuple[Buffer, ...]
+    body: tuple[Node, ...]
+
+    @property
+    def num_elements(self) -> int:
+        """What the kernel gets as `n`: the last program has a tail."""
+        return max(1, self.grid * self.rows * self.columns - self.rows * self.columns // 3)
+
+    def source(self) -> str:
+        """The kernel as a Python module."""
+        names = ", ".join(buffer.name for buffer in self.used_buffers())
+        lines = [line for node in self.body for line in render(node, 1)]
+        return PREAMBLE.replace("{parameters}, n", f"{names}, n" if names else "n") + "".join(lines)
+
+    def used_buffers(self) -> list[Buffer]:
+        """The array arguments that the body names."""
+        text = "".join(line for node in self.body for line in render(node, 0))
+        return [b for b in self.buffers if f"({b.name} +" in text or f"({b.name})" in text]
+
+    def arguments(self) -> dict[str, object]:
+        """Fresh arguments, the same each time."""
+        values: dict[str, object] = {}
+        for buffer in self.used_buffers():
+            rng = np.random.default_rng([self.seed, *buffer.name.encode()])
+            values[buffer.name] = _fill(rng, buffer, buffer.size(self))
+        block = self.rows * self.columns
+        return {**values, "n": self.num_elements, "M": self.rows, "N": self.columns, "B": block}
+
+    def with_body(self, body: list[Node]) -> Program:
+        """The same program with other statements."""
+        return replace(self, body=tuple(body))
+
+
+def _fill(rng: np.random.Generator, buffer: Buffer, size: int) -> Array:
+    dtype = DTYPES[buffer.dtype]
+    if buffer.dtype == "int1":
+        return rng.integers(0, 2, size).astype(np.bool_)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return rng.integers(limits.min, limits.max, size, dtype=dtype, endpoint=True)
+    return rng.integers(-8, 9, size).astype(dtype)
+
+
+def render(node: Node, depth: int) -> Iterator[str]:
+    """The lines of a statement."""
+    indent = "    " * depth
+    if isinstance(node, Assign):
+        yield f"{indent}{node.name} = {node.text}\n"
+    elif isinstance(node, Effect):
+        yield f"{indent}{node.text}\n"
+    else:
+        yield f"{indent}{node.header}\n"
+        yield from _render_block(node.body, depth + 1)
+        if node.orelse:
+            yield f"{indent}else:\n"
+            yield from _render_block(node.orelse, depth + 1)
+
+
+def _render_block(body: list[Node], depth: int) -> Iterator[str]:
+    if not body:
+        yield "    " * depth + "pass\n"
+    for node in body:
+        yield from render(node, depth)

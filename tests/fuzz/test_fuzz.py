@@ -1,0 +1,72 @@
+"""Random programs: the interpreter and the compiled kernel agree bit for bit.
+
+A failure prints the seed; `python -m tests.fuzz --count 1 --seed SEED` shrinks it.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fuzz.generator import generate
+from tests.fuzz.oracle import VARIANTS, examine
+from tests.fuzz.program import Assign, Effect, Kind, Nested, Program
+from tests.fuzz.reduction import reduce
+
+CHUNK = 10
+
+
+def require_agreement(first: int, count: int) -> None:
+    for seed in range(first, first + count):
+        finding = examine(generate(seed), (VARIANTS[seed % len(VARIANTS)],))
+        assert finding is None, f"seed {seed}: {finding.kind}\n{finding.text}"
+
+
+@pytest.mark.parametrize("first", range(0, 60, CHUNK))
+def test_random_programs_agree(first: int) -> None:
+    require_agreement(first, CHUNK)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(1000, 3000, 50))
+def test_many_random_programs_agree(first: int) -> None:
+    require_agreement(first, 50)
+
+
+def test_a_seed_gives_one_program() -> None:
+    assert generate(17).source() == generate(17).source()
+    assert generate(17).source() != generate(18).source()
+
+
+def test_random_programs_cover_the_language() -> None:
+    text = "".join(generate(seed).source() for seed in range(200))
+    for part in (
+        "tl.dot(", "tl.cumsum(", "tl.trans(", "tl.reshape(", "tl.where(", "tl.sum(", "mask=",
+        "tl.atomic_add(", "while ", "for ", "break", "continue", "static_range", "else:", "s0 +",
+        "tl.bfloat16", "tl.uint8", "tl.float64", "helper(", "pick(", "xor_sum", "argmax",
+    ):  # fmt: skip
+        assert part in text, part
+
+
+def planted() -> Program:
+    """A program that "fails" as long as it stores `v2` in a loop."""
+    kind = Kind("int32", "V")
+    loop = Nested("for k in range(3):", [Assign("v2", "v2 + v1"), Effect("tl.store(o1 + i, v2)")])
+    body = [
+        Assign("v1", "i * 2", kind), Assign("v2", "v1 + 1", kind), Assign("v3", "v2 * v1", kind),
+        Effect("tl.store(o0 + i, v3)"), Nested("if pid == 0:", [loop], [Effect("pass")]),
+        Effect("tl.store(o2 + i, v3)"),
+    ]  # fmt: skip
+    return Program(0, 8, 16, 16, (), tuple(body))
+
+
+def test_reduction_leaves_what_the_failure_needs() -> None:
+    def fails(program: Program) -> bool:
+        source = program.source()
+        is_defined = "    v2 = " in source
+        return is_defined and "for k" in source and "tl.store(o1 + i, v2)" in source
+
+    small = reduce(planted(), fails)
+    assert (small.grid, small.rows, small.columns) == (1, 1, 1)
+    source = small.source()
+    assert "if pid" not in source and "o0" not in source and "o2" not in source
+    assert "v3" not in source and "v2 + v1" not in source
