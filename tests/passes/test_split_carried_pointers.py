@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.scf import ForOp
 
 import tilewright
 import tilewright.language as tl
 from tests.passes.lowered import named, written
 from tilewright.analysis.pointers import PointerStructure
 from tilewright.ir.types import i32, i64, shape_of
+from tilewright.ops.control_flow import ForOp
 from tilewright.ops.memory import LoadOp
 from tilewright.passes.split_carried_pointers import SplitCarriedPointers
 

@@ -6,11 +6,11 @@ would only cost the passes time.
 
 from __future__ import annotations
 
-from xdsl.dialects import scf
 from xdsl.ir import Block, Operation
 from xdsl.traits import is_side_effect_free
 
 from tilewright.ir.op import build
+from tilewright.ops.control_flow import IfOp
 
 
 def discard(block: Block) -> None:
@@ -33,14 +33,14 @@ def _visit(op: Operation) -> None:
         op.detach()
         op.erase()
         return
-    if isinstance(op, scf.IfOp):
+    if isinstance(op, IfOp):
         op = _drop_results(op)
     for region in op.regions:
         for inner in region.blocks:
             remove_unused(inner)
 
 
-def _drop_results(op: scf.IfOp) -> scf.IfOp:
+def _drop_results(op: IfOp) -> IfOp:
     """The same branch without the results that nothing reads."""
     kept = [index for index, result in enumerate(op.results) if result.first_use is not None]
     if len(kept) == len(op.results):
@@ -51,9 +51,9 @@ def _drop_results(op: scf.IfOp) -> scf.IfOp:
         end.operands = [end.operands[index] for index in kept]
     types = [op.results[index].type for index in kept]
     regions = [op.detach_region(region) for region in list(op.regions)]
-    smaller = build(scf.IfOp, [op.cond], types, None, regions, op.location)
+    smaller = build(IfOp, [op.cond], types, None, regions, op.location)
     block = op.parent
-    assert block is not None and isinstance(smaller, scf.IfOp)
+    assert block is not None and isinstance(smaller, IfOp)
     block.insert_op_before(smaller, op)
     for index, result in zip(kept, smaller.results, strict=True):
         op.results[index].replace_all_uses_with(result)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects import scf
 from xdsl.ir import Block, Region
 
 from tilewright.frontend.frame import FALLS, LEAVES, Exit, Frame, Scope
@@ -21,6 +20,7 @@ from tilewright.frontend.values import is_constant, plain, type_text
 from tilewright.language.core import constexpr, int1, tensor
 from tilewright.ops.builder import ir_type
 from tilewright.ops.casting import convert
+from tilewright.ops.control_flow import IfOp, YieldOp
 from tilewright.ops.operators import binary, logical_not
 from tilewright.ops.tiles import item
 from tilewright.support.dataclass import dataclass
@@ -202,7 +202,7 @@ def _merge(
         if x.type != y.type:
             raise _type_error(name, x, y, then, other)
     types = [ir_type(x.type) for x in left]
-    op = b.emit(scf.IfOp, [test.handle], types, None, [Region(then.block), Region(other.block)])  # type: ignore[list-item]  # handles are SSA values here
+    op = b.emit(IfOp, [test.handle], types, None, [Region(then.block), Region(other.block)])  # type: ignore[list-item]  # handles are SSA values here
     results = [tensor(r, x.type) for r, x in zip(op.results, left, strict=True)]
     for name, tree in trees.items():
         frame.variables[name] = fill(tree, results.__getitem__)
@@ -216,7 +216,7 @@ def _yield_leaves(
     b = frame.at(node)
     with b.inside(branch.block):
         values = [materialize(b, leaf) for leaf in leaves]
-        b.emit(scf.YieldOp, [value.handle for value in values])  # type: ignore[misc]
+        b.emit(YieldOp, [value.handle for value in values])  # type: ignore[misc]
     return values
 
 
@@ -249,6 +249,10 @@ def _join_variables(
             a = stand_in(b, a)
         elif other.has_returned or other.scope.lost.get(name) == DEAD:
             b = stand_in(a, b)
+        if a is None and b is None:
+            reading = other if then.has_returned else then
+            frame.lose(name, reading.scope.lost.get(name, DEAD))
+            continue
         if a is None or b is None:
             _lose_one_sided(frame, node, name, a is None, then, other)
             continue

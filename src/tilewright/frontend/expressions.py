@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from xdsl.dialects import scf
 from xdsl.ir import Block, Region
 
 from tilewright.frontend.attributes import attribute_of
@@ -18,6 +17,7 @@ from tilewright.frontend.subset import reject, reject_as
 from tilewright.frontend.values import describe, is_constant, plain, type_text
 from tilewright.language.core import constexpr, tensor, tuple_
 from tilewright.ops.builder import ir_type
+from tilewright.ops.control_flow import IfOp, YieldOp
 from tilewright.ops.operators import binary, logical, unary
 from tilewright.support.errors import (
     BranchTypeMismatch,
@@ -195,7 +195,7 @@ def _ternary(frame: Frame, node: ast.IfExp) -> object:
         if x.type != y.type:
             raise _ternary_error(x, y)
     types = [ir_type(x.type) for x in lefts]
-    op = frame.at(node).emit(scf.IfOp, [test.handle], types, None, [Region(then), Region(other)])  # type: ignore[list-item]  # handles are SSA values here
+    op = frame.at(node).emit(IfOp, [test.handle], types, None, [Region(then), Region(other)])  # type: ignore[list-item]  # handles are SSA values here
     results = [tensor(r, x.type) for r, x in zip(op.results, lefts, strict=True)]
     return fill(tree, results.__getitem__)
 
@@ -204,7 +204,7 @@ def _yield(frame: Frame, node: ast.AST, block: Block, leaves: list[object]) -> l
     b = frame.at(node)
     with b.inside(block):
         values = [materialize(b, leaf) for leaf in leaves]
-        b.emit(scf.YieldOp, [value.handle for value in values])  # type: ignore[misc]
+        b.emit(YieldOp, [value.handle for value in values])  # type: ignore[misc]
     return values
 
 

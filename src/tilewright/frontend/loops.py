@@ -13,7 +13,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from xdsl.dialects import scf
 from xdsl.ir import Block, Region
 
 from tilewright.frontend.carrying import Carry
@@ -32,6 +31,7 @@ from tilewright.frontend.subset import reject_as
 from tilewright.frontend.while_loops import Counted, Tested, handles, lower_while, may_have_left
 from tilewright.language.core import tensor
 from tilewright.ops.builder import ir_type
+from tilewright.ops.control_flow import ForOp, YieldOp
 
 
 @STATEMENTS.register(ast.For)
@@ -132,7 +132,7 @@ def _for_body(
         if ends is None:
             discard(block)
             return None
-        frame.builder.emit(scf.YieldOp, handles(ends))
+        frame.builder.emit(YieldOp, handles(ends))
     return block, initial, ends
 
 
@@ -142,7 +142,7 @@ def _lower_for(frame: Frame, node: ast.For, name: str, bounds: LoopRange, carry:
         del frame.lowering.messages[messages:]
     block, initial, _ = done
     operands = handles([bounds.lower, bounds.upper, bounds.step, *initial])
-    op = frame.at(node).emit(scf.ForOp, operands, carry.ir_types(), None, [Region(block)])
+    op = frame.at(node).emit(ForOp, operands, carry.ir_types(), None, [Region(block)])
     op.attributes.update(bounds.hints)
     carry.bind_results(op.results)
     return FALLS

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Protocol
 
-from xdsl.dialects import scf
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
@@ -24,6 +23,7 @@ from tilewright.frontend.liveness import assigned
 from tilewright.frontend.merging import zero
 from tilewright.language.core import int1, tensor
 from tilewright.ops.builder import ir_type
+from tilewright.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
 from tilewright.ops.operators import binary, logical_not
 from tilewright.support.dataclass import dataclass
 
@@ -148,7 +148,7 @@ def lower_while(
     passed = [*initial, *(value for _, value in before.named)]
     types = [ir_type(value.type) for value in passed]
     regions = [Region(before.block), Region(after)]
-    op = frame.at(node).emit(scf.WhileOp, handles(initial), types, None, regions)
+    op = frame.at(node).emit(WhileOp, handles(initial), types, None, regions)
     op.attributes.update(hints)
     carry.bind_results(op.results[len(head.initial()) : len(initial)])
     _bind_named(frame, node, before, op.results[len(initial) :])
@@ -183,7 +183,7 @@ def _test_region(
             return _TestBlock(block, is_never=True) if known is False else None
         named = [(n, v) for n in names if isinstance(v := frame.variables.get(n), tensor)]
         arguments = [test, *leading, *values, *(value for _, value in named)]
-        frame.at(node).emit(scf.ConditionOp, handles(arguments))
+        frame.at(node).emit(ConditionOp, handles(arguments))
     return _TestBlock(block, named, is_endless=known is True)
 
 
@@ -241,12 +241,12 @@ def _branch_on(
     named = [(n, v) for n in names if isinstance(v := frame.variables.get(n), tensor)]
     values = [test, *(value for _, value in named)]
     with b.inside(block):
-        b.emit(scf.YieldOp, handles(values))
+        b.emit(YieldOp, handles(values))
     other = Block()
     with b.inside(other):
-        b.emit(scf.YieldOp, handles([zero(b, value.type) for value in values]))
+        b.emit(YieldOp, handles([zero(b, value.type) for value in values]))
     types = [ir_type(value.type) for value in values]
-    op = b.emit(scf.IfOp, handles([goes_on]), types, None, [Region(block), Region(other)])
+    op = b.emit(IfOp, handles([goes_on]), types, None, [Region(block), Region(other)])
     for (name, value), result in zip(named, op.results[1:], strict=True):
         frame.assign(name, tensor(result, value.type), node)
     return tensor(op.results[0], int1)
@@ -274,5 +274,5 @@ def _body(
         if ends is None:
             discard(block)
             return None
-        frame.builder.emit(scf.YieldOp, handles([*head.next(frame, leading), *ends]))
+        frame.builder.emit(YieldOp, handles([*head.next(frame, leading), *ends]))
     return block

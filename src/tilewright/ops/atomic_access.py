@@ -6,7 +6,6 @@ of floats go through a bitcast, and the maximum of floats is one of two integer 
 
 from __future__ import annotations
 
-from xdsl.dialects import scf
 from xdsl.ir import Attribute, Block, Region
 
 from tilewright.language.core import (
@@ -38,6 +37,7 @@ from tilewright.ops.atomics import (
 )
 from tilewright.ops.builder import Builder, integer_property, shaped, ssa
 from tilewright.ops.casting import convert, reinterpret_bits, to_tensor
+from tilewright.ops.control_flow import ConditionOp, WhileOp, YieldOp
 from tilewright.ops.elementwise import BitcastOp
 from tilewright.ops.math import select
 from tilewright.ops.operators import binary, elementwise
@@ -364,8 +364,8 @@ def atomic_poll(
     test, again = Block(), Block()
     with b.inside(test):
         seen = b.tensor(AtomicLoadOp, [x], pointee(x), order)
-        b.emit(scf.ConditionOp, [ssa(binary(b, "NotEq", seen, expected))])
+        b.emit(ConditionOp, [ssa(binary(b, "NotEq", seen, expected))])
     with b.inside(again):
-        b.emit(scf.YieldOp)
-    b.emit(scf.WhileOp, regions=[Region(test), Region(again)])
+        b.emit(YieldOp)
+    b.emit(WhileOp, regions=[Region(test), Region(again)])
     return b.constant(True, int1)

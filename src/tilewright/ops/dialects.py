@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
-from xdsl.dialects.scf import Scf
 from xdsl.ir import Attribute, Dialect, Operation
 
 from tilewright.ir.attributes import FastMathAttr
 from tilewright.ir.types import DescriptorType, PointerType
 from tilewright.ops.atomics import ATOMIC_OPS
+from tilewright.ops.control_flow import CONTROL_FLOW_OPS
 from tilewright.ops.creation import CREATION_OPS
 from tilewright.ops.debug import DEBUG_OPS
 from tilewright.ops.elementwise import ELEMENTWISE_OPS
@@ -56,7 +56,7 @@ def tile_context(extra: tuple[Dialect, ...] = ()) -> Context:
     """A context that parses builtin, scf and every tile op; `extra` adds a target's dialect."""
     context = Context()
     context.load_dialect(Builtin)
-    context.load_dialect(Scf)
-    for dialect in (*make_dialects(TILE_OPS, TILE_ATTRIBUTES), *extra):
+    ops = (*CONTROL_FLOW_OPS, *TILE_OPS)
+    for dialect in (*make_dialects(ops, TILE_ATTRIBUTES), *extra):
         context.load_dialect(dialect)
     return context

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field
 
-from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.ir.op import build
@@ -24,6 +23,7 @@ from tilewright.ir.types import (
     pointer_to,
     shape_of,
 )
+from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from tilewright.support.dataclass import dataclass
 
 

@@ -9,9 +9,9 @@ produces T0.
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.scf import ForOp
 
 from tilewright.ir.op import build
+from tilewright.ops.control_flow import ForOp
 from tilewright.support.dataclass import dataclass
 
 

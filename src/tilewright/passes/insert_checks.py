@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -20,6 +19,7 @@ from tilewright.ir.attributes import integer_array
 from tilewright.ir.op import build
 from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.builder import constant_attribute
+from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation import ConstantOp, SplatOp
 from tilewright.ops.debug import AssertOp
 from tilewright.ops.elementwise import (
@@ -231,7 +231,7 @@ def base_argument(pointer: SSAValue) -> SSAValue | None:
             parent = pointer.block.parent_op()
             if isinstance(parent, FuncOp):
                 return pointer
-            if not isinstance(parent, scf.ForOp) or pointer.index == 0:
+            if not isinstance(parent, ForOp) or pointer.index == 0:
                 return None
             pointer = parent.iter_args[pointer.index - 1]
             continue

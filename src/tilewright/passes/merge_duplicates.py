@@ -8,16 +8,16 @@ those of control flow. Requires and produces T0.
 
 from __future__ import annotations
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.traits import Pure
 
+from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.support.dataclass import dataclass
 
 Key = tuple[object, ...]
 # A combine function is applied to vectors as well as to scalars: it uses nothing from outside.
-_CONTROL = (scf.ForOp, scf.IfOp, scf.WhileOp)
+_CONTROL = (ForOp, IfOp, WhileOp)
 
 
 @dataclass(frozen=True)

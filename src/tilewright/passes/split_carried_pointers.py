@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
-from xdsl.dialects.scf import ForOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilewright.ir.op import build
@@ -28,6 +27,7 @@ from tilewright.ir.types import (
     tile_of,
     width_bits,
 )
+from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation import ConstantOp, SplatOp
 from tilewright.ops.elementwise import ELEMENTWISE, ExtSIOp, TruncIOp
 from tilewright.ops.memory import AddPtrOp

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.codegen.context import EmitContext
 from tilewright.codegen.llvm_types import llvm_type
 from tilewright.codegen.rules import DEFAULT_RULES
+from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 
 
 def emit_body(ctx: EmitContext, block: Block) -> tuple[list[str], str]:
@@ -54,8 +54,8 @@ def _types(values: Sequence[SSAValue]) -> list[str]:
     return [llvm_type(v.type) for v in values]
 
 
-@DEFAULT_RULES.register(scf.ForOp)
-def _for(ctx: EmitContext, op: scf.ForOp) -> None:
+@DEFAULT_RULES.register(ForOp)
+def _for(ctx: EmitContext, op: ForOp) -> None:
     fn = ctx.fn
     kind = llvm_type(op.lb.type)
     starts = [ctx.value(op.lb), *(ctx.value(v) for v in op.iter_args)]
@@ -78,8 +78,8 @@ def _for(ctx: EmitContext, op: scf.ForOp) -> None:
     ctx.define(op, *names[1:])
 
 
-@DEFAULT_RULES.register(scf.WhileOp)
-def _while(ctx: EmitContext, op: scf.WhileOp) -> None:
+@DEFAULT_RULES.register(WhileOp)
+def _while(ctx: EmitContext, op: WhileOp) -> None:
     fn = ctx.fn
     phis = _Phis(ctx, _types(op.arguments), [ctx.value(v) for v in op.arguments])
     header, body, end = fn.new_label(), fn.new_label(), fn.new_label()
@@ -101,8 +101,8 @@ def _while(ctx: EmitContext, op: scf.WhileOp) -> None:
     ctx.define(op, *forwarded[1:])
 
 
-@DEFAULT_RULES.register(scf.IfOp)
-def _if(ctx: EmitContext, op: scf.IfOp) -> None:
+@DEFAULT_RULES.register(IfOp)
+def _if(ctx: EmitContext, op: IfOp) -> None:
     fn = ctx.fn
     then, end = fn.new_label(), fn.new_label()
     has_else = bool(op.false_region.blocks)
@@ -126,6 +126,6 @@ def _if(ctx: EmitContext, op: scf.IfOp) -> None:
     ctx.define(op, *names)
 
 
-@DEFAULT_RULES.register(scf.YieldOp, scf.ConditionOp)
+@DEFAULT_RULES.register(YieldOp, ConditionOp)
 def _terminator(ctx: EmitContext, op: Operation) -> None:
     """The parent's rule reads the operands; nothing is emitted here."""

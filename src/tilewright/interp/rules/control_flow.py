@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from xdsl.dialects.builtin import SymbolRefAttr
-from xdsl.dialects.scf import ForOp, IfOp, WhileOp
 from xdsl.ir import Operation
 
 from tilewright.interp.access import require_defined
@@ -22,6 +21,7 @@ from tilewright.interp.program import Program
 from tilewright.interp.rules.tables import TILE_RULES
 from tilewright.interp.values import NOWHERE, dtype_of
 from tilewright.ir.op import Array
+from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.function import CallOp, FuncOp
 from tilewright.support.errors import InternalError, LoopStepNotPositive
 

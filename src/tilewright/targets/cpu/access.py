@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr
-from xdsl.dialects.scf import YieldOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.ir.types import (
@@ -29,6 +28,7 @@ from tilewright.ir.types import (
     vector_of,
     width_bits,
 )
+from tilewright.ops.control_flow import YieldOp
 from tilewright.ops.creation import ConstantOp
 from tilewright.ops.elementwise import ExtFOp, FpToFpOp, PtrToIntOp, SelectOp
 from tilewright.ops.memory import AddPtrOp, LoadOp

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects.builtin import IntegerAttr, i64
-from xdsl.dialects.scf import ForOp, IfOp, WhileOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.ir.types import is_pointer, storage_bytes
+from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.function import FuncOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.ops import AllocOp, LoadOp, NestOp

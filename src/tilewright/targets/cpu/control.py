@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.ir.op import build
 from tilewright.ir.types import shape_of
+from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from tilewright.ops.creation import UnsplatOp
 from tilewright.ops.debug import AssertOp, HintOp, PrintOp
 from tilewright.ops.function import ReturnOp

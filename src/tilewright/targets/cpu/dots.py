@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr, LocationAttr, StringAttr, UnitAttr, i64
-from xdsl.dialects.scf import YieldOp
 from xdsl.ir import Attribute, Block, SSAValue
 
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, shape_of
+from tilewright.ops.control_flow import YieldOp
 from tilewright.ops.elementwise import ELEMENTWISE
 from tilewright.ops.matmul import DotOp
 from tilewright.ops.memory import LoadOp

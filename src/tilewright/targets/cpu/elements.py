@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.dialects.builtin import DenseArrayBase, i64
-from xdsl.dialects.scf import YieldOp
 from xdsl.ir import Attribute, Block, SSAValue
 
 from tilewright.ir.types import element_of, i1, i32, shape_of, width_bits
+from tilewright.ops.control_flow import YieldOp
 from tilewright.ops.debug import AssertOp, PrintOp
 from tilewright.targets.cpu import access
 from tilewright.targets.cpu import ops as cpu

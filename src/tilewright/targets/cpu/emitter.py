@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, LocationAttr
-from xdsl.dialects.scf import ForOp, IfOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.ir.op import UNKNOWN_LOCATION, build
 from tilewright.ir.types import element_of, i1, i32, i64, is_float, shape_of, vector_of
+from tilewright.ops.control_flow import ForOp, IfOp, YieldOp
 from tilewright.ops.creation import ConstantOp, SplatOp
 from tilewright.ops.elementwise import ELEMENTWISE
 from tilewright.ops.memory import AddPtrOp

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field
 
-from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import MemoryWriteEffect
 
 from tilewright.ops.atomics import AtomicOp
+from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from tilewright.ops.creation import UnsplatOp
 from tilewright.ops.debug import AssertOp, AssumeOp, BarrierOp, PrintOp
 from tilewright.ops.function import ReturnOp

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field
 
-from xdsl.dialects.scf import YieldOp
 from xdsl.ir import Block, SSAValue
 
+from tilewright.ops.control_flow import YieldOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu import streaming
 from tilewright.targets.cpu.access import Redirect

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, i64
-from xdsl.dialects.scf import IfOp, YieldOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, i1, shape_of, storage_bytes
+from tilewright.ops.control_flow import IfOp, YieldOp
 from tilewright.targets.cpu import elements, folds, hazards, streaming
 from tilewright.targets.cpu.access import Redirect, store
 from tilewright.targets.cpu.coordinates import LANE_LOOP, ORIGIN, Coord, Coords, combine, loop_coord

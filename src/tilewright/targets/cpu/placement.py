@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field
 
-from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue, Use
 
 from tilewright.analysis.pointers import PointerStructure
 from tilewright.ir.types import shape_of
+from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from tilewright.ops.indexing import SortOp
 from tilewright.ops.matmul import DotOp
 from tilewright.ops.shape import CatOp, JoinOp

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects.scf import ConditionOp, ForOp, WhileOp, YieldOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilewright.analysis.pointers import PointerStructure
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, shape_of, tile_of, width_bits
+from tilewright.ops.control_flow import ConditionOp, ForOp, WhileOp, YieldOp
 from tilewright.ops.debug import HintOp
 from tilewright.ops.elementwise import ExtFOp, TruncFOp
 from tilewright.ops.function import FuncOp
