@@ -34,6 +34,7 @@ class FastMathAttr(Data[tuple[str, ...]]):
 
 
 CONTRACT = FastMathAttr(("contract",))
+RECIPROCAL = FastMathAttr(("arcp",))
 
 
 def integer_array(values: Sequence[int]) -> Attribute:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
-from tilewright.ir.attributes import CONTRACT
+from tilewright.ir.attributes import CONTRACT, RECIPROCAL
 from tilewright.language.core import dtype, float32, int1, int64, tensor, uint64, unwrap
 from tilewright.ops.builder import Builder, integer_property, shaped, ssa
 from tilewright.ops.casting import (
@@ -69,12 +69,17 @@ def elementwise(b: Builder, name: str, *operands: tensor, type_: dtype | None = 
     """Append the elementwise op `name` on operands of one shape; the result is like the first."""
     cls: type[Operation] = ELEMENTWISE[name]
     properties = None
-    if b.options.get("enable_fp_fusion", True) and name in _CONTRACTIBLE:
-        properties = {"fastmath": CONTRACT}
+    if b.options.get("enable_fp_fusion", True) and name in _RELAXED:
+        properties = {"fastmath": _RELAXED[name]}
     return b.tensor(cls, list(operands), type_ or operands[0].type, properties)
 
 
-_CONTRACTIBLE = frozenset({"arith.addf", "arith.subf", "arith.mulf"})
+# What may change bits unless enable_fp_fusion is off: sums and products may fuse; a quotient
+# may be a product with the reciprocal (1.5 ulp), as it is on GPUs; div_rn never is.
+_RELAXED = {
+    **dict.fromkeys(("arith.addf", "arith.subf", "arith.mulf"), CONTRACT),
+    "arith.divf": RECIPROCAL,
+}
 
 
 def operand_pair(b: Builder, lhs: object, rhs: object) -> tuple[tensor, tensor]:

@@ -13,7 +13,6 @@ import sys
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import SupportsIndex, cast
 
 import numpy as np
@@ -21,15 +20,19 @@ import numpy as np
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.cache import DiskCache, open_default
 from tilewright.runtime.driver import FastLaunch, Grid, ParameterGuard
+from tilewright.support.dataclass import dataclass
 from tilewright.support.options import runtime_options
 from tilewright.targets.cpu import launcher
-from tilewright.targets.cpu.host import host_machine
+from tilewright.targets.cpu.host import host_machine, usable_cpus
 from tilewright.targets.cpu.link import LoadedCode, load_object
 from tilewright.targets.cpu.native import NativeRuntime, native_runtime
 from tilewright.targets.cpu.pool import KernelRecord
 from tilewright.targets.cpu.status import Site, StatusRecord, fault_of
 
 KERNEL_SYMBOL = "tilewright_kernel"
+# A virtual machine sees its host's whole cache and owns a share: results of 256 MB on a host
+# with 260 MB of it ran 1.2-1.5 times faster past the cache (2 of its CPUs, 2026-11-21).
+_L3_SHARE_BYTES = 16 << 20
 _FLOAT_FORMATS = {"half": "<exxxxxx", "float": "<fxxxx", "double": "<d"}
 
 
@@ -170,7 +173,7 @@ class CpuDriver:
             "num_registers": host.num_registers,
             "l1d_bytes": host.l1d_bytes,
             "l2_bytes": host.l2_bytes,
-            "l3_bytes": host.l3_bytes,
+            "l3_bytes": min(host.l3_bytes, _L3_SHARE_BYTES * len(usable_cpus())),
         }
 
     def load(self, artifact: Artifact) -> CpuKernel:

@@ -41,6 +41,7 @@ def _schedule(
         num_registers=int(machine["num_registers"] or 16),
         l1_bytes=int(machine["l1d_bytes"] or 32 << 10),
         l2_bytes=int(machine["l2_bytes"] or 1 << 20),
+        l3_bytes=int(machine["l3_bytes"] or 32 << 20),
         has_gather="avx2" in _positive(machine),
         features=_positive(machine),
     )
