@@ -7,6 +7,8 @@ ways, which the reader evens out before it parses:
 * aliases of locations may stand after the module and refer to later ones;
 * integer ops may carry `overflowFlags`, a promise that we do not use;
 * fused locations may carry metadata, which is dropped.
+
+xDSL's parser and printer are loaded when they are used: most compiles show no text.
 """
 
 from __future__ import annotations
@@ -18,8 +20,6 @@ from io import StringIO
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from tilewright.support.errors import MalformedText
@@ -40,6 +40,8 @@ _FUSED_METADATA = re.compile(r"fused<[^>]*>(?=\[)")
 
 def print_module(module: ModuleOp, *, locations: bool = False) -> str:
     """The module in generic form, one op a line, with source locations if asked for."""
+    from xdsl.printer import Printer
+
     stream = StringIO()
     Printer(stream, print_generic_format=True, print_debuginfo=locations).print_op(module)
     return stream.getvalue() + "\n"
@@ -51,6 +53,8 @@ def parse_module(text: str, context: Context, *, name: str = "<text>") -> Module
     *Raises* MalformedText with the reason and the line when the text is no module, uses an op
     or attribute that `context` does not know, or breaks an op's own rules.
     """
+    from xdsl.parser import Parser
+
     normal = normalize(text)
     _check_strings(normal, name)
     try:

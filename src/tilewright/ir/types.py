@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -26,8 +27,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
+
+if TYPE_CHECKING:  # a compile neither parses nor prints
+    from xdsl.parser import AttrParser
+    from xdsl.printer import Printer
 
 i1, i8, i16, i32, i64 = (IntegerType(width) for width in (1, 8, 16, 32, 64))
 f16, bf16, f32, f64 = Float16Type(), BFloat16Type(), Float32Type(), Float64Type()
