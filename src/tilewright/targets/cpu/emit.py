@@ -7,7 +7,7 @@ from xdsl.ir import Operation
 
 from tilewright.codegen.context import EmitContext
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
-from tilewright.codegen.llvm_types import llvm_type
+from tilewright.codegen.llvm_types import LLVM_FLOATS, llvm_type
 from tilewright.ir.locations import span_of
 from tilewright.ops.function import FuncOp
 from tilewright.support.errors import InternalError
@@ -24,6 +24,24 @@ from tilewright.targets.cpu.status import Site
 
 _PROGRAM_IDS = "i32 %pid0, i32 %pid1, i32 %pid2, i32 %grid0, i32 %grid1, i32 %grid2"
 KERNEL_SYMBOL = "tilewright_kernel"
+# LLVM holds a scalar bfloat16 that it cannot compute with as float32, and rounds it back by a
+# call that the C library need not have. Nearest even; a NaN stays one.
+_ROUND_TO_BFLOAT = """
+define hidden bfloat @__truncsfbf2(float %x) nounwind {
+  %bits = bitcast float %x to i32
+  %upper = lshr i32 %bits, 16
+  %odd = and i32 %upper, 1
+  %bias = add i32 %odd, 32767
+  %nearest = add i32 %bits, %bias
+  %quiet = or i32 %bits, 4194304
+  %is_nan = fcmp uno float %x, %x
+  %chosen = select i1 %is_nan, i32 %quiet, i32 %nearest
+  %half = lshr i32 %chosen, 16
+  %narrow = trunc i32 %half to i16
+  %result = bitcast i16 %narrow to bfloat
+  ret bfloat %result
+}
+"""
 
 
 def emit_kernel(
@@ -46,7 +64,8 @@ def emit_kernel(
     ]
     _emit_program(builder, services, kernel, parameters, has_lines)
     _emit_entry(builder, [llvm_type(a.type) for a in kernel.body.block.args])
-    return builder.text()
+    text = builder.text()
+    return text + _ROUND_TO_BFLOAT if "bfloat" in text else text
 
 
 def find_kernel(module: ModuleOp) -> FuncOp:
@@ -59,7 +78,8 @@ def find_kernel(module: ModuleOp) -> FuncOp:
 
 def argument_slots(module: ModuleOp) -> list[str]:
     """The LLVM type of every argument of the kernel: what the driver packs into slots."""
-    return [llvm_type(argument.type) for argument in find_kernel(module).body.block.args]
+    types = [argument.type for argument in find_kernel(module).body.block.args]
+    return [LLVM_FLOATS.get(type_) or llvm_type(type_) for type_ in types]
 
 
 def assertions(kernel: FuncOp) -> list[AssertOp]:

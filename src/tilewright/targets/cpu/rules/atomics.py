@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Attribute
+from collections.abc import Callable
+
+from xdsl.ir import Attribute, SSAValue
 
 from tilewright.codegen.context import EmitContext
 from tilewright.codegen.llvm_builder import FunctionBuilder
@@ -64,21 +66,42 @@ def from_word(ctx: EmitContext, type_: Attribute, value: str) -> str:
     return ctx.fn.value(f"{cast} {word} {value} to {target}")
 
 
+def _where(ctx: EmitContext, mask: SSAValue | None, act: Callable[[], str]) -> str:
+    """Emit `act` behind a branch where there is a mask; else 0 stands for its result.
+
+    `act` emits within one block and returns a value with its type, or nothing.
+    """
+    if mask is None:
+        return act().rpartition(" ")[2]
+    fn = ctx.fn
+    before, then, end = fn.block, fn.new_label(), fn.new_label()
+    fn.branch_if(ctx.value(mask), then, end)
+    fn.place(then)
+    kind, _, value = act().rpartition(" ")
+    fn.branch(end)
+    fn.place(end)
+    if not kind:
+        return ""
+    return fn.value(f"phi {kind} [ {value}, %{then} ], [ zeroinitializer, %{before} ]")
+
+
 @CPU_RULES.register(AtomicRmwOp)
 def _rmw(ctx: EmitContext, op: AtomicRmwOp) -> None:
-    order = _ORDERS[op.order_name()]
+    type_, order = op.value.type, _ORDERS[op.order_name()]
     kind = _KINDS[op.kind_name()]
-    type_ = op.value.type
-    if kind == "fadd" and is_narrow(type_):
-        function = _narrow_add(ctx, type_, order)
-        name = llvm_type(type_)
-        arguments = f"{ctx.typed(op.ptr)}, {ctx.typed(op.value)}"
-        ctx.define(op, ctx.fn.value(f"call {name} {function}({arguments})"))
-        return
     is_exchange = kind == "xchg"
-    value = as_word(ctx, type_, ctx.value(op.value)) if is_exchange else ctx.value(op.value)
     name = word_type(type_) if is_exchange else llvm_type(type_)
-    old = ctx.fn.value(f"atomicrmw {kind} {ctx.typed(op.ptr)}, {name} {value} {order}")
+
+    def act() -> str:
+        if kind == "fadd" and is_narrow(type_):
+            function = _narrow_add(ctx, type_, order)
+            arguments = f"{ctx.typed(op.ptr)}, {ctx.typed(op.value)}"
+            return f"{name} {ctx.fn.value(f'call {name} {function}({arguments})')}"
+        value = as_word(ctx, type_, ctx.value(op.value)) if is_exchange else ctx.value(op.value)
+        place = ctx.typed(op.ptr)
+        return f"{name} {ctx.fn.value(f'atomicrmw {kind} {place}, {name} {value} {order}')}"
+
+    old = _where(ctx, op.mask, act)
     ctx.define(op, from_word(ctx, type_, old) if is_exchange else old)
 
 
@@ -131,7 +154,8 @@ def _compare_and_swap(ctx: EmitContext, op: AtomicCasOp) -> None:
 def _load(ctx: EmitContext, op: AtomicLoadOp) -> None:
     type_, word = op.result.type, word_type(op.result.type)
     order, align = _LOAD_ORDERS[op.order_name()], ir.storage_bytes(type_)
-    loaded = ctx.fn.value(f"load atomic {word}, {ctx.typed(op.ptr)} {order}, align {align}")
+    load = f"load atomic {word}, {ctx.typed(op.ptr)} {order}, align {align}"
+    loaded = _where(ctx, op.mask, lambda: f"{word} {ctx.fn.value(load)}")
     ctx.define(op, from_word(ctx, type_, loaded))
 
 
@@ -141,4 +165,9 @@ def _store(ctx: EmitContext, op: AtomicStoreOp) -> None:
     order, align = _STORE_ORDERS[op.order_name()], ir.storage_bytes(type_)
     value = as_word(ctx, type_, ctx.value(op.value))
     place = ctx.typed(op.ptr)
-    ctx.fn.emit(f"store atomic {word_type(type_)} {value}, {place} {order}, align {align}")
+
+    def act() -> str:
+        ctx.fn.emit(f"store atomic {word_type(type_)} {value}, {place} {order}, align {align}")
+        return ""
+
+    _where(ctx, op.mask, act)
