@@ -201,5 +201,6 @@ class Carry:
         for flag in (BREAK, CONTINUE):
             frame.variables.pop(flag, None)
         line = self._node.lineno
+        reason = f"only the loop at line {line} assigns it, which may not run"
         for name in sorted(self._assigned - set(self._names)):
-            frame.lose(name, f"only the loop at line {line} assigns it, which may not run")
+            frame.lose(name, reason if name in self.live else DEAD)
