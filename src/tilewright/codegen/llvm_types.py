@@ -13,12 +13,16 @@ from xdsl.ir import Attribute
 from tilewright.ir import types as ir
 from tilewright.support.errors import InternalError
 
+# Narrow floats are carried as their bits and computed with in float32: where the machine has no
+# 16-bit arithmetic LLVM takes vectors of half and bfloat apart, and rounds the lanes back by
+# library calls that no library has.
 _FLOATS: dict[Attribute, str] = {
-    ir.f16: "half",
-    ir.bf16: "bfloat",
+    ir.f16: "i16",
+    ir.bf16: "i16",
     ir.f32: "float",
     ir.f64: "double",
 }
+LLVM_FLOATS: dict[Attribute, str] = {**_FLOATS, ir.f16: "half", ir.bf16: "bfloat"}
 FLOAT_KEYS: dict[Attribute, str] = {
     ir.f8e4m3fn: "f8E4M3FN",
     ir.f8e5m2: "f8E5M2",
@@ -30,7 +34,9 @@ FLOAT_KEYS: dict[Attribute, str] = {
     ir.f32: "f32",
     ir.f64: "f64",
 }
-_NUMPY_FLOAT8: dict[Attribute, type[np.generic]] = {
+_NARROW_FLOATS: dict[Attribute, type[np.generic]] = {
+    ir.f16: np.float16,
+    ir.bf16: ml_dtypes.bfloat16,
     ir.f8e4m3fn: ml_dtypes.float8_e4m3fn,
     ir.f8e5m2: ml_dtypes.float8_e5m2,
     ir.f8e4m3fnuz: ml_dtypes.float8_e4m3fnuz,
@@ -41,7 +47,7 @@ _NUMPY_FLOAT8: dict[Attribute, type[np.generic]] = {
 
 @cache
 def llvm_type(type_: Attribute) -> str:
-    """The LLVM type of a scalar, pointer or vector; fp8 is i8."""
+    """The LLVM type of a scalar, pointer or vector; floats under 32 bits are integers."""
     if isinstance(type_, VectorType):
         return f"<{type_.get_shape()[0]} x {llvm_type(type_.element_type)}>"
     if isinstance(type_, IntegerType):
@@ -83,12 +89,10 @@ def _float_constant(value: float, element: Attribute) -> str:
     if element == ir.f32:
         with np.errstate(over="ignore"):
             return _hex_double(float(np.float32(value)))
-    if element == ir.f16:
-        with np.errstate(over="ignore"):
-            return f"0xH{np.float16(value).view(np.uint16):04X}"
-    if element == ir.bf16:
-        return f"0xR{np.asarray(value, ml_dtypes.bfloat16).view(np.uint16):04X}"
-    return str(int(np.asarray(value, _NUMPY_FLOAT8[element]).view(np.int8)))
+    width = ir.width_bits(element)
+    with np.errstate(over="ignore"):
+        rounded = np.asarray(value, _NARROW_FLOATS[element])
+    return str(int(rounded.view(f"i{width // 8}")))
 
 
 def _hex_double(value: float) -> str:
@@ -101,6 +105,6 @@ def constant_text(value: int | float, type_: Attribute) -> str:
     text = scalar_constant(value, element)
     if lanes_of(type_) is None:
         return text
-    if text in ("0", "false", "null", "0x0000000000000000", "0xH0000", "0xR0000"):
+    if text in ("0", "false", "null", "0x0000000000000000"):
         return "zeroinitializer"
     return f"splat ({llvm_type(element)} {text})"

@@ -25,6 +25,8 @@ SHORT_PIPELINE = (
     "add_simplify_cfg_pass",
     "add_aggressive_dce_pass",
 )
+# For code that runs once a launch: inlined and out of memory, at a third of the time.
+LAUNCH_PIPELINE = SHORT_PIPELINE[:3]
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ def compile_module(
     *,
     whitelist: Whitelist | None = None,
     optimize: bool = True,
+    passes: tuple[str, ...] = SHORT_PIPELINE,
     emit_object: bool = True,
     emit_assembly: bool = False,
     opt_level: int = 3,
@@ -98,7 +101,7 @@ def compile_module(
     machine = create_target_machine(cpu, features, triple, opt_level)
     module = parse_module(text, machine)
     if optimize:
-        run_short_pipeline(module, machine)
+        run_short_pipeline(module, machine, passes)
     return CompiledModule(
         object=machine.emit_object(module) if emit_object else b"",
         assembly=machine.emit_assembly(module) if emit_assembly else None,
@@ -118,13 +121,17 @@ def parse_module(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     return module
 
 
-def run_short_pipeline(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
-    """Run the cheap passes that the emitted text relies on."""
+def run_short_pipeline(
+    module: llvm.ModuleRef,
+    machine: llvm.TargetMachine,
+    passes: tuple[str, ...] = SHORT_PIPELINE,
+) -> None:
+    """Run the cheap passes that the emitted text relies on, by llvmlite's names for them."""
     # A pass manager cannot run twice: the second run aborts the process.
     options = llvm.create_pipeline_tuning_options(speed_level=1)
     builder = llvm.create_pass_builder(machine, options)
     manager = llvm.create_new_module_pass_manager()
-    for add_pass in SHORT_PIPELINE:
+    for add_pass in passes:
         getattr(manager, add_pass)()
     manager.run(module, builder)
 

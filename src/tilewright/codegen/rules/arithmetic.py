@@ -90,7 +90,7 @@ def _ops(names: dict[str, str]) -> tuple[type[Operation], ...]:
 def suffix(type_: Attribute) -> str:
     """The type suffix of an overloaded intrinsic: `v16f32`, `i32`, `v8p0`."""
     element = ir.element_of(type_)
-    short = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64", "ptr": "p0"}
+    short = {"float": "f32", "double": "f64", "ptr": "p0"}
     name = short.get(llvm_type(element), llvm_type(element))
     lanes = lanes_of(type_)
     return name if lanes is None else f"v{lanes}{name}"

@@ -8,7 +8,7 @@ from dataclasses import field
 from xdsl.ir import Attribute, Operation
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
-from tilewright.codegen.llvm_types import FLOAT_KEYS, lanes_of, llvm_type
+from tilewright.codegen.llvm_types import FLOAT_KEYS, LLVM_FLOATS, lanes_of, llvm_type
 from tilewright.ir import types as ir
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.convert import emit_fp_to_fp
@@ -40,7 +40,9 @@ class CpuServices:
     ) -> str:
         """Convert between float element types, correctly rounded."""
         keys = FLOAT_KEYS[source], FLOAT_KEYS[target]
-        return emit_fp_to_fp(fn, *keys, lanes, value, rounding, self.features)
+        value = _bits_to_float(fn, source, lanes, value)
+        result = emit_fp_to_fp(fn, *keys, lanes, value, rounding, self.features)
+        return _float_to_bits(fn, target, lanes, result)
 
     def emit_math(
         self, fn: FunctionBuilder, name: str, type_: Attribute, operands: Sequence[str]
@@ -48,3 +50,24 @@ class CpuServices:
         """A math function on float32 or float64, scalar or vector."""
         element = llvm_type(ir.element_of(type_))
         return self.math.emit(fn, name, element, lanes_of(type_), operands)
+
+
+def _bits_to_float(fn: FunctionBuilder, type_: Attribute, lanes: int | None, value: str) -> str:
+    """A 16-bit float out of the integer that carries it; other types pass through."""
+    if type_ not in (ir.f16, ir.bf16):
+        return value
+    return fn.value(f"bitcast {_shaped('i16', lanes)} {value} to {_float_type(type_, lanes)}")
+
+
+def _float_to_bits(fn: FunctionBuilder, type_: Attribute, lanes: int | None, value: str) -> str:
+    if type_ not in (ir.f16, ir.bf16):
+        return value
+    return fn.value(f"bitcast {_float_type(type_, lanes)} {value} to {_shaped('i16', lanes)}")
+
+
+def _float_type(type_: Attribute, lanes: int | None) -> str:
+    return _shaped(LLVM_FLOATS[type_], lanes)
+
+
+def _shaped(element: str, lanes: int | None) -> str:
+    return element if lanes is None else f"<{lanes} x {element}>"

@@ -24,15 +24,10 @@ from tilewright.targets.cpu.ops import (
 )
 from tilewright.targets.cpu.rules import CPU_RULES
 
-# Without native 16-bit floats LLVM takes the lanes of a masked access apart as float32 and
-# rounds them back by library calls that no library has; as integers they stay bits.
-_STORED = {ir.i1: ir.i8, ir.f16: ir.i16, ir.bf16: ir.i16}
-
 
 def memory_type(type_: Attribute) -> Attribute:
-    """The type in memory of a value: i1 is stored as a byte, 16-bit floats as their bits."""
-    element = ir.element_of(type_)
-    return ir.with_element(type_, _STORED[element]) if element in _STORED else type_
+    """The type in memory of a value: i1 is stored as a byte."""
+    return ir.with_element(type_, ir.i8) if ir.element_of(type_) == ir.i1 else type_
 
 
 def from_memory(ctx: EmitContext, type_: Attribute, value: str) -> str:
@@ -40,8 +35,6 @@ def from_memory(ctx: EmitContext, type_: Attribute, value: str) -> str:
     if memory_type(type_) == type_:
         return value
     stored = memory_type(type_)
-    if ir.element_of(type_) != ir.i1:
-        return ctx.fn.value(f"bitcast {llvm_type(stored)} {value} to {llvm_type(type_)}")
     return ctx.fn.value(f"icmp ne {llvm_type(stored)} {value}, {constant_text(0, stored)}")
 
 
@@ -49,8 +42,7 @@ def to_memory(ctx: EmitContext, value: SSAValue) -> str:
     """A value in the form in which it is stored."""
     if memory_type(value.type) == value.type:
         return ctx.value(value)
-    cast = "zext" if ir.element_of(value.type) == ir.i1 else "bitcast"
-    return ctx.fn.value(f"{cast} {ctx.typed(value)} to {llvm_type(memory_type(value.type))}")
+    return ctx.fn.value(f"zext {ctx.typed(value)} to {llvm_type(memory_type(value.type))}")
 
 
 def alignment(op: LoadOp | StoreOp, type_: Attribute) -> int:
@@ -210,12 +202,7 @@ def _extract(ctx: EmitContext, op: ExtractOp) -> None:
     if lanes_of(op.vector.type) is None:
         ctx.define(op, ctx.value(op.vector))
         return
-    vector, kind = ctx.typed(op.vector), llvm_type(op.result.type)
-    if kind == "bfloat":  # see `_STORED`
-        bits = f"<{lanes_of(op.vector.type)} x i16>"
-        vector = f"{bits} {ctx.fn.value(f'bitcast {vector} to {bits}')}"
-    lane = ctx.fn.value(f"extractelement {vector}, {ctx.typed(op.lane)}")
-    ctx.define(op, ctx.fn.value(f"bitcast i16 {lane} to bfloat") if kind == "bfloat" else lane)
+    ctx.define(op, ctx.fn.value(f"extractelement {ctx.typed(op.vector)}, {ctx.typed(op.lane)}"))
 
 
 @CPU_RULES.register(ShuffleOp)
@@ -234,10 +221,6 @@ def shuffle(ctx: EmitContext, lhs: SSAValue, rhs: SSAValue, pattern: list[int]) 
 def splat_text(ctx: EmitContext, element: Attribute, value: str, lanes: int) -> str:
     """A scalar in every lane of a vector."""
     kind = llvm_type(element)
-    if kind == "bfloat":  # see `_STORED`
-        bits = ctx.fn.value(f"bitcast bfloat {value} to i16")
-        splat = splat_text(ctx, ir.i16, bits, lanes)
-        return ctx.fn.value(f"bitcast <{lanes} x i16> {splat} to <{lanes} x bfloat>")
     vector = f"<{lanes} x {kind}>"
     first = ctx.fn.value(f"insertelement {vector} poison, {kind} {value}, i64 0")
     zeros = f"<{lanes} x i32> zeroinitializer"
