@@ -9,6 +9,8 @@ from tilewright.analysis.pointers import PointerStructure
 from tilewright.ops.function import FuncOp
 from tilewright.targets.cpu.arena import place_buffers
 from tilewright.targets.cpu.control import emit_block
+from tilewright.targets.cpu.deepen_products import deepen_products
+from tilewright.targets.cpu.fold_additions import fold_additions
 from tilewright.targets.cpu.in_place import read_in_place
 from tilewright.targets.cpu.inline import Costs
 from tilewright.targets.cpu.lowering import Lowering, NestMachine
@@ -33,6 +35,8 @@ def lower_to_nests(module: ModuleOp, machine: NestMachine) -> NestReport:
 
 
 def _lower_function(kernel: FuncOp, machine: NestMachine, reports: ReportBuilder) -> int:
+    fold_additions(kernel)
+    deepen_products(kernel)
     normalize(kernel, machine)
     structure = PointerStructure()
     placement = Placement(structure, Costs(structure))
