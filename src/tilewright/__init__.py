@@ -16,6 +16,7 @@ from tilewright.support.errors import (
 
 if TYPE_CHECKING:
     from tilewright import testing
+    from tilewright.language.host import constexpr_function
     from tilewright.runtime.autotune import autotune
     from tilewright.runtime.config import Config
     from tilewright.runtime.heuristics import heuristics
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "Config": "tilewright.runtime.config",
     "autotune": "tilewright.runtime.autotune",
+    "constexpr_function": "tilewright.language.host",
     "heuristics": "tilewright.runtime.heuristics",
     "testing": "tilewright.testing",
 }
@@ -67,6 +69,7 @@ __all__ = [
     "autotune",
     "cdiv",
     "compile_statistics",
+    "constexpr_function",
     "heuristics",
     "jit",
     "language",

@@ -7,31 +7,37 @@ compiled for and either runs it or hands back. Everything else is the slow path 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, update_wrapper
 from types import FunctionType
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING
 
-from tilewright.frontend.arrays import array_bounds, array_facts, descriptor_slots
-from tilewright.frontend.program import ArgumentPath, Parameter, Specialization, TupleType
+from tilewright.frontend.constants import FunctionRef
+from tilewright.frontend.passing import (
+    memory_bounds,
+    parameter_guards,
+    runtime_values,
+    value_at,
+)
+from tilewright.frontend.program import Parameter, Specialization
 from tilewright.frontend.signature import bind, specialize
 from tilewright.frontend.source import KernelSource, snapshot
-from tilewright.language.core import constexpr
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.cache import open_default
-from tilewright.runtime.driver import Driver, FastLaunch, Grid
+from tilewright.runtime.driver import FastLaunch
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.fingerprint import compiler_fingerprint, digest
+from tilewright.runtime.grid import GridLike, check_grid
 from tilewright.runtime.isolation import is_isolated
 from tilewright.runtime.kernel import STATISTICS, CompiledKernel, StageTexts
 from tilewright.support.collection import collection_paused
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
+    ArgumentNotSupported,
     CapturedValueChanged,
-    InvalidGrid,
     NotAKernelLaunch,
     TilewrightError,
+    UnsupportedError,
 )
 from tilewright.support.options import (
     CompileOptions,
@@ -43,19 +49,8 @@ from tilewright.support.options import (
 if TYPE_CHECKING:
     from tilewright.compiler.request import CompileRequest
 
-GridLike = object
 STAGES = ("source", "ttir", "nests", "llir", "asm", "object")
 _MAX_LAUNCHERS = 8
-
-
-@dataclass(frozen=True)
-class _Guard:
-    """What the driver's fast launcher needs to know of one parameter."""
-
-    type: str
-    slot: int | None
-    is_aligned: bool | None
-    is_annotated: bool
 
 
 @dataclass
@@ -106,7 +101,7 @@ class JITFunction:
         self._source: KernelSource | None = None
         self._kernels: dict[object, CompiledKernel] = {}
         self._shapes: dict[tuple[str, ...], _CallShape] = {}
-        self._driver: Driver | None = None
+        self._is_guarded = False
         update_wrapper(self, fn)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
@@ -132,8 +127,12 @@ class JITFunction:
         """The snapshot of this kernel and what it reaches, taken once."""
         if self._source is None:
             self._source = snapshot(
-                self, self.do_not_specialize, self.do_not_specialize_on_alignment
+                self,
+                self.do_not_specialize,
+                self.do_not_specialize_on_alignment,
+                debug_options().allow_non_constexpr_globals,
             )
+            self._is_guarded = bool(self._source.guards)
         return self._source
 
     @property
@@ -162,6 +161,8 @@ class JITFunction:
         """The warm path: every line of it is paid for at each launch."""
         shape = self._shapes.get(tuple(kwargs) if kwargs else ())
         if shape is None or shape.num_positional != len(args) or not shape.launchers:
+            return self._launch_slowly(grid, args, kwargs)
+        if self._is_guarded and self.source.changed_names():
             return self._launch_slowly(grid, args, kwargs)
         values = args + tuple(kwargs.values()) if kwargs else args
         if shape.order:
@@ -219,12 +220,15 @@ class JITFunction:
         options = {name: v for name, v in kwargs.items() if name in known and name not in names}
         keywords = {name: v for name, v in kwargs.items() if name not in options}
         arguments = bind(self.fn.__name__, source.parameters, args, keywords, _live_default(self))
-        specialization = specialize(self.fn.__name__, source.parameters, arguments)
-        return _Call(arguments, specialization, self._options(options))
+        passed = _PassedFunctions(self.fn.__name__, source)
+        specialization = specialize(
+            self.fn.__name__, source.parameters, arguments, passed.reference
+        )
+        return _Call(arguments, specialization, self._options(options), passed.joined())
 
     def _prepare(self, args: Sequence[object], kwargs: Mapping[str, object]) -> _Prepared:
         call = self.specialize_call(args, kwargs)
-        return _Prepared(call, self._kernel(self.source, call.specialization, call.options))
+        return _Prepared(call, self._kernel(call))
 
     def _options(self, changes: Mapping[str, object]) -> CompileOptions:
         runtime = runtime_options()
@@ -232,13 +236,14 @@ class JITFunction:
         base = CompileOptions(checked=runtime.checked, debug=debug)
         return base.replaced(changes) if changes else base
 
-    def _kernel(
-        self, source: KernelSource, specialization: Specialization, options: CompileOptions
-    ) -> CompiledKernel:
-        key = (_identity(specialization), options)
+    def _kernel(self, call: _Call) -> CompiledKernel:
+        added = call.source.functions.keys() - self.source.functions.keys()
+        passed = tuple(repr(call.source.functions[name]) for name in sorted(added))
+        key = (_identity(call.specialization), call.options, passed)
         kernel = self._kernels.get(key)
         if kernel is None:
-            kernel = self._kernels[key] = build_kernel(source, specialization, options)
+            kernel = build_kernel(call.source, call.specialization, call.options)
+            self._kernels[key] = kernel
         return kernel
 
     def _remember(
@@ -256,7 +261,7 @@ class JITFunction:
         call = prepared.call
         if shape.order is None or call.options.checked:
             return
-        guards = _guards(self.source.parameters, call.specialization)
+        guards = parameter_guards(self.source.parameters, call.specialization)
         values = [call.arguments[name] for name in names]
         if guards is None:
             return
@@ -273,6 +278,7 @@ class _Call:
     arguments: Mapping[str, object]
     specialization: Specialization
     options: CompileOptions
+    source: KernelSource
 
 
 @dataclass(frozen=True)
@@ -296,14 +302,45 @@ class _Interpreted:
             call = self.function.specialize_call(args, kwargs)
             extents = check_grid(self.function.fn.__name__, grid, call.arguments)
             leaves = call.specialization.runtime_leaves()
-            values = [(type_, _at(path, call.arguments)) for path, type_ in leaves]
+            values = [(type_, value_at(path, call.arguments)) for path, type_ in leaves]
             options = {name: getattr(call.options, name) for name in option_names()}
-            source = self.function.source
+            source = call.source
             run_interpreted(
                 InterpretedLaunch(source, call.specialization, values, options), extents
             )
 
         return launch
+
+
+class _PassedFunctions:
+    """The jit functions among the arguments of a call: their sources join the kernel's."""
+
+    def __init__(self, kernel: str, source: KernelSource) -> None:
+        self._kernel = kernel
+        self._source = source
+        self._functions = dict(source.functions)
+
+    def reference(self, value: object) -> FunctionRef:
+        """The reference to a jit function that is passed as an argument."""
+        if not isinstance(value, JITFunction):
+            raise ArgumentNotSupported(
+                f"{self._kernel}(): the function {value!r} cannot be an argument",
+                hint="decorate it with @tilewright.jit",
+            )
+        passed = value.source
+        for key, function in passed.functions.items():
+            if self._functions.setdefault(key, function) != function:
+                raise UnsupportedError(
+                    f"{self._kernel}(): two different functions are named {key}",
+                    hint="give the functions different names",
+                )
+        return FunctionRef(passed.kernel)
+
+    def joined(self) -> KernelSource:
+        """The kernel's snapshot with what was passed."""
+        if len(self._functions) == len(self._source.functions):
+            return self._source
+        return KernelSource(self._functions, self._source.kernel, self._source.guards)
 
 
 def _live_default(function: JITFunction) -> Callable[[Parameter], object]:
@@ -338,84 +375,6 @@ def _identity(specialization: Specialization) -> object:
 
 def _hashable(value: object) -> object:
     return (type(value), repr(value) if isinstance(value, float) else value)
-
-
-def _guards(parameters: Sequence[Parameter], specialization: Specialization) -> list[_Guard] | None:
-    """What the fast launcher checks, parameter by parameter; None with tuples."""
-    guards, slot = [], 0
-    for p, (name, type_) in zip(parameters, specialization.signature, strict=True):
-        if isinstance(type_, TupleType) or type_.startswith("tensordesc"):
-            return None
-        if type_ == "constexpr":
-            guards.append(_Guard(type_, None, None, False))
-            continue
-        checks = p.specialize and p.specialize_alignment and not p.annotation
-        is_pointer_checked = type_.startswith("*") and p.specialize and p.specialize_alignment
-        is_divisible = (name,) in specialization.divisibility
-        is_aligned = is_divisible if checks or is_pointer_checked else None
-        guards.append(_Guard(type_, slot, is_aligned, bool(p.annotation)))
-        slot += 1
-    return guards
-
-
-def runtime_values(specialization: Specialization, arguments: Mapping[str, object]) -> list[object]:
-    """The values of the runtime arguments, in signature order; arrays by their address."""
-    values: list[object] = []
-    for path, type_ in specialization.runtime_leaves():
-        value = _at(path, arguments)
-        if type_.startswith("*"):
-            facts = array_facts(value)
-            values.append(facts.address if facts is not None else value)
-        elif type_.startswith("tensordesc"):
-            values.extend(descriptor_slots(value))
-        else:
-            values.append(value)
-    return values
-
-
-def memory_bounds(specialization: Specialization, arguments: Mapping[str, object]) -> list[object]:
-    """First byte and byte behind the last of every array argument, for the checked mode."""
-    bounds: list[object] = []
-    for path, type_ in specialization.runtime_leaves():
-        if type_.startswith(("*", "tensordesc")):
-            value = _at(path, arguments)
-            bounds.extend(
-                array_bounds(
-                    getattr(value, "base", value) if type_.startswith("tensordesc") else value
-                )
-            )
-    return bounds
-
-
-def _at(path: ArgumentPath, arguments: Mapping[str, object]) -> object:
-    value: object = arguments[str(path[0])]
-    for step in path[1:]:
-        value = value[step]  # type: ignore[index]  # the path came from this value's structure
-    return value.value if isinstance(value, constexpr) else value
-
-
-def check_grid(kernel: str, grid: GridLike, arguments: Mapping[str, object]) -> Grid:
-    """The grid as three extents. Raises: InvalidGrid."""
-    if callable(grid):
-        grid = grid(dict(arguments))
-    extents = tuple(grid) if isinstance(grid, tuple | list) else (grid,)
-    if not 1 <= len(extents) <= 3:
-        raise InvalidGrid(f"{kernel}[grid]: a grid has 1 to 3 axes, got {len(extents)}")
-    sizes = [_extent(kernel, axis, extent) for axis, extent in enumerate(extents)]
-    x, y, z = (*sizes, 1, 1)[:3]
-    return x, y, z
-
-
-def _extent(kernel: str, axis: int, extent: object) -> int:
-    if not isinstance(extent, SupportsIndex) or isinstance(extent, bool):
-        raise InvalidGrid(
-            f"{kernel}[grid]: axis {axis} of the grid is {extent!r}, not an integer",
-            hint="use tilewright.cdiv(n, BLOCK), which rounds up, rather than n / BLOCK",
-        )
-    size = operator.index(extent)
-    if not 0 <= size < 1 << 31:
-        raise InvalidGrid(f"{kernel}[grid]: axis {axis} of the grid is {size}")
-    return size
 
 
 def make_request(

@@ -176,3 +176,51 @@ def test_wrong_arguments_name_the_parameter():
 def test_a_kernel_is_not_called_directly():
     with pytest.raises(errors.NotAKernelLaunch):
         add_kernel(1, 2, 3)
+
+
+@tilewright.jit
+def double(x):
+    return x * 2
+
+
+@tilewright.jit
+def square(x):
+    return x * x
+
+
+@tilewright.jit
+def apply_kernel(function, x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, function(tl.load(x_ptr + offsets)))
+
+
+def test_a_jit_function_is_an_argument():
+    x, _, out = arrays(64)
+    for function, expected in ((double, x * 2), (square, x * x), (double, x * 2)):
+        apply_kernel[(1,)](function, x, out, BLOCK=64)
+        np.testing.assert_array_equal(out, expected)
+
+
+def test_a_plain_function_is_no_argument():
+    x, _, out = arrays(64)
+    with pytest.raises(errors.CompileError, match="function"):
+        apply_kernel[(1,)](lambda v: v, x, out, BLOCK=64)
+
+
+FACTOR = tl.constexpr(3)
+
+
+@tilewright.jit
+def factor_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets) * FACTOR)
+
+
+def test_a_changed_global_is_noticed_on_the_warm_path(monkeypatch):
+    x, _, out = arrays(64)
+    for _ in range(3):
+        factor_kernel[(1,)](x, out, BLOCK=64)
+    np.testing.assert_array_equal(out, x * np.float32(3))
+    monkeypatch.setitem(globals(), "FACTOR", tl.constexpr(4))
+    with pytest.raises(errors.CapturedValueChanged, match="FACTOR"):
+        factor_kernel[(1,)](x, out, BLOCK=64)

@@ -13,14 +13,15 @@ from tilewright.codegen.optimize import compile_module
 from tilewright.compiler.compile import to_tiles
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.arrays import descriptor_slots
+from tilewright.frontend.passing import runtime_values
 from tilewright.frontend.program import ArgumentPath
 from tilewright.interp.code import Rules
 from tilewright.interp.evaluate import Argument, run_kernel
 from tilewright.interp.rules import TILE_RULES
-from tilewright.jit import check_grid, runtime_values
 from tilewright.language.core import constexpr
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.drivers import load_driver
+from tilewright.runtime.grid import check_grid
 from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.support.options import option_names
 from tilewright.targets.cpu.driver import CpuKernel, pack_slot

@@ -261,6 +261,11 @@ _FRONT_END_DEBUGGING = _flag(
     "TILEWRIGHT_FRONT_END_DEBUGGING", "Keep the compiler's own frames in the traceback of an error."
 )
 
+_ALLOW_NON_CONSTEXPR_GLOBALS = _flag(
+    "TILEWRIGHT_ALLOW_NON_CONSTEXPR_GLOBALS",
+    "Take plain numbers and strings that a kernel reads from globals as constants.",
+)
+
 VARIABLES: tuple[Variable[object], ...] = (
     _CACHE_DIR,
     _CACHE_SIZE,
@@ -276,6 +281,7 @@ VARIABLES: tuple[Variable[object], ...] = (
     _PRINT_REMARKS,
     _PRINT_AUTOTUNING,
     _FRONT_END_DEBUGGING,
+    _ALLOW_NON_CONSTEXPR_GLOBALS,
 )
 
 
@@ -307,6 +313,7 @@ class DebugOptions:
     print_remarks: bool
     print_autotuning: bool
     front_end_debugging: bool
+    allow_non_constexpr_globals: bool
 
 
 def runtime_options() -> RuntimeOptions:
@@ -331,6 +338,7 @@ def debug_options() -> DebugOptions:
         print_remarks=_PRINT_REMARKS.read(),
         print_autotuning=_PRINT_AUTOTUNING.read(),
         front_end_debugging=_FRONT_END_DEBUGGING.read(),
+        allow_non_constexpr_globals=_ALLOW_NON_CONSTEXPR_GLOBALS.read(),
     )
 
 

@@ -1,0 +1,77 @@
+"""What a launch passes to a compiled kernel, and what its warm path checks of each argument."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tilewright.frontend.arrays import array_bounds, array_facts, descriptor_slots
+from tilewright.frontend.program import ArgumentPath, Parameter, Specialization, TupleType
+from tilewright.language.core import constexpr
+from tilewright.support.dataclass import dataclass
+
+
+@dataclass(frozen=True)
+class ParameterFacts:
+    """What the driver's fast launcher needs to know of one parameter."""
+
+    type: str
+    slot: int | None
+    is_aligned: bool | None
+    is_annotated: bool
+
+
+def parameter_guards(
+    parameters: Sequence[Parameter], specialization: Specialization
+) -> list[ParameterFacts] | None:
+    """What the fast launcher checks, parameter by parameter; None with tuples."""
+    guards, slot = [], 0
+    for p, (name, type_) in zip(parameters, specialization.signature, strict=True):
+        if isinstance(type_, TupleType) or type_.startswith("tensordesc"):
+            return None
+        if type_ == "constexpr":
+            guards.append(ParameterFacts(type_, None, None, False))
+            continue
+        checks = p.specialize and p.specialize_alignment and not p.annotation
+        is_pointer_checked = type_.startswith("*") and p.specialize and p.specialize_alignment
+        is_divisible = (name,) in specialization.divisibility
+        is_aligned = is_divisible if checks or is_pointer_checked else None
+        guards.append(ParameterFacts(type_, slot, is_aligned, bool(p.annotation)))
+        slot += 1
+    return guards
+
+
+def runtime_values(specialization: Specialization, arguments: Mapping[str, object]) -> list[object]:
+    """The values of the runtime arguments, in signature order; arrays by their address."""
+    values: list[object] = []
+    for path, type_ in specialization.runtime_leaves():
+        value = value_at(path, arguments)
+        if type_.startswith("*"):
+            facts = array_facts(value)
+            values.append(facts.address if facts is not None else value)
+        elif type_.startswith("tensordesc"):
+            values.extend(descriptor_slots(value))
+        else:
+            values.append(value)
+    return values
+
+
+def memory_bounds(specialization: Specialization, arguments: Mapping[str, object]) -> list[object]:
+    """First byte and byte behind the last of every array argument, for the checked mode."""
+    bounds: list[object] = []
+    for path, type_ in specialization.runtime_leaves():
+        if type_.startswith(("*", "tensordesc")):
+            value = value_at(path, arguments)
+            bounds.extend(
+                array_bounds(
+                    getattr(value, "base", value) if type_.startswith("tensordesc") else value
+                )
+            )
+    return bounds
+
+
+def value_at(path: ArgumentPath, arguments: Mapping[str, object]) -> object:
+    """The argument, or element of a tuple argument, at `path`."""
+    value: object = arguments[str(path[0])]
+    for step in path[1:]:
+        value = value[step]  # type: ignore[index]  # the path came from this value's structure
+    return value.value if isinstance(value, constexpr) else value
