@@ -183,7 +183,7 @@ def test_interrupted_put_removes_its_temporary_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(step: str, _: int) -> None:
-        if step == "fsync":
+        if step == "replace":
             raise KeyboardInterrupt
 
     monkeypatch.setattr(directory_module, "os", FaultyOs(before=interrupt))
