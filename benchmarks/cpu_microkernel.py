@@ -174,7 +174,7 @@ def matmul_program(size: int, tile: tuple[int, int, int], dtype: str) -> Entry:
     following = replace(
         following,
         a_in_place=following.can_read_a_in_place,
-        next_b=SourceTile(block_k, block_n * element, element),
+        next_b=SourceTile(block_k, element),
     )
     first = replace(following, zero_init=True)
     acc_bytes = ELEMENT_BYTES[first.acc_dtype]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
@@ -20,6 +20,13 @@ from tilewright.targets.cpu.widen import STORAGE_TYPE
 
 LATENCY_BOUND_CHAINS = 12
 """Multiply-adds per step below which the loop's own instructions show and k is unrolled."""
+
+FETCH_STEPS = 8
+"""The steps over which the lines of one row of the next tile are fetched: every other step
+brings a line of a panel of 256 bytes, about as fast as the third-level cache delivers."""
+
+LINE_BYTES = 64
+"""Bytes that one prefetch brings."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,7 @@ class BlockSpec:
     """One microkernel; equal blocks of a module are one function.
 
     *Units* `lda`, `ldc` in elements; an `lda` of None comes as an argument at run time.
+    `fetch_lines` of a row of another tile are fetched every FETCH_STEPS steps.
     """
 
     multiply: Multiply
@@ -50,6 +58,7 @@ class BlockSpec:
     lda: int | None
     ldc: int
     zero_init: bool
+    fetch_lines: int = 0
 
     @property
     def num_steps(self) -> int:
@@ -69,6 +78,8 @@ class BlockSpec:
     @property
     def unroll(self) -> int:
         """How many steps one turn of the loop takes; divides `num_steps`."""
+        if self.fetch_lines:
+            return FETCH_STEPS
         if self.num_chains >= LATENCY_BOUND_CHAINS:
             return 1
         return next(factor for factor in (4, 2, 1) if self.num_steps % factor == 0)
@@ -78,13 +89,14 @@ def emit_block(module: ModuleBuilder, spec: BlockSpec) -> str:
     """Define `fastcc void @name(ptr %a, ptr %b, ptr %c, i64 %lda)` and return `@name`.
 
     `%a` and `%c` point to the block's first row, `%b` to its first panel; `%lda` is read
-    where the spec has none.
+    where the spec has none. With `fetch_lines`, `ptr %next, i64 %next_stride` (bytes) follow.
     """
     digest = sha256(repr(spec).encode()).hexdigest()[:12]
     name = f"tw.dot.block{spec.rows}x{len(spec.vectors)}.{digest}"
     if module.has_function(name):
         return f"@{name}"
     arguments = "ptr noalias %a, ptr noalias %b, ptr noalias %c, i64 %lda"
+    arguments += ", ptr %next, i64 %next_stride" * bool(spec.fetch_lines)
     header = f"define internal fastcc void @{name}({arguments}) noinline nounwind"
     fn = FunctionBuilder(module, header)
     _store_block(fn, spec, _accumulate(fn, spec))
@@ -105,12 +117,33 @@ def _accumulate(fn: FunctionBuilder, spec: BlockSpec) -> Sequence[str]:
         first = scaled(fn, index, spec.unroll * group)
         a = [element_address(fn, a_type, row, first) for row in rows]
         b = element_address(fn, b_type, "%b", scaled(fn, first, spec.layout.columns))
+        fetch = _fetch(fn, spec, index)
         for step in range(spec.unroll):
+            fetch(step)
             chains = _emit_step(fn, spec, a, b, step, chains)
         return chains
 
     zeros = ["zeroinitializer"] * spec.num_chains
     return carried_loop(fn, spec.num_steps // spec.unroll, spec.acc_type, zeros, steps)
+
+
+def _fetch(fn: FunctionBuilder, spec: BlockSpec, turn: str) -> Callable[[int], None]:
+    """What a step fetches of the row that belongs to a turn of the loop.
+
+    One at a time: a burst would stall on the few buffers for lines on their way.
+    """
+    if not spec.fetch_lines:
+        return lambda step: None
+    row = element_address(fn, "i8", "%next", fn.value(f"mul i64 {turn}, %next_stride"))
+    callee = fn.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
+
+    def fetch(step: int) -> None:
+        first, last = (spec.fetch_lines * each // FETCH_STEPS for each in (step, step + 1))
+        for line in range(first, last):
+            address = element_address(fn, "i8", row, line * LINE_BYTES)
+            fn.emit(f"call void {callee}(ptr {address}, i32 0, i32 2, i32 1)")
+
+    return fetch
 
 
 def _row_addresses(fn: FunctionBuilder, spec: BlockSpec) -> list[str]:

@@ -21,7 +21,13 @@ from typing import Literal
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.support.dataclass import dataclass
-from tilewright.targets.cpu.dot_block import BlockSpec, BlockVector, emit_block
+from tilewright.targets.cpu.dot_block import (
+    FETCH_STEPS,
+    LINE_BYTES,
+    BlockSpec,
+    BlockVector,
+    emit_block,
+)
 from tilewright.targets.cpu.packing import PackSpec
 from tilewright.targets.cpu.panels import (
     ELEMENT_BYTES,
@@ -40,19 +46,14 @@ MIN_CHAINS = 8
 """Accumulators that keep two FMA units of latency 4 busy; a block has more where it can."""
 
 
-LINE_BYTES = 64
-"""Bytes that one prefetch brings."""
-
-
 @dataclass(frozen=True)
 class SourceTile:
-    """Where an operand of the next `dot` lies in memory: what this one fetches meanwhile.
+    """The B of the next `dot` as it lies in memory: what this one fetches meanwhile.
 
-    *Units* `row_bytes` of each of `rows` rows; `element_bytes` scales the runtime stride.
+    *Units* `element_bytes` scales the runtime stride of its `rows`.
     """
 
     rows: int
-    row_bytes: int
     element_bytes: int
 
 
@@ -67,7 +68,7 @@ class DotSpec:
     as ieee f32, which is at least as exact.
     `a_in_place` takes A from memory that nobody packed, with its stride at run time. It saves
     the copy (5 % of a 256x256x128 step); see `can_read_a_in_place`.
-    `next_b` is fetched into the second-level cache meanwhile: worth 3 % where rows of B are
+    `next_b` is fetched into the second-level cache meanwhile: worth 5 % where rows of B are
     too short for the hardware to see them coming; for A, whose rows go on, it is a loss.
     *Source* both measured on Emerald Rapids, f32 1024³.
     """
@@ -164,13 +165,12 @@ class ColumnRun:
 
 @dataclass(frozen=True)
 class _Block:
-    """One call of a microkernel: first row and panel (values), sizes, work done before it."""
+    """One call of a microkernel: first row and panel (values) and sizes."""
 
     row: str
     rows: int
     panel: str
     column: ColumnRun
-    done: str
 
 
 def split_rows(m: int, most: int) -> list[Run]:
@@ -215,7 +215,7 @@ def dot_name(spec: DotSpec) -> str:
     shape = f"{spec.m}x{spec.n}x{spec.k}.{lda}.{_ldc(spec)}"
     name = f"tw.dot.{spec.a_dtype}.{spec.b_dtype}.{spec.multiply.instruction.value}.{shape}"
     if spec.next_b is not None:
-        name += f".next{spec.next_b.rows}x{spec.next_b.row_bytes}.{spec.next_b.element_bytes}"
+        name += f".next{spec.next_b.rows}.{spec.next_b.element_bytes}"
     return name + ".zero" * spec.zero_init
 
 
@@ -260,8 +260,7 @@ def _emit_columns_outside(fn: FunctionBuilder, spec: DotSpec, columns: list[Colu
             rows.emit(fn, lambda row, rows=rows: block_call(row, rows, panel, column))
 
     def block_call(row: str, rows: Run, panel: str, column: ColumnRun) -> None:
-        done = scaled(fn, panel, spec.m, row)
-        _emit_block_call(fn, spec, _Block(row, rows.size, panel, column, done))
+        _emit_block_call(fn, spec, _Block(row, rows.size, panel, column))
 
     for column in columns:
         column.run.emit(fn, lambda panel, column=column: row_blocks(panel, column))
@@ -269,15 +268,13 @@ def _emit_columns_outside(fn: FunctionBuilder, spec: DotSpec, columns: list[Colu
 
 def _emit_rows_outside(fn: FunctionBuilder, spec: DotSpec, columns: list[ColumnRun]) -> None:
     most = min(max_rows(spec.unit, spec.multiply, len(each.vectors)) for each in columns)
-    num_panels = spec.b_layout.num_panels(spec.n)
 
     def column_blocks(row: str, rows: Run) -> None:
         for column in columns:
             column.run.emit(fn, lambda panel, column=column: block_call(row, rows, panel, column))
 
     def block_call(row: str, rows: Run, panel: str, column: ColumnRun) -> None:
-        done = scaled(fn, row, num_panels, scaled(fn, panel, rows.size))
-        _emit_block_call(fn, spec, _Block(row, rows.size, panel, column, done))
+        _emit_block_call(fn, spec, _Block(row, rows.size, panel, column))
 
     for rows in split_rows(spec.m, most):
         rows.emit(fn, lambda row, rows=rows: column_blocks(row, rows))
@@ -316,6 +313,7 @@ def _emit_block_call(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
     layout = spec.b_layout
     a_bytes = ELEMENT_BYTES[spec.a_layout.element]
     c_bytes = ELEMENT_BYTES[spec.acc_dtype]
+    lines = _fetch_lines(spec, block)
     callee = emit_block(
         fn.module,
         BlockSpec(
@@ -327,9 +325,10 @@ def _emit_block_call(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
             lda=None if spec.a_in_place else _lda(spec),
             ldc=_ldc(spec),
             zero_init=spec.zero_init,
+            fetch_lines=lines,
         ),
     )
-    _emit_prefetch(fn, spec, block)
+    fetch = _fetch_arguments(fn, spec, block) if lines else ""
     panel_bytes = layout.panel_elems(spec.k) * ELEMENT_BYTES[layout.element]
     b = element_address(fn, "i8", "%b", scaled(fn, block.panel, panel_bytes))
     c_column = scaled(fn, block.panel, layout.columns * c_bytes)
@@ -338,27 +337,33 @@ def _emit_block_call(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
     a_row = scaled(fn, block.row, stride) if block.row != "0" else "0"
     a = element_address(fn, "i8", "%a", scaled(fn, a_row, a_bytes))
     lda = "%a_stride" if spec.a_in_place else "poison"
-    fn.emit(f"call fastcc void {callee}(ptr {a}, ptr {b}, ptr {c}, i64 {lda})")
+    fn.emit(f"call fastcc void {callee}(ptr {a}, ptr {b}, ptr {c}, i64 {lda}{fetch})")
 
 
-def _emit_prefetch(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
-    """Fetch the part of the next source tile that is this block's share of the whole work.
+def _fetch_lines(spec: DotSpec, block: _Block) -> int:
+    """The lines of a row of the next tile that belong to a block's columns."""
+    is_whole = all(vector.valid == spec.b_layout.lanes for vector in block.column.vectors)
+    if spec.next_b is None or not is_whole or spec.b_layout.num_groups(spec.k) % FETCH_STEPS:
+        return 0
+    columns = block.column.run.size * spec.b_layout.columns
+    return -(-columns * spec.next_b.element_bytes // LINE_BYTES)
 
-    A burst of fetches would stall on the few buffers for lines on their way; spread over the
-    blocks they are free.
+
+def _fetch_arguments(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> str:
+    """The rows of the next tile that a block fetches: the first blocks share them all.
+
+    Later ones fetch a line that is there, which costs less than a second microkernel.
     """
     tile = spec.next_b
-    if tile is None:
-        return
-    work = spec.m * spec.b_layout.num_panels(spec.n)
-    first = scaled(fn, block.done, tile.rows)
-    row = str(int(first) // work) if first.isdecimal() else fn.value(f"udiv i64 {first}, {work}")
+    assert tile is not None
+    number = f"{int(block.row) // block.rows}" if block.row.isdecimal() else None
+    number = number or fn.value(f"udiv i64 {block.row}, {block.rows}")
+    row = scaled(fn, number, spec.b_layout.num_groups(spec.k) // FETCH_STEPS)
     stride = scaled(fn, "%next_b_stride", tile.element_bytes)
-    line = element_address(fn, "i8", "%next_b", "0" if row == "0" else scaled(fn, row, stride))
-    callee = fn.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
-    share = block.rows * block.column.run.size * tile.rows
-    for index in range(-(-share // work)):
-        line = element_address(fn, "i8", line, stride) if index else line
-        for byte in range(0, tile.row_bytes, LINE_BYTES):
-            address = element_address(fn, "i8", line, byte)
-            fn.emit(f"call void {callee}(ptr {address}, i32 0, i32 2, i32 1)")
+    column = scaled(fn, block.panel, spec.b_layout.columns * tile.element_bytes)
+    line = element_address(fn, "i8", "%next_b", fn.value(f"mul i64 {row}, {stride}"))
+    line = element_address(fn, "i8", line, column)
+    is_inside = fn.value(f"icmp ult i64 {row}, {tile.rows}")
+    line = fn.value(f"select i1 {is_inside}, ptr {line}, ptr %b")
+    stride = fn.value(f"select i1 {is_inside}, i64 {stride}, i64 0")
+    return f", ptr {line}, i64 {stride}"
