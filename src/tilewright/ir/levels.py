@@ -21,8 +21,8 @@ T2, scheduled (draft): T1 with the target's ops.
 
 C2, nests (CPU): scalar and vector code.
 
-* `scf`, elementwise `arith`, `math` and `tt` ops, program ids, pointer arithmetic, atomics, and
-  `cpu` ops; no op of T0 that works on tiles or touches memory plainly;
+* `scf`, elementwise `arith`, `math` and `tt` ops, program ids, pointer arithmetic, splats, atomics,
+  and `cpu` ops; no op of T0 that works on tiles or touches memory plainly;
 * scalars, pointers, and vectors of one dimension; no tiles and no descriptors;
 * every arena buffer has its place.
 
@@ -175,7 +175,7 @@ C2 = Level(
     ops=_CONTROL_FLOW
     | {"builtin.module", "gpu.barrier", "llvm.intr.assume"}
     | {"tt.func", "tt.return", "tt.get_program_id", "tt.get_num_programs", "tt.addptr"}
-    | {"tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int", "tt.fp_to_fp", "tt.mulhiui"}
+    | {"tt.splat", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int", "tt.fp_to_fp", "tt.mulhiui"}
     | {"tt.clampf", "tt.precise_divf", "tt.precise_sqrt", "tw.hint"}
     | {"tt.atomic_rmw", "tt.atomic_cas", "tw.atomic_load", "tw.atomic_store"},
     type_rule=_c2_type,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from math import prod
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, LocationAttr, StringAttr, i64
 from xdsl.ir import Attribute, Block, OpResult, SSAValue
 
 from tilewright.ir.op import build
@@ -41,6 +41,7 @@ class Lowering:
     placement: Placement
     entry: Block
     report: ReportBuilder
+    location: LocationAttr | None = None
     scalars: dict[SSAValue, SSAValue] = field(default_factory=dict)
     buffers: dict[SSAValue, Buffer] = field(default_factory=dict)
     packed: dict[PackForm, Buffer] = field(default_factory=dict)
@@ -75,7 +76,7 @@ class Lowering:
             "num_elems": IntegerAttr(max(num_elems, prod(shape)), i64),
             "label": StringAttr(label),
         }
-        op = build(AllocOp, (), (pointer_to(element),), properties)
+        op = build(AllocOp, (), (pointer_to(element),), properties, location=self.location)
         first = self.entry.first_op
         while isinstance(first, AllocOp):
             first = first.next_op

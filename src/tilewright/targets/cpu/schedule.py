@@ -46,7 +46,7 @@ def _lower_function(kernel: FuncOp, machine: NestMachine, reports: ReportBuilder
     out = Block(arg_types=[argument.type for argument in source.args])
     for old, new in zip(source.args, out.args, strict=True):
         new.name_hint = old.name_hint
-    lowering = Lowering(machine, placement, out, reports)
+    lowering = Lowering(machine, placement, out, reports, kernel.location)
     lowering.define(dict(zip(source.args, out.args, strict=True)))
     emit_block(lowering, source, out)
     kernel.detach_region(kernel.body)
