@@ -7,6 +7,7 @@ they hold the start of Python and the import of NumPy.
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -54,7 +55,8 @@ def import_seconds() -> float:
     wait, times = QuietMachine(), []
     for _ in range(SAMPLES + 1):
         wait.until_quiet()
-        times.append(float(subprocess.check_output([sys.executable, "-c", IMPORT], text=True)))
+        command = [sys.executable, "-c", IMPORT]
+        times.append(float(subprocess.check_output(command, text=True, env=environment())))
     return statistics.median(times[1:])
 
 
@@ -100,7 +102,15 @@ def run_child(mode: str, kernel: str, cache: str) -> dict[str, object]:
     """What `startup_child` reports of one run."""
     script = Path(__file__).with_name("startup_child.py")
     command = [sys.executable, str(script), mode, kernel, cache, repr(time.monotonic())]
-    return json.loads(subprocess.check_output(command, text=True))
+    return json.loads(subprocess.check_output(command, text=True, env=environment()))
+
+
+def environment() -> dict[str, str]:
+    """This environment, but Python may keep compiled modules, as it does for users.
+
+    Without them every process compiles every source file anew, which doubles a cold start.
+    """
+    return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 
 def as_float(value: object) -> float:
