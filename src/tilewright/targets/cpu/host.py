@@ -85,15 +85,21 @@ def _has_full_avx512(on: frozenset[str]) -> bool:
     return {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= on
 
 
-@functools.cache
 def cache_bytes(level: str) -> int:
     """The size of data cache `level` (`L1d`, `L2`, `L3`) as the kernel reports it."""
+    return _reported_caches().get(level, _DEFAULT_CACHE_BYTES[level])
+
+
+@functools.cache
+def _reported_caches() -> dict[str, int]:
+    """The sizes of the first CPU's data caches, each file read once."""
+    found: dict[str, int] = {}
     for entry in sorted(_SYSFS_CACHE.glob("index*")) if _SYSFS_CACHE.is_dir() else ():
-        kind = {"Data": "d", "Unified": "", "Instruction": "i"}.get(_read(entry / "type"), "?")
-        size = _read(entry / "size")
-        if f"L{_read(entry / 'level')}{kind}" == level and size:
-            return _parse_size(size) or _DEFAULT_CACHE_BYTES[level]
-    return _DEFAULT_CACHE_BYTES[level]
+        kind = {"Data": "d", "Unified": ""}.get(_read(entry / "type"))
+        size = _parse_size(_read(entry / "size"))
+        if kind is not None and size:
+            found.setdefault(f"L{_read(entry / 'level')}{kind}", size)
+    return found
 
 
 def _parse_size(text: str) -> int:

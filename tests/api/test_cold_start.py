@@ -1,0 +1,39 @@
+"""What a fresh process that compiles a kernel leaves unloaded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = """
+import sys
+import numpy as np
+import tilewright as tw
+import tilewright.language as tl
+
+@tw.jit
+def double(x, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(x + i, tl.load(x + i) * 2)
+
+x = np.ones(16, np.float32)
+double[(1,)](x, N=16)
+assert x.sum() == 32 and tw.compile_statistics().compiled == 1
+print(*(name for name in sys.argv[1:] if name in sys.modules))
+"""
+UNUSED = ("xdsl.parser", "xdsl.printer", "xdsl.dialects.scf", "xdsl.pattern_rewriter")
+
+
+def test_a_compile_loads_neither_parser_nor_printer_of_xdsl(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    environment = {
+        "PYTHONPATH": str(Path(__file__).parents[2] / "src"),
+        "TILEWRIGHT_CACHE_DIR": str(tmp_path / "cache"),
+    }
+    command = [sys.executable, str(script), *UNUSED, "importlib.metadata"]
+    loaded = subprocess.run(
+        command, env=environment, text=True, capture_output=True, check=True
+    ).stdout
+    assert loaded.split() == []
