@@ -16,7 +16,7 @@ from tilewright.targets.cpu.access import Redirect, store
 from tilewright.targets.cpu.coordinates import LANE_LOOP, ORIGIN, Coord, Coords, combine, loop_coord
 from tilewright.targets.cpu.emitter import Emitter
 from tilewright.targets.cpu.evaluate import Evaluator
-from tilewright.targets.cpu.full_chunks import find_prefixes
+from tilewright.targets.cpu.full_chunks import Prefix, find_prefixes
 from tilewright.targets.cpu.inline import is_tile
 from tilewright.targets.cpu.lane_loops import (
     Nest,
@@ -65,12 +65,19 @@ def emit_nest(lowering: Lowering, out: Block, roots: Sequence[Root]) -> None:
     flag = _guard_stores(nest)
     if lane_dim is not None and space[lane_dim] >= _MIN_CHUNKS * lanes:
         if body.num_ops <= _MAX_DOUBLED_OPS:
-            nest.prefixes = find_prefixes(nest.ev, body.touches) or ()
+            nest.prefixes = _usable_prefixes(nest)
         nest.streams = not _is_redirected(nest) and streaming.is_stream(nest.ev, roots, body)
     for root in roots:
         elements.prepare(nest.ev, root)
     _emit_loops(nest)
     _finish(nest, out, block, flag)
+
+
+def _usable_prefixes(nest: Nest) -> tuple[Prefix, ...]:
+    """The masks that split the lane loop: none if they change inside of it, along a fold."""
+    prefixes = find_prefixes(nest.ev, nest.body.touches) or ()
+    loops = {loop for prefix in prefixes for coord in prefix.coords for loop, _ in coord.terms}
+    return () if nest.fold_axis in loops else prefixes
 
 
 def _guard_stores(nest: Nest) -> SSAValue | None:
