@@ -95,6 +95,19 @@ def last_one_sums(x, parts, out, arrived, BLOCK: tl.constexpr, PARTS: tl.constex
 
 
 @tilewright.jit
+def scalar_masks(x, cells, words):
+    p = tl.program_id(0)
+    a = tl.load(x + p)
+    tl.atomic_add(cells, a, mask=a > 3)
+    tl.atomic_max(cells + 1, a, mask=a < 3)
+    tl.atomic_xchg(words + p, p, mask=a == 3)
+    tl.atomic_store(words + 32 + p, a, mask=p % 3 == 0)
+    seen = tl.atomic_load(words + 64 + p, mask=p % 2 == 0)
+    if p % 2 == 0:
+        tl.store(words + 96 + p, seen + 1)
+
+
+@tilewright.jit
 def old_values(x, out, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + i, tl.atomic_add(x + i, i) * 2)
@@ -153,6 +166,15 @@ def _last_one_reference(a: SimpleNamespace) -> None:
     a.parts[:] = a.x.sum(axis=1, dtype=np.int32)
     a.out[0] = a.x.sum(dtype=np.int32)
     a.arrived[0] = PROGRAMS
+
+
+def _scalar_masks_reference(a: SimpleNamespace) -> None:
+    a.cells[0] += a.x[a.x > 3].sum()
+    a.cells[1] = max(a.cells[1], a.x[a.x < 3].max())
+    p = np.arange(PROGRAMS)
+    a.words[p[a.x == 3]] = p[a.x == 3]
+    a.words[32 + p[::3]] = a.x[::3]
+    a.words[96 + p[::2]] = a.words[64 + p[::2]] + 1
 
 
 def _old_values_reference(a: SimpleNamespace) -> None:
@@ -219,6 +241,15 @@ CASES = [
             "BLOCK": 64, "PARTS": 32,
         },
         _last_one_reference,
+    ),
+    _case(
+        scalar_masks,
+        lambda rng: {
+            "x": whole(rng, PROGRAMS, np.int32, 0, 7),
+            "cells": np.zeros(2, np.int32),
+            "words": whole(rng, 128),
+        },
+        _scalar_masks_reference,
     ),
     _case(
         old_values,
