@@ -8,6 +8,7 @@ import pytest
 import tilewright
 import tilewright.language as tl
 from tests.passes.lowered import count, named, nests
+from tilewright.targets.cpu.ops import DotOp
 
 F32 = np.zeros(1 << 16, np.float32)
 F16 = np.zeros(1 << 16, np.float16)
@@ -44,7 +45,8 @@ def overwritten_later(a, b, SIZE: tl.constexpr):
 def reads_in_place(module) -> bool:
     """Whether the one product of a kernel takes the stride of its A."""
     (dot,) = named(module, "cpu.dot")
-    return len(dot.operands) == 4
+    assert isinstance(dot, DotOp)
+    return dot.a_stride is not None
 
 
 def test_rows_of_a_are_read_where_they_lie() -> None:
@@ -58,6 +60,24 @@ def test_columns_and_operands_that_need_conversion_are_packed(stride_k: int, a) 
     module, _ = nests(product, a=a, b=a, c=F32, stride_m=1, stride_k=stride_k, SIZE=32)
     assert not reads_in_place(module)
     assert count(module, "cpu.pack") == 2
+
+
+@tilewright.jit
+def long_product(a, b, c, K, SIZE: tl.constexpr):
+    """c = a @ b in steps of SIZE."""
+    i = tl.arange(0, SIZE)
+    acc = tl.zeros((SIZE, SIZE), tl.float32)
+    for k in range(0, K, SIZE):
+        x = tl.load(a + i[:, None] * K + k + i[None, :])
+        acc = tl.dot(x, tl.load(b + (k + i)[:, None] * SIZE + i[None, :]), acc)
+    tl.store(c + i[:, None] * SIZE + i[None, :], acc)
+
+
+def test_a_loop_fetches_the_next_tile_of_b_and_a_single_product_none() -> None:
+    module, _ = nests(long_product, a=F32, b=F32, c=F32, K=512, SIZE=32)
+    assert all(isinstance(d, DotOp) and d.next_b is not None for d in named(module, "cpu.dot"))
+    module, _ = nests(product, a=F32, b=F32, c=F32, stride_m=64, stride_k=1, SIZE=32)
+    assert all(isinstance(d, DotOp) and d.next_b is None for d in named(module, "cpu.dot"))
 
 
 def test_a_store_between_load_and_product_forces_a_copy() -> None:

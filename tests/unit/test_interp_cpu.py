@@ -199,7 +199,8 @@ def dot_body(element: str, kept: str, acc: str, *, transposed: bool, zero: bool)
       ({source}, i64, {packed}) -> ()
     "cpu.pack"(%1, %wide, %b) <{{rows = 6 : i64, columns = 5 : i64, role = "b"{b_flag}}}> :
       ({source}, i64, {packed}) -> ()
-    "cpu.dot"(%a, %b, %2) <{{m = 4 : i64, n = 5 : i64, k = 6 : i64{", zero_init" * zero}}}> :
+    "cpu.dot"(%a, %b, %2) <{{m = 4 : i64, n = 5 : i64, k = 6 : i64{", zero_init" * zero},
+      {segments(1, 1, 1, 0, 0, 0)}}}> :
       ({packed}, {packed}, {total}) -> ()"""
 
 
@@ -230,9 +231,10 @@ def test_product_of_rows_that_lie_apart() -> None:
     rng = np.random.default_rng(5)
     a, b = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((4, 9), (6, 5)))
     acc = np.ones((4, 5), np.float32)
-    body = """
-    %nine = "arith.constant"() <{value = 9 : i64}> : () -> i64
-    "cpu.dot"(%0, %1, %2, %nine) <{m = 4 : i64, n = 5 : i64, k = 6 : i64}> :
+    body = f"""
+    %nine = "arith.constant"() <{{value = 9 : i64}}> : () -> i64
+    "cpu.dot"(%0, %1, %2, %nine) <{{m = 4 : i64, n = 5 : i64, k = 6 : i64,
+      {segments(1, 1, 1, 1, 0, 0)}}}> :
       (!tt.ptr<f32>, !tt.ptr<f32>, !tt.ptr<f32>, i64) -> ()"""
     want = a[:, :6] @ b + 1
     run(("!tt.ptr<f32>",) * 3, body, a, b, acc)

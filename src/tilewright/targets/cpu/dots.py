@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, LocationAttr, StringAttr, UnitAttr, i64
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    LocationAttr,
+    StringAttr,
+    UnitAttr,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, Block, SSAValue
 
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, shape_of
-from tilewright.ops.control_flow import YieldOp
+from tilewright.ops.control_flow import ForOp, YieldOp
 from tilewright.ops.elementwise import ELEMENTWISE
 from tilewright.ops.matmul import DotOp
 from tilewright.ops.memory import LoadOp
@@ -25,6 +35,8 @@ from tilewright.targets.cpu.requirements import is_direct, operand_spec
 from tilewright.targets.cpu.roots import Root, RootKind
 from tilewright.targets.cpu.storage import Buffer
 from tilewright.targets.cpu.whole_tiles import whole_tile
+
+_SIGNED_LT = 2
 
 
 def emit_pack(lowering: Lowering, out: Block, form: PackForm) -> None:
@@ -105,10 +117,12 @@ def _pack_load(lowering: Lowering, out: Block, form: PackForm, dst: Buffer) -> N
         _pack_buffer(ev.emit, form, lowering.buffer(form.value), dst)
         return
     condition = whole_tile(ev, op)
+    if condition is None:
+        _pack_general(lowering, out, form, dst)
+        return
+    lowering.sources[form] = _matrix(ev, op)
     if condition is True:
         _pack_direct(ev, form, op, dst)
-    elif condition is None:
-        _pack_general(lowering, out, form, dst)
     else:
         assert isinstance(condition, SSAValue)
         fast, slow = Block(), Block()
@@ -126,17 +140,20 @@ def _pack_load(lowering: Lowering, out: Block, form: PackForm, dst: Buffer) -> N
 
 
 def _pack_direct(ev: Evaluator, form: PackForm, op: LoadOp, dst: Buffer) -> None:
-    strides = ev.lowering.placement.structure.strides(op.operands[0])
-    along_columns = strides[1] is not None and strides[1].as_int() == 1
-    transposed = form.transposed if along_columns else not form.transposed
-    _pack(ev.emit, form, _matrix(ev, op), dst.base, transposed)
+    transposed = form.transposed if _has_rows(ev.lowering, op) else not form.transposed
+    _pack(ev.emit, form, ev.lowering.sources[form], dst.base, transposed)
+
+
+def _has_rows(lowering: Lowering, op: LoadOp) -> bool:
+    """Whether a tile's rows, not its columns, are contiguous in memory."""
+    stride = lowering.placement.structure.strides(op.operands[0])[1]
+    return stride is not None and stride.as_int() == 1
 
 
 def _matrix(ev: Evaluator, op: LoadOp) -> tuple[SSAValue, SSAValue]:
     """Where a tile starts in memory, and how many elements its rows (columns) lie apart."""
     strides = ev.lowering.placement.structure.strides(op.operands[0])
-    along_columns = strides[1] is not None and strides[1].as_int() == 1
-    pitch = strides[0] if along_columns else strides[1]
+    pitch = strides[0] if _has_rows(ev.lowering, op) else strides[1]
     assert pitch is not None
     source = ev.element(op.operands[0], constant_coords((0, 0)), False)
     return source, polynomial(ev, pitch)
@@ -197,7 +214,8 @@ def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
     batch = shape_of(op.results[0].type)[:-2]
     if not batch:
         (a, *stride), (b,) = (_operand(lowering, form, spec) for form in forms)
-        _call(emit, op, spec, (a, b, lowering.buffer(op.results[0]).base, *stride))
+        acc = lowering.buffer(op.results[0]).base
+        _call(emit, op, spec, (a, b, acc), (stride, _next_b(lowering, emit, op, forms[1])))
         return
     _emit_batch(lowering, emit, op, spec)
 
@@ -211,15 +229,53 @@ def _operand(lowering: Lowering, form: PackForm, spec: DotSpec) -> tuple[SSAValu
     return (lowering.packed[form].base,)
 
 
-def _call(emit: Emitter, op: DotOp, spec: DotSpec, operands: tuple[SSAValue, ...]) -> None:
+def _next_b(lowering: Lowering, emit: Emitter, op: DotOp, form: PackForm) -> tuple[SSAValue, ...]:
+    """Where the next iteration's B should lie if it continues this one; not in the last.
+
+    A guess that is wrong costs little: nothing but a fetch depends on it.
+    """
+    loop, load = op.parent_op(), owner(form.value)
+    source = lowering.sources.get(form)
+    if (
+        not isinstance(loop, ForOp)
+        or source is None
+        or load is None
+        or load.parent is not op.parent
+    ):
+        return ()
+    assert isinstance(load, LoadOp)
+    if form.transposed or not _has_rows(lowering, load):
+        return ()
+    here, pitch = source
+    index, end, step = (
+        lowering.scalar(v) for v in (loop.body.block.args[0], loop.operands[1], loop.operands[2])
+    )
+    rows = emit.constant(i64, _operand_shape(form)[0])
+    following = emit.advance(here, emit.integer("muli", pitch, rows))
+    goes_on = emit.compare(_SIGNED_LT, emit.integer("addi", index, step), end)
+    select = ELEMENTWISE["arith.select"]
+    return emit.pure(select, (goes_on, following, here), here.type), pitch
+
+
+def _call(
+    emit: Emitter,
+    op: DotOp,
+    spec: DotSpec,
+    operands: tuple[SSAValue, SSAValue, SSAValue],
+    more: tuple[Sequence[SSAValue], Sequence[SSAValue]] = ((), ()),
+) -> None:
+    """The call; `more` is the stride of rows in place, and where to fetch from."""
+    stride, fetch = more
+    sizes = (1, 1, 1, len(stride), *((1, 1) if fetch else (0, 0)))
     properties: dict[str, Attribute] = {
+        "operandSegmentSizes": DenseArrayBase.from_list(i32, list(sizes)),
         "m": IntegerAttr(spec.m, i64),
         "n": IntegerAttr(spec.n, i64),
         "k": IntegerAttr(spec.k, i64),
     }
     if is_zero(op.operands[2]):
         properties["zero_init"] = UnitAttr()
-    emit.effect(cpu.DotOp, operands, (), properties)
+    emit.effect(cpu.DotOp, (*operands, *stride, *fetch), (), properties)
 
 
 def _emit_batch(lowering: Lowering, emit: Emitter, op: DotOp, spec: DotSpec) -> None:

@@ -66,10 +66,11 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
     m, n, k = (getattr(operation, name).value.data for name in "mnk")
     types = [memory_dtype_of(pointee_of(v.type)) for v in (operation.a, operation.b, operation.acc)]
     starts_at_zero = operation.zero_init is not None
+    has_stride = operation.a_stride is not None
 
-    def evaluate(program: Program, a: Array, b: Array, acc: Array, *a_stride: Array) -> None:
+    def evaluate(program: Program, a: Array, b: Array, acc: Array, *more: Array) -> None:
         target = types[2]
-        stride = int(a_stride[0]) if a_stride else k
+        stride = int(more[0]) if has_stride else k
         lhs, lhs_lost = _operand(program, a, (m, k), types[0], stride)
         rhs, rhs_lost = _operand(program, b, (k, n), types[1])
         lost = lhs_lost.any(axis=1, keepdims=True) | rhs_lost.any(axis=0, keepdims=True)

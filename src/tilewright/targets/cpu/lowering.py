@@ -46,6 +46,7 @@ class Lowering:
     buffers: dict[SSAValue, Buffer] = field(default_factory=dict)
     packed: dict[PackForm, Buffer] = field(default_factory=dict)
     unpacked: dict[PackForm, tuple[SSAValue, SSAValue]] = field(default_factory=dict)
+    sources: dict[PackForm, tuple[SSAValue, SSAValue]] = field(default_factory=dict)
 
     def scalar(self, value: SSAValue) -> SSAValue:
         """The C2 value of a T0 scalar."""

@@ -216,7 +216,8 @@ class DotOp(TileOp):
 
     `a` is row-major [m][k], `b` packed panels, `acc` row-major [m][n]; with `zero_init` the
     accumulator is overwritten. Element types are the buffers' pointees. With `a_stride` (i64)
-    the rows of `a` lie that many elements apart, wherever they are.
+    the rows of `a` lie that many elements apart, wherever they are. `next_b` with its
+    `next_b_stride` (i64) is where the next product's B lies in memory, to be fetched meanwhile.
     """
 
     name = "cpu.dot"
@@ -224,10 +225,13 @@ class DotOp(TileOp):
     b = operand_def()
     acc = operand_def()
     a_stride = opt_operand_def()
+    next_b = opt_operand_def()
+    next_b_stride = opt_operand_def()
     m = prop_def(IntegerAttr)
     n = prop_def(IntegerAttr)
     k = prop_def(IntegerAttr)
     zero_init = opt_prop_def(UnitAttr)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 

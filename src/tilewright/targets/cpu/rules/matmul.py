@@ -11,7 +11,7 @@ from tilewright.ir import types as ir
 from tilewright.support.dataclass import replace
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.dot_types import dot_spec
-from tilewright.targets.cpu.microkernel import DotSpec, emit_dot
+from tilewright.targets.cpu.microkernel import DotSpec, SourceTile, emit_dot
 from tilewright.targets.cpu.ops import DotOp, PackOp
 from tilewright.targets.cpu.packing import emit_pack
 from tilewright.targets.cpu.rules import CPU_RULES
@@ -43,7 +43,10 @@ def _dot(ctx: EmitContext, op: DotOp) -> None:
         cpu.vector_bytes,
         op.zero_init is not None,
     )
-    spec = replace(spec, a_in_place=op.a_stride is not None)
+    next_b = None
+    if op.next_b is not None:
+        next_b = SourceTile(op.k.value.data, ir.storage_bytes(pointee(op.next_b)))
+    spec = replace(spec, a_in_place=op.a_stride is not None, next_b=next_b)
     function = emit_dot(ctx.module, spec)
     operands = ", ".join(ctx.typed(v) for v in op.operands)
     ctx.fn.emit(f"call void {function}({operands})")
