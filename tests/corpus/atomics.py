@@ -95,7 +95,7 @@ def last_one_sums(x, parts, out, arrived, BLOCK: tl.constexpr, PARTS: tl.constex
 
 
 @tilewright.jit
-def scalar_masks(x, cells, words):
+def masked_scalars(x, cells, words):
     p = tl.program_id(0)
     a = tl.load(x + p)
     tl.atomic_add(cells, a, mask=a > 3)
@@ -168,7 +168,7 @@ def _last_one_reference(a: SimpleNamespace) -> None:
     a.arrived[0] = PROGRAMS
 
 
-def _scalar_masks_reference(a: SimpleNamespace) -> None:
+def _masked_scalars_reference(a: SimpleNamespace) -> None:
     a.cells[0] += a.x[a.x > 3].sum()
     a.cells[1] = max(a.cells[1], a.x[a.x < 3].max())
     p = np.arange(PROGRAMS)
@@ -243,13 +243,13 @@ CASES = [
         _last_one_reference,
     ),
     _case(
-        scalar_masks,
+        masked_scalars,
         lambda rng: {
             "x": whole(rng, PROGRAMS, np.int32, 0, 7),
             "cells": np.zeros(2, np.int32),
             "words": whole(rng, 128),
         },
-        _scalar_masks_reference,
+        _masked_scalars_reference,
     ),
     _case(
         old_values,
