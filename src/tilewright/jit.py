@@ -64,15 +64,18 @@ class _CallShape:
     order: tuple[int, ...] | None
     num_positional: int
     names: tuple[str, ...]
-    launchers: list[FastLaunch]
+    launchers: list[tuple[FastLaunch, CompiledKernel]]
 
-    def try_others(self, extents: Sequence[object], values: Sequence[object]) -> bool:
-        """Launch by a launcher behind the first and move it to the front; whether one fitted."""
+    def try_others(
+        self, extents: Sequence[object], values: Sequence[object]
+    ) -> CompiledKernel | None:
+        """Launch by a launcher behind the first and move it to the front; None if none fits."""
         for index in range(1, len(self.launchers)):
-            if self.launchers[index](*extents, *values) is None:
+            launcher, kernel = self.launchers[index]
+            if launcher(*extents, *values) is None:
                 self.launchers.insert(0, self.launchers.pop(index))
-                return True
-        return False
+                return kernel
+        return None
 
 
 class JITFunction:
@@ -157,7 +160,7 @@ class JITFunction:
             return self.warmup(*args, grid=grid, **kwargs)
         return self._launch(grid, *args, **kwargs)
 
-    def _launch(self, grid: GridLike, /, *args: object, **kwargs: object) -> CompiledKernel | None:
+    def _launch(self, grid: GridLike, /, *args: object, **kwargs: object) -> CompiledKernel:
         """The warm path: every line of it is paid for at each launch."""
         shape = self._shapes.get(tuple(kwargs) if kwargs else ())
         if shape is None or shape.num_positional != len(args) or not shape.launchers:
@@ -172,10 +175,19 @@ class JITFunction:
                 grid = grid(dict(zip(shape.names, values, strict=True)))
             if type(grid) is not tuple:
                 grid = (grid,)
-        extents = (grid[0], 1, 1) if len(grid) == 1 else (*grid, 1, 1)[:3] if grid else (None,)
+        if len(grid) == 1:
+            extents = (grid[0], 1, 1)
+        elif len(grid) in (2, 3):
+            extents = (*grid, 1)[:3]
+        else:
+            return self._launch_slowly(grid, args, kwargs)
         try:
-            if shape.launchers[0](*extents, *values) is None or shape.try_others(extents, values):
-                return None
+            launcher, kernel = shape.launchers[0]
+            if launcher(*extents, *values) is None:
+                return kernel
+            launched = shape.try_others(extents, values)
+            if launched is not None:
+                return launched
         except TypeError:
             pass  # not a grid of integers: the slow path says so
         return self._launch_slowly(grid, args, kwargs)
@@ -267,7 +279,7 @@ class JITFunction:
             return
         launcher = prepared.kernel.loaded.fast_launcher(guards, values)
         if launcher is not None:
-            shape.launchers.insert(0, launcher)
+            shape.launchers.insert(0, (launcher, prepared.kernel))
             del shape.launchers[_MAX_LAUNCHERS:]
 
 

@@ -138,6 +138,13 @@ def test_the_compiled_kernel_shows_every_stage():
     assert kernel.name == "add_kernel"
 
 
+def test_every_launch_returns_the_compiled_kernel():
+    x, y, out = arrays(64)
+    kernels = [add_kernel[(1,)](x, y, out, 64, BLOCK=64) for _ in range(3)]
+    assert kernels[0] is kernels[1] is kernels[2]
+    assert repr(kernels[0]).startswith("<CompiledKernel add_kernel for cpu, key ")
+
+
 @pytest.mark.parametrize(
     ("grid", "error"),
     [

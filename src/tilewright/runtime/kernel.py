@@ -47,6 +47,10 @@ class CompiledKernel:
     loaded: LoadedKernel
     asm: StageTexts = field(repr=False)
 
+    def __repr__(self) -> str:
+        target = self.artifact.metadata["target"]
+        return f"<CompiledKernel {self.name} for {target}, key {self.hash[:12]}>"
+
     @property
     def name(self) -> str:
         """The kernel's name."""
