@@ -233,6 +233,17 @@ def zero_trip_loop(x, out, n, BLOCK: tl.constexpr):
 
 
 @tilewright.jit
+def flip_in_nested_loops(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    o = tl.program_id(0) * BLOCK
+    a, b = tl.load(x + o + i), tl.load(y + o + i)
+    for _ in range(n):
+        for _ in range(2):
+            b = tl.flip(a + b, 0)
+    tl.store(out + o + i, b)
+
+
+@tilewright.jit
 def horner(x, out, degree, coefficients, BLOCK: tl.constexpr):
     o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     a = tl.load(x + o)
@@ -379,6 +390,13 @@ def _same(a: SimpleNamespace) -> None:
     a.out[:] = a.x
 
 
+def _flip_in_nested_loops(a: SimpleNamespace) -> None:
+    x, b = _blocks(a.x), _blocks(a.y)
+    for _ in range(2 * a.n):
+        b = (x + b)[:, ::-1]
+    _blocks(a.out)[:] = b
+
+
 def _horner(a: SimpleNamespace) -> None:
     y = np.zeros_like(a.x)
     for c in a.coefficients:
@@ -420,6 +438,10 @@ CASES = [
     _case(ternaries, _ternaries, limit=2, USE=True, BLOCK=W),
     _case(loop_in_branch, _loop_in_branch, n=7, BLOCK=W),
     _case(zero_trip_loop, _same, n=5, BLOCK=W),
+    _case(
+        flip_in_nested_loops, _flip_in_nested_loops, names="xy", n=3, BLOCK=512,
+        size=PROGRAMS * 512, out=PROGRAMS * 512,
+    ),
     Case(
         "horner", horner, (PROGRAMS,),
         lambda rng: {

@@ -255,12 +255,13 @@ class BlockPlanner:
         """Whether `reader` reads the writer's buffer at other indices, or through a copy."""
         if writer.kind is RootKind.COPY:
             assert writer.target is not None
-            argument = self.placement.overwritten_argument(writer.target)
+            buffer = self.placement.key(writer.target)
         elif writer.kind is RootKind.MATERIALIZE:
-            argument = self.placement.overwritten_argument(writer.values[0])
+            buffer = self.placement.key(writer.values[0])
         else:
             return False
-        return argument is not None and reader.reached.get(argument, True) is False
+        elsewhere = (v for v, pointwise in reader.reached.items() if not pointwise and is_tile(v))
+        return any(self.placement.key(v) is buffer for v in elsewhere)
 
     def _flush(self) -> None:
         if self.open is not None:

@@ -124,11 +124,6 @@ class Placement:
                 if is_tile(argument):
                     yield argument, value
 
-    def overwritten_argument(self, target: SSAValue) -> SSAValue | None:
-        """The carried tile of the enclosing loop whose buffer `target` names, if any."""
-        key = self.key(target)
-        return key if isinstance(key, BlockArgument) else None
-
     def copies_into(self, op: Operation) -> list[Copy]:
         """The copies that must be done before `op`, a step of its own."""
         return [copy for copy in _copies(op) if not self._is_there(copy)]
