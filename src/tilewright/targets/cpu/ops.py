@@ -25,6 +25,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure
 
+from tilewright.ir.attributes import integers_of
 from tilewright.ir.op import Array, TileOp
 from tilewright.ir.types import shape_of
 
@@ -193,7 +194,7 @@ class ShuffleOp(TileOp):
     traits = traits_def(Pure())
 
     def reference(self, lhs: Array, rhs: Array) -> Array:
-        return np.concatenate([lhs, rhs])[list(self.pattern.get_values())]
+        return np.concatenate([lhs, rhs])[list(integers_of(self.pattern))]
 
 
 @irdl_op_definition
@@ -218,6 +219,8 @@ class DotOp(TileOp):
     accumulator is overwritten. Element types are the buffers' pointees. With `a_stride` (i64)
     the rows of `a` lie that many elements apart, wherever they are. `next_b` with its
     `next_b_stride` (i64) is where the next product's B lies in memory, to be fetched meanwhile.
+    With `b_source` and its `b_source_stride` (i64), B lies there row-major, and `b` is room
+    that the product fills with panels.
     """
 
     name = "cpu.dot"
@@ -227,6 +230,8 @@ class DotOp(TileOp):
     a_stride = opt_operand_def()
     next_b = opt_operand_def()
     next_b_stride = opt_operand_def()
+    b_source = opt_operand_def()
+    b_source_stride = opt_operand_def()
     m = prop_def(IntegerAttr)
     n = prop_def(IntegerAttr)
     k = prop_def(IntegerAttr)
