@@ -300,6 +300,35 @@ def test_a_read_in_place_gives_the_same_bits(
     np.testing.assert_array_equal(acc, want)
 
 
+@each_machine
+@pytest.mark.parametrize("dtype", ["f32", "f16", "f64"])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 200, 8), (37, 50, 24), (64, 128, 16)])
+def test_b_read_as_rows_gives_the_same_bits_and_the_same_panels(
+    shape: tuple[int, int, int], dtype: str, machine: Machine, rng: np.random.Generator
+) -> None:
+    packed = dot_spec(machine, shape, dtype, dtype)
+    next_b = SourceTile(rows=packed.k, element_bytes=4)
+    by_rows = replace(packed, packs_b=True, next_b=next_b)
+    module = ModuleBuilder()
+    names = emit_dot(module, packed), emit_dot(module, by_rows)
+    more = (*ARGUMENTS, "ptr", "i64", "ptr", "i64")
+    native = link(module, machine, {names[0]: ARGUMENTS, names[1]: more})
+    a = random_tile(rng, (packed.m, packed.k), dtype)
+    b = random_tile(rng, (packed.k, packed.n + 5), dtype)
+    inside = np.ascontiguousarray(b[:, : packed.n])
+    acc = random_tile(rng, (packed.m, packed.n), packed.acc_dtype)
+    want = run_dot(native, names[0], packed, a, inside, acc)
+    rows = pack_rows(packed.a_layout, kept(a, packed.a_layout.element))
+    panels = pack_panels(packed.b_layout, kept(inside, packed.b_layout.element))
+    room = np.full_like(panels, -1)
+    operands = (rows.ctypes.data, room.ctypes.data, acc.ctypes.data)
+    native.call(names[1], *operands, b.ctypes.data, b.shape[1], b.ctypes.data, b.shape[1])
+    np.testing.assert_array_equal(acc, want)
+    if packed.m > 28:
+        valid = pack_panels(packed.b_layout, np.ones_like(inside, panels.dtype)) == 1
+        np.testing.assert_array_equal(room[valid], panels[valid])
+
+
 def test_only_operands_kept_as_they_are_can_be_read_in_place() -> None:
     machine = next(each for each in MACHINES if each.label == "avx512-bf16")
     shape = (16, 64, 32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
 import tilewright
 import tilewright.language as tl
@@ -42,23 +43,32 @@ def overwritten_later(a, b, SIZE: tl.constexpr):
     tl.store(a + here, tl.dot(tl.load(a + here), tl.load(b + here)))
 
 
-def reads_in_place(module) -> bool:
-    """Whether the one product of a kernel takes the stride of its A."""
+def reads_in_place(module: ModuleOp) -> tuple[bool, bool]:
+    """Whether the one product of a kernel reads A, and B, from the user's memory."""
     (dot,) = named(module, "cpu.dot")
     assert isinstance(dot, DotOp)
-    return dot.a_stride is not None
+    return dot.a_stride is not None, dot.b_source is not None
 
 
-def test_rows_of_a_are_read_where_they_lie() -> None:
+def test_rows_are_read_where_they_lie() -> None:
     module, _ = nests(product, a=F32, b=F32, c=F32, stride_m=64, stride_k=1, SIZE=32)
-    assert reads_in_place(module)
-    assert count(module, "cpu.pack") == 1
+    assert reads_in_place(module) == (True, True)
+    assert count(module, "cpu.pack") == 0
 
 
 @pytest.mark.parametrize(("stride_k", "a"), [(64, F32), (1, F16)])
-def test_columns_and_operands_that_need_conversion_are_packed(stride_k: int, a) -> None:
+def test_columns_of_a_and_an_a_that_needs_conversion_are_packed(
+    stride_k: int, a: np.ndarray
+) -> None:
     module, _ = nests(product, a=a, b=a, c=F32, stride_m=1, stride_k=stride_k, SIZE=32)
-    assert not reads_in_place(module)
+    assert reads_in_place(module) == (False, True)
+    assert count(module, "cpu.pack") == 1
+
+
+def test_bytes_are_packed_in_groups() -> None:
+    bytes_ = np.zeros(1 << 12, np.int8)
+    module, _ = nests(product, a=bytes_, b=bytes_, c=F32, stride_m=64, stride_k=1, SIZE=32)
+    assert reads_in_place(module) == (False, False)
     assert count(module, "cpu.pack") == 2
 
 
@@ -82,7 +92,7 @@ def test_a_loop_fetches_the_next_tile_of_b_and_a_single_product_none() -> None:
 
 def test_a_store_between_load_and_product_forces_a_copy() -> None:
     module, _ = nests(overwritten, a=F32, b=F32, c=F32, SIZE=32)
-    assert not reads_in_place(module)
+    assert reads_in_place(module) == (False, False)
 
 
 def test_products_of_overwritten_operands_are_those_of_the_loaded_values() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
@@ -16,7 +17,7 @@ from tilewright.targets.cpu.vectors import (
     splat,
     store_prefix,
 )
-from tilewright.targets.cpu.widen import STORAGE_TYPE
+from tilewright.targets.cpu.widen import STORAGE_TYPE, emit_widen
 
 LATENCY_BOUND_CHAINS = 12
 """Multiply-adds per step below which the loop's own instructions show and k is unrolled."""
@@ -47,7 +48,8 @@ class BlockSpec:
     """One microkernel; equal blocks of a module are one function.
 
     *Units* `lda`, `ldc` in elements; an `lda` of None comes as an argument at run time.
-    `fetch_lines` of a row of another tile are fetched every FETCH_STEPS steps.
+    `fetch_lines` of a row of another tile are fetched every FETCH_STEPS steps. `source`: the
+    block reads row-major B of that dtype, and packs it if it `keeps` it for other blocks.
     """
 
     multiply: Multiply
@@ -59,6 +61,9 @@ class BlockSpec:
     ldc: int
     zero_init: bool
     fetch_lines: int = 0
+    source: str | None = None
+    keeps: bool = False
+    features: frozenset[str] = frozenset()
 
     @property
     def num_steps(self) -> int:
@@ -89,14 +94,16 @@ def emit_block(module: ModuleBuilder, spec: BlockSpec) -> str:
     """Define `fastcc void @name(ptr %a, ptr %b, ptr %c, i64 %lda)` and return `@name`.
 
     `%a` and `%c` point to the block's first row, `%b` to its first panel; `%lda` is read
-    where the spec has none. With `fetch_lines`, `ptr %next, i64 %next_stride` (bytes) follow.
+    where the spec has none. With `fetch_lines`, `ptr %next, i64 %next_stride` (bytes) follow,
+    with `source` then `ptr %source, i64 %source_stride` (elements) of the block's columns.
     """
-    digest = sha256(repr(spec).encode()).hexdigest()[:12]
+    digest = sha256(repr(replace(spec, features=frozenset())).encode()).hexdigest()[:12]
     name = f"tw.dot.block{spec.rows}x{len(spec.vectors)}.{digest}"
     if module.has_function(name):
         return f"@{name}"
     arguments = "ptr noalias %a, ptr noalias %b, ptr noalias %c, i64 %lda"
     arguments += ", ptr %next, i64 %next_stride" * bool(spec.fetch_lines)
+    arguments += ", ptr %source, i64 %source_stride" * bool(spec.source)
     header = f"define internal fastcc void @{name}({arguments}) noinline nounwind"
     fn = FunctionBuilder(module, header)
     _store_block(fn, spec, _accumulate(fn, spec))
@@ -118,9 +125,11 @@ def _accumulate(fn: FunctionBuilder, spec: BlockSpec) -> Sequence[str]:
         a = [element_address(fn, a_type, row, first) for row in rows]
         b = element_address(fn, b_type, "%b", scaled(fn, first, spec.layout.columns))
         fetch = _fetch(fn, spec, index)
+        source = _source_rows(fn, spec, index)
         for step in range(spec.unroll):
             fetch(step)
-            chains = _emit_step(fn, spec, a, b, step, chains)
+            b_vectors = [_load_b(fn, spec, b, step, vector, source) for vector in spec.vectors]
+            chains = _emit_step(fn, spec, a, b_vectors, step, chains)
         return chains
 
     zeros = ["zeroinitializer"] * spec.num_chains
@@ -160,13 +169,12 @@ def _emit_step(
     fn: FunctionBuilder,
     spec: BlockSpec,
     a: Sequence[str],
-    b: str,
+    b_vectors: Sequence[str],
     step: int,
     chains: Sequence[str],
 ) -> list[str]:
-    """One k-group: a vector of B per block vector, a splat of A per row, all products."""
+    """One k-group: a splat of A per row, its products with all vectors of B."""
     group = spec.multiply.k_group
-    b_vectors = [_load_b(fn, spec, b, step, vector) for vector in spec.vectors]
     count = len(b_vectors)
     following: list[str] = []
     for row in range(spec.rows):
@@ -184,13 +192,42 @@ def _emit_step(
     return following
 
 
-def _load_b(fn: FunctionBuilder, spec: BlockSpec, b: str, step: int, vector: BlockVector) -> str:
+def _source_rows(fn: FunctionBuilder, spec: BlockSpec, turn: str) -> list[str]:
+    """Where each step of a turn finds its row of an unpacked B."""
+    if spec.source is None:
+        return []
+    type_ = STORAGE_TYPE[spec.source]
+    first = scaled(fn, scaled(fn, turn, spec.unroll), "%source_stride")
+    rows = [element_address(fn, type_, "%source", first)]
+    while len(rows) < spec.unroll:
+        rows.append(element_address(fn, type_, rows[-1], "%source_stride"))
+    return rows
+
+
+def _load_b(
+    fn: FunctionBuilder,
+    spec: BlockSpec,
+    b: str,
+    step: int,
+    vector: BlockVector,
+    source: Sequence[str],
+) -> str:
+    """A vector of B; one that comes from the source is packed on its way."""
     multiply, layout = spec.multiply, spec.layout
+    element = STORAGE_TYPE[multiply.b_element]
     offset = vector.offset + step * layout.columns * multiply.k_group
-    address = element_address(fn, STORAGE_TYPE[multiply.b_element], b, offset)
-    type_ = f"<{layout.lanes} x {multiply.lane_type}>"
-    align = ELEMENT_BYTES[multiply.b_element]
-    return fn.value(f"load {type_}, ptr {address}, align {align}")
+    address = element_address(fn, element, b, offset)
+    if spec.source is None:
+        type_ = f"<{layout.lanes} x {multiply.lane_type}>"
+        align = ELEMENT_BYTES[multiply.b_element]
+        return fn.value(f"load {type_}, ptr {address}, align {align}")
+    from_type = STORAGE_TYPE[spec.source]
+    at = element_address(fn, from_type, source[step], vector.column)
+    loaded = load_prefix(fn, layout.lanes, from_type, at, vector.valid)
+    value = emit_widen(fn, spec.source, multiply.b_element, layout.lanes, loaded, spec.features)
+    if spec.keeps:
+        store_prefix(fn, layout.lanes, element, value, address, layout.lanes)
+    return value
 
 
 def _load_a(fn: FunctionBuilder, spec: BlockSpec, a: str, offset: int) -> str:

@@ -168,11 +168,11 @@ def _rows_in_place(lowering: Lowering, out: Block, form: PackForm) -> tuple[SSAV
     if lowering.placement.is_stored(form.value):
         return lowering.buffer(form.value).base, columns
     condition = whole_tile(ev, op)
-    if condition is True:
-        return _matrix(ev, op)
-    if not isinstance(condition, SSAValue):
+    if condition is None:
         return _materialize(lowering, out, form).base, columns
-    in_memory = _matrix(ev, op)
+    in_memory = lowering.sources[form] = _matrix(ev, op)
+    if not isinstance(condition, SSAValue):
+        return in_memory
     copying = Block()
     copied = _materialize(lowering, copying, form).base, columns
     copying.add_op(build(YieldOp, location=op.location))
@@ -213,15 +213,18 @@ def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
     emit = Emitter(out, op.location)
     batch = shape_of(op.results[0].type)[:-2]
     if not batch:
-        (a, *stride), (b,) = (_operand(lowering, form, spec) for form in forms)
+        (a, *stride), (b, *source) = (_operand(lowering, form, spec) for form in forms)
+        if source:
+            b, source = _packed_buffer(lowering, forms[1], spec).base, [b, *source]
         acc = lowering.buffer(op.results[0]).base
-        _call(emit, op, spec, (a, b, acc), (stride, _next_b(lowering, emit, op, forms[1])))
+        fetch = _next_b(lowering, emit, op, forms[1])
+        _call(emit, op, spec, (a, b, acc), (stride, fetch, source))
         return
     _emit_batch(lowering, emit, op, spec)
 
 
 def _operand(lowering: Lowering, form: PackForm, spec: DotSpec) -> tuple[SSAValue, ...]:
-    """Where an operand is, and the stride of its rows if they are read in place."""
+    """Where an operand is, and the stride of its rows if they are not packed."""
     if form in lowering.unpacked:
         return lowering.unpacked[form]
     if is_direct(form, spec, lowering.placement):
@@ -262,11 +265,12 @@ def _call(
     op: DotOp,
     spec: DotSpec,
     operands: tuple[SSAValue, SSAValue, SSAValue],
-    more: tuple[Sequence[SSAValue], Sequence[SSAValue]] = ((), ()),
+    more: tuple[Sequence[SSAValue], ...] = ((), (), ()),
 ) -> None:
-    """The call; `more` is the stride of rows in place, and where to fetch from."""
-    stride, fetch = more
-    sizes = (1, 1, 1, len(stride), *((1, 1) if fetch else (0, 0)))
+    """The call; `more`: the stride of A in place, where to fetch from, the source of B."""
+    stride, fetch, source = more
+    pairs = (int(bool(pair)) for pair in (fetch, fetch, source, source))
+    sizes = (1, 1, 1, len(stride), *pairs)
     properties: dict[str, Attribute] = {
         "operandSegmentSizes": DenseArrayBase.from_list(i32, list(sizes)),
         "m": IntegerAttr(spec.m, i64),
@@ -275,7 +279,7 @@ def _call(
     }
     if is_zero(op.operands[2]):
         properties["zero_init"] = UnitAttr()
-    emit.effect(cpu.DotOp, (*operands, *stride, *fetch), (), properties)
+    emit.effect(cpu.DotOp, (*operands, *stride, *fetch, *source), (), properties)
 
 
 def _emit_batch(lowering: Lowering, emit: Emitter, op: DotOp, spec: DotSpec) -> None:

@@ -1,8 +1,9 @@
-"""Which operands of a product are read where the user has them, without a packed copy.
+"""Which operands of a product are read where the user has them, without a copy beforehand.
 
-Only A can be: the microkernel broadcasts its elements one by one, so rows that lie apart serve
-as well as packed ones. What is saved is the copy; what changes is the time of the reads, from
-the load to the product, so nothing between the two may write memory.
+The microkernel broadcasts elements of A one by one, so rows that lie apart serve as well as
+packed ones. Rows of B it packs itself, while it multiplies its first block of rows. What is
+saved is a pass over the operand; what changes is the time of the reads, from the load to the
+product, so nothing between the two may write memory.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from tilewright.targets.cpu.requirements import operand_spec
 def read_in_place(placement: Placement, machine: NestMachine) -> None:
     """Fill in the forms that no product needs packed."""
     users: dict[PackForm, list[DotOp]] = {}
-    for op, (form, _) in placement.operands.items():
-        users.setdefault(form, []).append(op)
+    for op, forms in placement.operands.items():
+        for form in forms:
+            users.setdefault(form, []).append(op)
     for form, dots in users.items():
         if _is_row_major(form, placement) and all(_can_wait(form, op, machine) for op in dots):
             placement.unpacked.add(form)
@@ -41,7 +43,9 @@ def _can_wait(form: PackForm, op: DotOp, machine: NestMachine) -> bool:
     """Whether the product reads such rows, and finds in them what the load would have read."""
     load = owner(form.value)
     assert load is not None
-    if load.parent is not op.parent or not operand_spec(op, machine).can_read_a_in_place:
+    spec = operand_spec(op, machine)
+    reads_rows = spec.can_read_a_in_place if form.role == "a" else spec.can_pack_b
+    if load.parent is not op.parent or not reads_rows:
         return False
     between: Operation | None = load.next_op
     while between is not None and between is not op:

@@ -67,12 +67,17 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
     types = [memory_dtype_of(pointee_of(v.type)) for v in (operation.a, operation.b, operation.acc)]
     starts_at_zero = operation.zero_init is not None
     has_stride = operation.a_stride is not None
+    source = operation.b_source
+    has_source = source is not None
+    b_type = types[1] if source is None else memory_dtype_of(pointee_of(source.type))
 
     def evaluate(program: Program, a: Array, b: Array, acc: Array, *more: Array) -> None:
         target = types[2]
         stride = int(more[0]) if has_stride else k
+        b, b_stride = (more[-2], int(more[-1])) if has_source else (b, n)
         lhs, lhs_lost = _operand(program, a, (m, k), types[0], stride)
-        rhs, rhs_lost = _operand(program, b, (k, n), types[1])
+        rhs, rhs_lost = _operand(program, b, (k, n), b_type, b_stride)
+        rhs = _converted(rhs, types[1])
         lost = lhs_lost.any(axis=1, keepdims=True) | rhs_lost.any(axis=0, keepdims=True)
         lanes = _matrix(acc, m, n, n, target.itemsize)
         total = _product(lhs, rhs, target)

@@ -41,6 +41,7 @@ from tilewright.targets.cpu.panels import (
     row_layout,
 )
 from tilewright.targets.cpu.vectors import counted_loop, element_address, scaled
+from tilewright.targets.cpu.widen import STORAGE_TYPE
 
 MIN_CHAINS = 8
 """Accumulators that keep two FMA units of latency 4 busy; a block has more where it can."""
@@ -70,7 +71,9 @@ class DotSpec:
     the copy (5 % of a 256x256x128 step); see `can_read_a_in_place`.
     `next_b` is fetched into the second-level cache meanwhile: worth 5 % where rows of B are
     too short for the hardware to see them coming; for A, whose rows go on, it is a loss.
-    *Source* both measured on Emerald Rapids, f32 1024³.
+    `packs_b` takes B as rows in memory: the first block of rows packs what it multiplies for
+    the others, where stores cost nothing beside the multiply-adds; see `can_pack_b`.
+    *Source* all measured on Emerald Rapids, f32 1024³.
     """
 
     m: int
@@ -87,6 +90,7 @@ class DotSpec:
     bf16_dot: bool | None = None
     a_in_place: bool = False
     next_b: SourceTile | None = None
+    packs_b: bool = False
 
     @property
     def unit(self) -> VectorUnit:
@@ -115,6 +119,11 @@ class DotSpec:
         multiply = self.multiply
         same = multiply.a_element == self.a_dtype and not multiply.bias_a
         return same and self.k % multiply.k_group == 0
+
+    @property
+    def can_pack_b(self) -> bool:
+        """Whether a row of B in memory, converted, is a row of its panels."""
+        return self.multiply.instruction in (Instruction.FMA, Instruction.MULTIPLY_ADD)
 
     @property
     def a_layout(self) -> RowLayout:
@@ -171,6 +180,7 @@ class _Block:
     rows: int
     panel: str
     column: ColumnRun
+    is_first: bool
 
 
 def split_rows(m: int, most: int) -> list[Run]:
@@ -179,6 +189,13 @@ def split_rows(m: int, most: int) -> list[Run]:
     low, tall = divmod(m, blocks)
     runs = [Run(0, tall, low + 1), Run(tall * (low + 1), blocks - tall, low)]
     return [run for run in runs if run.count]
+
+
+def with_first_apart(runs: list[Run]) -> list[Run]:
+    """The same blocks, the first one a run of its own."""
+    head, *tail = runs
+    rest = Run(head.first + head.size, head.count - 1, head.size)
+    return [Run(head.first, 1, head.size), *([rest] if rest.count else []), *tail]
 
 
 def split_panels(whole: int, most: int) -> list[Run]:
@@ -216,24 +233,27 @@ def dot_name(spec: DotSpec) -> str:
     name = f"tw.dot.{spec.a_dtype}.{spec.b_dtype}.{spec.multiply.instruction.value}.{shape}"
     if spec.next_b is not None:
         name += f".next{spec.next_b.rows}.{spec.next_b.element_bytes}"
-    return name + ".zero" * spec.zero_init
+    return name + ".rows" * spec.packs_b + ".zero" * spec.zero_init
 
 
 def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
     """Define the function of a spec and return `@name`.
 
     `void @name(ptr %a, ptr %b_panels, ptr %acc)`, then `i64 %a_stride` (elements) if
-    `a_in_place`, then `ptr %next_b, i64 %next_b_stride` (elements) if `next_b`.
+    `a_in_place`, then `ptr %next_b, i64 %next_b_stride` (elements) if `next_b`, then
+    `ptr %b_source, i64 %b_source_stride` (elements) if `packs_b`, `%b_panels` being its room.
     *Constraints* the three buffers do not overlap; they are aligned to their elements (to 64
     bytes for speed). A is padded with zeros to whole k-groups and B as `PanelLayout` says.
     """
     assert spec.can_read_a_in_place or not spec.a_in_place, spec
+    assert spec.can_pack_b or not spec.packs_b, spec
     name = dot_name(spec)
     if module.has_function(name):
         return f"@{name}"
     arguments = "ptr noalias %a, ptr noalias %b, ptr noalias %c"
     arguments += ", i64 %a_stride" * spec.a_in_place
     arguments += ", ptr %next_b, i64 %next_b_stride" * (spec.next_b is not None)
+    arguments += ", ptr %b_source, i64 %b_source_stride" * spec.packs_b
     header = f"define internal void @{name}({arguments}) noinline nounwind"
     fn = FunctionBuilder(module, header)
     emit = _emit_rows_outside if spec.a_in_place else _emit_columns_outside
@@ -253,14 +273,19 @@ def _column_runs(spec: DotSpec) -> list[ColumnRun]:
     return runs
 
 
+def _row_runs(spec: DotSpec, most: int) -> list[Run]:
+    runs = split_rows(spec.m, most)
+    return with_first_apart(runs) if spec.packs_b else runs
+
+
 def _emit_columns_outside(fn: FunctionBuilder, spec: DotSpec, columns: list[ColumnRun]) -> None:
     def row_blocks(panel: str, column: ColumnRun) -> None:
         most = max_rows(spec.unit, spec.multiply, len(column.vectors))
-        for rows in split_rows(spec.m, most):
+        for rows in _row_runs(spec, most):
             rows.emit(fn, lambda row, rows=rows: block_call(row, rows, panel, column))
 
     def block_call(row: str, rows: Run, panel: str, column: ColumnRun) -> None:
-        _emit_block_call(fn, spec, _Block(row, rows.size, panel, column))
+        _emit_block_call(fn, spec, _Block(row, rows.size, panel, column, rows.first == 0))
 
     for column in columns:
         column.run.emit(fn, lambda panel, column=column: row_blocks(panel, column))
@@ -274,9 +299,9 @@ def _emit_rows_outside(fn: FunctionBuilder, spec: DotSpec, columns: list[ColumnR
             column.run.emit(fn, lambda panel, column=column: block_call(row, rows, panel, column))
 
     def block_call(row: str, rows: Run, panel: str, column: ColumnRun) -> None:
-        _emit_block_call(fn, spec, _Block(row, rows.size, panel, column))
+        _emit_block_call(fn, spec, _Block(row, rows.size, panel, column, rows.first == 0))
 
-    for rows in split_rows(spec.m, most):
+    for rows in _row_runs(spec, most):
         rows.emit(fn, lambda row, rows=rows: column_blocks(row, rows))
 
 
@@ -314,6 +339,7 @@ def _emit_block_call(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
     a_bytes = ELEMENT_BYTES[spec.a_layout.element]
     c_bytes = ELEMENT_BYTES[spec.acc_dtype]
     lines = _fetch_lines(spec, block)
+    packs = spec.packs_b and block.is_first
     callee = emit_block(
         fn.module,
         BlockSpec(
@@ -326,9 +352,13 @@ def _emit_block_call(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
             ldc=_ldc(spec),
             zero_init=spec.zero_init,
             fetch_lines=lines,
+            source=spec.b_dtype if packs else None,
+            keeps=packs and block.rows < spec.m,
+            features=spec.features,
         ),
     )
-    fetch = _fetch_arguments(fn, spec, block) if lines else ""
+    more = _fetch_arguments(fn, spec, block) if lines else ""
+    more += _source_arguments(fn, spec, block) if packs else ""
     panel_bytes = layout.panel_elems(spec.k) * ELEMENT_BYTES[layout.element]
     b = element_address(fn, "i8", "%b", scaled(fn, block.panel, panel_bytes))
     c_column = scaled(fn, block.panel, layout.columns * c_bytes)
@@ -337,7 +367,7 @@ def _emit_block_call(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
     a_row = scaled(fn, block.row, stride) if block.row != "0" else "0"
     a = element_address(fn, "i8", "%a", scaled(fn, a_row, a_bytes))
     lda = "%a_stride" if spec.a_in_place else "poison"
-    fn.emit(f"call fastcc void {callee}(ptr {a}, ptr {b}, ptr {c}, i64 {lda}{fetch})")
+    fn.emit(f"call fastcc void {callee}(ptr {a}, ptr {b}, ptr {c}, i64 {lda}{more})")
 
 
 def _fetch_lines(spec: DotSpec, block: _Block) -> int:
@@ -345,6 +375,8 @@ def _fetch_lines(spec: DotSpec, block: _Block) -> int:
     is_whole = all(vector.valid == spec.b_layout.lanes for vector in block.column.vectors)
     if spec.next_b is None or not is_whole or spec.b_layout.num_groups(spec.k) % FETCH_STEPS:
         return 0
+    if spec.packs_b and block.is_first:
+        return 0  # it has loads enough: with fetches too it runs at 0.85 of its speed
     columns = block.column.run.size * spec.b_layout.columns
     return -(-columns * spec.next_b.element_bytes // LINE_BYTES)
 
@@ -358,7 +390,8 @@ def _fetch_arguments(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> str:
     assert tile is not None
     number = f"{int(block.row) // block.rows}" if block.row.isdecimal() else None
     number = number or fn.value(f"udiv i64 {block.row}, {block.rows}")
-    row = scaled(fn, number, spec.b_layout.num_groups(spec.k) // FETCH_STEPS)
+    share = spec.b_layout.num_groups(spec.k) // FETCH_STEPS
+    row = scaled(fn, number, share, -share * spec.packs_b)
     stride = scaled(fn, "%next_b_stride", tile.element_bytes)
     column = scaled(fn, block.panel, spec.b_layout.columns * tile.element_bytes)
     line = element_address(fn, "i8", "%next_b", fn.value(f"mul i64 {row}, {stride}"))
@@ -367,3 +400,10 @@ def _fetch_arguments(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> str:
     line = fn.value(f"select i1 {is_inside}, ptr {line}, ptr %b")
     stride = fn.value(f"select i1 {is_inside}, i64 {stride}, i64 0")
     return f", ptr {line}, i64 {stride}"
+
+
+def _source_arguments(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> str:
+    """Where a block finds its columns of an unpacked B."""
+    column = scaled(fn, block.panel, spec.b_layout.columns)
+    source = element_address(fn, STORAGE_TYPE[spec.b_dtype], "%b_source", column)
+    return f", ptr {source}, i64 %b_source_stride"

@@ -37,7 +37,7 @@ def _dot(ctx: EmitContext, op: DotOp) -> None:
     shape = (op.m.value.data, op.n.value.data, op.k.value.data)
     spec = dot_spec(
         pointee(op.a),
-        pointee(op.b),
+        pointee(op.b if op.b_source is None else op.b_source),
         shape,
         cpu.features,
         cpu.vector_bytes,
@@ -46,7 +46,12 @@ def _dot(ctx: EmitContext, op: DotOp) -> None:
     next_b = None
     if op.next_b is not None:
         next_b = SourceTile(op.k.value.data, ir.storage_bytes(pointee(op.next_b)))
-    spec = replace(spec, a_in_place=op.a_stride is not None, next_b=next_b)
+    spec = replace(
+        spec,
+        a_in_place=op.a_stride is not None,
+        next_b=next_b,
+        packs_b=op.b_source is not None,
+    )
     function = emit_dot(ctx.module, spec)
     operands = ", ".join(ctx.typed(v) for v in op.operands)
     ctx.fn.emit(f"call void {function}({operands})")
