@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.report import machine_name, show_row, write_results
+from benchmarks.report import machine_name, show_row, update_readme, write_results
 from tilewright.support.errors import TilewrightError
 
 FAMILIES = ("memory_bound", "matrix", "exponential", "attention", "launches", "startup")
@@ -30,6 +30,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=FAMILIES, default=FAMILIES)
     parser.add_argument("--no-write", action="store_true", help="print and write no file")
+    parser.add_argument("--readme", action="store_true", help="put the figures into README.md")
     parser.add_argument("--triton-python", help="a Python that has triton: adds its interpreter")
     parser.add_argument("--child", nargs=3, metavar=("FAMILY", "THREADS", "FILE"), help="internal")
     options = parser.parse_args()
@@ -46,7 +47,10 @@ def main() -> int:
         rows.extend(interpreter.measure(options.triton_python))
     if not options.no_write:
         families = {importlib.import_module(f"benchmarks.{name}").FAMILY for name in names}
-        print(f"written to {write_results(rows, families)}")
+        results = write_results(rows, families)
+        print(f"written to {results}")
+        if options.readme:
+            update_readme(results)
     if broken:
         print(f"broke off: {', '.join(broken)}", file=sys.stderr)
     return 1 if broken else 0

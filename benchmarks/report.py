@@ -14,6 +14,8 @@ from benchmarks.harness import TOLERANCE, Row
 from tilewright.targets.cpu.host import host_machine
 
 RESULTS = Path(__file__).parent / "results"
+README = Path(__file__).resolve().parents[1] / "README.md"
+START, END = "<!-- speed: written by `python -m benchmarks --readme` -->", "<!-- /speed -->"
 PACKAGES = ("tilewright", "llvmlite", "xdsl", "numpy", "torch", "triton")
 HEADER = ("work", "threads", "measured", "bar", "", "ours", "peer", "note")
 Json = Mapping[str, object]
@@ -96,6 +98,36 @@ def to_markdown(document: Json) -> str:
         f"|{'---|' * len(HEADER)}",
         *(f"| {' | '.join(cells(row))} |" for row in rows),
     ]
+    return "\n".join(lines) + "\n"
+
+
+def update_readme(results: Path) -> None:
+    """Put the figures of a results file between the marks in the README."""
+    document = json.loads(results.read_text(encoding="utf-8"))
+    text = README.read_text(encoding="utf-8")
+    before, _, rest = text.partition(START)
+    _, _, after = rest.partition(END)
+    README.write_text(f"{before}{START}\n{readme_table(document)}{END}{after}", encoding="utf-8")
+
+
+def readme_table(document: Json) -> str:
+    """The short form: work, what was measured, what it is compared with."""
+    machine, rows = document["machine"], document["rows"]
+    assert isinstance(machine, dict)
+    assert isinstance(rows, list)
+    lines = [
+        f"Measured {document['date']} on {machine['num_cpus']} CPUs of an {machine['model']}",
+        f"({machine['cpu']}), beside the peer in the same run, with as many threads. A ratio says",
+        "how many times as fast as the peer. `make bench` repeats it;",
+        "[`benchmarks/results`](benchmarks/results) has every figure.",
+        "",
+        "| work | threads | measured | goal | |",
+        "|---|---|---|---|---|",
+    ]
+    for row in rows:
+        work, threads, measured, bar, verdict, *_ = cells(row)
+        peer = f" {row['peer'].rsplit(' ', 2)[0]}" if row["peer"] else ""
+        lines.append(f"| {work} | {threads} | {measured}{peer} | {bar} | {verdict} |")
     return "\n".join(lines) + "\n"
 
 
