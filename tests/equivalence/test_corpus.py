@@ -11,7 +11,11 @@ import pytest
 from tests.corpus.case import Case, check
 from tests.corpus.everything import CASES, every_case, over, sample
 from tests.corpus.run import run_compiled, run_interpreted
-from tilewright.runtime.tensor_descriptor import TensorDescriptor
+
+# Descriptors need aligned memory.
+ALIGNED = ("host-descriptors", "descriptor-copy", "descriptor-of-three", "descriptor-adds")
+# What these show is that nothing is contracted, bit for bit.
+UNCONTRACTED = ("chain", "horner", "low-precision-chain-float16", "low-precision-chain-bfloat16")
 
 
 def test_the_corpus_is_broad() -> None:
@@ -31,18 +35,14 @@ def test_the_compiled_kernel_agrees_with_numpy(case: Case) -> None:
     check(case, run_compiled(case), case.expected(), "compiled against NumPy")
 
 
-@over(sample(4)[::2])
+@over([case for case in sample(4)[::2] if case.name not in ALIGNED])
 def test_the_compiled_kernel_agrees_where_arrays_are_not_aligned(case: Case) -> None:
-    if any(isinstance(value, TensorDescriptor) for value in case.values().values()):
-        return  # a descriptor's base must be aligned
     got = run_compiled(case, shift=1)
     check(case, got, case.expected(), "compiled, misaligned, against NumPy")
 
 
 @pytest.mark.slow
-@every_case()
+@over([case for case in CASES if case.name not in UNCONTRACTED])
 def test_contraction_stays_within_the_tolerance_of_rounded_results(case: Case) -> None:
-    if case.tolerance.rtol == 0.0 and "chain" in case.name:
-        return  # what these test is that nothing is contracted
     got = run_compiled(case, enable_fp_fusion=True)
     check(case, got, case.expected(), "compiled with contraction against NumPy")
