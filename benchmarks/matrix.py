@@ -31,9 +31,9 @@ class Blocks:
 
 
 def blocks_for(size: int, threads: int) -> Blocks:
-    """The tile that measured best where each thread gets two programs or more, else a smaller."""
-    wide = Blocks(256, 512, 128)
-    return wide if size >= 1024 or threads == 1 else Blocks(256, 256, 128)
+    """The tile that measured best."""
+    is_tall = size == 1024 or (size > 1024 and threads == 1)
+    return Blocks(512 if is_tall else 256, 256, 256, group_m=1)
 
 
 def rows(threads: int) -> Iterator[Row]:
