@@ -24,6 +24,7 @@ from xdsl.traits import Pure
 from tilewright.analysis.pointers import PointerStructure
 from tilewright.ir.op import ElementwiseOp, build
 from tilewright.ir.types import element_of, f32, f64, i32, i64, shape_of, tile_of
+from tilewright.ops.builder import constant_attribute
 from tilewright.ops.control_flow import ForOp, YieldOp
 from tilewright.ops.creation import ConstantOp, MakeRangeOp, SplatOp
 from tilewright.ops.debug import HintOp
@@ -230,8 +231,9 @@ class _Widening:
         )
 
     def _constant(self, kind: Attribute, value: int) -> SSAValue:
-        op = build(ConstantOp, (), (kind,), {"value": IntegerAttr(value, kind)})  # pyright: ignore[reportArgumentType, reportCallIssue]
-        return self._place_before(op)
+        properties = {"value": constant_attribute(value, kind)}
+        place = self.loop.location
+        return self._place_before(build(ConstantOp, (), (kind,), properties, location=place))
 
     def _before(
         self, cls: type[Operation], operands: tuple[SSAValue, ...], kind: Attribute
