@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +29,21 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init
 def test_example_runs_and_says_that_it_is_right(name: str, capsys) -> None:
     importlib.import_module(f"examples.{name}").main()
     assert capsys.readouterr().out.startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_stage_of_an_example_keeps_the_contract_of_its_level(name: str) -> None:
+    checks = {"TILEWRIGHT_VERIFY_EACH": "1", "TILEWRIGHT_ALWAYS_COMPILE": "1"}
+    paths = os.pathsep.join([str(FOLDER.parent), *(path for path in sys.path if path)])
+    done = subprocess.run(
+        [sys.executable, "-m", f"examples.{name}"],
+        env={**os.environ, **checks, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.startswith(f"{name}: ")
 
 
 @pytest.mark.parametrize("size", [1, 255, 256, 257, 4096])
