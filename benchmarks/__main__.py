@@ -43,7 +43,7 @@ def main() -> int:
     broken = [name for name in names if not collect(name, rows)]
     if options.triton_python:
         interpreter = importlib.import_module("benchmarks.triton_interpreter")
-        names.append(interpreter.FAMILY)
+        names.append("triton_interpreter")
         rows.extend(interpreter.measure(options.triton_python))
     if not options.no_write:
         families = {importlib.import_module(f"benchmarks.{name}").FAMILY for name in names}
