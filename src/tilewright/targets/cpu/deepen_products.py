@@ -35,10 +35,10 @@ from tilewright.ops.shape import BroadcastOp, ExpandDimsOp, TransOp
 from tilewright.targets.cpu.shifts import Shifts, source_dim
 
 DEPTH = 128
-"""The depth to which tiles are brought. The result's round trip is then 4 % of the work; twice
-the depth halves it, but rows of B from twice as many pages cost more.
-*Source* measured on Emerald Rapids, f32 1024³, 1280³, 2048³: depth 128 reaches 0.93, 0.96, 0.94 of
-the peak with 128x128 tiles, depth 256 0.90 in all three, depth 32 0.70."""
+"""The depth to which tiles are brought. Twice the depth halves the result's round trip once more,
+but rows of B from twice as many pages cost more.
+*Source* measured on Emerald Rapids, f32 1024³, 1280³, 2048³: with 128x128 tiles depth 128 reaches
+0.93, 0.96, 0.94 of the peak, depth 256 0.90 in all three."""
 
 _WIDENED = (ElementwiseOp, LoadOp, SplatOp, BroadcastOp, ExpandDimsOp, TransOp, HintOp)
 
