@@ -32,7 +32,7 @@ class Blocks:
 
 def blocks_for(size: int, threads: int) -> Blocks:
     """The tile that measured best."""
-    is_tall = size == 1024 or (size > 1024 and threads == 1)
+    is_tall = threads == 1 or size == 1024
     return Blocks(512 if is_tall else 256, 256, 256, group_m=1)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 import tilewright
 import tilewright.language as tl
@@ -88,6 +89,20 @@ def test_a_loop_fetches_the_next_tile_of_b_and_a_single_product_none() -> None:
     assert all(isinstance(d, DotOp) and d.next_b is not None for d in named(module, "cpu.dot"))
     module, _ = nests(product, a=F32, b=F32, c=F32, stride_m=64, stride_k=1, SIZE=32)
     assert all(isinstance(d, DotOp) and d.next_b is None for d in named(module, "cpu.dot"))
+
+
+def test_the_last_step_fetches_the_place_of_the_result() -> None:
+    module, _ = nests(long_product, a=F32, b=F32, c=F32, K=512, SIZE=32)
+    function = next(op for op in module.walk() if op.name == "tt.func")
+    result = function.regions[0].block.args[2]
+    for dot in named(module, "cpu.dot"):
+        assert isinstance(dot, DotOp) and dot.next_b is not None
+        choice = dot.next_b.owner
+        assert isinstance(choice, Operation) and choice.name == "arith.select"
+        place = choice.operands[2]
+        while isinstance(place.owner, Operation):
+            place = place.owner.operands[0]
+        assert place is result
 
 
 def test_a_store_between_load_and_product_forces_a_copy() -> None:

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, shape_of
-from tilewright.ops.control_flow import ForOp, YieldOp
+from tilewright.ops.control_flow import YieldOp
 from tilewright.ops.elementwise import ELEMENTWISE
 from tilewright.ops.matmul import DotOp
 from tilewright.ops.memory import LoadOp
@@ -26,6 +26,7 @@ from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.coordinates import constant_coords
 from tilewright.targets.cpu.emitter import Emitter
 from tilewright.targets.cpu.evaluate import Evaluator
+from tilewright.targets.cpu.fetching import fetch_address
 from tilewright.targets.cpu.hazards import polynomial
 from tilewright.targets.cpu.inline import owner
 from tilewright.targets.cpu.lowering import Lowering
@@ -35,8 +36,6 @@ from tilewright.targets.cpu.requirements import is_direct, operand_spec
 from tilewright.targets.cpu.roots import Root, RootKind
 from tilewright.targets.cpu.storage import Buffer
 from tilewright.targets.cpu.whole_tiles import whole_tile
-
-_SIGNED_LT = 2
 
 
 def emit_pack(lowering: Lowering, out: Block, form: PackForm) -> None:
@@ -217,7 +216,7 @@ def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
         if source:
             b, source = _packed_buffer(lowering, forms[1], spec).base, [b, *source]
         acc = lowering.buffer(op.results[0]).base
-        fetch = _next_b(lowering, emit, op, forms[1])
+        fetch = fetch_address(lowering, emit, op, forms[1])
         _call(emit, op, spec, (a, b, acc), (stride, fetch, source))
         return
     _emit_batch(lowering, emit, op, spec)
@@ -230,34 +229,6 @@ def _operand(lowering: Lowering, form: PackForm, spec: DotSpec) -> tuple[SSAValu
     if is_direct(form, spec, lowering.placement):
         return (lowering.buffer(form.value).base,)
     return (lowering.packed[form].base,)
-
-
-def _next_b(lowering: Lowering, emit: Emitter, op: DotOp, form: PackForm) -> tuple[SSAValue, ...]:
-    """Where the next iteration's B should lie if it continues this one; not in the last.
-
-    A guess that is wrong costs little: nothing but a fetch depends on it.
-    """
-    loop, load = op.parent_op(), owner(form.value)
-    source = lowering.sources.get(form)
-    if (
-        not isinstance(loop, ForOp)
-        or source is None
-        or load is None
-        or load.parent is not op.parent
-    ):
-        return ()
-    assert isinstance(load, LoadOp)
-    if form.transposed or not _has_rows(lowering, load):
-        return ()
-    here, pitch = source
-    index, end, step = (
-        lowering.scalar(v) for v in (loop.body.block.args[0], loop.operands[1], loop.operands[2])
-    )
-    rows = emit.constant(i64, _operand_shape(form)[0])
-    following = emit.advance(here, emit.integer("muli", pitch, rows))
-    goes_on = emit.compare(_SIGNED_LT, emit.integer("addi", index, step), end)
-    select = ELEMENTWISE["arith.select"]
-    return emit.pure(select, (goes_on, following, here), here.type), pitch
 
 
 def _call(
