@@ -31,9 +31,10 @@ class Blocks:
 
 
 def blocks_for(size: int, threads: int) -> Blocks:
-    """The tile that measured best."""
-    is_tall = threads == 1 or size == 1024
-    return Blocks(512 if is_tall else 256, 256, 256, group_m=1)
+    """The tile that measured best: the largest that leaves each thread some programs."""
+    if size <= 512 and threads > 1:
+        return Blocks(128, 256, 128, group_m=1)
+    return Blocks(512, 256, 256, group_m=1)
 
 
 def rows(threads: int) -> Iterator[Row]:
