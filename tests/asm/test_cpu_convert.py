@@ -18,14 +18,14 @@ from tests.asm.lane_harness import (
     host_features,
     loop_module,
 )
-from tilewright.codegen.llvm_builder import FunctionBuilder
-from tilewright.targets.cpu.convert import (
+from tilewright.codegen.convert import (
     FORMATS,
     emit_fp_to_fp,
     emit_fp_to_int,
     emit_int_to_fp,
     llvm_element,
 )
+from tilewright.codegen.llvm_builder import FunctionBuilder
 
 DTYPES = {
     "f64": np.dtype(np.float64),

@@ -19,7 +19,7 @@ from tests.asm.lane_harness import (
     loop_module,
 )
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
-from tilewright.targets.cpu.math import ULP_BOUND, MathEmitter
+from tilewright.codegen.math import ULP_BOUND, MathEmitter
 
 HOST = host_features()
 DTYPES = {"float": np.float32, "double": np.float64}

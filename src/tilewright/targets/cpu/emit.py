@@ -8,10 +8,10 @@ from xdsl.ir import Operation
 from tilewright.codegen.context import EmitContext
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm_types import LLVM_FLOATS, llvm_type
+from tilewright.codegen.math.emitter import MathEmitter
 from tilewright.ir.locations import span_of
 from tilewright.ops.function import FuncOp
 from tilewright.support.errors import InternalError
-from tilewright.targets.cpu.math.emitter import MathEmitter
 from tilewright.targets.cpu.ops import AssertOp, PrintOp
 from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.rules import atomics as atomic_rules

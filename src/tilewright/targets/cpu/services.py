@@ -7,12 +7,12 @@ from dataclasses import field
 
 from xdsl.ir import Attribute, Operation
 
+from tilewright.codegen.convert import emit_fp_to_fp
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm_types import FLOAT_KEYS, LLVM_FLOATS, lanes_of, llvm_type
+from tilewright.codegen.math.emitter import MathEmitter
 from tilewright.ir import types as ir
 from tilewright.support.dataclass import dataclass
-from tilewright.targets.cpu.convert import emit_fp_to_fp
-from tilewright.targets.cpu.math.emitter import MathEmitter
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tilewright.codegen.convert import emit_fp_to_fp
 from tilewright.codegen.llvm_builder import FunctionBuilder
-from tilewright.targets.cpu.convert import emit_fp_to_fp
 
 FLOAT8_DTYPES = ("f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f8E5M2FNUZ", "f8E4M3B11FNUZ")
 

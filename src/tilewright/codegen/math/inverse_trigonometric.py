@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tilewright.targets.cpu.math.lanes import LaneCode, LaneValue
+from tilewright.codegen.math.lanes import LaneCode, LaneValue
 
 # π/2 and π as the nearest number and what is missing from it.
 _HALF_PI = {

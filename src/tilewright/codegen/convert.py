@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
+from tilewright.codegen.math.lanes import LaneCode, LaneValue
 from tilewright.support.dataclass import dataclass
-from tilewright.targets.cpu.math.lanes import LaneCode, LaneValue
 
 ROUNDINGS = ("rtne", "rtz")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tilewright.targets.cpu.math.exponential import exp_parts, scale
-from tilewright.targets.cpu.math.lanes import LaneCode, LaneValue
+from tilewright.codegen.math.exponential import exp_parts, scale
+from tilewright.codegen.math.lanes import LaneCode, LaneValue
 
 # erf(x)/x - 1 in x² on |x| ≤ 1, relative to erf: error 2^-29.3 and 2^-56.3.
 _NEAR = {

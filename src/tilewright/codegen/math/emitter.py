@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
-from tilewright.support.dataclass import dataclass
-from tilewright.targets.cpu.math import (
+from tilewright.codegen.math import (
     error_function,
     exponential,
     inverse_trigonometric,
@@ -14,7 +13,8 @@ from tilewright.targets.cpu.math import (
     power,
     trigonometric,
 )
-from tilewright.targets.cpu.math.lanes import LaneCode, LaneValue
+from tilewright.codegen.math.lanes import LaneCode, LaneValue
+from tilewright.support.dataclass import dataclass
 
 Routine = Callable[..., LaneValue]
 

@@ -6,7 +6,7 @@ multiplying by `2^n` rounds once, so denormal results are right.
 
 from __future__ import annotations
 
-from tilewright.targets.cpu.math.lanes import (
+from tilewright.codegen.math.lanes import (
     EXPONENT_BIAS,
     MANTISSA_BITS,
     LaneCode,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from tilewright.targets.cpu.math.exponential import LN2_HIGH, LN2_LOW, power_of_two
-from tilewright.targets.cpu.math.lanes import (
+from tilewright.codegen.math.exponential import LN2_HIGH, LN2_LOW, power_of_two
+from tilewright.codegen.math.lanes import (
     EXPONENT_BIAS,
     MANTISSA_BITS,
     LaneCode,

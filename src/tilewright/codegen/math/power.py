@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from tilewright.targets.cpu.math.exponential import exp2
-from tilewright.targets.cpu.math.lanes import LaneCode, LaneValue
-from tilewright.targets.cpu.math.logarithm import log2
+from tilewright.codegen.math.exponential import exp2
+from tilewright.codegen.math.lanes import LaneCode, LaneValue
+from tilewright.codegen.math.logarithm import log2
 
 
 def _library_power(code: LaneCode, x: LaneValue, y: LaneValue) -> LaneValue:

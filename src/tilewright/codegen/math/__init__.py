@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.targets.cpu.math.accuracy import ULP_BOUND
-from tilewright.targets.cpu.math.emitter import MathEmitter
+from tilewright.codegen.math.accuracy import ULP_BOUND
+from tilewright.codegen.math.emitter import MathEmitter
 
 __all__ = ["ULP_BOUND", "MathEmitter"]

@@ -7,9 +7,9 @@ exact reduction of `half_pi.py` behind one branch.
 
 from __future__ import annotations
 
+from tilewright.codegen.math.half_pi import REDUCTION_RESULT, declare_reduction
+from tilewright.codegen.math.lanes import INTEGER_OF, MANTISSA_BITS, LaneCode, LaneValue
 from tilewright.support.dataclass import dataclass
-from tilewright.targets.cpu.math.half_pi import REDUCTION_RESULT, declare_reduction
-from tilewright.targets.cpu.math.lanes import INTEGER_OF, MANTISSA_BITS, LaneCode, LaneValue
 
 _TWO_OVER_PI = 0.6366197723675814
 # π/2 as the sum of three numbers of the element type.
