@@ -69,6 +69,18 @@ class EmitContext:
         for result, name in zip(op.results, names, strict=True):
             self.values[result] = name
 
+    def parts(self, operand: SSAValue) -> list[str]:
+        """The LLVM values that an operand consists of: one, unless it is a tile."""
+        return [self.value(operand)]
+
+    def part_types(self, type_: Attribute) -> list[str]:
+        """The LLVM types of the parts of a value of `type_`."""
+        return [llvm_type(type_)]
+
+    def define_parts(self, value: SSAValue, names: Sequence[str]) -> None:
+        """Name the parts of a value."""
+        (self.values[value],) = names
+
     def emit_block(self, block: Block) -> None:
         """Emit every op of a block in order, its terminator left to the caller's rule."""
         for op in block.ops:

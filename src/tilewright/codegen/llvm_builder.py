@@ -64,11 +64,16 @@ class ModuleBuilder:
 
 @dataclass
 class FunctionBuilder:
-    """One LLVM function under construction; values are `%vN`, labels `bbN`."""
+    """One LLVM function under construction; values are `%vN`, labels `bbN`.
+
+    The prologue stands at the start of `entry`, whatever block is being written when a line is
+    added to it: what depends on the thread alone is computed there once.
+    """
 
     module: ModuleBuilder
     header: str
     lines: list[str] = field(default_factory=list)
+    prologue: list[str] = field(default_factory=list)
     counter: int = 0
     location: str = ""
     block: str = "entry"
@@ -82,6 +87,13 @@ class FunctionBuilder:
         self.counter += 1
         name = f"%v{self.counter}"
         self.lines.append(f"  {name} = {text}{self.location}")
+        return name
+
+    def prologue_value(self, text: str) -> str:
+        """Append one instruction to the prologue and return the name of its value."""
+        self.counter += 1
+        name = f"%v{self.counter}"
+        self.prologue.append(f"  {name} = {text}{self.location}")
         return name
 
     def new_label(self) -> str:
@@ -104,5 +116,5 @@ class FunctionBuilder:
 
     def text(self) -> str:
         """The function as LLVM assembly; its first block is `entry`."""
-        body = "\n".join(self.lines)
+        body = "\n".join((*self.prologue, *self.lines))
         return f"{self.header} {{\nentry:\n{body}\n}}"

@@ -13,13 +13,30 @@ from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, Yield
 
 
 def emit_body(ctx: EmitContext, block: Block) -> tuple[list[str], str]:
-    """Emit a region's block but its terminator; the yielded names and the last LLVM block."""
+    """Emit a region's block but its terminator; the parts yielded and the last LLVM block."""
     terminator = block.last_op
     assert terminator is not None
     for op in block.ops:
         if op is not terminator:
             ctx.emit_op(op)
-    return [ctx.value(v) for v in terminator.operands], ctx.fn.block
+    return _parts(ctx, terminator.operands), ctx.fn.block
+
+
+def _parts(ctx: EmitContext, values: Sequence[SSAValue]) -> list[str]:
+    return [part for value in values for part in ctx.parts(value)]
+
+
+def _types(ctx: EmitContext, values: Sequence[SSAValue]) -> list[str]:
+    return [part for value in values for part in ctx.part_types(value.type)]
+
+
+def _bind(ctx: EmitContext, values: Sequence[SSAValue], names: Sequence[str]) -> None:
+    """Name the parts of `values`, which are `names` one after the other."""
+    position = 0
+    for value in values:
+        count = len(ctx.part_types(value.type))
+        ctx.define_parts(value, names[position : position + count])
+        position += count
 
 
 class _Phis:
@@ -50,16 +67,12 @@ class _Phis:
             self.fn.lines[self.first_line + offset] = f"  {name} = phi {kind} {incoming}"
 
 
-def _types(values: Sequence[SSAValue]) -> list[str]:
-    return [llvm_type(v.type) for v in values]
-
-
 @DEFAULT_RULES.register(ForOp)
 def _for(ctx: EmitContext, op: ForOp) -> None:
     fn = ctx.fn
     kind = llvm_type(op.lb.type)
-    starts = [ctx.value(op.lb), *(ctx.value(v) for v in op.iter_args)]
-    phis = _Phis(ctx, [kind, *_types(op.iter_args)], starts)
+    starts = [ctx.value(op.lb), *_parts(ctx, op.iter_args)]
+    phis = _Phis(ctx, [kind, *_types(ctx, op.iter_args)], starts)
     header, body, end = fn.new_label(), fn.new_label(), fn.new_label()
     fn.branch(header)
     fn.place(header)
@@ -68,37 +81,34 @@ def _for(ctx: EmitContext, op: ForOp) -> None:
     fn.branch_if(comparison, body, end)
     fn.place(body)
     block = op.body.block
-    for argument, name in zip(block.args, names, strict=True):
-        ctx.values[argument] = name
+    _bind(ctx, block.args, names)
     yielded, last = emit_body(ctx, block)
     following = fn.value(f"add {kind} {names[0]}, {ctx.value(op.step)}")
     fn.branch(header)
     phis.close([following, *yielded], last)
     fn.place(end)
-    ctx.define(op, *names[1:])
+    _bind(ctx, op.results, names[1:])
 
 
 @DEFAULT_RULES.register(WhileOp)
 def _while(ctx: EmitContext, op: WhileOp) -> None:
     fn = ctx.fn
-    phis = _Phis(ctx, _types(op.arguments), [ctx.value(v) for v in op.arguments])
+    phis = _Phis(ctx, _types(ctx, op.arguments), _parts(ctx, op.arguments))
     header, body, end = fn.new_label(), fn.new_label(), fn.new_label()
     fn.branch(header)
     fn.place(header)
     before = op.before_region.block
-    for argument, name in zip(before.args, phis.place(), strict=True):
-        ctx.values[argument] = name
+    _bind(ctx, before.args, phis.place())
     forwarded, _ = emit_body(ctx, before)
     fn.branch_if(forwarded[0], body, end)
     fn.place(body)
     after = op.after_region.block
-    for argument, name in zip(after.args, forwarded[1:], strict=True):
-        ctx.values[argument] = name
+    _bind(ctx, after.args, forwarded[1:])
     yielded, last = emit_body(ctx, after)
     fn.branch(header)
     phis.close(yielded, last)
     fn.place(end)
-    ctx.define(op, *forwarded[1:])
+    _bind(ctx, op.results, forwarded[1:])
 
 
 @DEFAULT_RULES.register(IfOp)
@@ -118,12 +128,12 @@ def _if(ctx: EmitContext, op: IfOp) -> None:
     other, other_block = emit_body(ctx, op.false_region.block)
     fn.branch(end)
     fn.place(end)
-    rows = zip(op.results, taken, other, strict=True)
+    rows = zip(_types(ctx, op.results), taken, other, strict=True)
     names = [
-        fn.value(f"phi {llvm_type(r.type)} [ {t}, %{taken_block} ], [ {o}, %{other_block} ]")
-        for r, t, o in rows
+        fn.value(f"phi {kind} [ {t}, %{taken_block} ], [ {o}, %{other_block} ]")
+        for kind, t, o in rows
     ]
-    ctx.define(op, *names)
+    _bind(ctx, op.results, names)
 
 
 @DEFAULT_RULES.register(YieldOp, ConditionOp)

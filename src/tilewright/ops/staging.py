@@ -1,0 +1,186 @@
+"""Moving tiles between layouts and memories: what the laid-out levels (T1, T2) add.
+
+A shared tile is a place; what orders accesses to it is a barrier between the warps of the
+program, a token (the async ops of one role), or a ring (between roles, or from a copy engine).
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType
+from xdsl.ir import Attribute
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tilewright.ir.encoding import SharedType, layout_of
+from tilewright.ir.op import Array, TileOp
+from tilewright.ir.types import element_of, shape_of
+
+
+@irdl_op_definition
+class ConvertLayoutOp(TileOp):
+    """`src` in another layout; no element changes."""
+
+    name = "ttg.convert_layout"
+    src = operand_def()
+    result = result_def()
+    scratch_offset = opt_prop_def(IntegerAttr)
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        """Shape and element stay."""
+        same_shape = shape_of(self.src.type) == shape_of(self.result.type)
+        if not same_shape or element_of(self.src.type) != element_of(self.result.type):
+            raise VerifyException(f"{self.name}: {self.src.type} to {self.result.type}")
+
+    def reference(self, src: Array) -> Array:
+        return src
+
+
+def _require_fitting(op: TileOp, tile: Attribute, shared: Attribute) -> None:
+    assert isinstance(shared, SharedType)
+    fits = layout_of(tile).shape == shared.extents() and element_of(tile) == shared.element
+    if not fits:
+        raise VerifyException(f"{op.name}: {tile} does not fit {shared}")
+
+
+@irdl_op_definition
+class LocalAllocOp(TileOp):
+    """A new shared tile, holding `src` where there is one.
+
+    `offset_bytes` is its place in the program's shared memory, given at T2.
+    """
+
+    name = "ttg.local_alloc"
+    src = opt_operand_def()
+    result = result_def(SharedType)
+    offset_bytes = opt_prop_def(IntegerAttr)
+    traits = traits_def(MemoryWriteEffect())
+
+    def verify_(self) -> None:
+        """The source fits the place."""
+        if self.src is not None:
+            _require_fitting(self, self.src.type, self.result.type)
+
+
+@irdl_op_definition
+class LocalStoreOp(TileOp):
+    """Write the tile `src` to the shared tile `dst`."""
+
+    name = "ttg.local_store"
+    src = operand_def()
+    dst = operand_def(SharedType)
+    traits = traits_def(MemoryWriteEffect())
+
+    def verify_(self) -> None:
+        """The source fits the place."""
+        _require_fitting(self, self.src.type, self.dst.type)
+
+
+@irdl_op_definition
+class LocalLoadOp(TileOp):
+    """The shared tile `src` as a register tile."""
+
+    name = "ttg.local_load"
+    src = operand_def(SharedType)
+    result = result_def()
+    traits = traits_def(MemoryReadEffect())
+
+    def verify_(self) -> None:
+        """The result fits the place."""
+        _require_fitting(self, self.result.type, self.src.type)
+
+
+@irdl_op_definition
+class MemdescIndexOp(TileOp):
+    """Slot `index` (i32) of a shared tile of several slots."""
+
+    name = "ttg.memdesc_index"
+    src = operand_def(SharedType)
+    index = operand_def()
+    result = result_def(SharedType)
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class MemdescTransOp(TileOp):
+    """A shared tile with its dimensions permuted: the same bytes, seen as `order`."""
+
+    name = "ttg.memdesc_trans"
+    src = operand_def(SharedType)
+    order = prop_def(DenseArrayBase[IntegerType])
+    result = result_def(SharedType)
+    traits = traits_def(Pure())
+
+    def permutation(self) -> tuple[int, ...]:
+        """The order as a tuple of source dimensions."""
+        return tuple(int(d) for d in self.order.get_values())
+
+
+@irdl_op_definition
+class LocalBarrierOp(TileOp):
+    """Every warp of the program waits here; shared accesses before are done after."""
+
+    name = "ttg.barrier"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class AsyncCopyOp(TileOp):
+    """Start copying *ptr[i] (where mask[i], else `other` or zero) to the shared tile `dst`."""
+
+    name = "ttg.async_copy_global_to_local"
+    ptr = operand_def()
+    dst = operand_def(SharedType)
+    mask = opt_operand_def()
+    other = opt_operand_def()
+    cache = opt_prop_def(IntegerAttr)
+    evict = opt_prop_def(IntegerAttr)
+    token = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class AsyncCommitOp(TileOp):
+    """Close the group of the copies started so far; the token stands for the group."""
+
+    name = "ttg.async_commit_group"
+    tokens = var_operand_def()
+    token = result_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class AsyncWaitOp(TileOp):
+    """Wait until at most `num` groups of this thread's copies are still running."""
+
+    name = "ttg.async_wait"
+    tokens = var_operand_def()
+    num = prop_def(IntegerAttr)
+    token = result_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+STAGING_OPS = (
+    ConvertLayoutOp,
+    LocalAllocOp,
+    LocalStoreOp,
+    LocalLoadOp,
+    MemdescIndexOp,
+    MemdescTransOp,
+    LocalBarrierOp,
+    AsyncCopyOp,
+    AsyncCommitOp,
+    AsyncWaitOp,
+)
