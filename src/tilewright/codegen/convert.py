@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
-from tilewright.codegen.math.lanes import LaneCode, LaneValue
+from tilewright.codegen.math.lanes import NVPTX, LaneCode, LaneValue
 from tilewright.support.dataclass import dataclass
 
 ROUNDINGS = ("rtne", "rtz")
@@ -219,7 +219,7 @@ def _from_double(code: LaneCode, target: str, value: LaneValue, rounding: str) -
 
 def _has_half_conversion(code: LaneCode) -> bool:
     """Whether half and float convert into each other by an instruction."""
-    return code.has("f16c") or code.has("avx512f") or code.has("neon") or code.has("fullfp16")
+    return any(code.has(name) for name in ("f16c", "avx512f", "neon", "fullfp16", NVPTX))
 
 
 def emit_int_to_fp(

@@ -66,6 +66,7 @@ _OUTLINED: dict[str, Routine] = {
     "atan2": inverse_trigonometric.atan2,
     "pow": power.power,
 }
+ROUTINES: dict[str, Routine] = {**_INLINE, **_OUTLINED}
 _BINARY = frozenset({"atan2", "pow"})
 
 

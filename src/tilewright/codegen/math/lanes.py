@@ -20,7 +20,9 @@ MANTISSA_BITS = {"float": 23, "double": 52}
 EXPONENT_BIAS = {"float": 127, "double": 1023}
 INTEGER_OF = {"half": "i16", "bfloat": "i16", "float": "i32", "double": "i64"}
 _SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
-_FMA_FEATURES = frozenset({"fma", "avx512f", "neon"})
+# The feature that stands for an NVIDIA GPU, where every code is scalar.
+NVPTX = "nvptx"
+_FMA_FEATURES = frozenset({"fma", "avx512f", "neon", NVPTX})
 
 
 def float_literal(element: str, number: float) -> str:
@@ -81,12 +83,15 @@ class LaneCode:
 
     def intrinsic(self, name: str, *operands: LaneValue) -> LaneValue:
         """Call `llvm.<name>`, overloaded on the type of its operands, which it returns."""
-        element = operands[0].element
+        return self.call(f"llvm.{name}.{self.suffix(operands[0].element)}", *operands)
+
+    def call(self, name: str, *operands: LaneValue, result: str = "") -> LaneValue:
+        """Call function `name`; it returns `result`, by default the first operand's type."""
+        element = result or operands[0].element
         kind = self.type_of(element)
-        symbol = self.fn.module.declare(
-            f"llvm.{name}.{self.suffix(element)}", kind, ", ".join([kind] * len(operands))
-        )
-        arguments = ", ".join(f"{kind} {operand.name}" for operand in operands)
+        types = ", ".join(operand.type for operand in operands)
+        symbol = self.fn.module.declare(name, kind, types)
+        arguments = ", ".join(f"{operand.type} {operand.name}" for operand in operands)
         return self.wrap(element, self.fn.value(f"call {kind} {symbol}({arguments})"))
 
     def fused(self, a: LaneValue, b: LaneValue | Number, c: LaneValue | Number) -> LaneValue:
@@ -181,6 +186,9 @@ class LaneValue:
         return self._binary("fmul", "mul", other)
 
     def __truediv__(self, other: LaneValue | Number) -> LaneValue:
+        if self.element == "float" and self.code.has(NVPTX):
+            # Within 2 ulp; the rounded quotient is a subroutine on that machine.
+            return self.code.call("llvm.nvvm.div.full", self, self.coerce(other))
         return self._binary("fdiv", "sdiv", other)
 
     def __rtruediv__(self, other: Number) -> LaneValue:
@@ -247,11 +255,15 @@ class LaneValue:
     def at_most(self, limit: LaneValue | Number) -> LaneValue:
         """The smaller of the value and `limit`; a NaN stays a NaN (one `minps` on x86)."""
         bound = self.coerce(limit)
+        if self.element == "float" and self.code.has(NVPTX):
+            return self.code.intrinsic("minimum", self, bound)
         return bound.compare("olt", self).select(bound, self)
 
     def at_least(self, limit: LaneValue | Number) -> LaneValue:
         """The larger of the value and `limit`; a NaN stays a NaN (one `maxps` on x86)."""
         bound = self.coerce(limit)
+        if self.element == "float" and self.code.has(NVPTX):
+            return self.code.intrinsic("maximum", self, bound)
         return bound.compare("ogt", self).select(bound, self)
 
 

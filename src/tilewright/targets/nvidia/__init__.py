@@ -1,0 +1,1 @@
+"""The NVIDIA target: from T0 to machine code for Hopper, and its driver."""

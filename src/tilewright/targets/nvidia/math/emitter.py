@@ -1,0 +1,74 @@
+"""The table of math functions of a lane, and the class through which rules emit them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute
+
+from tilewright.codegen.llvm_builder import FunctionBuilder
+from tilewright.codegen.llvm_types import llvm_type
+from tilewright.codegen.math.emitter import ROUTINES, Routine
+from tilewright.codegen.math.lanes import NVPTX, LaneCode, LaneValue
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import InternalError
+from tilewright.targets.nvidia.math import special_unit
+
+FEATURES = frozenset({NVPTX})
+
+
+def _rounded_divide(code: LaneCode, x: LaneValue, y: LaneValue) -> LaneValue:
+    """The quotient rounded to nearest even."""
+    return code.wrap(x.element, code.fn.value(f"fdiv {x.type} {x.name}, {y.name}"))
+
+
+def _rounded_root(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The square root rounded to nearest even."""
+    return code.intrinsic("sqrt", x)
+
+
+_BOTH: dict[str, Routine] = {
+    **ROUTINES,
+    "sqrt_rn": _rounded_root,
+    "div_rn": _rounded_divide,
+    "div": _rounded_divide,
+}
+# Approximate functions exist for float32 alone.
+_SINGLE: dict[str, Routine] = {
+    "exp": special_unit.exp,
+    "exp2": special_unit.exp2,
+    "sigmoid": special_unit.sigmoid,
+    "sqrt": special_unit.sqrt,
+    "rsqrt": special_unit.rsqrt,
+    "div": special_unit.divide,
+    "fast_exp": special_unit.fast_exp,
+    "fast_exp10": special_unit.fast_exp10,
+}
+
+
+@dataclass(frozen=True)
+class NvidiaMath:
+    """Emits math functions on the float32 and float64 scalars of one lane.
+
+    *Rounding*: within `ULP_BOUND` units in the last place. *NaN*: as on the CPU. The code
+    stands in place: nothing is called, but a function may add blocks to `fn`.
+    """
+
+    def supports(self, name: str, element: str = "float") -> bool:
+        """Whether function `name` can be emitted on `float` or `double`."""
+        return name in _BOTH or (element == "float" and name in _SINGLE)
+
+    def emit_math(
+        self, fn: FunctionBuilder, name: str, type_: Attribute, operands: Sequence[str]
+    ) -> str:
+        """Emit `name(operands)` on scalars of type `type_` (f32 or f64); return its value."""
+        return self.emit(fn, name, llvm_type(type_), operands)
+
+    def emit(self, fn: FunctionBuilder, name: str, element: str, operands: Sequence[str]) -> str:
+        """Emit `name(operands)` on scalars of `float` or `double`; return its value."""
+        code = LaneCode(fn, None, FEATURES)
+        routine = _SINGLE.get(name) if element == "float" else None
+        routine = routine or _BOTH.get(name)
+        if routine is None:
+            raise InternalError(f"math function `{name}` has no form on `{element}`")
+        return routine(code, *(code.wrap(element, operand) for operand in operands)).name

@@ -1,0 +1,67 @@
+"""float32 functions through the special function unit, which has `2^x`, `√x`, `1/√x` and more.
+
+The unit works to about 22 bits over a reduced range and flushes denormals, so a few fused
+multiply-adds around it keep the results within two units in the last place.
+"""
+
+from __future__ import annotations
+
+from tilewright.codegen.math.lanes import LaneCode, LaneValue
+
+# log2(e) as the nearest float and what is missing from it.
+_LOG2_E = (1.4426950216293335, 1.9259629911266175e-08)
+_LOG2_10 = 3.321928094887362
+# exp scales by 2^n for n in [-126, 126]; a saturating product clamps n for nothing.
+_SPAN = 252.0
+# Adding it leaves n + 127 in the low bits of the sum, ready to become an exponent.
+_MAGIC = 1.5 * 2.0**23 + 1.0
+
+
+def exp2(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The value `2^x`; results below 2^-126 are 0."""
+    return code.call("llvm.nvvm.ex2.approx.ftz.f32", x)
+
+
+def exp(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The value `e^x` over the whole range, denormal results included.
+
+    `x·log2 e = n + r`, where `n` is a whole number: the unit gives `2^r`.
+    """
+    high, low = _LOG2_E
+    share = code.call("llvm.nvvm.fma.rn.sat.f", x, x.coerce(high / _SPAN), x.coerce(0.5))
+    shifted = code.call("llvm.nvvm.fma.rm.f", share, x.coerce(_SPAN), x.coerce(_MAGIC))
+    n = shifted - (_MAGIC + 126.0)
+    r = code.fused(x, low, code.fused(x, high, -n))
+    return exp2(code, r) * (shifted.bits() << 23).as_float("float")
+
+
+def fast_exp(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The value `e^x` as `2^(x·log2 e)`: the error grows with `|x|`."""
+    return exp2(code, x * _LOG2_E[0])
+
+
+def fast_exp10(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The value `10^x` as `2^(x·log2 10)`: the error grows with `|x|`."""
+    return exp2(code, x * _LOG2_10)
+
+
+def sigmoid(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The value `1 / (1 + e^-x)`, through `e^-|x|`: small results keep their digits."""
+    power = exp(code, -x.absolute())
+    numerator = x.compare("olt", 0.0).select(power, x.coerce(1.0))
+    return numerator / (power + 1.0)
+
+
+def sqrt(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The square root, not always rounded to nearest."""
+    return code.call("llvm.nvvm.sqrt.approx.f", x)
+
+
+def rsqrt(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The value `1/√x`."""
+    return code.call("llvm.nvvm.rsqrt.approx.f", x)
+
+
+def divide(code: LaneCode, x: LaneValue, y: LaneValue) -> LaneValue:
+    """The quotient, not always rounded to nearest."""
+    return code.call("llvm.nvvm.div.full", x, y)
