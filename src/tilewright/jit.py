@@ -217,7 +217,7 @@ class JITFunction:
             prepared.kernel.launch(extents, values)
         return prepared.kernel
 
-    def specialize_call(self, args: Sequence[object], kwargs: Mapping[str, object]) -> _Call:
+    def specialize_call(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
         """Bind the arguments of a call, and say what the kernel must be compiled for."""
         source = self.source
         changed = source.changed_names()
@@ -232,11 +232,11 @@ class JITFunction:
         options = {name: v for name, v in kwargs.items() if name in known and name not in names}
         keywords = {name: v for name, v in kwargs.items() if name not in options}
         arguments = bind(self.fn.__name__, source.parameters, args, keywords, _live_default(self))
-        passed = _PassedFunctions(self.fn.__name__, source)
+        passed = PassedFunctions(self.fn.__name__, source)
         specialization = specialize(
             self.fn.__name__, source.parameters, arguments, passed.reference
         )
-        return _Call(arguments, specialization, self._options(options), passed.joined())
+        return Call(arguments, specialization, self._options(options), passed.joined())
 
     def _prepare(self, args: Sequence[object], kwargs: Mapping[str, object]) -> _Prepared:
         call = self.specialize_call(args, kwargs)
@@ -248,15 +248,18 @@ class JITFunction:
         base = CompileOptions(checked=runtime.checked, debug=debug)
         return base.replaced(changes) if changes else base
 
-    def _kernel(self, call: _Call) -> CompiledKernel:
+    def _kernel(self, call: Call) -> CompiledKernel:
         added = call.source.functions.keys() - self.source.functions.keys()
         passed = tuple(repr(call.source.functions[name]) for name in sorted(added))
         key = (_identity(call.specialization), call.options, passed)
         kernel = self._kernels.get(key)
         if kernel is None:
-            kernel = build_kernel(call.source, call.specialization, call.options)
+            kernel = self._build(call)
             self._kernels[key] = kernel
         return kernel
+
+    def _build(self, call: Call) -> CompiledKernel:
+        return build_kernel(call.source, call.specialization, call.options)
 
     def _remember(
         self, prepared: _Prepared, args: tuple[object, ...], kwargs: Mapping[str, object]
@@ -284,7 +287,7 @@ class JITFunction:
 
 
 @dataclass(frozen=True)
-class _Call:
+class Call:
     """A call bound and specialised: arguments by name, what the kernel is compiled for."""
 
     arguments: Mapping[str, object]
@@ -297,7 +300,7 @@ class _Call:
 class _Prepared:
     """A call with its compiled kernel."""
 
-    call: _Call
+    call: Call
     kernel: CompiledKernel
 
 
@@ -324,7 +327,7 @@ class _Interpreted:
         return launch
 
 
-class _PassedFunctions:
+class PassedFunctions:
     """The jit functions among the arguments of a call: their sources join the kernel's."""
 
     def __init__(self, kernel: str, source: KernelSource) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable
 from enum import Enum, EnumMeta
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 from tilewright.frontend.constants import (
     BuiltinRef,
@@ -27,6 +27,8 @@ from tilewright.language import core
 JIT_MARKER = "__tilewright_jit__"
 HOST_MARKER = "__tilewright_constexpr_function__"
 OP_MARKER = "__tilewright_op__"
+# On functions of other packages that extend the language: kernels take their bodies in.
+BUILTIN_MARKER = "__triton_builtin__"
 
 Reference = Callable[[object], "FunctionRef | HostFunctionRef"]
 
@@ -74,7 +76,9 @@ def constant_of(value: object, reference: Reference) -> Constant:
     """
     if isinstance(value, core.constexpr):
         return constant_of(value.value, reference)
-    if isinstance(value, core.dtype | core.PropagateNan):
+    if isinstance(value, core.dtype):
+        return _plain_dtype(value)
+    if isinstance(value, core.PropagateNan):
         return value
     if isinstance(value, Enum):
         inner = constant_of(value.value, reference)
@@ -94,6 +98,21 @@ def _plain(value: bool | int | float | str | None) -> Constant:
         if isinstance(value, kind):
             return kind(value)
     return None
+
+
+def _plain_dtype(value: core.dtype) -> Constant:
+    """A dtype as exactly the class of the language: subclasses lose their class."""
+    match value:
+        case core.pointer_type():
+            return core.pointer_type(
+                core.dtype(value.element_ty.name), value.address_space, value.const
+            )
+        case core.block_type():
+            return core.block_type(core.dtype(value.element_ty.name), value.extents)
+        case core.constexpr_type() | core.tensor_descriptor_type():
+            return value
+        case _:
+            return core.dtype(value.name)
 
 
 def _tuple(
@@ -117,13 +136,15 @@ def named_tuple_class(cls: type, reference: Reference) -> NamedTupleClass:
 
 
 def _object(value: object, reference: Reference) -> Constant:
-    if isinstance(value, type) and value in _LANGUAGE_CLASSES:
-        return OpRef(_LANGUAGE_CLASSES[value])
+    if isinstance(value, type) and (key := _language_class(value)):
+        return OpRef(key)
     if is_namespace(value):
         return ModuleRef(value.__name__)  # type: ignore[attr-defined]  # modules and classes
     key = getattr(value, OP_MARKER, None)
     if isinstance(key, str):
         return OpRef(key)
+    if isinstance(value, FunctionType) and getattr(value, BUILTIN_MARKER, False):
+        return reference(_Extension(value))
     if is_named_tuple_class(value):
         assert isinstance(value, type)
         return named_tuple_class(value, reference)
@@ -131,6 +152,18 @@ def _object(value: object, reference: Reference) -> Constant:
     if isinstance(name, str) and getattr(builtins, name, None) is value:
         return BuiltinRef(name)
     return _unusable_object(value)
+
+
+def _language_class(value: type) -> str | None:
+    """The name of a class of the language, or of what is derived from one elsewhere."""
+    return next((name for cls in value.__mro__ if (name := _LANGUAGE_CLASSES.get(cls))), None)
+
+
+class _Extension:
+    """A function that extends the language, as the snapshot takes jit functions."""
+
+    def __init__(self, fn: FunctionType) -> None:
+        self.fn = fn
 
 
 def _unusable_object(value: object) -> Unusable:

@@ -158,7 +158,9 @@ class _Snapshotter:
         key = self._unique(f"{python.__module__}:{python.__qualname__}")
         reference = HostFunctionRef(key) if is_host else FunctionRef(key)
         self._keys[id(python)] = reference
-        self.sources[key] = self._source(key, python, is_host)
+        # A jit object may hold another text than its file, with the line where it starts.
+        given = getattr(function, "__tilewright_text__", None)
+        self.sources[key] = self._source(key, python, is_host, given)
         return reference
 
     def _unique(self, key: str) -> str:
@@ -169,8 +171,10 @@ class _Snapshotter:
         self._names.add(unique)
         return unique
 
-    def _source(self, key: str, function: FunctionType, is_host: bool) -> FunctionSource:
-        text, first_line = _text_of(function)
+    def _source(
+        self, key: str, function: FunctionType, is_host: bool, given: tuple[str, int] | None
+    ) -> FunctionSource:
+        text, first_line = given or _text_of(function)
         scope = _Scope(function)
         source = FunctionSource(
             key=key,
@@ -265,7 +269,7 @@ class _Scope:
     def declares_constexpr(self, name: str) -> bool:
         """Whether the global was declared as `NAME: tl.constexpr = …`."""
         annotation = self._globals.get("__annotations__", {}).get(name)
-        return annotation is constexpr or (
+        return _is_constexpr(annotation) or (
             isinstance(annotation, str) and annotation.rpartition(".")[2] == "constexpr"
         )
 
@@ -354,13 +358,17 @@ def _annotation_text(annotation: object, scope: _Scope) -> str:
     """What a parameter's annotation means for its specialisation, '' when nothing."""
     if isinstance(annotation, str):
         annotation = _evaluate_annotation(annotation, scope)
-    if annotation is constexpr:
+    if _is_constexpr(annotation):
         return "constexpr"
     if isinstance(annotation, dtype):
         return annotation.short_name()
     if isinstance(annotation, str):
         return annotation if parse_scalar(annotation) else ""
     return "const" if getattr(annotation, "__name__", "") == "const" else ""
+
+
+def _is_constexpr(annotation: object) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, constexpr)
 
 
 def _evaluate_annotation(text: str, scope: _Scope) -> object:
