@@ -389,3 +389,11 @@ class CapturedValueChanged(CompileError):
 
 class MalformedText(CompileError):
     """Text that should be a module of the tile IR cannot be read as one."""
+
+
+class LayoutError(CompileError):
+    """A layout that was asked for cannot be."""
+
+
+class UnsupportedLayout(LayoutError):
+    """What was asked of a layout has no answer that is a layout."""
