@@ -8,10 +8,10 @@ program stores belongs to it alone.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from tests.fuzz import forms, movements
+from tests.fuzz.expressions import Expressions
 from tests.fuzz.program import (
     PLACES,
     SHAPES,
@@ -23,54 +23,21 @@ from tests.fuzz.program import (
     Nested,
     Node,
     Program,
-)  # fmt: skip
+)
+from tests.fuzz.vocabulary import CELLS, COMMON, ITEM_BYTES, LIMITS, Variable
 
-INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint32")
-LIMITS = {"float16": 1 << 11, "bfloat16": 1 << 8, "float32": 1 << 24, "float64": 1 << 30}
-NUMBERS = (*INTEGERS, *LIMITS)
-_COMMON = ("int32", "int32", "float32", "float32", "float32", *NUMBERS)
-_TABLES = tuple((f"a{k}", dtype) for k, dtype in enumerate((*NUMBERS, "int1")))
-_CELLS = {"c0": "add", "c1": "max", "c2": "xor"}
-_SIZES = ((1, 16), (2, 8), (4, 4), (4, 32), (8, 8), (8, 16), (16, 16), (16, 32), (32, 8), (2, 64))
+# The modules whose import registers the forms of expressions.
+FORM_MODULES = (forms, movements)
 
 
-@dataclass(frozen=True)
-class Variable:
-    """A name with its kind; `bound` limits the magnitude of floats."""
-
-    name: str
-    kind: Kind
-    bound: int = 0
-
-
-Made = tuple[str, int]
-
-
-class Generator:
+class Generator(Expressions):
     """Makes one program from one seed."""
-
-    def __init__(self, seed: int) -> None:
-        self.rng = random.Random(seed)
-        self.seed = seed
-        self.rows, self.columns = self.rng.choice(_SIZES)
-        self.grid = self.rng.choice((1, 3, 5, 8))
-        self.buffers = [Buffer(name, dtype, "table") for name, dtype in _TABLES]
-        self.buffers += [Buffer(name, "int32", "cells") for name in _CELLS]
-        self.buffers.append(Buffer("s0", "int32", "slack"))
-        self.count = 0
-        self.scope = [
-            Variable("pid", Kind("int32", "S")),
-            Variable("n", Kind("int32", "S")),
-            *(Variable(name, Kind("int32", shape)) for name, shape in
-              (("i", "V"), ("r", "R"), ("c", "C"), ("rc", "T"), ("cr", "U"))),
-        ]  # fmt: skip
-        self.fixed = frozenset(v.name for v in self.scope)
 
     def program(self) -> Program:
         """The program of this generator's seed."""
         body = self.block(self.rng.randint(5, 14), depth=0)
         # The last line of defence against a program that shows nothing of what it computed.
-        for variable in [v for v in self.scope if v.name not in self.fixed][-4:]:
+        for variable in self.changeable()[-4:]:
             body.append(self.store(variable))
         buffers = tuple(self.buffers)
         return Program(self.seed, self.grid, self.rows, self.columns, buffers, tuple(body))
@@ -84,15 +51,25 @@ class Generator:
 
     def statement(self, depth: int) -> list[Node]:
         """One statement of a random form."""
-        forms: list[tuple[int, Callable[[int], list[Node]]]] = [
+        forms: list[tuple[float, Callable[[int], list[Node]]]] = [
             (10, self.define), (3, self.reassign), (2, self.store_some), (2, self.through_memory),
-            (1, self.atomic),
+            (1, self.atomic), (0.5, self.own_atomic), (1, self.exchange),
         ]  # fmt: skip
         if depth < 2:
-            forms += [(2, self.branch), (2, self.loop), (1, self.while_loop)]
+            forms += [(2, self.branch), (2, self.loop), (1, self.while_loop), (1, self.walk)]
+        if depth == 0:
+            forms.append((0.4, self.leave))
         weights = [weight for weight, _ in forms]
         (form,) = self.rng.choices([f for _, f in forms], weights)
         return form(depth)
+
+    def kind(self) -> Kind:
+        """A random kind."""
+        known = [v.kind for v in self.changeable()]
+        if known and self.roll(0.4):
+            return self.rng.choice(known)
+        dtype = self.rng.choice((*COMMON, "int1"))
+        return Kind(dtype, self.rng.choice("SVVVVTTTTRCU"))
 
     def define(self, depth: int) -> list[Node]:
         """A new variable."""
@@ -102,36 +79,62 @@ class Generator:
 
     def declare(self, kind: Kind, text: str, bound: int) -> Assign:
         """Name a value."""
-        self.count += 1
-        variable = Variable(f"v{self.count}", kind, bound)
+        variable = Variable(self.new_name("v"), kind, bound)
         self.scope.append(variable)
         return Assign(variable.name, text, kind)
 
+    def bounded(self, variable: Variable) -> str:
+        """An expression for an existing variable, within its bound."""
+        text, bound = self.expression(variable.kind, 2)
+        if bound <= variable.bound:
+            return text
+        return f"tl.minimum(tl.maximum({text}, -{variable.bound}.0), {variable.bound}.0)"
+
     def reassign(self, depth: int) -> list[Node]:
         """A variable gets another value of its kind and bound."""
-        changeable = [v for v in self.scope if v.name not in self.fixed]
-        if not changeable:
+        if not self.changeable():
             return self.define(depth)
-        variable = self.rng.choice(changeable)
-        text, bound = self.expression(variable.kind, 2)
-        if bound > variable.bound:
-            low, high = f"-{variable.bound}.0", f"{variable.bound}.0"
-            text = f"tl.minimum(tl.maximum({text}, {low}), {high})"
-        return [Assign(variable.name, text)]
+        variable = self.rng.choice(self.changeable())
+        return [Assign(variable.name, self.bounded(variable))]
+
+    def exchange(self, depth: int) -> list[Node]:
+        """Two variables of one kind change places, by way of a tuple."""
+        first = self.rng.choice(self.changeable() or [Variable("", Kind("", ""))])
+        alike = [v for v in self.changeable() if (v.kind, v.bound) == (first.kind, first.bound)]
+        if len(alike) < 2:
+            return self.define(depth)
+        second = next(v for v in alike if v is not first)
+        value = f"both({second.name}, {first.name})"
+        if self.roll(0.3):
+            value = f"[x for x in ({second.name}, {first.name})]"
+        return [Effect(f"{first.name}, {second.name} = {value}")]
 
     def store_some(self, depth: int) -> list[Node]:
         """A store of some variable."""
-        changeable = [v for v in self.scope if v.name not in self.fixed]
-        return [self.store(self.rng.choice(changeable))] if changeable else []
+        return [self.store(self.rng.choice(self.changeable()))] if self.changeable() else []
 
     def store(self, variable: Variable) -> Effect:
         """A store to an array of its own; sometimes only where a condition holds."""
         name, shape = f"o{len(self.buffers)}", variable.kind.shape
         self.buffers.append(Buffer(name, variable.kind.dtype, shape))
+        if shape in "TU" and variable.kind.dtype != "int1" and self.roll(0.25):
+            return Effect(self.block_store(name, variable))
         mask = ""
-        if self.rng.random() < 0.3:
+        if self.roll(0.3):
             mask = f", mask={self.expression(Kind('int1', shape), 1)[0]}"
         return Effect(f"tl.store({name} + {PLACES[shape]}, {variable.name}{mask})")
+
+    def block_store(self, name: str, variable: Variable) -> str:
+        """A store of a matrix by a block pointer or a descriptor, perhaps partly out of bounds."""
+        rows, columns = "MN" if variable.kind.shape == "T" else "NM"
+        offsets = f"{self.rng.randint(0, 1)}, {self.rng.choice((0, 0, 2))}"
+        num_columns = self.columns if columns == "N" else self.rows
+        if num_columns * ITEM_BYTES[variable.kind.dtype] >= 16 and self.roll(0.5):
+            made = f"{name} + pid * B, [{rows}, {columns}], [{columns}, 1], [{rows}, {columns}]"
+            return f"tl.make_tensor_descriptor({made}).store([{offsets}], {variable.name})"
+        shape = SHAPES[variable.kind.shape]
+        made = f"{name} + pid * B, {shape}, ({columns}, 1), ({offsets}), {shape}, (1, 0)"
+        return f"tl.store(tl.make_block_ptr({made}), {variable.name}, boundary_check=(0, 1))"
 
     def through_memory(self, depth: int) -> list[Node]:
         """Load and store at shifted places of the program's own stretch of one array."""
@@ -140,10 +143,10 @@ class Generator:
         first, second = self.rng.choice(places), self.rng.choice(places)
         kind = Kind("int32", "V")
         mask = self.expression(Kind("int1", "V"), 1)[0]
-        mask = f", mask={mask}" if self.rng.random() < 0.4 else ""
+        mask = f", mask={mask}" if self.roll(0.4) else ""
         other = ", other=5" if mask else ""
         load = f"tl.load({base}{first}{mask}{other})"
-        if self.rng.random() < 0.3:
+        if self.roll(0.3):
             stored = Effect(f"tl.store({base}{second}, {self.expression(kind, 1)[0]}{mask})")
             return [stored, self.declare(kind, load, 0)]
         loaded = self.declare(kind, load, 0)
@@ -152,12 +155,28 @@ class Generator:
 
     def atomic(self, depth: int) -> list[Node]:
         """An atomic that commutes with all others on its cells."""
-        cells, operation = self.rng.choice(list(_CELLS.items()))
+        cells, (operation, dtype) = self.rng.choice(list(CELLS.items()))
         shape = self.rng.choice("SVVTT")
-        place, value = (self.expression(Kind("int32", shape), 1)[0] for _ in range(2))
-        mask = f", mask={self.expression(Kind('int1', shape), 1)[0]}"
-        mask = mask if self.rng.random() < 0.5 else ""
-        return [Effect(f"tl.atomic_{operation}({cells} + (({place}) & 7), {value}{mask})")]
+        place = self.expression(Kind("int32", shape), 1)[0]
+        if dtype in LIMITS:
+            number = self.expression(Kind("int32", shape), 1)[0]
+            value = f"(({number}) & 15).to(tl.{dtype})"
+        else:
+            value = self.expression(Kind(dtype, shape), 1)[0]
+        mask = f", mask={self.expression(Kind('int1', shape), 1)[0]}" if self.roll(0.5) else ""
+        sem = self.rng.choice(("", "", ", sem='relaxed'"))
+        return [Effect(f"tl.atomic_{operation}({cells} + (({place}) & 7), {value}{mask}{sem})")]
+
+    def own_atomic(self, depth: int) -> list[Node]:
+        """An atomic on the program's own elements, whose old values are known."""
+        kind = Kind("int32", "V")
+        x, y = self.expression(kind, 1)[0], self.expression(kind, 1)[0]
+        place = "w0 + pid * B + i"
+        text = self.rng.choice((
+            f"tl.atomic_add({place}, {x})", f"tl.atomic_xchg({place}, {x})",
+            f"tl.atomic_cas({place}, {x}, {y})", f"tl.atomic_min({place}, {x})",
+        ))  # fmt: skip
+        return [self.declare(kind, text, 0)]
 
     def inner(self, depth: int, count: int) -> list[Node]:
         """A nested block; its variables are out of scope after it."""
@@ -166,34 +185,31 @@ class Generator:
         del self.scope[size:]
         return body
 
-    def condition(self) -> str:
-        """A scalar condition, by the program's id or by data."""
-        return self.rng.choice((
-            f"pid % {self.rng.randint(2, 3)} == 0",
-            f"n > {self.rng.randint(1, 2000)}",
-            self.expression(Kind("int1", "S"), 1)[0],
-        ))  # fmt: skip
-
     def branch(self, depth: int) -> list[Node]:
         """An `if`, perhaps with `else`."""
         test = self.condition()
         body = self.inner(depth, self.rng.randint(1, 4))
-        orelse = self.inner(depth, self.rng.randint(1, 3)) if self.rng.random() < 0.5 else []
+        orelse = self.inner(depth, self.rng.randint(1, 3)) if self.roll(0.5) else []
         return [Nested(f"if {test}:", body, orelse)]
+
+    def leave(self, depth: int) -> list[Node]:
+        """Some programs end early."""
+        body = self.inner(depth, 1) if self.roll(0.5) else []
+        return [Nested(f"if pid == {self.rng.randint(0, 4)}:", [*body, Effect("return")])]
 
     def loop(self, depth: int) -> list[Node]:
         """A `for` over a small range, perhaps with `break` or `continue`."""
-        self.count += 1
-        name, trips = f"k{self.count}", self.rng.randint(0, 4)
+        name, trips = self.new_name("k"), self.rng.randint(0, 4)
         ranges = (f"range({trips})", f"range(n % {trips + 1})", f"range({trips}, 0, -1)",
-                  f"tl.static_range({trips})", f"range(pid, pid + {trips})")  # fmt: skip
+                  f"tl.static_range({trips})", f"range(pid, pid + {trips})",
+                  f"tl.range(0, {trips}, num_stages=2)")  # fmt: skip
         chosen = self.rng.choice(ranges)
         size = len(self.scope)
         if "static" not in chosen:
             self.scope.append(Variable(name, Kind("int32", "S")))
             self.fixed |= {name}
         body = self.block(self.rng.randint(1, 4), depth + 1)
-        if self.rng.random() < 0.25:
+        if self.roll(0.25):
             word = self.rng.choice(("break", "continue"))
             leave = Nested(f"if {self.condition()}:", [Effect(word)])
             body.insert(len(body) if word == "break" else 0, leave)
@@ -204,223 +220,35 @@ class Generator:
 
     def while_loop(self, depth: int) -> list[Node]:
         """A `while` that counts."""
-        self.count += 1
-        name = f"w{self.count}"
+        name = self.new_name("w")
         body = self.inner(depth, self.rng.randint(1, 3))
         body.append(Effect(f"{name} = {name} + 1"))
         start = Effect(f"{name} = pid * 0")
         return [start, Nested(f"while {name} < {self.rng.randint(1, 3)}:", body)]
 
-    def kind(self) -> Kind:
-        """A random kind."""
-        dtype = self.rng.choice((*_COMMON, "int1"))
-        known = [v.kind for v in self.scope if v.name not in self.fixed]
-        if known and self.rng.random() < 0.4:
-            return self.rng.choice(known)
-        return Kind(dtype, self.rng.choice("SVVVVTTTTRCU"))
-
-    # --- expressions -------------------------------------------------------------------------
-
-    def expression(self, kind: Kind, depth: int) -> Made:
-        """An expression of a kind and the bound of its magnitude."""
-        if kind.dtype == "int1":
-            return self.truth(kind, depth), 0
-        for _ in range(6):
-            text, bound = self.number(kind, depth)
-            if bound <= LIMITS.get(kind.dtype, bound):
-                return text, bound
-        return self.leaf(kind)
-
-    def leaf(self, kind: Kind) -> Made:
-        """A variable, a load or a constant."""
-        known = [v for v in self.scope if v.kind == kind]
-        if known and self.rng.random() < 0.8:
-            chosen = self.rng.choice(known[-6:])
-            return chosen.name, chosen.bound
-        loaded = [name for name, dtype in _TABLES if dtype == kind.dtype]
-        if loaded and self.rng.random() < 0.85:
-            return self.load(loaded[0], kind)
-        value = self.rng.randint(0, 7)
-        text = f"tl.full({SHAPES[kind.shape]}, {value}, tl.{kind.dtype})"
-        return text, value if kind.dtype in LIMITS else 0
-
-    def load(self, table: str, kind: Kind) -> Made:
-        """A load at indices within the table, some of them computed, some masked."""
-        known = [v.name for v in self.scope if v.kind == Kind("int32", kind.shape)]
-        place = PLACES[kind.shape]
-        index = self.rng.choice((
-            f"(({place}) & 1023)",
-            f"((({place}) * {self.rng.randint(2, 7)} + {self.rng.randint(0, 99)}) & 1023)",
-            f"(1023 - (({place}) & 1023))",
-            f"(({place}) % n & 1023)",
-            f"({self.rng.choice(known)} & 1023)" if known else f"(({place}) // 3 & 1023)",
-        ))  # fmt: skip
-        bound = 8 if kind.dtype in LIMITS else 0
-        roll = self.rng.random()
-        if roll < 0.4:
-            return f"tl.load({table} + {index})", bound
-        mask = f"({place}) < n" if roll < 0.7 else self.expression(Kind("int1", kind.shape), 0)[0]
-        other = "0" if kind.dtype != "int1" else "False"
-        masked = f"tl.load({table} + {index}, mask={mask}, other={other})"
-        if kind.shape == "S":
-            masked = f"tl.load({table} + {index})"
-        return masked, bound
-
-    def number(self, kind: Kind, depth: int) -> Made:
-        """An expression of a number kind; its bound may exceed what the dtype holds exactly."""
-        if depth == 0:
-            return self.leaf(kind)
-        forms: list[tuple[int, Callable[[Kind, int], Made]]] = [
-            (6, self.arithmetic), (3, self.select), (3, self.cast), (2, self.extremum),
-            (3, self.reshaped), (3, self.reduced), (2, self.leaf_of), (1, self.call),
-            (1, self.scan), (1, self.unary),
-        ]  # fmt: skip
-        if kind.dtype in INTEGERS:
-            forms += [(3, self.bitwise), (2, self.division)]
-        if kind.shape == "T" and kind.dtype in ("float32", "int32"):
-            forms.append((2, self.dot))
-        (form,) = self.rng.choices([f for _, f in forms], [w for w, _ in forms])
-        return form(kind, depth - 1)
-
-    def leaf_of(self, kind: Kind, depth: int) -> Made:
-        """A leaf, whatever depth is left."""
-        return self.leaf(kind)
-
-    def operand(self, kind: Kind, depth: int) -> Made:
-        """An operand that broadcasts to the kind."""
-        narrower = {"V": "S", "T": "SRC", "U": "S", "R": "S", "C": "S"}.get(kind.shape, "")
-        if narrower and self.rng.random() < 0.25:
-            shape = self.rng.choice(narrower)
-            text, bound = self.expression(Kind(kind.dtype, shape), depth)
-            if kind.shape == "T" and shape in "RC":
-                text = f"({text})[:, None]" if shape == "R" else f"({text})[None, :]"
-            return text, bound
-        return self.expression(kind, depth)
-
-    def arithmetic(self, kind: Kind, depth: int) -> Made:
-        (x, bx), (y, by) = self.expression(kind, depth), self.operand(kind, depth)
-        sign = self.rng.choice("+-*")
-        return f"({x} {sign} {y})", bx * by if sign == "*" else bx + by
-
-    def unary(self, kind: Kind, depth: int) -> Made:
-        x, bound = self.expression(kind, depth)
-        return self.rng.choice((f"(-{x})", f"tl.abs({x})")), bound
-
-    def extremum(self, kind: Kind, depth: int) -> Made:
-        (x, bx), (y, by) = self.expression(kind, depth), self.operand(kind, depth)
-        return f"tl.{self.rng.choice(('maximum', 'minimum'))}({x}, {y})", max(bx, by)
-
-    def bitwise(self, kind: Kind, depth: int) -> Made:
-        x, y = self.expression(kind, depth)[0], self.operand(kind, depth)[0]
-        sign = self.rng.choice(("&", "|", "^", "<<", ">>"))
-        return (f"({x} {sign} (({y}) & 7))" if sign in ("<<", ">>") else f"({x} {sign} {y})"), 0
-
-    def division(self, kind: Kind, depth: int) -> Made:
-        x, y = self.expression(kind, depth)[0], self.operand(kind, depth)[0]
-        return f"({x} {self.rng.choice(('//', '%'))} ((({y}) & 7) + 1))", 0
-
-    def select(self, kind: Kind, depth: int) -> Made:
-        test = self.expression(Kind("int1", kind.shape), depth)[0]
-        (x, bx), (y, by) = self.expression(kind, depth), self.operand(kind, depth)
-        return f"tl.where({test}, {x}, {y})", max(bx, by)
-
-    def call(self, kind: Kind, depth: int) -> Made:
-        (x, bx), (y, by) = self.expression(kind, depth), self.expression(kind, depth)
-        if self.rng.random() < 0.5:
-            return f"helper({x}, {y})", 2 * bx + by
-        test = self.expression(Kind("int32", "S"), depth)[0]
-        return f"pick({x}, {y}, {test})", max(bx, by)
-
-    def cast(self, kind: Kind, depth: int) -> Made:
-        """A conversion whose result is defined and, for floats, exact."""
-        source = self.rng.choice((*NUMBERS, "int1"))
-        text, bound = self.expression(Kind(source, kind.shape), depth)
-        target = f".to(tl.{kind.dtype})"
-        if source == "int1":
-            return f"({text}){target}", int(kind.dtype in LIMITS)
-        if source in LIMITS and kind.dtype in LIMITS:
-            return f"({text}){target}", bound
-        if source in LIMITS:
-            if bound > 127:
-                text = f"tl.minimum(tl.maximum({text}, -100.0), 100.0)"
-            text = f"tl.abs({text})" if kind.dtype.startswith("u") else f"({text})"
-            return f"{text}{target}", 0
-        if kind.dtype in LIMITS:
-            return f"(({text}) & 15){target}", 15
-        return f"({text}){target}", 0
-
-    def reshaped(self, kind: Kind, depth: int) -> Made:
-        """The same elements in another arrangement."""
-        shape = kind.shape
-        if shape == "V":
-            if self.rng.random() < 0.3:
-                x, bound = self.expression(kind, depth)
-                return f"tl.flip({x}, 0)", bound
-            source = self.rng.choice("TU")
-            x, bound = self.expression(Kind(kind.dtype, source), depth)
-            return f"tl.reshape({x}, (B,))", bound
-        if shape in "TU":
-            source = self.rng.choice(("V", "U" if shape == "T" else "T"))
-            x, bound = self.expression(Kind(kind.dtype, source), depth)
-            if source == "V":
-                return f"tl.reshape({x}, {SHAPES[kind.shape]})", bound
-            return f"tl.trans({x})", bound
-        return self.expression(kind, depth)
-
-    def reduced(self, kind: Kind, depth: int) -> Made:
-        """A reduction of a larger tile to this kind."""
-        sources = {
-            "S": (("V", "axis=0", self.rows * self.columns), ("R", "axis=0", self.rows)),
-            "R": (("T", "axis=1", self.columns), ("U", "axis=0", self.columns)),
-            "C": (("T", "axis=0", self.rows), ("U", "axis=1", self.rows)),
-        }.get(kind.shape)
-        if sources is None:
-            return self.expression(kind, depth)
-        source, axis, count = self.rng.choice(sources)
-        x, bound = self.expression(Kind(kind.dtype, source), depth)
-        functions = ["sum", "max", "min"] + (["xor_sum"] if kind.dtype in INTEGERS else [])
-        function = self.rng.choice(functions)
-        if function in ("max", "min") and self.rng.random() < 0.2 and kind.dtype == "int32":
-            return f"tl.arg{function}({x}, {axis})", 0
-        text = f"tl.{function}({x}, {axis}).to(tl.{kind.dtype})"
-        return text, bound * count if function == "sum" else bound
-
-    def scan(self, kind: Kind, depth: int) -> Made:
-        """A running sum."""
-        if kind.shape not in "VT":
-            return self.expression(kind, depth)
-        x, bound = self.expression(kind, depth)
-        axis = 0 if kind.shape == "V" else self.rng.randint(0, 1)
-        reverse = ", reverse=True" if self.rng.random() < 0.3 else ""
-        text = f"tl.cumsum({x}, axis={axis}{reverse}).to(tl.{kind.dtype})"
-        return text, bound * self.rows * self.columns
-
-    def dot(self, kind: Kind, depth: int) -> Made:
-        """Two products: (M, N) with (N, M), then with (M, N) again."""
-        if kind.dtype == "int32":
-            x, y, z = (self.expression(Kind("int8", s), depth)[0] for s in "TUT")
-            return f"tl.dot(tl.dot({x}, {y}).to(tl.int8), {z})", 0
-        dtype = self.rng.choice(("float32", "float32", "float16", "bfloat16"))
-        (x, bx), (y, by) = (self.expression(Kind(dtype, s), depth) for s in "TU")
-        product, bound = f"tl.dot({x}, {y}, input_precision='ieee')", bx * by * self.columns
-        z, bz = self.expression(Kind("float32", "T"), depth)
-        text = f"tl.dot({product}, {z}, input_precision='ieee')"
-        return text, max(bound, bound * bz * self.rows)
-
-    def truth(self, kind: Kind, depth: int) -> str:
-        """A condition of a kind's shape."""
-        known = [v.name for v in self.scope if v.kind == kind]
-        roll = self.rng.random()
-        if known and roll < 0.3:
-            return self.rng.choice(known)
-        if roll < 0.45 and kind.shape != "S":
-            return f"({PLACES[kind.shape]}) < n"
-        if roll < 0.6 and depth > 0:
-            x, y = self.truth(kind, depth - 1), self.truth(kind, depth - 1)
-            return f"(({x}) {self.rng.choice('&|^')} ({y}))"
-        number = Kind(self.rng.choice(_COMMON), kind.shape)
-        x, y = (self.expression(number, max(0, depth - 1))[0] for _ in range(2))
-        return f"({x} {self.rng.choice(('<', '<=', '>', '>=', '==', '!='))} {y})"
+    def walk(self, depth: int) -> list[Node]:
+        """A loop that moves pointers through a table and adds up what they point to."""
+        dtype = self.rng.choice(("int32", "int64", "float32", "float64"))
+        table, kind = self.table(dtype), Kind(dtype, "T")
+        pointer, trips = self.new_name("p"), self.rng.randint(0, 4)
+        total = self.declare(kind, *self.expression(kind, 1))
+        if dtype in LIMITS:
+            bound = self.scope.pop().bound + 8 * trips
+            if bound <= LIMITS[dtype]:
+                self.scope.append(Variable(total.name, kind, bound))
+        if self.roll(0.5):
+            made = f"tl.make_block_ptr({table} + 0, (16, 60), (60, 1), (1, 0), (M, N), (1, 0))"
+            loaded = f"tl.load({pointer}, boundary_check=(0, 1), padding_option='zero')"
+            step = f"tl.advance({pointer}, (1, {self.rng.randint(0, 7)}))"
+        else:
+            made, loaded = f"{table} + (rc & 511)", f"tl.load({pointer})"
+            step = f"{pointer} + {self.rng.randint(1, 64)}"
+        body: list[Node] = [
+            Assign(total.name, f"{total.name} + {loaded}"),
+            Effect(f"{pointer} = {step}"),
+        ]
+        loop = Nested(f"for {self.new_name('k')} in range({trips}):", body)
+        return [total, Effect(f"{pointer} = {made}"), loop]
 
 
 def generate(seed: int) -> Program:

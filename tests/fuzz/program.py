@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -23,41 +24,59 @@ PLACES = {
 DTYPES: dict[str, np.dtype] = {
     "int1": np.dtype(np.bool_),
     "bfloat16": np.dtype(ml_dtypes.bfloat16),
+    "float8e4nv": np.dtype(ml_dtypes.float8_e4m3fn),
+    "float8e5": np.dtype(ml_dtypes.float8_e5m2),
     **{
         name: np.dtype(name)
-        for name in ("int8", "int16", "int32", "int64", "uint8", "uint32", "float16", "float32",
-                     "float64")
+        for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+                     "float16", "float32", "float64")
     },
 }  # fmt: skip
 TABLE_SIZE = 1024
 SLACK = 16
-PREAMBLE = '''"""A generated kernel."""
-
-import tilewright
+PREAMBLE = """import tilewright
 import tilewright.language as tl
-
-
-@tilewright.jit
-def helper(a, b):
-    return a * 2 - b
-
-
-@tilewright.jit
-def pick(a, b, condition):
-    if condition > 0:
-        return a
-    return b
-
+"""
+# Functions that statements may call: each is written before the kernel where it is named.
+FUNCTIONS = {
+    "helper": "(a, b):\n    return a * 2 - b\n",
+    "pick": "(a, b, condition):\n    if condition > 0:\n        return a\n    return b\n",
+    "greater": "(a, b):\n    return tl.maximum(a, b)\n",
+    "both": "(a, b):\n    return a, b\n",
+    "pair_max": """(a, i, b, j):
+    is_later = (b > a) | ((b == a) & (j < i))
+    return tl.where(is_later, b, a), tl.where(is_later, j, i)
+""",
+    "swapped": """(x, B: tl.constexpr):
+    even, odd = tl.split(tl.reshape(x, (B // 2, 2)))
+    return tl.reshape(tl.join(odd, even), (B,))
+""",
+    "twice": """(x, B: tl.constexpr):
+    even, odd = tl.split(tl.reshape(x, (B // 2, 2)))
+    return tl.interleave(odd, odd)
+""",
+    "branchy": """(x, y):
+    if x > y:
+        result = x + 1
+    elif x < 0:
+        result = -x
+    else:
+        result = x + y
+    return result
+""",
+}
+KERNEL = """
 
 @tilewright.jit
 def kernel({parameters}, n, M: tl.constexpr, N: tl.constexpr, B: tl.constexpr):
     pid = tl.program_id(0)
+    num = tl.num_programs(0)
     i = tl.arange(0, B)
     r = tl.arange(0, M)
     c = tl.arange(0, N)
     rc = r[:, None] * N + c[None, :]
     cr = c[:, None] * M + r[None, :]
-'''
+"""
 
 
 @dataclass(frozen=True)
@@ -140,13 +159,20 @@ class Program:
     def source(self) -> str:
         """The kernel as a Python module."""
         names = ", ".join(buffer.name for buffer in self.used_buffers())
-        lines = [line for node in self.body for line in render(node, 1)]
-        return PREAMBLE.replace("{parameters}, n", f"{names}, n" if names else "n") + "".join(lines)
+        body = "".join(line for node in self.body for line in render(node, 1))
+        functions = [
+            f"\n\n@tilewright.jit\ndef {name}{text}"
+            for name, text in FUNCTIONS.items()
+            if re.search(rf"\b{name}\b", body)
+        ]
+        head = KERNEL.replace("{parameters}, n", f"{names}, n" if names else "n")
+        return PREAMBLE + "".join(functions) + head + body
 
     def used_buffers(self) -> list[Buffer]:
         """The array arguments that the body names."""
         text = "".join(line for node in self.body for line in render(node, 0))
-        return [b for b in self.buffers if f"({b.name} +" in text or f"({b.name})" in text]
+        named = set(re.findall(r"\b[acosw]\d+\b", text))
+        return [buffer for buffer in self.buffers if buffer.name in named]
 
     def arguments(self) -> dict[str, object]:
         """Fresh arguments, the same each time."""

@@ -175,7 +175,7 @@ def _flatten(node: Node) -> list[Node] | None:
 def _simpler(node: Node) -> list[Node]:
     """The statement with one expression in it replaced by a part of that expression."""
     text = node.header + " pass" if isinstance(node, Nested) else node.text
-    if not text.startswith(("if ", "tl.", "v", "(", "helper", "pick")):
+    if isinstance(node, Nested) and not text.startswith("if "):
         return []
     tree = ast.parse(text)
     found = []
