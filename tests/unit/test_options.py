@@ -32,6 +32,8 @@ OPTIONS = st.builds(
     num_warps=POWERS,
     num_stages=st.integers(1, 9),
     maxnreg=st.none() | st.integers(1, 255),
+    cluster_dims=st.none() | st.tuples(*[st.integers(1, 16)] * 3),
+    launch_pdl=st.booleans(),
     enable_fp_fusion=st.booleans(),
     checked=st.booleans(),
     default_dot_input_precision=st.sampled_from([None, "ieee", "tf32"]),
@@ -126,7 +128,7 @@ def test_variables_are_read_live(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 def test_each_variable_changes_one_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = {"1 or 0": "1", "a directory": "/d", "a positive number of threads": "1"}
+    values = {"1 or 0": "1", "a directory": "/d", "auto, cpu or nvidia": "nvidia"}
     plain = (*dataclasses.astuple(runtime_options()), *dataclasses.astuple(debug_options()))
     for variable in VARIABLES:
         with monkeypatch.context() as patch:

@@ -26,7 +26,6 @@ FOREIGN_OPTIONS = frozenset(
         "matrix_instr_nonkdim",
         "kpack",
         "schedule_hint",
-        "ptx_options",
         "ptx_version",
         "ir_override",
         "num_consumer_groups",
@@ -34,8 +33,6 @@ FOREIGN_OPTIONS = frozenset(
         "num_producer_groups",
         "reg_dec_producer",
         "reg_inc_consumer",
-        "launch_pdl",
-        "launch_cooperative_grid",
     )
 )
 

@@ -21,7 +21,7 @@ from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import CompileError, InvalidOption
 
 Value_co = TypeVar("Value_co", covariant=True)
-OptionValue = int | str | None
+OptionValue = int | str | tuple[int, ...] | None
 INPUT_PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
 
 
@@ -45,6 +45,18 @@ def _is_register_cap(value: object) -> bool:
     return value is None or (type(value) is int and 1 <= value <= 255)
 
 
+def _is_cluster(value: object) -> bool:
+    if value is None:
+        return True
+    if not isinstance(value, tuple) or len(value) != 3:
+        return False
+    return all(type(size) is int and 1 <= size <= 16 for size in value)
+
+
+def _is_text(value: object) -> bool:
+    return value is None or isinstance(value, str)
+
+
 def _is_flag(value: object) -> bool:
     return type(value) is bool
 
@@ -59,6 +71,10 @@ _DOMAINS: dict[str, tuple[Callable[[object], bool], str]] = {
     "num_stages": (_is_count, "an int of at least 1"),
     "num_ctas": (_is_power_of_two, "a power of two, as an int"),
     "maxnreg": (_is_register_cap, "None or an int from 1 to 255"),
+    "cluster_dims": (_is_cluster, "None or three ints from 1 to 16"),
+    "launch_cooperative_grid": (_is_flag, "True or False"),
+    "launch_pdl": (_is_flag, "True or False"),
+    "ptx_options": (_is_text, "None or flags of ptxas, as a str"),
     "enable_fp_fusion": (_is_flag, "True or False"),
     "debug": (_is_flag, "True or False"),
     "sanitize_overflow": (_is_flag, "True or False"),
@@ -74,8 +90,10 @@ _DOMAINS: dict[str, tuple[Callable[[object], bool], str]] = {
 class CompileOptions:
     """The options that change the generated code; hashed into the cache key.
 
-    `maxnreg` None leaves the register count to the assembler. `debug` compiles
-    `device_assert`; `checked` also reports out-of-bounds access and int32 offset overflow.
+    `maxnreg` None leaves the register count to the assembler. `cluster_dims` None makes clusters
+    of `num_ctas` programs along the first axis of the grid. `launch_cooperative_grid` starts all
+    programs of a grid together, `launch_pdl` before the launch ahead of it has ended. `debug`
+    compiles `device_assert`; `checked` also reports out-of-bounds access and int32 offset overflow.
     `default_dot_input_precision` None leaves the precision of an f32 `dot` to the target.
 
     Raises: `InvalidOption` when a value is outside its domain.
@@ -85,6 +103,10 @@ class CompileOptions:
     num_stages: int = 3
     num_ctas: int = 1
     maxnreg: int | None = None
+    cluster_dims: tuple[int, int, int] | None = None
+    launch_cooperative_grid: bool = False
+    launch_pdl: bool = False
+    ptx_options: str | None = None
     enable_fp_fusion: bool = True
     debug: bool = False
     sanitize_overflow: bool = False
@@ -92,6 +114,8 @@ class CompileOptions:
     default_dot_input_precision: str | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.cluster_dims, list):
+            object.__setattr__(self, "cluster_dims", tuple(self.cluster_dims))
         for name, (is_valid, domain) in _DOMAINS.items():
             value = getattr(self, name)
             if not is_valid(value):
@@ -203,6 +227,13 @@ def _parse_size_bytes(text: str) -> int:
     return int(match[1]) << 10 * " KMGT".index(match[2] or " ")
 
 
+def _parse_target(text: str) -> str:
+    word = text.strip().lower()
+    if word not in ("auto", "cpu", "nvidia"):
+        raise ValueError(text)
+    return word
+
+
 def _parse_path(text: str) -> Path:
     return Path(os.path.expanduser(text)).absolute()
 
@@ -238,6 +269,21 @@ _NUM_THREADS: Variable[int | None] = Variable(
     _parse_count,
     "the CPUs that this process may use",
 )
+_TARGET = Variable(
+    "TILEWRIGHT_TARGET",
+    "auto, cpu or nvidia",
+    "auto",
+    "Where kernels run: auto asks each launch's arrays.",
+    _parse_target,
+)
+_PTXAS: Variable[Path | None] = Variable(
+    "TILEWRIGHT_PTXAS",
+    "the path of a ptxas",
+    None,
+    "The assembler for NVIDIA GPUs.",
+    _parse_path,
+    "the one on PATH, in CUDA_HOME, or of the nvidia-cuda-nvcc wheel",
+)
 _CHECKED = _flag(
     "TILEWRIGHT_CHECKED",
     "Compile kernels that report out-of-bounds access, int32 offset overflow and failed asserts.",
@@ -271,6 +317,8 @@ VARIABLES: tuple[Variable[object], ...] = (
     _CACHE_SIZE,
     _DISABLE_CACHE,
     _NUM_THREADS,
+    _TARGET,
+    _PTXAS,
     _CHECKED,
     _DEBUG,
     _INTERPRET,
@@ -290,13 +338,16 @@ class RuntimeOptions:
     """Where and how compiled kernels run; not hashed.
 
     `cache_dir` is None where the cache is switched off or the user has no home directory.
-    `num_threads` None leaves the count to the machine. `checked` and `debug` are the
+    `num_threads` None leaves the count to the machine. `target` is `auto`, `cpu` or `nvidia`;
+    `ptxas` None leaves the assembler to the search for one. `checked` and `debug` are the
     defaults of the compile options of the same name.
     """
 
     cache_dir: Path | None
     cache_size_bytes: int
     num_threads: int | None
+    target: str
+    ptxas: Path | None
     checked: bool
     debug: bool
 
@@ -322,6 +373,8 @@ def runtime_options() -> RuntimeOptions:
         cache_dir=None if _DISABLE_CACHE.read() else _CACHE_DIR.read() or default_cache_dir(),
         cache_size_bytes=_CACHE_SIZE.read(),
         num_threads=_NUM_THREADS.read(),
+        target=_TARGET.read(),
+        ptxas=_PTXAS.read(),
         checked=_CHECKED.read(),
         debug=_DEBUG.read(),
     )
@@ -353,6 +406,12 @@ def default_cache_dir() -> Path | None:
     if not os.path.isabs(base):
         base = os.path.expanduser("~/.cache")
     return Path(base, "tilewright") if os.path.isabs(base) else None
+
+
+def cuda_home() -> Path | None:
+    """The CUDA toolkit that the environment names, by the variables that NVIDIA's tools read."""
+    text = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
+    return Path(text) if text else None
 
 
 def is_set(variable: Variable[object]) -> bool:

@@ -157,7 +157,12 @@ class CpuDriver:
     """Loads and launches kernels on this machine's CPU."""
 
     slow_path: object = launcher.SLOW_PATH
-    ignored_options = frozenset(("num_warps", "num_stages", "num_ctas", "maxnreg"))
+    ignored_options = frozenset(
+        (
+            *("num_warps", "num_stages", "num_ctas", "maxnreg", "cluster_dims"),
+            *("launch_cooperative_grid", "launch_pdl", "ptx_options"),
+        )
+    )
 
     def __init__(self, cache: DiskCache | None) -> None:
         self._cache = cache

@@ -1,0 +1,57 @@
+"""The errors of the NVIDIA target that a user can see."""
+
+from __future__ import annotations
+
+from tilewright.support.errors import CompileError, KernelFault, UnsupportedError
+
+
+class AssemblerNotFound(UnsupportedError):
+    """No ptxas is on this machine."""
+
+    help = (
+        "run `pip install nvidia-cuda-nvcc`, put a CUDA toolkit's ptxas on PATH, or set "
+        "TILEWRIGHT_PTXAS to one"
+    )
+
+
+class AssemblerFailed(UnsupportedError):
+    """The ptxas of this machine cannot be run, is too old, or took too long."""
+
+
+class ResourcesExceeded(CompileError):
+    """A kernel needs more registers, threads or shared memory than the machine has."""
+
+    help = "use smaller blocks, fewer warps or fewer stages"
+
+
+class DriverNotFound(UnsupportedError):
+    """The NVIDIA driver, or the Python package that talks to it, is missing."""
+
+
+class DeviceNotSupported(UnsupportedError):
+    """The GPU is older than what the NVIDIA target compiles for."""
+
+    help = "the NVIDIA target compiles for compute capability 9.0 (Hopper)"
+
+
+class StreamNotSupported(CompileError):
+    """The `stream=` of a launch is no CUDA stream."""
+
+    help = "pass a stream's handle as an int, or an object with `cuda_stream` or `ptr`"
+
+
+class DeviceFault(KernelFault):
+    """A kernel did something on the GPU that stopped it.
+
+    The context is lost with it: every later call into CUDA from this process fails.
+    """
+
+    help = "run the kernel on the CPU with TILEWRIGHT_CHECKED=1, or under compute-sanitizer"
+
+
+class LaunchRefused(CompileError):
+    """The driver refused to start a kernel."""
+
+
+class DeviceError(UnsupportedError):
+    """A call into the NVIDIA driver failed outside of any kernel."""
