@@ -12,7 +12,12 @@ import pytest
 
 from tilewright.codegen import optimize
 from tilewright.codegen.optimize import CompiledModule, compile_module
-from tilewright.codegen.whitelist import CPU_WHITELIST, check_module, split_intrinsic
+from tilewright.codegen.whitelist import (
+    CPU_WHITELIST,
+    NVPTX_WHITELIST,
+    check_module,
+    split_intrinsic,
+)
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu import host as host_module
 from tilewright.targets.cpu.host import describe_machine, host_machine
@@ -148,6 +153,38 @@ REFUSED = {
 def test_what_is_not_listed_is_refused_before_llvm_sees_it(text):
     with pytest.raises(InternalError, match=REFUSED[text]):
         check_module(text, CPU_WHITELIST, ("-avx512bf16", "+avx2"))
+
+
+ON_HOPPER = [
+    "declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()",
+    "declare float @llvm.nvvm.ex2.approx.ftz.f32(float)",
+    "declare half @llvm.fma.f16(half, half, half)",
+    "declare i1 @llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta(ptr addrspace(3), i32)",
+    "declare i32 @vprintf(ptr, ptr)",
+    "%x = call afn float @llvm.sin.f32(float %v)",
+]
+
+
+@pytest.mark.parametrize("text", ON_HOPPER)
+def test_what_hopper_selects_is_listed(text):
+    check_module(text, NVPTX_WHITELIST, ("+ptx88",))
+
+
+NOT_ON_HOPPER = [
+    "declare float @llvm.exp.f32(float)",
+    "declare double @llvm.exp2.f64(double)",
+    "%x = call float @llvm.sin.f32(float %v)",
+    "declare float @llvm.pow.f32(float, float)",
+    "declare void @llvm.nvvm.tcgen05.fence.before.thread.sync()",
+    "declare float @llvm.nvvm.redux.sync.fmax(float, i32)",
+    "declare double @pow(double, double)",
+]
+
+
+@pytest.mark.parametrize("text", NOT_ON_HOPPER)
+def test_what_would_end_the_process_on_hopper_is_refused(text):
+    with pytest.raises(InternalError):
+        check_module(text, NVPTX_WHITELIST, ("+ptx88",))
 
 
 def test_a_feature_of_the_machine_allows_its_intrinsics():

@@ -15,7 +15,6 @@ from tilewright.codegen.convert import FORMATS, from_single, llvm_element, to_si
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.codegen.llvm_types import FLOAT_KEYS
 from tilewright.codegen.math.lanes import NVPTX, LaneCode, LaneValue
-from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
 _FEATURES = frozenset({NVPTX})
@@ -27,38 +26,33 @@ _PACKED_FP8 = {"f8E4M3FN": "e4m3x2", "f8E5M2": "e5m2x2"}
 _ROUNDING = {"rtne": "rn", "rtz": "rz"}
 
 
-@dataclass(frozen=True)
-class NvidiaConvert:
-    """Emits float conversions on the scalars of one lane.
+def convert_float(
+    fn: FunctionBuilder,
+    source: Attribute,
+    target: Attribute,
+    lanes: int | None,
+    value: str,
+    rounding: str,
+) -> str:
+    """Convert one scalar between float element types; `lanes` must be None.
 
     *Rounding*: once, to nearest even (`rtne`) or toward zero (`rtz`), denormals included.
     *NaN*: stays NaN. *Overflow*: infinity where the target has one, else NaN; under `rtz`
     finite arguments give the largest number.
     """
+    assert lanes is None, "lanes of a GPU are scalar"
+    return convert_floats(fn, source, target, [value], rounding)[0]
 
-    def convert_float(
-        self,
-        fn: FunctionBuilder,
-        source: Attribute,
-        target: Attribute,
-        lanes: int | None,
-        value: str,
-        rounding: str,
-    ) -> str:
-        """Convert one scalar between float element types; `lanes` must be None."""
-        assert lanes is None, "lanes of a GPU are scalar"
-        return self.convert_floats(fn, source, target, [value], rounding)[0]
 
-    def convert_floats(
-        self,
-        fn: FunctionBuilder,
-        source: Attribute,
-        target: Attribute,
-        values: Sequence[str],
-        rounding: str = "rtne",
-    ) -> list[str]:
-        """Convert several scalars; neighbours share an instruction where one takes two."""
-        return convert_scalars(fn, FLOAT_KEYS[source], FLOAT_KEYS[target], values, rounding)
+def convert_floats(
+    fn: FunctionBuilder,
+    source: Attribute,
+    target: Attribute,
+    values: Sequence[str],
+    rounding: str = "rtne",
+) -> list[str]:
+    """Convert several scalars; neighbours share an instruction where one takes two."""
+    return convert_scalars(fn, FLOAT_KEYS[source], FLOAT_KEYS[target], values, rounding)
 
 
 def convert_scalars(
