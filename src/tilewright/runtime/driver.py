@@ -43,6 +43,11 @@ class ParameterGuard(Protocol):
         ...
 
     @property
+    def is_annotated(self) -> bool:
+        """Whether the author, not the value, chose the type."""
+        ...
+
+    @property
     def slot(self) -> int | None:
         """The index among the runtime arguments; None for constants."""
         ...

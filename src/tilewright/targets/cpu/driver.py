@@ -103,7 +103,8 @@ def _guard(parameter: ParameterGuard, value: object) -> launcher.Guard | None:
     if type_.startswith("*"):
         return _pointer_guard(parameter, slot, value)
     if type_ in ("i32", "i64", "u64") and type(value) is int:
-        return launcher.integer(slot, type_, _integer_class(parameter))
+        takes_all = type_ == "i64" and parameter.is_annotated
+        return launcher.integer(slot, "any_i64" if takes_all else type_, _integer_class(parameter))
     if type_ == "fp32" and type(value) is float:
         return launcher.float32(slot)
     if type_ == "fp64" and type(value) is float:
