@@ -1,0 +1,155 @@
+"""What the author promises about values: hints on a value, and assumptions of scalars.
+
+A promised divisor is that of the first element of each run as it really is. It counts for runs
+that the author promises too (`max_contiguous(multiple_of(x, 8), 8)`) and along a dimension that
+is one run; else only as far as the runs that are known reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from math import gcd
+
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from tilewright.analysis.axis import Facts, facts_from, power_of_two
+from tilewright.analysis.axis_rules import Operands
+from tilewright.ir.attributes import integers_of
+from tilewright.ir.types import shape_of
+from tilewright.ops.creation import ConstantOp
+from tilewright.ops.debug import AssumeOp, HintOp
+from tilewright.ops.elementwise import ELEMENTWISE, CmpIOp
+from tilewright.support.dataclass import dataclass, replace
+
+
+def hinted(op: Operation, operands: Operands) -> Facts:
+    """The facts of a value with those that a hint adds."""
+    assert isinstance(op, HintOp)
+    (source,) = operands
+    rank = len(source.extents)
+    divisors = _promised(op, "divisibility", rank)
+    runs = _promised(op, "contiguity", rank)
+    equals = _promised(op, "constancy", rank)
+    runs = tuple(map(gcd, runs, source.extents))
+    equals = tuple(map(gcd, equals, source.extents))
+
+    def divisor(dim: int, run: int) -> int:
+        promised = power_of_two(divisors[dim])
+        is_one_run = run == source.extents[dim] or source.is_constant_along(dim)
+        is_promised_run = run == runs[dim] > 1
+        if not is_one_run and not is_promised_run:
+            promised = min(promised, power_of_two(run) * source.step)
+        return max(promised, source.divisor_at(dim, run))
+
+    facts = facts_from(
+        source.extents,
+        tuple(map(max, source.contiguity, runs)),
+        tuple(map(max, source.constancy, equals)),
+        divisor,
+        is_nonnegative=source.is_nonnegative,
+        step=source.step,
+    )
+    return replace(facts, constant=source.constant)
+
+
+def _promised(hint: HintOp, name: str, rank: int) -> tuple[int, ...]:
+    """The greatest promise of one kind per dimension, in a chain of hints on one value."""
+    found = (1,) * rank
+    for link in _chain(hint):
+        values = integers_of(link.properties.get(name))
+        if len(values) == rank:
+            found = tuple(map(max, found, values))
+    return found
+
+
+def _chain(hint: HintOp) -> Iterator[HintOp]:
+    value: SSAValue = hint.result
+    while isinstance(value, OpResult) and isinstance(value.op, HintOp):
+        yield value.op
+        value = value.op.src
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What an assumption says of a scalar."""
+
+    divisor: int = 1
+    is_nonnegative: bool = False
+
+    def __or__(self, other: Promise) -> Promise:
+        divisor = max(self.divisor, other.divisor)
+        return Promise(divisor, self.is_nonnegative or other.is_nonnegative)
+
+    def refine(self, facts: Facts) -> Facts:
+        """The facts of a scalar of which this holds."""
+        return replace(
+            facts,
+            divisibility=(max(facts.divisibility[0], self.divisor),),
+            is_nonnegative=facts.is_nonnegative or self.is_nonnegative,
+        )
+
+
+def assumed(top: Operation) -> Mapping[SSAValue, Promise]:
+    """What the assumptions inside `top` say of scalars, wherever these are used.
+
+    An assumption counts for a scalar of its own block: whoever makes the one makes the other.
+    """
+    promises: dict[SSAValue, Promise] = {}
+    for op in top.walk():
+        if not isinstance(op, AssumeOp):
+            continue
+        for subject, promise in _conditions(op.condition):
+            if _block_of(subject) is op.parent:
+                promises[subject] = promises.get(subject, Promise()) | promise
+    return promises
+
+
+def _block_of(value: SSAValue) -> object:
+    return value.op.parent if isinstance(value, OpResult) else value.owner
+
+
+def _conditions(condition: SSAValue) -> Iterator[tuple[SSAValue, Promise]]:
+    op = condition.owner
+    if isinstance(op, ELEMENTWISE["arith.andi"]):
+        for part in op.operands:
+            yield from _conditions(part)
+    if not isinstance(op, CmpIOp) or shape_of(op.lhs.type):
+        return
+    predicate = op.predicate_name()
+    bound = _integer(op.rhs)
+    if predicate == "eq" and bound == 0:
+        yield from _multiples(op.lhs)
+    elif bound is not None and _MEANS_NONNEGATIVE.get(predicate, _never)(bound):
+        yield op.lhs, Promise(is_nonnegative=True)
+
+
+def _multiples(value: SSAValue) -> Iterator[tuple[SSAValue, Promise]]:
+    """What it means that `x % n` or `x & (n - 1)` is zero."""
+    op = value.owner
+    if not isinstance(op, Operation) or len(op.operands) != 2:
+        return
+    subject, by = op.operands[0], _integer(op.operands[1])
+    if by is None:
+        return
+    if op.name in ("arith.remsi", "arith.remui") and by > 0:
+        yield subject, Promise(divisor=power_of_two(by))
+    elif op.name == "arith.andi" and by > 0:
+        yield subject, Promise(divisor=power_of_two(by + 1))
+
+
+def _integer(value: SSAValue) -> int | None:
+    if not isinstance(value.owner, ConstantOp):
+        return None
+    number = value.owner.splat_value()
+    return number if isinstance(number, int) else None
+
+
+def _never(bound: int) -> bool:
+    return False
+
+
+_MEANS_NONNEGATIVE: Mapping[str, Callable[[int], bool]] = {
+    "sge": lambda bound: bound >= 0,
+    "sgt": lambda bound: bound >= -1,
+    "eq": lambda bound: bound >= 0,
+}

@@ -1,0 +1,136 @@
+"""Axis facts: what kernels that people write let the compiler know about their accesses."""
+
+from __future__ import annotations
+
+import numpy as np
+from xdsl.ir import Operation
+
+import tilewright
+import tilewright.language as tl
+from tests.passes.lowered import written
+from tilewright.analysis.facts import AxisFacts
+from tilewright.jit import JITFunction
+from tilewright.ops.memory import LoadOp, StoreOp
+
+F16 = np.zeros(1 << 12, np.float16)
+F32 = np.zeros(1 << 12, np.float32)
+I32 = np.zeros(1 << 12, np.int32)
+
+
+def accesses(kernel: JITFunction, **values: object) -> tuple[AxisFacts, list[Operation]]:
+    """The facts of a kernel and its tile loads and stores, in order."""
+    module = written(kernel, **values)
+    found = [op for op in module.walk() if isinstance(op, LoadOp | StoreOp)]
+    return AxisFacts(module), found
+
+
+@tilewright.jit
+def vector(x, n, BLOCK: tl.constexpr):
+    """A masked block of a vector."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
+
+
+def test_a_block_of_a_vector_is_read_in_16_bytes() -> None:
+    facts, (load, store) = accesses(vector, x=F32, n=1024, BLOCK=256)
+    assert facts.vector_width(load, 8, 0) == 4
+    assert facts.vector_width(store, 2, 0) == 2
+    pointer = facts.of(load.operands[0])
+    assert (pointer.contiguity, pointer.divisibility) == ((256,), (16,))
+
+
+def test_a_mask_of_any_length_splits_the_access() -> None:
+    facts, (load, _) = accesses(vector, x=F32, n=1023, BLOCK=256)
+    assert facts.mask_alignment(load.operands[1], 0) == 1
+    assert facts.vector_width(load, 4, 0) == 1
+
+
+def test_a_misaligned_base_splits_the_access() -> None:
+    facts, (load, _) = accesses(vector, x=F32[1:], n=1024, BLOCK=256)
+    assert facts.vector_width(load, 4, 0) == 1
+
+
+@tilewright.jit
+def matrix(a, s, K, BM: tl.constexpr, BK: tl.constexpr):
+    """Blocks of a row-major matrix, whose pointers a loop moves."""
+    rows = (tl.program_id(0) * BM + tl.arange(0, BM)) % s
+    columns = tl.arange(0, BK)
+    pointers = a + rows[:, None] * s + columns[None, :]
+    total = tl.zeros((BM, BK), tl.float32)
+    for k in range(0, tl.cdiv(K, BK)):
+        total += tl.load(pointers, mask=columns[None, :] < K - k * BK, other=0.0)
+        pointers += BK
+    tl.store(a + rows[:, None] + columns[None, :] * s, total.to(tl.float16))
+
+
+def test_pointers_that_a_loop_moves_stay_aligned() -> None:
+    facts, (load, _) = accesses(matrix, a=F16, s=512, K=512, BM=64, BK=32)
+    assert facts.vector_width(load, 8, 1) == 8
+    assert facts.coalesce_order(load.operands[0]) == (1, 0)
+
+
+def test_an_odd_row_stride_splits_the_access() -> None:
+    facts, (load, _) = accesses(matrix, a=F16, s=511, K=512, BM=64, BK=32)
+    assert facts.vector_width(load, 8, 1) == 1
+    assert facts.of(load.operands[0]).contiguity == (1, 32)
+
+
+def test_a_column_major_access_runs_along_its_columns() -> None:
+    facts, (_, store) = accesses(matrix, a=F16, s=512, K=512, BM=64, BK=32)
+    pointer = store.operands[0]
+    assert facts.coalesce_order(pointer) == (0, 1)
+    # Rows wrap at `s`, a multiple of 16.
+    assert facts.of(pointer).contiguity == (16, 1)
+    assert facts.vector_width(store, 8, 0) == 8
+
+
+@tilewright.jit
+def promised(x, idx, n, BLOCK: tl.constexpr):
+    """An access whose facts are promises."""
+    tl.assume(n % 8 == 0)
+    i = tl.max_contiguous(tl.multiple_of(tl.load(idx + tl.arange(0, BLOCK)), 8), 8)
+    tl.store(x + i + n, tl.load(x + tl.multiple_of(i, 4) + 3 * n))
+
+
+def test_promises_of_the_author_count() -> None:
+    facts, (_, load, store) = accesses(promised, x=F16, idx=I32, n=7, BLOCK=64)
+    assert facts.vector_width(load, 8, 0) == 8
+    assert facts.vector_width(store, 8, 0) == 8
+
+
+@tilewright.jit
+def multiples(x, idx, BLOCK: tl.constexpr):
+    """Divisors are promised, runs are not."""
+    i = tl.multiple_of(tl.load(idx + tl.arange(0, BLOCK)), 8)
+    tl.store(x + i, tl.load(x + i * 2))
+
+
+def test_a_promised_divisor_counts_for_runs_that_are_known_only() -> None:
+    facts, (_, load, _) = accesses(multiples, x=F16, idx=I32, BLOCK=64)
+    assert facts.of(load.operands[0]).divisibility == (4,)
+
+
+@tilewright.jit
+def decoded(x, BLOCK: tl.constexpr, N: tl.constexpr):
+    """A flat index taken apart and put together."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + (i // N) * 128 + i % N, mask=i // N < 7))
+
+
+def test_a_flat_index_that_is_taken_apart_keeps_its_runs() -> None:
+    facts, (load, _) = accesses(decoded, x=F32, BLOCK=256, N=48)
+    assert facts.of(load.operands[0]).contiguity == (16,)
+    assert facts.mask_alignment(load.operands[1], 0) == 16
+    assert facts.vector_width(load, 8, 0) == 4
+
+
+@tilewright.jit
+def shifted(x, BLOCK: tl.constexpr):
+    """An index that may be negative."""
+    i = tl.arange(0, BLOCK) - 8
+    tl.store(x + i + 8, tl.load(x + i // 4 + 2))
+
+
+def test_division_of_negative_indices_is_not_constant_in_groups() -> None:
+    facts, (load, _) = accesses(shifted, x=F32, BLOCK=64)
+    assert facts.of(load.operands[0]).constancy == (1,)

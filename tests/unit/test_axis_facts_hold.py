@@ -1,0 +1,339 @@
+"""Every fact that the analysis claims holds of the values that the interpreter computes."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    DictionaryAttr,
+    FunctionType,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    UnitAttr,
+)
+from xdsl.dialects.builtin import i32 as I32
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from tilewright.analysis.axis import Facts
+from tilewright.analysis.facts import AxisFacts
+from tilewright.interp.evaluate import run_kernel
+from tilewright.ir.op import Array, build
+from tilewright.ir.types import f32, i1, i8, i32, i64, pointer_to, shape_of, tile_of
+from tilewright.ops.control_flow import ForOp, IfOp, YieldOp
+from tilewright.ops.creation import ConstantOp, MakeRangeOp, SplatOp
+from tilewright.ops.elementwise import ELEMENTWISE, CmpIOp, SelectOp
+from tilewright.ops.function import FuncOp, ReturnOp
+from tilewright.ops.memory import AddPtrOp
+from tilewright.ops.program import GetProgramIdOp
+from tilewright.ops.shape import (
+    BroadcastOp,
+    CatOp,
+    ExpandDimsOp,
+    FlipOp,
+    JoinOp,
+    ReshapeOp,
+    SplitOp,
+    TransOp,
+)
+
+SMALL = st.sampled_from((1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64))
+EXTENTS = st.sampled_from((1, 2, 4, 6, 8, 16, 24, 32))
+BINARY = ("addi", "subi", "minsi", "maxsi", "minui", "maxui", "andi", "ori", "xori")
+BY_SCALAR = ("muli", "divsi", "divui", "remsi", "remui")
+
+
+class Writer:
+    """Writes random index arithmetic on tiles of i64 that does not overflow."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self.draw = draw
+        self.shape = tuple(draw(st.lists(EXTENTS, min_size=1, max_size=2)))
+        arguments = [pointer_to(f32), i64, i64]
+        self.block = Block(arg_types=arguments)
+        self.scalars: list[SSAValue] = list(self.block.args[1:])
+        self.tiles: list[SSAValue] = []
+        self.masks: list[SSAValue] = []
+
+    def emit(
+        self,
+        cls: type[Operation],
+        operands: list[SSAValue],
+        type_: Attribute,
+        **properties: Attribute,
+    ) -> SSAValue:
+        """Add an op of one result to the current block."""
+        op = build(cls, operands, [type_], properties)
+        self.block.add_op(op)
+        return op.results[0]
+
+    def choose(self, values: list[SSAValue]) -> SSAValue:
+        """One of some values."""
+        return values[self.draw(st.integers(0, len(values) - 1))]
+
+    def constant(self, value: int, type_: Attribute = i64) -> SSAValue:
+        """A constant scalar."""
+        return self.emit(ConstantOp, [], type_, value=IntegerAttr(value, type_))
+
+    def spread(self, scalar: SSAValue) -> SSAValue:
+        """A scalar in every element."""
+        return self.emit(SplatOp, [scalar], tile_of(scalar.type, self.shape))
+
+    def uniform(self) -> SSAValue:
+        """A tile of equal elements that are not zero: a constant or an argument."""
+        if self.draw(st.booleans()):
+            return self.spread(self.choose(self.scalars[:2]))
+        value = self.draw(SMALL)
+        type_ = tile_of(i64, self.shape)
+        dense = DenseIntOrFPElementsAttr.from_list(type_, [value])
+        return self.emit(ConstantOp, [], type_, value=dense)
+
+    def index(self) -> SSAValue:
+        """Consecutive numbers along one dimension, the same along the others."""
+        dim = self.draw(st.integers(0, len(self.shape) - 1))
+        extent = self.shape[dim]
+        start = self.draw(st.sampled_from((0, 0, 0, 1, 4, 16, -8)))
+        value = self.emit(
+            MakeRangeOp,
+            [],
+            tile_of(i32, (extent,)),
+            start=IntegerAttr(start, I32),
+            end=IntegerAttr(start + extent, I32),
+        )
+        value = self.emit(ELEMENTWISE["arith.extsi"], [value], tile_of(i64, (extent,)))
+        if len(self.shape) == 1:
+            return value
+        shape = (extent, 1) if dim == 0 else (1, extent)
+        value = self.emit(
+            ExpandDimsOp, [value], tile_of(i64, shape), axis=IntegerAttr(1 - dim, I32)
+        )
+        return self.emit(BroadcastOp, [value], tile_of(i64, self.shape))
+
+    def step(self) -> None:
+        """Add one random op on tiles."""
+        kind = self.draw(st.sampled_from(tuple(_STEPS)))
+        _STEPS[kind](self)
+
+    def moved(self) -> None:
+        """Elements to other places and back to the shape."""
+        tile, type_ = self.choose(self.tiles), tile_of(i64, self.shape)
+        kind = self.draw(st.sampled_from(("reshape", "flip", "trans", "join", "cat")))
+        if kind == "flip":
+            axis = self.draw(st.integers(0, len(self.shape) - 1))
+            self.tiles.append(self.emit(FlipOp, [tile], type_, axis=IntegerAttr(axis, I32)))
+            return
+        if kind == "join":
+            joined = self.emit(
+                JoinOp, [tile, self.choose(self.tiles)], tile_of(i64, (*self.shape, 2))
+            )
+            split = build(SplitOp, [joined], [type_, type_])
+            self.block.add_op(split)
+            self.tiles.extend(split.results)
+            return
+        if kind == "cat":
+            twice = tile_of(i64, (2 * self.shape[0], *self.shape[1:]))
+            self.emit(CatOp, [tile, self.choose(self.tiles)], twice)
+            return
+        if kind == "trans" and len(self.shape) == 2:
+            order = DenseArrayBase.from_list(I32, [1, 0])
+            tile = self.emit(TransOp, [tile], tile_of(i64, self.shape[::-1]), order=order)
+        size = int(np.prod(self.shape))
+        divisors = [n for n in range(1, size + 1) if size % n == 0]
+        outer = self.draw(st.sampled_from(divisors))
+        extra = {"allow_reorder": UnitAttr()} if self.draw(st.integers(0, 9)) == 0 else {}
+        middle = self.emit(ReshapeOp, [tile], tile_of(i64, (outer, size // outer)), **extra)
+        self.tiles.append(self.emit(ReshapeOp, [middle], type_))
+
+    def binary(self) -> None:
+        """Arithmetic on two tiles."""
+        name = self.draw(st.sampled_from(BINARY))
+        operands = [self.choose(self.tiles), self.choose(self.tiles)]
+        self.tiles.append(self.emit(ELEMENTWISE[f"arith.{name}"], operands, operands[0].type))
+
+    def by_scalar(self) -> None:
+        """Products, quotients and remainders by equal elements, which may be wide numbers."""
+        name = self.draw(st.sampled_from(BY_SCALAR))
+        operands = [self.choose(self.tiles), self.uniform()]
+        self.tiles.append(self.emit(ELEMENTWISE[f"arith.{name}"], operands, operands[0].type))
+
+    def by_bits(self) -> None:
+        """Shifts and masks by constants."""
+        name = self.draw(st.sampled_from(("shli", "shrsi", "shrui", "andi")))
+        low, high = (-16, 15) if name == "andi" else (0, 5)
+        if name == "andi":
+            bits = self.draw(st.sampled_from((3, 7, 15, -4, -8, -16, 5, low, high)))
+        else:
+            bits = self.draw(st.integers(low, high))
+        operands = [self.choose(self.tiles), self.spread(self.constant(bits))]
+        self.tiles.append(self.emit(ELEMENTWISE[f"arith.{name}"], operands, operands[0].type))
+
+    def compared(self) -> None:
+        """A mask."""
+        left, right = self.choose(self.tiles), self.choose([*self.tiles, self.uniform()])
+        operands = [left, right] if self.draw(st.booleans()) else [right, left]
+        predicate = IntegerAttr(self.draw(st.integers(0, 9)), 64)
+        self.masks.append(self.emit(CmpIOp, operands, tile_of(i1, self.shape), predicate=predicate))
+
+    def selected(self) -> None:
+        """One of two tiles by a mask."""
+        if not self.masks:
+            return
+        operands = [self.choose(self.masks), self.choose(self.tiles), self.choose(self.tiles)]
+        self.tiles.append(self.emit(SelectOp, operands, operands[1].type))
+
+    def recast(self) -> None:
+        """Through a narrower integer."""
+        narrow = self.draw(st.sampled_from((i8, i32)))
+        name = self.draw(st.sampled_from(("extsi", "extui")))
+        value = self.emit(
+            ELEMENTWISE["arith.trunci"], [self.choose(self.tiles)], tile_of(narrow, self.shape)
+        )
+        self.tiles.append(
+            self.emit(ELEMENTWISE[f"arith.{name}"], [value], tile_of(i64, self.shape))
+        )
+
+    def pointers(self) -> None:
+        """A tile of pointers, moved twice."""
+        base = self.spread(self.block_arguments[0])
+        small = self.emit(
+            ELEMENTWISE["arith.trunci"], [self.choose(self.tiles)], tile_of(i32, self.shape)
+        )
+        once = self.emit(AddPtrOp, [base, small], base.type)
+        self.emit(AddPtrOp, [once, self.choose(self.tiles)], base.type)
+
+    def looped(self) -> None:
+        """A tile that a loop carries."""
+        init, added = self.choose(self.tiles), self.choose(self.tiles)
+        low, high = self.constant(self.draw(st.sampled_from((0, 4)))), self.constant(16)
+        by = self.constant(self.draw(st.sampled_from((4, 3, 8))))
+        outside, self.block = self.block, Block(arg_types=[i64, init.type])
+        counter, carried = self.block.args
+        moved = self.emit(ELEMENTWISE["arith.addi"], [carried, added], init.type)
+        result = self.emit(ELEMENTWISE["arith.addi"], [moved, self.spread(counter)], init.type)
+        self.block.add_op(build(YieldOp, [result]))
+        body, self.block = self.block, outside
+        loop = build(ForOp, [low, high, by, init], [init.type], regions=[Region(body)])
+        self.block.add_op(loop)
+        self.tiles.append(loop.results[0])
+
+    def branched(self) -> None:
+        """A tile from one of two sides."""
+        predicate = IntegerAttr(2, 64)
+        condition = self.emit(CmpIOp, self.scalars[:2], i1, predicate=predicate)
+        sides = []
+        for _ in range(2):
+            block = Block()
+            block.add_op(build(YieldOp, [self.choose(self.tiles)]))
+            sides.append(Region(block))
+        type_ = tile_of(i64, self.shape)
+        branch = build(IfOp, [condition], [type_], regions=sides)
+        self.block.add_op(branch)
+        self.tiles.append(branch.results[0])
+
+    def module(self, steps: int, divisor: int) -> ModuleOp:
+        """A kernel of so many steps; its first integer argument is a multiple of `divisor`."""
+        self.block_arguments = self.block.args
+        self.scalars.append(self.constant(self.draw(SMALL)))
+        program = self.emit(GetProgramIdOp, [], i32, axis=IntegerAttr(0, I32))
+        wide = self.emit(ELEMENTWISE["arith.extsi"], [program], i64)
+        block = self.emit(ELEMENTWISE["arith.muli"], [wide, self.constant(self.draw(SMALL))], i64)
+        self.tiles = [self.index(), self.index(), self.uniform(), self.spread(block)]
+        for _ in range(steps):
+            self.step()
+        self.block.add_op(build(ReturnOp))
+        return ModuleOp([_function(self.block, divisor)])
+
+
+_STEPS = {
+    "binary": Writer.binary,
+    "by_scalar": Writer.by_scalar,
+    "by_bits": Writer.by_bits,
+    "compared": Writer.compared,
+    "selected": Writer.selected,
+    "recast": Writer.recast,
+    "pointers": Writer.pointers,
+    "moved": Writer.moved,
+    "looped": Writer.looped,
+    "branched": Writer.branched,
+}
+
+
+def _function(block: Block, divisor: int) -> Operation:
+    facts = (
+        {"tt.divisibility": IntegerAttr(16, I32)},
+        {"tt.divisibility": IntegerAttr(divisor, I32)},
+    )
+    attributes = [DictionaryAttr({**fact}) for fact in (*facts, {})]
+    properties: dict[str, Attribute] = {
+        "sym_name": StringAttr("kernel"),
+        "sym_visibility": StringAttr("public"),
+        "function_type": FunctionType.from_lists([a.type for a in block.args], []),
+        "arg_attrs": ArrayAttr(attributes),
+    }
+    return build(FuncOp, [], [], properties, [Region(block)])
+
+
+class Checker:
+    """An observer that compares each value with what is claimed of it."""
+
+    def __init__(self, facts: AxisFacts) -> None:
+        self.facts = facts
+        self.checked = 0
+
+    def after_op(
+        self, operation: Operation, program: tuple[int, int, int], results: tuple[object, ...]
+    ) -> None:
+        """Check the results of an op."""
+        for result, value in zip(operation.results, results, strict=True):
+            self.check(operation, result, np.asarray(value))
+
+    def check(self, operation: Operation, result: SSAValue, value: Array) -> None:
+        """Check the facts of one value."""
+        facts = self.facts.of(result)
+        value = np.atleast_1d(value)
+        assert value.shape == facts.extents, operation
+        if value.dtype.kind == "b":
+            value = value.astype(np.int64)
+        value = value.astype(np.int64)
+        self.checked += 1
+        if facts.constant is not None and value.dtype.kind == "i" and shape_of(result.type):
+            assert (value == facts.constant).all(), (operation, facts)
+        if facts.is_nonnegative:
+            assert (value >= 0).all(), (operation, facts)
+        for dim in facts.dims():
+            check_along(np.moveaxis(value, dim, -1), facts, dim, operation)
+
+
+def check_along(value: Array, facts: Facts, dim: int, operation: Operation) -> None:
+    """Check the facts along the last axis of `value`."""
+    run, equal = facts.contiguity[dim], facts.constancy[dim]
+    extent = value.shape[-1]
+    assert extent % run == 0 and extent % equal == 0
+    runs = value.reshape(*value.shape[:-1], extent // run, run)
+    assert (np.diff(runs, axis=-1) == facts.step).all(), (operation, facts, dim, value)
+    assert (runs[..., 0] % facts.divisibility[dim] == 0).all(), (operation, facts, dim, value)
+    groups = value.reshape(*value.shape[:-1], extent // equal, equal)
+    assert (groups == groups[..., :1]).all(), (operation, facts, dim, value)
+
+
+@st.composite
+def kernels(draw: st.DrawFn) -> tuple[ModuleOp, int, int]:
+    """A kernel and its two integer arguments."""
+    divisor = draw(st.sampled_from((1, 8, 16)))
+    first = divisor * draw(st.sampled_from((1, 3, 5, -1, 4)))
+    module = Writer(draw).module(draw(st.integers(1, 7)), divisor)
+    return module, first, draw(st.sampled_from((1, 7, 16, -5, 48)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(kernels())
+def test_claimed_facts_hold_of_computed_values(kernel: tuple[ModuleOp, int, int]) -> None:
+    module, first, second = kernel
+    checker = Checker(AxisFacts(module))
+    memory = np.zeros(64, np.float32)
+    run_kernel(module, [memory, first, second], (3,), observers=[checker])
+    assert checker.checked
