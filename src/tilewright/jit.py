@@ -418,26 +418,33 @@ def _compile(request: CompileRequest, key: str) -> Artifact:
 
 
 @collection_paused()
-def build_kernel(
-    source: KernelSource, specialization: Specialization, options: CompileOptions
-) -> CompiledKernel:
-    """Compile a specialisation, or take it from the disk cache, and load it."""
+def build_artifact(request: CompileRequest) -> Artifact:
+    """Compile a request, or take what it compiles to from the disk cache."""
     from tilewright.compiler.collector import record_request
 
-    request = make_request(source, specialization, options)
-    driver = load_driver(request.target)
     record_request(request)
     key = request.cache_key(compiler_fingerprint())
     cache = open_default()
     stored = None if debug_options().always_compile else cache.get(key)
     artifact = None if stored is None else Artifact.from_sections(key, stored)
-    if artifact is None:
-        artifact = _compile(request, key)
-        STATISTICS.compiled += 1
-        STATISTICS.compile_seconds += float(str(artifact.metadata["compile_seconds"]))
-        cache.put(key, artifact.to_sections())
-    else:
+    if artifact is not None:
         STATISTICS.loaded_from_disk += 1
+        return artifact
+    artifact = _compile(request, key)
+    STATISTICS.compiled += 1
+    STATISTICS.compile_seconds += float(str(artifact.metadata["compile_seconds"]))
+    cache.put(key, artifact.to_sections())
+    return artifact
+
+
+@collection_paused()
+def build_kernel(
+    source: KernelSource, specialization: Specialization, options: CompileOptions
+) -> CompiledKernel:
+    """Compile a specialisation, or take it from the disk cache, and load it."""
+    request = make_request(source, specialization, options)
+    driver = load_driver(request.target)
+    artifact = build_artifact(request)
     loaded = driver.load(artifact)
 
     def produce(stage: str) -> str | bytes:

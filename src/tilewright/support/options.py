@@ -424,3 +424,16 @@ def environment_with_path(first: Path) -> dict[str, str]:
     rest = os.environ.get("PYTHONPATH", "")
     path = os.pathsep.join((str(first), rest)) if rest else str(first)
     return {**os.environ, "PYTHONPATH": path}
+
+
+def variable_text(name: str) -> str | None:
+    """What the environment says for a variable of another package; None where it is unset."""
+    return os.environ.get(name) or None
+
+
+def set_variable(name: str, text: str | None) -> None:
+    """Set a variable for this process and its children; None removes it."""
+    if text is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = text
