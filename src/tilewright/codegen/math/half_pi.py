@@ -11,7 +11,7 @@ from __future__ import annotations
 from tilewright.codegen.llvm_builder import ModuleBuilder
 
 # The first 1280 bits after the binary point of 2/π, most significant word first.
-_TWO_OVER_PI = (
+TWO_OVER_PI = (
     0xA2F9836E4E441529,
     0xFC2757D1F534DDC0,
     0xDB6295993C439041,
@@ -54,7 +54,7 @@ entry:
   %start = sub i64 %exponent, {1075 - _WINDOW_START}
   %word = lshr i64 %start, 6
   %shift = and i64 %start, 63
-  %index = sub i64 {len(_TWO_OVER_PI) + 1 - 4}, %word
+  %index = sub i64 {len(TWO_OVER_PI) + 1 - 4}, %word
   %address = getelementptr i64, ptr @{_TABLE}, i64 %index
   %raw = load i256, ptr %address, align 8
   %shift.wide = zext i64 %shift to i256
@@ -133,8 +133,8 @@ def declare_reduction(module: ModuleBuilder) -> str:
     if not module.has_function(_NAME):
         # In memory the least significant word comes first, so one load gives 256 bits; the
         # zero word is what stands before the binary point.
-        words = ", ".join(f"i64 {word}" for word in (*reversed(_TWO_OVER_PI), 0))
-        size = len(_TWO_OVER_PI) + 1
+        words = ", ".join(f"i64 {word}" for word in (*reversed(TWO_OVER_PI), 0))
+        size = len(TWO_OVER_PI) + 1
         module.add_global(_TABLE, f"internal constant [{size} x i64] [{words}], align 8")
         module.declare("llvm.ctlz.i128", "i128", "i128, i1")
         module.declare("llvm.fma.f64", "double", "double, double, double")

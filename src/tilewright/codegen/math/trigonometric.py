@@ -8,7 +8,14 @@ exact reduction of `half_pi.py` behind one branch.
 from __future__ import annotations
 
 from tilewright.codegen.math.half_pi import REDUCTION_RESULT, declare_reduction
-from tilewright.codegen.math.lanes import INTEGER_OF, MANTISSA_BITS, LaneCode, LaneValue
+from tilewright.codegen.math.half_pi_words import exact_remainder
+from tilewright.codegen.math.lanes import (
+    INTEGER_OF,
+    MANTISSA_BITS,
+    NVPTX,
+    LaneCode,
+    LaneValue,
+)
 from tilewright.support.dataclass import dataclass
 
 _TWO_OVER_PI = 0.6366197723675814
@@ -101,6 +108,8 @@ def _reduce_moderate(code: LaneCode, x: LaneValue) -> Remainder:
 
 def _exact_scalar(code: LaneCode, x: LaneValue) -> Remainder:
     """The exact remainder of one scalar."""
+    if code.has(NVPTX):
+        return Remainder(*exact_remainder(code, x))
     fn, element = code.fn, x.element
     wide = x if element == "double" else x.convert("fpext", "double")
     symbol = declare_reduction(fn.module)
