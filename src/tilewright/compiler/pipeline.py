@@ -209,7 +209,8 @@ def _value(text: str) -> OptionValue:
 @functools.cache
 def full_context() -> Context:
     """A context that knows the ops of every level and target."""
-    dialects = [d for name in TARGETS for d in make_dialects(load_target(name).ops, ())]
+    targets = [load_target(name) for name in TARGETS]
+    dialects = [d for target in targets for d in make_dialects(target.ops, target.attributes)]
     return tile_context(tuple(dialects))
 
 

@@ -15,7 +15,6 @@ from xdsl.ir import Attribute, Data, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 
 from tilewright.layout.linear import LinearLayout
-from tilewright.layout.text import format_layout, parse_layout
 from tilewright.support.errors import InternalError
 
 if TYPE_CHECKING:  # a compile neither parses nor prints
@@ -33,12 +32,12 @@ class LayoutAttr(Data[LinearLayout]):
     def parse_parameter(cls, parser: AttrParser) -> LinearLayout:
         """Read what stands behind the name."""
         with parser.in_angle_brackets():
-            return parse_layout(parser.parse_str_literal())
+            return LinearLayout.parse(parser.parse_str_literal())
 
     def print_parameter(self, printer: Printer) -> None:
         """Write what stands behind the name."""
         with printer.in_angle_brackets():
-            printer.print_string_literal(format_layout(self.data))
+            printer.print_string_literal(self.data.text())
 
 
 @irdl_attr_definition

@@ -15,9 +15,9 @@ T0, tile: what the user wrote.
 * a pointer points into global memory, to a scalar or (a block pointer) to a tile;
 * no vectors, no memory spaces, no target ops.
 
-T1, laid out (draft): T0 with `ttg` ops, where every tile has a layout.
+T1, laid out: T0 with `ttg` ops, where every tile has a layout; shared tiles and tokens.
 
-T2, scheduled (draft): T1 with the target's ops.
+T2, scheduled: T1 with the target's ops; shared tiles have their place, barriers stand.
 
 C2, nests (CPU): scalar and vector code.
 
@@ -128,7 +128,13 @@ def _t0_element(type_: Attribute) -> str:
     return _t0_element(type_.pointee)
 
 
+# Shared tiles and tokens, by name: what compiles for a CPU loads no layouts.
+_STAGED = frozenset({"ttg.memdesc", "ttg.async.token"})
+
+
 def _t1_type(type_: Attribute) -> str:
+    if type_.name in _STAGED:
+        return ""
     if isinstance(type_, TensorType):
         is_bare = isinstance(type_.encoding, NoneAttr)
         return "a tile has a layout" if is_bare else _tile_reason(type_, _t0_element)

@@ -6,7 +6,7 @@ program, a token (the async ops of one role), or a ring (between roles, or from 
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, StringAttr, UnitAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -18,6 +18,7 @@ from xdsl.irdl import (
     result_def,
     traits_def,
     var_operand_def,
+    var_result_def,
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
@@ -128,6 +129,50 @@ class MemdescTransOp(TileOp):
 
 
 @irdl_op_definition
+class LaidOutDotOp(TileOp):
+    """result = a @ b + c by one kind of machine instruction.
+
+    `a` and `b` are register tiles in the instruction's operand layouts, or shared tiles;
+    `instruction` is `wgmma`, `mma` or `fma`, `shape` M, N, K of one instruction, `warps` how many
+    share the rows and the columns. `is_async` leaves the product running until a wait.
+    """
+
+    name = "ttg.dot"
+    a = operand_def()
+    b = operand_def()
+    c = operand_def()
+    instruction = prop_def(StringAttr)
+    shape = prop_def(DenseArrayBase)
+    warps = prop_def(DenseArrayBase)
+    input_precision = opt_prop_def(IntegerAttr, prop_name="inputPrecision")
+    max_num_imprecise_acc = opt_prop_def(IntegerAttr, prop_name="maxNumImpreciseAcc")
+    is_async = opt_prop_def(UnitAttr)
+    result = result_def()
+    traits = traits_def(MemoryReadEffect())
+
+    def verify_(self) -> None:
+        """K of a and b agree; c and the result are [..., M, N]."""
+        a, b, c = (_extents(v.type) for v in (self.a, self.b, self.c))
+        if a[-1] != b[-2] or (*a[:-1], b[-1]) != c or self.result.type != self.c.type:
+            raise VerifyException(f"{self.name}: shapes {a} @ {b} + {c} do not fit")
+
+
+@irdl_op_definition
+class DotWaitOp(TileOp):
+    """Wait until at most `pending` async products still run; the results are `tiles`."""
+
+    name = "ttg.dot_wait"
+    tiles = var_operand_def()
+    pending = prop_def(IntegerAttr)
+    outputs = var_result_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+def _extents(type_: Attribute) -> tuple[int, ...]:
+    return type_.extents() if isinstance(type_, SharedType) else shape_of(type_)
+
+
+@irdl_op_definition
 class LocalBarrierOp(TileOp):
     """Every warp of the program waits here; shared accesses before are done after."""
 
@@ -179,6 +224,8 @@ STAGING_OPS = (
     LocalLoadOp,
     MemdescIndexOp,
     MemdescTransOp,
+    LaidOutDotOp,
+    DotWaitOp,
     LocalBarrierOp,
     AsyncCopyOp,
     AsyncCommitOp,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
@@ -47,7 +47,7 @@ class Target:
 
     `tile_passes` run on T0; `schedule` lowers T0 to the scheduled level; `emit` writes its
     text for the assembler; `assemble` turns text into the sections of the artifact. `level`
-    names the scheduled level in `ir/levels.py`, and `ops` are those that only it has.
+    names the scheduled level in `ir/levels.py`; `ops` and `attributes` are those that only it has.
     """
 
     name: str
@@ -58,9 +58,10 @@ class Target:
     disassemble: Callable[[str, MachineFeatures, Mapping[str, object]], str]
     level: str
     ops: tuple[type[Operation], ...]
+    attributes: tuple[type[Attribute], ...] = ()
 
 
-TARGETS = ("cpu",)
+TARGETS = ("cpu", "nvidia")
 
 
 def load_target(name: str) -> Target:

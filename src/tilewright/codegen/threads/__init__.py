@@ -1,0 +1,1 @@
+"""From a scheduled module to the LLVM text of one thread: for targets with lanes and warps."""

@@ -1,0 +1,201 @@
+"""What a rule of the per-thread emission may use: a tile is the registers of its layout.
+
+A thread holds `layout.num_registers` elements of a tile, one LLVM value each, in the layout's
+order. A shared tile is its byte offset in the program's shared memory, one i32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Protocol
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tilewright.codegen.context import EmitContext, Rule, TargetServices
+from tilewright.codegen.llvm_builder import FunctionBuilder
+from tilewright.codegen.llvm_types import llvm_type
+from tilewright.codegen.threads.index import ThreadIndex
+from tilewright.ir.encoding import SharedType, TokenType, layout_of
+from tilewright.ir.op import ElementwiseOp
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import InternalError
+from tilewright.support.rules import RuleTable
+
+
+@dataclass(frozen=True)
+class GlobalAccess:
+    """How a global access is made: codes of the published attributes, and volatility."""
+
+    cache: str = ""
+    evict: str = ""
+    is_volatile: bool = False
+
+
+class ThreadServices(TargetServices, Protocol):
+    """What the default per-thread rules ask of a target; every value is an LLVM name."""
+
+    @property
+    def lanes(self) -> int:
+        """The lanes of a warp."""
+        ...
+
+    @property
+    def warps(self) -> int:
+        """The warps of the program."""
+        ...
+
+    def thread_id(self, fn: FunctionBuilder) -> str:
+        """The index of the thread in its program, i32; emitted into the prologue."""
+        ...
+
+    def program_id(self, fn: FunctionBuilder, axis: int) -> str:
+        """The coordinate of the program along an axis, i32."""
+        ...
+
+    def num_programs(self, fn: FunctionBuilder, axis: int) -> str:
+        """The extent of the grid along an axis, i32."""
+        ...
+
+    def barrier(self, fn: FunctionBuilder) -> None:
+        """Wait for all warps of the program; shared accesses before are done after."""
+        ...
+
+    def shuffle_xor(self, fn: FunctionBuilder, word: str, mask: int) -> str:
+        """The i32 `word` of the lane whose index is this one's xor `mask`."""
+        ...
+
+    def shuffle_index(self, fn: FunctionBuilder, word: str, lane: str) -> str:
+        """The i32 `word` of lane `lane` (i32) of the same warp."""
+        ...
+
+    def load_global(
+        self,
+        fn: FunctionBuilder,
+        pointer: str,
+        words: int,
+        word_bits: int,
+        predicate: str | None,
+        fallback: Sequence[str] | None,
+        access: GlobalAccess,
+    ) -> list[str]:
+        """`words` integers of `word_bits` at `pointer`, naturally aligned as a whole.
+
+        Where `predicate` (i1) is false nothing is read and the values are `fallback`
+        (undefined without).
+        """
+        ...
+
+    def store_global(
+        self,
+        fn: FunctionBuilder,
+        pointer: str,
+        words: Sequence[str],
+        word_bits: int,
+        predicate: str | None,
+        access: GlobalAccess,
+    ) -> None:
+        """Write the integers `words` to `pointer` where `predicate` holds."""
+        ...
+
+
+@dataclass
+class ThreadContext(EmitContext):
+    """One thread's function being emitted; scalars are `values`, tiles are `tiles`."""
+
+    target: ThreadServices  # type: ignore[assignment]  # narrows the field of EmitContext
+    tiles: dict[SSAValue, tuple[str, ...]] = field(default_factory=dict)
+    index: ThreadIndex = field(default_factory=ThreadIndex)
+    default_rules: RuleTable[Rule] | None = None
+
+    def registers(self, operand: SSAValue) -> tuple[str, ...]:
+        """The registers of a tile; of a scalar its one value."""
+        if not isinstance(operand.type, TensorType):
+            return (self.value(operand),)
+        names = self.tiles.get(operand)
+        if names is None:
+            raise InternalError(f"a tile of type {operand.type} was not emitted before its use")
+        return names
+
+    def define_tile(self, value: SSAValue, names: Sequence[str]) -> None:
+        """Name the registers of a tile, or a scalar by the one name."""
+        if not isinstance(value.type, TensorType):
+            (self.values[value],) = names
+            return
+        expected = layout_of(value.type).num_registers
+        if len(names) != expected:
+            raise InternalError(f"{len(names)} registers for a tile of {expected}")
+        self.tiles[value] = tuple(names)
+
+    def parts(self, operand: SSAValue) -> list[str]:
+        """The registers of a tile, the offset of a shared tile, or the scalar."""
+        if isinstance(operand.type, TokenType):
+            return []
+        return list(self.registers(operand))
+
+    def part_types(self, type_: Attribute) -> list[str]:
+        """The LLVM types of the parts of a value of `type_`."""
+        if isinstance(type_, TensorType):
+            return [llvm_type(type_.element_type)] * layout_of(type_).num_registers
+        if isinstance(type_, SharedType):
+            return ["i32"]
+        return [] if isinstance(type_, TokenType) else [llvm_type(type_)]
+
+    def define_parts(self, value: SSAValue, names: Sequence[str]) -> None:
+        """Name the parts of a value."""
+        if not isinstance(value.type, TokenType):
+            self.define_tile(value, names)
+
+    def emit_op(self, op: Operation) -> None:
+        """Emit one op: by its per-thread rule, or register by register where it is elementwise."""
+        if self.line_scope:
+            self.fn.location = self._debug_location(op)
+        rule = self.rules.find(type(op))
+        if rule is not None:
+            rule(self, op)
+            return
+        assert self.default_rules is not None
+        default = self.default_rules.find(type(op))
+        if default is None:
+            raise InternalError(f"no lowering rule for {op.name} ({self.rules.name})")
+        if isinstance(op, ElementwiseOp):
+            self._emit_elementwise(default, op)
+            return
+        if any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
+            raise InternalError(f"no rule for {op.name} on tiles ({self.rules.name})")
+        default(self, op)
+
+    def _emit_elementwise(self, rule: Rule, op: Operation) -> None:
+        """Emit an elementwise op once for each register, by its rule on scalars."""
+        if not any(isinstance(result.type, TensorType) for result in op.results):
+            rule(self, op)
+            return
+        scalar = scalar_twin(op)
+        columns: list[tuple[str, ...]] = []
+        known: dict[tuple[str, ...], tuple[str, ...]] = {}
+        for row in zip(*(self.registers(v) for v in op.operands), strict=True):
+            if row not in known:
+                self.values.update(zip(scalar.operands, row, strict=True))
+                rule(self, scalar)
+                known[row] = tuple(self.values[result] for result in scalar.results)
+            columns.append(known[row])
+        for index, result in enumerate(op.results):
+            self.define_tile(result, [column[index] for column in columns])
+
+
+def scalar_twin(op: Operation) -> Operation:
+    """The same op on scalars: operands are arguments of a block of its own."""
+    block_types = [element_type(v.type) for v in op.operands]
+    arguments = Block(arg_types=block_types).args
+    return type(op).create(
+        operands=arguments,
+        result_types=[element_type(r.type) for r in op.results],
+        properties=dict(op.properties),
+        location=op.location,
+    )
+
+
+def element_type(type_: Attribute) -> Attribute:
+    """The element type of a tile; the type itself for a scalar."""
+    return type_.element_type if isinstance(type_, TensorType) else type_

@@ -1,0 +1,98 @@
+"""Linear functions of the thread: where a lane of a warp stands in a layout.
+
+A layout maps the bits of lane and warp to coordinates by exclusive or. Each such function is
+computed once a kernel, at its start, and shared by all ops that ask for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+
+from tilewright.codegen.llvm_builder import FunctionBuilder
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import InternalError
+
+Bases = tuple[int, ...]
+
+
+@dataclass
+class ThreadIndex:
+    """The lane and warp of the thread, and the linear functions of them computed so far."""
+
+    lane: str = ""
+    warp: str = ""
+    known: dict[tuple[Bases, Bases], str] = field(default_factory=dict)
+
+    def start(self, fn: FunctionBuilder, thread: str, lanes: int) -> None:
+        """Split the thread's index into lane and warp, in the prologue."""
+        self.lane = fn.prologue_value(f"and i32 {thread}, {lanes - 1}")
+        self.warp = fn.prologue_value(f"lshr i32 {thread}, {lanes.bit_length() - 1}")
+
+    def linear(self, fn: FunctionBuilder, lane: Sequence[int], warp: Sequence[int]) -> str:
+        """The exclusive or of the bases whose bit is set in lane and warp, i32.
+
+        `lane[k]` and `warp[k]` belong to bit k; all are non-negative.
+        """
+        key = (tuple(lane), tuple(warp))
+        if key not in self.known:
+            self.known[key] = self._emit(fn, *key)
+        return self.known[key]
+
+    def _emit(self, fn: FunctionBuilder, lane: Bases, warp: Bases) -> str:
+        if not self.lane:
+            raise InternalError("the thread's index was not started")
+        terms = [*_terms(fn, self.lane, lane), *_terms(fn, self.warp, warp)]
+        if not terms:
+            return "0"
+        total, covered = terms[0]
+        for name, bits in terms[1:]:
+            # An `or` without common bits lets the back end fold constants into addresses.
+            combine = "xor" if covered & bits else "or disjoint"
+            total = fn.prologue_value(f"{combine} i32 {total}, {name}")
+            covered |= bits
+        return total
+
+
+def _terms(fn: FunctionBuilder, source: str, bases: Bases) -> list[tuple[str, int]]:
+    """The parts of a linear function of one index: (value, bits that it may have set)."""
+    terms: list[tuple[str, int]] = []
+    position = 0
+    while position < len(bases):
+        base = bases[position]
+        if base == 0:
+            position += 1
+            continue
+        count = 1
+        while _continues(bases, position, count):
+            count += 1
+        terms.append(_field(fn, source, position, count, base))
+        position += count
+    return terms
+
+
+def _continues(bases: Bases, start: int, count: int) -> bool:
+    """Whether the run of single bits, each twice the one before, goes on."""
+    base, following = bases[start], start + count
+    is_single = base & (base - 1) == 0
+    return is_single and following < len(bases) and bases[following] == base << count
+
+
+def _field(
+    fn: FunctionBuilder, source: str, position: int, count: int, base: int
+) -> tuple[str, int]:
+    """`count` bits of `source` from `position` on, as multiples of `base`."""
+    mask = (1 << count) - 1
+    is_single = base & (base - 1) == 0
+    if is_single and base == 1 << position:
+        kept = mask << position
+        return fn.prologue_value(f"and i32 {source}, {kept}"), kept
+    value = source if position == 0 else fn.prologue_value(f"lshr i32 {source}, {position}")
+    value = fn.prologue_value(f"and i32 {value}, {mask}")
+    if is_single:
+        shift = base.bit_length() - 1
+        if shift:
+            value = fn.prologue_value(f"shl nuw nsw i32 {value}, {shift}")
+        return value, mask << shift
+    negated = fn.prologue_value(f"sub i32 0, {value}")
+    return fn.prologue_value(f"and i32 {negated}, {base}"), base

@@ -1,0 +1,211 @@
+"""The ops whose layouts are decided by what they do, and not by their neighbours.
+
+A rule gives the layouts of an op's tile operands and results. Memory accesses take the layout
+that coalesces; a matrix product takes its instruction's; a reduction stays where its source is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Protocol
+
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.ir.types import element_of, shape_of, width_bits
+from tilewright.layout.build import coalesced
+from tilewright.layout.linear import LinearLayout
+from tilewright.ops.atomics import AtomicOp
+from tilewright.ops.debug import AssertOp, PrintOp
+from tilewright.ops.indexing import GatherOp, HistogramOp, SortOp
+from tilewright.ops.memory import LoadOp, StoreOp
+from tilewright.ops.reduction import ReduceOp, ScanOp
+from tilewright.ops.shape import CatOp, FlipOp, SplitOp
+from tilewright.schedule.layout.transfer import is_tile
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import UnsupportedLayout
+from tilewright.support.rules import RuleTable
+
+# A warp's access to memory runs at full speed from this many adjacent bytes on.
+_GOOD_RUN_BYTES = 64
+
+
+@dataclass(frozen=True)
+class Anchored:
+    """The layouts of an op's operands and results; None for what is no tile."""
+
+    operands: tuple[LinearLayout | None, ...]
+    results: tuple[LinearLayout | None, ...]
+
+
+class Neighbours(Protocol):
+    """What a rule may ask while layouts are being decided."""
+
+    def own(self, value: SSAValue) -> LinearLayout | None:
+        """The layout a value has already; None where it can be computed in any."""
+        ...
+
+    def default(self, shape: tuple[int, ...]) -> LinearLayout:
+        """The layout of a tile that nothing else decides."""
+        ...
+
+    def accessed(self, op: Operation) -> LinearLayout:
+        """The layout that coalesces the access of `op` to the pointers of operand 0."""
+        ...
+
+
+AnchorRule = Callable[[Neighbours, Operation], Anchored]
+ANCHORS: RuleTable[AnchorRule] = RuleTable("layout anchors")
+
+
+def own_or_default(near: Neighbours, value: SSAValue) -> LinearLayout:
+    """The layout that a value has, or the default one of its shape."""
+    return near.own(value) or near.default(shape_of(value.type))
+
+
+def _same(op: Operation, layout: LinearLayout | None) -> Anchored:
+    """One layout for every tile of an op."""
+    return Anchored(_of(op.operands, layout), _of(op.results, layout))
+
+
+def _of(values: Sequence[SSAValue], layout: LinearLayout | None) -> tuple[LinearLayout | None, ...]:
+    return tuple(layout if is_tile(value) else None for value in values)
+
+
+@ANCHORS.register(LoadOp)
+def _load(near: Neighbours, op: LoadOp) -> Anchored:
+    return _same(op, near.accessed(op) if is_tile(op.ptr) else None)
+
+
+@ANCHORS.register(StoreOp)
+def _store(near: Neighbours, op: StoreOp) -> Anchored:
+    if not is_tile(op.value):
+        return _same(op, None)
+    coalescing, own = near.accessed(op), near.own(op.value)
+    if own is not None and is_good_for_memory(own, coalescing, width_bits(op.value.type) // 8):
+        return _same(op, own)
+    return _same(op, coalescing)
+
+
+def is_good_for_memory(own: LinearLayout, coalescing: LinearLayout, element_bytes: int) -> bool:
+    """Whether storing from `own` is no worse than moving the elements to `coalescing` first."""
+    if own == coalescing or own.rank == 1:
+        return True
+    dim = fastest_dim(coalescing)
+    return run_of_warp(own, dim) * max(1, element_bytes) >= _GOOD_RUN_BYTES
+
+
+def fastest_dim(layout: LinearLayout) -> int:
+    """The dim along which the registers and lanes of a layout run first."""
+    for in_dim in ("register", "lane", "warp"):
+        for basis in layout.basis_images(in_dim):
+            if any(basis):
+                return next(dim for dim, step in enumerate(basis) if step)
+    return layout.rank - 1
+
+
+def run_of_warp(layout: LinearLayout, dim: int) -> int:
+    """Adjacent elements along `dim` that the lanes of a warp hold, each in few registers."""
+    steps = {
+        basis[dim]
+        for in_dim in ("register", "lane")
+        for basis in layout.basis_images(in_dim)
+        if basis[dim] and sum(map(bool, basis)) == 1
+    }
+    run = 1
+    while run in steps:
+        run *= 2
+    return run
+
+
+def registers_in_a_row(layout: LinearLayout, dim: int) -> int:
+    """How many registers, from the first on, step by one along `dim`."""
+    run = 1
+    for basis in layout.basis_images("register"):
+        if basis[dim] != run or sum(map(bool, basis)) != 1:
+            break
+        run *= 2
+    return run
+
+
+@ANCHORS.register(ReduceOp)
+def _reduce(near: Neighbours, op: ReduceOp) -> Anchored:
+    layout = _first_own(near, op.srcs)
+    result = layout.reduce(op.axis.value.data)[0]
+    return Anchored((layout,) * len(op.srcs), _of(op.results, result))
+
+
+@ANCHORS.register(ScanOp)
+def _scan(near: Neighbours, op: ScanOp) -> Anchored:
+    return _same(op, _first_own(near, op.srcs))
+
+
+def _first_own(near: Neighbours, values: Sequence[SSAValue]) -> LinearLayout:
+    for value in values:
+        own = near.own(value)
+        if own is not None:
+            return own
+    return near.default(shape_of(values[0].type))
+
+
+@ANCHORS.register(GatherOp)
+def _gather(near: Neighbours, op: GatherOp) -> Anchored:
+    indices = own_or_default(near, op.indices)
+    return Anchored((own_or_default(near, op.src), indices), (indices,))
+
+
+@ANCHORS.register(HistogramOp)
+def _histogram(near: Neighbours, op: HistogramOp) -> Anchored:
+    source = own_or_default(near, op.src)
+    result = near.default(shape_of(op.result.type))
+    return Anchored((source,) * len(op.operands), (result,))
+
+
+@ANCHORS.register(SortOp, FlipOp)
+def _in_place(near: Neighbours, op: Operation) -> Anchored:
+    return _same(op, own_or_default(near, op.operands[0]))
+
+
+@ANCHORS.register(CatOp)
+def _cat(near: Neighbours, op: CatOp) -> Anchored:
+    operands = tuple(own_or_default(near, value) for value in op.operands)
+    return Anchored(operands, (near.default(shape_of(op.result.type)),))
+
+
+@ANCHORS.register(SplitOp)
+def _split(near: Neighbours, op: SplitOp) -> Anchored:
+    own = near.own(op.src)
+    if own is not None:
+        try:
+            half = own.split()
+            return Anchored((own,), _of(op.results, half if half.rank else None))
+        except UnsupportedLayout:
+            pass
+    half_shape = shape_of(op.src.type)[:-1]
+    half = near.default(half_shape)
+    return Anchored((half.join(),), _of(op.results, half if half_shape else None))
+
+
+@ANCHORS.register(*AtomicOp.__subclasses__())
+def _atomic(near: Neighbours, op: Operation) -> Anchored:
+    return _same(op, near.accessed(op) if is_tile(op.operands[0]) else None)
+
+
+@ANCHORS.register(PrintOp, AssertOp)
+def _report(near: Neighbours, op: Operation) -> Anchored:
+    layouts = tuple(own_or_default(near, v) if is_tile(v) else None for v in op.operands)
+    if isinstance(op, AssertOp):
+        return _same(op, layouts[0])
+    return Anchored(layouts, ())
+
+
+def default_layout(shape: tuple[int, ...], num_warps: int, lanes: int) -> LinearLayout:
+    """The layout of a tile that nothing decides: rows across lanes, up to four in a register row."""
+    order = tuple(reversed(range(len(shape))))
+    per_thread = max(1, min(4, prod(shape) // (lanes * num_warps)))
+    return coalesced(shape, order, 1 << (per_thread.bit_length() - 1), num_warps, lanes)
+
+
+def bytes_of(value: SSAValue) -> int:
+    """The bytes of one element of a value."""
+    return max(1, width_bits(element_of(value.type)) // 8)

@@ -1,0 +1,313 @@
+"""Decides the layout of every tile: anchors first, the rest follows or is computed anywhere.
+
+One walk in program order. An anchor's layouts come from its rule; arithmetic keeps the layout
+of an operand that has one; what depends on scalars and ranges alone stays open and is computed
+again in every layout that asks for it. A loop is walked until what it carries settles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from math import prod
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilewright.analysis.facts import AxisFacts
+from tilewright.ir.types import element_of, is_pointer, shape_of, storage_bytes
+from tilewright.layout.build import coalesced
+from tilewright.layout.linear import LinearLayout
+from tilewright.ops.atomics import AtomicOp
+from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
+from tilewright.ops.function import FuncOp
+from tilewright.ops.matmul import DotOp
+from tilewright.ops.memory import LoadOp, StoreOp
+from tilewright.schedule.layout.anchors import ANCHORS, Anchored, default_layout
+from tilewright.schedule.layout.products import anchor_product
+from tilewright.schedule.layout.transfer import (
+    is_flexible,
+    is_tile,
+    operand_layouts,
+    result_layout,
+)
+from tilewright.schedule.plan.products import MatrixMachine, ProductPlan, plan_product
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import InternalError, UnsupportedLayout
+
+_MAX_ROUNDS = 4
+_MAX_ACCESS_BYTES = 16
+
+
+@dataclass
+class Layouts:
+    """The decision: layouts of values that have one of their own, plans, vector widths."""
+
+    machine: MatrixMachine
+    own: dict[SSAValue, LinearLayout] = field(default_factory=dict)
+    anchored: dict[Operation, Anchored] = field(default_factory=dict)
+    plans: dict[Operation, ProductPlan] = field(default_factory=dict)
+    carried: dict[Operation, tuple[LinearLayout | None, ...]] = field(default_factory=dict)
+    vectors: dict[Operation, int] = field(default_factory=dict)
+
+    def default(self, shape: tuple[int, ...]) -> LinearLayout:
+        """The layout of a tile that nothing else decides."""
+        return default_layout(shape, self.machine.num_warps, self.machine.num_lanes)
+
+
+def decide_layouts(kernel: FuncOp, machine: MatrixMachine) -> Layouts:
+    """The layouts of a T0 kernel. *Raises*: UnsupportedLayout with the op that has none."""
+    walk = _Walk(Layouts(machine), AxisFacts(kernel))
+    walk.group_accesses(kernel)
+    walk.block(kernel.body.block)
+    return walk.layouts
+
+
+class _Walk:
+    """The walk over one kernel; implements `Neighbours` for the anchors' rules."""
+
+    def __init__(self, layouts: Layouts, facts: AxisFacts) -> None:
+        self.layouts = layouts
+        self.facts = facts
+        self.demands: dict[SSAValue, LinearLayout] = {}
+        self.widths: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        # Values computed from a matrix product: their layout wins over that of a load.
+        self.products: set[SSAValue] = set()
+
+    # --- what rules ask ---
+
+    def own(self, value: SSAValue) -> LinearLayout | None:
+        """The layout a value has already; None where it can be computed in any."""
+        return self.layouts.own.get(value)
+
+    def default(self, shape: tuple[int, ...]) -> LinearLayout:
+        """The layout of a tile that nothing else decides."""
+        return self.layouts.default(shape)
+
+    def plan(self, op: DotOp) -> ProductPlan:
+        """How a product is computed."""
+        if op not in self.layouts.plans:
+            self.layouts.plans[op] = plan_product(op, self.layouts.machine)
+        return self.layouts.plans[op]
+
+    def is_product(self, value: SSAValue) -> bool:
+        """Whether a value is computed from a matrix product."""
+        return value in self.products
+
+    def accessed(self, op: Operation) -> LinearLayout:
+        """The layout that coalesces the access of `op` to the pointers of operand 0."""
+        shape, order = self._access_key(op)
+        machine = self.layouts.machine
+        return coalesced(
+            shape, order, self.widths[shape, order], machine.num_warps, machine.num_lanes
+        )
+
+    # --- memory ---
+
+    def group_accesses(self, kernel: FuncOp) -> None:
+        """Accesses of one shape and order share a layout: the widest that one of them takes."""
+        for op in kernel.walk():
+            if not _is_access(op):
+                continue
+            shape, order = key = self._access_key(op)
+            size = storage_bytes(_pointee(op))
+            machine = self.layouts.machine
+            share = max(1, prod(shape) // (machine.num_warps * machine.num_lanes))
+            limit = min(_MAX_ACCESS_BYTES // size, shape[order[0]], share)
+            limit = 1 << (max(1, limit).bit_length() - 1)
+            width = self.facts.vector_width(op, limit, order[0])
+            self.layouts.vectors[op] = width
+            self.widths[key] = max(self.widths.get(key, 1), width)
+
+    def _access_key(self, op: Operation) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        pointers = op.operands[0]
+        return shape_of(pointers.type), self.facts.coalesce_order(pointers)
+
+    # --- the walk ---
+
+    def block(self, block: Block) -> None:
+        """Decide every op of a block."""
+        for op in block.ops:
+            self._op(op)
+
+    def _op(self, op: Operation) -> None:
+        if isinstance(op, ForOp):
+            self._for(op)
+        elif isinstance(op, WhileOp):
+            self._while(op)
+        elif isinstance(op, IfOp):
+            self._if(op)
+        elif not any(is_tile(value) for value in (*op.operands, *op.results)):
+            return
+        elif isinstance(op, DotOp):
+            self._anchor(op, anchor_product(self, op, self.plan(op)))
+            self.products.add(op.result)
+        else:
+            rule = ANCHORS.find(type(op))
+            if rule is not None:
+                self._anchor(op, rule(self, op))
+            elif is_flexible(op):
+                self._flexible(op)
+            else:
+                raise InternalError(f"no layout rule for {op.name}")
+
+    def _anchor(self, op: Operation, anchored: Anchored) -> None:
+        self.layouts.anchored[op] = anchored
+        for value, layout in zip(op.results, anchored.results, strict=True):
+            if layout is not None:
+                self.layouts.own[value] = layout
+        for value, layout in zip(op.operands, anchored.operands, strict=True):
+            if layout is not None:
+                self.demand(value, layout)
+        if any(value in self.products for value in op.operands):
+            self.products.update(op.results)
+
+    def _flexible(self, op: Operation) -> None:
+        order = sorted(op.operands, key=lambda value: value not in self.products)
+        known = [self.own(value) for value in order if is_tile(value)]
+        layout = result_layout(op, known)
+        if any(value in self.products for value in op.operands):
+            self.products.update(op.results)
+        for result in op.results:
+            self.layouts.own.pop(result, None)
+            if layout is not None:
+                self.layouts.own[result] = layout
+        if layout is not None:
+            self._demand_operands(op, layout)
+
+    def demand(self, value: SSAValue, layout: LinearLayout) -> None:
+        """Note that `value` is wanted in `layout`, which decides what carried values are in."""
+        if self.own(value) is not None or not is_tile(value):
+            return
+        op = value.owner
+        if isinstance(op, Block) or not is_flexible(op):
+            self.demands.setdefault(value, layout)
+            return
+        if self.demands.get(value) == layout:
+            return
+        self.demands[value] = layout
+        self._demand_operands(op, layout)
+
+    def _demand_operands(self, op: Operation, layout: LinearLayout) -> None:
+        try:
+            wanted = operand_layouts(op, layout)
+        except UnsupportedLayout:
+            return
+        for operand, operand_layout in zip(op.operands, wanted, strict=True):
+            if operand_layout is not None:
+                self.demand(operand, operand_layout)
+
+    # --- control flow ---
+
+    def _for(self, op: ForOp) -> None:
+        body = op.body.block
+        arguments = list(body.args[1:])
+        end = body.last_op
+        assert end is not None
+        settled = self._settle(arguments, op.iter_args, (body,), lambda: end.operands)
+        self.layouts.carried[op] = settled
+        self._enter(op.results, settled)
+
+    def _while(self, op: WhileOp) -> None:
+        before, after = op.before_region.block, op.after_region.block
+        condition, end = before.last_op, after.last_op
+        assert condition is not None and end is not None
+        passed = condition.operands[1:]
+        # What goes to the body and out is in the layouts in which the test hands it on.
+        settled = self._settle(
+            list(before.args), op.arguments, (before, after), lambda: end.operands, after, passed
+        )
+        self.layouts.carried[op] = settled
+        handed = self._handed_on(passed)
+        self.layouts.carried[condition] = handed
+        self._enter(op.results, handed)
+
+    def _handed_on(self, values: Sequence[SSAValue]) -> tuple[LinearLayout | None, ...]:
+        return tuple(
+            (self.own(v) or self.demands.get(v) or self.default(shape_of(v.type)))
+            if is_tile(v)
+            else None
+            for v in values
+        )
+
+    def _settle(
+        self,
+        arguments: Sequence[SSAValue],
+        initial: Sequence[SSAValue],
+        blocks: Sequence[Block],
+        yielded: object,
+        after: Block | None = None,
+        passed: Sequence[SSAValue] = (),
+    ) -> tuple[LinearLayout | None, ...]:
+        """Walk a loop's blocks until the layouts of what it carries stay; those layouts."""
+        assert callable(yielded)
+        current = [self.own(value) for value in initial]
+        for _ in range(_MAX_ROUNDS):
+            for argument, layout in zip(arguments, current, strict=True):
+                self.demands.pop(argument, None)
+                self._put(argument, layout)
+            for block in blocks:
+                if block is after:
+                    self._enter(after.args, self._handed_on(passed))
+                self.block(block)
+            following = [
+                self._next_layout(argument, value, start)
+                for argument, value, start in zip(arguments, yielded(), initial, strict=True)
+            ]
+            if following == current:
+                break
+            current = following
+        settled = tuple(
+            layout or self.default(shape_of(argument.type)) if is_tile(argument) else None
+            for argument, layout in zip(arguments, current, strict=True)
+        )
+        if list(settled) != current:
+            self._enter(arguments, settled)
+            for block in blocks:
+                if block is after:
+                    self._enter(after.args, self._handed_on(passed))
+                self.block(block)
+        return settled
+
+    def _next_layout(
+        self, argument: SSAValue, value: SSAValue, start: SSAValue
+    ) -> LinearLayout | None:
+        if not is_tile(argument):
+            return None
+        return self.own(value) or self.demands.get(argument) or self.own(start)
+
+    def _if(self, op: IfOp) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                self.block(block)
+        ends = [block.last_op for region in op.regions for block in region.blocks]
+        layouts: list[LinearLayout | None] = []
+        for index, result in enumerate(op.results):
+            values = [end.operands[index] for end in ends if end is not None]
+            layouts.append(self._joined(values) if is_tile(result) else None)
+        self.layouts.carried[op] = tuple(layouts)
+        self._enter(op.results, layouts)
+
+    def _joined(self, values: Sequence[SSAValue]) -> LinearLayout:
+        """The layout of a result that is one of `values`: that of a product if there is one."""
+        ordered = sorted(values, key=lambda value: value not in self.products)
+        known = [layout for value in ordered if (layout := self.own(value)) is not None]
+        return known[0] if known else self.default(shape_of(values[0].type))
+
+    def _enter(self, values: Sequence[SSAValue], layouts: Sequence[LinearLayout | None]) -> None:
+        for value, layout in zip(values, layouts, strict=True):
+            self._put(value, layout)
+
+    def _put(self, value: SSAValue, layout: LinearLayout | None) -> None:
+        self.layouts.own.pop(value, None)
+        if layout is not None:
+            self.layouts.own[value] = layout
+
+
+def _is_access(op: Operation) -> bool:
+    return isinstance(op, LoadOp | StoreOp | AtomicOp) and is_tile(op.operands[0])
+
+
+def _pointee(op: Operation) -> object:
+    pointer = element_of(op.operands[0].type)
+    assert is_pointer(pointer)
+    return pointer.pointee  # type: ignore[attr-defined]  # a pointer has a pointee

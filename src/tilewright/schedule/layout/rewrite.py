@@ -1,0 +1,293 @@
+"""Lowers T0 to T1 by a decision: types get layouts, conversions become ops.
+
+In place, op by op. What the decision leaves open is made again, before its old self, in each
+layout that is asked for; a conversion stands right after the value that it converts, so that it
+dominates every use and leaves every loop that does not change the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, LocationAttr, i32
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.traits import IsTerminator
+
+from tilewright.ir.encoding import laid_out
+from tilewright.ir.op import build
+from tilewright.ir.types import element_of, shape_of
+from tilewright.layout.linear import LinearLayout
+from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
+from tilewright.ops.function import FuncOp
+from tilewright.ops.matmul import DotOp
+from tilewright.ops.staging import ConvertLayoutOp
+from tilewright.schedule.layout.decide import Layouts
+from tilewright.schedule.layout.stage_products import stage_product
+from tilewright.schedule.layout.transfer import is_flexible, is_source, is_tile, operand_layouts
+from tilewright.support.errors import InternalError, UnsupportedLayout
+
+VECTOR_ATTRIBUTE = "vector_elems"
+
+
+def assign_layouts(kernel: FuncOp, layouts: Layouts) -> None:
+    """Rewrite a T0 kernel to T1 in place by the decision `layouts`."""
+    rewriter = Rewriter(layouts)
+    rewriter.block(kernel.body.block)
+    rewriter.finish()
+
+
+class Rewriter:
+    """The rewriting of one kernel; `place` finds a value in the layout that is asked for."""
+
+    def __init__(self, layouts: Layouts) -> None:
+        self.layouts = layouts
+        self._placed: dict[tuple[SSAValue, LinearLayout], SSAValue] = {}
+        self._dead: list[Operation] = []
+        self._old_arguments: list[tuple[Block, list[SSAValue]]] = []
+
+    # --- values ---
+
+    def place(self, value: SSAValue, layout: LinearLayout | None) -> SSAValue:
+        """`value` in `layout`; itself when it is no tile."""
+        if layout is None or not is_tile(value):
+            return value
+        key = (value, layout)
+        if key not in self._placed:
+            own = self.layouts.own.get(value)
+            self._placed[key] = (
+                self._made_again(value, layout) if own is None else self._converted(value, layout)
+            )
+        return self._placed[key]
+
+    def define(self, value: SSAValue, layout: LinearLayout, new: SSAValue) -> None:
+        """Note that `new` is `value` in `layout`."""
+        new.name_hint = value.name_hint
+        self._placed[value, layout] = new
+
+    def _converted(self, value: SSAValue, layout: LinearLayout) -> SSAValue:
+        source = self._placed[value, self.layouts.own[value]]
+        op = build(
+            ConvertLayoutOp,
+            [source],
+            [laid_out(element_of(value.type), layout)],
+            location=_location(source),
+        )
+        _insert_after(op, source)
+        return op.results[0]
+
+    def _made_again(self, value: SSAValue, layout: LinearLayout) -> SSAValue:
+        op = value.owner
+        if isinstance(op, Block) or not is_flexible(op):
+            raise InternalError(f"a value of type {value.type} has no layout of its own")
+        try:
+            wanted = operand_layouts(op, layout)
+        except UnsupportedLayout:
+            self.layouts.own[value] = self.layouts.default(shape_of(value.type))
+            self.place_default(value)
+            return self.place(value, layout)
+        operands = [self.place(v, at) for v, at in zip(op.operands, wanted, strict=True)]
+        index = list(op.results).index(value)
+        new = self._copy(op, operands, [layout] * len(op.results))
+        return new.results[index]
+
+    def place_default(self, value: SSAValue) -> None:
+        """Compute an open value in the default layout and make that its own."""
+        layout = self.layouts.own.pop(value)
+        placed = self._made_again(value, layout)
+        self.layouts.own[value] = layout
+        self._placed[value, layout] = placed
+
+    def _copy(
+        self, op: Operation, operands: Sequence[SSAValue], layouts: Sequence[LinearLayout | None]
+    ) -> Operation:
+        """The same op on laid-out values, inserted before the old one; regions move over."""
+        types = [
+            laid_out(element_of(r.type), at) if at is not None else r.type
+            for r, at in zip(op.results, layouts, strict=True)
+        ]
+        regions = tuple(op.regions)
+        for region in regions:
+            op.detach_region(region)
+        properties = dict(op.properties)
+        if is_source(op) and not op.operands and layouts[0] is not None:
+            properties = _retyped(properties, types[0])
+        new = build(type(op), operands, types, properties, regions, op.location)
+        new.attributes = dict(op.attributes)
+        self.insert_before(new, op)
+        return new
+
+    def insert_before(self, new: Operation, op: Operation) -> None:
+        """Insert an op before another one."""
+        assert op.parent is not None
+        op.parent.insert_op_before(new, op)
+
+    # --- ops ---
+
+    def block(self, block: Block) -> None:
+        """Rewrite a block."""
+        for op in tuple(block.ops):
+            self._op(op)
+
+    def _op(self, op: Operation) -> None:
+        if isinstance(op, ForOp):
+            self._for(op)
+        elif isinstance(op, WhileOp):
+            self._while(op)
+        elif isinstance(op, IfOp):
+            self._if(op)
+        elif not any(is_tile(value) for value in (*op.operands, *op.results)):
+            return
+        elif op in self.layouts.anchored:
+            self._anchored(op)
+        elif not op.has_trait(IsTerminator):
+            self._follow(op)
+
+    def _anchored(self, op: Operation) -> None:
+        anchored = self.layouts.anchored[op]
+        operands = [self.place(v, at) for v, at in zip(op.operands, anchored.operands, strict=True)]
+        if isinstance(op, DotOp):
+            new = stage_product(op, operands, self.layouts.plans[op])
+            self.insert_before_all(new, op)
+            results: Sequence[SSAValue] = new[-1].results
+        else:
+            copy = self._copy(op, operands, anchored.results)
+            if op in self.layouts.vectors:
+                _annotate(copy, self.layouts.vectors[op])
+            results = copy.results
+        for old, at, value in zip(op.results, anchored.results, results, strict=True):
+            if at is None:
+                old.replace_all_uses_with(value)
+            else:
+                self.define(old, at, value)
+        self._dead.append(op)
+
+    def insert_before_all(self, ops: Sequence[Operation], op: Operation) -> None:
+        """Insert several ops, in order, before another one."""
+        for new in ops:
+            self.insert_before(new, op)
+
+    def _follow(self, op: Operation) -> None:
+        """An op in the layout of its operands; an open one waits until it is asked for."""
+        self._dead.append(op)
+        layout = self.layouts.own.get(op.results[0])
+        if layout is None:
+            return
+        wanted = operand_layouts(op, layout)
+        operands = [self.place(v, at) for v, at in zip(op.operands, wanted, strict=True)]
+        new = self._copy(op, operands, [layout] * len(op.results))
+        for old, value in zip(op.results, new.results, strict=True):
+            self.define(old, layout, value)
+
+    # --- control flow ---
+
+    def _arguments(self, block: Block, layouts: Sequence[LinearLayout | None], skip: int) -> None:
+        """New arguments with layouts behind the old ones, which go in the end."""
+        old = list(block.args[skip:])
+        gone: list[SSAValue] = []
+        for argument, layout in zip(old, layouts, strict=True):
+            type_ = argument.type
+            if layout is not None:
+                type_ = laid_out(element_of(argument.type), layout)
+            new = block.insert_arg(type_, len(block.args))
+            new.name_hint = argument.name_hint
+            if layout is None:
+                argument.replace_all_uses_with(new)
+            else:
+                self.define(argument, layout, new)
+                self.layouts.own[argument] = layout
+            gone.append(argument)
+        self._old_arguments.append((block, gone))
+
+    def _terminate(
+        self, block: Block, layouts: Sequence[LinearLayout | None], skip: int = 0
+    ) -> None:
+        end = block.last_op
+        assert end is not None
+        values = [self.place(v, at) for v, at in zip(end.operands[skip:], layouts, strict=True)]
+        end.operands = [*end.operands[:skip], *values]
+
+    def _replace(
+        self, op: Operation, operands: Sequence[SSAValue], layouts: Sequence[LinearLayout | None]
+    ) -> None:
+        new = self._copy(op, operands, layouts)
+        for old, at, value in zip(op.results, layouts, new.results, strict=True):
+            if at is None:
+                old.replace_all_uses_with(value)
+            else:
+                self.define(old, at, value)
+        self._dead.append(op)
+
+    def _for(self, op: ForOp) -> None:
+        layouts = self.layouts.carried[op]
+        initial = [self.place(v, at) for v, at in zip(op.iter_args, layouts, strict=True)]
+        body = op.body.block
+        self._arguments(body, layouts, 1)
+        self.block(body)
+        self._terminate(body, layouts)
+        self._replace(op, [op.lb, op.ub, op.step, *initial], layouts)
+
+    def _while(self, op: WhileOp) -> None:
+        layouts = self.layouts.carried[op]
+        before, after = op.before_region.block, op.after_region.block
+        condition = before.last_op
+        assert condition is not None
+        handed = self.layouts.carried[condition]
+        initial = [self.place(v, at) for v, at in zip(op.arguments, layouts, strict=True)]
+        self._arguments(before, layouts, 0)
+        self.block(before)
+        self._terminate(before, handed, 1)
+        self._arguments(after, handed, 0)
+        self.block(after)
+        self._terminate(after, layouts)
+        self._replace(op, initial, handed)
+
+    def _if(self, op: IfOp) -> None:
+        layouts = self.layouts.carried[op]
+        for region in op.regions:
+            for block in region.blocks:
+                self.block(block)
+                self._terminate(block, layouts)
+        self._replace(op, list(op.operands), layouts)
+
+    def finish(self) -> None:
+        """Erase the old ops and arguments, users before definitions, and what nothing uses."""
+        for op in reversed(self._dead):
+            for result in op.results:
+                if any(True for _ in result.uses):
+                    raise InternalError(f"{op.name} is still used after its layout was assigned")
+            op.detach()
+            op.erase()
+        for block, arguments in self._old_arguments:
+            for argument in reversed(arguments):
+                block.erase_arg(argument)  # type: ignore[arg-type]  # an argument of the block
+
+
+def _annotate(op: Operation, width: int) -> None:
+    op.attributes[VECTOR_ATTRIBUTE] = IntegerAttr(width, i32)
+
+
+def _retyped(properties: dict[str, Attribute], type_: Attribute) -> dict[str, Attribute]:
+    """The properties of a constant whose value names its type."""
+    value = properties.get("value")
+    if isinstance(value, DenseIntOrFPElementsAttr):
+        properties["value"] = DenseIntOrFPElementsAttr(type_, value.data)
+    return properties
+
+
+def _location(value: SSAValue) -> LocationAttr | None:
+    owner = value.owner
+    if isinstance(owner, Operation):
+        return owner.location
+    parent = owner.parent_op()
+    return None if parent is None else parent.location
+
+
+def _insert_after(op: Operation, value: SSAValue) -> None:
+    owner = value.owner
+    if isinstance(owner, Block):
+        first = owner.first_op
+        assert first is not None
+        owner.insert_op_before(op, first)
+        return
+    assert owner.parent is not None
+    owner.parent.insert_op_after(op, owner)

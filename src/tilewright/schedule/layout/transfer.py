@@ -1,0 +1,94 @@
+"""What tile ops do to layouts: from operands to results, and from a result to its operands.
+
+An op that computes its result from elements at the same place (arithmetic), or that only names
+elements anew (shape ops), works within a thread when operands and result have layouts that fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.ir.op import ElementwiseOp
+from tilewright.ir.types import shape_of
+from tilewright.layout.linear import LinearLayout
+from tilewright.ops.creation import ConstantOp, MakeRangeOp, SplatOp
+from tilewright.ops.shape import (
+    BroadcastOp,
+    ExpandDimsOp,
+    JoinOp,
+    ReshapeOp,
+    SplitOp,
+    TransOp,
+)
+from tilewright.support.errors import UnsupportedLayout
+
+Layouts = Sequence[LinearLayout | None]
+_SOURCES = (ConstantOp, MakeRangeOp, SplatOp)
+
+
+def is_tile(value: SSAValue) -> bool:
+    """Whether a value is a tile."""
+    return isinstance(value.type, TensorType)
+
+
+def is_flexible(op: Operation) -> bool:
+    """Whether an op can be computed in any layout, each thread from its own elements."""
+    return isinstance(
+        op, (*_SOURCES, ExpandDimsOp, BroadcastOp, TransOp, ReshapeOp, JoinOp, ElementwiseOp)
+    )
+
+
+def is_source(op: Operation) -> bool:
+    """Whether an op makes a tile out of scalars or nothing."""
+    return isinstance(op, _SOURCES)
+
+
+def result_layout(op: Operation, operands: Layouts) -> LinearLayout | None:
+    """The layout of an op's results that its operands' layouts suggest; None for any.
+
+    `operands[i]` is None for an operand that has no layout of its own. The layout of an operand
+    of a broadcast suggests nothing: it leaves open which lanes the new elements go to.
+    """
+    known = [layout for layout in operands if layout is not None]
+    if not known:
+        return None
+    if isinstance(op, ElementwiseOp):
+        return known[0]
+    try:
+        if isinstance(op, TransOp):
+            return known[0].permute(op.permutation())
+        if isinstance(op, ReshapeOp):
+            return known[0].reshape(shape_of(op.result.type))
+        if isinstance(op, JoinOp):
+            return known[0].join()
+        if isinstance(op, SplitOp):
+            return known[0].split()
+    except UnsupportedLayout:
+        return None
+    return None
+
+
+def operand_layouts(op: Operation, result: LinearLayout) -> list[LinearLayout | None]:
+    """The layouts in which a flexible op takes its operands, for its result in `result`.
+
+    None stands for an operand that is no tile. *Raises*: UnsupportedLayout where there is none.
+    """
+    if isinstance(op, ElementwiseOp):
+        return [result if is_tile(value) else None for value in op.operands]
+    if isinstance(op, _SOURCES):
+        return [None] * len(op.operands)
+    if isinstance(op, ExpandDimsOp):
+        return [result.reduce(op.axis.value.data)[0]]
+    if isinstance(op, BroadcastOp):
+        return [result.shrink(shape_of(op.src.type)).remove_register_copies()[0]]
+    if isinstance(op, TransOp):
+        order = op.permutation()
+        return [result.permute([order.index(dim) for dim in range(len(order))])]
+    if isinstance(op, ReshapeOp):
+        return [result.reshape(shape_of(op.src.type))]
+    if isinstance(op, JoinOp):
+        return [result.reduce(result.rank - 1)[0]] * 2
+    raise UnsupportedLayout(f"{op.name} takes its operands in a layout of their own")

@@ -1,0 +1,1 @@
+"""The plan: what is decided on T0, before any layout, from shapes and the machine."""

@@ -1,0 +1,105 @@
+"""From a scheduled module to the LLVM text of an NVIDIA kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
+from xdsl.ir import Attribute
+
+from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
+from tilewright.codegen.llvm_types import LLVM_FLOATS, llvm_type
+from tilewright.codegen.rules import DEFAULT_RULES
+from tilewright.codegen.threads.context import ThreadContext
+from tilewright.ir.types import PointerType, i1
+from tilewright.ops.function import FuncOp
+from tilewright.support.errors import InternalError
+from tilewright.targets.nvidia.math import NvidiaMath
+from tilewright.targets.nvidia.rules import NVIDIA_RULES
+from tilewright.targets.nvidia.services import NvidiaServices
+
+SHARED_SYMBOL = "@shared"
+
+
+def find_kernel(module: ModuleOp) -> FuncOp:
+    """The one function of a module."""
+    kernel = next((op for op in module.body.block.ops if isinstance(op, FuncOp)), None)
+    if kernel is None:
+        raise InternalError("the module holds no kernel")
+    return kernel
+
+
+def argument_slots(module: ModuleOp) -> list[str]:
+    """The LLVM type of every argument of the kernel: what the driver packs."""
+    types = [argument.type for argument in find_kernel(module).body.block.args]
+    return [LLVM_FLOATS.get(type_) or llvm_type(type_) for type_ in types]
+
+
+def emit_kernel(module: ModuleOp, options: Mapping[str, object], num_warps: int) -> str:
+    """The LLVM module of a T2 module with one kernel, which keeps its name."""
+    kernel = find_kernel(module)
+    builder = ModuleBuilder()
+    builder.add_global(SHARED_SYMBOL[1:], "external addrspace(3) global [0 x i8], align 1024")
+    scope = _debug_scope(builder, kernel)
+    parameters = ", ".join(
+        f"{_parameter_type(argument.type)} %a{index}"
+        for index, argument in enumerate(kernel.body.block.args)
+    )
+    attributes = [f'"nvvm.reqntid"="{32 * num_warps},1,1"']
+    if options.get("maxnreg"):
+        attributes.append(f'"nvvm.maxnreg"="{options["maxnreg"]}"')
+    name = kernel.sym_name.data
+    header = f"define ptx_kernel void @{name}({parameters}) {' '.join(attributes)} !dbg {scope}"
+    fn = FunctionBuilder(builder, header)
+    start = builder.add_metadata(f"!DILocation(line: {_line(kernel)}, column: 1, scope: {scope})")
+    fn.location = f", !dbg {start}"
+    services = NvidiaServices(builder, NvidiaMath(), num_warps)
+    ctx = ThreadContext(
+        builder, fn, NVIDIA_RULES, services, line_scope=scope, default_rules=DEFAULT_RULES
+    )
+    ctx.index.start(fn, services.thread_id(fn), 32)
+    for index, argument in enumerate(kernel.body.block.args):
+        ctx.values[argument] = _argument(fn, argument.type, f"%a{index}")
+    ctx.emit_block(kernel.body.block)
+    builder.add_function(name, fn.text())
+    return builder.text()
+
+
+def _parameter_type(type_: Attribute) -> str:
+    if isinstance(type_, PointerType):
+        return "ptr addrspace(1)"
+    return "i8" if type_ == i1 else llvm_type(type_)
+
+
+def _argument(fn: FunctionBuilder, type_: Attribute, name: str) -> str:
+    """An argument as the rules see it: generic pointers, i1 out of its byte."""
+    if isinstance(type_, PointerType):
+        return fn.prologue_value(f"addrspacecast ptr addrspace(1) {name} to ptr")
+    return fn.prologue_value(f"trunc i8 {name} to i1") if type_ == i1 else name
+
+
+def _line(kernel: FuncOp) -> int:
+    location = kernel.location
+    return location.line.data if isinstance(location, FileLineColLoc) else 1
+
+
+def _debug_scope(builder: ModuleBuilder, kernel: FuncOp) -> str:
+    """Metadata of a line table for the kernel; the subprogram's reference."""
+    location = kernel.location
+    file = location.filename.data if isinstance(location, FileLineColLoc) else "kernel"
+    folder, _, name = file.replace("\\", "/").rpartition("/")
+    file_node = builder.add_metadata(f'!DIFile(filename: "{name}", directory: "{folder}")')
+    unit = builder.add_metadata(
+        f'distinct !DICompileUnit(language: DW_LANG_C, file: {file_node}, producer: "tilewright", '
+        "isOptimized: true, runtimeVersion: 0, emissionKind: DebugDirectivesOnly)"
+    )
+    empty = builder.add_metadata("!{}")
+    signature = builder.add_metadata(f"!DISubroutineType(types: {empty})")
+    flag = builder.add_metadata('!{i32 2, !"Debug Info Version", i32 3}')
+    builder.named_metadata["llvm.dbg.cu"] = unit
+    builder.named_metadata["llvm.module.flags"] = flag
+    return builder.add_metadata(
+        f'distinct !DISubprogram(name: "{kernel.sym_name.data}", scope: {file_node}, '
+        f"file: {file_node}, line: {_line(kernel)}, type: {signature}, scopeLine: {_line(kernel)}, "
+        f"spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: {unit})"
+    )

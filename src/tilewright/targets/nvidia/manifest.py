@@ -1,0 +1,71 @@
+"""The NVIDIA target: from T0 to a cubin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tilewright.ir.encoding import LayoutAttr, SharedType, TokenType
+from tilewright.passes.forward_invariants import ForwardInvariants
+from tilewright.passes.lower_block_pointers import LowerBlockPointers
+from tilewright.passes.lower_descriptors import LowerDescriptors
+from tilewright.passes.merge_duplicates import MergeDuplicates
+from tilewright.passes.split_carried_pointers import SplitCarriedPointers
+from tilewright.targets.nvidia.emit import argument_slots, emit_kernel
+from tilewright.targets.nvidia.ops import NVIDIA_OPS
+from tilewright.targets.nvidia.ptx import to_ptx
+from tilewright.targets.nvidia.schedule import lower_to_threads
+from tilewright.targets.target import MachineFeatures, PassLike, Scheduled, Target
+
+TILE_PASSES: tuple[PassLike, ...] = (
+    LowerBlockPointers(),
+    LowerDescriptors(),
+    ForwardInvariants(),
+    SplitCarriedPointers(),
+    MergeDuplicates(),
+)
+
+
+def _tile_passes(machine: MachineFeatures, options: Mapping[str, object]) -> tuple[PassLike, ...]:
+    return TILE_PASSES
+
+
+def _schedule(
+    module: ModuleOp, machine: MachineFeatures, options: Mapping[str, object]
+) -> Scheduled:
+    report = lower_to_threads(module, machine, options)
+    metadata = {
+        "slots": argument_slots(module),
+        "num_warps": options.get("num_warps", 4),
+        "shared_bytes": report.shared_bytes,
+    }
+    return Scheduled(module, metadata, report.remarks, report)
+
+
+def _emit(scheduled: Scheduled, machine: MachineFeatures, options: Mapping[str, object]) -> str:
+    return emit_kernel(scheduled.module, options, int(str(scheduled.metadata["num_warps"])))
+
+
+def _assemble(
+    text: str, machine: MachineFeatures, options: Mapping[str, object]
+) -> dict[str, bytes]:
+    ptx = to_ptx(text, machine)
+    return {"ptx": ptx.encode()}
+
+
+def _disassemble(text: str, machine: MachineFeatures, options: Mapping[str, object]) -> str:
+    return to_ptx(text, machine)
+
+
+TARGET = Target(
+    "nvidia",
+    _tile_passes,
+    _schedule,
+    _emit,
+    _assemble,
+    _disassemble,
+    level="T2",
+    ops=NVIDIA_OPS,
+    attributes=(LayoutAttr, SharedType, TokenType),
+)

@@ -1,0 +1,20 @@
+"""The ops that only the NVIDIA target has."""
+
+from __future__ import annotations
+
+from xdsl.irdl import irdl_op_definition, traits_def
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+
+from tilewright.ir.op import TileOp
+from tilewright.ops.staging import STAGING_OPS
+
+
+@irdl_op_definition
+class FenceAsyncSharedOp(TileOp):
+    """This thread's writes to shared memory are seen by the async units (wgmma, TMA) after it."""
+
+    name = "ttng.fence_async_shared"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+NVIDIA_OPS = (*STAGING_OPS, FenceAsyncSharedOp)

@@ -1,0 +1,24 @@
+"""From the LLVM text of a kernel to PTX."""
+
+from __future__ import annotations
+
+from tilewright.codegen.optimize import compile_module
+from tilewright.targets.target import MachineFeatures
+
+TRIPLE = "nvptx64-nvidia-cuda"
+# The newest PTX that LLVM 22 writes and every ptxas from CUDA 12.9 on reads.
+PTX_FEATURE = "+ptx88"
+
+
+def to_ptx(text: str, machine: MachineFeatures) -> str:
+    """The PTX of an LLVM module for a machine's `arch`, such as `sm_90a`."""
+    compiled = compile_module(
+        text,
+        str(machine["arch"]),
+        (PTX_FEATURE,),
+        TRIPLE,
+        emit_object=False,
+        emit_assembly=True,
+    )
+    assert compiled.assembly is not None
+    return compiled.assembly

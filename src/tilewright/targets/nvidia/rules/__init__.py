@@ -1,0 +1,13 @@
+"""Per-thread rules of the NVIDIA target, over the default ones."""
+
+from __future__ import annotations
+
+from tilewright.codegen.context import Rule
+from tilewright.codegen.rules import arithmetic
+from tilewright.codegen.threads.rules import THREAD_RULES, memory, structure
+from tilewright.support.rules import RuleTable
+
+NVIDIA_RULES: RuleTable[Rule] = RuleTable("nvidia", THREAD_RULES)
+
+# Imported for the rules that they register.
+DEFAULT_RULE_MODULES = (arithmetic, memory, structure)

@@ -1,0 +1,223 @@
+"""What the per-thread rules ask of an NVIDIA GPU: identity, shuffles, barriers, global memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute
+
+from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
+from tilewright.codegen.threads.context import GlobalAccess
+from tilewright.support.dataclass import dataclass
+from tilewright.targets.nvidia.convert import convert_float
+from tilewright.targets.nvidia.math import NvidiaMath
+
+_AXES = "xyz"
+# Constraint of an integer of a width in inline assembly; there are no 8-bit registers.
+_CONSTRAINTS = {8: "h", 16: "h", 32: "r", 64: "l"}
+_EVICTION = {"evict_first": ".L1::evict_first", "evict_last": ".L1::evict_last"}
+_FULL_WARP = "i32 -1"
+
+
+@dataclass(frozen=True)
+class NvidiaServices:
+    """One kernel's view of the GPU; `warps` of 32 lanes run a program."""
+
+    module: ModuleBuilder
+    math: NvidiaMath
+    warps: int
+    lanes: int = 32
+
+    def convert_float(
+        self,
+        fn: FunctionBuilder,
+        source: Attribute,
+        target: Attribute,
+        lanes: int | None,
+        value: str,
+        rounding: str,
+    ) -> str:
+        """Convert between float element types, correctly rounded."""
+        return convert_float(fn, source, target, lanes, value, rounding)
+
+    def emit_math(
+        self, fn: FunctionBuilder, name: str, type_: Attribute, operands: Sequence[str]
+    ) -> str:
+        """A math function on a float32 or float64."""
+        return self.math.emit_math(fn, name, type_, operands)
+
+    def thread_id(self, fn: FunctionBuilder) -> str:
+        """The index of the thread in its program."""
+        return fn.prologue_value(f"call range(i32 0, {32 * self.warps}) i32 {_sreg('tid.x')}")
+
+    def program_id(self, fn: FunctionBuilder, axis: int) -> str:
+        """The coordinate of the program along an axis."""
+        return fn.prologue_value(f"call i32 {_sreg(f'ctaid.{_AXES[axis]}')}")
+
+    def num_programs(self, fn: FunctionBuilder, axis: int) -> str:
+        """The extent of the grid along an axis."""
+        return fn.prologue_value(f"call i32 {_sreg(f'nctaid.{_AXES[axis]}')}")
+
+    def barrier(self, fn: FunctionBuilder) -> None:
+        """Wait for all warps of the program."""
+        if self.warps == 1:
+            fn.emit(f"call void @llvm.nvvm.bar.warp.sync({_FULL_WARP})")
+        else:
+            fn.emit("call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)")
+
+    def shuffle_xor(self, fn: FunctionBuilder, word: str, mask: int) -> str:
+        """The word of the lane whose index is this one's xor `mask`."""
+        arguments = f"{_FULL_WARP}, i32 {word}, i32 {mask}, i32 31"
+        return fn.value(f"call i32 @llvm.nvvm.shfl.sync.bfly.i32({arguments})")
+
+    def shuffle_index(self, fn: FunctionBuilder, word: str, lane: str) -> str:
+        """The word of lane `lane` of the warp."""
+        arguments = f"{_FULL_WARP}, i32 {word}, i32 {lane}, i32 31"
+        return fn.value(f"call i32 @llvm.nvvm.shfl.sync.idx.i32({arguments})")
+
+    def load_global(
+        self,
+        fn: FunctionBuilder,
+        pointer: str,
+        words: int,
+        word_bits: int,
+        predicate: str | None,
+        fallback: Sequence[str] | None,
+        access: GlobalAccess,
+    ) -> list[str]:
+        """Load `words` integers of `word_bits`; see ThreadServices."""
+        address = _to_global(fn, pointer)
+        if predicate is None and not access.cache and not access.evict:
+            return _plain_load(fn, address, words, word_bits, access.is_volatile)
+        return _asm_load(fn, address, words, word_bits, predicate, fallback, access)
+
+    def store_global(
+        self,
+        fn: FunctionBuilder,
+        pointer: str,
+        words: Sequence[str],
+        word_bits: int,
+        predicate: str | None,
+        access: GlobalAccess,
+    ) -> None:
+        """Store integers of `word_bits`; see ThreadServices."""
+        address = _to_global(fn, pointer)
+        if predicate is None and not access.cache and not access.evict:
+            _plain_store(fn, address, words, word_bits)
+            return
+        _asm_store(fn, address, words, word_bits, predicate, access)
+
+
+def _sreg(name: str) -> str:
+    return f"@llvm.nvvm.read.ptx.sreg.{name}()"
+
+
+def _to_global(fn: FunctionBuilder, pointer: str) -> str:
+    return fn.value(f"addrspacecast ptr {pointer} to ptr addrspace(1)")
+
+
+def _plain_load(
+    fn: FunctionBuilder, address: str, words: int, bits: int, is_volatile: bool
+) -> list[str]:
+    kind = f"i{bits}" if words == 1 else f"<{words} x i{bits}>"
+    keyword = "load volatile" if is_volatile else "load"
+    loaded = fn.value(f"{keyword} {kind}, ptr addrspace(1) {address}, align {words * bits // 8}")
+    if words == 1:
+        return [loaded]
+    return [fn.value(f"extractelement {kind} {loaded}, i32 {i}") for i in range(words)]
+
+
+def _plain_store(fn: FunctionBuilder, address: str, words: Sequence[str], bits: int) -> None:
+    count = len(words)
+    align = count * bits // 8
+    if count == 1:
+        fn.emit(f"store i{bits} {words[0]}, ptr addrspace(1) {address}, align {align}")
+        return
+    kind, vector = f"<{count} x i{bits}>", "poison"
+    for position, word in enumerate(words):
+        vector = fn.value(f"insertelement {kind} {vector}, i{bits} {word}, i32 {position}")
+    fn.emit(f"store {kind} {vector}, ptr addrspace(1) {address}, align {align}")
+
+
+def _register_type(bits: int) -> str:
+    return f"i{max(bits, 16)}"
+
+
+def _widen(fn: FunctionBuilder, word: str, bits: int) -> str:
+    return word if bits > 8 else fn.value(f"zext i8 {word} to i16")
+
+
+def _vector(count: int) -> str:
+    return "" if count == 1 else f".v{count}"
+
+
+def _group(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else "{" + ", ".join(names) + "}"
+
+
+def _asm_load(
+    fn: FunctionBuilder,
+    address: str,
+    words: int,
+    bits: int,
+    predicate: str | None,
+    fallback: Sequence[str] | None,
+    access: GlobalAccess,
+) -> list[str]:
+    kind, constraint = _register_type(bits), _CONSTRAINTS[bits]
+    outputs = [f"${i}" for i in range(words)]
+    opcode = "ld.volatile.global" if access.is_volatile else f"ld.global{_load_hint(access)}"
+    load = f"{opcode}{_vector(words)}.b{bits} {_group(outputs)}, [${words}];"
+    constraints = [f"={constraint}"] * words + ["l"]
+    arguments = [f"ptr addrspace(1) {address}"]
+    if predicate is not None:
+        constraints.append("b")
+        arguments.append(f"i1 {predicate}")
+        load = f"@${words + 1} {load}"
+        initial = fallback if fallback is not None else ["0"] * words
+        for position, word in enumerate(initial):
+            constraints.append(str(position))
+            arguments.append(f"{kind} {_widen(fn, word, bits)}")
+    result = kind if words == 1 else "{" + ", ".join([kind] * words) + "}"
+    text = f'call {result} asm sideeffect "{load}", "{",".join(constraints)}"'
+    loaded = fn.value(f"{text}({', '.join(arguments)})")
+    names = [loaded]
+    if words > 1:
+        names = [fn.value(f"extractvalue {result} {loaded}, {i}") for i in range(words)]
+    return names if bits > 8 else [fn.value(f"trunc i16 {name} to i8") for name in names]
+
+
+def _asm_store(
+    fn: FunctionBuilder,
+    address: str,
+    words: Sequence[str],
+    bits: int,
+    predicate: str | None,
+    access: GlobalAccess,
+) -> None:
+    count, kind = len(words), _register_type(bits)
+    inputs = [f"${i + 1}" for i in range(count)]
+    store = f"st.global{_store_hint(access)}{_vector(count)}.b{bits} [$0], {_group(inputs)};"
+    constraints = ["l"] + [_CONSTRAINTS[bits]] * count
+    arguments = [f"ptr addrspace(1) {address}"]
+    arguments += [f"{kind} {_widen(fn, word, bits)}" for word in words]
+    if predicate is not None:
+        constraints.append("b")
+        arguments.append(f"i1 {predicate}")
+        store = f"@${count + 1} {store}"
+    fn.emit(
+        f'call void asm sideeffect "{store}", "{",".join(constraints)}"({", ".join(arguments)})'
+    )
+
+
+def _load_hint(access: GlobalAccess) -> str:
+    """The cache operator of a load, or its eviction priority: PTX takes one of the two."""
+    if access.cache in ("ca", "cg", "cs", "cv"):
+        return f".{access.cache}"
+    return _EVICTION.get(access.evict, "")
+
+
+def _store_hint(access: GlobalAccess) -> str:
+    if access.cache in ("wb", "cg", "cs", "wt"):
+        return f".{access.cache}"
+    return _EVICTION.get(access.evict, "")
