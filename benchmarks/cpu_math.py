@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tests.asm.lane_harness import host_features, loop_module, signed
+from tilewright.codegen.link import load_object
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.codegen.math import MathEmitter
 from tilewright.codegen.math.emitter import vector_bits
 from tilewright.codegen.optimize import compile_module
-from tilewright.targets.cpu.link import load_object
 
 NUM_ELEMS = 2048
 NUM_ROUNDS = 50

@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tilewright.codegen.link import LoadedCode, load_object
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.optimize import compile_module
 from tilewright.targets.cpu.host import host_machine
-from tilewright.targets.cpu.link import LoadedCode, load_object
 from tilewright.targets.cpu.microkernel import DotSpec, SourceTile, emit_dot
 from tilewright.targets.cpu.packing import emit_pack
 from tilewright.targets.cpu.panels import ELEMENT_BYTES, VectorUnit, choose_multiply

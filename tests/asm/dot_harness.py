@@ -9,9 +9,9 @@ import llvmlite.binding as llvm
 import ml_dtypes
 import numpy as np
 
+from tilewright.codegen.link import LoadedCode, load_object
 from tilewright.codegen.llvm_builder import ModuleBuilder
 from tilewright.codegen.optimize import compile_module, initialize_llvm
-from tilewright.targets.cpu.link import LoadedCode, load_object
 from tilewright.targets.cpu.panels import VectorUnit
 
 NUMPY_DTYPE = {

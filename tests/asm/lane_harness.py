@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilewright.codegen.link import LoadedCode, load_object
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.optimize import compile_module
 from tilewright.codegen.whitelist import CPU_WHITELIST
 from tilewright.targets.cpu.host import host_machine
-from tilewright.targets.cpu.link import LoadedCode, load_object
 
 AVX2 = frozenset({"sse2", "sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2", "fma", "f16c"})
 BASELINE = frozenset({"sse2"})

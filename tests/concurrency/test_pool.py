@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
+from tilewright.codegen.link import LoadedCode, load_object
 from tilewright.codegen.optimize import compile_module
 from tilewright.targets.cpu.host import available_parallelism, host_machine, usable_cpus
-from tilewright.targets.cpu.link import LoadedCode, load_object
 from tilewright.targets.cpu.native import NativeRuntime, native_runtime
 from tilewright.targets.cpu.pool import KernelRecord, PoolFunctions, ThreadPool
 from tilewright.targets.cpu.pool_ir import POOL_SYMBOLS, pool_text
@@ -420,7 +420,7 @@ def test_the_interpreter_exits_cleanly_right_after_a_launch():
         import ctypes
         from tilewright.codegen.optimize import compile_module
         from tilewright.targets.cpu.host import host_machine
-        from tilewright.targets.cpu.link import load_object
+        from tilewright.codegen.link import load_object
         from tilewright.targets.cpu.native import native_runtime
         host = host_machine()
         text = "define void @k(ptr %a, ptr %g, i64 %b, i64 %e, ptr %c) {\\n  ret void\\n}\\n"

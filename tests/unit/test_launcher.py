@@ -10,13 +10,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tilewright.codegen.link import LoadedCode, load_object
 from tilewright.codegen.optimize import compile_module
+from tilewright.runtime import launch_table as guard
+from tilewright.runtime.launch_table import Guard, has_known_object_layout
+from tilewright.runtime.launcher import SLOW_PATH, Launch
 from tilewright.support.errors import InternalError
-from tilewright.targets.cpu import launcher as guard
 from tilewright.targets.cpu import native
 from tilewright.targets.cpu.host import host_machine
-from tilewright.targets.cpu.launcher import SLOW_PATH, Guard, Launch, has_known_object_layout
-from tilewright.targets.cpu.link import LoadedCode, load_object
 from tilewright.targets.cpu.native import native_runtime
 from tilewright.targets.cpu.pool import KernelRecord
 

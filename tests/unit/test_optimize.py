@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.codegen import optimize
+from tilewright.codegen.link import load_object
 from tilewright.codegen.optimize import CompiledModule, compile_module
 from tilewright.codegen.whitelist import (
     CPU_WHITELIST,
@@ -21,7 +22,6 @@ from tilewright.codegen.whitelist import (
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu import host as host_module
 from tilewright.targets.cpu.host import describe_machine, host_machine
-from tilewright.targets.cpu.link import load_object
 from tilewright.targets.cpu.native import NativeRuntime, native_runtime
 
 ADD = """

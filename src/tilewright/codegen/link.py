@@ -11,9 +11,9 @@ import threading
 
 import llvmlite.binding as llvm
 
+from tilewright.codegen.optimize import create_target_machine
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
-from tilewright.targets.cpu.host import host_machine
 
 # Wide-integer division is a call into libgcc, the rare functions are calls into libm; Python
 # may have loaded either privately, and only global symbols resolve.
@@ -43,7 +43,7 @@ class Linker:
 
     def __init__(self) -> None:
         _load_libraries()
-        self._machine = host_machine().create_target_machine()
+        self._machine = create_target_machine(llvm.get_host_cpu_name(), ())
         # LLVM would print its errors; the exception below is enough (a damaged cache entry
         # is not the user's business).
         self._engine = llvm.create_lljit_compiler(self._machine, suppress_errors=True)

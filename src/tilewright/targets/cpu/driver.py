@@ -7,24 +7,20 @@ neither xDSL nor the compiler.
 from __future__ import annotations
 
 import ctypes
-import operator
-import struct
 import sys
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import SupportsIndex, cast
 
-import numpy as np
-
+from tilewright.codegen.link import LoadedCode, load_object
+from tilewright.runtime.arguments import guard_of, pack_slot
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.cache import DiskCache, open_default
 from tilewright.runtime.driver import FastLaunch, Grid, ParameterGuard
+from tilewright.runtime.launcher import SLOW_PATH
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import runtime_options
-from tilewright.targets.cpu import launcher
 from tilewright.targets.cpu.host import host_machine, usable_cpus
-from tilewright.targets.cpu.link import LoadedCode, load_object
 from tilewright.targets.cpu.native import NativeRuntime, native_runtime
 from tilewright.targets.cpu.pool import KernelRecord
 from tilewright.targets.cpu.status import Site, StatusRecord, fault_of
@@ -33,7 +29,6 @@ KERNEL_SYMBOL = "tilewright_kernel"
 # A virtual machine sees its host's whole cache and owns a share: results of 256 MB on a host
 # with 260 MB of it ran 1.2-1.5 times faster past the cache (2 of its CPUs, 2026-11-21).
 _L3_SHARE_BYTES = 16 << 20
-_FLOAT_FORMATS = {"half": "<exxxxxx", "float": "<fxxxx", "double": "<d"}
 
 
 @dataclass(frozen=True)
@@ -76,58 +71,12 @@ class CpuKernel:
         """The guarded native launcher for arguments like these, or None."""
         if self.has_prints:
             return None
-        guards = [_guard(p, value) for p, value in zip(parameters, arguments, strict=True)]
+        guards = [guard_of(p, value) for p, value in zip(parameters, arguments, strict=True)]
         kept = [guard for guard in guards if guard is not None]
         if len(kept) < len(guards):
             return None
         on_status = None if self.status is None else self.check_status
         return self.runtime.make_launcher(kept, self.record, on_status, self.code)
-
-
-def pack_slot(type_: str, value: object) -> bytes:
-    """The 8 bytes of one argument of an LLVM type: pointers by address, floats in their bits."""
-    if type_ in _FLOAT_FORMATS:
-        return struct.pack(_FLOAT_FORMATS[type_], value)
-    if type_ == "bfloat":
-        (bits,) = struct.unpack("<I", struct.pack("<f", value))
-        rounded = bits + 0x7FFF + (bits >> 16 & 1)
-        return struct.pack("<Q", rounded >> 16 & 0xFFFF)
-    integer = operator.index(cast("SupportsIndex", value))
-    return struct.pack("<Q", integer & (1 << 64) - 1)
-
-
-def _guard(parameter: ParameterGuard, value: object) -> launcher.Guard | None:
-    slot, type_ = parameter.slot, parameter.type
-    if slot is None:
-        return launcher.constant(value)
-    if type_.startswith("*"):
-        return _pointer_guard(parameter, slot, value)
-    if type_ in ("i32", "i64", "u64") and type(value) is int:
-        takes_all = type_ == "i64" and parameter.is_annotated
-        return launcher.integer(slot, "any_i64" if takes_all else type_, _integer_class(parameter))
-    if type_ == "fp32" and type(value) is float:
-        return launcher.float32(slot)
-    if type_ == "fp64" and type(value) is float:
-        return launcher.float64(slot)
-    if type_ == "u1" and type(value) is bool:
-        return launcher.boolean(slot)
-    return None
-
-
-def _integer_class(parameter: ParameterGuard) -> str | None:
-    if parameter.is_aligned is None:
-        return None
-    return "multiple_of_16" if parameter.is_aligned else "other"
-
-
-def _pointer_guard(parameter: ParameterGuard, slot: int, value: object) -> launcher.Guard | None:
-    if type(value) is np.ndarray:
-        return launcher.numpy_pointer(slot, value.dtype, parameter.is_aligned)
-    dtype: object = getattr(value, "dtype", None)
-    if dtype is None or not hasattr(value, "data_ptr"):
-        return None
-    check = hasattr(value, "is_cpu")
-    return launcher.tensor_pointer(slot, type(value), dtype, parameter.is_aligned, check)
 
 
 @contextmanager
@@ -157,7 +106,7 @@ def _standard_output() -> int | None:
 class CpuDriver:
     """Loads and launches kernels on this machine's CPU."""
 
-    slow_path: object = launcher.SLOW_PATH
+    slow_path: object = SLOW_PATH
     ignored_options = frozenset(
         (
             *("num_warps", "num_stages", "num_ctas", "maxnreg", "cluster_dims"),

@@ -14,19 +14,15 @@ from typing import Protocol
 
 import llvmlite.binding as llvm
 
+from tilewright.codegen.launch_guards import PYTHON_EXTERNALS
+from tilewright.codegen.link import LoadedCode, load_object
 from tilewright.codegen.optimize import LAUNCH_PIPELINE, compile_module
 from tilewright.codegen.whitelist import CPU_WHITELIST
+from tilewright.runtime.launch_table import Guard, has_known_object_layout
+from tilewright.runtime.launcher import SLOW_PATH, Launch, LauncherFactory, always_slow
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.host import available_parallelism, host_machine, usable_cpus
-from tilewright.targets.cpu.launcher import (
-    SLOW_PATH,
-    Guard,
-    Launch,
-    LauncherFactory,
-    has_known_object_layout,
-)
-from tilewright.targets.cpu.launcher_ir import LAUNCHER_SYMBOLS, PYTHON_EXTERNALS, launcher_text
-from tilewright.targets.cpu.link import LoadedCode, load_object
+from tilewright.targets.cpu.launcher_ir import LAUNCHER_SYMBOLS, cpu_launcher_text
 from tilewright.targets.cpu.platform_ir import LINUX_EXTERNALS
 from tilewright.targets.cpu.pool import KernelRecord, PoolFunctions, ThreadPool
 from tilewright.targets.cpu.pool_ir import POOL_SYMBOLS, pool_constants, pool_text
@@ -56,9 +52,14 @@ class NativeRuntime:
         self._functions = PoolFunctions(
             addresses["pool_run"], addresses["pool_close"], addresses["pool_reset"]
         )
-        self._factory = LauncherFactory(self._code) if has_known_object_layout() else None
+        self._factory = self._make_factory() if has_known_object_layout() else None
+        self._launch_raw = self._factory and self._factory.bare("launch_raw")
         num_threads = num_threads or available_parallelism()
         self.pool = self.make_pool(num_threads, _pinning_cpus(num_threads))
+
+    def _make_factory(self) -> LauncherFactory:
+        addresses = {name: self._code.addresses[name] for name in LAUNCHER_SYMBOLS}
+        return LauncherFactory(addresses, self._code)
 
     def make_pool(self, num_threads: int, cpus: tuple[int, ...] = ()) -> ThreadPool:
         """Another pool of its own; pinned to `cpus`, or not pinned."""
@@ -73,7 +74,9 @@ class NativeRuntime:
     ) -> Launch:
         """A guarded native callable for one compiled kernel (see `LauncherFactory.make`)."""
         if self._factory is None:
-            return _always_slow
+            return always_slow
+        if record.status and on_status is None:
+            raise InternalError("a record with a status address needs a status handler")
         return self._factory.make(guards, record, on_status, keepalive)
 
     def launch_raw(self, record: KernelRecord, grid: tuple[int, int, int], slots: bytes) -> None:
@@ -82,11 +85,11 @@ class NativeRuntime:
         Raises: MemoryError, OverflowError, ValueError for a grid that is not three sizes
         below 2^31. The status word is the caller's to check.
         """
-        if self._factory is None:
+        if self._launch_raw is None:
             buffer = ctypes.create_string_buffer(slots, len(slots))
             self.pool.run(record, ctypes.addressof(buffer), grid)
             return
-        if self._factory.launch_raw(ctypes.addressof(record), *grid, slots) is SLOW_PATH:
+        if self._launch_raw(ctypes.addressof(record), *grid, slots) is SLOW_PATH:
             raise ValueError(f"the grid {grid} is not three sizes from 0 to 2^31-1")
 
 
@@ -121,7 +124,7 @@ def module_text() -> str:
     """The LLVM text of pool and launcher for this machine."""
     architecture = platform.machine()
     pool = pool_text(architecture, sys.platform == "linux")
-    return pool + launcher_text(pool_constants())
+    return pool + cpu_launcher_text(pool_constants())
 
 
 def _load_code(cache: SectionCache | None) -> LoadedCode:
@@ -158,8 +161,3 @@ def _cache_key(text: str) -> str:
     host = host_machine()
     parts = (text, host.triple, host.cpu, *host.features, *map(str, llvm.llvm_version_info))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _always_slow(*args: object) -> object:
-    """The launcher where objects do not lie as expected: every call takes the slow path."""
-    return SLOW_PATH

@@ -1,0 +1,76 @@
+"""The arguments of a launch as a target's driver sees them: packed into slots, and guarded."""
+
+from __future__ import annotations
+
+import operator
+import struct
+from typing import SupportsIndex, cast
+
+import numpy as np
+
+from tilewright.runtime import launch_table as table
+from tilewright.runtime.driver import ParameterGuard
+
+_FLOAT_FORMATS = {"half": "<exxxxxx", "float": "<fxxxx", "double": "<d"}
+
+
+def pack_slot(type_: str, value: object) -> bytes:
+    """The 8 bytes of one argument of an LLVM type: pointers by address, floats in their bits."""
+    if type_ in _FLOAT_FORMATS:
+        return struct.pack(_FLOAT_FORMATS[type_], value)
+    if type_ == "bfloat":
+        (bits,) = struct.unpack("<I", struct.pack("<f", value))
+        rounded = bits + 0x7FFF + (bits >> 16 & 1)
+        return struct.pack("<Q", rounded >> 16 & 0xFFFF)
+    integer = operator.index(cast("SupportsIndex", value))
+    return struct.pack("<Q", integer & (1 << 64) - 1)
+
+
+def guard_of(
+    parameter: ParameterGuard, value: object, device: int | None = None
+) -> table.Guard | None:
+    """The guard of a parameter for values like this one, on a GPU or (None) on the CPU.
+
+    None where the native launcher has no guard for such a value.
+    """
+    slot, type_ = parameter.slot, parameter.type
+    if type_ == "ignored":
+        return table.ignored()
+    if slot is None:
+        return table.constant(value)
+    if type_.startswith("*"):
+        return _pointer_guard(parameter, slot, value, device)
+    if type_ in ("i32", "i64", "u64") and type(value) is int:
+        takes_all = type_ == "i64" and parameter.is_annotated
+        return table.integer(slot, "any_i64" if takes_all else type_, _integer_class(parameter))
+    if type_ == "fp32" and type(value) is float:
+        return table.float32(slot)
+    if type_ == "fp64" and type(value) is float:
+        return table.float64(slot)
+    if type_ == "u1" and type(value) is bool:
+        return table.boolean(slot)
+    return None
+
+
+def _integer_class(parameter: ParameterGuard) -> str | None:
+    if parameter.is_aligned is None:
+        return None
+    return "multiple_of_16" if parameter.is_aligned else "other"
+
+
+def _pointer_guard(
+    parameter: ParameterGuard, slot: int, value: object, device: int | None
+) -> table.Guard | None:
+    if type(value) is np.ndarray:
+        if device is not None:
+            return None
+        return table.numpy_pointer(slot, value.dtype, parameter.is_aligned)
+    dtype: object = getattr(value, "dtype", None)
+    if dtype is None or not hasattr(value, "data_ptr"):
+        return None
+    if device is None:
+        check = hasattr(value, "is_cpu")
+        return table.tensor_pointer(slot, type(value), dtype, parameter.is_aligned, check)
+    if not hasattr(value, "get_device"):
+        return None
+    return table.device_tensor(slot, type(value), dtype, parameter.is_aligned, device)

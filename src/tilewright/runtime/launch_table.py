@@ -1,0 +1,234 @@
+"""The table of a native launch: one row per argument, which says what the argument must be.
+
+The code that walks it is LLVM text (`codegen/launch_guards.py`); this module holds the layout that
+both sides agree on, and the guards that become rows.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+
+import numpy as np
+
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import InternalError
+
+# Byte offsets in the table, all fields 8 bytes.
+TABLE_FIELDS: dict[str, int] = {
+    "record": 0,
+    "sentinel": 8,
+    "handler": 16,
+    "num_rows": 24,
+    "num_slots": 32,
+    "data_ptr_name": 40,
+    "dtype_name": 48,
+    "is_cpu_name": 56,
+    "ndarray_type": 64,
+    "int_type": 72,
+    "float_type": 80,
+    "none": 88,
+    "true": 96,
+    "false": 104,
+    "overflow_error": 112,
+    "get_device_name": 120,
+    "gate": 128,
+}
+TABLE_HEADER_BYTES = 192
+
+# Byte offsets in a row; `kind` and `flags` are 4 bytes, the rest 8.
+ROW_FIELDS: dict[str, int] = {
+    "kind": 0,
+    "flags": 4,
+    "slot": 8,
+    "type": 16,
+    "object": 24,
+    "lower": 32,
+    "upper": 40,
+    "bits": 48,
+}
+ROW_BYTES = 64
+
+KINDS: dict[str, int] = {
+    "ignored": 0,
+    "numpy": 1,
+    "tensor": 2,
+    "integer": 3,
+    "float32": 4,
+    "float64": 5,
+    "boolean": 6,
+    "identical": 7,
+    "equal": 8,
+    "same_float": 9,
+    "device_tensor": 10,
+}
+
+FLAGS: dict[str, int] = {
+    "check_alignment": 1,
+    "is_aligned": 2,
+    "check_class": 4,
+    "outside_i32": 8,
+    "is_unsigned": 16,
+    "check_is_cpu": 32,
+}
+
+# Classes of an integer's value, as the specialisation sees them.
+INTEGER_CLASSES: dict[str, int] = {"other": 0, "one": 1, "multiple_of_16": 2}
+
+# Offsets in CPython's and NumPy's objects. They are checked at start-up against live objects;
+# where they do not hold, no launcher is made.
+OBJECT_FIELDS: dict[str, int] = {
+    "type": 8,
+    "array_data": 16,
+    "array_dtype": 56,
+    "array_flags": 64,
+}
+
+# NumPy's bits in an array's flags word.
+_ARRAY_ALIGNED = 0x100
+_ARRAY_WRITEABLE = 0x400
+
+_INT64 = (-(1 << 63), (1 << 63) - 1)
+_INT32 = (-(1 << 31), (1 << 31) - 1)
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What one argument must be for a compiled kernel to fit, and the slot that it fills.
+
+    Made by the functions below. `slot` is the index in the kernel's argument slots, None for
+    an argument that the kernel does not get. `type` and `object` are held by reference.
+    """
+
+    kind: str
+    slot: int | None = None
+    flags: int = 0
+    type: type | None = None
+    object: object = None
+    lower: int = 0
+    upper: int = 0
+    bits: int = 0
+
+    def pack(self, spare_slot: int) -> bytes:
+        """The row of this guard in the launch table; without a slot it gets the spare one."""
+        slot = spare_slot if self.slot is None else self.slot
+        return struct.pack(
+            "iiqqqqqqq",
+            *(KINDS[self.kind], self.flags, slot, id(self.type), id(self.object)),
+            *(self.lower, self.upper, self.bits, 0),
+        )
+
+
+def numpy_pointer(
+    slot: int, dtype: np.dtype[np.generic], is_aligned: bool | None, is_written: bool = False
+) -> Guard:
+    """An array of exactly the type `numpy.ndarray` with this dtype, aligned to its items.
+
+    `is_aligned` says whether the data address is a multiple of 16 bytes (None: either).
+    """
+    required = _ARRAY_ALIGNED | (_ARRAY_WRITEABLE if is_written else 0)
+    return Guard("numpy", slot, _alignment(is_aligned), object=dtype, bits=required)
+
+
+def tensor_pointer(
+    slot: int, tensor_type: type, dtype: object, is_aligned: bool | None, check_is_cpu: bool
+) -> Guard:
+    """An object of exactly `tensor_type` whose `dtype` is this object, with `data_ptr()`.
+
+    `check_is_cpu` asks its `is_cpu` as well: a tensor on a device has the same type.
+    """
+    flags = _alignment(is_aligned) | (FLAGS["check_is_cpu"] if check_is_cpu else 0)
+    return Guard("tensor", slot, flags, type=tensor_type, object=dtype)
+
+
+def device_tensor(
+    slot: int, tensor_type: type, dtype: object, is_aligned: bool | None, device: int
+) -> Guard:
+    """A tensor as above whose `get_device()` is the number `device`."""
+    flags = _alignment(is_aligned)
+    return Guard("device_tensor", slot, flags, type=tensor_type, object=dtype, lower=device)
+
+
+def integer(slot: int | None, dtype: str, value_class: str | None = None) -> Guard:
+    """An `int` that the specialisation types as `dtype` (`i32`, `i64`, `u64`).
+
+    `i64` takes what does not fit in `i32`, `u64` what does not fit in `i64`; `any_i64` takes
+    every value of 64 bits, for a parameter that is annotated. `value_class` is one of
+    `one`, `multiple_of_16`, `other` (None: any).
+    """
+    lower, upper = _INT32 if dtype == "i32" else _INT64
+    flags = {"i64": FLAGS["outside_i32"], "u64": FLAGS["is_unsigned"]}.get(dtype, 0)
+    bits = 0
+    if value_class is not None:
+        flags |= FLAGS["check_class"]
+        bits = INTEGER_CLASSES[value_class]
+    return Guard("integer", slot, flags, lower=lower, upper=upper, bits=bits)
+
+
+def float32(slot: int) -> Guard:
+    """A `float`, rounded to 32 bits in the low half of its slot."""
+    return Guard("float32", slot)
+
+
+def float64(slot: int) -> Guard:
+    """A `float`, as it is."""
+    return Guard("float64", slot)
+
+
+def boolean(slot: int) -> Guard:
+    """True or False, as 1 or 0."""
+    return Guard("boolean", slot)
+
+
+def constant(value: object) -> Guard:
+    """The value of a constexpr parameter that the kernel was compiled for.
+
+    Integers and strings by type and value, floats by their bits, everything else by
+    identity (`True` is not 1, a tuple that holds 1 may equal one that holds True).
+    """
+    if type(value) is float:
+        (bits,) = struct.unpack("q", struct.pack("d", value))
+        return Guard("same_float", bits=bits)
+    if type(value) in (int, str, bytes):
+        return Guard("equal", type=type(value), object=value)
+    return Guard("identical", object=value)
+
+
+def none() -> Guard:
+    """The argument None."""
+    return Guard("identical", object=None)
+
+
+def ignored() -> Guard:
+    """Any argument; the kernel does not depend on it."""
+    return Guard("ignored")
+
+
+def _alignment(is_aligned: bool | None) -> int:
+    if is_aligned is None:
+        return 0
+    return FLAGS["check_alignment"] | (FLAGS["is_aligned"] if is_aligned else 0)
+
+
+def has_known_object_layout() -> bool:
+    """Whether live objects of this Python and NumPy lie in memory as the launcher reads them."""
+    array = np.arange(3, dtype=np.float32)
+    frozen = array[1:]
+    frozen.flags.writeable = False
+    if any(_word(x, "type") != id(type(x)) for x in (1, 1.5, True, None, array)):
+        return False
+    return all(
+        _word(x, "array_data") == x.ctypes.data
+        and _word(x, "array_dtype") == id(x.dtype)
+        and bool(_word(x, "array_flags") & _ARRAY_WRITEABLE) == x.flags.writeable
+        and bool(_word(x, "array_flags") & _ARRAY_ALIGNED) == x.flags.aligned
+        for x in (array, frozen, array.view(np.uint8)[1:5].view(np.float32))
+    )
+
+
+def _word(value: object, field: str) -> int:
+    return ctypes.c_int64.from_address(id(value) + OBJECT_FIELDS[field]).value
+
+
+if struct.calcsize("iiqqqqqqq") != ROW_BYTES:
+    raise InternalError("a guard's row does not have the size that the native code steps by")

@@ -1,0 +1,116 @@
+"""Native launchers: the callables that check a call's arguments and launch without Python."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from tilewright.runtime.launch_table import TABLE_HEADER_BYTES, Guard
+
+Launch = Callable[..., object]
+Handler = Callable[..., object]
+
+_METH_FASTCALL = 0x80
+
+
+class _SlowPath:
+    """The type of `SLOW_PATH`."""
+
+    def __repr__(self) -> str:
+        return "SLOW_PATH"
+
+
+# What a launcher returns when a guard fails: nothing ran, the caller decides what to do.
+SLOW_PATH: Final = _SlowPath()
+
+
+class Gate(ctypes.Structure):
+    """A word that every launcher reads; while it is not 0, launches take the slow path."""
+
+    _fields_ = (("word", ctypes.c_int64),)
+
+
+# One word a process, because every launcher has its address. Launch hooks close it.
+GATE: Final = Gate()
+
+
+class LauncherFactory:
+    """Makes the native callables of one loaded launcher module.
+
+    `addresses` are those of its functions, valid while `code` is referenced.
+    """
+
+    def __init__(self, addresses: Mapping[str, int], code: object) -> None:
+        self._code = code
+        self._methods = {
+            name: _PyMethodDef(name.encode(), address, _METH_FASTCALL, None)
+            for name, address in addresses.items()
+        }
+
+    def make(
+        self,
+        guards: Sequence[Guard],
+        record: ctypes.Structure,
+        handler: Handler | None = None,
+        keepalive: object = None,
+    ) -> Launch:
+        """The callable `launch(grid_x, grid_y, grid_z, *args)` for one compiled kernel.
+
+        It returns None after the launch, or `SLOW_PATH`, having run nothing, when a guard
+        fails or the gate is closed. `handler` is called after a launch that the target's part
+        reports on; it raises what the report stands for. `keepalive` (the kernel's code) lives
+        as long as the callable does.
+        """
+        num_slots = 1 + max((guard.slot for guard in guards if guard.slot is not None), default=-1)
+        rows = [guard.pack(spare_slot=num_slots) for guard in guards]
+        header = _pack_header(record, len(rows), num_slots + 1, handler)
+        table = b"".join((header, *rows))
+        return self._make("launch", (table, record, handler, tuple(guards), keepalive))
+
+    def bare(self, name: str) -> Launch:
+        """The function `name` of the module with a table of no rows."""
+        return self._make(name, (_pack_header(None, 0, 0, None),))
+
+    def _make(self, name: str, owned: tuple[object, ...]) -> Launch:
+        method = self._methods[name]
+        return _new_function(ctypes.byref(method), (*owned, method, self._code), None)
+
+
+class _PyMethodDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_new_function = ctypes.PYFUNCTYPE(
+    ctypes.py_object, ctypes.POINTER(_PyMethodDef), ctypes.py_object, ctypes.c_void_p
+)(("PyCFunction_NewEx", ctypes.pythonapi))
+
+# The names that attribute look-ups pass on; held here, the table has their addresses.
+_NAMES = ("data_ptr", "dtype", "is_cpu")
+_GET_DEVICE = "get_device"
+
+
+def _pack_header(
+    record: ctypes.Structure | None, num_rows: int, num_slots: int, handler: Handler | None
+) -> bytes:
+    fields = struct.pack(
+        "17q",
+        *(0 if record is None else ctypes.addressof(record), id(SLOW_PATH), id(handler)),
+        *(num_rows, num_slots, *map(id, _NAMES), id(np.ndarray), id(int), id(float)),
+        *(id(None), id(True), id(False), id(OverflowError), id(_GET_DEVICE)),
+        ctypes.addressof(GATE),
+    )
+    return fields.ljust(TABLE_HEADER_BYTES, b"\0")
+
+
+def always_slow(*args: object) -> object:
+    """The launcher where objects do not lie as expected: every call takes the slow path."""
+    return SLOW_PATH
