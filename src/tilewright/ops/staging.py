@@ -35,7 +35,6 @@ class ConvertLayoutOp(TileOp):
     name = "ttg.convert_layout"
     src = operand_def()
     result = result_def()
-    scratch_offset = opt_prop_def(IntegerAttr)
     traits = traits_def(Pure())
 
     def verify_(self) -> None:

@@ -68,7 +68,8 @@ class _Phis:
 
 
 @DEFAULT_RULES.register(ForOp)
-def _for(ctx: EmitContext, op: ForOp) -> None:
+def emit_for(ctx: EmitContext, op: ForOp) -> None:
+    """Emit a counted loop."""
     fn = ctx.fn
     kind = llvm_type(op.lb.type)
     starts = [ctx.value(op.lb), *_parts(ctx, op.iter_args)]
@@ -91,7 +92,8 @@ def _for(ctx: EmitContext, op: ForOp) -> None:
 
 
 @DEFAULT_RULES.register(WhileOp)
-def _while(ctx: EmitContext, op: WhileOp) -> None:
+def emit_while(ctx: EmitContext, op: WhileOp) -> None:
+    """Emit a loop on a condition."""
     fn = ctx.fn
     phis = _Phis(ctx, _types(ctx, op.arguments), _parts(ctx, op.arguments))
     header, body, end = fn.new_label(), fn.new_label(), fn.new_label()
@@ -112,7 +114,8 @@ def _while(ctx: EmitContext, op: WhileOp) -> None:
 
 
 @DEFAULT_RULES.register(IfOp)
-def _if(ctx: EmitContext, op: IfOp) -> None:
+def emit_if(ctx: EmitContext, op: IfOp) -> None:
+    """Emit a branch."""
     fn = ctx.fn
     then, end = fn.new_label(), fn.new_label()
     has_else = bool(op.false_region.blocks)
@@ -137,5 +140,5 @@ def _if(ctx: EmitContext, op: IfOp) -> None:
 
 
 @DEFAULT_RULES.register(YieldOp, ConditionOp)
-def _terminator(ctx: EmitContext, op: Operation) -> None:
+def emit_terminator(ctx: EmitContext, op: Operation) -> None:
     """The parent's rule reads the operands; nothing is emitted here."""

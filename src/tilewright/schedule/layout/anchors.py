@@ -200,7 +200,7 @@ def _report(near: Neighbours, op: Operation) -> Anchored:
 
 
 def default_layout(shape: tuple[int, ...], num_warps: int, lanes: int) -> LinearLayout:
-    """The layout of a tile that nothing decides: rows across lanes, up to four in a register row."""
+    """The layout of a tile that nothing decides: rows across lanes, up to four in a row each."""
     order = tuple(reversed(range(len(shape))))
     per_thread = max(1, min(4, prod(shape) // (lanes * num_warps)))
     return coalesced(shape, order, 1 << (per_thread.bit_length() - 1), num_warps, lanes)
