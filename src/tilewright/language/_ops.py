@@ -75,6 +75,8 @@ __all__ = [
     "load_tensor_descriptor",
     "log",
     "log2",
+    "logical_and",
+    "logical_or",
     "make_block_ptr",
     "make_tensor_descriptor",
     "map_elementwise",
@@ -893,6 +895,26 @@ def log2(x: object) -> tensor:
     Dtypes: fp32, fp64
     """
     only_in_kernels("log2")
+
+
+@op("logical_and")
+def logical_and(input: object, other: object) -> tensor:
+    """`input and other`, element by element.
+
+    Dtypes: int1.
+    Raises: DtypeNotAllowed, BroadcastMismatch.
+    """
+    only_in_kernels("logical_and")
+
+
+@op("logical_or")
+def logical_or(input: object, other: object) -> tensor:
+    """`input or other`, element by element.
+
+    Dtypes: int1.
+    Raises: DtypeNotAllowed, BroadcastMismatch.
+    """
+    only_in_kernels("logical_or")
 
 
 @op("make_block_ptr")

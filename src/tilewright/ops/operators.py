@@ -30,6 +30,7 @@ from tilewright.ops.elementwise import (
 )
 from tilewright.ops.memory import AddPtrOp
 from tilewright.ops.promotion import promote
+from tilewright.ops.surface import surface
 from tilewright.support.errors import DtypeMismatch, DtypeNotAllowed, PointerArithmetic
 
 _SYMBOLS = {
@@ -303,3 +304,23 @@ def logical(b: Builder, operator: str, lhs: object, rhs: object) -> tensor:
             )
     x, y = meet(b, x, y)
     return elementwise(b, "arith.andi" if operator == "And" else "arith.ori", x, y)
+
+
+@surface(member=True)
+def logical_and(b: Builder, input: object, other: object) -> tensor:
+    """`input and other`, element by element.
+
+    Dtypes: int1.
+    Raises: DtypeNotAllowed, BroadcastMismatch.
+    """
+    return logical(b, "And", input, other)
+
+
+@surface(member=True)
+def logical_or(b: Builder, input: object, other: object) -> tensor:
+    """`input or other`, element by element.
+
+    Dtypes: int1.
+    Raises: DtypeNotAllowed, BroadcastMismatch.
+    """
+    return logical(b, "Or", input, other)

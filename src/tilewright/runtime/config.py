@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
-
-from tilewright.support.dataclass import dataclass
 
 NamedArguments = Mapping[str, object]
 PreHook = Callable[[dict[str, object]], object]
@@ -37,38 +34,51 @@ FOREIGN_OPTIONS = frozenset(
 )
 
 
-@dataclass(frozen=True)
 class Config:
     """Values for some parameters of a kernel, and compile options that go with them.
 
     `pre_hook` is called with all arguments by name before each launch with this
     configuration. Fields that mean nothing to a target are accepted and ignored there.
+    Clients derive classes from it and set attributes, so it is an ordinary class.
     """
 
-    kwargs: Mapping[str, object]
-    num_warps: int = 4
-    num_stages: int = 3
-    num_ctas: int = 1
-    maxnreg: int | None = None
-    pre_hook: PreHook | None = None
-    ir_override: str | None = None
-    num_consumer_groups: int = 0
-    num_buffers_warp_spec: int = 0
-    _key: tuple[object, ...] = field(init=False, repr=False, compare=False, default=())
+    def __init__(
+        self,
+        kwargs: Mapping[str, object],
+        num_warps: int = 4,
+        num_stages: int = 3,
+        num_ctas: int = 1,
+        maxnreg: int | None = None,
+        pre_hook: PreHook | None = None,
+        ir_override: str | None = None,
+        num_consumer_groups: int = 0,
+        num_buffers_warp_spec: int = 0,
+    ) -> None:
+        self.kwargs = dict(kwargs)
+        self.num_warps = num_warps
+        self.num_stages = num_stages
+        self.num_ctas = num_ctas
+        self.maxnreg = maxnreg
+        self.pre_hook = pre_hook
+        self.ir_override = ir_override
+        self.num_consumer_groups = num_consumer_groups
+        self.num_buffers_warp_spec = num_buffers_warp_spec
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kwargs", dict(self.kwargs))
+    def _key(self) -> tuple[object, ...]:
         values = tuple((name, repr(value)) for name, value in sorted(self.kwargs.items()))
         options = tuple(getattr(self, name) for name in _OPTION_FIELDS)
-        object.__setattr__(self, "_key", (values, options, self.ir_override))
+        return (values, options, self.ir_override)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Config):
             return NotImplemented
-        return self._key == other._key and self.pre_hook is other.pre_hook
+        return self._key() == other._key() and self.pre_hook is other.pre_hook
 
     def __hash__(self) -> int:
-        return hash((self._key, self.pre_hook))
+        return hash((self._key(), self.pre_hook))
+
+    def __repr__(self) -> str:
+        return f"Config({self})"
 
     def all_kwargs(self) -> dict[str, object]:
         """The keywords of a launch: parameters, then every option that is not at its default."""
