@@ -1,0 +1,88 @@
+"""Rules of functions that the simulator knows, found by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field
+from typing import TypeVar
+
+import numpy as np
+
+from tilewright.interp.simt.machine import Machine
+from tilewright.interp.simt.syntax import Constant, Instruction, Site
+from tilewright.interp.simt.types import LlvmType
+from tilewright.interp.simt.values import Value
+from tilewright.ir.op import Array
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import UnsupportedError
+
+Compute = Callable[[], "Value | None"]
+
+
+@dataclass
+class Call:
+    """A call that a rule turns into what computes its value.
+
+    A rule sets `is_suspension` when threads may wait in the call; what it returns then runs
+    after the threads were sent to the instruction behind.
+    """
+
+    machine: Machine
+    name: str
+    instruction: Instruction
+    slots: list[int] = field(default_factory=list)
+    is_suspension: bool = False
+
+    @property
+    def site(self) -> Site:
+        """Where the call stands."""
+        return self.instruction.site
+
+    @property
+    def type(self) -> LlvmType:
+        """The type of the result."""
+        return self.instruction.type
+
+    def argument_type(self, index: int) -> LlvmType:
+        """The type of an argument."""
+        return self.instruction.operands[index].type
+
+    def array(self, index: int) -> Array:
+        """The current value of an argument that is no aggregate."""
+        value = self.machine.values[self.slots[index]]
+        assert isinstance(value, np.ndarray)
+        return value
+
+    def constant(self, index: int) -> int:
+        """The value of an argument that must be an integer constant."""
+        operand = self.instruction.operands[index]
+        if not isinstance(operand, Constant):
+            raise UnsupportedError(f"argument {index} of {self.name} must be constant")
+        return int(operand.value or 0)  # pyright: ignore[reportArgumentType]
+
+
+CallRule = Callable[[Call], Compute]
+_AnyRule = TypeVar("_AnyRule", bound=CallRule)
+_RULES: dict[str, CallRule] = {}
+
+
+def intrinsic(*names: str) -> Callable[[_AnyRule], _AnyRule]:
+    """Decorate a function as the rule of intrinsics; their type suffixes are left out."""
+
+    def register(rule: _AnyRule) -> _AnyRule:
+        for name in names:
+            assert name not in _RULES, f"second rule for {name}"
+            _RULES[name] = rule
+        return rule
+
+    return register
+
+
+def find_rule(name: str) -> CallRule | None:
+    """The rule of a function, by the longest part of its name that has one."""
+    while name:
+        rule = _RULES.get(name)
+        if rule is not None:
+            return rule
+        name = name.rpartition(".")[0]
+    return None

@@ -1,0 +1,37 @@
+"""What can go wrong in a simulated program, and how it is reported with its place."""
+
+from __future__ import annotations
+
+from tilewright.interp.simt.syntax import Site
+from tilewright.support.errors import DataRace, KernelFault
+
+
+class DivergentCollective(KernelFault):
+    """A warp-wide or cta-wide operation was executed by a part of its threads."""
+
+
+class ProxyRace(DataRace):
+    """The asynchronous proxy reads shared memory that generic stores wrote without a fence."""
+
+    help = "every writing thread needs fence.proxy.async, then a barrier, before the read"
+
+
+class UnfinishedOperation(KernelFault):
+    """The result of an asynchronous operation is used before the wait for it."""
+
+
+class StepLimit(KernelFault):
+    """The program ran for too long."""
+
+
+class Fault(Exception):
+    """A fault on its way to the place that knows the instruction."""
+
+    def __init__(self, kind: type[KernelFault], message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+
+    def at(self, site: Site, cta: tuple[int, int, int]) -> KernelFault:
+        """The error to raise, with the instruction and the program."""
+        return self.kind(f"{self.message}\n  in program {cta}, {site}")

@@ -1,0 +1,1 @@
+"""What the simulator knows of LLVM's and NVVM's intrinsics, one module per family."""

@@ -1,0 +1,69 @@
+"""Barriers of a cta and of a warp."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.interp.simt.calls import Call, Compute, intrinsic
+from tilewright.interp.simt.faults import Fault
+from tilewright.support.errors import KernelFault
+
+
+def uniform_integer(call: Call, index: int) -> int:
+    """An argument that must be the same in all active threads."""
+    values = call.array(index)[call.machine.active()]
+    if (values != values[0]).any():
+        raise Fault(KernelFault, f"argument {index} of {call.name} differs between threads")
+    return int(values[0])
+
+
+@intrinsic("llvm.nvvm.barrier0", "llvm.nvvm.barrier.sync", "llvm.nvvm.barrier.cta.sync.all")
+@intrinsic("llvm.nvvm.barrier.cta.sync.aligned.all")
+def _sync_all(call: Call) -> Compute:
+    call.is_suspension = True
+    return _barrier(call, None, waits=True)
+
+
+@intrinsic("llvm.nvvm.barrier.cta.sync.count", "llvm.nvvm.barrier.cta.sync.aligned.count")
+@intrinsic("llvm.nvvm.barrier", "llvm.nvvm.barrier.sync.cnt")
+def _sync_count(call: Call) -> Compute:
+    call.is_suspension = True
+    return _barrier(call, 1, waits=True)
+
+
+@intrinsic("llvm.nvvm.barrier.cta.arrive.count", "llvm.nvvm.barrier.cta.arrive.aligned.count")
+def _arrive(call: Call) -> Compute:
+    call.is_suspension = True
+    return _barrier(call, 1, waits=False)
+
+
+def _barrier(call: Call, count_index: int | None, *, waits: bool) -> Compute:
+    machine = call.machine
+
+    def compute() -> None:
+        machine.require_whole_warps(call.name)
+        threads = machine.active()
+        numbers = call.array(0)[threads] if call.slots else np.zeros(len(threads), np.int64)
+        for number in np.unique(numbers):
+            count = None if count_index is None else uniform_integer(call, count_index)
+            chosen = threads[numbers == number]
+            machine.synchronization.arrive(int(number), count, chosen, waits=waits)
+        machine.progress += 1
+
+    return compute
+
+
+@intrinsic("llvm.nvvm.bar.warp.sync")
+def _sync_warp(call: Call) -> Compute:
+    machine = call.machine
+
+    def compute() -> None:
+        if (call.array(0)[machine.active()] == 0xFFFFFFFF).all():
+            machine.require_whole_warps("bar.warp.sync")
+
+    return compute
+
+
+@intrinsic("llvm.nvvm.membar.cta", "llvm.nvvm.membar.gl", "llvm.nvvm.membar.sys")
+def _fence(call: Call) -> Compute:
+    return lambda: None

@@ -1,0 +1,271 @@
+"""LLVM's own intrinsics: arithmetic of integers and floats, bits, assumptions, traps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tilewright.interp.simt.arithmetic import fused_multiply_add, signed
+from tilewright.interp.simt.calls import Call, Compute, intrinsic
+from tilewright.interp.simt.faults import Fault
+from tilewright.interp.simt.types import element_type, width_bits
+from tilewright.ir.op import Array
+from tilewright.support.errors import BrokenPromise, KernelFault
+
+_One = Callable[[Array], Array]
+_Two = Callable[[Array, Array], Array]
+
+
+def widened(function: Callable[..., Array]) -> Callable[..., Array]:
+    """A function of float64 as one of any float type, rounded once at the end."""
+
+    def call(*arguments: Array) -> Array:
+        dtype = arguments[0].dtype
+        return function(*(a.astype(np.float64) for a in arguments)).astype(dtype)
+
+    return call
+
+
+def minimum_number(a: Array, b: Array) -> Array:
+    """The smaller number; a NaN loses against a number, and −0 is below +0."""
+    result = np.where(a.astype(np.float64) < b.astype(np.float64), a, b)
+    result = np.where((a == b) & np.signbit(a), a, result)
+    return np.where(np.isnan(a), b, np.where(np.isnan(b), a, result)).astype(a.dtype)
+
+
+def maximum_number(a: Array, b: Array) -> Array:
+    """The larger number; a NaN loses against a number, and +0 is above −0."""
+    return np.negative(minimum_number(np.negative(a), np.negative(b)))
+
+
+def minimum(a: Array, b: Array) -> Array:
+    """The smaller number; a NaN wins."""
+    return np.where(np.isnan(a) | np.isnan(b), a + b, minimum_number(a, b)).astype(a.dtype)
+
+
+def maximum(a: Array, b: Array) -> Array:
+    """The larger number; a NaN wins."""
+    return np.negative(minimum(np.negative(a), np.negative(b)))
+
+
+_UNARY: dict[str, _One] = {
+    "fabs": lambda a: np.where(np.signbit(a), np.negative(a), a),
+    "sqrt": lambda a: np.sqrt(a) if a.dtype.itemsize >= 4 else widened(np.sqrt)(a),
+    "floor": lambda a: np.floor(a),
+    "ceil": lambda a: np.ceil(a),
+    "trunc": lambda a: np.trunc(a),
+    "rint": lambda a: np.rint(a),
+    "nearbyint": lambda a: np.rint(a),
+    "roundeven": lambda a: np.rint(a),
+    "round": lambda a: np.where(
+        np.abs(a - np.trunc(a)) >= 0.5, np.trunc(a) + np.copysign(a.dtype.type(1), a), np.trunc(a)
+    ).astype(a.dtype),
+    "exp2": widened(np.exp2),
+    "exp": widened(np.exp),
+    "log2": widened(np.log2),
+    "log": widened(np.log),
+    "sin": widened(np.sin),
+    "cos": widened(np.cos),
+    "tanh": widened(np.tanh),
+}
+_BINARY: dict[str, _Two] = {
+    "minnum": minimum_number,
+    "maxnum": maximum_number,
+    "minimumnum": minimum_number,
+    "maximumnum": maximum_number,
+    "minimum": minimum,
+    "maximum": maximum,
+    "copysign": lambda a, b: np.copysign(a, b),
+    "umin": np.minimum,
+    "umax": np.maximum,
+    "uadd.sat": lambda a, b: np.where(a + b < a, ~np.zeros_like(a), a + b),
+    "usub.sat": lambda a, b: np.where(a < b, np.zeros_like(a), a - b),
+}
+
+
+def _elementwise(function: Callable[..., Array], arity: int) -> Callable[[Call], Compute]:
+    def rule(call: Call) -> Compute:
+        values = call.machine.values
+        if arity == 1:
+            a = call.slots[0]
+            return lambda: function(values[a])
+        if arity == 2:
+            a, b = call.slots[:2]
+            return lambda: function(values[a], values[b])
+        a, b, c = call.slots[:3]
+        return lambda: function(values[a], values[b], values[c])
+
+    return rule
+
+
+for _name, _unary in _UNARY.items():
+    intrinsic("llvm." + _name)(_elementwise(_unary, 1))
+for _name, _binary in _BINARY.items():
+    intrinsic("llvm." + _name)(_elementwise(_binary, 2))
+intrinsic("llvm.fma", "llvm.fmuladd")(_elementwise(fused_multiply_add, 3))
+
+
+def _element_bits(call: Call) -> int:
+    return width_bits(element_type(call.type))
+
+
+@intrinsic("llvm.smin", "llvm.smax")
+def _signed_extreme(call: Call) -> Compute:
+    bits, is_min = _element_bits(call), call.name.startswith("llvm.smin")
+
+    def compute() -> Array:
+        a, b = call.array(0), call.array(1)
+        less = signed(a, bits) < signed(b, bits)
+        return np.where(less == is_min, a, b)
+
+    return compute
+
+
+@intrinsic("llvm.abs")
+def _absolute(call: Call) -> Compute:
+    bits = _element_bits(call)
+
+    def compute() -> Array:
+        a = call.array(0)
+        mask = a.dtype.type((1 << bits) - 1) if bits < 128 else (1 << bits) - 1
+        return np.where(signed(a, bits) < 0, (~a + a.dtype.type(1)) & mask, a)
+
+    return compute
+
+
+@intrinsic("llvm.ctpop")
+def _population(call: Call) -> Compute:
+    return lambda: np.bitwise_count(call.array(0)).astype(call.array(0).dtype)
+
+
+def leading_zeros(a: Array, bits: int) -> Array:
+    """The number of zero bits above the highest one bit, `bits` for zero."""
+    smeared = a.copy()
+    shift = 1
+    while shift < bits:
+        smeared |= smeared >> a.dtype.type(shift)
+        shift *= 2
+    return (bits - np.bitwise_count(smeared)).astype(a.dtype)
+
+
+@intrinsic("llvm.ctlz")
+def _count_leading(call: Call) -> Compute:
+    bits = _element_bits(call)
+    return lambda: leading_zeros(call.array(0), bits)
+
+
+@intrinsic("llvm.cttz")
+def _count_trailing(call: Call) -> Compute:
+    bits = _element_bits(call)
+
+    def compute() -> Array:
+        a = call.array(0)
+        lowest = a & (~a + a.dtype.type(1))
+        return np.where(a == 0, bits, bits - 1 - leading_zeros(lowest, bits)).astype(a.dtype)
+
+    return compute
+
+
+@intrinsic("llvm.bswap")
+def _swap_bytes(call: Call) -> Compute:
+    return lambda: call.array(0).byteswap()
+
+
+def reverse_bits(a: Array, bits: int) -> Array:
+    """The bits of each element in reverse order."""
+    result = np.zeros_like(a)
+    one = a.dtype.type(1)
+    for place in range(bits):
+        bit = (a >> a.dtype.type(place)) & one
+        result |= bit << a.dtype.type(bits - 1 - place)
+    return result
+
+
+@intrinsic("llvm.bitreverse")
+def _reverse(call: Call) -> Compute:
+    bits = _element_bits(call)
+    return lambda: reverse_bits(call.array(0), bits)
+
+
+@intrinsic("llvm.fshl", "llvm.fshr")
+def _funnel_shift(call: Call) -> Compute:
+    bits, is_left = _element_bits(call), call.name.startswith("llvm.fshl")
+
+    def compute() -> Array:
+        a, b, c = call.array(0), call.array(1), call.array(2) % bits
+        left = c if is_left else bits - c
+        shifted = np.left_shift(a, left) | np.right_shift(b, bits - left)
+        return np.where(c == 0, a if is_left else b, shifted).astype(a.dtype)
+
+    return compute
+
+
+@intrinsic("llvm.umul.with.overflow", "llvm.smul.with.overflow")
+@intrinsic("llvm.uadd.with.overflow", "llvm.sadd.with.overflow")
+@intrinsic("llvm.usub.with.overflow", "llvm.ssub.with.overflow")
+def _with_overflow(call: Call) -> Compute:
+    operation = call.name.split(".")[1]
+    bits = width_bits(call.argument_type(0))
+    function = {"mul": np.multiply, "add": np.add, "sub": np.subtract}[operation[1:]]
+    low, high = (0, 1 << bits) if operation[0] == "u" else (-(1 << bits - 1), 1 << bits - 1)
+
+    def compute() -> tuple[Array, ...]:
+        a, b = call.array(0), call.array(1)
+        if operation[0] == "s":
+            x, y = signed(a, bits).astype(object), signed(b, bits).astype(object)
+        else:
+            x, y = a.astype(object), b.astype(object)
+        exact = function(x, y)
+        wrapped = (exact % (1 << bits)).astype(a.dtype)
+        return wrapped, ((exact < low) | (exact >= high)).astype(np.bool_)
+
+    return compute
+
+
+@intrinsic("llvm.is.fpclass")
+def _float_class(call: Call) -> Compute:
+    wanted = call.constant(1)
+    if wanted != 3:
+        raise KeyError(f"llvm.is.fpclass with {wanted}")
+    return lambda: np.isnan(call.array(0))
+
+
+@intrinsic("llvm.ldexp")
+def _scale(call: Call) -> Compute:
+    def compute() -> Array:
+        a, exponent = call.array(0), signed(call.array(1))
+        scaled = np.ldexp(a.astype(np.float64), np.clip(exponent, -4000, 4000).astype(np.int32))
+        return scaled.astype(a.dtype)
+
+    return compute
+
+
+@intrinsic("llvm.assume")
+def _assume(call: Call) -> Compute:
+    def compute() -> None:
+        broken = ~call.array(0)[call.machine.active()]
+        if broken.any():
+            raise Fault(BrokenPromise, "an assumption does not hold")
+
+    return compute
+
+
+@intrinsic("llvm.expect")
+def _expect(call: Call) -> Compute:
+    return lambda: call.array(0)
+
+
+@intrinsic("llvm.trap", "llvm.debugtrap", "llvm.ubsantrap")
+def _trap(call: Call) -> Compute:
+    def compute() -> None:
+        threads = call.machine.active()
+        raise Fault(KernelFault, f"{len(threads)} threads, from thread {threads[0]}, reach a trap")
+
+    return compute
+
+
+@intrinsic("llvm.donothing", "llvm.lifetime.start", "llvm.lifetime.end", "llvm.dbg")
+@intrinsic("llvm.experimental.noalias.scope.decl")
+def _nothing(call: Call) -> Compute:
+    return lambda: None

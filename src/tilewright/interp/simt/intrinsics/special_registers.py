@@ -1,0 +1,81 @@
+"""Special registers: which thread, warp and program this is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.interp.simt.calls import Call, Compute, intrinsic
+from tilewright.interp.simt.machine import Machine
+from tilewright.interp.simt.statistics import WARP
+from tilewright.interp.simt.types import dtype_of
+from tilewright.ir.op import Array
+
+_PREFIX = "llvm.nvvm.read.ptx.sreg."
+
+
+def _register(machine: Machine, name: str) -> Array | None:
+    """A register that stays the same for the launch, one element per thread."""
+    ids = machine.thread_ids
+    fixed: dict[str, Array | int] = {
+        "tid.x": ids,
+        "tid.y": 0,
+        "tid.z": 0,
+        "ntid.x": machine.threads,
+        "ntid.y": 1,
+        "ntid.z": 1,
+        "nctaid.x": machine.grid[0],
+        "nctaid.y": machine.grid[1],
+        "nctaid.z": machine.grid[2],
+        "laneid": ids % WARP,
+        "warpid": ids // WARP,
+        "warpsize": WARP,
+        "cluster.ctarank": 0,
+        "cluster.nctarank": 1,
+        "smid": 0,
+        "lanemask.lt": (1 << ids % WARP) - 1,
+        "lanemask.eq": 1 << ids % WARP,
+    }
+    value = fixed.get(name)
+    return None if value is None else np.broadcast_to(np.asarray(value), ids.shape)
+
+
+def _special_register(call: Call) -> Compute:
+    name = call.name.removeprefix(_PREFIX)
+    machine, dtype = call.machine, dtype_of(call.type)
+    value = _register(machine, name)
+    if value is not None:
+        fixed = value.astype(dtype)
+        return lambda: fixed
+    if name.startswith("ctaid"):
+        axis = "xyz".index(name[-1])
+        return lambda: np.full(machine.threads, machine.cta[axis], dtype)
+    # Clocks: the number of instructions so far is as good as any time.
+    return lambda: np.full(machine.threads, machine.progress, dtype)
+
+
+for _name in [
+    "tid.x",
+    "tid.y",
+    "tid.z",
+    "ntid.x",
+    "ntid.y",
+    "ntid.z",
+    "ctaid.x",
+    "ctaid.y",
+    "ctaid.z",
+    "nctaid.x",
+    "nctaid.y",
+    "nctaid.z",
+    "laneid",
+    "warpid",
+    "warpsize",
+    "cluster.ctarank",
+    "cluster.nctarank",
+    "smid",
+    "lanemask.lt",
+    "lanemask.eq",
+    "globaltimer",
+    "clock",
+    "clock64",
+]:
+    intrinsic(_PREFIX + _name)(_special_register)

@@ -1,0 +1,206 @@
+"""The state of one simulated cta: threads, values, mask, memories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tilewright.interp.simt import types as t
+from tilewright.interp.simt.arithmetic import LOCAL_WINDOW, SHARED_WINDOW
+from tilewright.interp.simt.faults import DivergentCollective, Fault
+from tilewright.interp.simt.memory import GlobalMemory, Region, space_of
+from tilewright.interp.simt.shared import SharedMemory
+from tilewright.interp.simt.statistics import WARP, Report
+from tilewright.interp.simt.synchronization import Synchronization
+from tilewright.interp.simt.syntax import Site
+from tilewright.interp.simt.types import LlvmType
+from tilewright.interp.simt.values import Value, from_bytes, to_bytes
+from tilewright.ir.op import Array
+
+_LOCAL_BYTES = 1 << 16
+
+
+class Machine:
+    """One cta's threads in lockstep.
+
+    `values` holds what each slot of the program has, one array element per thread. `mask` says
+    which threads execute the instruction at hand, None for all of them.
+    """
+
+    def __init__(self, threads: int, grid: tuple[int, int, int], shared_bytes: int) -> None:
+        self.threads = threads
+        self.warps = threads // WARP
+        self.grid = grid
+        self.cta = (0, 0, 0)
+        # Slot 0 takes what instructions without a value give.
+        self.values: list[Value | None] = [None]
+        self.mask: Array | None = None
+        self.thread_ids = np.arange(threads)
+        self.report = Report()
+        self.memory = GlobalMemory()
+        self.synchronization = Synchronization(threads)
+        self.shared = SharedMemory(shared_bytes, self.synchronization, self.report)
+        self.local_bytes = 0
+        self._local = self._new_local()
+        self.progress = 0
+
+    def start_cta(self, cta: tuple[int, int, int]) -> None:
+        """Begin another program: shared and local memory are fresh."""
+        self.cta = cta
+        self.mask = None
+        self.synchronization.reset()
+        self.shared.reset()
+        self._local = self._new_local()
+
+    def _new_local(self) -> Region:
+        size = self.local_bytes * self.threads
+        return Region("local memory", LOCAL_WINDOW, size, is_initialized=False)
+
+    def allocate_local(self, num_bytes: int, align: int) -> int:
+        """The offset of `num_bytes` more in every thread's local memory."""
+        offset = -(-self.local_bytes // align) * align
+        self.local_bytes = -(-(offset + num_bytes) // 16) * 16
+        return offset
+
+    def active(self) -> Array:
+        """The numbers of the threads that execute."""
+        return self.thread_ids if self.mask is None else np.flatnonzero(self.mask)
+
+    def require_whole_warps(self, what: str) -> Array:
+        """The warps that execute; raise when some lanes of one do not."""
+        if self.mask is None:
+            return np.arange(self.warps)
+        lanes = self.mask.reshape(self.warps, WARP)
+        some, every = lanes.any(1), lanes.all(1)
+        if (some != every).any():
+            warp = int(np.argmax(some != every))
+            missing = np.flatnonzero(~lanes[warp]).tolist()
+            raise Fault(DivergentCollective, f"{what} without lanes {missing} of warp {warp}")
+        return np.flatnonzero(every)
+
+    # --- memory -----------------------------------------------------------------------------
+
+    def load(self, space: int, addresses: Array, type_: LlvmType, align: int, site: Site) -> Value:
+        """Load a value in every active thread; others get zeros."""
+        num_bytes = t.size_bytes(type_)
+        threads = self.active()
+        data = self._gather(space, addresses[threads], threads, num_bytes, align, site)
+        if self.mask is None:
+            return from_bytes(np.ascontiguousarray(data), type_)
+        everything = np.zeros((self.threads, num_bytes), np.uint8)
+        everything[threads] = data
+        return from_bytes(everything, type_)
+
+    def store(
+        self, space: int, addresses: Array, value: Value, type_: LlvmType, align: int, site: Site
+    ) -> None:
+        """Store a value in every active thread."""
+        threads = self.active()
+        data = to_bytes(value, type_)[threads]
+        self._scatter(space, addresses[threads], threads, data, align, site)
+
+    def _by_space(
+        self, space: int, addresses: Array, access: Callable[[int, Array, Array], None]
+    ) -> None:
+        """Split accesses through generic pointers by where they point."""
+        every = np.arange(len(addresses))
+        if space != t.GENERIC:
+            access({7: t.SHARED, t.CONSTANT: t.GLOBAL}.get(space, space), addresses, every)
+            return
+        kinds = np.where(addresses >= LOCAL_WINDOW, 5, np.where(addresses >= SHARED_WINDOW, 3, 1))
+        for kind in np.unique(kinds):
+            part = np.flatnonzero(kinds == kind)
+            window = {5: LOCAL_WINDOW, 3: SHARED_WINDOW, 1: 0}[int(kind)]
+            access(int(kind), addresses[part] - np.uint64(window), part)
+
+    def _gather(
+        self, space: int, addresses: Array, threads: Array, num_bytes: int, align: int, site: Site
+    ) -> Array:
+        result = np.empty((len(addresses), num_bytes), np.uint8)
+
+        def access(kind: int, places: Array, part: Array) -> None:
+            who = threads[part]
+            if kind == t.SHARED:
+                result[part] = self.shared.load(places, who, num_bytes, align, site)
+            elif kind == t.LOCAL:
+                result[part] = self._local.gather(self._private(places, who), num_bytes, align)
+            else:
+                self._count("load", places, who, num_bytes, site)
+                result[part] = self.memory.gather(places, num_bytes, align)
+
+        self._by_space(space, addresses, access)
+        return result
+
+    def _scatter(
+        self, space: int, addresses: Array, threads: Array, data: Array, align: int, site: Site
+    ) -> None:
+        def access(kind: int, places: Array, part: Array) -> None:
+            who = threads[part]
+            if kind == t.SHARED:
+                self.shared.store(places, who, data[part], align, site)
+            elif kind == t.LOCAL:
+                self._local.scatter(self._private(places, who), data[part], align)
+            else:
+                self._count("store", places, who, data.shape[1], site)
+                self.memory.scatter(places, data[part], align)
+
+        self._by_space(space, addresses, access)
+        self.progress += 1
+
+    def _private(self, offsets: Array, threads: Array) -> Array:
+        """Where the local memory of each thread lies."""
+        return (
+            offsets
+            + threads.astype(np.uint64) * np.uint64(self.local_bytes)
+            + np.uint64(LOCAL_WINDOW)
+        )
+
+    def _count(
+        self, kind: str, addresses: Array, threads: Array, num_bytes: int, site: Site
+    ) -> None:
+        record = self.report.access(site, kind, "global", num_bytes)
+        self.report.record(record, addresses, threads, num_bytes)
+
+    def update(
+        self,
+        space: int,
+        addresses: Array,
+        num_bytes: int,
+        change: Callable[[Array, Array], Array],
+        site: Site,
+    ) -> Array:
+        """Read, change and write in one step, thread after thread where addresses are equal.
+
+        `change` maps old bytes [n, num_bytes] and the threads' numbers to new bytes. The old
+        bytes of every thread come back; inactive threads get zeros.
+        """
+        old = np.zeros((self.threads, num_bytes), np.uint8)
+        pending = self.active()
+        while len(pending):
+            _, first = np.unique(addresses[pending], return_index=True)
+            turn = pending[first]
+            places = addresses[turn]
+            kind = space if space != t.GENERIC else space_of(int(places[0]))
+            if space == t.GENERIC and kind == t.SHARED:
+                places = places - np.uint64(SHARED_WINDOW)
+            old[turn] = self._update_once(kind, places, turn, num_bytes, change, site)
+            pending = np.delete(pending, first)
+        self.progress += 1
+        return old
+
+    def _update_once(
+        self,
+        kind: int,
+        places: Array,
+        threads: Array,
+        num_bytes: int,
+        change: Callable[[Array, Array], Array],
+        site: Site,
+    ) -> Array:
+        if kind in (t.SHARED, 7):
+            return self.shared.update(places, threads, num_bytes, change, site)
+        self._count("atomic", places, threads, num_bytes, site)
+        before = self.memory.gather(places, num_bytes, num_bytes)
+        self.memory.scatter(places, change(before, threads), num_bytes)
+        return before

@@ -1,0 +1,106 @@
+"""Run a kernel's LLVM text on NumPy arrays, as a GPU would, with every access checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from tilewright.interp.simt import types as t
+from tilewright.interp.simt.constants import static_shared_bytes
+from tilewright.interp.simt.intrinsics import (
+    barriers as barriers,
+)
+from tilewright.interp.simt.intrinsics import (
+    generic as generic,
+)
+from tilewright.interp.simt.intrinsics import (
+    special_registers as special_registers,
+)
+from tilewright.interp.simt.intrinsics import (
+    warp as warp,
+)
+from tilewright.interp.simt.machine import Machine
+from tilewright.interp.simt.parse import parse_module
+from tilewright.interp.simt.program import Program, Translated
+from tilewright.interp.simt.runner import Runner
+from tilewright.interp.simt.statistics import Report
+from tilewright.interp.simt.syntax import Parameter
+from tilewright.interp.simt.types import LlvmType
+from tilewright.interp.simt.values import Value
+from tilewright.ir.op import Array
+from tilewright.support.errors import InternalError
+
+Argument: TypeAlias = "int | float | bool | Array"
+_STEP_LIMIT = 10_000_000
+
+
+def simulate(
+    llvm_text: str,
+    kernel: str,
+    grid: tuple[int, int, int],
+    num_threads: int,
+    arguments: Sequence[Argument],
+    shared_bytes: int = 0,
+    *,
+    step_limit: int = _STEP_LIMIT,
+) -> Report:
+    """The launch of a kernel, given as LLVM text for one thread, simulated on this machine.
+
+    Arrays become global memory and are written in place, also when a fault ends the launch.
+    Programs run one after the other in the order of their ids. `shared_bytes` is the dynamic
+    shared memory.
+
+    *Raises* `KernelFault` for what the program does wrong, `UnsupportedError` for an
+    instruction that the simulator does not know.
+    """
+    module = parse_module(llvm_text)
+    machine = Machine(num_threads, grid, static_shared_bytes(module) + shared_bytes)
+    program = Program(module, machine, step_limit)
+    function = program.function(kernel)
+    _bind(machine, function, arguments)
+    try:
+        with np.errstate(all="ignore"):
+            _run_grid(machine, function, step_limit)
+    finally:
+        machine.memory.flush()
+        machine.report.instructions = program.count_instructions()
+        machine.report.barriers = machine.synchronization.completed
+    return machine.report
+
+
+def _run_grid(machine: Machine, function: Translated, step_limit: int) -> None:
+    columns, rows, layers = machine.grid
+    runner = Runner(machine, function.segments, step_limit, is_kernel=True)
+    for z in range(layers):
+        for y in range(rows):
+            for x in range(columns):
+                machine.start_cta((x, y, z))
+                runner.run(None)
+
+
+def _bind(machine: Machine, function: Translated, arguments: Sequence[Argument]) -> None:
+    parameters = function.function.parameters
+    if len(parameters) != len(arguments):
+        raise InternalError(f"{len(arguments)} arguments for {len(parameters)} parameters")
+    named = [
+        (parameter.name, argument)
+        for parameter, argument in zip(parameters, arguments, strict=True)
+        if isinstance(argument, np.ndarray)
+    ]
+    pointers = iter(machine.memory.map_arrays(named))
+    for slot, parameter, argument in zip(function.parameters, parameters, arguments, strict=True):
+        value = next(pointers) if isinstance(argument, np.ndarray) else argument
+        machine.values[slot] = _broadcast(value, parameter, machine.threads)
+
+
+def _broadcast(value: float, parameter: Parameter, threads: int) -> Value:
+    type_: LlvmType = parameter.type
+    if isinstance(type_, t.IntType | t.PointerType):
+        bits = 64 if isinstance(type_, t.PointerType) else type_.bits
+        return np.full(threads, int(value) % (1 << bits), t.dtype_of(type_))
+    return np.full(threads, value, np.float64).astype(t.dtype_of(type_))
+
+
+__all__ = ["Argument", "Mapping", "simulate"]
