@@ -16,6 +16,7 @@ from tilewright.support.errors import (
 
 if TYPE_CHECKING:
     from tilewright import testing
+    from tilewright.language.aggregates import aggregate, aggregate_replace, must_use_result
     from tilewright.language.host import constexpr_function
     from tilewright.runtime.autotune import autotune
     from tilewright.runtime.config import Config
@@ -26,9 +27,12 @@ __version__ = "0.1.0"
 # Loaded when first named: most programs tune and measure nothing.
 _LAZY = {
     "Config": "tilewright.runtime.config",
+    "aggregate": "tilewright.language.aggregates",
+    "aggregate_replace": "tilewright.language.aggregates",
     "autotune": "tilewright.runtime.autotune",
     "constexpr_function": "tilewright.language.host",
     "heuristics": "tilewright.runtime.heuristics",
+    "must_use_result": "tilewright.language.aggregates",
     "testing": "tilewright.testing",
 }
 
@@ -66,6 +70,8 @@ __all__ = [
     "JITFunction",
     "TilewrightError",
     "UnsupportedError",
+    "aggregate",
+    "aggregate_replace",
     "autotune",
     "cdiv",
     "compile_statistics",
@@ -73,6 +79,7 @@ __all__ = [
     "heuristics",
     "jit",
     "language",
+    "must_use_result",
     "next_power_of_2",
     "testing",
 ]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from tilewright.frontend.constants import EnumMember
+from tilewright.frontend.aggregates import aggregate_attribute, member_of, super_attribute
+from tilewright.frontend.constants import AggregateRef, EnumMember
 from tilewright.frontend.frame import Frame
 from tilewright.frontend.values import (
     HostMethod,
     Method,
     ModuleValue,
+    Super,
     describe,
+    is_aggregate,
     plain,
     value_of,
     wrap,
@@ -36,8 +39,15 @@ def attribute_of(frame: Frame, value: object, name: str) -> object:
         return _member(frame, value, name)
     if isinstance(value, tensor):
         return _tile_attribute(frame, value, name)
+    if is_aggregate(value):
+        assert isinstance(value, tuple_)
+        return aggregate_attribute(frame, value, name)
     if isinstance(value, tuple_):
         return _field(value, name)
+    if isinstance(value, AggregateRef):
+        return _static_method(frame, value, name)
+    if isinstance(value, Super):
+        return super_attribute(frame, value, name)
     if isinstance(value, EnumMember) and name in ("name", "value"):
         return constexpr(value.name) if name == "name" else value_of(value.value)
     if isinstance(value, constexpr | dtype):
@@ -45,6 +55,13 @@ def attribute_of(frame: Frame, value: object, name: str) -> object:
     if name in MEMBERS:
         return Method(MEMBERS[name].key, value)
     raise UnknownAttribute(f"{describe(value)} has no attribute `{name}`")
+
+
+def _static_method(frame: Frame, cls: AggregateRef, name: str) -> object:
+    method = member_of(frame.lowering, cls, name)
+    if method is None:
+        raise UnknownAttribute(f"{describe(cls)} has no method `{name}`")
+    return method
 
 
 def _member(frame: Frame, module: ModuleValue, name: str) -> object:

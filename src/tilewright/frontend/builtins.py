@@ -5,12 +5,26 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 
+from tilewright.frontend.aggregates import is_instance
 from tilewright.frontend.attributes import attribute_of
-from tilewright.frontend.constants import BuiltinRef, EnumMember, NamedTupleClass, OpRef
+from tilewright.frontend.constants import (
+    AggregateRef,
+    BuiltinRef,
+    EnumMember,
+    NamedTupleClass,
+    OpRef,
+)
 from tilewright.frontend.constexpr import evaluate
 from tilewright.frontend.frame import Frame
 from tilewright.frontend.sequences import iterate
-from tilewright.frontend.values import HostMethod, describe, is_constant, plain
+from tilewright.frontend.values import (
+    HostMethod,
+    Super,
+    describe,
+    is_aggregate,
+    is_constant,
+    plain,
+)
 from tilewright.language.core import block_type, constexpr, dtype, pointer_type, tensor, tuple_
 from tilewright.ops.descriptors import is_descriptor
 from tilewright.ops.library import SURFACE
@@ -154,7 +168,7 @@ _CLASSES: dict[str, Callable[[object], bool]] = {
     "tensor": lambda v: isinstance(v, tensor),
     "constexpr": lambda v: isinstance(v, constexpr),
     "dtype": lambda v: isinstance(v, dtype),
-    "tuple": lambda v: isinstance(v, tuple_) and not is_descriptor(v),
+    "tuple": lambda v: isinstance(v, tuple_) and not (is_descriptor(v) or is_aggregate(v)),
     "tensor_descriptor": is_descriptor,
     "pointer_type": lambda v: isinstance(v, pointer_type),
     "block_type": lambda v: isinstance(v, block_type),
@@ -166,18 +180,29 @@ _SCALARS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": st
 @builtin("isinstance")
 def _isinstance(frame: Frame, value: object, classes: object) -> object:
     options = classes.values if isinstance(classes, tuple_) else [classes]
-    return constexpr(any(_is_instance(value, option) for option in options))
+    return constexpr(any(_is_instance(frame, value, option) for option in options))
 
 
-def _is_instance(value: object, cls: object) -> bool:
+def _is_instance(frame: Frame, value: object, cls: object) -> bool:
     if isinstance(cls, NamedTupleClass):
         return isinstance(value, tuple_) and value.factory == cls
+    if isinstance(cls, AggregateRef):
+        return is_instance(frame.lowering, value, cls)
     name = cls.key if isinstance(cls, OpRef) else cls.name if isinstance(cls, BuiltinRef) else ""
     if name in _CLASSES:
         return _CLASSES[name](value)
     if name in _SCALARS:
         return isinstance(value, constexpr) and isinstance(value.value, _SCALARS[name])
     raise NotCallable(f"isinstance cannot test for {describe(cls)}")
+
+
+@builtin("super")
+def _super(frame: Frame) -> object:
+    owner = frame.code.source.captures.get("__class__")
+    names = [p.name for p in frame.code.source.parameters]
+    if not isinstance(owner, AggregateRef) or not names:
+        raise NotCallable("super() stands only in methods of aggregates")
+    return Super(owner, frame.read(names[0]))
 
 
 @builtin("hasattr")

@@ -7,8 +7,10 @@ import inspect
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+from tilewright.frontend.aggregates import call_method, construct_aggregate, operator_method
 from tilewright.frontend.builtins import BUILTINS, call_host_method
 from tilewright.frontend.constants import (
+    AggregateRef,
     BuiltinRef,
     FunctionRef,
     HostFunctionRef,
@@ -23,11 +25,12 @@ from tilewright.frontend.program import Parameter
 from tilewright.frontend.sequences import iterate
 from tilewright.frontend.signature import bind
 from tilewright.frontend.subset import reject_as
-from tilewright.frontend.values import HostMethod, Method, describe, value_of
+from tilewright.frontend.values import AggregateMethod, HostMethod, Method, describe, value_of
 from tilewright.language.core import block_type, dtype, pointer_type, tensor, tuple_
 from tilewright.ops.library import SURFACE
 from tilewright.support.errors import (
     NotCallable,
+    ResultNotUsed,
     TilewrightError,
     UnsupportedError,
 )
@@ -35,14 +38,36 @@ from tilewright.support.errors import (
 
 @EXPRESSIONS.register(ast.Call)
 def _call(frame: Frame, node: ast.Call) -> object:
+    is_statement = frame.statement_call is node
     function = frame.evaluate(node.func)
     positional, keywords = _arguments(frame, node)
+    if is_statement:
+        _require_use(frame, function)
     frame.at(node)
     try:
         return call(frame, node, function, positional, keywords)
     except TilewrightError as error:
         _place_at_argument(frame, node, function, error)
         raise
+
+
+def _require_use(frame: Frame, function: object) -> None:
+    """Refuse a call as a statement where the result is the point of the call."""
+    match function:
+        case AggregateMethod(function=FunctionRef(key) | HostFunctionRef(key)):
+            is_needed = frame.lowering.request.functions[key].must_use
+        case FunctionRef(key) | HostFunctionRef(key):
+            is_needed = frame.lowering.request.functions[key].must_use
+        case _:
+            is_needed = isinstance(function, OpRef) and function.key in _MUST_USE
+    if is_needed:
+        raise ResultNotUsed(
+            f"nothing uses the result of {describe(function)}",
+            hint="assign it: values are immutable, and the call changes none of its arguments",
+        )
+
+
+_MUST_USE = ("advance", "aggregate_replace")
 
 
 def _arguments(frame: Frame, node: ast.Call) -> tuple[list[object], dict[str, object]]:
@@ -94,6 +119,12 @@ def call(
             return call_host_method(function, positional, keywords)
         case NamedTupleClass():
             return construct(function, positional, keywords)
+        case AggregateRef():
+            return construct_aggregate(frame, node, function, positional, keywords)
+        case AggregateMethod():
+            return call_method(frame, node, function, positional, keywords)
+        case _ if method := operator_method(frame.lowering, function, "__call__"):
+            return call_method(frame, node, method, positional, keywords)
         case _:
             raise NotCallable(f"{describe(function)} cannot be called")
 

@@ -11,6 +11,7 @@ from enum import Enum, EnumMeta
 from types import FunctionType, ModuleType
 
 from tilewright.frontend.constants import (
+    AggregateRef,
     BuiltinRef,
     Constant,
     EnumMember,
@@ -26,11 +27,12 @@ from tilewright.language import core
 
 JIT_MARKER = "__tilewright_jit__"
 HOST_MARKER = "__tilewright_constexpr_function__"
+AGGREGATE_MARKER = "__tilewright_aggregate__"
 OP_MARKER = "__tilewright_op__"
 # On functions of other packages that extend the language: kernels take their bodies in.
 BUILTIN_MARKER = "__triton_builtin__"
 
-Reference = Callable[[object], "FunctionRef | HostFunctionRef"]
+Reference = Callable[[object], "FunctionRef | HostFunctionRef | AggregateRef"]
 
 # Classes of the language that kernels name, as functions or in isinstance.
 _LANGUAGE_CLASSES: dict[object, str] = {
@@ -59,6 +61,11 @@ def is_host_function(value: object) -> bool:
     return getattr(value, HOST_MARKER, False) is True
 
 
+def is_aggregate_class(value: object) -> bool:
+    """Whether `value` is an aggregate class."""
+    return isinstance(value, type) and AGGREGATE_MARKER in vars(value)
+
+
 def is_namespace(value: object) -> bool:
     """Whether attributes of `value` are looked up when the kernel is snapshotted."""
     return isinstance(value, ModuleType | EnumMeta)
@@ -85,7 +92,7 @@ def constant_of(value: object, reference: Reference) -> Constant:
         return EnumMember(type(value).__qualname__, value.name, inner)
     if isinstance(value, _PLAIN) and not isinstance(value, bytes):
         return _plain(value)
-    if is_jit(value) or is_host_function(value):
+    if is_jit(value) or is_host_function(value) or is_aggregate_class(value):
         return reference(value)
     if isinstance(value, tuple | list | core.tuple_):
         return _tuple(value, reference)

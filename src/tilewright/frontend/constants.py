@@ -32,6 +32,13 @@ class HostFunctionRef:
 
 
 @dataclass(frozen=True)
+class AggregateRef:
+    """An aggregate class of the request, by its key."""
+
+    key: str
+
+
+@dataclass(frozen=True)
 class OpRef:
     """A function of the language, by its path below `tilewright.language`."""
 
@@ -101,6 +108,7 @@ Constant: TypeAlias = Union[
     PropagateNan,
     FunctionRef,
     HostFunctionRef,
+    AggregateRef,
     OpRef,
     BuiltinRef,
     ModuleRef,
@@ -185,6 +193,7 @@ _ENCODERS: dict[type, Callable[..., Json]] = {
     PropagateNan: lambda v: ["propagate_nan", v.name],
     FunctionRef: lambda v: ["function", v.key],
     HostFunctionRef: lambda v: ["host_function", v.key],
+    AggregateRef: lambda v: ["aggregate", v.key],
     OpRef: lambda v: ["op", v.key],
     BuiltinRef: lambda v: ["builtin", v.name],
     ModuleRef: lambda v: ["module", v.name],
@@ -206,6 +215,7 @@ _DECODERS: dict[object, Callable[..., Constant]] = {
     "propagate_nan": lambda name: PropagateNan[name],
     "function": FunctionRef,
     "host_function": HostFunctionRef,
+    "aggregate": AggregateRef,
     "op": OpRef,
     "builtin": BuiltinRef,
     "module": ModuleRef,

@@ -46,6 +46,7 @@ _PYTHON_ERRORS = (
     LookupError,
     AttributeError,
     AssertionError,
+    NameError,
 )
 
 
@@ -54,13 +55,22 @@ def evaluate(function: Callable[..., object], *arguments: object, **keywords: ob
 
     Raises: ConstantEvaluation with Python's own message.
     """
+    return wrap(run_in_python(function, *arguments, **keywords))
+
+
+def run_in_python(
+    function: Callable[..., object], *arguments: object, **keywords: object
+) -> object:
+    """What `function` returns, as it is.
+
+    Raises: ConstantEvaluation with Python's own message.
+    """
     try:
-        result = function(*arguments, **keywords)
+        return function(*arguments, **keywords)
     except CompileError:
         raise
     except _PYTHON_ERRORS as error:
         raise ConstantEvaluation(f"{type(error).__name__}: {error}") from error
-    return wrap(result)
 
 
 def fold_binary(name: str, lhs: object, rhs: object) -> object:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
+from tilewright.frontend.aggregates import aggregate_replace
 from tilewright.frontend.builtins import BUILTINS, builtin
 from tilewright.frontend.frame import Frame
 from tilewright.frontend.program import Parameter
@@ -113,6 +114,7 @@ SPECIAL: dict[str, Special] = {
     "static_assert": static_assert,
     "constexpr": make_constexpr,
     "tuple": make_tuple,
+    "aggregate_replace": aggregate_replace,
     **{name: _loop_only(name) for name in ("range", "static_range", "condition")},
 }
 

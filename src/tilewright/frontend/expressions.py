@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from xdsl.ir import Block, Region
 
+from tilewright.frontend.aggregates import call_method, operator_method
 from tilewright.frontend.attributes import attribute_of
 from tilewright.frontend.constexpr import evaluate, fold_binary, fold_unary
 from tilewright.frontend.control_flow import condition, truth
@@ -14,7 +15,7 @@ from tilewright.frontend.frame import EXPRESSIONS, Frame
 from tilewright.frontend.merging import Mismatch, fill, join, materialize
 from tilewright.frontend.sequences import index_value, iterate
 from tilewright.frontend.subset import reject, reject_as
-from tilewright.frontend.values import describe, is_constant, plain, type_text
+from tilewright.frontend.values import AggregateMethod, describe, is_constant, plain, type_text
 from tilewright.language.core import constexpr, tensor, tuple_
 from tilewright.ops.builder import ir_type
 from tilewright.ops.control_flow import IfOp, YieldOp
@@ -75,6 +76,9 @@ def apply_binary(
 ) -> object:
     """`lhs operator rhs`: folded when both are known, else an op."""
     name = type(operator).__name__
+    method, arguments = _operator_call(frame, _METHODS.get(name, name), lhs, rhs)
+    if method is not None:
+        return call_method(frame, node, method, arguments, {})
     if isinstance(operator, ast.MatMult):
         raise reject(operator)
     if is_constant(lhs) and is_constant(rhs):
@@ -93,6 +97,27 @@ def apply_binary(
     return binary(frame.at(node), name, lhs, rhs)
 
 
+# Python's names of operator methods where they differ from the syntax class.
+_METHODS = {
+    "Mult": "mul", "Div": "truediv", "BitAnd": "and", "BitOr": "or", "BitXor": "xor",
+    "MatMult": "matmul", "Eq": "eq", "NotEq": "ne", "Lt": "lt", "LtE": "le", "Gt": "gt",
+    "GtE": "ge", "USub": "neg", "UAdd": "pos",
+}  # fmt: skip
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+
+
+def _operator_call(
+    frame: Frame, name: str, lhs: object, rhs: object
+) -> tuple[AggregateMethod | None, list[object]]:
+    """The method of an aggregate operand that serves an operator, with its argument."""
+    name = name.lower()
+    method = operator_method(frame.lowering, lhs, f"__{name}__")
+    if method is not None:
+        return method, [rhs]
+    reflected = f"__{_MIRRORED[name]}__" if name in _MIRRORED else f"__r{name}__"
+    return operator_method(frame.lowering, rhs, reflected), [lhs]
+
+
 def _require_operand(value: object, operator: str) -> None:
     is_number = isinstance(value, constexpr) and isinstance(value.value, bool | int | float)
     if not (isinstance(value, tensor) or is_number):
@@ -103,6 +128,9 @@ def _require_operand(value: object, operator: str) -> None:
 def _unary(frame: Frame, node: ast.UnaryOp) -> object:
     operand = frame.evaluate(node.operand)
     name = type(node.op).__name__
+    method = operator_method(frame.lowering, operand, f"__{_METHODS.get(name, name).lower()}__")
+    if method is not None:
+        return call_method(frame, node, method, [], {})
     if is_constant(operand):
         return fold_unary(name, operand)
     _require_operand(operand, name)
@@ -153,6 +181,9 @@ def _compare_pair(
     if isinstance(operator, ast.Is | ast.IsNot):
         return constexpr(_is_same(left, right) is isinstance(operator, ast.Is))
     name = type(operator).__name__
+    method, arguments = _operator_call(frame, _METHODS[name], left, right)
+    if method is not None:
+        return call_method(frame, node, method, arguments, {})
     if is_constant(left) and is_constant(right):
         return fold_binary(name, left, right)
     if name in ("Eq", "NotEq") and (_is_none(left) or _is_none(right)):
@@ -230,6 +261,9 @@ def _tuple(frame: Frame, node: ast.Tuple | ast.List) -> object:
 def _subscript(frame: Frame, node: ast.Subscript) -> object:
     value = frame.evaluate(node.value)
     index = frame.evaluate(node.slice)
+    method = operator_method(frame.lowering, value, "__getitem__")
+    if method is not None:
+        return call_method(frame, node, method, [index], {})
     frame.at(node)
     return index_value(frame, value, index)
 

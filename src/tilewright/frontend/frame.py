@@ -106,6 +106,18 @@ class FunctionCode:
         return len(text.encode()[:offset_bytes].decode(errors="replace")) + 1
 
 
+@dataclass(frozen=True)
+class HostFunction:
+    """A compile-time function rebuilt from its source, with the names that it reads."""
+
+    name: str
+    namespace: dict[str, object]
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """The function's result on plain values."""
+        return self.namespace[self.name](*args, **kwargs)  # type: ignore[operator]  # a function
+
+
 @dataclass
 class Lowering:
     """What all calls of one kernel share.
@@ -119,7 +131,7 @@ class Lowering:
     codes: dict[str, FunctionCode] = field(default_factory=dict)
     messages: list[str] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
-    host_functions: dict[str, Callable[..., object]] = field(default_factory=dict)
+    host_functions: dict[str, HostFunction] = field(default_factory=dict)
 
     def code(self, key: str) -> FunctionCode:
         """The parsed function of the request."""
@@ -170,6 +182,7 @@ class Frame:
         self.scope = Scope()
         self.loop: LoopContext | None = None
         self.call_node: ast.AST = code.node
+        self.statement_call: ast.AST | None = None
         self._caller_location: LocationAttr | None = None
         self._locations: dict[tuple[int, int], LocationAttr] = {}
         if caller is not None and call is not None:

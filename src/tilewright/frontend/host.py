@@ -6,7 +6,7 @@ import ast
 import builtins
 import importlib
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from tilewright.frontend.constants import (
     BuiltinRef,
@@ -14,10 +14,11 @@ from tilewright.frontend.constants import (
     HostFunctionRef,
     ModuleRef,
     NamedTupleValue,
+    OpRef,
     Unusable,
 )
 from tilewright.frontend.constexpr import evaluate
-from tilewright.frontend.frame import Frame, Lowering, unusable
+from tilewright.frontend.frame import Frame, HostFunction, Lowering, unusable
 from tilewright.frontend.program import FunctionSource
 from tilewright.frontend.values import describe, function_name, is_constant, plain
 from tilewright.support.errors import NotConstexpr, UnsupportedConstruct
@@ -33,19 +34,19 @@ def call_host_function(
             raise NotConstexpr(
                 f"{name}() runs at compile time, but an argument is {describe(value)}"
             )
-    function = _make(frame.lowering, key)
+    function = make_host_function(frame.lowering, key)
     arguments = [plain(value) for value in positional]
     return evaluate(function, *arguments, **{k: plain(v) for k, v in keywords.items()})
 
 
-def _make(lowering: Lowering, key: str) -> Callable[..., object]:
+def make_host_function(lowering: Lowering, key: str) -> HostFunction:
     """The live function, rebuilt from its source and captures."""
     if key in lowering.host_functions:
         return lowering.host_functions[key]
     source = lowering.request.functions[key]
     namespace: dict[str, object] = {"__builtins__": builtins}
     # Registered before its captures are resolved: functions may call each other.
-    lowering.host_functions[key] = lambda *a, **k: namespace[source.name](*a, **k)  # type: ignore[operator]
+    lowering.host_functions[key] = HostFunction(source.name, namespace)
     for path, constant in source.captures.items():
         if "." not in path:
             namespace[path] = _live(lowering, path, constant)
@@ -75,10 +76,18 @@ def _live(lowering: Lowering, path: str, constant: Constant) -> object:
         case ModuleRef(name):
             return importlib.import_module(name)
         case HostFunctionRef(key):
-            return _make(lowering, key)
+            return make_host_function(lowering, key)
         case BuiltinRef(name):
             return getattr(builtins, name)
+        case OpRef(key):
+            return _language_member(key)
         case NamedTupleValue(values=values):
             return tuple(values)
         case _:
             return constant
+
+
+def _language_member(key: str) -> object:
+    """A function or class of the language by its path below `tilewright.language`."""
+    module, _, name = f"tilewright.language.{key}".rpartition(".")
+    return getattr(importlib.import_module(module), name)

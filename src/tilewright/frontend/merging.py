@@ -54,7 +54,7 @@ def join(a: object, b: object, pairs: list[tuple[object, object]]) -> object:
     if a is b or same_constant(a, b):
         return a
     if isinstance(a, tuple_) and isinstance(b, tuple_):
-        if len(a) != len(b) or a.fields != b.fields:
+        if len(a) != len(b) or a.fields != b.fields or a.factory != b.factory:
             raise Mismatch(a, b)
         items = [join(x, y, pairs) for x, y in zip(a.values, b.values, strict=True)]
         return tuple_(items, a.fields, a.factory)

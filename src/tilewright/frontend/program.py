@@ -42,7 +42,9 @@ class Parameter:
 class FunctionSource:
     """One function as written: `text` is dedented by `indent` columns and starts at `first_line`.
 
-    `captures` maps each dotted global name that the text reads to what it means.
+    `captures` maps each dotted global name that the text reads to what it means. A call whose
+    result nothing reads is an error for a function that is `must_use`. Of an aggregate class
+    (`is_class`) the parameters are its fields and the captures its methods and bases.
     """
 
     key: str
@@ -55,6 +57,8 @@ class FunctionSource:
     parameters: tuple[Parameter, ...]
     captures: Mapping[str, Constant] = field(default_factory=dict)
     is_host: bool = False
+    is_class: bool = False
+    must_use: bool = False
 
 
 @dataclass(frozen=True)

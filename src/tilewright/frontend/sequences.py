@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tilewright.frontend.constexpr import evaluate
 from tilewright.frontend.frame import Frame
-from tilewright.frontend.values import describe, is_constant, plain, wrap
+from tilewright.frontend.values import describe, is_aggregate, is_constant, plain, wrap
 from tilewright.language.core import constexpr, tensor, tuple_
 from tilewright.ops.views import insert_dim
 from tilewright.support.errors import (
@@ -23,7 +23,7 @@ def iterate(value: object) -> list[object]:
 
     Raises: IteratorNotSupported.
     """
-    if isinstance(value, tuple_):
+    if isinstance(value, tuple_) and not is_aggregate(value):
         return list(value.values)
     known = plain(value) if is_constant(value) else None
     if isinstance(known, tuple | list | range | str):

@@ -16,11 +16,13 @@ from typing import Protocol
 from tilewright.frontend.capture import (
     captured,
     constant_of,
+    is_aggregate_class,
     is_host_function,
     is_jit,
     is_namespace,
 )
 from tilewright.frontend.constants import (
+    AggregateRef,
     BuiltinRef,
     Constant,
     FunctionRef,
@@ -31,10 +33,13 @@ from tilewright.frontend.constants import (
 )
 from tilewright.frontend.program import FunctionSource, Parameter
 from tilewright.frontend.type_text import parse_scalar
+from tilewright.language.aggregates import AggregateField, fields_of, is_constexpr_annotation
 from tilewright.language.core import constexpr, dtype
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import SourceNotAvailable
 
+MUST_USE_MARKER = "__tilewright_must_use__"
+GENERATED_MARKER = "__tilewright_generated__"
 _KINDS = {
     inspect.Parameter.KEYWORD_ONLY: "keyword",
     inspect.Parameter.VAR_POSITIONAL: "varargs",
@@ -144,12 +149,15 @@ class _Snapshotter:
     def __init__(self, allow_plain_globals: bool) -> None:
         self.sources: dict[str, FunctionSource] = {}
         self.guards: dict[tuple[int, str], Guard] = {}
-        self._keys: dict[int, FunctionRef | HostFunctionRef] = {}
+        self._keys: dict[int, FunctionRef | HostFunctionRef | AggregateRef] = {}
         self._names: set[str] = set()
         self._allow_plain_globals = allow_plain_globals
 
-    def reference(self, function: object) -> FunctionRef | HostFunctionRef:
-        """The reference to a jit or compile-time function, snapshotting it on first sight."""
+    def reference(self, function: object) -> FunctionRef | HostFunctionRef | AggregateRef:
+        """The reference to a function or aggregate class, snapshotting it on first sight."""
+        if is_aggregate_class(function):
+            assert isinstance(function, type)
+            return self._aggregate(function)
         python: FunctionType = function.fn  # type: ignore[attr-defined]  # by the marker
         known = self._keys.get(id(python))
         if known is not None:
@@ -162,6 +170,53 @@ class _Snapshotter:
         given = getattr(function, "__tilewright_text__", None)
         self.sources[key] = self._source(key, python, is_host, given)
         return reference
+
+    def _aggregate(self, cls: type) -> AggregateRef:
+        known = self._keys.get(id(cls))
+        if isinstance(known, AggregateRef):
+            return known
+        reference = AggregateRef(self._unique(f"{cls.__module__}:{cls.__qualname__}"))
+        self._keys[id(cls)] = reference  # before its methods, which may name the class
+        self.sources[reference.key] = FunctionSource(
+            key=reference.key,
+            name=cls.__name__,
+            module=cls.__module__,
+            file="",
+            first_line=0,
+            indent=0,
+            text="",
+            parameters=tuple(self._field(field) for field in fields_of(cls).values()),
+            captures=self._members(cls),
+            is_class=True,
+        )
+        return reference
+
+    def _field(self, field: AggregateField) -> Parameter:
+        is_known = is_constexpr_annotation(field.annotation)
+        default = constant_of(field.default, self.reference) if field.has_default else None
+        return Parameter(
+            field.name,
+            annotation="constexpr" if is_known else "",
+            has_default=field.has_default,
+            default=default,
+        )
+
+    def _members(self, cls: type) -> dict[str, Constant]:
+        """The methods by name, the nearest first; `(base N)` and `(type NAME)` are classes."""
+        members: dict[str, Constant] = {}
+        for number, base in enumerate(cls.__mro__[1:-1]):
+            members[f"(base {number})"] = self.reference(base)
+        for name, field in fields_of(cls).items():
+            if is_aggregate_class(field.annotation):
+                members[f"(type {name})"] = self.reference(field.annotation)
+        for base in reversed(cls.__mro__[:-1]):
+            for name, value in vars(base).items():
+                method = value.__func__ if isinstance(value, staticmethod) else value
+                if is_jit(method) or is_host_function(method):
+                    members[name] = self.reference(method)
+                elif inspect.isfunction(method) and not hasattr(method, GENERATED_MARKER):
+                    members[name] = constant_of(method, self.reference)
+        return members
 
     def _unique(self, key: str) -> str:
         """`key`, numbered when another function (of another closure) has it already."""
@@ -188,8 +243,12 @@ class _Snapshotter:
                 self._parameter(p, scope) for p in inspect.signature(function).parameters.values()
             ),
             is_host=is_host,
+            must_use=bool(function.__dict__.get(MUST_USE_MARKER, False)),
         )
         captures: dict[str, Constant] = {}
+        owner = scope.owner()
+        if is_aggregate_class(owner):  # what `super()` starts from
+            captures["__class__"] = self.reference(owner)
         for chain in global_chains(parse_function(source)):
             self._capture(chain, scope, captures, is_host)
         return replace(source, captures=captures)
@@ -265,6 +324,10 @@ class _Scope:
         if hasattr(builtins, name):
             return None, getattr(builtins, name)
         return {}, _MISSING
+
+    def owner(self) -> object:
+        """The class in which the function was defined, where it names `super`, else None."""
+        return _cell_value(self._cells["__class__"]) if "__class__" in self._cells else None
 
     def declares_constexpr(self, name: str) -> bool:
         """Whether the global was declared as `NAME: tl.constexpr = …`."""

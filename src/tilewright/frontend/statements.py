@@ -18,6 +18,7 @@ from tilewright.support.errors import NotConstexpr, ReturnTypeMismatch
 
 @STATEMENTS.register(ast.Expr)
 def _expression(frame: Frame, node: ast.Expr) -> Exit:
+    frame.statement_call = node.value
     if not isinstance(node.value, ast.Constant):  # a docstring is no value
         frame.evaluate(node.value)
     return FALLS

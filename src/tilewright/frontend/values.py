@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright.frontend.constants import (
+    AggregateRef,
     BuiltinRef,
     Constant,
     FunctionRef,
@@ -47,6 +48,27 @@ class HostMethod:
     function: Callable[..., object]
 
 
+@dataclass(frozen=True)
+class AggregateMethod:
+    """A method of an aggregate bound to its instance."""
+
+    function: FunctionRef | HostFunctionRef
+    receiver: object
+
+
+@dataclass(frozen=True)
+class Super:
+    """What `super()` means in a method that was defined in `cls`."""
+
+    cls: AggregateRef
+    receiver: object
+
+
+def is_aggregate(value: object) -> bool:
+    """Whether `value` is an instance of an aggregate class."""
+    return isinstance(value, tuple_) and isinstance(value.factory, AggregateRef)
+
+
 def value_of(constant: Constant) -> object:
     """The value that a constant of the request has in a kernel."""
     if constant is None or isinstance(constant, bool | int | float | str | PropagateNan):
@@ -63,7 +85,7 @@ def is_constant(value: object) -> bool:
     """Whether `value` is known at compile time in all its parts."""
     if isinstance(value, tuple_):
         return all(is_constant(item) for item in value.values)
-    return not isinstance(value, tensor | Method)
+    return not isinstance(value, tensor | Method | AggregateMethod | Super)
 
 
 def plain(value: object) -> object:
@@ -112,6 +134,8 @@ def describe(value: object) -> str:
         return f"the dtype {value}"
     if is_descriptor(value):
         return "a tensor descriptor"
+    if isinstance(value, tuple_) and isinstance(value.factory, AggregateRef):
+        return f"an instance of the aggregate `{function_name(value.factory.key)}`"
     if isinstance(value, tuple_):
         return f"a tuple of {len(value)}"
     if isinstance(value, FunctionRef | HostFunctionRef):
@@ -122,6 +146,10 @@ def describe(value: object) -> str:
         return f"Python's `{value.name}`"
     if isinstance(value, ModuleValue | ModuleRef):
         return f"the module `{value.name}`"
+    if isinstance(value, AggregateRef):
+        return f"the aggregate class `{function_name(value.key)}`"
+    if isinstance(value, AggregateMethod):
+        return f"the method `{function_name(value.function.key)}`"
     if isinstance(value, NamedTupleClass):
         return f"the class `{value.name}`"
     if isinstance(value, Method):
@@ -137,6 +165,10 @@ def type_text(value: object) -> str:
         return f"constexpr {value.value!r}"
     if is_descriptor(value):
         return str(value.values[0])  # type: ignore[attr-defined]  # a tuple: its handle
+    if isinstance(value, tuple_) and isinstance(value.factory, AggregateRef):
+        names = zip(value.fields or (), value.values, strict=True)
+        parts = ", ".join(f"{name}: {type_text(item)}" for name, item in names)
+        return f"{function_name(value.factory.key)}({parts})"
     if isinstance(value, tuple_):
         return f"({', '.join(type_text(item) for item in value.values)})"
     return describe(value)

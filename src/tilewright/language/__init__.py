@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tilewright.language import _ops, extra, math
 from tilewright.language._ops import *  # noqa: F403 - generated, with __all__
+from tilewright.language.aggregates import aggregate, aggregate_replace, must_use_result
 from tilewright.language.core import (
     DTYPES,
     MAX_TILE_ELEMS,
@@ -53,6 +54,8 @@ __all__ = [
     "MAX_TILE_ELEMS",
     "TRITON_MAX_TENSOR_NUMEL",
     "PropagateNan",
+    "aggregate",
+    "aggregate_replace",
     "bfloat16",
     "block_type",
     "condition",
@@ -76,6 +79,7 @@ __all__ = [
     "int32",
     "int64",
     "math",
+    "must_use_result",
     "pi32_t",
     "pointer_type",
     "range",

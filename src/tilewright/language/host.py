@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from types import FunctionType
 
 from tilewright.language.core import constexpr
@@ -20,6 +20,10 @@ class ConstexprFunction:
     def __init__(self, fn: FunctionType) -> None:
         self.fn = fn
         update_wrapper(self, fn)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Callable[..., object]:
+        """The function as a method of `instance`; itself from the class."""
+        return self if instance is None else partial(self, instance)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         """The function's result on plain values: constexprs are unwrapped."""

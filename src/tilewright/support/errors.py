@@ -194,6 +194,10 @@ class UnsupportedConstruct(CompileError):
     """A Python construct that the language does not have."""
 
 
+class ResultNotUsed(CompileError):
+    """A call drops a result that is the point of the call."""
+
+
 class MissingArgument(CompileError):
     """A call leaves out an argument that has no default."""
 
