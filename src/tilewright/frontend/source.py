@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import CellType, FunctionType
@@ -207,8 +208,9 @@ class _Snapshotter:
         for number, base in enumerate(cls.__mro__[1:-1]):
             members[f"(base {number})"] = self.reference(base)
         for name, field in fields_of(cls).items():
-            if is_aggregate_class(field.annotation):
-                members[f"(type {name})"] = self.reference(field.annotation)
+            annotation = _annotated_class(cls, field.annotation)
+            if is_aggregate_class(annotation):
+                members[f"(type {name})"] = self.reference(annotation)
         for base in reversed(cls.__mro__[:-1]):
             for name, value in vars(base).items():
                 method = value.__func__ if isinstance(value, staticmethod) else value
@@ -342,6 +344,16 @@ class _Scope:
         for name in chain[1:]:
             value = getattr(value, name, _MISSING)
         return value
+
+
+def _annotated_class(cls: type, annotation: object) -> object:
+    """What a field's annotation names in the module of its class, where it is postponed text."""
+    if not isinstance(annotation, str):
+        return annotation
+    value: object = sys.modules.get(cls.__module__)
+    for name in annotation.split("."):
+        value = getattr(value, name, None)
+    return value
 
 
 def _cell_value(cell: CellType) -> object:
