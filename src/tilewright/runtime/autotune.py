@@ -12,9 +12,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TypedDict, cast
+from typing import TypedDict
 
-from tilewright.runtime.cache import JsonValue, open_default
+from tilewright.runtime.cache import open_default
 from tilewright.runtime.config import FOREIGN_OPTIONS, Config
 from tilewright.runtime.fingerprint import compiler_fingerprint, digest, host_cpu_fingerprint
 from tilewright.runtime.heuristics import (
@@ -30,14 +30,13 @@ from tilewright.runtime.snapshots import ArgumentState
 from tilewright.runtime.tuning import (
     DEFAULT_REP_MS,
     DEFAULT_WARMUP_MS,
-    LOST,
     Benchmarker,
     Candidate,
     Measure,
     Outcome,
-    Trial,
     tune,
 )
+from tilewright.runtime.tuning_record import read_record, to_record
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import DuplicateArgument, InvalidOption, UnexpectedArgument
 from tilewright.support.options import debug_options, runtime_options
@@ -62,7 +61,7 @@ class Pruning(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class _Settings:
+class Settings:
     """What the decorator was given, beyond configurations and key."""
 
     pruning: Pruning
@@ -85,7 +84,7 @@ class Autotuner(Wrapper):
     """
 
     def __init__(
-        self, fn: Kernel, configs: Sequence[Config], key: Sequence[str], settings: _Settings
+        self, fn: Kernel, configs: Sequence[Config], key: Sequence[str], settings: Settings
     ) -> None:
         super().__init__(fn)
         self.configs = list(configs) or [Config({})]
@@ -99,9 +98,52 @@ class Autotuner(Wrapper):
         self._lock = threading.RLock()
         self._ignored: dict[object, bool] = {}
         self._plans: dict[TuningKey, _Plan] = {}
+        self.nargs: dict[str, object] | None = None
         check_names(fn, "autotune(key=…)", self.keys)
         check_names(fn, "autotune(reset_to_zero=…)", list(settings.zeroed))
         check_names(fn, "autotune(restore_value=…)", list(settings.restored))
+
+    @property
+    def perf_model(self) -> Callable[..., float] | None:
+        """The author's estimate of a configuration's time."""
+        return self._settings.pruning.get("perf_model")
+
+    @property
+    def early_config_prune(self) -> Callable[..., Sequence[Config]] | None:
+        """The author's choice of the configurations that are worth timing."""
+        return self._settings.pruning.get("early_config_prune")
+
+    @property
+    def configs_top_k(self) -> int | float:
+        """How many configurations stay after `perf_model`: a count, or a share up to 1.0."""
+        return self._settings.pruning.get("top_k", 1.0)
+
+    @property
+    def reset_to_zero(self) -> list[str]:
+        """The arrays that each timed run finds zeroed."""
+        return list(self._settings.zeroed)
+
+    @property
+    def restore_value(self) -> list[str]:
+        """The arrays that each timed run finds as they were."""
+        return list(self._settings.restored)
+
+    @property
+    def user_defined_pre_hook(self) -> bool:
+        """Whether the author gave a hook that runs before each timed run."""
+        return self._settings.pre_hook is not None
+
+    @property
+    def user_defined_post_hook(self) -> bool:
+        """Whether the author gave a hook that runs after each timed run."""
+        return self._settings.post_hook is not None
+
+    def prune_configs(self, kwargs: Keywords) -> list[Config]:
+        """The configurations that the author's pruning leaves for a call, in order."""
+        return self._pruned(_Call((), {**(self.nargs or {}), **kwargs}, (1,)))
+
+    def _tuned(self, key: TuningKey, is_cached: bool) -> None:
+        """What happens after a configuration was chosen: nothing; derived classes tell others."""
 
     def _run(self, args: Arguments, kwargs: Keywords, grid: GridLike) -> object:
         key = self._tuning_key(args, kwargs)
@@ -116,6 +158,7 @@ class Autotuner(Wrapper):
 
     def _make_plan(self, key: TuningKey, call: _Call) -> _Plan:
         """What calls of this shape and key launch with."""
+        self.nargs = dict(zip(self.arg_names, call.args, strict=False))
         config = self.configs[0] if len(self.configs) == 1 else self._choose(key, call)
         keywords = self._keywords(config, call)
         foreign = FOREIGN_OPTIONS.intersection(call.kwargs)
@@ -140,7 +183,10 @@ class Autotuner(Wrapper):
     def _choose(self, key: TuningKey, call: _Call) -> Config:
         with self._lock:
             if key not in self.cache:
+                self.bench_time = None
                 self.cache[key] = self._find(key, call)
+                self.best_config = self.cache[key]
+                self._tuned(key, self.bench_time is None)
             return self.cache[key]
 
     def _tuning_key(self, args: Arguments, kwargs: Keywords) -> TuningKey:
@@ -156,11 +202,11 @@ class Autotuner(Wrapper):
         if len(configs) == 1 or getattr(self.base_fn, "is_interpreted", False):
             return configs[0]
         record_key = self._record_key(key, configs)
-        outcome = None if record_key is None else _read_record(record_key, configs)
+        outcome = None if record_key is None else read_record(record_key, configs)
         if outcome is None:
             outcome = self._tune(configs, call)
             if record_key is not None and outcome.is_complete:
-                open_default().put_json(record_key, _record(outcome))
+                open_default().put_json(record_key, to_record(outcome))
         self.configs_timings = {t.config: t.times_ms for t in outcome.trials}
         self.failures = outcome.failures
         return outcome.best.config
@@ -308,31 +354,6 @@ def _kept(top_k: int | float, total: int) -> int:
     return min(total, int(top_k))
 
 
-def _record(outcome: Outcome) -> JsonValue:
-    """The outcome as JSON: a row for each configuration, in order."""
-    return [None if trial.failure else list(trial.times_ms) for trial in outcome.trials]
-
-
-def _read_record(key: str, configs: Sequence[Config]) -> Outcome | None:
-    """The outcome that an earlier process kept, or None for anything that is not one."""
-    rows = open_default().get_json(key)
-    if not isinstance(rows, list) or len(rows) != len(configs):
-        return None
-    trials = [_trial(config, row) for config, row in zip(configs, rows, strict=True)]
-    if any(trial is None for trial in trials) or all(t and t.failure for t in trials):
-        return None
-    return Outcome(tuple(cast("list[Trial]", trials)))
-
-
-def _trial(config: Config, row: JsonValue) -> Trial | None:
-    if row is None:
-        return Trial(config, LOST, "failed in an earlier process")
-    if not isinstance(row, list) or len(row) != 3:
-        return None
-    times = [value for value in row if type(value) is float and value >= 0]
-    return Trial(config, (times[0], times[1], times[2])) if len(times) == 3 else None
-
-
 def autotune(
     configs: Sequence[Config],
     key: Sequence[str],
@@ -370,7 +391,7 @@ def autotune(
         DEFAULT_REP_MS if rep is None else rep,
         do_bench,
     )
-    settings = _Settings(
+    settings = Settings(
         prune_configs_by or Pruning(),
         tuple(reset_to_zero or ()),
         tuple(restore_value or ()),
