@@ -1,0 +1,127 @@
+"""A distributed layout as vectors over GF(2), in one atom that all layouts of a shape share.
+
+The atom of a layout is as large as the order of its registers allows. Two layouts of one shape
+meet in the largest power of two along each dim; what repeats beyond is odd, and the same for
+both, so a conversion is the same linear map in every copy of the atom.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from tilewright.layout.digits import positions, power_of_two_part
+from tilewright.layout.gf2 import Span
+from tilewright.layout.linear import LinearLayout
+from tilewright.support.dataclass import dataclass
+
+
+@dataclass(frozen=True)
+class AtomView:
+    """The vectors of a distributed layout in the largest atom of its shape.
+
+    A vector is the coordinates of a bit as one number, row-major in `atom`. Register bits that
+    depend on register bits before them are not among `registers`: they hold copies.
+    """
+
+    atom: tuple[int, ...]
+    counts: tuple[int, ...]  # of atoms along each dim, all odd
+    num_bits: int
+    # The vectors of the register bits that are no copies, and what each adds to the index.
+    registers: tuple[int, ...]
+    strides: tuple[int, ...]
+    # The register at the origin of each copy of the atom, copies in row-major order.
+    copy_registers: tuple[int, ...]
+    lanes: tuple[int, ...]
+    warps: tuple[int, ...]
+    # For each register of the layout: the copy it is in, and the combination of `registers`.
+    places: tuple[tuple[int, int], ...]
+    # The bits of lanes and warps that hold copies.
+    free_lanes: int
+    free_warps: int
+
+    @property
+    def num_copies(self) -> int:
+        """The number of copies of the atom."""
+        return len(self.copy_registers)
+
+    def register(self, copy: int, combination: int) -> int:
+        """The register of the layout that is a combination of register bits in one copy."""
+        index = self.copy_registers[copy]
+        for bit, stride in enumerate(self.strides):
+            if combination >> bit & 1:
+                index += stride
+        return index
+
+    def vector(self, combination: int) -> int:
+        """The element of the atom that a combination of register bits holds at lane 0, warp 0."""
+        total = 0
+        for bit, vector in enumerate(self.registers):
+            if combination >> bit & 1:
+                total ^= vector
+        return total
+
+
+def atom_view(layout: LinearLayout) -> AtomView:
+    """The view of a distributed layout in the largest atom of its shape."""
+    atom = tuple(power_of_two_part(extent) for extent in layout.shape)
+    bits = _register_bits(layout, atom)
+    span = Span(vector for _, vector in bits)
+    kept = [bit for bit, is_free in enumerate(span.free) if not is_free]
+    offsets = layout.register_offsets()
+    places, copy_registers = _places(offsets, atom, layout.shape, span, kept)
+    return AtomView(
+        atom=atom,
+        counts=tuple(extent // part for extent, part in zip(layout.shape, atom, strict=True)),
+        num_bits=prod(atom).bit_length() - 1,
+        registers=tuple(bits[bit][1] for bit in kept),
+        strides=tuple(bits[bit][0] for bit in kept),
+        copy_registers=copy_registers,
+        lanes=tuple(_pack(v, atom) for v in layout.basis_images("lane")),
+        warps=tuple(_pack(v, atom) for v in layout.basis_images("warp")),
+        places=places,
+        free_lanes=layout.free_bits("lane"),
+        free_warps=layout.free_bits("warp"),
+    )
+
+
+def _register_bits(layout: LinearLayout, atom: tuple[int, ...]) -> list[tuple[int, int]]:
+    """The bits of a register index (what each adds to it, its vector), those in repeats too."""
+    vectors = layout.basis_images("register")
+    bits = [(1 << bit, _pack(vector, atom)) for bit, vector in enumerate(vectors)]
+    stride = 1 << len(vectors)
+    for dim in reversed(layout.repeat_order):
+        extent, step = layout.atom[dim], stride
+        while extent < atom[dim]:
+            bits.append((step, _pack(tuple(extent * (d == dim) for d in range(len(atom))), atom)))
+            extent, step = 2 * extent, 2 * step
+        stride *= layout.repeats[dim]
+    return bits
+
+
+def _places(
+    offsets: tuple[tuple[int, ...], ...],
+    atom: tuple[int, ...],
+    shape: tuple[int, ...],
+    span: Span,
+    kept: list[int],
+) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
+    """Copy and combination of each register, and the register at the origin of each copy."""
+    counts = tuple(extent // part for extent, part in zip(shape, atom, strict=True))
+    copies = {at: copy for copy, at in enumerate(positions(range(len(shape)), counts))}
+    renumbered = {1 << bit: 1 << new for new, bit in enumerate(kept)}
+    places: list[tuple[int, int]] = []
+    origins: dict[int, int] = {}
+    for register, offset in enumerate(offsets):
+        copy = copies[tuple(c // a for c, a in zip(offset, atom, strict=True))]
+        inside = tuple(c % a for c, a in zip(offset, atom, strict=True))
+        combination = span.reduce(_pack(inside, atom))[1]
+        places.append((copy, sum(new for old, new in renumbered.items() if combination & old)))
+        origins.setdefault(copy, register) if combination == 0 else None
+    return tuple(places), tuple(origins[copy] for copy in range(len(copies)))
+
+
+def _pack(coordinates: tuple[int, ...], atom: tuple[int, ...]) -> int:
+    packed = 0
+    for coordinate, extent in zip(coordinates, atom, strict=True):
+        packed = packed * extent + coordinate
+    return packed
