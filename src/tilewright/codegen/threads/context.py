@@ -70,6 +70,13 @@ class ThreadServices(TargetServices, Protocol):
         """The i32 `word` of lane `lane` (i32) of the same warp."""
         ...
 
+    def fold_warp(self, fn: FunctionBuilder, kind: str, word: str) -> str | None:
+        """The i32 words of all lanes of the warp folded; None where there is no such instruction.
+
+        `kind` is one of add, and, or, xor, min, max, umin, umax.
+        """
+        ...
+
     def load_global(
         self,
         fn: FunctionBuilder,

@@ -75,6 +75,10 @@ class NvidiaServices:
         arguments = f"{_FULL_WARP}, i32 {word}, i32 {lane}, i32 31"
         return fn.value(f"call i32 @llvm.nvvm.shfl.sync.idx.i32({arguments})")
 
+    def fold_warp(self, fn: FunctionBuilder, kind: str, word: str) -> str | None:
+        """The words of all lanes of the warp folded."""
+        return fn.value(f"call i32 @llvm.nvvm.redux.sync.{kind}(i32 {word}, {_FULL_WARP})")
+
     def load_global(
         self,
         fn: FunctionBuilder,

@@ -1,0 +1,97 @@
+"""Writes and reads the slots of a plan in shared memory, and code that some threads run."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from xdsl.ir import Attribute
+
+from tilewright.codegen.threads.context import ThreadContext
+from tilewright.codegen.threads.shared import load_shared, store_shared
+from tilewright.codegen.threads.words import pack, storage_bits, unpack, word_bits_of
+from tilewright.schedule.folds import Slots
+
+
+@contextmanager
+def only_where(ctx: ThreadContext, condition: str | None) -> Generator[None]:
+    """Code that runs where `condition` (i1; None: everywhere) holds.
+
+    *Constraints*: it defines nothing that is used after it, and holds no barrier and no shuffle.
+    """
+    if condition is None:
+        yield
+        return
+    fn = ctx.fn
+    inside, after = fn.new_label(), fn.new_label()
+    fn.branch_if(condition, inside, after)
+    fn.place(inside)
+    yield
+    fn.branch(after)
+    fn.place(after)
+
+
+def is_zero(ctx: ThreadContext, lane_mask: int, warp_mask: int) -> str | None:
+    """Whether the masked bits of lane and warp are all 0, i1; None where that is always so."""
+    fn = ctx.fn
+    terms: list[str] = []
+    for source, mask in ((ctx.index.lane, lane_mask), (ctx.index.warp, warp_mask)):
+        if mask:
+            kept = fn.prologue_value(f"and i32 {source}, {mask}")
+            terms.append(fn.prologue_value(f"icmp eq i32 {kept}, 0"))
+    if not terms:
+        return None
+    return terms[0] if len(terms) == 1 else fn.prologue_value(f"and i1 {terms[0]}, {terms[1]}")
+
+
+def write_slots(
+    ctx: ThreadContext, element: Attribute, slots: Slots, offset: int, names: Sequence[str]
+) -> None:
+    """Write one value a register to this warp's places."""
+    fn = ctx.fn
+    warp = tuple(a | b for a, b in zip(slots.warp_bases, slots.axis_bases, strict=True))
+    base = ctx.index.linear(fn, slots.lane_bases, warp)
+    width = 1 if slots.is_axis_fastest else slots.vector
+    for start in range(0, len(names), width):
+        place = at_byte(ctx, base, offset + slots.register_bytes(start))
+        _store(ctx, element, place, names[start : start + width])
+
+
+def read_slots(
+    ctx: ThreadContext, element: Attribute, slots: Slots, offset: int
+) -> list[list[str]]:
+    """For each register the values of all warps along the axis, in its order."""
+    fn = ctx.fn
+    base = ctx.index.linear(fn, slots.lane_bases, slots.warp_bases)
+    found: list[list[str]] = [[] for _ in range(slots.num_registers)]
+    if slots.is_axis_fastest:
+        for register, values in enumerate(found):
+            for warp in range(0, slots.num_warps_along, slots.vector):
+                byte = offset + slots.register_bytes(register) + warp * slots.axis_bytes
+                values += _load(ctx, element, at_byte(ctx, base, byte), slots.vector)
+        return found
+    for start in range(0, slots.num_registers, slots.vector):
+        for warp in range(slots.num_warps_along):
+            byte = offset + slots.register_bytes(start) + warp * slots.axis_bytes
+            loaded = _load(ctx, element, at_byte(ctx, base, byte), slots.vector)
+            for place, value in enumerate(loaded):
+                found[start + place].append(value)
+    return found
+
+
+def at_byte(ctx: ThreadContext, base: str, offset: int) -> str:
+    """The byte `offset` after `base`, i32."""
+    if base == "0":
+        return str(offset)
+    return base if offset == 0 else ctx.fn.value(f"add nuw nsw i32 {base}, {offset}")
+
+
+def _store(ctx: ThreadContext, element: Attribute, place: str, names: Sequence[str]) -> None:
+    bits = word_bits_of(element, len(names))
+    store_shared(ctx.fn, place, pack(ctx.fn, element, names, bits), bits)
+
+
+def _load(ctx: ThreadContext, element: Attribute, place: str, count: int) -> list[str]:
+    bits = word_bits_of(element, count)
+    words = load_shared(ctx.fn, place, count * storage_bits(element) // bits, bits)
+    return unpack(ctx.fn, element, words, bits)
