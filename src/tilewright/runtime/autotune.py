@@ -354,6 +354,36 @@ def _kept(top_k: int | float, total: int) -> int:
     return min(total, int(top_k))
 
 
+def make_settings(
+    prune_configs_by: Pruning | None = None,
+    reset_to_zero: Sequence[str] | None = None,
+    restore_value: Sequence[str] | None = None,
+    pre_hook: Hook | None = None,
+    post_hook: Hook | None = None,
+    warmup: float | None = None,
+    rep: float | None = None,
+    do_bench: Benchmarker | None = None,
+    cache_results: bool = True,
+    compile_in_worker: bool = False,
+) -> Settings:
+    """The settings of a tuner, from the arguments of `autotune` of the same names."""
+    measure = Measure(
+        DEFAULT_WARMUP_MS if warmup is None else warmup,
+        DEFAULT_REP_MS if rep is None else rep,
+        do_bench,
+    )
+    return Settings(
+        prune_configs_by or Pruning(),
+        tuple(reset_to_zero or ()),
+        tuple(restore_value or ()),
+        pre_hook,
+        post_hook,
+        measure,
+        cache_results,
+        compile_in_worker,
+    )
+
+
 def autotune(
     configs: Sequence[Config],
     key: Sequence[str],
@@ -386,18 +416,15 @@ def autotune(
     Raises: `UnexpectedArgument` for a name that is no parameter of the kernel; at a launch
     `NoUsableConfig` when every configuration fails.
     """
-    measure = Measure(
-        DEFAULT_WARMUP_MS if warmup is None else warmup,
-        DEFAULT_REP_MS if rep is None else rep,
-        do_bench,
-    )
-    settings = Settings(
-        prune_configs_by or Pruning(),
-        tuple(reset_to_zero or ()),
-        tuple(restore_value or ()),
+    settings = make_settings(
+        prune_configs_by,
+        reset_to_zero,
+        restore_value,
         pre_hook,
         post_hook,
-        measure,
+        warmup,
+        rep,
+        do_bench,
         cache_results,
         compile_in_worker,
     )

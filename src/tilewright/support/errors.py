@@ -23,6 +23,8 @@ class TilewrightError(Exception):
     """
 
     help: str = ""
+    # A line above the message, for programs that read positions in the words of another compiler.
+    preface: str = ""
 
     def __init__(
         self,
@@ -53,7 +55,8 @@ class TilewrightError(Exception):
         return type(self).__name__
 
     def __str__(self) -> str:
-        parts = [f"error[{self.code}]: {self.summary}"]
+        parts = [self.preface] if self.preface else []
+        parts.append(f"error[{self.code}]: {self.summary}")
         if self.span is not None:
             called = "".join(f" (called from {c.file}:{c.line})" for c in self.chain)
             parts.append(f"  {self.span.position()}{called}")

@@ -1,27 +1,42 @@
-"""Tilewright under the name that scripts written for Triton import."""
+"""Tilewright under the name that programs written for Triton import."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 
 import tilewright
-from tilewright.language import constexpr_function
-from tilewright.runtime.autotune import autotune
-from tilewright.runtime.config import Config
-from tilewright.runtime.heuristics import heuristics
-from tilewright.support.errors import CompileError as CompilationError
-from tilewright.support.errors import TilewrightError as TritonError
 
-from . import compiler, language, runtime, testing, tools
-from .runtime.allocation import set_allocator
+from . import _C as _C
+from . import _utils as _utils
+from . import backends, compiler, knobs, language, runtime, testing, tools
+from ._names import refuse
+from .compiler import CompilationError, compile
+from .errors import TritonError
+from .runtime._allocation import set_allocator
+from .runtime._async_compile import AsyncCompileMode, FutureKernel
+from .runtime.autotuner import Config, autotune, heuristics
 from .runtime.errors import InterpreterError, OutOfResources
-from .runtime.jit import JITFunction, KernelInterface, TensorWrapper, reinterpret
+from .runtime.jit import (
+    JITFunction,
+    KernelInterface,
+    MockTensor,
+    TensorWrapper,
+    constexpr_function,
+    reinterpret,
+)
 
-# The version of the language whose behaviour Tilewright follows; scripts compare it.
+# The version of the language whose behaviour Tilewright follows; programs compare it.
 __version__ = "3.9.0"
 
-cdiv = tilewright.cdiv
+
+def cdiv(x: int, y: int) -> int:
+    """x / y rounded up, for y > 0."""
+    return -(-x // y)
+
+
+# Named in a kernel it is the function of the language, which takes values of run time too.
+cdiv.__dict__["__tilewright_op__"] = "cdiv"
 next_power_of_2 = constexpr_function(tilewright.next_power_of_2)
 
 
@@ -30,44 +45,52 @@ def jit(
     *,
     version: object = None,
     repr: Callable[..., str] | None = None,
-    launch_metadata: Callable[..., object] | None = None,
-    do_not_specialize: Sequence[str | int] | None = None,
-    do_not_specialize_on_alignment: Sequence[str | int] | None = None,
+    launch_metadata: Callable[..., Mapping[str, object]] | None = None,
+    do_not_specialize: Iterable[str | int] | None = None,
+    do_not_specialize_on_alignment: Iterable[str | int] | None = None,
     debug: bool | None = None,
     noinline: bool | None = None,
 ) -> JITFunction | Callable[[FunctionType], JITFunction]:
-    """`tilewright.jit` with every keyword of Triton's.
-
-    `version`, `repr` and `launch_metadata` are accepted and change nothing.
-    """
+    """`tilewright.jit` with every keyword of Triton's; `version` changes nothing."""
 
     def decorate(function: FunctionType) -> JITFunction:
         return JITFunction(
             function,
-            do_not_specialize=tuple(do_not_specialize or ()),
-            do_not_specialize_on_alignment=tuple(do_not_specialize_on_alignment or ()),
+            version=version,
+            do_not_specialize=do_not_specialize,
+            do_not_specialize_on_alignment=do_not_specialize_on_alignment,
             debug=debug,
-            noinline=bool(noinline),
+            noinline=noinline,
+            repr=repr,
+            launch_metadata=launch_metadata,
         )
 
     return decorate if fn is None else decorate(fn)
 
 
+__getattr__ = refuse(__name__, {"experimental": "write the kernel in triton.language"})
+
 __all__ = [
+    "AsyncCompileMode",
     "CompilationError",
     "Config",
+    "FutureKernel",
     "InterpreterError",
     "JITFunction",
     "KernelInterface",
+    "MockTensor",
     "OutOfResources",
     "TensorWrapper",
     "TritonError",
     "autotune",
+    "backends",
     "cdiv",
+    "compile",
     "compiler",
     "constexpr_function",
     "heuristics",
     "jit",
+    "knobs",
     "language",
     "next_power_of_2",
     "reinterpret",

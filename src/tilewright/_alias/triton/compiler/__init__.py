@@ -1,10 +1,15 @@
-"""`triton.compiler`: the compiled kernel and the errors of compiling."""
+"""`triton.compiler`: compile a kernel ahead of its first launch."""
 
 from __future__ import annotations
 
-from tilewright.runtime.kernel import CompiledKernel
-
-from . import errors
+from .compiler import ASTSource, CompiledKernel, LazyDict, compile, make_backend
 from .errors import CompilationError
 
-__all__ = ["CompilationError", "CompiledKernel", "errors"]
+__all__ = [
+    "ASTSource",
+    "CompilationError",
+    "CompiledKernel",
+    "LazyDict",
+    "compile",
+    "make_backend",
+]

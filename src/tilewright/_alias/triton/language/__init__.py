@@ -1,10 +1,22 @@
-"""`triton.language`: every name of `tilewright.language`."""
+"""`triton.language`: the tile language."""
 
 from __future__ import annotations
 
-from tilewright.language import *  # noqa: F403 - a namespace under another name
-
+from .._names import refuse
 from . import core as core
 from . import extra as extra
 from . import math as math
+from . import random as random
 from . import standard as standard
+from . import target_info as target_info
+
+_HIDDEN = ("annotations", "refuse", "public_names")
+globals().update(
+    {
+        name: value
+        for name, value in vars(core).items()
+        if not name.startswith("_") and name not in _HIDDEN and not hasattr(value, "__path__")
+    }
+)
+
+__getattr__ = refuse(__name__, {"semantic": "there is no builder object; write a jit function"})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from . import allocation, autotuner, driver, errors, jit
+from . import _allocation as _allocation
+from . import autotuner, cache, errors, interpreter, jit
 from .autotuner import Autotuner, Config, Heuristics, autotune, heuristics
+from .driver import driver
 from .errors import InterpreterError, OutOfResources
 from .jit import JITFunction, KernelInterface, MockTensor, TensorWrapper, reinterpret
 
@@ -17,12 +19,13 @@ __all__ = [
     "MockTensor",
     "OutOfResources",
     "TensorWrapper",
-    "allocation",
     "autotune",
     "autotuner",
+    "cache",
     "driver",
     "errors",
     "heuristics",
+    "interpreter",
     "jit",
     "reinterpret",
 ]

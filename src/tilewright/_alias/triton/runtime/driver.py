@@ -1,23 +1,16 @@
-"""`triton.runtime.driver`: the one device there is, as `driver.active` describes it."""
+"""`triton.runtime.driver`: the devices that kernels run on."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol, cast
 
 from tilewright.runtime.autotune import usable_cpu_count
 from tilewright.runtime.drivers import load_driver
-from tilewright.support.dataclass import dataclass
 from tilewright.testing import do_bench
 
-
-@dataclass(frozen=True)
-class Target:
-    """What kernels are compiled for."""
-
-    backend: str
-    arch: str
-    warp_size: int
+from ..backends.compiler import GPUTarget
 
 
 class Utilities:
@@ -31,33 +24,146 @@ class Utilities:
             "max_shared_mem": int(machine["l2_bytes"] or 0),
             "max_num_regs": int(machine["num_registers"] or 0),
             "warpSize": 1,
+            "sm_clock_rate": 0,
+            "mem_clock_rate": 0,
+            "mem_bus_width": 0,
         }
 
+    def set_printf_fifo_size(self, size: int) -> None:
+        """Nothing: the CPU prints without a buffer."""
 
-class CpuDriver:
-    """The CPU as a device."""
+
+class DriverBase:
+    """What a device answers; the base of every driver."""
 
     utils = Utilities()
 
-    def get_current_target(self) -> Target:
-        """The CPU of this machine."""
-        return Target("cpu", str(load_driver("cpu").machine()["cpu"]), 1)
+    @classmethod
+    def is_active(cls) -> bool:
+        """Whether this process can launch kernels on the device."""
+        return False
+
+    def get_current_target(self) -> GPUTarget:
+        """What kernels are compiled for."""
+        raise NotImplementedError
 
     def get_current_device(self) -> int:
-        """The number of the only device."""
+        """The number of the current device."""
         return 0
 
-    def get_current_stream(self, device: int = 0) -> int:
-        """The number of the only stream."""
+    def set_current_device(self, device: int) -> None:
+        """Choose the current device."""
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        """The current stream of a device."""
         return 0
+
+    def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
+        """The compute capability of a GPU."""
+        return (0, 0)
 
     def get_active_torch_device(self) -> object:
-        """`torch.device("cpu")`, for scripts that use torch."""
-        return importlib.import_module("torch").device("cpu")
+        """The torch device that stands for this one."""
+        raise NotImplementedError
+
+    def get_device_interface(self) -> object:
+        """The module of torch that controls the device."""
+        raise NotImplementedError
 
     def get_benchmarker(self) -> Callable[..., object]:
         """The timer."""
         return do_bench
 
+    def get_empty_cache_for_benchmark(self) -> object:
+        """Memory that a benchmark writes between runs to flush the caches."""
+        return bytearray(1 << 20)
 
-active = CpuDriver()
+    def clear_cache(self, cache: object) -> None:
+        """Write that memory."""
+        if isinstance(cache, bytearray):
+            cache[:] = bytes(len(cache))
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        """The type of C that an argument of a signature has."""
+        return "void*" if ty.startswith("*") else _C_TYPES[ty]
+
+
+_C_TYPES = {
+    "i1": "int8_t",
+    "u1": "int8_t",
+    **{f"i{w}": f"int{w}_t" for w in (8, 16, 32, 64)},
+    **{f"u{w}": f"uint{w}_t" for w in (8, 16, 32, 64)},
+    "fp16": "double",
+    "bf16": "double",
+    "fp32": "double",
+    "f32": "double",
+    "fp64": "double",
+}
+
+
+class CPUDriver(DriverBase):
+    """The CPU as a device."""
+
+    @classmethod
+    def is_active(cls) -> bool:
+        """Whether kernels run on the CPU: always."""
+        return True
+
+    def get_current_target(self) -> GPUTarget:
+        """The CPU of this machine."""
+        return GPUTarget("cpu", str(load_driver("cpu").machine()["cpu"]), 32)
+
+    def get_active_torch_device(self) -> object:
+        """`torch.device("cpu")`, for scripts that use torch."""
+        return cast("_Torch", importlib.import_module("torch")).device("cpu")
+
+    def get_device_interface(self) -> object:
+        """`torch.cpu`."""
+        return importlib.import_module("torch.cpu")
+
+
+class _Torch(Protocol):
+    def device(self, name: str) -> object: ...
+
+
+class DriverConfig:
+    """The driver in use: `active`; `default` is the one that this process starts with."""
+
+    def __init__(self) -> None:
+        self._active: DriverBase | None = None
+
+    @property
+    def default(self) -> DriverBase:
+        """The first active driver."""
+        return default_driver()
+
+    @property
+    def active(self) -> DriverBase:
+        """The driver that launches use."""
+        if self._active is None:
+            self._active = self.default
+        return self._active
+
+    def set_active(self, driver: DriverBase) -> None:
+        """Launch with `driver` from now on."""
+        self._active = driver
+
+    def reset_active(self) -> None:
+        """Launch with the default driver again."""
+        self._active = None
+
+
+_CANDIDATES: list[type[DriverBase]] = [CPUDriver]
+
+
+def drivers() -> Sequence[type[DriverBase]]:
+    """The drivers that this package has, the preferred one first."""
+    return tuple(_CANDIDATES)
+
+
+def default_driver() -> DriverBase:
+    """A driver that can launch kernels on this machine."""
+    return next(candidate() for candidate in _CANDIDATES if candidate.is_active())
+
+
+driver = DriverConfig()

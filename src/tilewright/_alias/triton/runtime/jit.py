@@ -2,57 +2,511 @@
 
 from __future__ import annotations
 
-from typing import Protocol, cast
+import ast
+import inspect
+import re
+import textwrap
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from types import FunctionType
+from typing import Generic, TypeVar, cast
 
-from tilewright.jit import JITFunction
-from tilewright.language import dtype as Dtype
-from tilewright.runtime.heuristics import Kernel as KernelInterface
-from tilewright.support.dataclass import dataclass
+from tilewright.frontend.arrays import array_facts, descriptor_facts, scalar_value
+from tilewright.frontend.program import Parameter, Specialization, TupleType, TypeTree
+from tilewright.frontend.signature import integer_type
+from tilewright.jit import Call
+from tilewright.jit import JITFunction as _JITFunction
+from tilewright.language.host import ConstexprFunction as _ConstexprFunction
+from tilewright.runtime.grid import GridLike
+from tilewright.runtime.kernel import CompiledKernel as _CompiledKernel
+from tilewright.support.errors import (
+    CompileError,
+    HostCall,
+    NotAKernelLaunch,
+    TilewrightError,
+)
+
+from .. import knobs
+from ..backends.compiler import BaseBackend
+from ..compiler.compiler import ASTSource, CompiledKernel, compiled_kernel
+from .driver import driver
+from .errors import OutOfResources
+from .raising import as_triton_raises
+from .tensors import MockTensor, TensorWrapper, reinterpret
+
+T = TypeVar("T")
+PreRunHook = Callable[..., object]
+LaunchMetadata = Callable[..., Mapping[str, object]]
 
 
-class _HasAddress(Protocol):
-    def data_ptr(self) -> int: ...
+class KernelInterface(Generic[T]):
+    """What can be launched over a grid; a base class for launchers of other packages."""
+
+    run: T
+
+    def warmup(self, *args: object, grid: GridLike, **kwargs: object) -> object:
+        """Compile for arguments like these without launching."""
+        wrapped = [MockTensor.wrap_dtype(value) for value in args]
+        run = cast("Callable[..., object]", self.run)
+        return run(*wrapped, grid=grid, warmup=True, **kwargs)
+
+    def __getitem__(self, grid: GridLike) -> T:
+        """The launcher over `grid`."""
+
+        def launch(*args: object, **kwargs: object) -> object:
+            run = cast("Callable[..., object]", self.run)
+            return run(*args, grid=grid, warmup=False, **kwargs)
+
+        return cast("T", launch)
 
 
-class _HasInterface(Protocol):
-    __array_interface__: dict[str, tuple[int, bool]]
+class KernelParam:
+    """One parameter of a kernel, as launchers of other packages ask about it."""
+
+    def __init__(self, num: int, parameter: Parameter, default: object) -> None:
+        self.num = num
+        self.name = parameter.name
+        self.annotation = parameter.annotation
+        self.annotation_type = "" if parameter.annotation in _NO_TYPES else parameter.annotation
+        self.is_constexpr = parameter.is_constexpr
+        self.is_const = parameter.annotation == "const" or parameter.annotation.startswith("*k")
+        self.has_default = parameter.has_default
+        self.default = default
+        self.do_not_specialize = not parameter.specialize
+        self.do_not_specialize_on_alignment = not parameter.specialize_alignment
 
 
-@dataclass(frozen=True)
-class MockTensor:
-    """An array that `warmup` compiles for: a dtype, a well-aligned address and no memory."""
-
-    dtype: object
-    shape: tuple[int, ...] | None = None
-
-    def data_ptr(self) -> int:
-        """An address that is a multiple of 16."""
-        return 0
+_NO_TYPES = ("constexpr", "const")
+# What belongs to one process: a pickled kernel takes it up again where it is needed.
+_PROCESS_STATE = ("_source", "_kernels", "_shapes", "__wrapped__", "pre_run_hooks")
 
 
-@dataclass(frozen=True)
-class TensorWrapper:
-    """The memory of an array seen as elements of another type; made by `reinterpret`."""
+class _Kernels(dict[object, _CompiledKernel]):
+    """The compiled kernels of a function; clearing it forgets their launchers too."""
 
-    base: object
-    dtype: Dtype
+    def __init__(self, shapes: dict[tuple[str, ...], object]) -> None:
+        super().__init__()
+        self._launch_shapes = shapes
 
-    def data_ptr(self) -> int:
-        """The address of the first element."""
-        if hasattr(self.base, "data_ptr"):
-            return cast("_HasAddress", self.base).data_ptr()
-        return cast("_HasInterface", self.base).__array_interface__["data"][0]
+    def clear(self) -> None:
+        self._launch_shapes.clear()
+        super().clear()
+
+
+class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
+    """A kernel, or a function that kernels call, with the surface of Triton's class."""
+
+    def __init__(
+        self,
+        fn: FunctionType,
+        version: object = None,
+        do_not_specialize: Iterable[str | int] | None = None,
+        do_not_specialize_on_alignment: Iterable[str | int] | None = None,
+        debug: bool | None = None,
+        noinline: bool | None = None,
+        repr: Callable[..., str] | None = None,
+        launch_metadata: LaunchMetadata | None = None,
+    ) -> None:
+        super().__init__(
+            fn,
+            do_not_specialize=tuple(do_not_specialize or ()),
+            do_not_specialize_on_alignment=tuple(do_not_specialize_on_alignment or ()),
+            debug=debug,
+            noinline=bool(noinline),
+        )
+        self.__name__ = fn.__name__
+        self.__qualname__ = fn.__qualname__
+        self.version = version
+        self.launch_metadata = launch_metadata
+        self.repr: Callable[[object], str] = repr or _Named(f"{fn.__module__}.{fn.__qualname__}")
+        self.pre_run_hooks: list[PreRunHook] = []
+        self.used_global_vals: dict[tuple[str, int], tuple[object, object]] | None = {}
+        self.__globals__: dict[str, object] | None = fn.__globals__
+        self.module = fn.__module__
+        self._hash_lock: object = threading.RLock()
+        self._text: tuple[str, int] | None = None
+        self._params: list[KernelParam] | None = None
+        self._argument_names: list[str] | None = None
+        self._key: str | None = None
+        self._kernels = _Kernels(cast("dict[tuple[str, ...], object]", self._shapes))
+
+    def __repr__(self) -> str:
+        return f"JITFunction({self.module}:{self.__qualname__})"
+
+    def __getstate__(self) -> dict[str, object]:
+        """Everything but what belongs to this process."""
+        self._describe()
+        return {n: v for n, v in self.__dict__.items() if n not in _PROCESS_STATE}
+
+    def __setstate__(self, state: Mapping[str, object]) -> None:
+        self.__dict__.update(state)
+        self._source = None
+        self._shapes = {}
+        self._kernels = _Kernels(cast("dict[tuple[str, ...], object]", self._shapes))
+        self.pre_run_hooks = []
+
+    def _describe(self) -> None:
+        """Keep what is known of the source, for a process without the function."""
+        if self.fn is not None:  # pyright: ignore[reportUnnecessaryComparison] - clients set it
+            _ = (self.params, self.arg_names, self.cache_key, self.src)
 
     @property
-    def shape(self) -> object:
-        """The extents of the array below."""
-        return getattr(self.base, "shape", ())
+    def params(self) -> list[KernelParam]:
+        """The parameters, in order."""
+        if self._params is None:
+            defaults = self.signature.parameters
+            parameters = self.source.parameters
+            self._params = [
+                KernelParam(i, p, defaults[p.name].default) for i, p in enumerate(parameters)
+            ]
+        return self._params
+
+    @property
+    def arg_names(self) -> list[str]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The names of the parameters, in order; a list, as clients index and extend it."""
+        if self._argument_names is None:
+            self._argument_names = list(self.signature.parameters)
+        return self._argument_names
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """The signature of the Python function."""
+        return inspect.signature(self.fn)
+
+    @property
+    def constexprs(self) -> list[int]:
+        """The positions of the parameters that are compile-time constants."""
+        return [p.num for p in self.params if p.is_constexpr]
+
+    @property
+    def cache_key(self) -> str:
+        """The identity of the sources of this kernel and of what it reaches, in hex."""
+        if self._key is None:
+            self._key = super().cache_key
+        return self._key
+
+    @property
+    def hash(self) -> str:
+        """The same as `cache_key`."""
+        return self.cache_key
+
+    @property
+    def raw_src(self) -> list[str]:
+        """The lines of the function in its file, decorators included."""
+        return inspect.getsourcelines(self.fn)[0]
+
+    @property
+    def starting_line_number(self) -> int:
+        """The line of the file where the decorators start."""
+        return self._whole_text()[1]
+
+    @property
+    def def_line(self) -> int:
+        """The line of the file where `def` stands."""
+        text, first = self._whole_text()
+        return first + text[: _def_index(text)].count("\n")
+
+    @property
+    def src(self) -> str:
+        """The source from `def` on, without decorators."""
+        text = textwrap.dedent(self._whole_text()[0])
+        return text[_def_index(text) :]
+
+    def _whole_text(self) -> tuple[str, int]:
+        if self._text is None:
+            lines, first = inspect.getsourcelines(self.fn)
+            self._text = ("".join(lines), first)
+        return self._text
+
+    @property
+    def __tilewright_text__(self) -> tuple[str, int] | None:
+        """The text that stands for the function's own, where it was replaced."""
+        return self._text
+
+    def _unsafe_update_src(self, src: str) -> None:
+        """Compile `src` in place of the function's own text from now on."""
+        self._text = (src, self.starting_line_number)
+        self._key = None
+        self._source = None
+        self._kernels.clear()
+
+    def parse(self) -> object:
+        """The syntax tree of the source."""
+        return ast.parse(self.src)
+
+    def is_gluon(self) -> bool:
+        """Whether layouts are written out in the kernel: no."""
+        return False
+
+    def add_pre_run_hook(self, hook: PreRunHook) -> None:
+        """Call `hook(*args, **kwargs)` before each launch, with the arguments of the launch."""
+        assert callable(hook)
+        self.pre_run_hooks.append(hook)
+
+    @property
+    def device_caches(self) -> _DeviceCaches:
+        """The compiled kernels by device, in the first of the values kept for a device."""
+        return _DeviceCaches(cast("_Kernels", self._kernels))
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """Refuse: a kernel needs a grid. Raises: a `RuntimeError`."""
+        try:
+            return super().__call__(*args, **kwargs)
+        except NotAKernelLaunch as error:
+            raise as_triton_raises(error, RuntimeError) from None
+
+    def __getitem__(self, grid: GridLike) -> Callable[..., _CompiledKernel | None]:
+        """The launcher of this kernel over `grid`: a tuple of 1 to 3 sizes or a callable."""
+        if self.pre_run_hooks or knobs.runtime.has_launch_hooks:
+            return self._observed(grid)
+        return super().__getitem__(grid)
+
+    def _observed(self, grid: GridLike) -> Callable[..., _CompiledKernel | None]:
+        """The launcher that tells hooks about each launch."""
+
+        def launch(*args: object, **kwargs: object) -> _CompiledKernel | None:
+            for hook in self.pre_run_hooks:
+                hook(*args, **kwargs)
+            return self._launch_observed(grid, args, kwargs)
+
+        return launch
+
+    def _launch_observed(
+        self, grid: GridLike, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> _CompiledKernel | None:
+        launch = super().__getitem__(grid)
+        if not knobs.runtime.has_launch_hooks or self.is_interpreted:
+            return launch(*args, **kwargs)
+        call = self.specialize_call(args, kwargs)
+        kernel = cast("CompiledKernel", self._kernel(call))
+        extents = grid(dict(call.arguments)) if callable(grid) else grid
+        shape = extents if isinstance(extents, tuple) else (extents,)
+        values = tuple(call.arguments.values())
+        metadata = kernel.launch_metadata(cast("tuple[int, ...]", shape), 0, *values)
+        knobs.runtime.launch_enter_hook(metadata)
+        launched = launch(*args, **kwargs)
+        knobs.runtime.launch_exit_hook(metadata)
+        return launched
+
+    def run(
+        self, *args: object, grid: GridLike, warmup: bool = False, **kwargs: object
+    ) -> _CompiledKernel | None:
+        """Launch over `grid` (or only compile, with `warmup`)."""
+        if warmup:
+            return self.warmup(*args, grid=grid, **kwargs)
+        return self[grid](*args, **kwargs)
+
+    def warmup(self, *args: object, grid: GridLike = (1,), **kwargs: object) -> _CompiledKernel:
+        """Compile for arguments like these, or for dtypes in place of arrays."""
+        wrapped = [MockTensor.wrap_dtype(value) for value in args]
+        named = {name: MockTensor.wrap_dtype(value) for name, value in kwargs.items()}
+        try:
+            return super().warmup(*wrapped, grid=grid, **named)
+        except TilewrightError as error:
+            raise self._as_triton_raises(error) from None
+
+    def _launch_slowly(
+        self, grid: GridLike, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> _CompiledKernel:
+        try:
+            return super()._launch_slowly(grid, args, kwargs)
+        except TilewrightError as error:
+            raise self._as_triton_raises(error) from None
+
+    def _as_triton_raises(self, error: TilewrightError) -> TilewrightError:
+        return as_triton_raises(error, first_line=self.def_line).with_traceback(None)
+
+    def _build(self, call: Call) -> _CompiledKernel:
+        source = _source_of(self, call.specialization)
+        compile_hook, done_hook = knobs.runtime.jit_cache_hook, knobs.runtime.jit_post_compile_hook
+        info = None
+        if compile_hook is not None or done_hook is not None:
+            info = _hook_info(self, call)
+        if compile_hook is not None and info is not None and compile_hook(**info):
+            raise CompileError(f"{self.__name__}(): jit_cache_hook refused to compile the kernel")
+        target = driver.active.get_current_target()
+        kernel = compiled_kernel(source, call.source, call.specialization, call.options, target)
+        if done_hook is not None and info is not None:
+            done_hook(**info)
+        return cast("_CompiledKernel", kernel)
+
+    def preload(self, specialization_data: str | bytes) -> _CompiledKernel:
+        """Compile what a `jit_post_compile_hook` was told about, before the first launch."""
+        from .preload import preload  # loads JSON, which few programs need
+
+        return cast("_CompiledKernel", preload(self, specialization_data))
+
+    def create_binder(self) -> object:
+        """Refuse: arguments are bound by the launch itself."""
+        raise HostCall(
+            "JITFunction.create_binder() has no meaning here",
+            hint="call kernel.warmup(…) or kernel.specialize_call(args, kwargs)",
+        )
 
 
-def reinterpret(tensor: object, dtype: Dtype) -> object:
-    """The memory of `tensor` as elements of `dtype`, for kernels to load and store."""
-    base = tensor.base if isinstance(tensor, TensorWrapper) else tensor
-    return TensorWrapper(base, dtype)
+class _Named:
+    """The symbol of a kernel: a `repr` that can be pickled."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, _: object) -> str:
+        return self._name
 
 
-__all__ = ["JITFunction", "KernelInterface", "MockTensor", "TensorWrapper", "reinterpret"]
+class _DeviceCaches(dict[int, tuple[object, ...]]):
+    """What is kept for each device: compiled kernels, target, backend; all devices share it."""
+
+    def __init__(self, kernels: _Kernels) -> None:
+        super().__init__()
+        target = driver.active.get_current_target()
+        self._entry = (kernels, {}, target, BaseBackend(target), None)
+        self[driver.active.get_current_device()] = self._entry
+
+    def __missing__(self, device: int) -> tuple[object, ...]:
+        return self._entry
+
+
+def _source_of(function: JITFunction, specialization: Specialization) -> ASTSource:
+    """The `ASTSource` that stands for a specialisation."""
+    names = [name for name, _ in specialization.signature]
+    constants: dict[str | tuple[int, ...], object] = {
+        (names.index(str(path[0])), *cast("tuple[int, ...]", path[1:])): value
+        for path, value in specialization.constants.items()
+    }
+    attributes = {
+        (names.index(str(path[0])), *cast("tuple[int, ...]", path[1:])): [["tt.divisibility", 16]]
+        for path in specialization.divisibility
+    }
+    signature = {name: _type_words(type_) for name, type_ in specialization.signature}
+    return ASTSource(function, signature, constants, attributes)
+
+
+def _type_words(type_: TypeTree) -> object:
+    return tuple(_type_words(t) for t in type_.items) if isinstance(type_, TupleType) else type_
+
+
+class JitFunctionInfo:
+    """What compile hooks are told about the function."""
+
+    def __init__(self, module: str, name: str, jit_function: JITFunction) -> None:
+        self.module = module
+        self.name = name
+        self.jit_function = jit_function
+
+
+def _hook_info(function: JITFunction, call: Call) -> dict[str, object]:
+    source = _source_of(function, call.specialization)
+    options = {name: getattr(call.options, name) for name in ("num_warps", "num_stages")}
+    types = ", ".join(f"{name}: {type_}" for name, type_ in source.signature.items())
+    key = source.hash()
+    specialization = {
+        "name": function.__name__,
+        "key": key,
+        "signature": source.signature,
+        "constants": source.constants,
+        "attrs": source.attrs,
+        "options": options,
+    }
+    from .preload import serialize  # loads JSON, which few programs need
+
+    compile_info = {
+        **{"key": key, "signature": source.signature, "device": 0},
+        **{"constants": source.constants, "configs": [source.attrs], "extern_libs": None},
+        **{"specialization_data": serialize(specialization), "is_warmup": False, **options},
+    }
+    return {
+        "key": key,
+        "repr": f"{function.__name__}[num_warps={call.options.num_warps}]({types})",
+        "fn": JitFunctionInfo(function.module, function.__name__, function),
+        "compile": compile_info,
+        "is_manual_warmup": False,
+        "already_compiled": False,
+    }
+
+
+def _def_index(text: str) -> int:
+    """Where the definition starts in the text of a function with its decorators."""
+    found = re.search(r"^[ \t]*def\s+\w+\s*\(", text, re.MULTILINE)
+    return 0 if found is None else found.start()
+
+
+class ConstexprFunction(_ConstexprFunction):
+    """A function that kernels call with compile-time values."""
+
+    @property
+    def src(self) -> str:
+        """The source from `def` on."""
+        text = textwrap.dedent(inspect.getsource(self.fn))
+        return text[_def_index(text) :]
+
+    @property
+    def cache_key(self) -> str:
+        """The identity of the function's source."""
+        return self.src
+
+
+def constexpr_function(fn: FunctionType) -> ConstexprFunction:
+    """Make an ordinary Python function callable from kernels, on compile-time values."""
+    return ConstexprFunction(fn)
+
+
+def mangle_type(arg: object, specialize: bool = False) -> str:
+    """The type of an argument in a signature: `*fp32`, `i32`, `constexpr`."""
+    return _native_type(arg)[0]
+
+
+def _native_type(value: object) -> tuple[str, str]:
+    """The type of an argument in a signature, and its kind for specialisation."""
+    if value is None:
+        return "constexpr", ""
+    number = scalar_value(value)
+    if isinstance(number, bool):
+        return "u1", ""
+    if isinstance(number, int):
+        return integer_type(number), "int"
+    if isinstance(number, float):
+        return "fp32", ""
+    descriptor = descriptor_facts(value)
+    if descriptor is not None:
+        return descriptor, ""
+    facts = array_facts(value)
+    return ("constexpr", "") if facts is None else (f"*{facts.element.short_name()}", "tensor")
+
+
+def native_specialize_impl(
+    backend: type[BaseBackend],
+    arg: object,
+    is_const: bool = False,
+    specialize_value: bool = True,
+    align: bool = True,
+) -> tuple[str, object]:
+    """The type of an argument and the key of its value, as a launch specialises it."""
+    type_, kind = _native_type(arg)
+    if type_ == "constexpr":
+        return type_, arg
+    if kind == "int" and arg == 1 and specialize_value:
+        return "constexpr", 1
+    if is_const and type_.startswith("*"):
+        type_ = f"*k{type_[1:]}"
+    if not kind:
+        return type_, None
+    key = backend.get_arg_specialization(arg, kind, align=align) if specialize_value else ""
+    return type_, key
+
+
+__all__ = [
+    "ASTSource",
+    "ConstexprFunction",
+    "JITFunction",
+    "JitFunctionInfo",
+    "KernelInterface",
+    "KernelParam",
+    "MockTensor",
+    "OutOfResources",
+    "TensorWrapper",
+    "constexpr_function",
+    "mangle_type",
+    "native_specialize_impl",
+    "reinterpret",
+]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import cuda, libdevice
-
-__all__ = ["cuda", "libdevice"]
+from . import cuda as cuda
+from . import hip as hip
+from . import libdevice as libdevice

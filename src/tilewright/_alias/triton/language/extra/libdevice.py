@@ -2,4 +2,10 @@
 
 from __future__ import annotations
 
-from tilewright.language.extra.libdevice import *  # noqa: F403 - a namespace under another name
+import tilewright.language.extra.libdevice as _libdevice
+
+from ..._names import public_names, refuse
+
+globals().update(public_names(_libdevice, __name__, _libdevice.__all__))
+
+__getattr__ = refuse(__name__, {})

@@ -1,5 +1,10 @@
-"""`triton.language.extra.cuda.libdevice`: functions under the names of NVIDIA's library."""
+"""`triton.language.extra.cuda.libdevice`: the functions of `extra.libdevice`."""
 
 from __future__ import annotations
 
-from tilewright.language.extra.libdevice import *  # noqa: F403 - a namespace under another name
+from ...._names import refuse
+from .. import libdevice as _libdevice
+
+globals().update({n: v for n, v in vars(_libdevice).items() if not n.startswith("_")})
+
+__getattr__ = refuse(__name__, {})

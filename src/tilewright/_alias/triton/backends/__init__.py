@@ -1,0 +1,21 @@
+"""`triton.backends`: the targets by name, each with its compiler and its driver."""
+
+from __future__ import annotations
+
+from tilewright.support.dataclass import dataclass
+
+from ..runtime.driver import CPUDriver, DriverBase
+from .compiler import BaseBackend, CPUBackend
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A target: the class of its compiler and the class of its driver."""
+
+    compiler: type[BaseBackend]
+    driver: type[DriverBase]
+
+
+backends: dict[str, Backend] = {"cpu": Backend(CPUBackend, CPUDriver)}
+
+__all__ = ["Backend", "BaseBackend", "DriverBase", "backends"]

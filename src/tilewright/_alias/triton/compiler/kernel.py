@@ -1,0 +1,275 @@
+"""`CompiledKernel`: a kernel compiled for one specialisation, as Triton's clients see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tilewright.compiler.request import CompileRequest
+from tilewright.frontend.passing import ParameterFacts, memory_bounds, runtime_values
+from tilewright.frontend.program import TupleType
+from tilewright.runtime.artifact import Artifact
+from tilewright.runtime.driver import FastLaunch, LoadedKernel
+from tilewright.runtime.drivers import load_driver
+from tilewright.support.errors import UnsupportedError
+
+from ..backends.compiler import GPUTarget
+
+if TYPE_CHECKING:
+    from .source import ASTSource
+
+_STAGES = ("source", "ttir", "nests", "llir", "asm")
+_MAX_LAUNCHERS = 4
+Run = Callable[..., None]
+
+
+class AsmDict(Mapping[str, str | bytes]):
+    """The text of each stage of a kernel, and its binary; made when first asked for."""
+
+    def __init__(self, request: bytes, artifact: Artifact) -> None:
+        self._request = request
+        self._artifact = artifact
+        self._texts: dict[str, str | bytes] = {}
+
+    def __getitem__(self, name: str) -> str | bytes:
+        if name in self._artifact.sections:
+            return self._artifact.sections[name]
+        if name not in _STAGES:
+            raise KeyError(name)
+        if name not in self._texts:
+            from tilewright.compiler.stages import stage_text  # loads the compiler
+
+            self._texts[name] = stage_text(CompileRequest.from_bytes(self._request), name)
+        return self._texts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from _STAGES
+        yield from self._artifact.sections
+
+    def __len__(self) -> int:
+        return len(_STAGES) + len(self._artifact.sections)
+
+
+class LazyDict:
+    """Values for launch hooks, some of them computed only when a hook asks."""
+
+    def __init__(self, data: Mapping[str, object]) -> None:
+        self.data = dict(data)
+        self.extras: list[tuple[Callable[..., Mapping[str, object]], tuple[object, ...]]] = []
+
+    def get(self) -> dict[str, object]:
+        """All values."""
+        for function, args in self.extras:
+            self.data.update(function(*args))
+        self.extras.clear()
+        return self.data
+
+    def add(self, func: Callable[..., Mapping[str, object]], args: tuple[object, ...]) -> None:
+        """Add what `func(*args)` returns, called when the values are asked for."""
+        self.extras.append((func, args))
+
+
+class CompiledKernel:
+    """A kernel compiled for one specialisation.
+
+    Everything but `module`, `function` and `run` is data that can be pickled; those three are
+    made by `_init_handles`, in the process that launches.
+    """
+
+    def __init__(
+        self, src: ASTSource, request: CompileRequest, artifact: Artifact, target: GPUTarget
+    ) -> None:
+        self.src = src
+        self.artifact = artifact
+        self.hash = artifact.key
+        self.name = request.name
+        self.request = request.to_bytes()
+        self.asm = AsmDict(self.request, artifact)
+        self.metadata = _metadata(request, artifact, target)
+        self.packed_metadata = (self.metadata.num_warps, self.metadata.num_ctas, 0)
+        self.module: LoadedKernel | None = None
+        self.function: int | None = None
+        self.run: Run | None = None
+        self.n_regs = 0
+        self.n_spills = 0
+        self.n_max_threads = 1
+
+    def __repr__(self) -> str:
+        return f"<CompiledKernel {self.name} for {self.metadata.target}, key {self.hash[:12]}>"
+
+    def _init_handles(self) -> None:
+        """Load the kernel into this process."""
+        if self.module is not None:
+            return
+        request = CompileRequest.from_bytes(self.request)
+        self.module = load_driver(request.target).load(self.artifact)
+        self.function = id(self.module)
+        self.run = _Launcher(request, self.module).run
+
+    @property
+    def loaded(self) -> LoadedKernel:
+        """The kernel in executable memory."""
+        self._init_handles()
+        assert self.module is not None
+        return self.module
+
+    @property
+    def kernel(self) -> bytes:
+        """The binary."""
+        return next(iter(self.artifact.sections.values()))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the compiler could not do well, and why."""
+        remarks = self.artifact.metadata.get("remarks", [])
+        assert isinstance(remarks, list)
+        return tuple(str(remark) for remark in remarks)
+
+    def launch(self, grid: tuple[int, int, int], arguments: Sequence[object]) -> None:
+        """Run every program of `grid` on the runtime arguments, in signature order."""
+        self.loaded.launch(grid, arguments)
+
+    def launch_metadata(
+        self, grid: tuple[int, ...], stream: object, *args: object
+    ) -> LazyDict | None:
+        """What launch hooks get: name, function, stream, and what the author adds."""
+        from ..knobs import runtime  # the knobs know of kernels
+
+        if not runtime.launch_enter_hook:
+            return None
+        self._init_handles()
+        found = LazyDict({"name": self.name, "function": self.function, "stream": stream})
+        describe = getattr(self.src.fn, "launch_metadata", None)
+        if describe is not None:
+            named = dict(zip(self.src.fn.arg_names, args, strict=False))
+            found.add(describe, (grid, self.metadata, named))
+        return found
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
+        """The launcher over `grid`, which takes every argument, constants included."""
+        self._init_handles()
+        extents = (*grid, 1, 1)[:3]
+
+        def launch(*args: object, stream: object = None) -> None:
+            assert self.run is not None
+            self.run(*extents, stream, self.function, self.packed_metadata, None, None, None, *args)
+
+        return launch
+
+
+class _Launcher:
+    """Launches one compiled kernel; `run` keeps a native launcher for each kind of arguments."""
+
+    def __init__(self, request: CompileRequest, module: LoadedKernel) -> None:
+        self._specialization = request.specialization
+        self._names = tuple(name for name, _ in request.specialization.signature)
+        self._module = module
+        self._is_checked = bool(request.options.get("checked"))
+        self._facts = None if self._is_checked else _facts(request)
+        self.run = self._make_run()
+
+    def _make_run(self) -> Run:
+        launchers: list[FastLaunch] = []
+        slow = self._launch_slowly
+
+        def run(
+            grid_0: int,
+            grid_1: int,
+            grid_2: int,
+            stream: object,
+            function: object,
+            packed_metadata: object,
+            launch_metadata: object,
+            launch_enter_hook: Callable[[object], object] | None,
+            launch_exit_hook: Callable[[object], object] | None,
+            *args: object,
+        ) -> None:
+            if launch_enter_hook:
+                launch_enter_hook(launch_metadata)
+            for launch in launchers:
+                if launch(grid_0, grid_1, grid_2, *args) is None:
+                    break
+            else:
+                slow(launchers, (grid_0, grid_1, grid_2), args)
+            if launch_exit_hook:
+                launch_exit_hook(launch_metadata)
+
+        return run
+
+    def _launch_slowly(
+        self, launchers: list[FastLaunch], grid: tuple[int, int, int], args: tuple[object, ...]
+    ) -> None:
+        """Launch, and keep a native launcher for arguments like these."""
+        if self._facts is not None:
+            launcher = self._module.fast_launcher(self._facts, args)
+            if launcher is not None:
+                launchers.insert(0, launcher)
+                del launchers[_MAX_LAUNCHERS:]
+        named = dict(zip(self._names, args, strict=True))
+        values = runtime_values(self._specialization, named)
+        if self._is_checked:
+            values.extend(memory_bounds(self._specialization, named))
+        if 0 not in grid:
+            self._module.launch(grid, values)
+
+
+def _facts(request: CompileRequest) -> list[ParameterFacts] | None:
+    """What the native launcher checks: types, and the alignment that was promised."""
+    facts: list[ParameterFacts] = []
+    slot = 0
+    specialization = request.specialization
+    for name, type_ in specialization.signature:
+        if isinstance(type_, TupleType) or type_.startswith("tensordesc"):
+            return None
+        if type_ == "constexpr":
+            facts.append(ParameterFacts(type_, None, None, False))
+            continue
+        is_promised = type_.startswith("*") and (name,) in specialization.divisibility
+        facts.append(ParameterFacts(type_, slot, True if is_promised else None, True))
+        slot += 1
+    return facts
+
+
+class KernelMetadata(NamedTuple):
+    """What a kernel was compiled for and what it needs."""
+
+    name: str
+    hash: str
+    target: GPUTarget
+    num_warps: int
+    num_stages: int
+    num_ctas: int
+    cluster_dims: tuple[int, int, int]
+    shared: int
+    warp_size: int
+    debug: bool
+    backend_name: str
+    launch_pdl: bool
+    launch_cooperative_grid: bool
+
+
+def _metadata(request: CompileRequest, artifact: Artifact, target: GPUTarget) -> KernelMetadata:
+    options = request.options
+    return KernelMetadata(
+        name=request.name,
+        hash=artifact.key,
+        target=target,
+        num_warps=int(options.get("num_warps") or 1),
+        num_stages=int(options.get("num_stages") or 1),
+        num_ctas=int(options.get("num_ctas") or 1),
+        cluster_dims=(1, 1, 1),
+        shared=int(str(artifact.metadata.get("shared_bytes", 0))),
+        warp_size=target.warp_size,
+        debug=bool(options.get("debug")),
+        backend_name=target.backend,
+        launch_pdl=False,
+        launch_cooperative_grid=False,
+    )
+
+
+def refuse_ir_source(path: str) -> UnsupportedError:
+    """The error for a kernel that is given as a file of IR."""
+    return UnsupportedError(
+        f"compile(): kernels in the IR file {path} cannot be compiled",
+        hint="compile the jit function itself: ASTSource(fn, signature, constexprs, attrs)",
+    )

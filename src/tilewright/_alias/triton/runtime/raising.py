@@ -1,0 +1,70 @@
+"""Our errors as programs for Triton expect them: of Python's class, with Triton's position."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from tilewright.support.errors import (
+    ArgumentNotSupported,
+    CapturedValueChanged,
+    DuplicateArgument,
+    LiteralOutOfRange,
+    MissingArgument,
+    NotAKernelLaunch,
+    TilewrightError,
+    UnexpectedArgument,
+)
+
+# What Triton raises where we raise errors of our own: programs catch these classes.
+_PYTHON_CLASSES: dict[type[TilewrightError], type[Exception]] = {
+    ArgumentNotSupported: TypeError,
+    CapturedValueChanged: RuntimeError,
+    DuplicateArgument: TypeError,
+    LiteralOutOfRange: OverflowError,
+    MissingArgument: TypeError,
+    NotAKernelLaunch: RuntimeError,
+    UnexpectedArgument: KeyError,
+}
+
+
+@cache
+def _combined(ours: type[TilewrightError], python: type[Exception]) -> type[TilewrightError]:
+    def reduce(error: TilewrightError) -> tuple[object, ...]:
+        return (_rebuild, (ours, python, error.summary, error.__dict__.copy()))
+
+    members = {"__doc__": ours.__doc__, "__str__": ours.__str__, "__reduce__": reduce}
+    return type(ours.__name__, (ours, python), members)
+
+
+def _rebuild(
+    ours: type[TilewrightError], python: type[Exception], summary: str, state: dict[str, object]
+) -> TilewrightError:
+    error = _combined(ours, python).__new__(_combined(ours, python))
+    Exception.__init__(error, summary)
+    error.__dict__.update(state)
+    return error
+
+
+def as_triton_raises(
+    error: TilewrightError,
+    python: type[Exception] | None = None,
+    first_line: int | None = None,
+) -> TilewrightError:
+    """`error`, also of the class of Python that Triton raises in its place.
+
+    An error with a place in a kernel is a `CompilationError` in Triton too; where the line of
+    the kernel's `def` is known it says the place in Triton's words, `at LINE:COLUMN:`.
+    """
+    if error.span is not None:
+        return _with_position(error, first_line)
+    wanted = python or _PYTHON_CLASSES.get(type(error))
+    if wanted is None or isinstance(error, wanted):
+        return error
+    return _rebuild(type(error), wanted, error.summary, error.__dict__)
+
+
+def _with_position(error: TilewrightError, first_line: int | None) -> TilewrightError:
+    place = error.chain[-1] if error.chain else error.span
+    if place is not None and first_line is not None:
+        error.preface = f"at {place.line - first_line + 1}:{place.column - 1}:"
+    return error
