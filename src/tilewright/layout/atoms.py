@@ -7,6 +7,7 @@ both, so a conversion is the same linear map in every copy of the atom.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 
 from tilewright.layout.digits import positions, power_of_two_part
@@ -61,6 +62,7 @@ class AtomView:
         return total
 
 
+@lru_cache(maxsize=512)
 def atom_view(layout: LinearLayout) -> AtomView:
     """The view of a distributed layout in the largest atom of its shape."""
     atom = tuple(power_of_two_part(extent) for extent in layout.shape)

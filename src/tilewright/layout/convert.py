@@ -6,6 +6,8 @@ warps, and shared memory does the rest. The cheaper of what is possible is plann
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tilewright.layout.access import Access, OffsetMap
 from tilewright.layout.atoms import atom_view
 from tilewright.layout.linear import LinearLayout
@@ -40,6 +42,7 @@ class RegisterPermutation:
 Conversion = RegisterPermutation | WarpShuffle | SharedRoundTrip
 
 
+@lru_cache(maxsize=512)
 def plan_conversion(
     source: LinearLayout,
     target: LinearLayout,

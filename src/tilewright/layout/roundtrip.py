@@ -88,7 +88,10 @@ def plan_round_trip(
 ) -> SharedRoundTrip:
     """The cheapest conversion through shared memory, in passes of `max_bytes` where it can."""
     best: tuple[float, Order, Side, Side] | None = None
+    least = _least_cost(source, element_bytes) + _least_cost(target, element_bytes)
     for low in _candidates(source, target, element_bytes, matrices):
+        if best is not None and best[0] <= least:
+            break
         for store_kind in _kinds(source, low, element_bytes, matrices):
             for load_kind in _kinds(target, low, element_bytes, matrices):
                 store = Side(source, store_kind, element_bytes)
@@ -101,6 +104,13 @@ def plan_round_trip(
                     best = (cost, order, store, load)
     assert best is not None, (source, target)
     return _assemble(best[1], best[2], best[3], max_bytes)
+
+
+def _least_cost(view: AtomView, element_bytes: int) -> float:
+    """The cost of a side whose every instruction moves 16 bytes a lane without conflicts."""
+    vector = min(log2(VECTOR_BYTES // element_bytes), len(view.registers))
+    wavefronts = max(1, (element_bytes << vector) * 2 ** len(view.lanes) // WAVEFRONT_BYTES)
+    return view.num_copies * (wavefronts + 0.5) * 2 ** (len(view.registers) - vector)
 
 
 def _order(low: tuple[int, ...], store: Side, load: Side) -> Order | None:
@@ -127,7 +137,7 @@ def _candidates(
     common = _common(source.registers, target.registers)
     seen: set[tuple[int, ...]] = set()
     for registers in (source.registers, target.registers):
-        for length in range(min(len(_independent(common, limit)), limit), limit + 1):
+        for length in range(limit, len(_independent(common, limit)) - 1, -1):
             low = _independent((*common, *registers), length)
             # What shares a word is stored by neighbouring lanes where registers have no more.
             low = _independent((*low, *source.lanes, *everything), max(len(low), word))
