@@ -46,6 +46,26 @@ class ThreadServices(TargetServices, Protocol):
         """The warps of the program."""
         ...
 
+    @property
+    def has_matrix_moves(self) -> bool:
+        """Whether a warp moves 8 x 8 matrices of 16-byte rows to and from shared memory."""
+        ...
+
+    def store_matrices(
+        self, fn: FunctionBuilder, offset: str, words: Sequence[str], is_transposed: bool
+    ) -> None:
+        """Write one word of each lane for each of 1, 2 or 4 matrices to shared memory.
+
+        Lane `8 m + j` gives the byte offset (i32) of row `j` of matrix `m`.
+        """
+        ...
+
+    def load_matrices(
+        self, fn: FunctionBuilder, offset: str, count: int, is_transposed: bool
+    ) -> list[str]:
+        """Read `count` matrices, a word of each for each lane; offsets as for stores."""
+        ...
+
     def thread_id(self, fn: FunctionBuilder) -> str:
         """The index of the thread in its program, i32; emitted into the prologue."""
         ...

@@ -12,6 +12,7 @@ from dataclasses import field
 from math import prod
 
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import IsTerminator
 
 from tilewright.analysis.facts import AxisFacts
 from tilewright.ir.types import element_of, is_pointer, shape_of, storage_bytes
@@ -136,7 +137,7 @@ class _Walk:
             self._while(op)
         elif isinstance(op, IfOp):
             self._if(op)
-        elif not any(is_tile(value) for value in (*op.operands, *op.results)):
+        elif op.has_trait(IsTerminator) or not _has_tiles(op):
             return
         elif isinstance(op, DotOp):
             self._anchor(op, anchor_product(self, op, self.plan(op)))
@@ -301,6 +302,10 @@ class _Walk:
         self.layouts.own.pop(value, None)
         if layout is not None:
             self.layouts.own[value] = layout
+
+
+def _has_tiles(op: Operation) -> bool:
+    return any(is_tile(value) for value in (*op.operands, *op.results))
 
 
 def _is_access(op: Operation) -> bool:

@@ -8,6 +8,7 @@ from xdsl.ir import Attribute
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.threads.context import GlobalAccess
+from tilewright.codegen.threads.shared import shared_pointer
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.convert import convert_float
 from tilewright.targets.nvidia.math import NvidiaMath
@@ -79,6 +80,32 @@ class NvidiaServices:
         """The words of all lanes of the warp folded."""
         return fn.value(f"call i32 @llvm.nvvm.redux.sync.{kind}(i32 {word}, {_FULL_WARP})")
 
+    @property
+    def has_matrix_moves(self) -> bool:
+        """Hopper has ldmatrix and stmatrix."""
+        return True
+
+    def store_matrices(
+        self, fn: FunctionBuilder, offset: str, words: Sequence[str], is_transposed: bool
+    ) -> None:
+        """stmatrix; see ThreadServices."""
+        pointer = shared_pointer(fn, offset)
+        name = f"stmatrix.sync.aligned.m8n8.x{len(words)}{_trans(is_transposed)}.b16.p3"
+        values = ", ".join(f"i32 {word}" for word in words)
+        fn.emit(f"call void @llvm.nvvm.{name}(ptr addrspace(3) {pointer}, {values})")
+
+    def load_matrices(
+        self, fn: FunctionBuilder, offset: str, count: int, is_transposed: bool
+    ) -> list[str]:
+        """ldmatrix; see ThreadServices."""
+        pointer = shared_pointer(fn, offset)
+        name = f"ldmatrix.sync.aligned.m8n8.x{count}{_trans(is_transposed)}.b16.p3"
+        kind = "i32" if count == 1 else "{" + ", ".join(["i32"] * count) + "}"
+        loaded = fn.value(f"call {kind} @llvm.nvvm.{name}(ptr addrspace(3) {pointer})")
+        if count == 1:
+            return [loaded]
+        return [fn.value(f"extractvalue {kind} {loaded}, {i}") for i in range(count)]
+
     def load_global(
         self,
         fn: FunctionBuilder,
@@ -110,6 +137,10 @@ class NvidiaServices:
             _plain_store(fn, address, words, word_bits)
             return
         _asm_store(fn, address, words, word_bits, predicate, access)
+
+
+def _trans(is_transposed: bool) -> str:
+    return ".trans" if is_transposed else ""
 
 
 def _sreg(name: str) -> str:

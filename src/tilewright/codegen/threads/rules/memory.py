@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.codegen.llvm_types import constant_text, llvm_type
 from tilewright.codegen.threads.context import GlobalAccess, ThreadContext, element_type
 from tilewright.codegen.threads.rules import THREAD_RULES
-from tilewright.codegen.threads.words import pack, to_bits, unpack, word_bits_of
+from tilewright.codegen.threads.words import pack, unpack, word_bits_of
 from tilewright.ir import types as ir
 from tilewright.ir.encoding import has_layout, layout_of
 from tilewright.layout.linear import LinearLayout
@@ -118,9 +118,9 @@ def owns_elements(ctx: ThreadContext, value: SSAValue) -> str | None:
     thread 0.
     """
     if not has_layout(value.type):
-        return _is_zero(ctx, ctx.target.lanes - 1, ctx.target.warps - 1)
+        return is_zero(ctx, ctx.target.lanes - 1, ctx.target.warps - 1)
     layout = layout_of(value.type)
-    return _is_zero(ctx, layout.free_bits("lane"), _free_warps(ctx, layout))
+    return is_zero(ctx, layout.free_bits("lane"), _free_warps(ctx, layout))
 
 
 def _free_warps(ctx: ThreadContext, layout: LinearLayout) -> int:
@@ -128,7 +128,8 @@ def _free_warps(ctx: ThreadContext, layout: LinearLayout) -> int:
     return layout.free_bits("warp") | (ctx.target.warps - 1) & ~(covered - 1)
 
 
-def _is_zero(ctx: ThreadContext, lane_mask: int, warp_mask: int) -> str | None:
+def is_zero(ctx: ThreadContext, lane_mask: int, warp_mask: int) -> str | None:
+    """Whether no bit of the masks is set in lane and warp, i1; None for empty masks."""
     fn = ctx.fn
     terms = []
     for source, mask in ((ctx.index.lane, lane_mask), (ctx.index.warp, warp_mask)):
@@ -148,6 +149,3 @@ def both(ctx: ThreadContext, first: str | None, second: str | None) -> str | Non
     if not kept:
         return None
     return kept[0] if len(kept) == 1 else ctx.fn.value(f"and i1 {kept[0]}, {kept[1]}")
-
-
-__all__ = ["VECTOR_ATTRIBUTE", "both", "owns_elements", "to_bits", "vector_elems"]

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from tilewright.codegen.context import Rule
 from tilewright.codegen.rules import arithmetic
-from tilewright.codegen.threads.rules import THREAD_RULES, memory, reduction, structure
+from tilewright.codegen.threads.rules import (
+    THREAD_RULES,
+    conversion,
+    memory,
+    reduction,
+    staging,
+    structure,
+)
 from tilewright.support.rules import RuleTable
 
 NVIDIA_RULES: RuleTable[Rule] = RuleTable("nvidia", THREAD_RULES)
 
 # Imported for the rules that they register.
-DEFAULT_RULE_MODULES = (arithmetic, memory, reduction, structure)
+DEFAULT_RULE_MODULES = (arithmetic, conversion, memory, reduction, staging, structure)

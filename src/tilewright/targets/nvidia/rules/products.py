@@ -1,0 +1,232 @@
+"""Matrix products: wgmma, mma.sync, and multiply-add by threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.ir import Attribute, SSAValue
+
+from tilewright.codegen.llvm_types import constant_text
+from tilewright.codegen.threads.context import ThreadContext, element_type
+from tilewright.codegen.threads.shared import shared_pointer
+from tilewright.codegen.threads.words import pack, unpack
+from tilewright.ir import types as ir
+from tilewright.ir.attributes import integers_of
+from tilewright.ir.encoding import SharedType, layout_of
+from tilewright.layout.linear import LinearLayout
+from tilewright.ops.staging import DotWaitOp, LaidOutDotOp
+from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
+from tilewright.targets.nvidia.rules import NVIDIA_RULES
+from tilewright.targets.nvidia.rules.fma import emit_fma_product
+from tilewright.targets.nvidia.rules.mma import emit_mma_product, ptx_type
+from tilewright.targets.nvidia.wgmma import (
+    SharedOperand,
+    WgmmaShape,
+    advanced,
+    descriptor_base,
+    emit_commit,
+    emit_fence,
+    emit_wait,
+    emit_wgmma,
+)
+
+_ROWS = 64
+
+
+@NVIDIA_RULES.register(FenceAsyncSharedOp)
+def _fence(ctx: ThreadContext, op: FenceAsyncSharedOp) -> None:
+    ctx.fn.emit("call void @llvm.nvvm.fence.proxy.async.shared_cta()")
+
+
+@NVIDIA_RULES.register(LaidOutDotOp)
+def _dot(ctx: ThreadContext, op: LaidOutDotOp) -> None:
+    emit = {"wgmma": _wgmma_product, "mma": emit_mma_product, "fma": emit_fma_product}
+    emit[op.instruction.data](ctx, op)
+
+
+@NVIDIA_RULES.register(DotWaitOp)
+def _dot_wait(ctx: ThreadContext, op: DotWaitOp) -> None:
+    flat = [(kind, name) for v in op.tiles for kind, name in _parts(ctx, v)]
+    names = emit_wait(ctx.fn, op.pending.value.data, flat)
+    position = 0
+    for source, result in zip(op.tiles, op.results, strict=True):
+        count = len(ctx.parts(source))
+        ctx.define_parts(result, names[position : position + count])
+        position += count
+
+
+def _parts(ctx: ThreadContext, value: SSAValue) -> list[tuple[str, str]]:
+    return list(zip(ctx.part_types(value.type), ctx.parts(value), strict=True))
+
+
+def _wgmma_product(ctx: ThreadContext, op: LaidOutDotOp) -> None:
+    product = _WgmmaProduct(ctx, op)
+    product.emit()
+
+
+class _WgmmaProduct:
+    """One product by wgmma: instructions over row blocks, column blocks and depth."""
+
+    def __init__(self, ctx: ThreadContext, op: LaidOutDotOp) -> None:
+        self.ctx, self.fn, self.op = ctx, ctx.fn, op
+        self.warps = integers_of(_array(op.warps))
+        _, columns, depth = integers_of(_array(op.shape))
+        a, b = _element(op.a.type), _element(op.b.type)
+        accumulator = element_type(op.result.type)
+        kind = {ir.f32: "f32", ir.f16: "f16"}.get(accumulator, "s32")
+        self.shape = WgmmaShape(columns, depth, kind, ptx_type(a), ptx_type(b))
+        self.extents = ir.shape_of(op.result.type)
+        self.layout = layout_of(op.result.type)
+        self.where = {at: r for r, at in reversed(list(enumerate(self.layout.register_offsets())))}
+
+    def emit(self) -> None:
+        """Emit the whole product and, unless it is async, the wait for it."""
+        op = self.op
+        names = list(self.ctx.registers(op.c))
+        element = element_type(op.c.type)
+        starts_at_zero = set(names) == {constant_text(0, element)}
+        emit_fence(self.fn)
+        words: list[str] = []
+        blocks = self._blocks()
+        for block in blocks:
+            own = self._words(element, [names[index] for index in self._indices(block)])
+            words += self._emit_block(block, own, not starts_at_zero)
+        emit_commit(self.fn)
+        if op.is_async is None:
+            words = emit_wait(self.fn, 0, [(self.shape.register_kind, word) for word in words])
+        values = self._elements(element, words)
+        order = [index for block in blocks for index in self._indices(block)]
+        for index, value in zip(order, values, strict=True):
+            names[index] = value
+        self.ctx.define_tile(op.result, names)
+
+    def _words(self, element: Attribute, values: Sequence[str]) -> list[str]:
+        """Accumulators as the instruction has them: two f16 to a register."""
+        return pack(self.fn, element, values, 32) if element == ir.f16 else list(values)
+
+    def _elements(self, element: Attribute, words: Sequence[str]) -> list[str]:
+        return unpack(self.fn, element, words, 32) if element == ir.f16 else list(words)
+
+    def _blocks(self) -> list[tuple[int, int]]:
+        """The first row and column of each instruction of the first warp group."""
+        rows, columns = self.extents
+        down = 16 * self.warps[0]
+        across = self.shape.columns * self.warps[1]
+        return [(r, c) for r in range(0, rows, down) for c in range(0, columns, across)]
+
+    def _indices(self, block: tuple[int, int]) -> list[int]:
+        """The registers of one instruction, in its order: pairs, rows 8 apart, columns."""
+        row, column = block
+        return [
+            self.where[row + 8 * half, column + 8 * group + pair]
+            for group in range(self.shape.columns // 8)
+            for half in (0, 1)
+            for pair in (0, 1)
+        ]
+
+    def _emit_block(self, block: tuple[int, int], own: list[str], accumulates: bool) -> list[str]:
+        """The instructions over K of one block of the result; its accumulators' new names."""
+        row, column = block
+        a_operand = self._shared_operand(self.op.a, 1)
+        b_operand = self._shared_operand(self.op.b, 0)
+        assert b_operand is not None
+        b_base = self._descriptor(self.op.b, b_operand, self._group(1), self.shape.columns)
+        a_base = None
+        if a_operand is not None:
+            a_base = self._descriptor(self.op.a, a_operand, self._group(0), _ROWS)
+        depth = _extents(self.op.a.type)[1]
+        for k in range(0, depth, self.shape.depth):
+            b = advanced(self.fn, b_base, b_operand.offset(column, k))
+            if a_operand is not None and a_base is not None:
+                a: str | list[str] = advanced(self.fn, a_base, a_operand.offset(row, k))
+                transposes = (a_operand.is_transposed, b_operand.is_transposed)
+            else:
+                a = self._fragment(row, k)
+                transposes = (False, b_operand.is_transposed)
+            own = emit_wgmma(self.fn, self.shape, own, a, b, accumulates or k > 0, transposes)
+        return own
+
+    def _group(self, dim: int) -> str:
+        """The index of the thread's warp group along a dim, i32."""
+        down, across = self.warps
+        bits = (down * across).bit_length() - 1
+        split = down.bit_length() - 1
+        bases = [0] * bits
+        for bit in range(bits):
+            if dim == 0 and 2 <= bit < split:
+                bases[bit] = 1 << (bit - 2)
+            if dim == 1 and bit >= split:
+                bases[bit] = 1 << (bit - split)
+        return self.ctx.index.linear(self.fn, [], bases)
+
+    def _shared_operand(self, value: SSAValue, k_dim: int) -> SharedOperand | None:
+        if not isinstance(value.type, SharedType):
+            return None
+        return shared_operand(value.type, k_dim)
+
+    def _descriptor(self, value: SSAValue, operand: SharedOperand, group: str, outer: int) -> str:
+        """The descriptor of what the thread's warp group reads first."""
+        start = self.ctx.value(value)
+        if group != "0":
+            step = operand.offset(outer, 0)
+            moved = self.fn.value(f"mul i32 {group}, {step}")
+            start = moved if start == "0" else self.fn.value(f"add i32 {start}, {moved}")
+        pointer = shared_pointer(self.fn, start)
+        address = self.fn.value(f"ptrtoint ptr addrspace(3) {pointer} to i32")
+        return descriptor_base(self.fn, address, operand)
+
+    def _fragment(self, row: int, k: int) -> list[str]:
+        """The four registers of A of one instruction."""
+        layout = layout_of(self.op.a.type)
+        names = self.ctx.registers(self.op.a)
+        element = element_type(self.op.a.type)
+        return operand_fragment(self.ctx, layout, names, element, row, k)
+
+
+def operand_fragment(
+    ctx: ThreadContext,
+    layout: LinearLayout,
+    names: Sequence[str],
+    element: Attribute,
+    row: int,
+    k: int,
+) -> list[str]:
+    """The four i32 of operand A of a 16-row instruction: rows 8 apart, then 16 bytes of K."""
+    where = {at: r for r, at in reversed(list(enumerate(layout.register_offsets())))}
+    packed = 32 // ir.width_bits(element)
+    fragment = []
+    for half in (0, 1):
+        for below in (0, 1):
+            at = [(row + 8 * below, k + 4 * packed * half + i) for i in range(packed)]
+            values = [names[where[place]] for place in at]
+            fragment += pack(ctx.fn, element, values, 32)
+    return fragment
+
+
+def shared_operand(type_: SharedType, k_dim: int) -> SharedOperand:
+    """How wgmma reads a shared tile: from the images of its offsets."""
+    layout, size = layout_of(type_), max(1, ir.width_bits(type_.element) // 8)
+    bases = layout.basis_images("offset")
+    fast = next(dim for dim, step in enumerate(bases[0]) if step)
+    span = 1
+    for basis in bases:
+        if basis[fast] != span or any(basis[d] for d in range(len(basis)) if d != fast):
+            break
+        span *= 2
+    swizzle = min(128, span * size)
+    panel = swizzle * type_.extents()[1 - fast]
+    return SharedOperand(k_dim, fast, swizzle, panel, size)
+
+
+def _array(attribute: Attribute) -> DenseArrayBase:
+    assert isinstance(attribute, DenseArrayBase)
+    return attribute
+
+
+def _element(type_: Attribute) -> Attribute:
+    return type_.element if isinstance(type_, SharedType) else element_type(type_)
+
+
+def _extents(type_: Attribute) -> tuple[int, ...]:
+    return type_.extents() if isinstance(type_, SharedType) else ir.shape_of(type_)
