@@ -104,77 +104,90 @@ class _RoundTrip:
 
     def run(self, start: Elements, target: LinearLayout) -> Simulation:
         """Store, load, pass by pass."""
-        plan = self._plan
-        loaded = np.full((target.num_registers, *start.shape[1:]), -1)
+        plan, threads = self._plan, start.shape[1:]
+        store, load = _Threads(plan.store, *threads), _Threads(plan.load, *threads)
+        loaded = np.full((target.num_registers, *threads), -1)
         for stores, loads in zip(plan.store.passes, plan.load.passes, strict=True):
             memory = np.full(plan.bytes // self._size, -1)
             for group in stores:
-                self._store(plan.store, group, start, memory)
+                self._store(store, group, start, memory)
             for group in loads:
-                for held, at, lane, warp in self._accesses(plan.load, group, start.shape[1:]):
-                    loaded[held, lane, warp] = memory[at]
+                for register, at in self._accesses(load, group):
+                    loaded[register] = memory[at]
         if (loaded[sorted(set(plan.load.representative))] < 0).any():
             raise InternalError("a round trip loads what was not stored")
         result = loaded[list(plan.load.representative)]
         return Simulation(result, self._wavefronts, self._ideal)
 
     def _store(
-        self, access: Access, group: tuple[int, ...], start: Elements, memory: Elements
+        self, threads: _Threads, group: tuple[int, ...], start: Elements, memory: Elements
     ) -> None:
-        for held, at, lane, warp in self._accesses(access, group, start.shape[1:]):
-            is_active = (lane & access.free_lanes | warp & access.free_warps) == 0
-            value = start[held, lane, warp][is_active]
-            if (memory[at[is_active]] >= 0).any():
+        for register, at in self._accesses(threads, group):
+            where = at[threads.is_active]
+            if (memory[where] >= 0).any():
                 raise InternalError("a round trip stores two elements in one place")
-            memory[at[is_active]] = value
+            memory[where] = start[register][threads.is_active]
 
     def _accesses(
-        self, access: Access, group: tuple[int, ...], threads: tuple[int, ...]
-    ) -> Iterator[tuple[int, Elements, Elements, Elements]]:
+        self, threads: _Threads, group: tuple[int, ...]
+    ) -> Iterator[tuple[int, Elements]]:
         """For each register of an instruction, where its threads reach shared memory."""
-        lanes, warps = threads
-        offsets = access.offsets
-        inside = _xor(offsets.lane, lanes)[:, None] ^ _xor(offsets.warp, warps)[None, :]
-        first = offsets.added[group[0]] + (offsets.register[group[0]] ^ inside)
-        lane, warp = np.meshgrid(np.arange(lanes), np.arange(warps), indexing="ij")
-        if access.kind == "vector":
+        first = threads.addresses(group[0])
+        if threads.access.kind == "vector":
             self._count(first, len(group) * self._size)
             for place, register in enumerate(group):
-                own = offsets.added[register] + (offsets.register[register] ^ inside)
-                if (own != first + place * self._size).any():
+                if (threads.addresses(register) != first + place * self._size).any():
                     raise InternalError("the registers of a vector are not neighbours")
-                yield register, first // self._size + place, lane, warp
+                yield register, first // self._size + place
             return
         per_word = max(1, WORD_BYTES // self._size)
         for matrix in range(len(group) // per_word):
             rows = first[8 * matrix : 8 * matrix + 8]
-            self._count_rows(rows)
+            if (rows % VECTOR_BYTES).any():
+                raise InternalError("a row of a matrix is not aligned to 16 bytes")
+            self._serve(rows // VECTOR_BYTES, VECTOR_BYTES)
             for place in range(per_word):
-                if access.kind == "matrix":
-                    row, column = lane // 4, lane % 4 * per_word + place
-                else:
-                    row, column = lane % 4 * 2 + place, lane // 4
-                at = rows[row, warp] // self._size + column
-                yield group[matrix * per_word + place], at, lane, warp
+                row, column = threads.matrix_element(place, per_word)
+                register = group[matrix * per_word + place]
+                yield register, rows[row] // self._size + column[:, None]
 
     def _count(self, first: Elements, vector_bytes: int) -> None:
         """Count the wavefronts of one instruction in every warp."""
         if (first % vector_bytes).any():
             raise InternalError(f"a vector of {vector_bytes} bytes is not aligned")
         chunk = max(WORD_BYTES, vector_bytes)
-        group = min(first.shape[0], WAVEFRONT_BYTES // chunk)
-        for lane in range(0, first.shape[0], group):
+        group = min(len(first), WAVEFRONT_BYTES // chunk)
+        for lane in range(0, len(first), group):
             self._serve(first[lane : lane + group] // chunk, chunk)
-
-    def _count_rows(self, rows: Elements) -> None:
-        if (rows % VECTOR_BYTES).any():
-            raise InternalError("a row of a matrix is not aligned to 16 bytes")
-        self._serve(rows // VECTOR_BYTES, VECTOR_BYTES)
 
     def _serve(self, chunks: Elements, chunk_bytes: int) -> None:
         """One wavefront for each group of different chunks that are in the same banks."""
-        banks = WAVEFRONT_BYTES // chunk_bytes
-        for warp in range(chunks.shape[1]):
-            distinct = np.unique(chunks[:, warp])
-            self._wavefronts += int(np.bincount(distinct % banks).max())
-            self._ideal += 1
+        banks, num_warps = WAVEFRONT_BYTES // chunk_bytes, chunks.shape[1]
+        distinct = np.unique(chunks * num_warps + np.arange(num_warps))
+        bank = distinct // num_warps % banks * num_warps + distinct % num_warps
+        counts = np.bincount(bank, minlength=banks * num_warps)
+        self._wavefronts += int(counts.reshape(banks, num_warps).max(axis=0).sum())
+        self._ideal += num_warps
+
+
+class _Threads:
+    """The threads of a cta at one end of a round trip."""
+
+    def __init__(self, access: Access, lanes: int, warps: int) -> None:
+        self.access = access
+        lane, warp = _xor(access.offsets.lane, lanes), _xor(access.offsets.warp, warps)
+        self._inside = lane[:, None] ^ warp[None, :]
+        free = np.arange(lanes)[:, None] & access.free_lanes
+        self.is_active = (free | np.arange(warps)[None, :] & access.free_warps) == 0
+        self._lane = np.arange(lanes)
+
+    def addresses(self, register: int) -> Elements:
+        """The byte that each thread reaches for a register, `[lanes, warps]`."""
+        offsets = self.access.offsets
+        return offsets.added[register] + (offsets.register[register] ^ self._inside)
+
+    def matrix_element(self, place: int, per_word: int) -> tuple[Elements, Elements]:
+        """The row and the column of the matrix that each lane holds at a place of its word."""
+        if self.access.kind == "matrix":
+            return self._lane // 4, self._lane % 4 * per_word + place
+        return self._lane % 4 * 2 + place, self._lane // 4
