@@ -70,7 +70,7 @@ _EXPM1 = {
     ),
 }
 # (2^r - 1) / r on |r| ≤ 0.505, relative to 2^r: error 2^-27.5 and 2^-56.1.
-_EXP2 = {
+EXP2 = {
     "float": (
         0.6931472420692444,
         0.24022655189037323,
@@ -202,7 +202,7 @@ def exp2(code: LaneCode, x: LaneValue) -> LaneValue:
     clamped = x.at_most(high).at_least(low)
     n = code.intrinsic("roundeven", clamped)
     r = clamped - n
-    return scale(code, code.multiply_add(r, code.horner(r, _EXP2[x.element]), 1.0), n)
+    return scale(code, code.multiply_add(r, code.horner(r, EXP2[x.element]), 1.0), n)
 
 
 def _expm1_clamped(code: LaneCode, x: LaneValue) -> LaneValue:
