@@ -8,14 +8,19 @@ compiled for and either runs it or hands back. Everything else is the slow path 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from functools import partial, update_wrapper
 from types import FunctionType
 from typing import TYPE_CHECKING
 
 from tilewright.frontend.constants import FunctionRef
+from tilewright.frontend.devices import Placement, place
 from tilewright.frontend.passing import (
+    array_arguments,
+    extra_guard,
     memory_bounds,
     parameter_guards,
+    runtime_addresses,
     runtime_values,
     value_at,
 )
@@ -24,10 +29,11 @@ from tilewright.frontend.signature import bind, specialize
 from tilewright.frontend.source import KernelSource, snapshot
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.cache import open_default
-from tilewright.runtime.driver import FastLaunch
+from tilewright.runtime.driver import FastLaunch, Grid
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.fingerprint import compiler_fingerprint, digest
 from tilewright.runtime.grid import GridLike, check_grid
+from tilewright.runtime.hooks import LAUNCH_HOOKS, LaunchInfo
 from tilewright.runtime.isolation import is_isolated
 from tilewright.runtime.kernel import STATISTICS, CompiledKernel, StageTexts
 from tilewright.support.collection import collection_paused
@@ -49,21 +55,25 @@ from tilewright.support.options import (
 if TYPE_CHECKING:
     from tilewright.compiler.request import CompileRequest
 
-STAGES = ("source", "ttir", "nests", "llir", "asm", "object")
 _MAX_LAUNCHERS = 8
+# Keywords of a launch that change nothing that is compiled.
+_LAUNCH_KEYWORDS = ("stream",)
 
 
 @dataclass
 class _CallShape:
     """Launches with the same keywords, and as many positional arguments as the last one had.
 
-    `order` picks the kernel's parameters out of positional and keyword values; None when some
-    keyword is no parameter or a default fills in, which the slow path handles.
+    `order` picks what launchers look at out of the values as they are passed, with `defaults`
+    behind them: the kernel's parameters, then `extras`, the options and the stream by name; () is
+    as they come.
     """
 
-    order: tuple[int, ...] | None
+    order: tuple[int, ...]
     num_positional: int
     names: tuple[str, ...]
+    extras: tuple[str, ...]
+    defaults: tuple[object, ...]
     launchers: list[tuple[FastLaunch, CompiledKernel]]
 
     def try_others(
@@ -169,10 +179,11 @@ class JITFunction:
             return self._launch_slowly(grid, args, kwargs)
         values = args + tuple(kwargs.values()) if kwargs else args
         if shape.order:
+            values += shape.defaults
             values = tuple([values[i] for i in shape.order])
         if type(grid) is not tuple:
             if callable(grid):
-                grid = grid(dict(zip(shape.names, values, strict=True)))
+                grid = grid(dict(zip(shape.names, values, strict=False)))
             if type(grid) is not tuple:
                 grid = (grid,)
         if len(grid) == 1:
@@ -214,7 +225,7 @@ class JITFunction:
             values.extend(memory_bounds(call.specialization, call.arguments))
         self._remember(prepared, args, kwargs)
         if 0 not in extents:
-            prepared.kernel.launch(extents, values)
+            _launch_watched(prepared, extents, values)
         return prepared.kernel
 
     def specialize_call(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
@@ -230,13 +241,24 @@ class JITFunction:
         names = {p.name for p in source.parameters}
         known = option_names()
         options = {name: v for name, v in kwargs.items() if name in known and name not in names}
-        keywords = {name: v for name, v in kwargs.items() if name not in options}
+        launch = {k: v for k, v in kwargs.items() if k in _LAUNCH_KEYWORDS and k not in names}
+        keywords = {k: v for k, v in kwargs.items() if k not in options and k not in launch}
         arguments = bind(self.fn.__name__, source.parameters, args, keywords, _live_default(self))
         passed = PassedFunctions(self.fn.__name__, source)
         specialization = specialize(
             self.fn.__name__, source.parameters, arguments, passed.reference
         )
-        return Call(arguments, specialization, self._options(options), passed.joined())
+        placement = Placement()
+        if not self.is_interpreted:
+            placement = _placed(self.fn.__name__, specialization, arguments)
+        return Call(
+            arguments,
+            specialization,
+            self._options(options),
+            passed.joined(),
+            placement,
+            {**options, **launch},
+        )
 
     def _prepare(self, args: Sequence[object], kwargs: Mapping[str, object]) -> _Prepared:
         call = self.specialize_call(args, kwargs)
@@ -251,7 +273,7 @@ class JITFunction:
     def _kernel(self, call: Call) -> CompiledKernel:
         added = call.source.functions.keys() - self.source.functions.keys()
         passed = tuple(repr(call.source.functions[name]) for name in sorted(added))
-        key = (_identity(call.specialization), call.options, passed)
+        key = (_identity(call.specialization), call.options, passed, call.placement)
         kernel = self._kernels.get(key)
         if kernel is None:
             kernel = self._build(call)
@@ -259,7 +281,7 @@ class JITFunction:
         return kernel
 
     def _build(self, call: Call) -> CompiledKernel:
-        return build_kernel(call.source, call.specialization, call.options)
+        return build_kernel(call.source, call.specialization, call.options, call.placement)
 
     def _remember(
         self, prepared: _Prepared, args: tuple[object, ...], kwargs: Mapping[str, object]
@@ -267,19 +289,18 @@ class JITFunction:
         """Keep a native launcher for the next call of the same shape."""
         key = tuple(kwargs)
         shape = self._shapes.get(key)
-        names = self.arg_names
         if shape is None or shape.num_positional != len(args):
-            given = (*names[: len(args)], *kwargs)
-            order = _value_order(names, given, load_driver("cpu").ignored_options)
-            shape = _CallShape(order, len(args), names, [])
+            shape = _call_shape(self, args, kwargs)
             self._shapes[key] = shape
         call = prepared.call
-        if shape.order is None or call.options.checked:
-            return
         guards = parameter_guards(self.source.parameters, call.specialization)
-        values = [call.arguments[name] for name in names]
-        if guards is None:
+        if guards is None or call.options.checked:
             return
+        ignored = load_driver(call.placement.target).ignored_options
+        num_slots = sum(guard.slot is not None for guard in guards)
+        extras = [(name, call.extras[name]) for name in shape.extras]
+        guards += [extra_guard(name, value, ignored, num_slots) for name, value in extras]
+        values = [call.arguments[name] for name in shape.names] + [value for _, value in extras]
         launcher = prepared.kernel.loaded.fast_launcher(guards, values)
         if launcher is not None:
             shape.launchers.insert(0, (launcher, prepared.kernel))
@@ -288,12 +309,17 @@ class JITFunction:
 
 @dataclass(frozen=True)
 class Call:
-    """A call bound and specialised: arguments by name, what the kernel is compiled for."""
+    """A call bound and specialised: arguments by name, what the kernel is compiled for, where.
+
+    `extras` are the keywords that are no parameters: compile options, and the stream.
+    """
 
     arguments: Mapping[str, object]
     specialization: Specialization
     options: CompileOptions
     source: KernelSource
+    placement: Placement = Placement()
+    extras: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -370,13 +396,48 @@ def _live_default(function: JITFunction) -> Callable[[Parameter], object]:
     return default
 
 
-def _value_order(
-    names: tuple[str, ...], given: tuple[str, ...], ignored: frozenset[str]
-) -> tuple[int, ...] | None:
-    """Where each parameter's value stands in a call; () in order, None with real options."""
-    if sorted(name for name in given if name not in ignored or name in names) != sorted(names):
-        return None
-    return () if given == names else tuple(given.index(name) for name in names)
+def _call_shape(
+    function: JITFunction, args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> _CallShape:
+    """The shape of calls with as many positional arguments and the same keywords."""
+    names = function.arg_names
+    given = (*names[: len(args)], *kwargs)
+    default = _live_default(function)
+    missing = [p for p in function.source.parameters if p.name not in given]
+    extras = tuple(name for name in given if name not in names)
+    passed = (*given, *(p.name for p in missing))
+    wanted = (*names, *extras)
+    order = () if passed == wanted else tuple(passed.index(name) for name in wanted)
+    return _CallShape(
+        order, len(args), names, extras, tuple(default(p) for p in missing), launchers=[]
+    )
+
+
+def _placed(
+    kernel: str, specialization: Specialization, arguments: Mapping[str, object]
+) -> Placement:
+    """Where a call runs, with the number of the GPU where its arrays leave it open."""
+    arrays = array_arguments(specialization, arguments)
+    placement = place(kernel, arrays, runtime_options().target)
+    if placement.target == "cpu" or placement.device is not None:
+        return placement
+    addresses = runtime_addresses(arrays)
+    return Placement(placement.target, load_driver(placement.target).device(addresses))
+
+
+def _launch_watched(prepared: _Prepared, grid: Grid, values: Sequence[object]) -> None:
+    """Launch by the slow path, with the launch hooks around it."""
+    call, kernel = prepared.call, prepared.kernel
+    target, device = call.placement.target, call.placement.device or 0
+    arrays = [value for _, value in array_arguments(call.specialization, call.arguments)]
+    stream = load_driver(target).stream(call.extras.get("stream"), arrays, device)
+    if LAUNCH_HOOKS.is_empty:
+        kernel.launch(grid, values, stream)
+        return
+    with LAUNCH_HOOKS.around(
+        LaunchInfo(kernel.name, grid, target, device, stream, kernel.metadata)
+    ):
+        kernel.launch(grid, values, stream)
 
 
 def _identity(specialization: Specialization) -> object:
@@ -393,17 +454,31 @@ def _hashable(value: object) -> object:
 
 
 def make_request(
-    source: KernelSource, specialization: Specialization, options: CompileOptions
+    source: KernelSource,
+    specialization: Specialization,
+    options: CompileOptions,
+    placement: Placement | None = None,
+    machine: Mapping[str, int | float | str | bool | None] | None = None,
 ) -> CompileRequest:
-    """What to compile a specialisation of a kernel with on this machine."""
+    """What to compile a specialisation of a kernel with; `machine` None is the placement's own.
+
+    Raises: UnsupportedError for an option that the target does not have.
+    """
     from tilewright.compiler.request import CompileRequest
 
-    target = "cpu"
-    driver = load_driver(target)
+    where = placement or Placement()
+    driver = load_driver(where.target)
+    if options.checked and "checked" in driver.ignored_options:
+        raise UnsupportedError(
+            f"kernels are checked on the CPU only, not on target {where.target}",
+            hint="pass arrays in host memory, or unset TILEWRIGHT_CHECKED",
+        )
     names = [name for name in option_names() if name not in driver.ignored_options]
     fields = {name: getattr(options, name) for name in names}
+    if machine is None:
+        machine = driver.machine(where.device)
     return CompileRequest(
-        source.functions, source.kernel, specialization, fields, target, driver.machine()
+        source.functions, source.kernel, specialization, fields, where.target, machine
     )
 
 
@@ -439,20 +514,24 @@ def build_artifact(request: CompileRequest) -> Artifact:
 
 @collection_paused()
 def build_kernel(
-    source: KernelSource, specialization: Specialization, options: CompileOptions
+    source: KernelSource,
+    specialization: Specialization,
+    options: CompileOptions,
+    placement: Placement | None = None,
 ) -> CompiledKernel:
     """Compile a specialisation, or take it from the disk cache, and load it."""
-    request = make_request(source, specialization, options)
-    driver = load_driver(request.target)
+    where = placement or Placement()
+    request = make_request(source, specialization, options, where)
+    driver = load_driver(where.target)
     artifact = build_artifact(request)
-    loaded = driver.load(artifact)
+    loaded = driver.load(artifact, where.device)
 
     def produce(stage: str) -> str | bytes:
-        from tilewright.compiler.stages import stage_text
+        from tilewright.compiler.stages import artifact_stage
 
-        return artifact.sections["object"] if stage == "object" else stage_text(request, stage)
+        return artifact_stage(request, artifact, stage)
 
-    return CompiledKernel(artifact, loaded, StageTexts(STAGES, produce))
+    return CompiledKernel(artifact, loaded, StageTexts(driver.stages, produce))
 
 
 def jit(

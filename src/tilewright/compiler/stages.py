@@ -10,14 +10,19 @@ from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.lower import lower_kernel
 from tilewright.ir.text import print_module
+from tilewright.runtime.artifact import Artifact
 from tilewright.support.errors import InternalError
 from tilewright.targets.target import Scheduled, load_target
 
 Show = Callable[[ModuleOp], str]
+# What the scheduled level is called as a stage, and the sections of artifacts that are text.
+_SCHEDULED = ("nests", "t2")
+_ASSEMBLY = ("asm", "ptx")
+_TEXT_SECTIONS = ("ptx",)
 
 
 def stage_text(request: CompileRequest, stage: str) -> str:
-    """`source`, `ttir`, `nests`, `llir` or `asm` of a request."""
+    """A stage of a request as text: `source`, `ttir`, the scheduled one, `llir`, the assembly."""
     if stage == "source":
         return request.functions[request.kernel].text
     target = load_target(request.target)
@@ -25,14 +30,24 @@ def stage_text(request: CompileRequest, stage: str) -> str:
     if stage == "ttir":
         return print_module(module)
     scheduled = to_schedule(request, target, module, None)
-    if stage == "nests":
+    if stage in _SCHEDULED:
         return print_module(scheduled.module)
     text = target.emit(scheduled, request.machine, request.options)
     if stage == "llir":
         return text
-    if stage == "asm":
+    if stage in _ASSEMBLY:
         return target.disassemble(text, request.machine, request.options)
     raise InternalError(f"there is no stage {stage!r}")
+
+
+def artifact_stage(request: CompileRequest, artifact: Artifact, stage: str) -> str | bytes:
+    """A stage of a compiled kernel: out of the artifact where it holds it, else made again."""
+    if stage in artifact.sections:
+        data = artifact.sections[stage]
+        return data.decode() if stage in _TEXT_SECTIONS else data
+    if stage in load_target(request.target).views:
+        return load_target(request.target).views[stage](artifact.sections)
+    return stage_text(request, stage)
 
 
 def stage_names(request: CompileRequest) -> tuple[str, ...]:

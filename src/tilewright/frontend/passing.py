@@ -40,6 +40,34 @@ def parameter_guards(
     return guards
 
 
+def extra_guard(
+    name: str, value: object, ignored: frozenset[str], num_slots: int
+) -> ParameterFacts:
+    """What the fast launcher checks of a keyword that is no parameter of the kernel."""
+    if name in ignored:
+        return ParameterFacts("ignored", None, None, False)
+    if name == "stream" and value is not None:
+        return ParameterFacts("i64", num_slots, None, True)
+    return ParameterFacts("constexpr", None, None, False)
+
+
+def array_arguments(
+    specialization: Specialization, arguments: Mapping[str, object]
+) -> list[tuple[str, object]]:
+    """The arrays and tensor descriptors among the runtime arguments, by name."""
+    return [
+        (".".join(map(str, path)), value_at(path, arguments))
+        for path, type_ in specialization.runtime_leaves()
+        if type_.startswith(("*", "tensordesc"))
+    ]
+
+
+def runtime_addresses(arrays: Sequence[tuple[str, object]]) -> list[int]:
+    """The addresses of arrays, as far as they are arrays."""
+    facts = (array_facts(getattr(value, "base", value)) for _, value in arrays)
+    return [found.address for found in facts if found is not None]
+
+
 def runtime_values(specialization: Specialization, arguments: Mapping[str, object]) -> list[object]:
     """The values of the runtime arguments, in signature order; arrays by their address."""
     values: list[object] = []

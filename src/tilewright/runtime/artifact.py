@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from tilewright.support.dataclass import dataclass
 
 METADATA_SECTION = "metadata.json"
+# What an assembler reports of a kernel, as JSON: counts by name, and `remarks`.
+RESOURCES_SECTION = "resources.json"
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,11 @@ FastLaunch = Callable[..., object]
 class LoadedKernel(Protocol):
     """A kernel in executable memory."""
 
-    def launch(self, grid: Grid, arguments: Sequence[object]) -> None:
-        """Run every program of `grid` on the runtime arguments, in signature order."""
+    def launch(self, grid: Grid, arguments: Sequence[object], stream: int | None = None) -> None:
+        """Run every program of `grid` on the runtime arguments, in signature order.
+
+        `stream` is what the driver's `stream` gave for this launch.
+        """
         ...
 
     def fast_launcher(
@@ -24,7 +27,8 @@ class LoadedKernel(Protocol):
         """A callable `f(x, y, z, *arguments)` that launches if every argument is as before.
 
         It returns `slow_path` of the driver, having run nothing, when one is not. None where
-        the target or one of the arguments has no such path.
+        the target or one of the arguments has no such path. A parameter whose slot comes after
+        the runtime arguments is the stream of the launch.
         """
         ...
 
@@ -34,7 +38,7 @@ class ParameterGuard(Protocol):
 
     @property
     def type(self) -> str:
-        """The type in the signature, `constexpr` for constants."""
+        """The type in the signature, `constexpr` for constants, `ignored` for what is not read."""
         ...
 
     @property
@@ -57,13 +61,23 @@ class Driver(Protocol):
     """One per target and process."""
 
     slow_path: object
+    # What the kernels of this target are shown as: the keys of `CompiledKernel.asm`.
+    stages: tuple[str, ...]
     # Compile options that change nothing on this target; they are no part of a request.
     ignored_options: frozenset[str]
 
-    def machine(self) -> Mapping[str, int | float | str | bool | None]:
-        """The features of the machine that decide what is compiled, as data."""
+    def machine(self, device: int | None = None) -> Mapping[str, int | float | str | bool | None]:
+        """The features of a device (None: the current one) that decide what is compiled."""
         ...
 
-    def load(self, artifact: Artifact) -> LoadedKernel:
-        """Bring a compiled kernel into executable memory."""
+    def device(self, addresses: Sequence[int]) -> int:
+        """The device of arrays that do not say it themselves; the current one without arrays."""
+        ...
+
+    def stream(self, given: object, arrays: Sequence[object], device: int) -> int | None:
+        """The stream that a launch goes to: the one given, or (None) the arrays' current one."""
+        ...
+
+    def load(self, artifact: Artifact, device: int | None = None) -> LoadedKernel:
+        """Bring a compiled kernel into executable memory of a device (None: the current one)."""
         ...

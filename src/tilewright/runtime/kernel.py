@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 
-from tilewright.runtime.artifact import Artifact
+from tilewright.runtime.artifact import RESOURCES_SECTION, Artifact
 from tilewright.runtime.driver import Grid, LoadedKernel
 from tilewright.support.dataclass import dataclass
 
@@ -39,8 +40,9 @@ class StageTexts(Mapping[str, str | bytes]):
 class CompiledKernel:
     """One kernel compiled for one specialisation and loaded.
 
-    `asm` maps a stage (`source`, `ttir`, `nests`, `llir`, `asm`, `object`) to its text or bytes;
-    `metadata` says what was compiled for what; `remarks` are the compiler's notes on slow paths.
+    `asm` maps a stage to its text or bytes: `source`, `ttir`, `llir` everywhere; `nests`, `asm`,
+    `object` on the CPU; `t2`, `ptx`, `cubin`, `sass` on NVIDIA GPUs. `metadata` says what was
+    compiled for what; `remarks` are the compiler's notes on slow paths.
     """
 
     artifact: Artifact
@@ -69,13 +71,34 @@ class CompiledKernel:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What the compiler could not do well, and why."""
-        remarks = self.artifact.metadata.get("remarks", [])
-        assert isinstance(remarks, list)
-        return tuple(str(remark) for remark in remarks)
+        found: list[str] = []
+        for remarks in (self.metadata.get("remarks", []), self.resources.get("remarks", [])):
+            assert isinstance(remarks, list)
+            found += map(str, remarks)
+        return tuple(dict.fromkeys(found))
 
-    def launch(self, grid: Grid, arguments: Sequence[object]) -> None:
-        """Run every program of `grid` on the runtime arguments, in signature order."""
-        self.loaded.launch(grid, arguments)
+    @property
+    def resources(self) -> Mapping[str, object]:
+        """What the assembler reports: registers, spills, shared memory; empty on the CPU."""
+        section = self.artifact.sections.get(RESOURCES_SECTION)
+        return {} if section is None else json.loads(section)
+
+    @property
+    def n_regs(self) -> int:
+        """The registers of a thread; 0 on the CPU."""
+        return int(str(self.resources.get("registers", 0)))
+
+    @property
+    def n_spills(self) -> int:
+        """How many 32-bit words a thread spills to memory; 0 on the CPU."""
+        return int(str(self.resources.get("spill_store_bytes", 0))) // 4
+
+    def launch(self, grid: Grid, arguments: Sequence[object], stream: int | None = None) -> None:
+        """Run every program of `grid` on the runtime arguments, in signature order.
+
+        `stream` is the handle of a CUDA stream; None is the default one.
+        """
+        self.loaded.launch(grid, arguments, stream)
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from typing import Protocol
 
 from xdsl.dialects.builtin import ModuleOp
@@ -48,6 +49,7 @@ class Target:
     `tile_passes` run on T0; `schedule` lowers T0 to the scheduled level; `emit` writes its
     text for the assembler; `assemble` turns text into the sections of the artifact. `level`
     names the scheduled level in `ir/levels.py`; `ops` and `attributes` are those that only it has.
+    `views` show the sections of an artifact as text, by the name of the stage (`sass`).
     """
 
     name: str
@@ -59,6 +61,7 @@ class Target:
     level: str
     ops: tuple[type[Operation], ...]
     attributes: tuple[type[Attribute], ...] = ()
+    views: Mapping[str, Callable[[Mapping[str, bytes]], str]] = field(default_factory=dict)
 
 
 TARGETS = ("cpu", "nvidia")

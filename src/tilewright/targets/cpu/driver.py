@@ -44,7 +44,7 @@ class CpuKernel:
     status: StatusRecord | None = None
     has_prints: bool = False
 
-    def launch(self, grid: Grid, arguments: Sequence[object]) -> None:
+    def launch(self, grid: Grid, arguments: Sequence[object], stream: int | None = None) -> None:
         """Run every program of `grid`; arguments in signature order, arrays by their address."""
         slots = b"".join(
             pack_slot(type_, value) for type_, value in zip(self.types, arguments, strict=True)
@@ -107,6 +107,7 @@ class CpuDriver:
     """Loads and launches kernels on this machine's CPU."""
 
     slow_path: object = SLOW_PATH
+    stages = ("source", "ttir", "nests", "llir", "asm", "object")
     ignored_options = frozenset(
         (
             *("num_warps", "num_stages", "num_ctas", "maxnreg", "cluster_dims"),
@@ -117,7 +118,7 @@ class CpuDriver:
     def __init__(self, cache: DiskCache | None) -> None:
         self._cache = cache
 
-    def machine(self) -> Mapping[str, int | float | str | bool | None]:
+    def machine(self, device: int | None = None) -> Mapping[str, int | float | str | bool | None]:
         """The features of the host that decide what is compiled."""
         host = host_machine()
         return {
@@ -131,7 +132,15 @@ class CpuDriver:
             "l3_bytes": min(host.l3_bytes, _L3_SHARE_BYTES * len(usable_cpus())),
         }
 
-    def load(self, artifact: Artifact) -> CpuKernel:
+    def device(self, addresses: Sequence[int]) -> int:
+        """The one CPU there is."""
+        return 0
+
+    def stream(self, given: object, arrays: Sequence[object], device: int) -> int | None:
+        """None: a launch on the CPU has ended when it returns, whatever stream it is given."""
+        return None
+
+    def load(self, artifact: Artifact, device: int | None = None) -> CpuKernel:
         """Link the object of an artifact and make its launch record."""
         code = load_object(artifact.sections["object"], KERNEL_SYMBOL)
         runtime = native_runtime(self._cache, runtime_options().num_threads)

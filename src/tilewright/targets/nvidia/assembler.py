@@ -9,10 +9,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, field
 from pathlib import Path
 
+from tilewright.runtime.artifact import RESOURCES_SECTION
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.support.source import Span
-from tilewright.targets.nvidia.errors import AssemblerFailed, ResourcesExceeded
+from tilewright.targets.nvidia.errors import (
+    AssemblerFailed,
+    AssemblerNotFound,
+    ResourcesExceeded,
+)
 from tilewright.targets.nvidia.ptxas_messages import (
     Message,
     Resources,
@@ -22,7 +27,6 @@ from tilewright.targets.nvidia.ptxas_messages import (
 from tilewright.targets.nvidia.toolchain import Assembler, find_assembler, find_tool
 
 TIMEOUT_S = 600
-RESOURCES_SECTION = "resources.json"
 _NO_OPTIONS: Mapping[str, object] = {}
 # What a ptxas says of an architecture or a PTX version that came after it.
 _TOO_OLD = ("is not defined for option", "Unsupported .version")
@@ -147,6 +151,17 @@ def _of_kernel(ptx: str, found: Mapping[str, Resources]) -> Resources:
         if f".entry {name}(" in ptx:
             return resources
     return next(iter(found.values()), Resources())
+
+
+def sass_of(sections: Mapping[str, bytes]) -> str:
+    """The SASS of an artifact's cubin. Raises: AssemblerNotFound without a disassembler."""
+    text = disassemble_cubin(sections["cubin"])
+    if text is None:
+        raise AssemblerNotFound(
+            "no disassembler is on this machine",
+            hint="run `pip install nvidia-cuda-nvdisasm`, or put nvdisasm on PATH",
+        )
+    return text
 
 
 def disassemble_cubin(cubin: bytes) -> str | None:

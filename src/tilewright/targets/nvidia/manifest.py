@@ -12,6 +12,8 @@ from tilewright.passes.lower_block_pointers import LowerBlockPointers
 from tilewright.passes.lower_descriptors import LowerDescriptors
 from tilewright.passes.merge_duplicates import MergeDuplicates
 from tilewright.passes.split_carried_pointers import SplitCarriedPointers
+from tilewright.targets.nvidia.assembler import assemble_ptx, sass_of
+from tilewright.targets.nvidia.assembler import assemble_ptx
 from tilewright.targets.nvidia.emit import argument_slots, emit_kernel
 from tilewright.targets.nvidia.ops import NVIDIA_OPS
 from tilewright.targets.nvidia.ptx import to_ptx
@@ -50,8 +52,7 @@ def _emit(scheduled: Scheduled, machine: MachineFeatures, options: Mapping[str, 
 def _assemble(
     text: str, machine: MachineFeatures, options: Mapping[str, object]
 ) -> dict[str, bytes]:
-    ptx = to_ptx(text, machine)
-    return {"ptx": ptx.encode()}
+    return assemble_ptx(to_ptx(text, machine), str(machine["arch"]), options).sections()
 
 
 def _disassemble(text: str, machine: MachineFeatures, options: Mapping[str, object]) -> str:
@@ -68,4 +69,5 @@ TARGET = Target(
     level="T2",
     ops=NVIDIA_OPS,
     attributes=(LayoutAttr, SharedType, TokenType),
+    views={"sass": sass_of},
 )

@@ -1,0 +1,197 @@
+"""The NVIDIA driver, as much of it as launching takes: plain integers in, plain integers out.
+
+Handles (contexts, modules, functions, streams) are addresses. The seam is a protocol: the tests
+run the driver's logic against a fake, and `cuda-bindings` is loaded on the first launch.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from types import ModuleType
+from typing import Protocol, cast
+
+from tilewright.targets.nvidia.errors import DriverNotFound
+
+# The version of the entry points that are asked for: CUDA 12.0, the first with all of them.
+_ENTRY_VERSION = 12000
+_NAME_BYTES = 256
+
+
+class CudaError(Exception):
+    """A call into the driver that failed: its result code, the code's name, and what it means."""
+
+    def __init__(self, code: int, name: str, text: str, call: str) -> None:
+        super().__init__(f"{call} gave {name}: {text}")
+        self.code = code
+        self.name = name
+        self.text = text
+        self.call = call
+
+
+class Cuda(Protocol):
+    """The calls that the driver of the NVIDIA target makes. Raises: CudaError from each."""
+
+    def device_count(self) -> int:
+        """The number of GPUs."""
+        ...
+
+    def device_name(self, device: int) -> str:
+        """A GPU's name."""
+        ...
+
+    def attribute(self, device: int, number: int) -> int:
+        """An attribute of a GPU by the driver's number for it."""
+        ...
+
+    def current_context(self) -> int:
+        """The context of this thread, 0 without one."""
+        ...
+
+    def context_device(self) -> int:
+        """The GPU of this thread's context."""
+        ...
+
+    def primary_context(self, device: int) -> int:
+        """The context of a GPU that libraries share, kept for the life of the process."""
+        ...
+
+    def set_context(self, context: int) -> None:
+        """Make a context this thread's; 0 for none."""
+        ...
+
+    def load_module(self, image: bytes) -> int:
+        """Load a cubin into the current context."""
+        ...
+
+    def function(self, module: int, name: str) -> int:
+        """A kernel of a module."""
+        ...
+
+    def set_function_attribute(self, function: int, number: int, value: int) -> None:
+        """Change an attribute of a kernel by the driver's number for it."""
+        ...
+
+    def entry_point(self, name: str) -> int:
+        """The address of a function of the driver, for native code."""
+        ...
+
+    def pointer_device(self, address: int) -> int:
+        """The GPU whose memory `address` is in."""
+        ...
+
+    def describe(self, code: int) -> tuple[str, str]:
+        """The name and the meaning of a result code."""
+        ...
+
+
+class BoundCuda:
+    """The driver of this machine through `cuda-bindings`."""
+
+    def __init__(self, driver: ModuleType) -> None:
+        self._driver = driver
+        self._primary: dict[int, object] = {}
+        self._call("cuInit", 0)
+
+    def _call(self, name: str, *arguments: object) -> object:
+        """Call a function of the driver: its result, or a tuple of several."""
+        code, *results = getattr(self._driver, name)(*arguments)
+        if int(code) != 0:
+            raise CudaError(int(code), *self.describe(int(code)), name)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _number(self, name: str, *arguments: object) -> int:
+        return int(cast("int", self._call(name, *arguments)))
+
+    def device_count(self) -> int:
+        """The number of GPUs."""
+        return self._number("cuDeviceGetCount")
+
+    def device_name(self, device: int) -> str:
+        """A GPU's name."""
+        name = cast("bytes", self._call("cuDeviceGetName", _NAME_BYTES, device))
+        return name.rstrip(b"\0").decode(errors="replace")
+
+    def attribute(self, device: int, number: int) -> int:
+        """An attribute of a GPU by the driver's number for it."""
+        kind = self._driver.CUdevice_attribute(number)
+        return self._number("cuDeviceGetAttribute", kind, device)
+
+    def current_context(self) -> int:
+        """The context of this thread, 0 without one."""
+        return self._number("cuCtxGetCurrent")
+
+    def context_device(self) -> int:
+        """The GPU of this thread's context."""
+        return self._number("cuCtxGetDevice")
+
+    def primary_context(self, device: int) -> int:
+        """The context of a GPU that libraries share, kept for the life of the process."""
+        if device not in self._primary:
+            self._primary[device] = self._call("cuDevicePrimaryCtxRetain", device)
+        return int(cast("int", self._primary[device]))
+
+    def set_context(self, context: int) -> None:
+        """Make a context this thread's; 0 for none."""
+        self._call("cuCtxSetCurrent", self._driver.CUcontext(context))
+
+    def load_module(self, image: bytes) -> int:
+        """Load a cubin into the current context."""
+        return self._number("cuModuleLoadData", image)
+
+    def function(self, module: int, name: str) -> int:
+        """A kernel of a module."""
+        handle = self._driver.CUmodule(module)
+        return self._number("cuModuleGetFunction", handle, name.encode())
+
+    def set_function_attribute(self, function: int, number: int, value: int) -> None:
+        """Change an attribute of a kernel by the driver's number for it."""
+        kind = self._driver.CUfunction_attribute(number)
+        self._call("cuFuncSetAttribute", self._driver.CUfunction(function), kind, value)
+
+    def entry_point(self, name: str) -> int:
+        """The address of a function of the driver, for native code."""
+        found = self._call("cuGetProcAddress", name.encode(), _ENTRY_VERSION, 0)
+        address = cast("tuple[object, ...]", found)[0]
+        return int(cast("int", address))
+
+    def pointer_device(self, address: int) -> int:
+        """The GPU whose memory `address` is in."""
+        kind = self._driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        return self._number("cuPointerGetAttribute", kind, self._driver.CUdeviceptr(address))
+
+    def describe(self, code: int) -> tuple[str, str]:
+        """The name and the meaning of a result code."""
+        return self._text("cuGetErrorName", code), self._text("cuGetErrorString", code)
+
+    def _text(self, function: str, code: int) -> str:
+        try:
+            _, text = getattr(self._driver, function)(self._driver.CUresult(code))
+        except ValueError:
+            return f"error {code}"  # a code that came after these bindings
+        return text.decode() if text else f"error {code}"
+
+
+@functools.cache
+def open_cuda() -> Cuda:
+    """The driver of this machine, loaded once. Raises: DriverNotFound."""
+    try:
+        module = importlib.import_module("cuda.bindings.driver")
+    except ImportError as error:
+        raise DriverNotFound(
+            "the Python package `cuda-bindings` is not installed",
+            hint="run `pip install tilewright[cuda]`",
+        ) from error
+    try:
+        return BoundCuda(module)
+    except (RuntimeError, OSError) as error:
+        # The bindings look for libcuda when the first function is called.
+        raise DriverNotFound(
+            f"the NVIDIA driver cannot be loaded: {error}",
+            hint="install NVIDIA's driver, or pass NumPy arrays to run on the CPU",
+        ) from error
+    except CudaError as error:
+        raise DriverNotFound(
+            f"the NVIDIA driver does not start: {error}",
+            hint="look at `nvidia-smi`, and at CUDA_VISIBLE_DEVICES",
+        ) from error

@@ -1,0 +1,305 @@
+"""The NVIDIA driver: loads cubins and launches them on the arrays' device and stream.
+
+Imported on the first launch of a CUDA array, also on a cache hit, so it imports llvmlite's
+binding and neither xDSL nor the compiler.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+
+from tilewright.runtime.arguments import guard_of, pack_slot
+from tilewright.runtime.artifact import Artifact
+from tilewright.runtime.cache import DiskCache, open_default
+from tilewright.runtime.driver import FastLaunch, Grid, ParameterGuard
+from tilewright.runtime.launch_table import Guard
+from tilewright.runtime.launcher import SLOW_PATH, LauncherFactory
+from tilewright.support.dataclass import dataclass
+from tilewright.targets.nvidia.cuda import Cuda, CudaError, open_cuda
+from tilewright.targets.nvidia.faults import launch_error, load_error
+from tilewright.targets.nvidia.host import Features, device_machine, named_machine
+from tilewright.targets.nvidia.kernel_shape import check_shape, launch_shape
+from tilewright.targets.nvidia.launcher import (
+    HISTORY,
+    LaunchAttribute,
+    LaunchRecord,
+    LaunchShape,
+    launch_raw,
+    launcher_factory,
+)
+from tilewright.targets.nvidia.streams import StreamGetter, stream_getter, stream_handle
+
+# The driver's numbers for attributes of a kernel (cuda.h, CUfunction_attribute).
+_DYNAMIC_SHARED_BYTES, _ANY_CLUSTER_SIZE = 8, 14
+# What a launch gets without asking for more.
+_DEFAULT_SHARED_BYTES = 48 << 10
+_PORTABLE_CLUSTER_SIZE = 8
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where native code finds the driver's functions."""
+
+    launch: int
+    get_context: int
+
+
+@dataclass(frozen=True)
+class NvidiaKernel:
+    """One kernel loaded into the context of one device.
+
+    `attributes` are what the configuration in `record` points to.
+    """
+
+    cuda: Cuda
+    name: str
+    types: tuple[str, ...]
+    arguments: tuple[str, ...]
+    device: int
+    shape: LaunchShape
+    record: LaunchRecord
+    attributes: ctypes.Array[LaunchAttribute]
+    factory: LauncherFactory | None
+
+    def launch(self, grid: Grid, arguments: Sequence[object], stream: int | None = None) -> None:
+        """Start every program of `grid`; arguments in signature order, arrays by their address.
+
+        Raises: LaunchRefused, DeviceFault when an earlier launch stopped the device.
+        """
+        slots = b"".join(
+            pack_slot(type_, value) for type_, value in zip(self.types, arguments, strict=True)
+        )
+        with using_context(self.cuda, self.record.context):
+            code = launch_raw(self.record, grid, slots, stream or 0)
+        if code:
+            self.report(code)
+
+    def report(self, code: int) -> None:
+        """Raise what the driver's result code of a launch means."""
+        raise launch_error(self.cuda, code, self.name, self.shape, last_launches())
+
+    def fast_launcher(
+        self, parameters: Sequence[ParameterGuard], arguments: Sequence[object]
+    ) -> FastLaunch | None:
+        """The guarded native launcher for arguments like these, or None."""
+        if self.factory is None:
+            return None
+        guards: list[Guard] = []
+        for parameter, value in zip(parameters, arguments, strict=True):
+            guard = guard_of(parameter, value, self.device)
+            if guard is None or not _is_here(parameter, value, self.device):
+                return None
+            guards.append(guard)
+        has_stream = any(p.slot == len(self.types) for p in parameters)
+        arrays = [v for p, v in zip(parameters, arguments, strict=True) if p.type.startswith("*")]
+        getter = None if has_stream else stream_getter(arrays)
+        record = self._record_for(getter, len(self.types) if has_stream else -1)
+        keepalive = (self, getter, self.device)
+        return self.factory.make(guards, record, self.report, keepalive)
+
+    def _record_for(self, getter: StreamGetter | None, stream_slot: int) -> LaunchRecord:
+        """The record of a launcher whose stream comes from `getter` or from a slot."""
+        record = LaunchRecord.from_buffer_copy(self.record)
+        record.stream_slot = stream_slot
+        if getter is not None:
+            record.stream_getter = id(getter)
+            record.stream_argument = id(self.device)
+        _NAMES[ctypes.addressof(record)] = self
+        return record
+
+
+# Which kernel a record in the history belongs to. Kernels are kept for the life of the process by
+# their functions, and so are records.
+_NAMES: dict[int, NvidiaKernel] = {}
+
+
+def _is_here(parameter: ParameterGuard, value: object, device: int) -> bool:
+    """Whether an array is on the device itself; pinned memory of the host is not."""
+    if not parameter.type.startswith("*"):
+        return True
+    ask = getattr(value, "get_device", None)
+    return callable(ask) and ask() == device
+
+
+def last_launches(limit: int = 4) -> list[str]:
+    """The last launches of this process in words, the last one first."""
+    return [
+        _describe(_NAMES.get(address), grid, slots)
+        for address, grid, slots in HISTORY.latest()[:limit]
+    ]
+
+
+def _describe(kernel: NvidiaKernel | None, grid: Grid, slots: Sequence[int]) -> str:
+    if kernel is None:
+        return f"a kernel over the grid {grid}"
+    pairs = zip(kernel.arguments, kernel.types, slots, strict=False)
+    shown = ", ".join(f"{name}={_value_text(type_, word)}" for name, type_, word in pairs)
+    return f"{kernel.name}[{grid}]({shown})"
+
+
+def _value_text(type_: str, word: int) -> str:
+    """The value of a slot, as far as its type tells."""
+    if type_ == "ptr" or type_ not in _INTEGER_BITS:
+        return f"{word:#x}"
+    bits = _INTEGER_BITS[type_]
+    value = word & (1 << bits) - 1
+    return str(value - (1 << bits) if value >> (bits - 1) and bits > 1 else value)
+
+
+_INTEGER_BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
+
+
+@contextmanager
+def using_context(cuda: Cuda, context: int) -> Generator[None]:
+    """Make a context this thread's for a while; for good where the thread had none."""
+    current = cuda.current_context()
+    if current == context:
+        yield
+        return
+    cuda.set_context(context)
+    try:
+        yield
+    finally:
+        if current:
+            cuda.set_context(current)
+
+
+class NvidiaDriver:
+    """Loads and launches kernels on the NVIDIA GPUs of this machine.
+
+    Describing a named machine needs no GPU; `cuda` is opened when one is first needed.
+    """
+
+    slow_path: object = SLOW_PATH
+    stages = ("source", "ttir", "t2", "llir", "ptx", "cubin", "sass")
+    ignored_options = frozenset(("checked", "sanitize_overflow"))
+
+    def __init__(self, cache: DiskCache | None, cuda: Cuda | None = None) -> None:
+        self._cache = cache
+        self._opened = cuda
+        self._machines: dict[int, Features] = {}
+
+    @property
+    def cuda(self) -> Cuda:
+        """The driver of this machine. Raises: DriverNotFound."""
+        if self._opened is None:
+            self._opened = open_cuda()
+        return self._opened
+
+    @functools.cached_property
+    def _factory(self) -> LauncherFactory | None:
+        return launcher_factory(self._cache)
+
+    @functools.cached_property
+    def _entry(self) -> Entry:
+        return Entry(
+            self.cuda.entry_point("cuLaunchKernelEx"), self.cuda.entry_point("cuCtxGetCurrent")
+        )
+
+    def machine(self, device: int | None = None) -> Features:
+        """The features of a GPU that decide what is compiled."""
+        index = self.device(()) if device is None else device
+        if index not in self._machines:
+            self._machines[index] = device_machine(self.cuda, index)
+        return self._machines[index]
+
+    def named_machine(self, name: str) -> Features:
+        """The features of a machine by its name; needs no GPU."""
+        return named_machine(name)
+
+    def device(self, addresses: Sequence[int]) -> int:
+        """The GPU that memory is on; the current one, or the first, without memory."""
+        for address in addresses:
+            return self.cuda.pointer_device(address)
+        return self.cuda.context_device() if self.cuda.current_context() else 0
+
+    def stream(self, given: object, arrays: Sequence[object], device: int) -> int | None:
+        """The stream's handle. Raises: StreamNotSupported."""
+        if given is not None:
+            return stream_handle(given)
+        getter = stream_getter(arrays)
+        return 0 if getter is None else getter(device)
+
+    def context(self, device: int) -> int:
+        """The context to run in: this thread's if it is the device's, else the shared one."""
+        if self.cuda.current_context() and self.cuda.context_device() == device:
+            return self.cuda.current_context()
+        return self.cuda.primary_context(device)
+
+    def load(self, artifact: Artifact, device: int | None = None) -> NvidiaKernel:
+        """Load a cubin on a GPU. Raises: ResourcesExceeded, DeviceFault, LaunchRefused."""
+        index = self.device(()) if device is None else device
+        metadata = artifact.metadata
+        shape = launch_shape(metadata)
+        name = str(metadata["name"])
+        check_shape(name, shape, self.machine(index))
+        context = self.context(index)
+        try:
+            with using_context(self.cuda, context):
+                function = self._function(artifact, shape)
+        except CudaError as error:
+            raise load_error(error, name, last_launches()) from error
+        types = metadata["slots"]
+        assert isinstance(types, list)
+        attributes = shape.attributes()
+        record = self._record(shape, attributes, function, context, len(types))
+        record.grid_scale = int(str(metadata.get("num_ctas", 1)))
+        kernel = NvidiaKernel(
+            self.cuda,
+            name,
+            tuple(map(str, types)),
+            _argument_names(metadata),
+            index,
+            shape,
+            record,
+            attributes,
+            self._factory,
+        )
+        _NAMES[ctypes.addressof(record)] = kernel
+        return kernel
+
+    def _function(self, artifact: Artifact, shape: LaunchShape) -> int:
+        """The kernel's handle in the current context, with its attributes set."""
+        module = self.cuda.load_module(artifact.sections["cubin"])
+        symbol = str(artifact.metadata.get("symbol", artifact.metadata["name"]))
+        function = self.cuda.function(module, symbol)
+        if shape.shared_bytes > _DEFAULT_SHARED_BYTES:
+            self.cuda.set_function_attribute(function, _DYNAMIC_SHARED_BYTES, shape.shared_bytes)
+        x, y, z = shape.cluster or (1, 1, 1)
+        if x * y * z > _PORTABLE_CLUSTER_SIZE:
+            self.cuda.set_function_attribute(function, _ANY_CLUSTER_SIZE, 1)
+        return function
+
+    def _record(
+        self,
+        shape: LaunchShape,
+        attributes: ctypes.Array[LaunchAttribute],
+        function: int,
+        context: int,
+        num_params: int,
+    ) -> LaunchRecord:
+        return LaunchRecord(
+            config=shape.config(attributes),
+            function=function,
+            context=context,
+            launch=self._entry.launch,
+            get_context=self._entry.get_context,
+            num_params=num_params,
+            grid_scale=1,
+            stream_slot=-1,
+            history=ctypes.addressof(HISTORY),
+        )
+
+
+def _argument_names(metadata: Mapping[str, object]) -> tuple[str, ...]:
+    arguments = metadata.get("arguments", [])
+    assert isinstance(arguments, list)
+    return tuple(".".join(map(str, path)) for path, _ in arguments)
+
+
+def make_driver() -> NvidiaDriver:
+    """The NVIDIA driver over the default cache."""
+    return NvidiaDriver(open_default())

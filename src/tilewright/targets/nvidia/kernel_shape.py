@@ -1,0 +1,55 @@
+"""How a compiled kernel is launched, read off its metadata and checked against a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from tilewright.targets.nvidia.errors import ResourcesExceeded
+from tilewright.targets.nvidia.launcher import LaunchShape
+
+_WARP_SIZE = 32
+
+
+def launch_shape(metadata: Mapping[str, object]) -> LaunchShape:
+    """The launch shape of an artifact: warps, shared memory, clusters, launch modes."""
+    options = cast("Mapping[str, object]", metadata.get("options", {}))
+    return LaunchShape(
+        num_threads=_WARP_SIZE * int(str(metadata["num_warps"])),
+        shared_bytes=int(str(metadata.get("shared_bytes", 0))),
+        cluster=_cluster(metadata, options),
+        is_cooperative=bool(options.get("launch_cooperative_grid")),
+        is_programmatic=bool(options.get("launch_pdl")),
+    )
+
+
+def _cluster(
+    metadata: Mapping[str, object], options: Mapping[str, object]
+) -> tuple[int, int, int] | None:
+    """The cluster of the options, or the ctas of one program along the first axis."""
+    given = options.get("cluster_dims")
+    if given is not None:
+        x, y, z = cast("tuple[int, int, int]", given)
+        return x, y, z
+    num_ctas = int(str(metadata.get("num_ctas", 1)))
+    return None if num_ctas == 1 else (num_ctas, 1, 1)
+
+
+def check_shape(
+    kernel: str, shape: LaunchShape, machine: Mapping[str, int | float | str | bool | None]
+) -> None:
+    """Check a kernel's launch against a machine. Raises: ResourcesExceeded."""
+    max_threads = int(machine["max_threads_per_cta"] or 0)
+    if shape.num_threads > max_threads:
+        raise ResourcesExceeded(
+            f"{kernel}: {shape.num_threads // _WARP_SIZE} warps are {shape.num_threads} threads, "
+            f"and a program has at most {max_threads}",
+            hint=f"use num_warps={max_threads // _WARP_SIZE} or fewer",
+        )
+    max_shared = int(machine["max_shared_bytes"] or 0)
+    if shape.shared_bytes > max_shared:
+        raise ResourcesExceeded(
+            f"{kernel}: a program takes {shape.shared_bytes} bytes of shared memory, and the "
+            f"machine has {max_shared}",
+            hint="use smaller blocks or fewer stages",
+        )

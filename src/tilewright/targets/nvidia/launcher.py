@@ -1,0 +1,240 @@
+"""How kernels start on a GPU: the launch record, the native launcher, the history of launches."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import llvmlite.binding as llvm
+
+from tilewright.codegen.link import LoadedCode, load_object
+from tilewright.codegen.optimize import LAUNCH_PIPELINE, compile_module
+from tilewright.codegen.whitelist import CPU_WHITELIST
+from tilewright.runtime.cache import DiskCache
+from tilewright.runtime.driver import Grid
+from tilewright.runtime.fingerprint import digest
+from tilewright.runtime.launch_table import has_known_object_layout
+from tilewright.runtime.launcher import LauncherFactory
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import InternalError
+from tilewright.targets.nvidia.launcher_ir import (
+    CONFIG_FIELDS,
+    CONFIG_WORDS,
+    ENTRY_BYTES,
+    ENTRY_FIELDS,
+    HISTORY_FIELDS,
+    LAUNCHER_EXTERNALS,
+    LAUNCHER_SYMBOLS,
+    NUM_ENTRIES,
+    NUM_ENTRY_SLOTS,
+    RECORD_FIELDS,
+    nvidia_launcher_text,
+)
+
+# Launch attributes by the driver's number (cuda.h, CUlaunchAttributeID).
+_COOPERATIVE, _CLUSTER, _PROGRAMMATIC = 2, 4, 6
+_ATTRIBUTE_WORDS = 8
+
+
+class LaunchAttribute(ctypes.Structure):
+    """The driver's own structure (CUlaunchAttribute): a number and 64 bytes of value."""
+
+    _fields_ = (
+        ("id", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
+        ("value", ctypes.c_int32 * (2 * _ATTRIBUTE_WORDS)),
+    )
+
+
+class LaunchConfig(ctypes.Structure):
+    """The driver's own structure (CUlaunchConfig)."""
+
+    _fields_ = (
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("shared_bytes", ctypes.c_uint32),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+        ("num_attributes", ctypes.c_uint32),
+    )
+
+
+class LaunchRecord(ctypes.Structure):
+    """What the native launcher knows of one loaded kernel; it must outlive every launch.
+
+    `grid_scale` multiplies the first axis of the grid: the ctas of one program. `stream_slot`
+    is the slot that holds the stream's handle, -1 when `stream_getter(stream_argument)` gives
+    it, or nothing does.
+    """
+
+    _fields_ = (
+        ("config", LaunchConfig),
+        ("function", ctypes.c_void_p),
+        ("context", ctypes.c_void_p),
+        ("launch", ctypes.c_void_p),
+        ("get_context", ctypes.c_void_p),
+        ("num_params", ctypes.c_int64),
+        ("grid_scale", ctypes.c_int64),
+        ("stream_getter", ctypes.c_void_p),
+        ("stream_argument", ctypes.c_void_p),
+        ("stream_slot", ctypes.c_int64),
+        ("history", ctypes.c_void_p),
+    )
+
+
+class HistoryEntry(ctypes.Structure):
+    """One launch: the address of its record, its grid, and the first of its slots."""
+
+    _fields_ = (
+        ("record", ctypes.c_void_p),
+        ("grid", ctypes.c_uint32 * 3),
+        ("num_slots", ctypes.c_int32),
+        ("slots", ctypes.c_uint64 * NUM_ENTRY_SLOTS),
+    )
+
+
+class History(ctypes.Structure):
+    """The last launches of this process, in a ring; launchers write it under the GIL."""
+
+    _fields_ = (("count", ctypes.c_int64), ("entries", HistoryEntry * NUM_ENTRIES))
+
+    def note(self, record: LaunchRecord, grid: Grid, slots: bytes) -> None:
+        """Write down a launch, as the native launcher does."""
+        entry = self.entries[self.count % NUM_ENTRIES]
+        words = min(len(slots) // 8, NUM_ENTRY_SLOTS)
+        entry.record, entry.grid, entry.num_slots = ctypes.addressof(record), grid, words
+        ctypes.memmove(entry.slots, slots, 8 * words)
+        self.count += 1
+
+    def latest(self) -> list[tuple[int, Grid, tuple[int, ...]]]:
+        """The launches that are still known, the last one first: record, grid, slots."""
+        first = max(self.count - NUM_ENTRIES, 0)
+        found: list[tuple[int, Grid, tuple[int, ...]]] = []
+        for index in range(self.count - 1, first - 1, -1):
+            entry = self.entries[index % NUM_ENTRIES]
+            x, y, z = entry.grid
+            found.append((entry.record, (x, y, z), tuple(entry.slots[: entry.num_slots])))
+        return found
+
+
+# One a process: every native launcher has its address, and a fault is the process's.
+HISTORY: Final = History()
+
+
+@dataclass(frozen=True)
+class LaunchShape:
+    """How a kernel is launched, whatever its grid and its arguments.
+
+    `cluster` is None without clusters. `shared_bytes` is what is asked for at the launch.
+    """
+
+    num_threads: int
+    shared_bytes: int = 0
+    cluster: tuple[int, int, int] | None = None
+    is_cooperative: bool = False
+    is_programmatic: bool = False
+
+    def attributes(self) -> ctypes.Array[LaunchAttribute]:
+        """The launch attributes as the driver takes them."""
+        chosen: list[tuple[int, tuple[int, ...]]] = []
+        if self.cluster is not None:
+            chosen.append((_CLUSTER, self.cluster))
+        if self.is_cooperative:
+            chosen.append((_COOPERATIVE, (1,)))
+        if self.is_programmatic:
+            chosen.append((_PROGRAMMATIC, (1,)))
+        array = (LaunchAttribute * len(chosen))()
+        for entry, (number, values) in zip(array, chosen, strict=True):
+            entry.id = number
+            entry.value[: len(values)] = values
+        return array
+
+    def config(self, attributes: ctypes.Array[LaunchAttribute]) -> LaunchConfig:
+        """The launch configuration, without a grid; `attributes` must outlive it."""
+        config = LaunchConfig()
+        config.block[:] = (self.num_threads, 1, 1)
+        config.shared_bytes = self.shared_bytes
+        if len(attributes):
+            config.attributes = ctypes.addressof(attributes)
+            config.num_attributes = len(attributes)
+        return config
+
+
+@functools.cache
+def raw_launcher(address: int) -> Callable[..., int]:
+    """`cuLaunchKernelEx` at its address, as a Python callable that releases the GIL."""
+    pointer = ctypes.c_void_p
+    return ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, pointer, pointer)(address)
+
+
+def launch_raw(record: LaunchRecord, grid: Grid, slots: bytes, stream: int) -> int:
+    """Launch with packed slots (8 bytes each), from Python: the driver's result code."""
+    config = LaunchConfig.from_buffer_copy(record.config)
+    x, y, z = grid
+    config.grid[:] = (x * record.grid_scale, y, z)
+    config.stream = stream
+    buffer = ctypes.create_string_buffer(slots, max(len(slots), 8))
+    base = ctypes.addressof(buffer)
+    params = (ctypes.c_void_p * max(record.num_params, 1))(
+        *(base + 8 * index for index in range(record.num_params))
+    )
+    HISTORY.note(record, grid, slots)
+    return raw_launcher(record.launch)(ctypes.addressof(config), record.function, params, None)
+
+
+def launcher_factory(cache: DiskCache | None) -> LauncherFactory | None:
+    """The native launcher of this process; None where Python's objects are not as expected."""
+    if not has_known_object_layout():
+        return None
+    code = _load_code(cache)
+    return LauncherFactory(code.addresses, code)
+
+
+def _load_code(cache: DiskCache | None) -> LoadedCode:
+    text = nvidia_launcher_text()
+    cpu = llvm.get_host_cpu_name()
+    key = digest(text, llvm.get_default_triple(), cpu, *map(str, llvm.llvm_version_info))
+    stored = None if cache is None else cache.get(key)
+    if stored is not None and "object" in stored:
+        # A cached object that does not link is as good as none.
+        with contextlib.suppress(InternalError):
+            return _link(stored["object"])
+    whitelist = CPU_WHITELIST.extended(LAUNCHER_EXTERNALS)
+    compiled = compile_module(
+        text, cpu, (), whitelist=whitelist, passes=LAUNCH_PIPELINE, opt_level=0
+    )
+    if cache is not None:
+        cache.put(key, {"object": compiled.object})
+    return _link(compiled.object)
+
+
+def _link(object_bytes: bytes) -> LoadedCode:
+    code = load_object(object_bytes, *LAUNCHER_SYMBOLS)
+    code.keep_forever()
+    return code
+
+
+def _check_layout() -> None:
+    """Raise unless the structures lie as the native code takes them to."""
+    offsets: Sequence[tuple[type[ctypes.Structure], dict[str, int]]] = (
+        (LaunchConfig, CONFIG_FIELDS),
+        (LaunchRecord, RECORD_FIELDS),
+        (HistoryEntry, ENTRY_FIELDS),
+        (History, HISTORY_FIELDS),
+    )
+    wrong = [
+        f"{structure.__name__}.{name}"
+        for structure, fields in offsets
+        for name, offset in fields.items()
+        if getattr(structure, name).offset != offset
+    ]
+    if wrong or ctypes.sizeof(LaunchConfig) != 8 * CONFIG_WORDS:
+        raise InternalError(f"the native launcher reads {', '.join(wrong)} at other offsets")
+    if ctypes.sizeof(HistoryEntry) != ENTRY_BYTES:
+        raise InternalError("an entry of the history has another size than the native code's")
+
+
+_check_layout()
