@@ -80,6 +80,9 @@ EXAMPLES: dict[str, Example] = {
     "arith.cmpf": Example((TILE, TILE), (MASK,), "predicate = 4 : i64"),
     "arith.select": Example((MASK, TILE, TILE), (TILE,)),
     "math.fma": Example((TILE,) * 3, (TILE,), "fastmath = #arith.fastmath<none>"),
+    "tt.extern_elementwise": Example(
+        (TILE,), (TILE,), 'libname = "", libpath = "", symbol = "__nv_erfcf", pure = true'
+    ),
     "tt.clampf": Example((TILE,) * 3, (TILE,), "propagateNan = 0 : i32"),
     "arith.sitofp": Example((INT,), (TILE,)),
     "arith.uitofp": Example((INT,), (TILE,)),

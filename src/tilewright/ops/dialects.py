@@ -13,6 +13,7 @@ from tilewright.ops.control_flow import CONTROL_FLOW_OPS
 from tilewright.ops.creation import CREATION_OPS
 from tilewright.ops.debug import DEBUG_OPS
 from tilewright.ops.elementwise import ELEMENTWISE_OPS
+from tilewright.ops.extern import EXTERN_OPS
 from tilewright.ops.function import FUNCTION_OPS
 from tilewright.ops.indexing import INDEXING_OPS
 from tilewright.ops.matmul import MATMUL_OPS
@@ -27,6 +28,7 @@ TILE_OPS: tuple[type[Operation], ...] = (
     *CREATION_OPS,
     *SHAPE_OPS,
     *ELEMENTWISE_OPS,
+    *EXTERN_OPS,
     *MEMORY_OPS,
     *MATMUL_OPS,
     *REDUCTION_OPS,

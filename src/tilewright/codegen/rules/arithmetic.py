@@ -39,6 +39,7 @@ from tilewright.ops.elementwise import (
     UIToFPOp,
     UnaryOp,
 )
+from tilewright.ops.extern import ExternElementwiseOp
 from tilewright.ops.memory import AddPtrOp
 
 _SIMPLE_INTEGER = {
@@ -320,6 +321,14 @@ def _math(ctx: EmitContext, op: Operation) -> None:
     operands = [widened(ctx, v.type, ctx.value(v))[1] for v in op.operands]
     result = ctx.target.emit_math(ctx.fn, _BY_TARGET[op.name], wide, operands)
     ctx.define(op, narrowed(ctx, type_, result))
+
+
+@DEFAULT_RULES.register(ExternElementwiseOp)
+def _extern(ctx: EmitContext, op: ExternElementwiseOp) -> None:
+    extern = op.extern()
+    operands = [ctx.value(operand) for operand in op.operands]
+    selector = op.operands[extern.selector].type
+    ctx.define(op, ctx.target.emit_math(ctx.fn, extern.routine, selector, operands))
 
 
 @DEFAULT_RULES.register(FmaOp)

@@ -18,6 +18,7 @@ from tilewright.ir.op import Array, TileOp
 from tilewright.ops.creation import SplatOp, UnsplatOp
 from tilewright.ops.debug import HintOp
 from tilewright.ops.elementwise import ELEMENTWISE, ELEMENTWISE_OPS, SelectOp
+from tilewright.ops.extern import ExternElementwiseOp
 from tilewright.ops.indexing import GatherOp, SortOp
 from tilewright.ops.matmul import DotOp
 from tilewright.ops.memory import AddPtrOp
@@ -35,6 +36,7 @@ def _plain(mask: Array | None) -> Array:
 
 
 @TILE_RULES.taint.register(*(op for op in ELEMENTWISE_OPS if op not in _SPECIAL), AddPtrOp, HintOp)
+@TILE_RULES.taint.register(ExternElementwiseOp)
 def elementwise(_: Operation, values: Values, masks: Masks) -> Array:
     """An element is undefined where any operand is."""
     result = NOWHERE

@@ -39,6 +39,7 @@ from tilewright.ops.elementwise import (
     FmaOp,
     SelectOp,
 )
+from tilewright.ops.extern import ExternElementwiseOp
 from tilewright.ops.indexing import GatherOp, HistogramOp, SortOp
 from tilewright.ops.matmul import DotOp
 from tilewright.ops.memory import AddPtrOp
@@ -54,6 +55,7 @@ _TOTAL_INTEGER = tuple(op for op in INTEGER_BINARY_OPS if op not in _PARTIAL)
 
 
 @TILE_RULES.plain.register(*SHAPE_OPS, MakeRangeOp, UnsplatOp, SelectOp, GatherOp, HistogramOp)
+@TILE_RULES.plain.register(ExternElementwiseOp)
 def by_reference(operation: Operation, _: Preparation) -> PlainFunction:
     """The rule of an op whose reference needs no conversion."""
     assert isinstance(operation, TileOp)
