@@ -46,6 +46,17 @@ class ThreadServices(TargetServices, Protocol):
         """The warps of the program."""
         ...
 
+    def convert_floats(
+        self,
+        fn: FunctionBuilder,
+        source: Attribute,
+        target: Attribute,
+        values: Sequence[str],
+        rounding: str,
+    ) -> list[str]:
+        """Convert several floats; neighbours may share an instruction."""
+        ...
+
     @property
     def has_matrix_moves(self) -> bool:
         """Whether a warp moves 8 x 8 matrices of 16-byte rows to and from shared memory."""

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute
 from tilewright.codegen.threads.context import ThreadContext
 from tilewright.codegen.threads.shared import load_shared, store_shared
 from tilewright.codegen.threads.words import pack, storage_bits, unpack, word_bits_of
-from tilewright.schedule.folds import Slots
+from tilewright.schedule.folds import Scratch, Slots
 
 
 @contextmanager
@@ -31,17 +31,45 @@ def only_where(ctx: ThreadContext, condition: str | None) -> Generator[None]:
     fn.place(after)
 
 
-def is_zero(ctx: ThreadContext, lane_mask: int, warp_mask: int) -> str | None:
-    """Whether the masked bits of lane and warp are all 0, i1; None where that is always so."""
+def masked(ctx: ThreadContext, lane_mask: int, warp_mask: int) -> str:
+    """The masked bits of lane and warp in one word (i32) that is 0 where all of them are."""
     fn = ctx.fn
     terms: list[str] = []
     for source, mask in ((ctx.index.lane, lane_mask), (ctx.index.warp, warp_mask)):
         if mask:
-            kept = fn.prologue_value(f"and i32 {source}, {mask}")
-            terms.append(fn.prologue_value(f"icmp eq i32 {kept}, 0"))
+            terms.append(fn.prologue_value(f"and i32 {source}, {mask}"))
     if not terms:
+        return "0"
+    return terms[0] if len(terms) == 1 else fn.prologue_value(f"or i32 {terms[0]}, {terms[1]}")
+
+
+def is_zero(ctx: ThreadContext, lane_mask: int, warp_mask: int) -> str | None:
+    """Whether the masked bits of lane and warp are all 0, i1; None where that is always so."""
+    if not lane_mask and not warp_mask:
         return None
-    return terms[0] if len(terms) == 1 else fn.prologue_value(f"and i1 {terms[0]}, {terms[1]}")
+    return ctx.fn.prologue_value(f"icmp eq i32 {masked(ctx, lane_mask, warp_mask)}, 0")
+
+
+def exchange_scratch(
+    ctx: ThreadContext,
+    elements: Sequence[Attribute],
+    scratch: Scratch,
+    offset: int,
+    values: Sequence[tuple[str, ...]],
+) -> list[list[tuple[str, ...]]]:
+    """For each register the values of all warps that exchange, in their order.
+
+    `values` are the registers of this thread, a tuple of operands each; one barrier.
+    """
+    between = scratch.between
+    warps = between.gone_warps | (ctx.target.warps - 1) & ~(between.layout.num_warps - 1)
+    places = list(zip(elements, scratch.slots, scratch.offsets, strict=True))
+    with only_where(ctx, is_zero(ctx, between.gone_lanes, warps)):
+        for operand, (element, slots, start) in enumerate(places):
+            write_slots(ctx, element, slots, offset + start, [value[operand] for value in values])
+    ctx.target.barrier(ctx.fn)
+    columns = [read_slots(ctx, element, slots, offset + start) for element, slots, start in places]
+    return [list(zip(*rows, strict=True)) for rows in zip(*columns, strict=True)]
 
 
 def write_slots(

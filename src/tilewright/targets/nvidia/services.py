@@ -10,7 +10,7 @@ from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.threads.context import GlobalAccess
 from tilewright.codegen.threads.shared import shared_pointer
 from tilewright.support.dataclass import dataclass
-from tilewright.targets.nvidia.convert import convert_float
+from tilewright.targets.nvidia.convert import convert_float, convert_floats
 from tilewright.targets.nvidia.math import NvidiaMath
 
 _AXES = "xyz"
@@ -40,6 +40,17 @@ class NvidiaServices:
     ) -> str:
         """Convert between float element types, correctly rounded."""
         return convert_float(fn, source, target, lanes, value, rounding)
+
+    def convert_floats(
+        self,
+        fn: FunctionBuilder,
+        source: Attribute,
+        target: Attribute,
+        values: Sequence[str],
+        rounding: str,
+    ) -> list[str]:
+        """Convert several floats, two at a time where an instruction takes two."""
+        return convert_floats(fn, source, target, values, rounding)
 
     def emit_math(
         self, fn: FunctionBuilder, name: str, type_: Attribute, operands: Sequence[str]

@@ -118,10 +118,13 @@ def emit_wgmma(
     accumulates: bool,
     transposes: tuple[bool, bool],
 ) -> list[str]:
-    """Start one product: the accumulators' new names. `a` is a descriptor or four i32."""
+    """Start one product: the accumulators' new names. `a` is a descriptor or four i32.
+
+    Without `accumulates` what was in the accumulators does not enter, and they are only written.
+    """
     count = len(accumulators)
     registers = ", ".join(f"${i}" for i in range(count))
-    position = 2 * count
+    position = 2 * count if accumulates else count
     in_registers = not isinstance(a, str)
     a_values = list(a) if in_registers else [str(a)]
     names = [f"${position + i}" for i in range(len(a_values))]
@@ -138,28 +141,45 @@ def emit_wgmma(
         f"{{{registers}}}, {a_text}, ${position}, {', '.join(flags)}; }}"
     )
     kind, constraint = shape.register_kind, shape.constraint
-    constraints = [f"={constraint}"] * count + [str(i) for i in range(count)]
+    constraints = [f"={constraint}"] * count
+    arguments: list[str] = []
+    if accumulates:
+        constraints += [str(i) for i in range(count)]
+        arguments = [f"{kind} {name}" for name in accumulators]
     constraints += ["r"] * len(a_values) if in_registers else ["l"]
     constraints += ["l", "r"]
-    arguments = [f"{kind} {name}" for name in accumulators]
     arguments += [f"{'i32' if in_registers else 'i64'} {value}" for value in a_values]
     arguments += [f"i64 {b}", f"i32 {int(accumulates)}"]
     return _call(fn, text, constraints, arguments, kind, count)
 
 
-def emit_wait(fn: FunctionBuilder, pending: int, registers: Sequence[tuple[str, str]]) -> list[str]:
+def emit_wait(
+    fn: FunctionBuilder, pending: int, registers: Sequence[tuple[str, str]]
+) -> list[str]:
     """Wait until at most `pending` groups run; the registers, (type, name), named anew.
 
     Tied to the wait, no use of them can move above it.
     """
+    return _tied(fn, f"wgmma.wait_group.sync.aligned {pending};", registers)
+
+
+def emit_fence(fn: FunctionBuilder, registers: Sequence[tuple[str, str]]) -> list[str]:
+    """Order the writes of registers before the products that read them; their names anew.
+
+    Tied to the fence, nothing that makes them can move below it, where the assembler would
+    answer with a fence of its own for each product.
+    """
+    return _tied(fn, "wgmma.fence.sync.aligned;", registers)
+
+
+def _tied(fn: FunctionBuilder, text: str, registers: Sequence[tuple[str, str]]) -> list[str]:
     if not registers:
-        fn.emit(f"call void @llvm.nvvm.wgmma.wait_group.sync.aligned(i64 {pending})")
+        fn.emit(f'call void asm sideeffect "{text}", ""()')
         return []
     outputs = [f"={_constraint(kind)}" for kind, _ in registers]
     ties = [str(index) for index in range(len(registers))]
     kinds = [kind for kind, _ in registers]
     arguments = [f"{kind} {name}" for kind, name in registers]
-    text = f"wgmma.wait_group.sync.aligned {pending};"
     result = "{" + ", ".join(kinds) + "}"
     return _extract(fn, result, text, [*outputs, *ties], arguments, len(registers))
 
@@ -195,11 +215,6 @@ def _extract(
     call = f'call {result} asm sideeffect "{text}", "{",".join(constraints)}"'
     value = fn.value(f"{call}({', '.join(arguments)})")
     return [fn.value(f"extractvalue {result} {value}, {index}") for index in range(count)]
-
-
-def emit_fence(fn: FunctionBuilder) -> None:
-    """Order register accesses before the products that follow."""
-    fn.emit("call void @llvm.nvvm.wgmma.fence.sync.aligned()")
 
 
 def emit_commit(fn: FunctionBuilder) -> None:

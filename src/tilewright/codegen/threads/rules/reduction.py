@@ -20,12 +20,12 @@ from tilewright.codegen.threads.combine import (
 )
 from tilewright.codegen.threads.context import ThreadContext
 from tilewright.codegen.threads.rules import THREAD_RULES
-from tilewright.codegen.threads.slots import is_zero, only_where, read_slots, write_slots
+from tilewright.codegen.threads.slots import exchange_scratch
 from tilewright.codegen.threads.words import from_bits, storage_bits, to_bits
 from tilewright.ir.types import i1
 from tilewright.layout.axis import AxisSpread
 from tilewright.ops.reduction import ReduceOp
-from tilewright.schedule.folds import FoldPlan, plan_reduction
+from tilewright.schedule.folds import ReductionPlan, plan_reduction
 from tilewright.schedule.scratch import scratch_offset
 
 _WORD_KINDS = {
@@ -49,13 +49,15 @@ def _reduce(ctx: ThreadContext, op: ReduceOp) -> None:
     sources = list(zip(*(ctx.registers(value) for value in op.srcs), strict=True))
     values = [combine.fold([sources[r] for r in group]) for group in plan.spread.groups]
     values = _fold_lanes(combine, plan, values)
-    if plan.slots is not None:
-        values = _fold_warps(combine, plan, scratch_offset(op), values)
+    if plan.scratch is not None:
+        offset = scratch_offset(op)
+        rows = exchange_scratch(ctx, combine.elements, plan.scratch, offset, values)
+        values = [combine.fold(row) for row in rows]
     for result, names in zip(op.outputs, zip(*values, strict=True), strict=True):
         ctx.define_tile(result, names)
 
 
-def _fold_lanes(combine: Combine, plan: FoldPlan, values: list[Value]) -> list[Value]:
+def _fold_lanes(combine: Combine, plan: ReductionPlan, values: list[Value]) -> list[Value]:
     """The values folded over the lanes along the axis; all of these lanes get the same bits."""
     ctx, spread = combine.ctx, plan.spread
     if not spread.lanes:
@@ -66,7 +68,7 @@ def _fold_lanes(combine: Combine, plan: FoldPlan, values: list[Value]) -> list[V
     for bit in spread.lanes:
         others = exchange_lanes(ctx, combine.elements, values, 1 << bit.index)
         values = [combine.apply(*pair) for pair in zip(values, others, strict=True)]
-    if combine.is_commutative or plan.slots is not None:
+    if combine.is_commutative or plan.scratch is not None:
         return values
     return take_from_lane(ctx, combine.elements, values, _first_lane(ctx, spread))
 
@@ -77,7 +79,9 @@ def _first_lane(ctx: ThreadContext, spread: AxisSpread) -> str:
     return ctx.fn.prologue_value(f"and i32 {ctx.index.lane}, {mask}")
 
 
-def _fold_whole_warp(combine: Combine, plan: FoldPlan, values: list[Value]) -> list[Value] | None:
+def _fold_whole_warp(
+    combine: Combine, plan: ReductionPlan, values: list[Value]
+) -> list[Value] | None:
     """The values folded by the machine's instruction for whole warps, if there is one."""
     kind = _WORD_KINDS.get(combine.single_op)
     if kind is None or storage_bits(combine.elements[0]) > 32:
@@ -115,21 +119,3 @@ def _narrowed(ctx: ThreadContext, element: Attribute, word: str) -> str:
     bits = storage_bits(element)
     narrow = word if bits == 32 else ctx.fn.value(f"trunc i32 {word} to i{bits}")
     return from_bits(ctx.fn, element, narrow)
-
-
-def _fold_warps(combine: Combine, plan: FoldPlan, offset: int, values: list[Value]) -> list[Value]:
-    """The values folded over the warps along the axis, through shared memory."""
-    ctx, spread, slots = combine.ctx, plan.spread, plan.slots
-    assert slots is not None
-    copies = plan.layout.free_bits("warp")
-    lanes = plan.layout.free_bits("lane") | spread.lane_mask
-    with only_where(ctx, is_zero(ctx, lanes, copies)):
-        for place, element in enumerate(combine.elements):
-            names = [value[place] for value in values]
-            write_slots(ctx, element, slots[place], offset + plan.offsets[place], names)
-    ctx.target.barrier(ctx.fn)
-    columns = [
-        read_slots(ctx, element, slots[place], offset + plan.offsets[place])
-        for place, element in enumerate(combine.elements)
-    ]
-    return [combine.fold(list(zip(*rows, strict=True))) for rows in zip(*columns, strict=True)]

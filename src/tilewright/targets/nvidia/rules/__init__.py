@@ -7,8 +7,10 @@ from tilewright.codegen.rules import arithmetic
 from tilewright.codegen.threads.rules import (
     THREAD_RULES,
     conversion,
+    float_casts,
     memory,
     reduction,
+    scan,
     staging,
     structure,
 )
@@ -17,4 +19,13 @@ from tilewright.support.rules import RuleTable
 NVIDIA_RULES: RuleTable[Rule] = RuleTable("nvidia", THREAD_RULES)
 
 # Imported for the rules that they register.
-DEFAULT_RULE_MODULES = (arithmetic, conversion, memory, reduction, staging, structure)
+DEFAULT_RULE_MODULES = (
+    arithmetic,
+    conversion,
+    float_casts,
+    memory,
+    reduction,
+    scan,
+    staging,
+    structure,
+)

@@ -77,6 +77,7 @@ class _WgmmaProduct:
         kind = {ir.f32: "f32", ir.f16: "f16"}.get(accumulator, "s32")
         self.shape = WgmmaShape(columns, depth, kind, ptx_type(a), ptx_type(b))
         self.extents = ir.shape_of(op.result.type)
+        self.fragments: dict[tuple[int, int], list[str]] = {}
         self.layout = layout_of(op.result.type)
         self.where = {at: r for r, at in reversed(list(enumerate(self.layout.register_offsets())))}
 
@@ -85,13 +86,16 @@ class _WgmmaProduct:
         op = self.op
         names = list(self.ctx.registers(op.c))
         element = element_type(op.c.type)
-        starts_at_zero = set(names) == {constant_text(0, element)}
-        emit_fence(self.fn)
-        words: list[str] = []
+        accumulates = set(names) != {constant_text(0, element)}
         blocks = self._blocks()
-        for block in blocks:
-            own = self._words(element, [names[index] for index in self._indices(block)])
-            words += self._emit_block(block, own, not starts_at_zero)
+        own = [
+            self._words(element, [names[index] for index in self._indices(block)])
+            for block in blocks
+        ]
+        own = self._fence(own if accumulates else [], blocks) or own
+        words: list[str] = []
+        for block, registers in zip(blocks, own, strict=True):
+            words += self._emit_block(block, registers, accumulates)
         emit_commit(self.fn)
         if op.is_async is None:
             words = emit_wait(self.fn, 0, [(self.shape.register_kind, word) for word in words])
@@ -100,6 +104,26 @@ class _WgmmaProduct:
         for index, value in zip(order, values, strict=True):
             names[index] = value
         self.ctx.define_tile(op.result, names)
+
+    def _fence(
+        self, accumulators: Sequence[Sequence[str]], blocks: Sequence[tuple[int, int]]
+    ) -> list[list[str]]:
+        """Fence the accumulators, whose new names come back, and the fragments of A."""
+        kind = self.shape.register_kind
+        flat = [(kind, name) for group in accumulators for name in group]
+        keys: list[tuple[int, int]] = []
+        if not isinstance(self.op.a.type, SharedType):
+            depth = _extents(self.op.a.type)[1]
+            rows = dict.fromkeys(row for row, _ in blocks)
+            keys = [(row, k) for row in rows for k in range(0, depth, self.shape.depth)]
+        made = [self._fragment(*key) for key in keys]
+        fenced = emit_fence(self.fn, flat + [("i32", word) for group in made for word in group])
+        count, position = len(flat), len(flat)
+        for key, group in zip(keys, made, strict=True):
+            self.fragments[key] = fenced[position : position + len(group)]
+            position += len(group)
+        size = count // max(1, len(accumulators))
+        return [fenced[start : start + size] for start in range(0, count, size)] if size else []
 
     def _words(self, element: Attribute, values: Sequence[str]) -> list[str]:
         """Accumulators as the instruction has them: two f16 to a register."""
@@ -142,7 +166,7 @@ class _WgmmaProduct:
                 a: str | list[str] = advanced(self.fn, a_base, a_operand.offset(row, k))
                 transposes = (a_operand.is_transposed, b_operand.is_transposed)
             else:
-                a = self._fragment(row, k)
+                a = self.fragments[row, k]
                 transposes = (False, b_operand.is_transposed)
             own = emit_wgmma(self.fn, self.shape, own, a, b, accumulates or k > 0, transposes)
         return own

@@ -1,0 +1,155 @@
+"""The kernels of the GPU benchmarks, in the words that Triton and Tilewright share.
+
+`benchmarks.gpu` loads this file twice: once with the real `triton`, once with ours under that
+name, so both compile the same source.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add(x_ptr, y_ptr, out_ptr, size, BLOCK: tl.constexpr):
+    """out = x + y."""
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < size
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + y, mask=mask)
+
+
+@triton.jit
+def softmax(x_ptr, out_ptr, stride, width, BLOCK: tl.constexpr):
+    """Softmax of one row of `width` elements."""
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.arange(0, BLOCK)
+    mask = columns < width
+    x = tl.load(x_ptr + row * stride + columns, mask=mask, other=-float("inf"))
+    weights = tl.exp(x - tl.max(x, axis=0))
+    tl.store(out_ptr + row * stride + columns, weights / tl.sum(weights, axis=0), mask=mask)
+
+
+@triton.jit
+def layer_norm(
+    x_ptr, out_ptr, weight_ptr, bias_ptr, mean_ptr, rstd_ptr, stride, width, eps,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One row, normalised, scaled and shifted; mean and 1 / deviation are kept."""
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.arange(0, BLOCK)
+    mask = columns < width
+    x = tl.load(x_ptr + row * stride + columns, mask=mask, other=0.0).to(tl.float32)
+    mean = tl.sum(x, axis=0) / width
+    centred = tl.where(mask, x - mean, 0.0)
+    rstd = 1 / tl.sqrt(tl.sum(centred * centred, axis=0) / width + eps)
+    weight = tl.load(weight_ptr + columns, mask=mask).to(tl.float32)
+    bias = tl.load(bias_ptr + columns, mask=mask).to(tl.float32)
+    tl.store(mean_ptr + row, mean)
+    tl.store(rstd_ptr + row, rstd)
+    tl.store(out_ptr + row * stride + columns, centred * rstd * weight + bias, mask=mask)
+
+
+@triton.jit
+def layer_norm_backward(
+    dx_ptr, dy_ptr, dw_ptr, db_ptr, x_ptr, weight_ptr, mean_ptr, rstd_ptr, stride, width, rows,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """dx of every `num_programs`-th row, and this program's part of dw and db."""
+    first = tl.program_id(0)
+    columns = tl.arange(0, BLOCK)
+    mask = columns < width
+    weight = tl.load(weight_ptr + columns, mask=mask, other=0.0).to(tl.float32)
+    dw = tl.zeros((BLOCK,), dtype=tl.float32)
+    db = tl.zeros((BLOCK,), dtype=tl.float32)
+    for row in range(first, rows, tl.num_programs(0)):
+        start = row.to(tl.int64) * stride
+        x = tl.load(x_ptr + start + columns, mask=mask, other=0.0).to(tl.float32)
+        dy = tl.load(dy_ptr + start + columns, mask=mask, other=0.0).to(tl.float32)
+        rstd = tl.load(rstd_ptr + row)
+        normalised = tl.where(mask, (x - tl.load(mean_ptr + row)) * rstd, 0.0)
+        scaled = weight * dy
+        along = tl.sum(normalised * scaled, axis=0) / width
+        mean = tl.sum(scaled, axis=0) / width
+        tl.store(dx_ptr + start + columns, (scaled - (normalised * along + mean)) * rstd, mask=mask)
+        dw += dy * normalised
+        db += dy
+    tl.store(dw_ptr + first * width + columns, dw, mask=mask)
+    tl.store(db_ptr + first * width + columns, db, mask=mask)
+
+
+@triton.jit
+def matmul(
+    a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_bk, stride_cm,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+):  # fmt: skip
+    """c = a @ b by tiles; M, N and K are multiples of the blocks."""
+    program = tl.program_id(0)
+    num_m = tl.cdiv(M, BLOCK_M)
+    num_n = tl.cdiv(N, BLOCK_N)
+    group_size = GROUP_M * num_n
+    first_m = program // group_size * GROUP_M
+    rows_in_group = min(num_m - first_m, GROUP_M)
+    tile_m = first_m + program % group_size % rows_in_group
+    tile_n = program % group_size // rows_in_group
+    rows = tile_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    steps = tl.arange(0, BLOCK_K)
+    a_ptrs = a_ptr + rows[:, None] * stride_am + steps[None, :]
+    b_ptrs = b_ptr + steps[:, None] * stride_bk + columns[None, :]
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for _ in range(0, tl.cdiv(K, BLOCK_K)):
+        a = tl.load(a_ptrs)
+        b = tl.load(b_ptrs)
+        acc = tl.dot(a, b, acc)
+        a_ptrs += BLOCK_K
+        b_ptrs += BLOCK_K * stride_bk
+    c_ptrs = c_ptr + rows[:, None] * stride_cm + columns[None, :]
+    tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty))
+
+
+@triton.jit
+def attention(
+    q_ptr, k_ptr, v_ptr, out_ptr, length, scale,
+    CAUSAL: tl.constexpr, HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """out = softmax(scale * q @ k.T) @ v of `BLOCK_M` queries of one head, online.
+
+    `length` is a multiple of both blocks; `scale` includes log2(e).
+    """
+    first = tl.program_id(0) * BLOCK_M
+    start = tl.program_id(1).to(tl.int64) * length * HEAD_DIM
+    queries = first + tl.arange(0, BLOCK_M)
+    keys = tl.arange(0, BLOCK_N)
+    dims = tl.arange(0, HEAD_DIM)
+    q = tl.load(q_ptr + start + queries[:, None] * HEAD_DIM + dims[None, :])
+    k_ptrs = k_ptr + start + keys[None, :] * HEAD_DIM + dims[:, None]
+    v_ptrs = v_ptr + start + keys[:, None] * HEAD_DIM + dims[None, :]
+    acc = tl.zeros((BLOCK_M, HEAD_DIM), dtype=tl.float32)
+    total = tl.zeros((BLOCK_M,), dtype=tl.float32)
+    highest = tl.full((BLOCK_M,), -float("inf"), dtype=tl.float32)
+    last = length
+    if CAUSAL:
+        last = first + BLOCK_M
+    for step in range(0, last, BLOCK_N):
+        scores = tl.dot(q, tl.load(k_ptrs))
+        if CAUSAL:
+            scores = tl.where(queries[:, None] >= step + keys[None, :], scores, -float("inf"))
+        new_highest = tl.maximum(highest, tl.max(scores, axis=1) * scale)
+        weights = tl.exp2(scores * scale - new_highest[:, None])
+        rescale = tl.exp2(highest - new_highest)
+        total = total * rescale + tl.sum(weights, axis=1)
+        acc = tl.dot(weights.to(tl.float16), tl.load(v_ptrs), acc * rescale[:, None])
+        highest = new_highest
+        k_ptrs += BLOCK_N * HEAD_DIM
+        v_ptrs += BLOCK_N * HEAD_DIM
+    out = start + queries[:, None] * HEAD_DIM + dims[None, :]
+    tl.store(out_ptr + out, (acc / total[:, None]).to(tl.float16))
+
+
+@triton.jit
+def five_arguments(x_ptr, y_ptr, out_ptr, size, scale):
+    """What a launch of five arguments costs when nothing is done."""
+    if tl.program_id(0) > size:
+        tl.store(out_ptr, tl.load(x_ptr) + tl.load(y_ptr) * scale)
