@@ -22,13 +22,15 @@ class AxisSpread:
     """Where the elements along one dim are.
 
     `result` is the layout of the other dims. Register `r` of it stands for the registers
-    `groups[r]` of the tile, in the order of the axis, without copies. `lanes` and `warps` are
-    the bits that move along the axis, shortest step first; bits of copies are left out.
+    `groups[r]` of the tile, in the order of the axis, without copies; register `s` of the tile
+    goes to `lines[s]` and stands at `positions[s]` of the axis. `lanes` and `warps` are the bits
+    that move along the axis, shortest step first; bits of copies are left out.
     """
 
     axis: int
     result: LinearLayout
     groups: tuple[tuple[int, ...], ...]
+    lines: tuple[int, ...]
     positions: tuple[int, ...]
     lanes: tuple[AxisBit, ...]
     warps: tuple[AxisBit, ...]
@@ -62,6 +64,7 @@ def spread_along(layout: LinearLayout, axis: int) -> AxisSpread:
         axis,
         result,
         tuple(tuple(group[at] for at in sorted(group)) for group in groups),
+        where,
         positions,
         _bits(layout, "lane", axis),
         _bits(layout, "warp", axis),

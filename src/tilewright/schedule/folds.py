@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
 from tilewright.ir.encoding import has_layout, layout_of
@@ -62,16 +63,40 @@ class Slots:
         return block * self.register_stride + place * self.element_bytes
 
 
-def plan_slots(
-    layout: LinearLayout, spread: AxisSpread, num_registers: int, element_bytes: int
-) -> Slots:
-    """The places of `num_registers` values a thread, one of each warp along the axis.
+@dataclass(frozen=True)
+class Exchange:
+    """Which threads exchange values: warps by the bits `along`, fastest first.
 
-    Lanes along the axis and copies share a place.
+    Threads that differ in `gone_lanes` and `gone_warps` alone hold the same values.
     """
-    lanes = _kept(layout, "lane", spread)
-    warps = _kept(layout, "warp", spread)
-    along = 1 << len(spread.warps)
+
+    layout: LinearLayout
+    along: tuple[int, ...]
+    gone_lanes: int
+    gone_warps: int
+
+    def kept(self, in_dim: str) -> tuple[bool, ...]:
+        """For each bit of an in-dim whether threads differ by it, and do not exchange by it."""
+        gone = self.gone_lanes
+        if in_dim == "warp":
+            gone = self.gone_warps | sum(1 << bit for bit in self.along)
+        return tuple(not gone >> bit & 1 for bit in range(len(self.layout.basis_images(in_dim))))
+
+
+def exchange_along(layout: LinearLayout, spread: AxisSpread) -> Exchange:
+    """The exchange between all warps along an axis, whose lanes along it hold the same."""
+    return Exchange(
+        layout,
+        tuple(bit.index for bit in spread.warps),
+        layout.free_bits("lane") | spread.lane_mask,
+        layout.free_bits("warp"),
+    )
+
+
+def plan_slots(between: Exchange, num_registers: int, element_bytes: int) -> Slots:
+    """The places of `num_registers` values a thread."""
+    lanes, warps = between.kept("lane"), between.kept("warp")
+    along = 1 << len(between.along)
     limit = max(1, _VECTOR_BYTES // element_bytes)
     is_axis_fastest = not any(lanes)
     vector = min(limit, along if is_axis_fastest else power_of_two_part(num_registers))
@@ -79,31 +104,21 @@ def plan_slots(
     lane_bases, unit = _place(lanes, unit)
     warp_bases, unit = _place(warps, unit)
     axis_bytes = element_bytes if is_axis_fastest else unit
-    order = {bit.index: place for place, bit in enumerate(spread.warps)}
-    axis_bases = tuple(
-        axis_bytes << order[index] if index in order else 0 for index in range(len(warps))
-    )
-    if not is_axis_fastest:
-        unit *= along
+    places = {bit: place for place, bit in enumerate(between.along)}
     return Slots(
-        element_bytes,
-        num_registers,
-        along,
-        lane_bases,
-        warp_bases,
-        axis_bases,
-        axis_bytes,
-        vector,
-        is_axis_fastest,
-        unit,
+        element_bytes=element_bytes,
+        num_registers=num_registers,
+        num_warps_along=along,
+        lane_bases=lane_bases,
+        warp_bases=warp_bases,
+        axis_bases=tuple(
+            axis_bytes << places[bit] if bit in places else 0 for bit in range(len(warps))
+        ),
+        axis_bytes=axis_bytes,
+        vector=vector,
+        is_axis_fastest=is_axis_fastest,
+        register_stride=unit if is_axis_fastest else unit * along,
     )
-
-
-def _kept(layout: LinearLayout, in_dim: str, spread: AxisSpread) -> tuple[bool, ...]:
-    """For each bit of an in-dim whether it holds other elements, off the axis."""
-    gone = layout.free_bits(in_dim)
-    gone |= spread.lane_mask if in_dim == "lane" else spread.warp_mask
-    return tuple(not gone >> bit & 1 for bit in range(len(layout.basis_images(in_dim))))
 
 
 def _place(kept: Sequence[bool], unit: int) -> tuple[tuple[int, ...], int]:
@@ -116,51 +131,65 @@ def _place(kept: Sequence[bool], unit: int) -> tuple[tuple[int, ...], int]:
 
 
 @dataclass(frozen=True)
-class FoldPlan:
-    """Where the elements of a fold are, and the scratch of each operand (None: no exchange)."""
+class Scratch:
+    """The places of the values of every operand of a fold, one array after the other."""
 
-    layout: LinearLayout
-    spread: AxisSpread
-    slots: tuple[Slots, ...] | None
+    between: Exchange
+    slots: tuple[Slots, ...]
     offsets: tuple[int, ...]
 
     @property
-    def scratch_bytes(self) -> int:
+    def size_bytes(self) -> int:
         """The bytes of shared memory that the exchange takes."""
-        if self.slots is None:
-            return 0
         return self.offsets[-1] + self.slots[-1].size_bytes
 
 
-def plan_reduction(op: CombineOp) -> FoldPlan:
-    """The plan of a reduction of laid-out tiles."""
-    layout = layout_of(op.operands[0].type)
-    spread = spread_along(layout, _axis(op))
-    if not spread.warps:
-        return FoldPlan(layout, spread, None, ())
-    return exchange_plan(op, layout, spread, spread.result.num_registers)
-
-
-def exchange_plan(
-    op: CombineOp, layout: LinearLayout, spread: AxisSpread, num_registers: int
-) -> FoldPlan:
-    """A plan in which each thread hands on `num_registers` values of every operand."""
+def plan_scratch(op: CombineOp, between: Exchange, num_registers: int) -> Scratch:
+    """The places of `num_registers` values of every operand in every thread."""
     slots: list[Slots] = []
     offsets: list[int] = []
     end = 0
     for value in op.operands:
         size = storage_bytes(element_of(value.type))
-        slots.append(plan_slots(layout, spread, num_registers, size))
-        offsets.append(-(-end // _VECTOR_BYTES) * _VECTOR_BYTES)
+        slots.append(plan_slots(between, num_registers, size))
+        offsets.append(align_up(end, _VECTOR_BYTES))
         end = offsets[-1] + slots[-1].size_bytes
-    return FoldPlan(layout, spread, tuple(slots), tuple(offsets))
+    return Scratch(between, tuple(slots), tuple(offsets))
 
 
-def _axis(op: Operation) -> int:
+def align_up(size: int, unit: int) -> int:
+    """The least multiple of `unit` that is not below `size`."""
+    return -(-size // unit) * unit
+
+
+@dataclass(frozen=True)
+class ReductionPlan:
+    """Where the elements of a reduction are, and its scratch where warps share the axis."""
+
+    layout: LinearLayout
+    spread: AxisSpread
+    scratch: Scratch | None
+
+
+def plan_reduction(op: CombineOp) -> ReductionPlan:
+    """The plan of a reduction of laid-out tiles."""
+    layout = layout_of(op.operands[0].type)
+    spread = spread_along(layout, axis_of(op))
+    if not spread.warps:
+        return ReductionPlan(layout, spread, None)
+    between = exchange_along(layout, spread)
+    scratch = plan_scratch(op, between, spread.result.num_registers)
+    return ReductionPlan(layout, spread, scratch)
+
+
+def axis_of(op: Operation) -> int:
+    """The axis of an op that works along one."""
     axis = op.properties["axis"]
-    return axis.value.data  # type: ignore[attr-defined]  # an IntegerAttr by the op's definition
+    assert isinstance(axis, IntegerAttr)
+    return axis.value.data
 
 
 @SCRATCH.register(ReduceOp)
 def _reduction_scratch(op: ReduceOp) -> int:
-    return plan_reduction(op).scratch_bytes if has_layout(op.operands[0].type) else 0
+    scratch = plan_reduction(op).scratch if has_layout(op.operands[0].type) else None
+    return 0 if scratch is None else scratch.size_bytes
