@@ -404,3 +404,9 @@ class LayoutError(CompileError):
 
 class UnsupportedLayout(LayoutError):
     """What was asked of a layout has no answer that is a layout."""
+
+
+class SharedMemoryExceeded(UnsupportedError):
+    """The tiles that a kernel keeps in shared memory do not fit there."""
+
+    help = "use smaller blocks, fewer stages or fewer warps"

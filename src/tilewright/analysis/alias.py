@@ -1,0 +1,141 @@
+"""Which bytes of shared memory a shared tile may be: its allocations, seen through views.
+
+A view (a slot, a transposed tile) is of the same memory as its operand; loops and branches hand
+shared tiles on. What comes out is a set of *places*, each a part of one allocation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+
+from tilewright.ir.encoding import SharedType, layout_of
+from tilewright.ir.types import storage_bytes
+from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
+from tilewright.ops.creation import ConstantOp
+from tilewright.ops.staging import MemdescIndexOp
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import InternalError
+
+
+@dataclass(frozen=True)
+class Place:
+    """Bytes `start` up to `end` of what the op `root` allocates."""
+
+    root: Operation
+    start: int
+    end: int
+
+
+def slot_bytes(type_: SharedType) -> int:
+    """The bytes of one slot of a shared tile."""
+    return layout_of(type_).size("offset") * storage_bytes(type_.element)
+
+
+def tile_bytes(type_: SharedType) -> int:
+    """The bytes of all slots of a shared tile."""
+    return slot_bytes(type_) * type_.slots.data
+
+
+def is_shared(value: SSAValue) -> bool:
+    """Whether a value is a shared tile."""
+    return isinstance(value.type, SharedType)
+
+
+class SharedAliases:
+    """The places of every shared tile of a function, found when they are asked for."""
+
+    def __init__(self) -> None:
+        self._places: dict[SSAValue, tuple[Place, ...]] = {}
+
+    def places(self, value: SSAValue) -> tuple[Place, ...]:
+        """Where a shared tile may lie; a view with an index that is not known lies anywhere."""
+        found = self._places.get(value)
+        if found is None:
+            unique = dict.fromkeys(_place(*origin) for origin in _origins(value))
+            found = self._places[value] = tuple(unique)
+        return found
+
+    def roots(self, value: SSAValue) -> tuple[Operation, ...]:
+        """The ops that allocate what a shared tile may be."""
+        return tuple(dict.fromkeys(place.root for place in self.places(value)))
+
+
+# A slot that was chosen on the way from an allocation to a tile: None where it is not known.
+_Path = tuple[int, int] | None
+
+
+def _origins(value: SSAValue) -> Iterator[tuple[OpResult, _Path]]:
+    """The results of allocating ops that a tile may be a part of, and which bytes of them."""
+    pending: list[tuple[SSAValue, _Path]] = [(value, None)]
+    seen: set[tuple[SSAValue, _Path]] = set()
+    while pending:
+        entry = pending.pop()
+        if entry in seen:
+            continue
+        seen.add(entry)
+        current, path = entry
+        sources = carried_from(current)
+        if sources is not None:
+            pending.extend((source, path) for source in sources)
+            continue
+        assert isinstance(current, OpResult)
+        viewed = next((operand for operand in current.op.operands if is_shared(operand)), None)
+        if viewed is None:
+            yield current, path
+        elif isinstance(current.op, MemdescIndexOp) and path is None:
+            pending.append((viewed, _slot(current.op)))
+        else:
+            pending.append((viewed, path))
+
+
+def _slot(op: MemdescIndexOp) -> _Path:
+    index, type_ = op.index.owner, op.src.type
+    if not isinstance(index, ConstantOp) or not isinstance(type_, SharedType):
+        return None
+    size = slot_bytes(type_)
+    number = int(index.splat_value())
+    return number * size, (number + 1) * size
+
+
+def _place(source: OpResult, path: _Path) -> Place:
+    assert isinstance(source.type, SharedType)
+    start, end = path or (0, tile_bytes(source.type))
+    return Place(source.op, start, end)
+
+
+def carried_from(value: SSAValue) -> list[SSAValue] | None:
+    """The values that structured control flow hands on as `value`; None where an op makes it.
+
+    *Raises* InternalError for arguments of blocks that no loop or branch has.
+    """
+    if isinstance(value, BlockArgument):
+        return _argument_sources(value)
+    assert isinstance(value, OpResult)
+    op, index = value.op, value.index
+    if isinstance(op, ForOp):
+        return [op.iter_args[index], _terminator(op.body.block)[index]]
+    if isinstance(op, IfOp):
+        return [_terminator(region.block)[index] for region in op.regions]
+    if isinstance(op, WhileOp):
+        return [_terminator(op.before_region.block)[1 + index]]
+    return None
+
+
+def _argument_sources(value: BlockArgument) -> list[SSAValue]:
+    op, index = value.owner.parent_op(), value.index
+    if isinstance(op, ForOp) and index > 0:
+        return [op.iter_args[index - 1], _terminator(op.body.block)[index - 1]]
+    if isinstance(op, WhileOp) and value.owner is op.before_region.block:
+        return [op.arguments[index], _terminator(op.after_region.block)[index]]
+    if isinstance(op, WhileOp):
+        return [_terminator(op.before_region.block)[1 + index]]
+    name = "nothing" if op is None else op.name
+    raise InternalError(f"a shared tile or token is an argument of {name}")
+
+
+def _terminator(block: object) -> tuple[SSAValue, ...]:
+    last = getattr(block, "last_op", None)
+    assert isinstance(last, Operation)
+    return tuple(last.operands)

@@ -1,0 +1,216 @@
+"""Gives every shared tile and every scratch its place in the program's shared memory.
+
+Two that are never in use at once share bytes. Live ranges are coloured in one sweep over their
+starts, each taking the lowest hole that fits; where the largest ones first leave less, they go
+first. The result is a table for people, too:
+
+    line          what                bytes   offset   in use
+    kernel.py:41  [128, 64] f16 x 2   32768        0   12-80
+    kernel.py:52  scratch of reduce     512    32768   60-60
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import IntegerAttr, i32
+from xdsl.ir import Operation
+
+from tilewright.analysis.alias import SharedAliases, tile_bytes
+from tilewright.analysis.liveness import LiveRange, Numbering, live_ranges
+from tilewright.ir.encoding import SharedType, layout_of
+from tilewright.ir.locations import describe
+from tilewright.ir.types import storage_bytes
+from tilewright.layout.linear import LinearLayout
+from tilewright.ops.function import FuncOp
+from tilewright.schedule.scratch import place_scratch, scratch_bytes
+from tilewright.schedule.shared_effects import touched_tiles
+from tilewright.support.dataclass import dataclass, replace
+from tilewright.support.errors import SharedMemoryExceeded
+
+SCRATCH_ALIGNMENT_BYTES = 16
+TILE_ALIGNMENT_BYTES = 128
+"""What copy engines ask of a tile without swizzle. Source: PTX ISA 8.8, 5.5.3."""
+
+
+@dataclass(frozen=True)
+class SharedBuffer:
+    """A piece of shared memory that an op allocates or needs while it runs.
+
+    `slots` and `shape` are those of a shared tile; scratch has no shape.
+    """
+
+    op: Operation
+    what: str
+    size_bytes: int
+    alignment_bytes: int
+    live: LiveRange
+    shape: tuple[int, ...] = ()
+    slots: int = 1
+    offset_bytes: int = 0
+
+    @property
+    def end_bytes(self) -> int:
+        """Where it ends."""
+        return self.offset_bytes + self.size_bytes
+
+
+@dataclass(frozen=True)
+class SharedPlan:
+    """Where everything lies, in the order of the text, and how much memory that takes."""
+
+    buffers: tuple[SharedBuffer, ...]
+    total_bytes: int
+
+    def __str__(self) -> str:
+        rows = [("line", "what", "bytes", "offset", "in use")]
+        for buffer in self.buffers:
+            in_use = f"{buffer.live.start}-{buffer.live.end}"
+            numbers = (str(buffer.size_bytes), str(buffer.offset_bytes))
+            rows.append((describe(buffer.op), buffer.what, *numbers, in_use))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+
+def place_shared(kernel: FuncOp, limit_bytes: int, machine: str = "this machine") -> SharedPlan:
+    """Give shared tiles their `offset_bytes` and ops their scratch.
+
+    *Raises* SharedMemoryExceeded where they do not fit `limit_bytes`, which names them by line
+    and what would make them fit.
+    """
+    plan = plan_shared(kernel, limit_bytes)
+    if plan.total_bytes > limit_bytes:
+        raise _too_much(plan, limit_bytes, machine)
+    for buffer in plan.buffers:
+        if buffer.shape:
+            buffer.op.properties["offset_bytes"] = IntegerAttr(buffer.offset_bytes, i32)
+        else:
+            place_scratch(buffer.op, buffer.offset_bytes)
+    return plan
+
+
+def plan_shared(kernel: FuncOp, limit_bytes: int | None = None) -> SharedPlan:
+    """Where the shared memory of a kernel would lie; the kernel stays as it is."""
+    buffers = _buffers(kernel)
+    placed = _sweep(buffers)
+    if limit_bytes is not None and _total(placed) > limit_bytes:
+        placed = min(placed, _largest_first(buffers), key=_total)
+    placed = sorted(placed, key=lambda buffer: buffer.live.start)
+    return SharedPlan(tuple(placed), _total(placed))
+
+
+def _buffers(kernel: FuncOp) -> list[SharedBuffer]:
+    block = kernel.body.block
+    tiles = live_ranges(block, SharedAliases(), touched_tiles)
+    buffers = [_tile_buffer(op, live) for op, live in tiles.items()]
+    numbering = Numbering(block)
+    for op in numbering.ops():
+        size = scratch_bytes(op)
+        if size:
+            name = op.name.partition(".")[2]
+            live = numbering.spans[op]
+            what = f"scratch of {name}"
+            buffers.append(SharedBuffer(op, what, size, SCRATCH_ALIGNMENT_BYTES, live))
+    return buffers
+
+
+def _tile_buffer(op: Operation, live: LiveRange) -> SharedBuffer:
+    type_ = op.results[0].type
+    assert isinstance(type_, SharedType)
+    shape, slots = type_.extents(), type_.slots.data
+    what = f"{list(shape)} {type_.element}" + (f" x {slots}" if slots > 1 else "")
+    alignment = tile_alignment(layout_of(type_), storage_bytes(type_.element))
+    size = tile_bytes(type_)
+    return SharedBuffer(op, what, size, alignment, live, shape, slots)
+
+
+def tile_alignment(layout: LinearLayout, element_bytes: int) -> int:
+    """The alignment in bytes at which a shared layout means the same at any place.
+
+    The pattern of a swizzle repeats behind its highest bit that moves along two dims; hardware
+    takes it from the address.
+    """
+    bases = layout.basis_images("offset")
+    mixed = [bit for bit, basis in enumerate(bases) if sum(map(bool, basis)) > 1]
+    pattern = (2 << mixed[-1]) * element_bytes if mixed else 1
+    return max(TILE_ALIGNMENT_BYTES, pattern)
+
+
+def _total(buffers: Sequence[SharedBuffer]) -> int:
+    return max((buffer.end_bytes for buffer in buffers), default=0)
+
+
+def _sweep(buffers: Sequence[SharedBuffer]) -> list[SharedBuffer]:
+    """First fit in the order of the starts, among those that are still in use."""
+    placed: list[SharedBuffer] = []
+    active: list[SharedBuffer] = []
+    for buffer in sorted(buffers, key=lambda b: (b.live.start, -b.size_bytes)):
+        active = [other for other in active if other.live.end >= buffer.live.start]
+        active.append(_fitted(buffer, active))
+        placed.append(active[-1])
+    return placed
+
+
+def _largest_first(buffers: Sequence[SharedBuffer]) -> list[SharedBuffer]:
+    """First fit in the order of the sizes; it compares every two."""
+    placed: list[SharedBuffer] = []
+    for buffer in sorted(buffers, key=lambda b: (-b.size_bytes, b.live.start)):
+        beside = [other for other in placed if other.live.overlaps(buffer.live)]
+        placed.append(_fitted(buffer, beside))
+    return placed
+
+
+def _fitted(buffer: SharedBuffer, beside: Sequence[SharedBuffer]) -> SharedBuffer:
+    """The buffer at the lowest place between those that are in use with it."""
+    offset = 0
+    for start, end in sorted((other.offset_bytes, other.end_bytes) for other in beside):
+        if start - offset >= buffer.size_bytes:
+            break
+        offset = max(offset, _aligned(end, buffer.alignment_bytes))
+    return replace(buffer, offset_bytes=offset)
+
+
+def _aligned(offset: int, alignment: int) -> int:
+    return -(-offset // alignment) * alignment
+
+
+def _too_much(plan: SharedPlan, limit_bytes: int, machine: str) -> SharedMemoryExceeded:
+    """The error that names the pieces in use where most is, largest first."""
+    peak = max(plan.buffers, key=lambda b: b.end_bytes)
+    alive = sorted(
+        (b for b in plan.buffers if b.live.overlaps(peak.live)), key=lambda b: -b.size_bytes
+    )
+    pieces: dict[str, str] = {}
+    for number, buffer in enumerate(alive, 1):
+        pieces[f"{number}. {buffer.what} of {describe(buffer.op)}"] = f"{buffer.size_bytes} bytes"
+    return SharedMemoryExceeded(
+        f"the kernel needs {plan.total_bytes} bytes of shared memory, {machine} has {limit_bytes}",
+        types=pieces,
+        hint=_advice(plan, alive[0], limit_bytes),
+    )
+
+
+def _advice(plan: SharedPlan, largest: SharedBuffer, limit_bytes: int) -> str:
+    """What would make a kernel fit: fewer stages, else a smaller block, else fewer warps."""
+    stages = max(buffer.slots for buffer in plan.buffers)
+    for fewer in range(stages - 1, 0, -1):
+        if _needed(plan, lambda b, n=fewer: min(b.slots, n) * (b.size_bytes // b.slots)) <= (
+            limit_bytes
+        ):
+            return f"num_stages={fewer} fits"
+    for divisor in (2, 4, 8, 16):
+        if _needed(plan, lambda b, n=divisor: b.size_bytes // n) <= limit_bytes:
+            extent = max(largest.shape, default=0)
+            example = f", such as {extent // divisor} for {extent}" if extent else ""
+            return (
+                f"blocks of a {_FRACTIONS[divisor]} of the size fit{example}; so may num_stages=1"
+            )
+    return "use smaller blocks or fewer warps"
+
+
+_FRACTIONS = {2: "half", 4: "quarter", 8: "eighth", 16: "sixteenth"}
+
+
+def _needed(plan: SharedPlan, size: Callable[[SharedBuffer], int]) -> int:
+    resized = [replace(buffer, size_bytes=size(buffer)) for buffer in plan.buffers]
+    return min(_total(_sweep(resized)), _total(_largest_first(resized)))
