@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tilewright.interp.simt import types as t
+from tilewright.interp.simt.rounding import round_to_odd
 from tilewright.interp.simt.types import LlvmType, signed_dtype
 from tilewright.interp.simt.values import bit_cast
 from tilewright.ir.op import Array
@@ -206,16 +207,6 @@ def _float_to_int(opcode: str, bits: int, dtype: np.dtype) -> Unary:
     return convert
 
 
-def round_to_odd(a: Array) -> Array:
-    """Float64 as float32, inexact values with an odd last bit: rounding again is then exact."""
-    narrow = a.astype(np.float32)
-    bits = narrow.view(np.uint32)
-    beyond = np.abs(narrow.astype(np.float64)) > np.abs(a)
-    truncated = np.where(beyond, bits - np.uint32(1), bits)
-    inexact = (narrow.astype(np.float64) != a) & np.isfinite(a)
-    return np.where(inexact, truncated | np.uint32(1), bits).view(np.float32)
-
-
 def _space_cast(source: LlvmType, target: LlvmType) -> Unary:
     assert isinstance(source, t.PointerType) and isinstance(target, t.PointerType)
     shift = _WINDOWS.get(source.space, 0) - _WINDOWS.get(target.space, 0)
@@ -223,33 +214,3 @@ def _space_cast(source: LlvmType, target: LlvmType) -> Unary:
         return lambda a: a
     offset = np.uint64(shift % (1 << 64))
     return lambda a: a + offset
-
-
-def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
-    """a·b + c rounded once; float64 may be wrong in the last place, never more."""
-    if a.dtype == np.float64:
-        return _fused_double(a, b, c)
-    product = a.astype(np.float64) * b.astype(np.float64)
-    other = c.astype(np.float64)
-    total = product + other
-    back = total - product
-    error = (product - (total - back)) + (other - back)
-    bits = total.view(np.int64)
-    step = np.where((error > 0) == (total > 0), 0, -1)
-    odd = np.where((error != 0) & np.isfinite(total) & ((bits & 1) == 0), (bits + step) | 1, bits)
-    wide = odd.view(np.float64)
-    return wide.astype(a.dtype) if a.dtype == np.float32 else round_to_odd(wide).astype(a.dtype)
-
-
-def _fused_double(a: Array, b: Array, c: Array) -> Array:
-    product = a * b
-    split = 134217729.0
-    x, y = a * split, b * split
-    high_a, high_b = x - (x - a), y - (y - b)
-    low_a, low_b = a - high_a, b - high_b
-    low = ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
-    total = product + c
-    back = total - product
-    error = (product - (total - back)) + (c - back)
-    corrected = total + (error + low)
-    return np.where(np.isfinite(corrected), corrected, total)

@@ -79,6 +79,10 @@ class Machine:
             raise Fault(DivergentCollective, f"{what} without lanes {missing} of warp {warp}")
         return np.flatnonzero(every)
 
+    def window(self, space: int) -> int:
+        """Where an address space begins among generic addresses."""
+        return {t.SHARED: SHARED_WINDOW, t.LOCAL: LOCAL_WINDOW}.get(space, 0)
+
     # --- memory -----------------------------------------------------------------------------
 
     def load(self, space: int, addresses: Array, type_: LlvmType, align: int, site: Site) -> Value:

@@ -9,11 +9,26 @@ import numpy as np
 
 from tilewright.interp.simt import types as t
 from tilewright.interp.simt.constants import static_shared_bytes
+from tilewright.interp.simt.instructions import (
+    aggregates as aggregates,
+)
+from tilewright.interp.simt.instructions import (
+    arithmetic as arithmetic,
+)
+from tilewright.interp.simt.instructions import (
+    control as control,
+)
+from tilewright.interp.simt.instructions import (
+    memory as memory,
+)
 from tilewright.interp.simt.intrinsics import (
     barriers as barriers,
 )
 from tilewright.interp.simt.intrinsics import (
     generic as generic,
+)
+from tilewright.interp.simt.intrinsics import (
+    nvvm_math as nvvm_math,
 )
 from tilewright.interp.simt.intrinsics import (
     special_registers as special_registers,

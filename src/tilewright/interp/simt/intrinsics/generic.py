@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilewright.interp.simt.arithmetic import fused_multiply_add, signed
+from tilewright.interp.simt.arithmetic import signed
 from tilewright.interp.simt.calls import Call, Compute, intrinsic
 from tilewright.interp.simt.faults import Fault
+from tilewright.interp.simt.rounding import fused_multiply_add
 from tilewright.interp.simt.types import element_type, width_bits
 from tilewright.ir.op import Array
 from tilewright.support.errors import BrokenPromise, KernelFault

@@ -1,0 +1,1 @@
+"""What each LLVM instruction computes, one module per family."""

@@ -1,0 +1,346 @@
+"""NVVM's arithmetic: approximations, rounding modes, conversions.
+
+The approximate instructions of the hardware are correctly rounded here, so a program that
+depends on their last bits shows it on the hardware only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tilewright.interp.simt import rounding
+from tilewright.interp.simt.arithmetic import signed
+from tilewright.interp.simt.calls import Call, Compute, intrinsic
+from tilewright.interp.simt.intrinsics.generic import (
+    maximum,
+    maximum_number,
+    minimum,
+    minimum_number,
+)
+from tilewright.interp.simt.rounding import MODES, convert_float, flush, fused_multiply_add
+from tilewright.interp.simt.types import IntType, VectorType, dtype_of, element_type, width_bits
+from tilewright.ir.op import Array
+from tilewright.support.errors import UnsupportedError
+
+_Wide = Callable[..., Array]
+_APPROXIMATIONS: dict[str, _Wide] = {
+    "ex2.approx": np.exp2,
+    "lg2.approx": np.log2,
+    "rcp.approx": np.reciprocal,
+    "rsqrt.approx": lambda a: 1.0 / np.sqrt(a),
+    "sqrt.approx": np.sqrt,
+    "sin.approx": np.sin,
+    "cos.approx": np.cos,
+    "tanh.approx": np.tanh,
+    "div.approx": np.divide,
+    "div.full": np.divide,
+}
+_EXACT: dict[str, Callable[..., Array]] = {
+    "add": rounding.add,
+    "mul": rounding.multiply,
+    "div": rounding.divide,
+    "sqrt": rounding.square_root,
+    "rcp": lambda a, mode: rounding.divide(np.ones_like(a), a, mode),
+    "fma": fused_multiply_add,
+}
+_ROUND_TO_INT: dict[str, _Wide] = {
+    "rn": np.rint,
+    "rz": np.trunc,
+    "rm": np.floor,
+    "rp": np.ceil,
+}
+
+
+def _is_flushing(call: Call) -> bool:
+    return ".ftz" in call.name
+
+
+def _approximation(call: Call) -> Compute:
+    key = ".".join(call.name.split(".")[2:4])
+    function, flushes, count = _APPROXIMATIONS[key], _is_flushing(call), len(call.slots)
+
+    def compute() -> Array:
+        arguments = [call.array(i) for i in range(count)]
+        dtype = arguments[0].dtype
+        if flushes:
+            arguments = [flush(a) for a in arguments]
+        result = function(*(a.astype(np.float64) for a in arguments)).astype(dtype)
+        return flush(result) if flushes else result
+
+    return compute
+
+
+for _name in _APPROXIMATIONS:
+    intrinsic("llvm.nvvm." + _name)(_approximation)
+
+
+def _with_mode(call: Call) -> Compute:
+    parts = call.name.split(".")
+    function, mode, count = _EXACT[parts[2]], parts[3], len(call.slots)
+    flushes, saturates = _is_flushing(call), "sat" in parts
+
+    def compute() -> Array:
+        arguments = [call.array(i) for i in range(count)]
+        if flushes:
+            arguments = [flush(a) for a in arguments]
+        result = function(*arguments, mode)
+        result = flush(result) if flushes else result
+        return saturate(result) if saturates else result
+
+    return compute
+
+
+def saturate(a: Array) -> Array:
+    """Into [0, 1], NaN to 0."""
+    return np.where(np.isnan(a), a.dtype.type(0), np.clip(a, a.dtype.type(0), a.dtype.type(1)))
+
+
+for _name in _EXACT:
+    for _mode in MODES:
+        intrinsic(f"llvm.nvvm.{_name}.{_mode}")(_with_mode)
+
+
+_SIMPLE: dict[str, Callable[..., Array]] = {
+    "fabs": lambda a: np.where(np.signbit(a), np.negative(a), a),
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "round": np.rint,
+    "saturate": saturate,
+    "fmin": minimum_number,
+    "fmax": maximum_number,
+    "fmin.nan": minimum,
+    "fmax.nan": maximum,
+}
+
+
+def _simple(function: Callable[..., Array]) -> Callable[[Call], Compute]:
+    def rule(call: Call) -> Compute:
+        if "nan" in call.name.split("."):
+            chosen: Callable[..., Array] = {"fmin": minimum, "fmax": maximum}[
+                call.name.split(".")[2]
+            ]
+        else:
+            chosen = function
+        count, flushes = len(call.slots), _is_flushing(call)
+
+        def compute() -> Array:
+            result = chosen(*(call.array(i) for i in range(count)))
+            return flush(result) if flushes else result
+
+        return compute
+
+    return rule
+
+
+for _name in ("fabs", "floor", "ceil", "trunc", "round", "saturate", "fmin", "fmax"):
+    intrinsic("llvm.nvvm." + _name)(_simple(_SIMPLE[_name]))
+
+
+# --- conversions --------------------------------------------------------------------------------
+
+
+def pair(low: Array, high: Array) -> Array:
+    """Two 8-bit elements as one 16-bit value, or two 16-bit ones as a vector."""
+    if low.dtype.itemsize == 1:
+        return low.view(np.uint8).astype(np.uint16) | (
+            high.view(np.uint8).astype(np.uint16) << np.uint16(8)
+        )
+    return np.stack([low, high])
+
+
+@intrinsic("llvm.nvvm.ff2bf16x2", "llvm.nvvm.ff2f16x2")
+@intrinsic("llvm.nvvm.ff.to.e4m3x2", "llvm.nvvm.ff.to.e5m2x2")
+def _pack_floats(call: Call) -> Compute:
+    parts = call.name.split(".")
+    target = (parts[4] if parts[2] == "ff" else parts[2][3:]).removesuffix("x2")
+    mode = next(p for p in parts if p in MODES)
+    saturates = target.startswith("e") or "satfinite" in parts
+    is_relu = "relu" in parts
+
+    def compute() -> Array:
+        low, high = (
+            convert_float(call.array(i), target, mode, saturates=saturates, is_relu=is_relu)
+            for i in (1, 0)
+        )
+        return pair(low, high)
+
+    return compute
+
+
+@intrinsic("llvm.nvvm.f16x2.to.e4m3x2", "llvm.nvvm.f16x2.to.e5m2x2")
+def _pack_halves(call: Call) -> Compute:
+    target = call.name.split(".")[4].removesuffix("x2")
+
+    def compute() -> Array:
+        low, high = (convert_float(half, target, saturates=True) for half in call.array(0))
+        return pair(low, high)
+
+    return compute
+
+
+@intrinsic("llvm.nvvm.e4m3x2.to.f16x2", "llvm.nvvm.e5m2x2.to.f16x2")
+def _unpack_fp8(call: Call) -> Compute:
+    dtype = rounding.FLOAT_DTYPES[call.name.split(".")[2].removesuffix("x2")]
+
+    def compute() -> Array:
+        word = call.array(0)
+        low = (word & np.uint16(0xFF)).astype(np.uint8)
+        high = (word >> np.uint16(8)).astype(np.uint8)
+        return np.stack([b.view(dtype).astype(np.float16) for b in (low, high)])
+
+    return compute
+
+
+@intrinsic("llvm.nvvm.f2bf16", "llvm.nvvm.f2f16", "llvm.nvvm.d2f")
+def _narrow(call: Call) -> Compute:
+    parts = call.name.split(".")
+    target = {"f2bf16": "bf16", "f2f16": "f16", "d2f": "f32"}[parts[2]]
+    mode = next(p for p in parts if p in MODES)
+    saturates, is_relu = "satfinite" in parts, "relu" in parts
+    return lambda: convert_float(call.array(0), target, mode, saturates=saturates, is_relu=is_relu)
+
+
+@intrinsic("llvm.nvvm.f2tf32")
+def _tf32(call: Call) -> Compute:
+    mode = call.name.split(".")[3]
+    return lambda: rounding.round_to_tf32(call.array(0), mode).view(dtype_of(call.type))
+
+
+def float_to_int(a: Array, bits: int, *, is_signed: bool, mode: str) -> Array:
+    """A float as an integer, saturated; NaN becomes 0 (64 bits: the smallest number)."""
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed else (0, (1 << bits) - 1)
+    wide = _ROUND_TO_INT[mode](a.astype(np.float64))
+    carrier = np.int64 if is_signed else np.uint64
+    inside = np.clip(np.nan_to_num(wide, nan=0.0), low, high).astype(carrier)
+    result = np.where(wide >= float(high), carrier(high), inside)
+    return (
+        result.astype(f"u{bits // 8}")
+        if not is_signed
+        else result.astype(f"i{bits // 8}").view(f"u{bits // 8}")
+    )
+
+
+_TO_INT = {"i": (32, True), "ui": (32, False), "ll": (64, True), "ull": (64, False)}
+
+
+def _to_int(call: Call) -> Compute:
+    kind = call.name.split(".")[2][2:]
+    bits, is_signed = _TO_INT[kind]
+    mode = next(p for p in call.name.split(".") if p in MODES)
+    return lambda: float_to_int(call.array(0), bits, is_signed=is_signed, mode=mode)
+
+
+for _name in _TO_INT:
+    for _source in "fd":
+        for _mode in MODES:
+            intrinsic(f"llvm.nvvm.{_source}2{_name}.{_mode}")(_to_int)
+
+
+def int_to_float(a: Array, dtype: np.dtype, *, is_signed: bool, mode: str) -> Array:
+    """An integer as a float, rounded in a direction."""
+    exact = signed(a) if is_signed else a
+    nearest = exact.astype(dtype)
+    if mode == "rn":
+        return nearest
+    whole = np.array([int(x) for x in nearest.astype(np.float64)], object)
+    error = np.sign((exact.astype(object) - whole).astype(np.float64))
+    return rounding.directed(nearest, error, mode)
+
+
+def _from_int(call: Call) -> Compute:
+    is_signed = call.name.split(".")[2][0] != "u"
+    mode = next(p for p in call.name.split(".") if p in MODES)
+    dtype = dtype_of(call.type)
+    return lambda: int_to_float(call.array(0), dtype, is_signed=is_signed, mode=mode)
+
+
+for _name in _TO_INT:
+    for _target in "fd":
+        for _mode in MODES:
+            intrinsic(f"llvm.nvvm.{_name}2{_target}.{_mode}")(_from_int)
+
+
+@intrinsic("llvm.nvvm.d2i.lo", "llvm.nvvm.d2i.hi")
+def _half_of_double(call: Call) -> Compute:
+    shift = np.uint64(32 if call.name.endswith("hi") else 0)
+    return lambda: (call.array(0).view(np.uint64) >> shift).astype(np.uint32)
+
+
+@intrinsic("llvm.nvvm.lohi.i2d")
+def _double_of_halves(call: Call) -> Compute:
+    def compute() -> Array:
+        low, high = (call.array(i).astype(np.uint64) for i in (0, 1))
+        return (low | high << np.uint64(32)).view(np.float64)
+
+    return compute
+
+
+# --- integers -----------------------------------------------------------------------------------
+
+
+def high_product(a: Array, b: Array, *, is_signed: bool) -> Array:
+    """The upper half of the double-width product."""
+    bits = a.dtype.itemsize * 8
+    if bits < 64:
+        wide = (
+            (signed(a).astype(np.int64), signed(b).astype(np.int64))
+            if is_signed
+            else (
+                a.astype(np.uint64),
+                b.astype(np.uint64),
+            )
+        )
+        return (wide[0] * wide[1] >> bits).astype(a.dtype)
+    x, y = (signed(v).astype(object) if is_signed else v.astype(object) for v in (a, b))
+    return ((x * y >> bits) % (1 << bits)).astype(a.dtype)
+
+
+@intrinsic("llvm.nvvm.mulhi")
+def _high_product(call: Call) -> Compute:
+    is_signed = not call.name.split(".")[3].startswith("u")
+    return lambda: high_product(call.array(0), call.array(1), is_signed=is_signed)
+
+
+@intrinsic("llvm.nvvm.sad")
+def _absolute_difference(call: Call) -> Compute:
+    is_unsigned = call.name.split(".")[3].startswith("u")
+
+    def compute() -> Array:
+        a, b, c = (call.array(i) for i in range(3))
+        less = a < b if is_unsigned else signed(a) < signed(b)
+        return c + np.where(less, b - a, a - b)
+
+    return compute
+
+
+def permute_bytes(a: Array, b: Array, selector: Array) -> Array:
+    """PTX's `prmt` in its default mode: four bytes chosen from the eight of a and b."""
+    both = a.astype(np.uint64) | b.astype(np.uint64) << np.uint64(32)
+    result = np.zeros_like(a)
+    for place in range(4):
+        control = selector >> np.uint32(4 * place) & np.uint32(0xF)
+        byte = (both >> (control & np.uint32(7)).astype(np.uint64) * np.uint64(8)).astype(np.uint32)
+        byte &= np.uint32(0xFF)
+        sign = np.where(byte & np.uint32(0x80), np.uint32(0xFF), np.uint32(0))
+        byte = np.where(control & np.uint32(8), sign, byte)
+        result |= byte << np.uint32(8 * place)
+    return result
+
+
+@intrinsic("llvm.nvvm.prmt")
+def _permute(call: Call) -> Compute:
+    return lambda: permute_bytes(call.array(0), call.array(1), call.array(2))
+
+
+@intrinsic("llvm.fptosi.sat", "llvm.fptoui.sat")
+def _saturating_cast(call: Call) -> Compute:
+    element = element_type(call.type)
+    if not isinstance(element, IntType) or element.bits not in (8, 16, 32, 64):
+        raise UnsupportedError(f"{call.name} to {width_bits(element)} bits")
+    if isinstance(call.type, VectorType):
+        raise UnsupportedError(f"{call.name} of vectors")
+    bits, is_signed = element.bits, "si" in call.name
+    return lambda: float_to_int(call.array(0), bits, is_signed=is_signed, mode="rz")

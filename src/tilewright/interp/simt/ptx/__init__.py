@@ -1,0 +1,1 @@
+"""Inline assembly: PTX blocks translated into the steps of the surrounding program."""

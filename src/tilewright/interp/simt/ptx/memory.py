@@ -1,0 +1,128 @@
+"""PTX's loads, stores, atomics and prefetches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tilewright.interp.simt import types as t
+from tilewright.interp.simt.atomics import change_function
+from tilewright.interp.simt.ptx.registers import as_kind, dtype_of_kind, is_kind, packed
+from tilewright.interp.simt.ptx.rules import Compute, PtxCall, ptx
+from tilewright.ir.op import Array
+
+_SPACES = {"global": t.GLOBAL, "shared": t.SHARED, "const": t.GLOBAL, "local": t.LOCAL}
+
+
+def space_of_words(call: PtxCall) -> int:
+    """The address space that the modifiers name, generic without one."""
+    for word in call.words:
+        space = _SPACES.get(word.split("::")[0])
+        if space is not None:
+            return space
+    return t.GENERIC
+
+
+def _memory_type(call: PtxCall, count: int) -> tuple[t.LlvmType, str]:
+    """What lies in memory, as integers, and the PTX type of one element."""
+    kind = call.kinds()[-1]
+    width = 32 if kind in ("f16x2", "bf16x2") else dtype_of_kind(kind).itemsize * 8
+    element = t.IntType(width)
+    return (element if count == 1 else t.VectorType(count, element)), kind
+
+
+@ptx("ld", "ldu")
+def _load(call: PtxCall) -> Compute:
+    machine, site, space = call.machine, call.site, space_of_words(call)
+    members = call.members(0)
+    call.writes(*members)
+    address, _ = call.address(1)
+    type_, kind = _memory_type(call, len(members))
+    is_signed = kind.startswith("s")
+
+    def compute() -> Sequence[Array]:
+        value = machine.load(space, address(), type_, t.size_bytes(type_), site)
+        assert isinstance(value, np.ndarray)
+        rows = value if value.ndim == 2 else value[None]
+        if is_signed:
+            rows = rows.view(dtype_of_kind(kind))
+        return [np.ascontiguousarray(row) for row in rows]
+
+    return compute
+
+
+@ptx("st")
+def _store(call: PtxCall) -> Compute:
+    machine, site, space = call.machine, call.site, space_of_words(call)
+    address, _ = call.address(0)
+    members = call.members(1)
+    type_, _ = _memory_type(call, len(members))
+    bits = f"u{t.width_bits(t.element_type(type_))}"
+    readers = [call.registers.reader(member, bits) for member in members]
+
+    def compute() -> None:
+        rows = [read() for read in readers]
+        value = rows[0] if len(rows) == 1 else np.stack(rows)
+        machine.store(space, address(), value, type_, t.size_bytes(type_), site)
+
+    return compute
+
+
+@ptx("atom", "red")
+def _atomic(call: PtxCall) -> Compute:
+    machine, site, space = call.machine, call.site, space_of_words(call)
+    returns = call.instruction.opcode[0] == "atom"
+    if returns:
+        call.writes(*call.members(0))
+    operation = call.one_of("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec")
+    kind = next(word for word in reversed(call.words) if is_kind(word))
+    address, _ = call.address(int(returns))
+    sources = call.operands[int(returns) + 1 :]
+    width = 4 if kind in ("f16x2", "bf16x2") else dtype_of_kind(kind).itemsize
+    readers = [call.registers.reader(source, f"u{8 * width}") for source in sources]
+    change = change_function(operation, kind)
+
+    def compute() -> Sequence[Array] | None:
+        inputs = [read() for read in readers]
+
+        def update(old: Array, threads: Array) -> Array:
+            before = np.ascontiguousarray(old).view(f"u{width}")[:, 0]
+            after = change(before, *(value[threads] for value in inputs))
+            return np.ascontiguousarray(after)[:, None].view(np.uint8)
+
+        old = machine.update(space, address(), width, update, site)
+        return [np.ascontiguousarray(old).view(f"u{width}")[:, 0]] if returns else None
+
+    if len(call.members(0)) > 1:
+        raise call.unknown()
+    return compute
+
+
+@ptx("prefetch", "prefetchu", "discard", "applypriority", "createpolicy")
+def _hint(call: PtxCall) -> Compute:
+    if call.instruction.opcode[0] == "createpolicy":
+        call.writes(call.operands[0])
+        policy = np.zeros(call.machine.threads, np.uint64)
+        return lambda: [policy]
+    return lambda: None
+
+
+@ptx("fence", "membar")
+def _fence(call: PtxCall) -> Compute:
+    if call.has("proxy"):
+        raise call.unknown()
+    return lambda: None
+
+
+@ptx("cvta")
+def _to_address(call: PtxCall) -> Compute:
+    call.writes(call.operands[0])
+    read, machine = call.read(1, "u64"), call.machine
+    space = space_of_words(call)
+    window = np.uint64(machine.window(space))
+    goes_to_generic = not call.has("to")
+    return lambda: [read() + window if goes_to_generic else read() - window]
+
+
+__all__ = ["as_kind", "packed"]
