@@ -33,7 +33,7 @@ from tilewright.targets.cpu.inline import (
     owner,
 )
 from tilewright.targets.cpu.placement import PackForm, Placement, chain_head
-from tilewright.targets.cpu.roots import SCALAR_KINDS, Root, RootKind, reach, space_of
+from tilewright.targets.cpu.roots import SCALAR_KINDS, Root, RootKind, Sources, reach, space_of
 
 _MAX_ROOTS = 12
 _STEPS_OF_THEIR_OWN = (YieldOp, ConditionOp, ReturnOp, DotOp, SortOp, CatOp, JoinOp)
@@ -92,6 +92,7 @@ class BlockPlanner:
         self.barriers = [op for op in self.ops if writes_memory(op)]
         self.captured = {op: captured_tiles(op) for op in self.ops if _is_control(op)}
         self.refused: set[SSAValue] = set()
+        self.sources: Sources = {}
         self.steps: list[Step] = []
         self.open: Step | None = None
 
@@ -101,6 +102,11 @@ class BlockPlanner:
             self._group()
             if not self._materialize_more() and not self._update_in_place():
                 return self.steps
+
+    def _reach(
+        self, values: tuple[SSAValue, ...], computed: SSAValue | None = None
+    ) -> dict[SSAValue, bool]:
+        return reach(values, self.placement.stored, computed, self.sources)
 
     # -- grouping -----------------------------------------------------------------------
 
@@ -168,7 +174,7 @@ class BlockPlanner:
             return False
         outputs = {v for root in self.open.roots for v in root.outputs()}
         if isinstance(op, UnsplatOp):
-            reached = reach(tuple(op.operands), self.placement.stored)
+            reached = self._reach(tuple(op.operands))
             return bool(outputs & reached.keys())
         if any(operand in outputs for operand in op.operands):
             return True
@@ -189,7 +195,7 @@ class BlockPlanner:
 
     def _place_pack(self, form: PackForm, position: int) -> None:
         step = Step(position, pack=form)
-        step.reached = reach((form.value,), self.placement.stored)
+        step.reached = self._reach((form.value,))
         if self.open is not None and (not form.from_memory or self._must_close_for(step.reached)):
             self._flush()
         self.steps.append(step)
@@ -205,14 +211,12 @@ class BlockPlanner:
     def _op_step(self, op: Operation, position: int) -> None:
         step = Step(position, op=op)
         tiles = tuple(v for v in op.operands if is_tile(v))
-        step.reached = dict.fromkeys(
-            reach((*tiles, *self.captured.get(op, ())), self.placement.stored), False
-        )
+        step.reached = dict.fromkeys(self._reach((*tiles, *self.captured.get(op, ()))), False)
         self.steps.append(step)
 
     def _add(self, root: Root) -> None:
         computed = root.values[0] if root.kind is RootKind.MATERIALIZE else None
-        root.reached = reach(root.values, self.placement.stored, computed)
+        root.reached = self._reach(root.values, computed)
         if self.open is not None and not self._fits(self.open, root):
             self._flush()
         if self.open is None:
@@ -307,7 +311,7 @@ class BlockPlanner:
 
     def _keep_loads(self, values: tuple[SSAValue, ...]) -> None:
         """Addresses and masks of a store must not change while it stores."""
-        for value in reach(values, self.placement.stored):
+        for value in self._reach(values):
             op = owner(value)
             if isinstance(op, LoadOp) and is_tile(value) and op.parent is self.block:
                 self.placement.stored.add(value)
@@ -327,7 +331,7 @@ class BlockPlanner:
                 if costs.recompute(value, stored) < EXPENSIVE:
                     continue
                 stored.add(value)
-                skip.update(reach((value,), stored, value))
+                skip.update(self._reach((value,), value))
 
     def _count_uses(self) -> dict[SSAValue, int]:
         uses: dict[SSAValue, int] = {}
@@ -376,7 +380,7 @@ class BlockPlanner:
             return step.reached.get(argument, True)
         if isinstance(step.op, DotOp):
             factors = (step.op.operands[0], step.op.operands[1])
-            return argument not in reach(factors, self.placement.stored)
+            return argument not in self._reach(factors)
         return argument not in self.captured[step.op]
 
 

@@ -61,14 +61,22 @@ class Root:
         return () if self.kind is RootKind.COPY else tuple(self.op.results)
 
 
+Sources = dict[SSAValue, tuple[tuple[SSAValue, bool], ...]]
+
+
 def reach(
-    values: tuple[SSAValue, ...], stored: set[SSAValue], computed: SSAValue | None = None
+    values: tuple[SSAValue, ...],
+    stored: set[SSAValue],
+    computed: SSAValue | None = None,
+    sources: Sources | None = None,
 ) -> dict[SSAValue, bool]:
     """Every value that evaluating `values` touches, with whether each path is pointwise.
 
     The walk goes through inline ops and stops at tiles in `stored` (but `computed`, which is
-    being materialised), scalars and block arguments, which are part of the result.
+    being materialised), scalars and block arguments, which are part of the result. `sources`
+    keeps what each value is made of from walk to walk, while the ops stay as they are.
     """
+    sources = {} if sources is None else sources
     found: dict[SSAValue, bool] = {}
     pending: list[tuple[SSAValue, bool]] = [(v, True) for v in values]
     while pending:
@@ -77,15 +85,25 @@ def reach(
         if known is not None and (known is pointwise or not known):
             continue
         found[value] = pointwise
-        op = owner(value)
-        if op is None or not is_tile(value) or (value in stored and value is not computed):
+        if value in stored and value is not computed:
             continue
-        operands = reads(op)
-        if operands is None and isinstance(op, ReshapeOp):
-            operands = [(op.operands[0], False)]  # another view of its source's buffer
-        for operand, same in operands or ():
+        operands = sources.get(value)
+        if operands is None:
+            operands = sources[value] = _sources_of(value)
+        for operand, same in operands:
             pending.append((operand, pointwise and same))
     return found
+
+
+def _sources_of(value: SSAValue) -> tuple[tuple[SSAValue, bool], ...]:
+    """What an inline tile is made of, each with whether it is read at the same index."""
+    op = owner(value)
+    if op is None or not is_tile(value):
+        return ()
+    operands = reads(op)
+    if operands is None and isinstance(op, ReshapeOp):
+        return ((op.operands[0], False),)  # another view of its source's buffer
+    return tuple(operands or ())
 
 
 def space_of(value: SSAValue) -> tuple[int, ...]:
