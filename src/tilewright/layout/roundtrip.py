@@ -87,8 +87,8 @@ def plan_round_trip(
     matrices: bool = True,
 ) -> SharedRoundTrip:
     """The cheapest conversion through shared memory, in passes of `max_bytes` where it can."""
-    best: tuple[float, Order, Side, Side] | None = None
-    least = _least_cost(source, element_bytes) + _least_cost(target, element_bytes)
+    best: tuple[tuple[int, float], Order, Side, Side] | None = None
+    least = (0, _least_cost(source, element_bytes) + _least_cost(target, element_bytes))
     for low in _candidates(source, target, element_bytes, matrices):
         if best is not None and best[0] <= least:
             break
@@ -99,9 +99,11 @@ def plan_round_trip(
                 order = _order(low, store, load)
                 if order is None:
                     continue
+                missing = max(0, _buffer_bytes(order, store, max_bytes) - (max_bytes or 0))
                 cost = store.cost(order) + load.cost(order)
-                if best is None or cost < best[0]:
-                    best = (cost, order, store, load)
+                key = (missing if max_bytes else 0, cost)
+                if best is None or key < best[0]:
+                    best = (key, order, store, load)
     assert best is not None, (source, target)
     return _assemble(best[1], best[2], best[3], max_bytes)
 
@@ -188,9 +190,7 @@ def _kinds(
 
 
 def _assemble(order: Order, store: Side, load: Side, max_bytes: int | None) -> SharedRoundTrip:
-    view = store.view
-    atom_bytes = store.element_bytes << view.num_bits
-    passes = _passes(atom_bytes, view.num_copies, order.num_static, max_bytes)
+    view, passes = store.view, _passes(order, store, max_bytes)
     return SharedRoundTrip(
         shared=LinearLayout(
             (("offset", tuple(unpack(vector, view.atom) for vector in order.basis)),),
@@ -199,19 +199,27 @@ def _assemble(order: Order, store: Side, load: Side, max_bytes: int | None) -> S
         ),
         store=store.access(order, passes),
         load=load.access(order, passes),
-        bytes=(atom_bytes >> passes.split_bits) * min(passes.copies_per_pass, view.num_copies),
+        bytes=_buffer_bytes(order, store, max_bytes),
         element_bytes=store.element_bytes,
         transfer_cycles=store.cost(order) + load.cost(order),
     )
 
 
-def _passes(atom_bytes: int, copies: int, static_bits: int, max_bytes: int | None) -> Passes:
+def _buffer_bytes(order: Order, side: Side, max_bytes: int | None) -> int:
+    passes = _passes(order, side, max_bytes)
+    part_bytes = side.element_bytes << (side.view.num_bits - passes.split_bits)
+    return part_bytes * min(passes.copies_per_pass, side.view.num_copies)
+
+
+def _passes(order: Order, side: Side, max_bytes: int | None) -> Passes:
     """As many copies at a time as fit, and of a copy that does not fit the part that does."""
+    copies = side.view.num_copies
+    atom_bytes = side.element_bytes << side.view.num_bits
     if max_bytes is None or atom_bytes * copies <= max_bytes:
         return Passes(copies, 0)
     if atom_bytes <= max_bytes:
         return Passes(max_bytes // atom_bytes, 0)
     split = 0
-    while atom_bytes >> split > max_bytes and split < static_bits:
+    while atom_bytes >> split > max_bytes and split < order.num_static:
         split += 1
     return Passes(1, split)
