@@ -70,7 +70,7 @@ def call(g: Expressions, kind: Kind, depth: int) -> Made:
     return f"pick({x}, {y}, {test})", max(bx, by)
 
 
-@form(1, shapes="", dtypes=("int32", "float32", "int64", "float16"))
+@form(1, dtypes=("int32", "float32", "int64", "float16"))
 def mapped(g: Expressions, kind: Kind, depth: int) -> Made:
     """A function with branches for each element."""
     (x, bx), (y, by) = g.expression(kind, depth), g.expression(kind, depth)

@@ -137,6 +137,13 @@ EXAMPLES: dict[str, Example] = {
     "llvm.intr.assume": Example(("i1",)),
     "gpu.barrier": Example(),
     "tw.hint": Example((INT,), (INT,), "divisibility = array<i32: 8>"),
+    "tw.clock": Example((), ("i64",)),
+    "tt.elementwise_inline_asm": Example(
+        (TILE,),
+        (TILE,),
+        'asm_string = "neg.f32 $0, $1;", constraints = "=f,f", pure = true, '
+        "packed_element = 1 : i32",
+    ),
     "tw.breakpoint": Example((TILE,), (), 'names = ["x"]'),
     "cpu.nest": Example((), (), "bounds = array<i64: 8>, vector = 8 : i32", NEST),
     "cpu.yield": Example(wrap="cpu.nest"),

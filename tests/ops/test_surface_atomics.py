@@ -33,7 +33,6 @@ from tilewright.support.errors import (
     NotAPointer,
     ShapeMismatch,
     StoreToConst,
-    UnsupportedError,
 )
 
 N = 16
@@ -260,9 +259,22 @@ def test_a_tile_does_not_fit_a_scalar_pointer() -> None:
         emission.call("atomic_add", emission.pointer(int32), emission.value(int32, 4))
 
 
-def test_a_poll_has_no_clock_and_one_pointer() -> None:
+@tilewright.jit
+def impatient_kernel(flag, out, timeout):
+    tl.store(out, tl.atomic_poll(flag, 1, timeout_ns=timeout).to(tl.int32))
+    tl.store(out + 1, tl.atomic_poll(flag, 0, timeout_ns=timeout).to(tl.int32))
+
+
+def test_a_poll_ends_after_its_time() -> None:
+    flag, compiled, interpreted = (np.zeros(2, np.int32) for _ in range(3))
+    impatient_kernel[(1,)](flag, compiled, 50_000)
+    interpret(impatient_kernel, (1,), flag, interpreted, 50_000)
+    assert compiled.tolist() == interpreted.tolist() == [0, 1]
+
+
+def test_a_poll_has_one_pointer_and_a_scalar_timeout() -> None:
     emission = Emission()
-    with pytest.raises(UnsupportedError, match="timeout_ns"):
-        emission.call("atomic_poll", emission.pointer(int32), 1, timeout_ns=100)
+    with pytest.raises(DtypeNotAllowed, match="timeout_ns"):
+        emission.call("atomic_poll", emission.pointer(int32), 1, timeout_ns=0.5)
     with pytest.raises(ShapeMismatch, match="scalar pointer"):
         emission.call("atomic_poll", emission.pointer(int32, 4), 1)

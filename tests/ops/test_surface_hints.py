@@ -18,6 +18,7 @@ from tilewright.ir.attributes import integers_of
 from tilewright.language.core import (
     constexpr,
     dtype,
+    float16,
     float32,
     int1,
     int8,
@@ -309,22 +310,76 @@ def branching_kernel(x, SIZE: tl.constexpr):
     tl.store(x + at, tl.map_elementwise(branching, tl.load(x + at)))
 
 
-def test_a_mapped_function_has_no_branch_on_elements() -> None:
-    with pytest.raises(UnsupportedError, match="depends on an element"):
-        interpret(branching_kernel, (1,), np.zeros(4, np.int32), SIZE=4)
+def test_a_mapped_function_branches_on_elements() -> None:
+    x = np.arange(-2, 2, dtype=np.int32)
+    interpret(branching_kernel, (1,), x, SIZE=4)
+    assert x.tolist() == [-2, -1, 0, -1]
 
 
-def test_mapping_needs_tiles_and_one_element_at_a_time() -> None:
+def test_mapping_needs_tiles_and_a_pack_that_divides_them() -> None:
     emission = Emission()
     with pytest.raises(CompileError, match="at least one"):
         emission.call("map_elementwise", None)
-    with pytest.raises(UnsupportedError, match="pack=1"):
-        emission.call("map_elementwise", None, emission.value(int32, 4), pack=2)
+    with pytest.raises(InvalidOption, match="`pack` is 8"):
+        emission.call("map_elementwise", None, emission.value(int32, 4), pack=8)
 
 
-def test_foreign_code_is_refused_with_the_reason() -> None:
+@tilewright.jit
+def assembly_kernel(x):
+    tl.store(
+        x, tl.inline_asm_elementwise("abs.s32 $0, $1;", "=r,r", [tl.load(x)], tl.int32, True, 1)
+    )
+
+
+def test_assembly_is_kept_for_gpus_and_refused_elsewhere() -> None:
     emission = Emission()
-    with pytest.raises(UnsupportedError, match="assembly"):
-        emission.call("inline_asm_elementwise", "", "", [], int32, True, 1)
-    with pytest.raises(UnsupportedError, match="bitcode"):
-        emission.call("extern_elementwise", "", "", [], {}, True)
+    tile = emission.value(float16, 8)
+    made = emission.call(
+        "inline_asm_elementwise", "$0 $1", "=r,=r,r", [tile], (float16, int8), True, 2
+    )
+    assert emission.names().count("tt.elementwise_inline_asm") == 1
+    assert [value.dtype for value in made] == [float16, int8]
+    x = np.ones(1, np.int32)
+    with pytest.raises(UnsupportedError, match="cannot run on a CPU") as caught:
+        assembly_kernel[(1,)](x)
+    assert caught.value.span is not None and caught.value.span.file == __file__
+    with pytest.raises(UnsupportedError, match="interpreter"):
+        interpret(assembly_kernel, (1,), x)
+
+
+@tilewright.jit
+def absolute(x):
+    return tl.extern_elementwise(
+        "libdevice",
+        "",
+        [x],
+        {
+            (tl.dtype("int32"),): ("__nv_abs", tl.dtype("int32")),
+            (tl.dtype("fp32"),): ("__nv_fabsf", tl.dtype("fp32")),
+        },
+        is_pure=True,
+    )
+
+
+@tilewright.jit
+def extern_kernel(x, y):
+    at = tl.arange(0, 4)
+    tl.store(x + at, absolute(tl.load(x + at)))
+    tl.store(y + at, absolute(tl.load(y + at).to(tl.float32)).to(tl.float64))
+
+
+def test_symbols_of_libdevice_are_functions_of_the_language() -> None:
+    x, y = np.arange(-2, 2, dtype=np.int32), np.arange(-2.0, 2.0)
+    interpret(extern_kernel, (1,), x, y)
+    assert x.tolist() == [2, 1, 0, 1]
+    assert y.tolist() == [2.0, 1.0, 0.0, 1.0]
+
+
+def test_other_symbols_and_dtypes_are_refused() -> None:
+    emission = Emission()
+    tile = emission.value(int32, 4)
+    table = {(int32,): ("mine", int32)}
+    with pytest.raises(UnsupportedError, match="`mine`"):
+        emission.call("extern_elementwise", "", "", [tile], table, True)
+    with pytest.raises(DtypeNotAllowed, match="int32"):
+        emission.call("extern_elementwise", "", "", [tile], {}, True)

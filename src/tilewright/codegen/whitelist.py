@@ -190,6 +190,7 @@ _LIBM = tuple(
 
 CPU_EXTERNALS = frozenset(
     [*_LIBM, *(f"{name}f" for name in _LIBM), "memcpy", "memmove", "memset", "pool_run", "dprintf"]
+    + ["clock_gettime"]
 )
 
 CPU_WHITELIST = Whitelist("cpu", CPU_INTRINSICS, CPU_EXTERNALS)

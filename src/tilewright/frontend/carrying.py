@@ -18,6 +18,7 @@ from tilewright.frontend.control_flow import (
     may_be_set,
 )
 from tilewright.frontend.frame import Frame
+from tilewright.frontend.lanes import spread
 from tilewright.frontend.liveness import Names
 from tilewright.frontend.merging import Slot, fill, materialize, zero
 from tilewright.frontend.values import is_number, same_constant, type_text
@@ -97,8 +98,8 @@ class Carry:
             return self._inits[leaf]
         b = self._frame.at(self._node)
         if leaf[0] == VALUE and isinstance(value, tensor):
-            return zero(b, value.type)  # a value of the body, which does not exist before it
-        return materialize(b, value)
+            return spread(b, zero(b, value.type))  # the body's, which does not exist before it
+        return spread(b, materialize(b, value))
 
     def types(self) -> list[dtype]:
         """The types of the carried leaves."""
@@ -114,8 +115,13 @@ class Carry:
         self._frame.variables[CONTINUE] = NOT_SET
 
     def enter_body(self, arguments: Sequence[SSAValue]) -> None:
-        """As `enter`, where the loop's test made sure that no flag is set."""
+        """As `enter`, where the loop's test made sure that no flag is set.
+
+        Of lanes some may have left: their flags stay.
+        """
         self.enter(arguments)
+        if self._frame.builder.lanes:
+            return
         self._frame.variables[BREAK] = NOT_SET
         self._frame.variables[RETURN] = NOT_SET
 
@@ -171,7 +177,7 @@ class Carry:
         initial = self._inits[self.leaves[slot.index]]
         if not (isinstance(value, tensor) or is_number(value)):
             raise self._type_error(name, initial, value)
-        result = materialize(self._frame.builder, value)
+        result = spread(self._frame.builder, materialize(self._frame.builder, value))
         if result.type != initial.type:
             raise self._type_error(name, initial, value if isinstance(value, tensor) else result)
         return result

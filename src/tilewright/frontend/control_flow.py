@@ -14,13 +14,15 @@ from collections.abc import Callable, Sequence
 from xdsl.ir import Block, Region
 
 from tilewright.frontend.frame import FALLS, LEAVES, Exit, Frame, Scope
+from tilewright.frontend.lanes import is_divergent, off_path, on_path, splice, spread
 from tilewright.frontend.liveness import NONE, Names
 from tilewright.frontend.merging import Mismatch, fill, join, materialize, stand_in
 from tilewright.frontend.values import is_constant, plain, type_text
 from tilewright.language.core import constexpr, int1, tensor
-from tilewright.ops.builder import ir_type
+from tilewright.ops.builder import ir_type, ssa
 from tilewright.ops.casting import convert
 from tilewright.ops.control_flow import IfOp, YieldOp
+from tilewright.ops.math import select
 from tilewright.ops.operators import binary, logical_not
 from tilewright.ops.tiles import item
 from tilewright.support.dataclass import dataclass
@@ -112,7 +114,7 @@ def lower_guarded(
     """Run `body` only where `flag` is not set."""
     goes_on = logical_not(frame.at(node), flag)
     block = Block()
-    with frame.branch(block) as scope:
+    with frame.on_path(on_path(frame.builder, goes_on)), frame.branch(block) as scope:
         for name in FLAGS:
             if isinstance(frame.variables.get(name), tensor):
                 frame.variables[name] = NOT_SET
@@ -147,7 +149,7 @@ def truth(frame: Frame, node: ast.expr, value: object) -> bool | tensor:
 
 def _runtime_truth(frame: Frame, node: ast.expr, value: tensor) -> tensor:
     b = frame.at(node)
-    if value.static_shape:
+    if value.static_shape and not is_divergent(b, value):
         if any(extent != 1 for extent in value.static_shape):
             raise ConditionNotScalar(
                 f"the condition is a {value.type}, which has no single truth value",
@@ -158,10 +160,10 @@ def _runtime_truth(frame: Frame, node: ast.expr, value: tensor) -> tensor:
     return value if value.dtype.is_bool() else convert(b, value, int1)
 
 
-def lower_branch(frame: Frame, statements: Sequence[ast.stmt]) -> Branch:
+def lower_branch(frame: Frame, statements: Sequence[ast.stmt], lanes: tensor | None) -> Branch:
     """Lower statements into a block of their own, starting from the current variables."""
     block = Block()
-    with frame.branch(block) as scope:
+    with frame.on_path(lanes), frame.branch(block) as scope:
         return Branch(block, scope, lower_block(frame, statements))
 
 
@@ -170,15 +172,17 @@ def _lower_if(frame: Frame, node: ast.If, rest: Sequence[ast.stmt]) -> tuple[Exi
     test = condition(frame, node.test)
     if isinstance(test, bool):
         return lower_block(frame, node.body if test else node.orelse), False
-    then = lower_branch(frame, node.body)
+    b = frame.at(node)
+    here, elsewhere = on_path(b, test), off_path(b, test)
+    then = lower_branch(frame, node.body, here)
     is_done = False
     if then.exit.leaves:
-        other, is_done = lower_branch(frame, [*node.orelse, *rest]), True
+        other, is_done = lower_branch(frame, [*node.orelse, *rest], elsewhere), True
     else:
-        other = lower_branch(frame, node.orelse)
+        other = lower_branch(frame, node.orelse, elsewhere)
         if other.exit.leaves and rest:
             is_done = True
-            with frame.branch(then.block, then.scope):
+            with frame.on_path(here), frame.branch(then.block, then.scope):
                 then = Branch(then.block, then.scope, lower_block(frame, rest))
     last = rest[-1] if is_done and rest else node
     try:
@@ -194,30 +198,48 @@ def _merge(
 ) -> None:
     """Emit the branching op and bind every live variable to what both branches agree on."""
     trees, pairs = _join_variables(frame, node, then, other, live)
-    b = frame.at(node)
-    left = _yield_leaves(frame, node, then, [a for a, _ in pairs])
-    right = _yield_leaves(frame, node, other, [b_ for _, b_ in pairs])
+    left = side_values(frame, node, then.block, [a for a, _ in pairs])
+    right = side_values(frame, node, other.block, [b_ for _, b_ in pairs])
     names = _names_of_pairs(trees, len(pairs))
     for name, x, y in zip(names, left, right, strict=True):
         if x.type != y.type:
             raise _type_error(name, x, y, then, other)
-    types = [ir_type(x.type) for x in left]
-    op = b.emit(IfOp, [test.handle], types, None, [Region(then.block), Region(other.block)])  # type: ignore[list-item]  # handles are SSA values here
-    results = [tensor(r, x.type) for r, x in zip(op.results, left, strict=True)]
+    results = emit_branch(frame, node, test, (then.block, left), (other.block, right))
     for name, tree in trees.items():
         frame.variables[name] = fill(tree, results.__getitem__)
         lines = (branch.scope.assigned_at.get(name, 0) for branch in (then, other))
         frame.scope.assigned_at[name] = max(lines)
 
 
-def _yield_leaves(
-    frame: Frame, node: ast.AST, branch: Branch, leaves: Sequence[object]
+def side_values(
+    frame: Frame, node: ast.AST, block: Block, leaves: Sequence[object]
 ) -> list[tensor]:
+    """The leaves of one side as runtime values, made at the end of its block."""
     b = frame.at(node)
-    with b.inside(branch.block):
-        values = [materialize(b, leaf) for leaf in leaves]
-        b.emit(YieldOp, [value.handle for value in values])  # type: ignore[misc]
-    return values
+    with b.inside(block):
+        return [spread(b, materialize(b, leaf)) for leaf in leaves]
+
+
+def emit_branch(
+    frame: Frame,
+    node: ast.AST,
+    test: tensor,
+    then: tuple[Block, Sequence[tensor]],
+    other: tuple[Block, Sequence[tensor]],
+) -> list[tensor]:
+    """What a branch gives of two sides, each a block with the values that it gives."""
+    b = frame.at(node)
+    if is_divergent(b, test):
+        for block, _ in (then, other):
+            splice(b, block)
+        return [select(b, test, x, y) for x, y in zip(then[1], other[1], strict=True)]
+    for block, values in (then, other):
+        with b.inside(block):
+            b.emit(YieldOp, [ssa(value) for value in values])
+    types = [ir_type(x.type) for x in then[1]]
+    regions = [Region(then[0]), Region(other[0])]
+    op = b.emit(IfOp, [ssa(test)], types, None, regions)
+    return [tensor(r, x.type) for r, x in zip(op.results, then[1], strict=True)]
 
 
 def _names_of_pairs(trees: dict[str, object], count: int) -> list[str]:

@@ -5,20 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from xdsl.ir import Block, Region
+from xdsl.ir import Block
 
 from tilewright.frontend.aggregates import call_method, operator_method
 from tilewright.frontend.attributes import attribute_of
 from tilewright.frontend.constexpr import evaluate, fold_binary, fold_unary
-from tilewright.frontend.control_flow import condition, truth
+from tilewright.frontend.control_flow import condition, emit_branch, side_values, truth
 from tilewright.frontend.frame import EXPRESSIONS, Frame
+from tilewright.frontend.lanes import off_path, on_path, safe_divisor
 from tilewright.frontend.merging import Mismatch, fill, join, materialize
 from tilewright.frontend.sequences import index_value, iterate
 from tilewright.frontend.subset import reject, reject_as
 from tilewright.frontend.values import AggregateMethod, describe, is_constant, plain, type_text
-from tilewright.language.core import constexpr, tensor, tuple_
-from tilewright.ops.builder import ir_type
-from tilewright.ops.control_flow import IfOp, YieldOp
+from tilewright.language.core import constexpr, dtype, tensor, tuple_
 from tilewright.ops.operators import binary, logical, unary
 from tilewright.support.errors import (
     BranchTypeMismatch,
@@ -94,6 +93,8 @@ def apply_binary(
             "tiles have no operator `**`",
             hint="multiply, or use tl.exp2(y * tl.log2(x)); constants may use `**`",
         )
+    if name in ("FloorDiv", "Mod"):
+        rhs = safe_divisor(frame.at(node), rhs)
     return binary(frame.at(node), name, lhs, rhs)
 
 
@@ -211,32 +212,23 @@ def _ternary(frame: Frame, node: ast.IfExp) -> object:
     if isinstance(test, bool):
         return frame.evaluate(node.body if test else node.orelse)
     then, other = Block(), Block()
-    with frame.branch(then):
+    here, elsewhere = on_path(frame.at(node), test), off_path(frame.at(node), test)
+    with frame.on_path(here), frame.branch(then):
         a = frame.evaluate(node.body)
-    with frame.branch(other):
+    with frame.on_path(elsewhere), frame.branch(other):
         b = frame.evaluate(node.orelse)
     pairs: list[tuple[object, object]] = []
     try:
         tree = join(a, b, pairs)
     except Mismatch as mismatch:
         raise _ternary_error(mismatch.left, mismatch.right) from None
-    lefts = _yield(frame, node.body, then, [x for x, _ in pairs])
-    rights = _yield(frame, node.orelse, other, [y for _, y in pairs])
+    lefts = side_values(frame, node.body, then, [x for x, _ in pairs])
+    rights = side_values(frame, node.orelse, other, [y for _, y in pairs])
     for x, y in zip(lefts, rights, strict=True):
         if x.type != y.type:
             raise _ternary_error(x, y)
-    types = [ir_type(x.type) for x in lefts]
-    op = frame.at(node).emit(IfOp, [test.handle], types, None, [Region(then), Region(other)])  # type: ignore[list-item]  # handles are SSA values here
-    results = [tensor(r, x.type) for r, x in zip(op.results, lefts, strict=True)]
+    results = emit_branch(frame, node, test, (then, lefts), (other, rights))
     return fill(tree, results.__getitem__)
-
-
-def _yield(frame: Frame, node: ast.AST, block: Block, leaves: list[object]) -> list[tensor]:
-    b = frame.at(node)
-    with b.inside(block):
-        values = [materialize(b, leaf) for leaf in leaves]
-        b.emit(YieldOp, [value.handle for value in values])  # type: ignore[misc]
-    return values
 
 
 def _ternary_error(a: object, b: object) -> BranchTypeMismatch:
@@ -255,6 +247,20 @@ def _tuple(frame: Frame, node: ast.Tuple | ast.List) -> object:
         else:
             values.append(frame.evaluate(element))
     return tuple_(values)
+
+
+@EXPRESSIONS.register(ast.Dict)
+def _dictionary(frame: Frame, node: ast.Dict) -> object:
+    """The tables of `extern_elementwise`, from tuples of dtypes; there are no other dictionaries."""
+    table: dict[object, object] = {}
+    for key_node, value_node in zip(node.keys, node.values, strict=True):
+        key = None if key_node is None else plain(frame.evaluate(key_node))
+        if not (isinstance(key, tuple) and all(isinstance(part, dtype) for part in key)):
+            raise reject(node)
+        table[key] = plain(frame.evaluate(value_node))
+    if not table:
+        raise reject(node)
+    return constexpr(table)
 
 
 @EXPRESSIONS.register(ast.Subscript)

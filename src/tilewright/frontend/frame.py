@@ -21,6 +21,7 @@ from tilewright.frontend.program import FunctionSource, LoweringRequest
 from tilewright.frontend.source import parse_function
 from tilewright.frontend.subset import reject
 from tilewright.frontend.values import ModuleValue, value_of
+from tilewright.language.core import tensor
 from tilewright.ops.builder import Builder
 from tilewright.ops.library import SURFACE
 from tilewright.support import errors
@@ -293,6 +294,12 @@ class Frame:
         """Unbind a variable, remembering why."""
         self.variables.pop(name, None)
         self.scope.lost[name] = reason
+
+    @contextmanager
+    def on_path(self, active: tensor | None) -> Generator[None]:
+        """Lower for the lanes that are on one path; None is all lanes."""
+        with self.builder.mapping(self.builder.lanes, active):
+            yield
 
     @contextmanager
     def branch(self, block: Block, scope: Scope | None = None) -> Generator[Scope]:

@@ -16,9 +16,17 @@ from xdsl.traits import is_side_effect_free
 
 from tilewright.frontend.carrying import Carry
 from tilewright.frontend.cleanup import discard
-from tilewright.frontend.control_flow import BREAK, RETURN, SET, condition, lower_block
+from tilewright.frontend.control_flow import (
+    BREAK,
+    RETURN,
+    SET,
+    condition,
+    lower_block,
+    lower_guarded,
+)
 from tilewright.frontend.frame import FALLS, LEAVES, Exit, Frame
 from tilewright.frontend.iteration import LoopRange
+from tilewright.frontend.lanes import any_lane
 from tilewright.frontend.liveness import assigned
 from tilewright.frontend.merging import zero
 from tilewright.language.core import int1, tensor
@@ -182,7 +190,12 @@ def _test_region(
             discard(block)
             return _TestBlock(block, is_never=True) if known is False else None
         named = [(n, v) for n in names if isinstance(v := frame.variables.get(n), tensor)]
-        arguments = [test, *leading, *values, *(value for _, value in named)]
+        arguments = [
+            any_lane(frame.at(node), test),
+            *leading,
+            *values,
+            *(value for _, value in named),
+        ]
         frame.at(node).emit(ConditionOp, handles(arguments))
     return _TestBlock(block, named, is_endless=known is True)
 
@@ -252,6 +265,24 @@ def _branch_on(
     return tensor(op.results[0], int1)
 
 
+def _lower_body(
+    frame: Frame, node: ast.For | ast.While, head: LoopHead, leading: Sequence[tensor]
+) -> None:
+    """The statements of the body, for the lanes that go on where lanes differ."""
+    if not frame.builder.lanes:
+        lower_block(frame, node.body)
+        return
+    test, flag = head.test(frame, leading), may_have_left(frame)
+    if isinstance(test, tensor) and test.static_shape:
+        is_done = logical_not(frame.at(node), test)
+        flag = is_done if flag is None else binary(frame.builder, "BitOr", flag, is_done)
+    if flag is None:
+        lower_block(frame, node.body)
+        return
+    live = frame.code.liveness.header[id(node)]
+    lower_guarded(frame, node, flag, lambda: lower_block(frame, node.body), live)
+
+
 def _body(
     frame: Frame,
     node: ast.For | ast.While,
@@ -268,7 +299,7 @@ def _body(
         carry.enter_body(block.args[len(leading) : len(initial)])
         _bind_named(frame, node, test, block.args[len(initial) :])
         head.enter(frame, leading)
-        lower_block(frame, node.body)
+        _lower_body(frame, node, head, leading)
         frame.at(node)
         ends = carry.finish()
         if ends is None:

@@ -41,6 +41,7 @@ class Machine:
     output: TextIO = field(default_factory=lambda: sys.stdout)
     observers: tuple[Observer, ...] = ()
     spin_limit: int = 10_000
+    clock_ns: int = 0
 
 
 class Program:

@@ -363,13 +363,14 @@ def atomic_poll(
     scope: object = None,
     timeout_ns: object = None,
 ) -> tensor:
-    """Wait until *pointer equals `expected_value`; true (int1).
+    """Wait until *pointer equals `expected_value`; whether it did (int1).
+
+    With `timeout_ns` (an integer) the wait ends after that time, and the result may be false.
 
     Dtypes: 16-, 32- and 64-bit integers, one scalar pointer. `sem` is "acquire" (default) or
     "relaxed".
     Undefined: waiting for a program with a greater id, which may not run before this one ends.
-    Raises: NotAPointer, DtypeNotAllowed, ShapeMismatch, InvalidOption; UnsupportedError for
-    `timeout_ns`, since tiles have no clock.
+    Raises: NotAPointer, DtypeNotAllowed, ShapeMismatch, InvalidOption.
     """
     only_in_kernels("atomic_poll")
 
@@ -749,10 +750,14 @@ def extern_elementwise(
     args: object,
     arg_type_symbol_dict: object,
     is_pure: object,
-) -> object:
-    """A function of a bitcode library applied to each element; unsupported.
+) -> tensor:
+    """The library function that `arg_type_symbol_dict` gives for the arguments' dtypes.
 
-    Raises: UnsupportedError.
+    The dictionary maps tuples of dtypes to (symbol, result dtype); arguments are promoted
+    together where it has no entry for them as they are. No library is opened: the functions of
+    NVIDIA's libdevice (`__nv_…`) are implemented here, on every target.
+    Shapes: `args` broadcast together.
+    Raises: DtypeNotAllowed when no entry fits; UnsupportedError for other symbols.
     """
     only_in_kernels("extern_elementwise")
 
@@ -823,9 +828,14 @@ def inline_asm_elementwise(
     is_pure: object,
     pack: object,
 ) -> object:
-    """Assembly of the GPU applied to each element; unsupported, for tiles have no assembly.
+    """Assembly applied element by element: a tile, or a tuple of tiles for a tuple of dtypes.
 
-    Raises: UnsupportedError.
+    `asm` names its operands `$0`, `$1`, …, outputs first; `constraints` are LLVM's, such as
+    "=r,r,r". One execution takes `pack` elements of each argument; elements under 32 bits share
+    registers. Not pure assembly runs once for each element, in program order.
+    Shapes: `args` broadcast together.
+    Constraints: NVIDIA targets only, for the assembly is theirs.
+    Raises: NotConstexpr, InvalidOption; UnsupportedError on other targets.
     """
     only_in_kernels("inline_asm_elementwise")
 
@@ -958,12 +968,15 @@ def make_tensor_descriptor(
 
 @op("map_elementwise")
 def map_elementwise(scalar_fn: object, *args: object, pack: object = 1) -> object:
-    """scalar_fn(args[0][i], args[1][i], …) for each index i: a tile or a tuple of tiles.
+    """scalar_fn(args[0][i], args[1][i], …) for each index i: a tile, or a tuple of tiles.
 
-    `scalar_fn` is a jit function of scalars that returns scalars, applied to whole tiles at once.
-    Shapes: `args` broadcast together.
-    Constraints: no branch or loop of `scalar_fn` depends on its arguments; `pack` is 1.
-    Raises: ShapeMismatch, UnsupportedError.
+    `scalar_fn` is a jit function of scalars that returns one scalar or a tuple of them. It may
+    branch and loop on its arguments: each element takes its own path. With `pack` p it takes p
+    neighbouring elements of each argument and returns p elements of each result, in the order
+    (a[i], a[i + 1], …, b[i], …), and the result is a tuple.
+    Shapes: `args` broadcast together; `pack` is a power of two that divides the last dimension.
+    Constraints: branches on an element touch no memory.
+    Raises: ShapeMismatch, InvalidOption, UnsupportedError.
     """
     only_in_kernels("map_elementwise")
 

@@ -35,18 +35,18 @@ from tilewright.ops.atomics import (
     AtomicRmwOp,
     AtomicStoreOp,
 )
-from tilewright.ops.builder import Builder, integer_property, shaped, ssa
+from tilewright.ops.builder import Builder, integer_property, ir_type, shaped, ssa
 from tilewright.ops.casting import convert, reinterpret_bits, to_tensor
 from tilewright.ops.control_flow import ConditionOp, WhileOp, YieldOp
 from tilewright.ops.elementwise import BitcastOp
 from tilewright.ops.math import select
-from tilewright.ops.operators import binary, elementwise
+from tilewright.ops.operators import binary, elementwise, logical_not
+from tilewright.ops.program import ClockOp
 from tilewright.ops.surface import surface
 from tilewright.support.errors import (
     DtypeNotAllowed,
     ShapeMismatch,
     StoreToConst,
-    UnsupportedError,
 )
 
 _INTEGERS = (int32, uint32, int64, uint64)
@@ -342,18 +342,15 @@ def atomic_poll(
     scope: object = None,
     timeout_ns: object = None,
 ) -> tensor:
-    """Wait until *pointer equals `expected_value`; true (int1).
+    """Wait until *pointer equals `expected_value`; whether it did (int1).
+
+    With `timeout_ns` (an integer) the wait ends after that time, and the result may be false.
 
     Dtypes: 16-, 32- and 64-bit integers, one scalar pointer. `sem` is "acquire" (default) or
     "relaxed".
     Undefined: waiting for a program with a greater id, which may not run before this one ends.
-    Raises: NotAPointer, DtypeNotAllowed, ShapeMismatch, InvalidOption; UnsupportedError for
-    `timeout_ns`, since tiles have no clock.
+    Raises: NotAPointer, DtypeNotAllowed, ShapeMismatch, InvalidOption.
     """
-    if not is_none(timeout_ns):
-        raise UnsupportedError(
-            "atomic_poll(): `timeout_ns` is not supported", argument="timeout_ns"
-        )
     x = _target(pointer, "atomic_poll", (*_INTEGERS, int16, uint16))
     if x.static_shape:
         raise ShapeMismatch(
@@ -361,11 +358,28 @@ def atomic_poll(
         )
     expected = _value(b, expected_value, x, "atomic_poll", "expected_value")
     order = _order(sem, scope, "atomic_poll", ("relaxed", "acquire"))
-    test, again = Block(), Block()
+    deadline = None if is_none(timeout_ns) else _deadline(b, timeout_ns)
+    test, again = Block(), Block(arg_types=[ir_type(int1)])
     with b.inside(test):
         seen = b.tensor(AtomicLoadOp, [x], pointee(x), order)
-        b.emit(ConditionOp, [ssa(binary(b, "NotEq", seen, expected))])
+        goes_on = binary(b, "NotEq", seen, expected)
+        is_met = logical_not(b, goes_on)
+        if deadline is not None:
+            in_time = binary(b, "Lt", b.tensor(ClockOp, [], int64), deadline)
+            goes_on = binary(b, "BitAnd", goes_on, in_time)
+        b.emit(ConditionOp, [ssa(goes_on), ssa(is_met)])
     with b.inside(again):
         b.emit(YieldOp)
-    b.emit(WhileOp, regions=[Region(test), Region(again)])
-    return b.constant(True, int1)
+    loop = b.emit(WhileOp, (), [ir_type(int1)], None, [Region(test), Region(again)])
+    return tensor(loop.results[0], int1) if deadline is not None else b.constant(True, int1)
+
+
+def _deadline(b: Builder, timeout_ns: object) -> tensor:
+    """The time at which a wait ends."""
+    timeout = to_tensor(b, timeout_ns)
+    if timeout.static_shape or not timeout.dtype.is_int():
+        raise DtypeNotAllowed(
+            f"atomic_poll(): `timeout_ns` is {timeout.type}; a scalar integer is needed",
+            argument="timeout_ns",
+        )
+    return binary(b, "Add", b.tensor(ClockOp, [], int64), convert(b, timeout, int64))

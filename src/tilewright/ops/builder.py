@@ -86,6 +86,10 @@ class Builder:
     `call_function` inlines a jit function value on tensors: `call_function(fn, args)`; the
     frontend provides it, so that reductions can take user combine functions. `options` are
     the compile options as a mapping (`enable_fp_fusion`, `debug`, …).
+
+    While a function of scalars maps over tiles, `lanes` is their shape: a tile of that shape
+    stands for one scalar in each lane, and a branch that depends on it is taken by some lanes.
+    `active` is the tile that tells which lanes are on the path being built; None is all.
     """
 
     def __init__(
@@ -97,6 +101,8 @@ class Builder:
         self.block = block
         self.options = options
         self.location: LocationAttr = UNKNOWN_LOCATION
+        self.lanes: tuple[int, ...] | None = None
+        self.active: tensor | None = None
         self._call_function = call_function
 
     def emit(
@@ -140,6 +146,16 @@ class Builder:
         if self._call_function is None:
             raise InternalError("this builder cannot inline functions")
         return self._call_function(function, arguments)
+
+    @contextmanager
+    def mapping(self, lanes: tuple[int, ...] | None, active: tensor | None) -> Generator[None]:
+        """Build a function of scalars for all `lanes`, on the path of the `active` ones."""
+        saved = self.lanes, self.active
+        self.lanes, self.active = lanes, active
+        try:
+            yield
+        finally:
+            self.lanes, self.active = saved
 
     @contextmanager
     def inside(self, block: Block) -> Generator[None]:

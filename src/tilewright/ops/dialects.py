@@ -16,6 +16,7 @@ from tilewright.ops.elementwise import ELEMENTWISE_OPS
 from tilewright.ops.extern import EXTERN_OPS
 from tilewright.ops.function import FUNCTION_OPS
 from tilewright.ops.indexing import INDEXING_OPS
+from tilewright.ops.inline import INLINE_OPS
 from tilewright.ops.matmul import MATMUL_OPS
 from tilewright.ops.memory import MEMORY_OPS
 from tilewright.ops.program import PROGRAM_OPS
@@ -35,6 +36,7 @@ TILE_OPS: tuple[type[Operation], ...] = (
     *INDEXING_OPS,
     *ATOMIC_OPS,
     *DEBUG_OPS,
+    *INLINE_OPS,
 )
 TILE_ATTRIBUTES: tuple[type[Attribute], ...] = (PointerType, DescriptorType, FastMathAttr)
 

@@ -1,15 +1,42 @@
-"""User functions that apply foreign code or a scalar function to each element."""
+"""Foreign code and scalar functions applied to each element: the op and the user functions."""
 
 from __future__ import annotations
 
-from tilewright.language.core import tensor, tuple_, unwrap
-from tilewright.ops.arguments import integer_constant
-from tilewright.ops.builder import Builder
-from tilewright.ops.casting import broadcast_shapes, broadcast_tensor, to_tensor
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr, StringAttr
+from xdsl.ir import Attribute
+from xdsl.irdl import (
+    irdl_op_definition,
+    prop_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.utils.exceptions import VerifyException
+
+from tilewright.ir.op import TileOp
+from tilewright.ir.types import shape_of
+from tilewright.language.core import dtype, is_power_of_two, tensor, tuple_, unwrap
+from tilewright.ops.arguments import (
+    boolean_constant,
+    constant,
+    dtype_constant,
+    integer_constant,
+    sequence,
+)
+from tilewright.ops.builder import Builder, integer_property, ir_type, require_tensor, shaped, ssa
+from tilewright.ops.casting import broadcast_shapes, broadcast_tensor, convert, to_tensor
+from tilewright.ops.extern import EXTERNS, ExternElementwiseOp
+from tilewright.ops.operators import meet
 from tilewright.ops.surface import surface
+from tilewright.ops.views import join, reshape_to, split
 from tilewright.support.errors import (
     CompileError,
-    ConditionNotScalar,
+    DtypeNotAllowed,
+    InvalidOption,
+    NotConstexpr,
     ShapeMismatch,
     UnsupportedError,
 )
@@ -17,37 +44,67 @@ from tilewright.support.errors import (
 
 @surface()
 def map_elementwise(b: Builder, scalar_fn: object, *args: object, pack: object = 1) -> object:
-    """scalar_fn(args[0][i], args[1][i], …) for each index i: a tile or a tuple of tiles.
+    """scalar_fn(args[0][i], args[1][i], …) for each index i: a tile, or a tuple of tiles.
 
-    `scalar_fn` is a jit function of scalars that returns scalars, applied to whole tiles at once.
-    Shapes: `args` broadcast together.
-    Constraints: no branch or loop of `scalar_fn` depends on its arguments; `pack` is 1.
-    Raises: ShapeMismatch, UnsupportedError.
+    `scalar_fn` is a jit function of scalars that returns one scalar or a tuple of them. It may
+    branch and loop on its arguments: each element takes its own path. With `pack` p it takes p
+    neighbouring elements of each argument and returns p elements of each result, in the order
+    (a[i], a[i + 1], …, b[i], …), and the result is a tuple.
+    Shapes: `args` broadcast together; `pack` is a power of two that divides the last dimension.
+    Constraints: branches on an element touch no memory.
+    Raises: ShapeMismatch, InvalidOption, UnsupportedError.
     """
-    if integer_constant(pack, "map_elementwise", "pack") != 1:
-        raise UnsupportedError(
-            "map_elementwise(): only `pack=1` is supported",
-            argument="pack",
-            hint="write the function for one element",
-        )
     if not args:
         raise CompileError("map_elementwise(): a function needs at least one tile to run over")
-    tiles = [to_tensor(b, arg) for arg in args]
-    shape: tuple[int, ...] = ()
-    for tile in tiles:
-        shape = broadcast_shapes(shape, tile.static_shape)
-    tiles = [broadcast_tensor(b, tile, shape) for tile in tiles]
-    try:
-        result = b.call_function(unwrap(scalar_fn), tiles)
-    except ConditionNotScalar as error:
-        raise UnsupportedError(
-            "map_elementwise(): a branch of the function depends on an element",
+    tiles, shape = _broadcast(b, args)
+    count = _pack(pack, shape)
+    parts = [part for x in tiles for part in _unpacked(b, x, count)]
+    lanes = parts[0].static_shape
+    with b.mapping(lanes or None, None):
+        result = b.call_function(unwrap(scalar_fn), parts)
+    values = list(result.values) if isinstance(result, tuple_) else [result]
+    if len(values) % count:
+        raise ShapeMismatch(
+            f"map_elementwise(): the function returns {len(values)} value(s), which is no multiple "
+            f"of pack={count}",
             argument="scalar_fn",
-            hint="choose between values with tl.where instead of `if`",
-        ) from error
-    if isinstance(result, tuple_):
-        return tuple_([_spread(b, value, shape) for value in result])
-    return _spread(b, result, shape)
+        )
+    spread = [_spread(b, value, lanes) for value in values]
+    if not isinstance(result, tuple_):
+        return spread[0]
+    groups = [spread[k : k + count] for k in range(0, len(spread), count)]
+    return tuple_([_packed(b, group, shape) for group in groups])
+
+
+def _pack(pack: object, shape: tuple[int, ...]) -> int:
+    count = integer_constant(pack, "map_elementwise", "pack")
+    last = shape[-1] if shape else 1
+    if not is_power_of_two(count) or last % count:
+        raise InvalidOption(
+            f"map_elementwise(): `pack` is {count}; it must be a power of two that divides the "
+            f"last dimension of {list(shape)}",
+            argument="pack",
+        )
+    return count
+
+
+def _unpacked(b: Builder, x: tensor, count: int) -> list[tensor]:
+    """`count` tiles of which tile k has every element k, k + count, … of the last dimension."""
+    if count == 1:
+        return [x]
+    *leading, last = x.static_shape
+    halves = split(b, reshape_to(b, x, (*leading, last // 2, 2))).values
+    first, second = (_unpacked(b, require_tensor(h, "split", "a"), count // 2) for h in halves)
+    return [part for pair in zip(first, second, strict=True) for part in pair]
+
+
+def _packed(b: Builder, parts: list[tensor], shape: tuple[int, ...]) -> tensor:
+    """The inverse of `_unpacked`."""
+    if len(parts) == 1:
+        return parts[0]
+    half = (*shape[:-1], shape[-1] // 2)
+    even, odd = _packed(b, parts[::2], half), _packed(b, parts[1::2], half)
+    return reshape_to(b, join(b, even, odd), shape)
 
 
 def _spread(b: Builder, value: object, shape: tuple[int, ...]) -> tensor:
@@ -61,6 +118,32 @@ def _spread(b: Builder, value: object, shape: tuple[int, ...]) -> tensor:
     return broadcast_tensor(b, x, shape)
 
 
+@irdl_op_definition
+class InlineAsmOp(TileOp):
+    """Assembly of one GPU applied to `packed_element` neighbouring elements at a time.
+
+    `constraints` are LLVM's, outputs first; elements under 32 bits share 32-bit operands.
+    """
+
+    name = "tt.elementwise_inline_asm"
+    asm_string = prop_def(StringAttr)
+    constraints = prop_def(StringAttr)
+    pure = prop_def(BoolAttr)
+    packed_element = prop_def(IntegerAttr)
+    srcs = var_operand_def()
+    outputs = var_result_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def verify_(self) -> None:
+        """All tiles have one shape."""
+        shapes = {shape_of(value.type) for value in (*self.srcs, *self.outputs)}
+        if len(shapes) != 1:
+            raise VerifyException(f"tt.elementwise_inline_asm: tiles of shapes {shapes}")
+
+
+INLINE_OPS = (InlineAsmOp,)
+
+
 @surface()
 def inline_asm_elementwise(
     b: Builder,
@@ -71,14 +154,49 @@ def inline_asm_elementwise(
     is_pure: object,
     pack: object,
 ) -> object:
-    """Assembly of the GPU applied to each element; unsupported, for tiles have no assembly.
+    """Assembly applied element by element: a tile, or a tuple of tiles for a tuple of dtypes.
 
-    Raises: UnsupportedError.
+    `asm` names its operands `$0`, `$1`, …, outputs first; `constraints` are LLVM's, such as
+    "=r,r,r". One execution takes `pack` elements of each argument; elements under 32 bits share
+    registers. Not pure assembly runs once for each element, in program order.
+    Shapes: `args` broadcast together.
+    Constraints: NVIDIA targets only, for the assembly is theirs.
+    Raises: NotConstexpr, InvalidOption; UnsupportedError on other targets.
     """
-    raise UnsupportedError(
-        "inline_asm_elementwise(): assembly is written for one GPU and cannot run here",
-        hint="write the computation with functions of the language",
-    )
+    name = "inline_asm_elementwise"
+    texts = [_text(asm, name, "asm"), _text(constraints, name, "constraints")]
+    tiles, shape = _broadcast(b, sequence(args))
+    types = [dtype_constant(t, name) for t in sequence(dtype)]
+    count = integer_constant(pack, name, "pack")
+    if count < 1:
+        raise InvalidOption(f"{name}(): `pack` is {count}; it must be positive", argument="pack")
+    properties: dict[str, Attribute] = {
+        "asm_string": StringAttr(texts[0]),
+        "constraints": StringAttr(texts[1]),
+        "pure": IntegerAttr.from_bool(boolean_constant(is_pure, name, "is_pure")),
+        "packed_element": integer_property(count),
+    }
+    results = [shaped(t.scalar, shape) for t in types]
+    types_ir = [ir_type(t) for t in results]
+    op = b.emit(InlineAsmOp, [ssa(x) for x in tiles], types_ir, properties)
+    made = [tensor(value, t) for value, t in zip(op.results, results, strict=True)]
+    return tuple_(made) if isinstance(unwrap(dtype), tuple | list | tuple_) else made[0]
+
+
+def _text(value: object, function: str, argument: str) -> str:
+    plain = constant(value, function, argument)
+    if not isinstance(plain, str):
+        raise NotConstexpr(f"{function}(): `{argument}` must be a string", argument=argument)
+    return plain
+
+
+def _broadcast(b: Builder, args: Sequence[object]) -> tuple[list[tensor], tuple[int, ...]]:
+    """The arguments as tiles of one shape."""
+    tiles = [to_tensor(b, arg) for arg in args]
+    shape: tuple[int, ...] = ()
+    for tile in tiles:
+        shape = broadcast_shapes(shape, tile.static_shape)
+    return [broadcast_tensor(b, tile, shape) for tile in tiles], shape
 
 
 @surface()
@@ -89,12 +207,52 @@ def extern_elementwise(
     args: object,
     arg_type_symbol_dict: object,
     is_pure: object,
-) -> object:
-    """A function of a bitcode library applied to each element; unsupported.
+) -> tensor:
+    """The library function that `arg_type_symbol_dict` gives for the arguments' dtypes.
 
-    Raises: UnsupportedError.
+    The dictionary maps tuples of dtypes to (symbol, result dtype); arguments are promoted
+    together where it has no entry for them as they are. No library is opened: the functions of
+    NVIDIA's libdevice (`__nv_…`) are implemented here, on every target.
+    Shapes: `args` broadcast together.
+    Raises: DtypeNotAllowed when no entry fits; UnsupportedError for other symbols.
     """
-    raise UnsupportedError(
-        "extern_elementwise(): functions of bitcode libraries cannot be called here",
-        hint="use tl.extra.libdevice, which needs no library",
-    )
+    name = "extern_elementwise"
+    tiles, shape = _broadcast(b, sequence(args))
+    table = constant(arg_type_symbol_dict, name, "arg_type_symbol_dict")
+    assert isinstance(table, Mapping), table
+    symbol, result, tiles = _entry(b, table, tiles)
+    if symbol not in EXTERNS:
+        raise UnsupportedError(
+            f"{name}(): the function `{symbol}` of a bitcode library cannot be called",
+            argument="arg_type_symbol_dict",
+            hint="functions of NVIDIA's libdevice work under their symbols (`__nv_…`), and under "
+            "their names in tl.extra.libdevice",
+        )
+    properties: dict[str, Attribute] = {
+        "libname": StringAttr(str(unwrap(lib_name))),
+        "libpath": StringAttr(str(unwrap(lib_path))),
+        "symbol": StringAttr(symbol),
+        "pure": IntegerAttr.from_bool(boolean_constant(is_pure, name, "is_pure")),
+    }
+    return b.tensor(ExternElementwiseOp, tiles, shaped(result, shape), properties)
+
+
+def _entry(
+    b: Builder, table: Mapping[object, object], tiles: list[tensor]
+) -> tuple[str, dtype, list[tensor]]:
+    """The symbol and result dtype for the tiles, which may be promoted to one dtype."""
+    found = table.get(tuple(tile.dtype for tile in tiles))
+    if found is None:
+        common = tiles[0]
+        for tile in tiles[1:]:
+            common, _ = meet(b, common, tile)
+        tiles = [convert(b, tile, common.dtype) for tile in tiles]
+        found = table.get((common.dtype,) * len(tiles))
+    if not (isinstance(found, tuple | list) and len(found) == 2):
+        shown = ", ".join(str(tile.dtype) for tile in tiles)
+        raise DtypeNotAllowed(
+            f"extern_elementwise(): there is no function for ({shown})",
+            argument="arg_type_symbol_dict",
+        )
+    symbol, result = found
+    return str(symbol), dtype_constant(result, "extern_elementwise", "result dtype"), tiles

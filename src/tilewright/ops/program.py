@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.irdl import irdl_op_definition, prop_def, result_def, traits_def
-from xdsl.traits import Pure
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from tilewright.ir.op import TileOp
 from tilewright.language.core import int32, tensor
@@ -34,7 +34,16 @@ class GetNumProgramsOp(TileOp):
     traits = traits_def(Pure())
 
 
-PROGRAM_OPS = (GetProgramIdOp, GetNumProgramsOp)
+@irdl_op_definition
+class ClockOp(TileOp):
+    """The nanoseconds of a clock that never goes back, as i64; each read is a later one."""
+
+    name = "tw.clock"
+    result = result_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+PROGRAM_OPS = (GetProgramIdOp, GetNumProgramsOp, ClockOp)
 
 
 def _grid_axis(axis: object, function: str) -> int:

@@ -15,8 +15,10 @@ from tilewright.ir.locations import span_of
 from tilewright.ir.op import Array
 from tilewright.ir.types import is_float, is_pointer, width_bits
 from tilewright.ops.debug import AssertOp, AssumeOp, BarrierOp, BreakpointOp, PrintOp
+from tilewright.ops.inline import InlineAsmOp
+from tilewright.ops.program import ClockOp
 from tilewright.ops.reference import unsigned
-from tilewright.support.errors import AssertionFailed, BrokenPromise
+from tilewright.support.errors import AssertionFailed, BrokenPromise, UnsupportedError
 
 
 @TILE_RULES.plain.register(PrintOp)
@@ -116,6 +118,33 @@ def check_assumption(operation: Operation, preparation: Preparation) -> PlainFun
 def barrier(_: Operation, __: Preparation) -> PlainFunction:
     """Nothing: the ops of a program run in order."""
     return lambda program: None
+
+
+@TILE_RULES.plain.register(ClockOp)
+def clock(_: Operation, __: Preparation) -> PlainFunction:
+    """A clock of its own, so that a run can be repeated: a millisecond passes with each read."""
+
+    def evaluate(program: Program) -> Array:
+        program.machine.clock_ns += 1_000_000
+        return np.array(program.machine.clock_ns, np.int64)
+
+    return evaluate
+
+
+@TILE_RULES.plain.register(InlineAsmOp)
+def assembly(operation: Operation, _: Preparation) -> PlainFunction:
+    """Nothing runs assembly here."""
+    span, chain = span_of(operation)
+
+    def evaluate(program: Program, *_: Array) -> None:
+        raise UnsupportedError(
+            "inline_asm_elementwise(): the interpreter does not know a GPU's assembly",
+            hint="write the computation with functions of the language",
+            span=span,
+            chain=chain,
+        )
+
+    return evaluate
 
 
 @TILE_RULES.plain.register(BreakpointOp)

@@ -6,10 +6,21 @@ from tilewright.passes.forward_invariants import ForwardInvariants
 from tilewright.passes.lower_block_pointers import LowerBlockPointers
 from tilewright.passes.lower_descriptors import LowerDescriptors
 from tilewright.passes.merge_duplicates import MergeDuplicates
+from tilewright.passes.refuse_ops import RefuseOps
 from tilewright.passes.split_carried_pointers import SplitCarriedPointers
 from tilewright.targets.target import PassLike
 
+# What the CPU cannot run, why, and what would work.
+UNSUPPORTED: dict[str, tuple[str, str]] = {
+    "tt.elementwise_inline_asm": (
+        "inline_asm_elementwise(): the assembly is a GPU's and cannot run on a CPU",
+        "write the computation with functions of the language; they compile to as few "
+        "instructions on every target",
+    ),
+}
+
 CPU_TILE_PASSES: tuple[PassLike, ...] = (
+    RefuseOps(UNSUPPORTED),
     LowerBlockPointers(),
     LowerDescriptors(),
     ForwardInvariants(),

@@ -11,7 +11,7 @@ from tilewright.ir import types as ir
 from tilewright.ops.creation import SplatOp
 from tilewright.ops.debug import AssumeOp, BarrierOp
 from tilewright.ops.function import ReturnOp
-from tilewright.ops.program import GetNumProgramsOp, GetProgramIdOp
+from tilewright.ops.program import ClockOp, GetNumProgramsOp, GetProgramIdOp
 from tilewright.targets.cpu.ops import NestOp, ReduceLanesOp, YieldOp
 from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.rules.memory import splat_text
@@ -34,6 +34,28 @@ def _program_id(ctx: EmitContext, op: GetProgramIdOp) -> None:
 @CPU_RULES.register(GetNumProgramsOp)
 def _num_programs(ctx: EmitContext, op: GetNumProgramsOp) -> None:
     ctx.define(op, f"%grid{op.axis.value.data}")
+
+
+@CPU_RULES.register(ClockOp)
+def _clock(ctx: EmitContext, op: ClockOp) -> None:
+    if not ctx.module.has_function("tw.clock"):
+        ctx.module.add_function("tw.clock", _CLOCK)
+    ctx.define(op, ctx.fn.value("call i64 @tw.clock()"))
+
+
+# The C library's clock_gettime with CLOCK_MONOTONIC as Linux numbers it.
+_CLOCK = """declare i32 @clock_gettime(i32, ptr)
+
+define internal i64 @tw.clock() noinline nounwind {
+  %time = alloca [2 x i64]
+  call i32 @clock_gettime(i32 1, ptr %time)
+  %s = load i64, ptr %time
+  %ns.at = getelementptr i8, ptr %time, i64 8
+  %ns = load i64, ptr %ns.at
+  %s.ns = mul i64 %s, 1000000000
+  %now = add i64 %s.ns, %ns
+  ret i64 %now
+}"""
 
 
 @CPU_RULES.register(NestOp)

@@ -1,0 +1,34 @@
+"""Refuses ops that a target cannot run, in the words of the target.
+
+Why here: a user function may mean something on one target only, and nothing before the target's
+own passes knows the target. Requires and produces T0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tilewright.ir.locations import span_of
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import UnsupportedError
+
+
+@dataclass(frozen=True)
+class RefuseOps:
+    """The pass; `reasons` maps the names of ops to (what is wrong, what would work)."""
+
+    reasons: Mapping[str, tuple[str, str]]
+    name: str = "refuse-ops"
+
+    def apply(self, module: ModuleOp) -> None:
+        """Check every op.
+
+        Raises: UnsupportedError at the first that the target refuses.
+        """
+        for op in module.walk():
+            if op.name in self.reasons:
+                summary, hint = self.reasons[op.name]
+                span, chain = span_of(op)
+                raise UnsupportedError(summary, hint=hint, span=span, chain=chain)
