@@ -23,7 +23,12 @@ from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul import DotOp
 from tilewright.ops.memory import LoadOp, StoreOp
-from tilewright.schedule.layout.anchors import ANCHORS, Anchored, default_layout
+from tilewright.schedule.layout.anchors import (
+    ANCHORS,
+    Anchored,
+    default_layout,
+    registers_in_a_row,
+)
 from tilewright.schedule.layout.products import anchor_product
 from tilewright.schedule.layout.transfer import (
     is_flexible,
@@ -153,6 +158,10 @@ class _Walk:
 
     def _anchor(self, op: Operation, anchored: Anchored) -> None:
         self.layouts.anchored[op] = anchored
+        layout = anchored.operands[0] if op in self.layouts.vectors else None
+        if layout is not None:
+            run = registers_in_a_row(layout, self._access_key(op)[1][0])
+            self.layouts.vectors[op] = min(run, self.layouts.vectors[op])
         for value, layout in zip(op.results, anchored.results, strict=True):
             if layout is not None:
                 self.layouts.own[value] = layout
