@@ -407,7 +407,8 @@ def _call_shape(
     extras = tuple(name for name in given if name not in names)
     passed = (*given, *(p.name for p in missing))
     wanted = (*names, *extras)
-    order = () if passed == wanted else tuple(passed.index(name) for name in wanted)
+    is_in_order = passed == wanted and not missing
+    order = () if is_in_order else tuple(passed.index(name) for name in wanted)
     return _CallShape(
         order, len(args), names, extras, tuple(default(p) for p in missing), launchers=[]
     )

@@ -231,3 +231,51 @@ def test_a_changed_global_is_noticed_on_the_warm_path(monkeypatch):
     monkeypatch.setitem(globals(), "FACTOR", tl.constexpr(4))
     with pytest.raises(errors.CapturedValueChanged, match="FACTOR"):
         factor_kernel[(1,)](x, out, BLOCK=64)
+
+
+def launchers_of(kernel):
+    return [launcher for shape in kernel._shapes.values() for launcher in shape.launchers]
+
+
+def test_launches_with_defaults_and_options_take_the_native_path():
+    @tilewright.jit
+    def shift_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr = 64, by=3):
+        offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        mask = offsets < n
+        tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) + by, mask=mask)
+
+    x = np.arange(100, dtype=np.int32)
+    for _ in range(3):
+        out = np.zeros_like(x)
+        shift_kernel[(2,)](x, out, 100)
+        np.testing.assert_array_equal(out, x + 3)
+        out = np.zeros_like(x)
+        shift_kernel[(2,)](x, out, 100, by=5, num_warps=8, enable_fp_fusion=False)
+        np.testing.assert_array_equal(out, x + 5)
+    assert len(launchers_of(shift_kernel)) == 2
+
+
+def test_an_option_that_changes_the_code_finds_its_own_kernel():
+    x, y, out = arrays(64)
+    for fusion in (True, False, True):
+        add_kernel[(1,)](x, y, out, 64, BLOCK=64, enable_fp_fusion=fusion)
+    fused = add_kernel[(1,)](x, y, out, 64, BLOCK=64, enable_fp_fusion=True)
+    plain = add_kernel[(1,)](x, y, out, 64, BLOCK=64, enable_fp_fusion=False)
+    assert fused is not plain
+
+
+def test_launch_hooks_are_called_around_each_launch():
+    from tilewright.runtime.hooks import LAUNCH_HOOKS
+
+    x, y, out = arrays(64)
+    seen = []
+    add_kernel[(1,)](x, y, out, 64, BLOCK=64)
+    LAUNCH_HOOKS.add(enter=lambda info: seen.append((info.name, info.grid, info.target)))
+    try:
+        add_kernel[(1,)](x, y, out, 64, BLOCK=64)
+        add_kernel[(2,)](x, y, out, 64, BLOCK=64)
+    finally:
+        LAUNCH_HOOKS._enter.clear()
+        LAUNCH_HOOKS.remove()
+    add_kernel[(3,)](x, y, out, 64, BLOCK=64)
+    assert seen == [("add_kernel", (1, 1, 1), "cpu"), ("add_kernel", (2, 1, 1), "cpu")]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import struct
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -57,7 +58,7 @@ class NvidiaKernel:
     cuda: Cuda
     name: str
     types: tuple[str, ...]
-    arguments: tuple[str, ...]
+    slot_names: tuple[str, ...]
     device: int
     shape: LaunchShape
     record: LaunchRecord
@@ -135,21 +136,25 @@ def last_launches(limit: int = 4) -> list[str]:
 def _describe(kernel: NvidiaKernel | None, grid: Grid, slots: Sequence[int]) -> str:
     if kernel is None:
         return f"a kernel over the grid {grid}"
-    pairs = zip(kernel.arguments, kernel.types, slots, strict=False)
+    pairs = zip(kernel.slot_names, kernel.types, slots, strict=False)
     shown = ", ".join(f"{name}={_value_text(type_, word)}" for name, type_, word in pairs)
     return f"{kernel.name}[{grid}]({shown})"
 
 
 def _value_text(type_: str, word: int) -> str:
     """The value of a slot, as far as its type tells."""
-    if type_ == "ptr" or type_ not in _INTEGER_BITS:
+    if type_ in _FLOAT_FORMATS:
+        (value,) = struct.unpack(_FLOAT_FORMATS[type_], word.to_bytes(8, "little"))
+        return str(value)
+    if type_ not in _INTEGER_BITS:
         return f"{word:#x}"
     bits = _INTEGER_BITS[type_]
-    value = word & (1 << bits) - 1
-    return str(value - (1 << bits) if value >> (bits - 1) and bits > 1 else value)
+    low = word & (1 << bits) - 1
+    return str(low - (1 << bits) if bits > 1 and low >> (bits - 1) else low)
 
 
 _INTEGER_BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
+_FLOAT_FORMATS = {"half": "<exxxxxx", "float": "<fxxxx", "double": "<d"}
 
 
 @contextmanager
@@ -251,7 +256,7 @@ class NvidiaDriver:
             self.cuda,
             name,
             tuple(map(str, types)),
-            _argument_names(metadata),
+            _slot_names(metadata),
             index,
             shape,
             record,
@@ -294,10 +299,19 @@ class NvidiaDriver:
         )
 
 
-def _argument_names(metadata: Mapping[str, object]) -> tuple[str, ...]:
+def _slot_names(metadata: Mapping[str, object]) -> tuple[str, ...]:
+    """A name for every slot: an argument's, with a number behind it where it has several."""
     arguments = metadata.get("arguments", [])
     assert isinstance(arguments, list)
-    return tuple(".".join(map(str, path)) for path, _ in arguments)
+    names: list[str] = []
+    for path, type_ in arguments:
+        name = ".".join(map(str, path))
+        num_slots = 1
+        if str(type_).startswith("tensordesc"):
+            # An address, then an extent and a stride for every dimension.
+            num_slots += 2 * (str(type_).partition("[")[2].partition("]")[0].count(",") + 1)
+        names += [name, *(f"{name}.{index}" for index in range(1, num_slots))]
+    return tuple(names)
 
 
 def make_driver() -> NvidiaDriver:

@@ -1,0 +1,162 @@
+"""A GPU that is none: the driver's calls noted down, launches caught with their arguments."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+
+from tilewright.targets.nvidia.cuda import CudaError
+from tilewright.targets.nvidia.launcher import LaunchAttribute, LaunchConfig
+
+POINTER = ctypes.c_void_p
+LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int32, POINTER, POINTER, POINTER, POINTER)
+GET_CONTEXT = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(POINTER))
+ILLEGAL_ADDRESS = 700
+HOPPER = {75: 9, 76: 0, 16: 132, 10: 32, 1: 1024, 39: 2048, 106: 32, 82: 65536, 97: 232448}
+NAMES = {
+    1: "CUDA_ERROR_INVALID_VALUE",
+    700: "CUDA_ERROR_ILLEGAL_ADDRESS",
+    701: "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+    720: "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE",
+}
+
+
+@dataclass(frozen=True)
+class Launched:
+    """One launch as the driver got it."""
+
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    shared_bytes: int
+    stream: int
+    function: int
+    words: tuple[int, ...]
+    attributes: tuple[tuple[int, tuple[int, ...]], ...]
+
+
+@dataclass
+class FakeCuda:
+    """Devices with primary contexts 100 + device; kernels take `num_params` words."""
+
+    num_params: int = 0
+    num_devices: int = 2
+    context: int = 0
+    result: int = 0
+    load_result: int = 0
+    attributes: dict[int, int] = field(default_factory=lambda: dict(HOPPER))
+    calls: list[tuple[object, ...]] = field(default_factory=list)
+    launches: list[Launched] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._launch = LAUNCH(self._launched)
+        self._get_context = GET_CONTEXT(self._current)
+
+    def _launched(self, config: int, function: int, params: int, extra: int) -> int:
+        read = LaunchConfig.from_address(config)
+        slots = (POINTER * self.num_params).from_address(params) if self.num_params else ()
+        words = tuple(ctypes.c_uint64.from_address(slot).value for slot in slots)
+        self.launches.append(
+            Launched(
+                tuple(read.grid),
+                tuple(read.block),
+                read.shared_bytes,
+                read.stream or 0,
+                function,
+                words,
+                tuple(self._attributes(read)),
+            )
+        )
+        return self.result
+
+    def _attributes(self, config: LaunchConfig) -> list[tuple[int, tuple[int, ...]]]:
+        if not config.num_attributes:
+            return []
+        array = (LaunchAttribute * config.num_attributes).from_address(config.attributes)
+        return [(entry.id, tuple(entry.value[:3])) for entry in array]
+
+    def _current(self, target: ctypes._Pointer) -> int:
+        target[0] = self.context
+        return 0
+
+    def device_count(self) -> int:
+        return self.num_devices
+
+    def device_name(self, device: int) -> str:
+        return f"Fake {device}"
+
+    def attribute(self, device: int, number: int) -> int:
+        return self.attributes.get(number, 0)
+
+    def current_context(self) -> int:
+        return self.context
+
+    def context_device(self) -> int:
+        return self.context - 100
+
+    def primary_context(self, device: int) -> int:
+        self.calls.append(("primary", device))
+        return 100 + device
+
+    def set_context(self, context: int) -> None:
+        self.calls.append(("context", context))
+        self.context = context
+
+    def load_module(self, image: bytes) -> int:
+        self.calls.append(("load", image, self.context))
+        if self.load_result:
+            raise CudaError(self.load_result, *self.describe(self.load_result), "cuModuleLoadData")
+        return 7
+
+    def function(self, module: int, name: str) -> int:
+        self.calls.append(("function", name))
+        return 70 + self.context
+
+    def set_function_attribute(self, function: int, number: int, value: int) -> None:
+        self.calls.append(("attribute", number, value))
+
+    def entry_point(self, name: str) -> int:
+        functions = {"cuLaunchKernelEx": self._launch, "cuCtxGetCurrent": self._get_context}
+        return ctypes.cast(functions[name], POINTER).value or 0
+
+    def pointer_device(self, address: int) -> int:
+        return address >> 32
+
+    def describe(self, code: int) -> tuple[str, str]:
+        return NAMES.get(code, "CUDA_ERROR_UNKNOWN"), "something went wrong"
+
+
+class FakeDtype:
+    """Stands for a dtype object of torch."""
+
+    def __repr__(self) -> str:
+        return "torch.float32"
+
+
+FLOAT32 = FakeDtype()
+FLOAT16 = FakeDtype()
+
+
+@dataclass(frozen=True)
+class FakeDevice:
+    """A torch device."""
+
+    type: str
+    index: int | None
+
+
+class FakeTensor:
+    """An object with the part of torch's protocol that launches use."""
+
+    def __init__(
+        self, address: int, dtype: FakeDtype = FLOAT32, device: int = 0, kind: str = "cuda"
+    ) -> None:
+        self.address = address
+        self.dtype = dtype
+        self.device = FakeDevice(kind, device if kind == "cuda" else None)
+        self.is_cuda = kind == "cuda"
+
+    def data_ptr(self) -> int:
+        return self.address
+
+    def get_device(self) -> int:
+        return self.device.index if self.device.index is not None else -1
