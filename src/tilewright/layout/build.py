@@ -174,8 +174,12 @@ def shared_swizzled(
     if swizzle_bytes == 0:
         return shared_linear(shape, order)
     fastest, span = order[0], swizzle_bytes // element_bytes
-    if power_of_two_part(shape[fastest]) * element_bytes < min(swizzle_bytes, 16):
-        raise LayoutError(f"rows of {tuple(shape)} are not of whole chunks of 16 bytes")
+    row_bytes = shape[fastest] * element_bytes
+    if row_bytes % swizzle_bytes:
+        raise UnsupportedLayout(
+            f"rows of {row_bytes} bytes are not whole panels of {swizzle_bytes}",
+            hint=f"the widest swizzle that fits is {min(128, power_of_two_part(row_bytes))} bytes",
+        )
     repeat_order = (fastest, *(dim for dim in reversed(order) if dim != fastest))
     plain = _from_steps(shape, [("offset", fastest, span)], repeat_order, in_dims=("offset",))
     return _swizzle(plain, element_bytes, swizzle_bytes, fastest)

@@ -179,7 +179,8 @@ class LinearMap:
 
     def coordinates(self) -> np.ndarray:
         """The coordinates of every place, `[registers, lanes, warps, rank]` (in-dims in order)."""
-        total = np.array(self.register_offsets(), np.int64).reshape(-1, self.rank)
+        offsets = self.register_offsets()
+        total = np.array(offsets, np.int64).reshape(len(offsets), self.rank)
         for _, vectors in self.bases[1:]:
             for basis in vectors:
                 # XOR within the atom does not touch the multiples of the atom.
@@ -188,7 +189,7 @@ class LinearMap:
             axes = range(total.ndim - 1 - len(vectors), total.ndim - 1)
             before = range(total.ndim - 1 - len(vectors))
             total = total.transpose(*before, *reversed(axes), total.ndim - 1)
-            total = total.reshape(*total.shape[: len(before)], -1, self.rank)
+            total = total.reshape(*total.shape[: len(before)], 1 << len(vectors), self.rank)
         return total
 
     # --- linear algebra on the atom ---------------------------------------------------------
