@@ -146,6 +146,8 @@ class ThreadContext(EmitContext):
     tiles: dict[SSAValue, tuple[str, ...]] = field(default_factory=dict)
     index: ThreadIndex = field(default_factory=ThreadIndex)
     default_rules: RuleTable[Rule] | None = None
+    # Integers and pointers that are another one and a constant (bytes for a pointer) more.
+    affine: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     def registers(self, operand: SSAValue) -> tuple[str, ...]:
         """The registers of a tile; of a scalar its one value."""
@@ -192,7 +194,11 @@ class ThreadContext(EmitContext):
         rule = self.rules.find(type(op))
         if rule is not None:
             rule(self, op)
-            return
+        else:
+            self.emit_default(op)
+
+    def emit_default(self, op: Operation) -> None:
+        """Emit an op by its rule on scalars, register by register where it is elementwise."""
         assert self.default_rules is not None
         default = self.default_rules.find(type(op))
         if default is None:

@@ -42,6 +42,7 @@ class Rewriter:
     def __init__(self, layouts: Layouts) -> None:
         self.layouts = layouts
         self._placed: dict[tuple[SSAValue, LinearLayout], SSAValue] = {}
+        self._staged: dict[tuple[SSAValue, Attribute], SSAValue] = {}
         self._dead: list[Operation] = []
         self._old_arguments: list[tuple[Block, list[SSAValue]]] = []
 
@@ -146,14 +147,12 @@ class Rewriter:
         anchored = self.layouts.anchored[op]
         operands = [self.place(v, at) for v, at in zip(op.operands, anchored.operands, strict=True)]
         if isinstance(op, DotOp):
-            new = stage_product(op, operands, self.layouts.plans[op])
-            self.insert_before_all(new, op)
-            results: Sequence[SSAValue] = new[-1].results
+            results = self._product(op, operands)
         else:
             copy = self._copy(op, operands, anchored.results)
             if op in self.layouts.vectors:
                 _annotate(copy, self.layouts.vectors[op])
-            results = copy.results
+            results = tuple(copy.results)
         for old, at, value in zip(op.results, anchored.results, results, strict=True):
             if at is None:
                 old.replace_all_uses_with(value)
@@ -161,10 +160,20 @@ class Rewriter:
                 self.define(old, at, value)
         self._dead.append(op)
 
-    def insert_before_all(self, ops: Sequence[Operation], op: Operation) -> None:
-        """Insert several ops, in order, before another one."""
-        for new in ops:
-            self.insert_before(new, op)
+    def _product(self, op: DotOp, operands: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """A product with its staged operands; one that no loop changes is staged before it."""
+        *staged, product = stage_product(op, operands, self.layouts.plans[op])
+        for alloc in staged:
+            source, result = alloc.operands[0], alloc.results[0]
+            place = _ancestor_in(op, _block_of(source))
+            known = self._staged.get((source, result.type))
+            if known is not None and place is not op:
+                result.replace_all_uses_with(known)
+                continue
+            self._staged[source, result.type] = result
+            self.insert_before(alloc, place)
+        self.insert_before(product, op)
+        return tuple(product.results)
 
     def _follow(self, op: Operation) -> None:
         """An op in the layout of its operands; an open one waits until it is asked for."""
@@ -260,6 +269,23 @@ class Rewriter:
         for block, arguments in self._old_arguments:
             for argument in reversed(arguments):
                 block.erase_arg(argument)  # type: ignore[arg-type]  # an argument of the block
+
+
+def _block_of(value: SSAValue) -> Block:
+    owner = value.owner
+    if isinstance(owner, Block):
+        return owner
+    assert owner.parent is not None
+    return owner.parent
+
+
+def _ancestor_in(op: Operation, block: Block) -> Operation:
+    """The op of `block` that is `op` or contains it."""
+    while op.parent is not block:
+        parent = op.parent_op()
+        assert parent is not None
+        op = parent
+    return op
 
 
 def _annotate(op: Operation, width: int) -> None:

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.codegen.llvm_types import constant_text, llvm_type
+from tilewright.codegen.llvm_types import constant_text
 from tilewright.codegen.threads.context import GlobalAccess, ThreadContext, element_type
 from tilewright.codegen.threads.rules import THREAD_RULES
 from tilewright.codegen.threads.words import pack, unpack, word_bits_of
 from tilewright.ir import types as ir
 from tilewright.ir.encoding import has_layout, layout_of
 from tilewright.layout.linear import LinearLayout
-from tilewright.ops.memory import CACHE_MODIFIERS, EVICTION_POLICIES, AddPtrOp, LoadOp, StoreOp
+from tilewright.ops.memory import CACHE_MODIFIERS, EVICTION_POLICIES, LoadOp, StoreOp
 
 VECTOR_ATTRIBUTE = "vector_elems"
 
@@ -44,21 +44,6 @@ def access_of(op: LoadOp | StoreOp) -> GlobalAccess:
 
 def _is_set(flag: object) -> bool:
     return flag is not None and not (isinstance(flag, IntegerAttr) and flag.value.data == 0)
-
-
-@THREAD_RULES.register(AddPtrOp)
-def _add_pointer(ctx: ThreadContext, op: AddPtrOp) -> None:
-    pointer = element_type(op.ptr.type)
-    assert isinstance(pointer, ir.PointerType)
-    size = ir.storage_bytes(pointer.pointee)
-    kind = llvm_type(element_type(op.offset.type))
-    known: dict[tuple[str, str], str] = {}
-    rows = list(zip(ctx.registers(op.ptr), ctx.registers(op.offset), strict=True))
-    for base, offset in rows:
-        if (base, offset) not in known:
-            step = f"getelementptr [{size} x i8], ptr {base}, {kind} {offset}"
-            known[base, offset] = base if offset == "0" else ctx.fn.value(step)
-    ctx.define_tile(op.result, [known[row] for row in rows])
 
 
 @THREAD_RULES.register(LoadOp)

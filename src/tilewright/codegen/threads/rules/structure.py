@@ -110,11 +110,13 @@ def _unsplat(ctx: ThreadContext, op: UnsplatOp) -> None:
 def _make_range(ctx: ThreadContext, op: MakeRangeOp) -> None:
     layout = layout_of(op.result.type)
     start = op.start.value.data
-    names = []
     base = coordinate(ctx, layout, 0)
+    names = []
     for (offset,) in layout.register_offsets():
-        index = add_offset(ctx, base, offset)
-        names.append(index if start == 0 else ctx.fn.value(f"add nsw i32 {index}, {start}"))
+        name = add_offset(ctx, base, offset + start)
+        if name != base and base != "0":
+            ctx.affine[name] = (base, offset + start)
+        names.append(name)
     ctx.define_tile(op.result, names)
 
 
@@ -126,12 +128,12 @@ def coordinate(ctx: ThreadContext, layout: LinearLayout, dim: int) -> str:
 
 
 def add_offset(ctx: ThreadContext, base: str, offset: int) -> str:
-    """A coordinate with the offset of a register: bits of a layout never carry."""
+    """A coordinate with the offset of a register, i32."""
     if offset == 0:
         return base
     if base == "0":
         return str(offset)
-    return ctx.fn.value(f"add nuw nsw i32 {base}, {offset}")
+    return ctx.fn.value(f"add nsw i32 {base}, {offset}")
 
 
 @THREAD_RULES.register(ExpandDimsOp)

@@ -6,6 +6,7 @@ from tilewright.codegen.context import Rule
 from tilewright.codegen.rules import arithmetic
 from tilewright.codegen.threads.rules import (
     THREAD_RULES,
+    affine,
     conversion,
     float_casts,
     memory,
@@ -20,6 +21,7 @@ NVIDIA_RULES: RuleTable[Rule] = RuleTable("nvidia", THREAD_RULES)
 
 # Imported for the rules that they register.
 DEFAULT_RULE_MODULES = (
+    affine,
     arithmetic,
     conversion,
     float_casts,

@@ -1,0 +1,190 @@
+"""Index arithmetic with its constants kept apart, down to the displacement of each access.
+
+The registers of an index tile differ by constants. Where each would be a sum of its own, a
+thread would hold an address for each access of a tile; kept as (base, constant) they share the
+base. Sums and products are exact modulo their width. What is widened, or added to a pointer, is
+taken not to overflow: an int32 offset that does is what the checked mode reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from xdsl.ir import Attribute, Operation
+
+from tilewright.codegen.llvm_types import llvm_type
+from tilewright.codegen.threads.context import ThreadContext, element_type
+from tilewright.codegen.threads.rules import THREAD_RULES
+from tilewright.ir import types as ir
+from tilewright.ir.encoding import has_layout
+from tilewright.ops.elementwise import ELEMENTWISE, ExtSIOp, ExtUIOp
+from tilewright.ops.memory import AddPtrOp
+
+Affine = tuple[str, int]
+_ADD, _SUBTRACT, _MULTIPLY, _SHIFT = (
+    ELEMENTWISE[f"arith.{name}"] for name in ("addi", "subi", "muli", "shli")
+)
+
+
+def _is_number(name: str) -> bool:
+    return name.lstrip("-").isdigit()
+
+
+def affine_of(ctx: ThreadContext, name: str) -> Affine:
+    """An integer or pointer as a base, "0" for none, and a constant."""
+    if _is_number(name):
+        return "0", int(name)
+    return ctx.affine.get(name, (name, 0))
+
+
+class _Combined:
+    """The registers of one op's result; equal bases and equal sums are emitted once."""
+
+    def __init__(self, ctx: ThreadContext, type_: Attribute) -> None:
+        self.ctx = ctx
+        self.kind = llvm_type(type_)
+        self.bits = ir.width_bits(type_)
+        self._known: dict[str, str] = {}
+        self._sums: dict[Affine, str] = {}
+
+    def value(self, text: str) -> str:
+        """The value of an instruction that was emitted for this op already, or is now."""
+        if text not in self._known:
+            self._known[text] = self.ctx.fn.value(text)
+        return self._known[text]
+
+    def binary(self, name: str, left: str, right: str) -> str:
+        """An integer instruction; 0 as a base is left out of sums."""
+        if name == "add" and "0" in (left, right):
+            return right if left == "0" else left
+        if name == "sub" and right == "0":
+            return left
+        if name == "mul" and "0" in (left, right):
+            return "0"
+        return self.value(f"{name} {self.kind} {left}, {right}")
+
+    def sum(self, base: str, constant: int) -> str:
+        """The register that is `base` + `constant`, remembered as such."""
+        constant = (constant + (1 << self.bits - 1)) % (1 << self.bits) - (1 << self.bits - 1)
+        if base == "0":
+            return str(constant)
+        if constant == 0:
+            return base
+        if (base, constant) not in self._sums:
+            name = self.ctx.fn.value(f"add {self.kind} {base}, {constant}")
+            self.ctx.affine[name] = (base, constant)
+            self._sums[base, constant] = name
+        return self._sums[base, constant]
+
+
+def _default(ctx: ThreadContext, op: Operation) -> bool:
+    """Emit an op on scalars, or on i1, by its default rule; whether that was it."""
+    if has_layout(op.results[0].type) and ir.width_bits(op.results[0].type) > 1:
+        return False
+    ctx.emit_default(op)
+    return True
+
+
+def _each(ctx: ThreadContext, op: Operation, combine: Callable[[Affine, Affine], str]) -> None:
+    rows = zip(*(ctx.registers(v) for v in op.operands), strict=True)
+    names = [combine(affine_of(ctx, x), affine_of(ctx, y)) for x, y in rows]
+    ctx.define_tile(op.results[0], names)
+
+
+@THREAD_RULES.register(_ADD, _SUBTRACT)
+def _sum(ctx: ThreadContext, op: Operation) -> None:
+    if _default(ctx, op):
+        return
+    combined = _Combined(ctx, element_type(op.results[0].type))
+    name, sign = ("add", 1) if isinstance(op, _ADD) else ("sub", -1)
+
+    def combine(x: Affine, y: Affine) -> str:
+        return combined.sum(combined.binary(name, x[0], y[0]), x[1] + sign * y[1])
+
+    _each(ctx, op, combine)
+
+
+@THREAD_RULES.register(_MULTIPLY)
+def _product(ctx: ThreadContext, op: Operation) -> None:
+    if _default(ctx, op):
+        return
+    combined = _Combined(ctx, element_type(op.results[0].type))
+
+    def combine(x: Affine, y: Affine) -> str:
+        for (base, constant), (other, factor) in ((x, y), (y, x)):
+            if other == "0":
+                return combined.sum(combined.binary("mul", base, str(factor)), constant * factor)
+        return combined.binary("mul", combined.sum(*x), combined.sum(*y))
+
+    _each(ctx, op, combine)
+
+
+@THREAD_RULES.register(_SHIFT)
+def _shift(ctx: ThreadContext, op: Operation) -> None:
+    names = ctx.registers(op.operands[1])
+    distance = names[0]
+    if len(set(names)) > 1 or not distance.isdigit() or _default(ctx, op):
+        if has_layout(op.results[0].type):
+            ctx.emit_default(op)
+        return
+    combined = _Combined(ctx, element_type(op.results[0].type))
+    factor = 1 << (int(distance) % combined.bits)
+
+    def combine(x: Affine, _: Affine) -> str:
+        return combined.sum(combined.binary("mul", x[0], str(factor)), x[1] * factor)
+
+    _each(ctx, op, combine)
+
+
+@THREAD_RULES.register(ExtSIOp, ExtUIOp)
+def _extend(ctx: ThreadContext, op: Operation) -> None:
+    (source,), (result,) = op.operands, op.results
+    is_narrow = ir.width_bits(source.type) < 32
+    if is_narrow or not has_layout(result.type):
+        ctx.emit_default(op)
+        return
+    combined = _Combined(ctx, element_type(result.type))
+    from_kind = llvm_type(element_type(source.type))
+    name = "sext" if isinstance(op, ExtSIOp) else "zext"
+    names = []
+    for register in ctx.registers(source):
+        base, constant = affine_of(ctx, register)
+        if name == "zext" and constant < 0:
+            base, constant = register, 0
+        wide = "0"
+        if base != "0":
+            wide = combined.value(f"{name} {from_kind} {base} to {combined.kind}")
+        names.append(combined.sum(wide, constant))
+    ctx.define_tile(result, names)
+
+
+@THREAD_RULES.register(AddPtrOp)
+def _add_pointer(ctx: ThreadContext, op: AddPtrOp) -> None:
+    pointer = element_type(op.ptr.type)
+    assert isinstance(pointer, ir.PointerType)
+    size = ir.storage_bytes(pointer.pointee)
+    kind = llvm_type(element_type(op.offset.type))
+    known: dict[str, str] = {}
+
+    def emitted(text: str) -> str:
+        if text not in known:
+            known[text] = ctx.fn.value(text)
+        return known[text]
+
+    names = []
+    for at, by in _rows(ctx, op):
+        base, constant = ctx.affine.get(at, (at, 0))
+        step, offset = affine_of(ctx, by)
+        if step != "0":
+            base = emitted(f"getelementptr [{size} x i8], ptr {base}, {kind} {step}")
+        constant += offset * size
+        name = base
+        if constant:
+            name = emitted(f"getelementptr i8, ptr {base}, i64 {constant}")
+            ctx.affine[name] = (base, constant)
+        names.append(name)
+    ctx.define_tile(op.result, names)
+
+
+def _rows(ctx: ThreadContext, op: AddPtrOp) -> Iterable[tuple[str, str]]:
+    return zip(ctx.registers(op.ptr), ctx.registers(op.offset), strict=True)
