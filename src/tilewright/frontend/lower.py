@@ -28,6 +28,8 @@ def lower_kernel(request: LoweringRequest) -> ModuleOp:
     """
     body = Block()
     builder = KernelBuilder(body, request.options, lambda f, a: call_function(lowering, f, a))
+    builder.target = str(getattr(request, "target", "interpreter"))
+    builder.machine = getattr(request, "machine", {})
     lowering = Lowering(request, builder)
     code = lowering.code(request.kernel)
     frame = Frame(lowering, code)

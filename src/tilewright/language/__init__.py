@@ -5,7 +5,7 @@ import tilewright.language as tl
 
 from __future__ import annotations
 
-from tilewright.language import _ops, extra, math
+from tilewright.language import _ops, extra, math, target_info
 from tilewright.language._ops import *  # noqa: F403 - generated, with __all__
 from tilewright.language.aggregates import aggregate, aggregate_replace, must_use_result
 from tilewright.language.core import (
@@ -33,9 +33,11 @@ from tilewright.language.core import (
     int64,
     pi32_t,
     pointer_type,
+    str_to_ty,
     tensor,
     tensor_descriptor,
     tensor_descriptor_type,
+    tuple_type,
     uint8,
     uint16,
     uint32,
@@ -86,10 +88,13 @@ __all__ = [
     "static_assert",
     "static_print",
     "static_range",
+    "str_to_ty",
+    "target_info",
     "tensor",
     "tensor_descriptor",
     "tensor_descriptor_type",
     "tuple",
+    "tuple_type",
     "uint8",
     "uint16",
     "uint32",

@@ -451,6 +451,48 @@ class tensor_descriptor_type(dtype):
         return (tensor_descriptor_type, (self.block_type, self.const, self.padding))
 
 
+class tuple_type(dtype):
+    """The type of a tuple: the types of its elements, and their names if it has names."""
+
+    __slots__ = ("fields", "types")
+
+    def __init__(self, types: Sequence[dtype], fields: Sequence[str] | None = None) -> None:
+        self.types = tuple(types)
+        self.fields = None if fields is None else tuple(fields)
+        self.name = f"[{', '.join(t.name for t in self.types)}]"
+        self.primitive_bitwidth = 0
+        self._hash = hash(("tuple", self.types, self.fields))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(other) is tuple_type and other.types == self.types and other.fields == self.fields
+        )
+
+    __hash__ = dtype.__hash__
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (tuple_type, (self.types, self.fields))
+
+
+def str_to_ty(name: str, c: object = None) -> dtype:
+    """The type that a signature calls `name` (`*fp32`, `i64`, `constexpr` with the value `c`).
+
+    Raises: ValueError when there is none.
+    """
+    if name == "constexpr":
+        return constexpr_type(unwrap(c))
+    if name.startswith("*"):
+        is_const = name.startswith("*k")
+        return pointer_type(str_to_ty(name[2 if is_const else 1 :]), const=is_const)
+    if name.startswith("tensordesc<") and name.endswith("]>"):
+        element, _, shape = name.removeprefix("tensordesc<").removesuffix("]>").partition("[")
+        extents = [int(extent) for extent in shape.split(",")]
+        return tensor_descriptor_type(block_type(str_to_ty(element), extents))
+    if name not in DTYPE_BY_SHORT_NAME:
+        raise ValueError(f"{name!r} names no type of the language")
+    return DTYPE_BY_SHORT_NAME[name]
+
+
 class tensor_descriptor:
     """The class of tensor descriptors, for annotations.
 

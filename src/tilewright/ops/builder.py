@@ -87,6 +87,8 @@ class Builder:
     frontend provides it, so that reductions can take user combine functions. `options` are
     the compile options as a mapping (`enable_fp_fusion`, `debug`, …).
 
+    `target` names what the code is for, `machine` has the features of it.
+
     While a function of scalars maps over tiles, `lanes` is their shape: a tile of that shape
     stands for one scalar in each lane, and a branch that depends on it is taken by some lanes.
     `active` is the tile that tells which lanes are on the path being built; None is all.
@@ -101,6 +103,8 @@ class Builder:
         self.block = block
         self.options = options
         self.location: LocationAttr = UNKNOWN_LOCATION
+        self.target = ""
+        self.machine: Mapping[str, object] = {}
         self.lanes: tuple[int, ...] | None = None
         self.active: tensor | None = None
         self._call_function = call_function

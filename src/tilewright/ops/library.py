@@ -18,6 +18,7 @@ from tilewright.ops import (
     program,
     random,
     scaled_dot,
+    target_info,
     tiles,
     views,
 )
@@ -39,6 +40,7 @@ MODULES = (
     program,
     random,
     scaled_dot,
+    target_info,
     tiles,
     views,
 )

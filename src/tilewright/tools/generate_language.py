@@ -23,6 +23,8 @@ _KEPT_TYPES = ("object", "tensor", "tuple_")
 _TITLES = {
     "": "The functions of the language.",
     "math": "Elementwise mathematics.",
+    "extra.cuda": "What NVIDIA GPUs have beyond the common language.",
+    "target_info": "What kernels may ask about their target, at compile time.",
     "extra.libdevice": "Elementwise functions under the names of NVIDIA's libdevice.",
 }
 
