@@ -178,7 +178,7 @@ def shared_swizzled(
     if row_bytes % swizzle_bytes:
         raise UnsupportedLayout(
             f"rows of {row_bytes} bytes are not whole panels of {swizzle_bytes}",
-            hint=f"the widest swizzle that fits is {min(128, power_of_two_part(row_bytes))} bytes",
+            hint=f"panels of {min(128, power_of_two_part(row_bytes))} bytes fit",
         )
     repeat_order = (fastest, *(dim for dim in reversed(order) if dim != fastest))
     plain = _from_steps(shape, [("offset", fastest, span)], repeat_order, in_dims=("offset",))
