@@ -220,15 +220,6 @@ def test_the_double_nearest_to_a_multiple_of_half_pi_is_reduced_exactly() -> Non
     assert abs(result[0] - -4.6871659242546277e-19) < 1e-33
 
 
-def test_approximate_functions_are_accepted() -> None:
-    def body(fn: FunctionBuilder, values: Sequence[str]) -> str:
-        emitter = MathEmitter(fn.module, HOST)
-        return emitter.emit(fn, "exp", "float", 8, values, approximate=True)
-
-    kernel = compile_lanes(8, ["float"], "float", body, HOST)
-    assert kernel.run(np.float32, np.zeros(8, np.float32)).tolist() == [1.0] * 8
-
-
 def test_exactly_the_functions_with_a_bound_are_supported() -> None:
     emitter = MathEmitter(ModuleBuilder(), HOST)
     assert all(emitter.supports(name) for name in FUNCTIONS)

@@ -139,6 +139,10 @@ def _truncated_reciprocal(x: Array) -> Array:
     return bits.view(np.float64)
 
 
+def _nearest_long(x: Array) -> Array:
+    return directed.to_integer(_INT64, True, "rz")(round_half_away(x))
+
+
 def _count_in_int32(count: Reference) -> Reference:
     return lambda x: count(x).astype(np.int32)
 
@@ -245,17 +249,17 @@ _OTHER: dict[str, Reference] = {
     "trunc": np.trunc,
     "rint": np.rint,
     "nearbyint": np.rint,
-    "round": round_half_away,
+    "round": directed.quiet(round_half_away),
     "sqrt": directed.quiet(np.sqrt),
     "copysign": np.copysign,
-    "nextafter": np.nextafter,
+    "nextafter": directed.quiet(np.nextafter),
     "ldexp": directed.quiet(np.ldexp),
     "scalbn": directed.quiet(np.ldexp),
-    "fma": fused_multiply_add,
+    "fma": directed.quiet(fused_multiply_add),
     "logb": directed.quiet(_float_exponent),
     "ilogb": directed.quiet(_whole_exponent),
     "llrint": directed.to_integer(_INT64, True, "rn"),
-    "llround": lambda x: directed.to_integer(_INT64, True, "rz")(round_half_away(x)),
+    "llround": directed.quiet(_nearest_long),
     "rcp64h": directed.quiet(_truncated_reciprocal),
     "brev": _reversed_bits,
     "byte_perm": _permuted_bytes,

@@ -9,6 +9,7 @@ from tilewright.codegen.math import (
     error_function,
     exponential,
     inverse_trigonometric,
+    library,
     logarithm,
     power,
     trigonometric,
@@ -33,8 +34,21 @@ def _rsqrt(code: LaneCode, x: LaneValue) -> LaneValue:
     return 1.0 / code.intrinsic("sqrt", x)
 
 
+def _divide(code: LaneCode, x: LaneValue, y: LaneValue) -> LaneValue:
+    """The quotient."""
+    return x / y
+
+
+def operand_elements(name: str, element: str, count: int) -> list[str]:
+    """The LLVM elements of the operands of function `name` in its form on `element`."""
+    kinds = library.OPERANDS.get(name, ("T",) * count)
+    return [element if kind == "T" else kind for kind in kinds]
+
+
 # Short ones stand in the loop that uses them.
 _INLINE: dict[str, Routine] = {
+    **library.INLINE,
+    "nearbyint": _intrinsic("roundeven"),
     "sqrt": _intrinsic("sqrt"),
     "floor": _intrinsic("floor"),
     "ceil": _intrinsic("ceil"),
@@ -53,6 +67,7 @@ _INLINE: dict[str, Routine] = {
 }
 # Long or branching ones are functions of the module, written once for each lane count.
 _OUTLINED: dict[str, Routine] = {
+    **library.OUTLINED,
     "log10": logarithm.log10,
     "log1p": logarithm.log1p,
     "sinh": exponential.sinh,
@@ -66,8 +81,15 @@ _OUTLINED: dict[str, Routine] = {
     "atan2": inverse_trigonometric.atan2,
     "pow": power.power,
 }
-ROUTINES: dict[str, Routine] = {**_INLINE, **_OUTLINED}
-_BINARY = frozenset({"atan2", "pow"})
+# Where a machine has no faster form, the fast functions are the accurate ones.
+_FAST = ("exp", "exp10", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "pow")
+_SLOW: dict[str, Routine] = {**_INLINE, **_OUTLINED}
+ROUTINES: dict[str, Routine] = {
+    **_SLOW,
+    **{f"fast_{name}": _SLOW[name] for name in _FAST},
+    "fast_divide": _divide,
+}
+_IN_PLACE = frozenset({*_INLINE, "fast_exp", "fast_tanh", "fast_log", "fast_log2", "fast_divide"})
 
 
 def vector_bits(features: frozenset[str]) -> int:
@@ -90,7 +112,7 @@ class MathEmitter:
 
     def supports(self, name: str) -> bool:
         """Whether function `name` can be emitted."""
-        return name in _INLINE or name in _OUTLINED
+        return name in ROUTINES
 
     def emit(
         self,
@@ -99,41 +121,47 @@ class MathEmitter:
         element: str,
         lanes: int | None,
         operands: Sequence[str],
-        approximate: bool = False,
     ) -> str:
         """Emit `name(operands)` and return its value.
 
-        *Constraints*: `element` is `float` or `double`; the operands are SSA values or
-        constants of that type, or of `<lanes x element>`. `approximate` permits a routine
-        with a larger bound; today there is none.
+        *Constraints*: `element` selects among the forms of a function: `float`, `double` or
+        an integer type; the operands are SSA values or constants of `operand_elements`, or
+        of vectors of those.
         """
         code = LaneCode(fn, lanes, self.features)
-        values = [code.wrap(element, operand) for operand in operands]
-        if name in _INLINE:
-            return _INLINE[name](code, *values).name
+        kinds = operand_elements(name, element, len(operands))
+        values = [code.wrap(kind, value) for kind, value in zip(kinds, operands, strict=True)]
+        if name in _IN_PLACE:
+            return ROUTINES[name](code, *values).name
         native = vector_bits(self.features) // (32 if element == "float" else 64)
         if lanes is None or lanes <= native or lanes % native:
-            return self._call(name, code, values).name
+            return self._call(name, element, code, values).name
         columns = zip(*(code.split(value, native) for value in values), strict=True)
-        pieces = [self._call(name, code.with_lanes(native), list(column)) for column in columns]
-        return code.join(pieces).name
+        part = code.with_lanes(native)
+        return code.join([self._call(name, element, part, list(c)) for c in columns]).name
 
-    def _call(self, name: str, code: LaneCode, values: list[LaneValue]) -> LaneValue:
+    def _call(self, name: str, element: str, code: LaneCode, values: list[LaneValue]) -> LaneValue:
         """Call the module's function for `name`, writing it first where it is missing."""
-        kind, element = values[0].type, values[0].element
+        kind = code.type_of(element)
         symbol = f"tw.{name}.{code.suffix(element)}"
         if not self.module.has_function(symbol):
-            self._define(name, symbol, element, code.lanes)
-        arguments = ", ".join(f"{kind} {value.name}" for value in values)
+            self._define(name, symbol, element, code.lanes, [value.element for value in values])
+        arguments = ", ".join(f"{value.type} {value.name}" for value in values)
         return code.wrap(element, code.fn.value(f"call fastcc {kind} @{symbol}({arguments})"))
 
-    def _define(self, name: str, symbol: str, element: str, lanes: int | None) -> None:
-        kind = element if lanes is None else f"<{lanes} x {element}>"
-        names = ["%x", "%y"][: 2 if name in _BINARY else 1]
-        parameters = ", ".join(f"{kind} {parameter}" for parameter in names)
-        header = f"define internal fastcc {kind} @{symbol}({parameters}) noinline nounwind"
+    def _define(
+        self, name: str, symbol: str, element: str, lanes: int | None, kinds: list[str]
+    ) -> None:
+        """Write the function `symbol`; its result is of the selecting element."""
+        vectors = [kind if lanes is None else f"<{lanes} x {kind}>" for kind in (element, *kinds)]
+        names = [f"%x{index}" for index in range(len(kinds))]
+        parameters = ", ".join(
+            f"{vector} {parameter}" for vector, parameter in zip(vectors[1:], names, strict=True)
+        )
+        header = f"define internal fastcc {vectors[0]} @{symbol}({parameters}) noinline nounwind"
         fn = FunctionBuilder(self.module, header)
         code = LaneCode(fn, lanes, self.features)
-        result = _OUTLINED[name](code, *(code.wrap(element, parameter) for parameter in names))
-        fn.emit(f"ret {kind} {result.name}")
+        operands = [code.wrap(k, parameter) for k, parameter in zip(kinds, names, strict=True)]
+        result = ROUTINES[name](code, *operands)
+        fn.emit(f"ret {vectors[0]} {result.name}")
         self.module.add_function(symbol, fn.text())

@@ -210,6 +210,10 @@ class LaneValue:
         """The logical shift right: the bits are unsigned here."""
         return self._binary("lshr", "lshr", other)
 
+    def arithmetic_shift(self, amount: int) -> LaneValue:
+        """The signed shift right by a constant."""
+        return self._binary("ashr", "ashr", amount)
+
     def __neg__(self) -> LaneValue:
         name = self.code.fn.value(f"fneg {self.type} {self.name}")
         return self.code.wrap(self.element, name)

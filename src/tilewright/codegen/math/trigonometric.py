@@ -204,7 +204,12 @@ def reduce_half_pi(code: LaneCode, x: LaneValue) -> Remainder:
 
 def _sine(code: LaneCode, x: LaneValue, quarter_turns: int) -> LaneValue:
     """The sine of `x + quarter_turns·π/2`."""
-    reduced = reduce_half_pi(code, x)
+    return sine_of(code, reduce_half_pi(code, x), quarter_turns)
+
+
+def sine_of(code: LaneCode, reduced: Remainder, quarter_turns: int) -> LaneValue:
+    """The sine of a reduced argument and some quarter turns."""
+    x = reduced.r
     r, low, z = reduced.r, reduced.low, reduced.r * reduced.r
     sine = code.multiply_add(r * z, code.horner(z, _SIN[x.element]), low) + r
     fourth = code.multiply_add(z * z, code.horner(z, _COS[x.element]), -(r * low))

@@ -8,7 +8,7 @@ from xdsl.ir import Attribute
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.codegen.llvm_types import llvm_type
-from tilewright.codegen.math.emitter import ROUTINES, Routine
+from tilewright.codegen.math.emitter import ROUTINES, Routine, operand_elements
 from tilewright.codegen.math.lanes import NVPTX, LaneCode, LaneValue
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
@@ -71,4 +71,6 @@ class NvidiaMath:
         routine = routine or _BOTH.get(name)
         if routine is None:
             raise InternalError(f"math function `{name}` has no form on `{element}`")
-        return routine(code, *(code.wrap(element, operand) for operand in operands)).name
+        kinds = operand_elements(name, element, len(operands))
+        values = [code.wrap(kind, value) for kind, value in zip(kinds, operands, strict=True)]
+        return routine(code, *values).name
