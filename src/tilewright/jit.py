@@ -465,8 +465,10 @@ def make_request(
 
     Raises: UnsupportedError for an option that the target does not have.
     """
+    from tilewright.compiler.collector import CompileCall, record_call
     from tilewright.compiler.request import CompileRequest
 
+    record_call(CompileCall(source, specialization, options))
     where = placement or Placement()
     driver = load_driver(where.target)
     if options.checked and "checked" in driver.ignored_options:

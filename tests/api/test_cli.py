@@ -14,7 +14,7 @@ import tilewright
 from tilewright.compiler.reproducer import Reproducer
 from tilewright.compiler.request import CompileRequest
 from tilewright.runtime.cache import open_default
-from tilewright.tools.collect import described_request
+from tilewright.tools.collect import requests_of
 from tilewright.tools.main import tool
 
 ROOT = Path(tilewright.__file__).resolve().parents[1]
@@ -210,7 +210,7 @@ def test_env_works_where_a_variable_is_invalid(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_replay_runs_a_reproducer_again(file: Path, tmp_path: Path) -> None:
-    request = described_request(file, "scale", [*TYPES, "BLOCK=64"])
+    (request,) = requests_of(file, "scale", [*TYPES, "BLOCK=64"]).requests
     path = tmp_path / "scale.reproducer"
     path.write_bytes(Reproducer(request, "frontend", "it broke", {"xdsl": "0.1"}).to_bytes())
     shown = call("replay", path).stdout

@@ -7,7 +7,22 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from tilewright.compiler.request import CompileRequest
+from tilewright.frontend.program import Specialization
+from tilewright.frontend.source import KernelSource
+from tilewright.support.dataclass import dataclass
+from tilewright.support.options import CompileOptions
 
+
+@dataclass(frozen=True)
+class CompileCall:
+    """What was to be compiled, before any machine was asked for: of this, requests are made."""
+
+    source: KernelSource
+    specialization: Specialization
+    options: CompileOptions
+
+
+_CALLS: ContextVar[list[CompileCall] | None] = ContextVar("calls", default=None)
 _COLLECTED: ContextVar[list[CompileRequest] | None] = ContextVar("requests", default=None)
 
 
@@ -27,3 +42,21 @@ def collected_requests() -> Generator[list[CompileRequest]]:
         yield requests
     finally:
         _COLLECTED.reset(token)
+
+
+def record_call(call: CompileCall) -> None:
+    """Note what a request is about to be made of, where a collector is open."""
+    calls = _CALLS.get()
+    if calls is not None:
+        calls.append(call)
+
+
+@contextmanager
+def collected_calls() -> Generator[list[CompileCall]]:
+    """A list of what every request inside the block was made of, in order."""
+    calls: list[CompileCall] = []
+    token = _CALLS.set(calls)
+    try:
+        yield calls
+    finally:
+        _CALLS.reset(token)

@@ -54,7 +54,14 @@ def stage_names(request: CompileRequest) -> tuple[str, ...]:
     """The stages that `stages` yields, in order."""
     target = load_target(request.target)
     passes = target.tile_passes(request.machine, request.options)
-    return ("source", "frontend", *(item.name for item in passes), "schedule", "llir", "asm")
+    return (
+        "source",
+        "frontend",
+        *(item.name for item in passes),
+        "schedule",
+        "llir",
+        target.assembly,
+    )
 
 
 def stages(request: CompileRequest, show: Show = print_module) -> Iterator[tuple[str, str]]:
@@ -74,7 +81,7 @@ def stages(request: CompileRequest, show: Show = print_module) -> Iterator[tuple
     yield "schedule", show(scheduled.module)
     text = target.emit(scheduled, request.machine, request.options)
     yield "llir", text
-    yield "asm", target.disassemble(text, request.machine, request.options)
+    yield target.assembly, target.disassemble(text, request.machine, request.options)
 
 
 def schedule_of(request: CompileRequest) -> Scheduled:

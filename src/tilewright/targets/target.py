@@ -49,6 +49,7 @@ class Target:
     `tile_passes` run on T0; `schedule` lowers T0 to the scheduled level; `emit` writes its
     text for the assembler; `assemble` turns text into the sections of the artifact. `level`
     names the scheduled level in `ir/levels.py`; `ops` and `attributes` are those that only it has.
+    `assembly` is what its assembly language is called as a stage.
     `views` show the sections of an artifact as text, by the name of the stage (`sass`).
     """
 
@@ -61,6 +62,7 @@ class Target:
     level: str
     ops: tuple[type[Operation], ...]
     attributes: tuple[type[Attribute], ...] = ()
+    assembly: str = "asm"
     views: Mapping[str, Callable[[Mapping[str, bytes]], str]] = field(default_factory=dict)
 
 

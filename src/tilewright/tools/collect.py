@@ -15,9 +15,10 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tilewright.compiler.collector import collected_requests
+from tilewright.compiler.collector import CompileCall, collected_calls
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.constants import Constant
+from tilewright.frontend.devices import Placement
 from tilewright.frontend.program import Specialization
 from tilewright.frontend.type_text import parse_scalar
 from tilewright.jit import JITFunction, make_request
@@ -29,6 +30,7 @@ from tilewright.support.errors import (
     UnexpectedArgument,
 )
 from tilewright.support.options import CompileOptions
+from tilewright.targets.nvidia.host import NAMED_MACHINES, named_machine
 
 
 class NoKernel(InvalidOption):
@@ -45,44 +47,74 @@ class Collected:
     error: TilewrightError | None = None
 
 
-def requests_of(file: Path, kernel: str, arguments: Sequence[str]) -> Collected:
-    """The requests of one kernel of a file, or of all when `kernel` is ''.
+def requests_of(
+    file: Path,
+    kernel: str,
+    arguments: Sequence[str],
+    machine: str = "cpu",
+    options: Sequence[str] = (),
+) -> Collected:
+    """The requests of one kernel of a file, or of all when `kernel` is '', for a machine.
 
-    `arguments` are `name=type` or `name=value`; without any the file is run.
+    `arguments` are `name=type` or `name=value`, with `options` as `name=value`; without any
+    argument the file is run, on the CPU, and its kernels are compiled for `machine`.
 
-    Raises: `NoKernel` when there are none.
+    Raises: `NoKernel` when there are none, `InvalidOption` for an unknown machine.
     """
+    if machine != "cpu" and machine not in NAMED_MACHINES:
+        known = ", ".join(("cpu", *NAMED_MACHINES))
+        raise InvalidOption(f"there is no machine {machine!r}", hint=f"the machines are {known}")
     if arguments:
-        return Collected((described_request(file, kernel, arguments),))
-    collected = run_file(file)
-    kept = [r for r in collected.requests if kernel in ("", r.name)]
+        call = described_call(file, kernel, arguments, options)
+        return Collected((_request(call, machine),))
+    if options:
+        raise InvalidOption("--option goes with --arg", hint="a file that is run has its options")
+    calls, error = run_file(file)
+    kept = [call for call in calls if kernel in ("", _name(call))]
     if not kept:
-        if collected.error is not None:
-            raise collected.error
-        names = ", ".join(dict.fromkeys(r.name for r in collected.requests))
+        if error is not None:
+            raise error
+        names = ", ".join(dict.fromkeys(_name(call) for call in calls))
         what = f"launches no kernel {kernel!r} (but {names})" if names else "launches no kernel"
         raise NoKernel(f"{file} {what}")
-    return Collected(tuple(kept), collected.error)
+    return Collected(tuple(_each_once(_request(call, machine) for call in kept)), error)
 
 
-def run_file(file: Path) -> Collected:
-    """Run a file as a program and keep what its kernels were compiled for.
+def _name(call: CompileCall) -> str:
+    return call.source.functions[call.source.kernel].name
+
+
+def _request(call: CompileCall, machine: str) -> CompileRequest:
+    """The request of a call for `cpu`, which is this machine's, or a named GPU."""
+    if machine == "cpu":
+        return make_request(call.source, call.specialization, call.options)
+    return make_request(
+        call.source,
+        call.specialization,
+        call.options,
+        Placement("nvidia"),
+        named_machine(machine),
+    )
+
+
+def run_file(file: Path) -> tuple[list[CompileCall], TilewrightError | None]:
+    """Run a file as a program: what its kernels were compiled for, and how it ended.
 
     What it prints goes to stderr. A file that launches nothing by itself but has a function
     `main()` is asked to run that.
     """
     error: TilewrightError | None = None
-    with collected_requests() as requests, _as_program(file):
+    with collected_calls() as calls, _as_program(file):
         try:
             names = runpy.run_path(str(file), run_name="__main__")
             main = names.get("main")
-            if not requests and callable(main):
+            if not calls and callable(main):
                 main()
         except TilewrightError as found:
             error = found
         except SystemExit:
             pass
-    return Collected(tuple(_each_once(requests)), error)
+    return calls, error
 
 
 def _each_once(requests: Iterable[CompileRequest]) -> list[CompileRequest]:
@@ -102,13 +134,17 @@ def _as_program(file: Path) -> Generator[None]:
         sys.argv, sys.path[:] = argv, path
 
 
-def described_request(file: Path, kernel: str, arguments: Sequence[str]) -> CompileRequest:
-    """The request of a kernel for arguments in words; only the definitions of the file run."""
+def described_call(
+    file: Path, kernel: str, arguments: Sequence[str], options: Sequence[str] = ()
+) -> CompileCall:
+    """A kernel for arguments and options in words; only the definitions of the file run."""
     with _as_program(file):
         names = runpy.run_path(str(file), run_name="__tilewright__")
     function = _kernel_of(file, names, kernel)
-    specialization = describe(function, arguments)
-    return make_request(function.source, specialization, CompileOptions())
+    chosen = {name: _literal(text) for name, text in map(_split, options)}
+    return CompileCall(
+        function.source, describe(function, arguments), CompileOptions().replaced(chosen)
+    )
 
 
 def _kernel_of(file: Path, names: Mapping[str, object], kernel: str) -> JITFunction:
@@ -175,8 +211,13 @@ def _type_of(text: str | None) -> tuple[str, int]:
 
 
 def _constant(text: str) -> bool | int | float | str | None:
+    value = _literal(text)
+    return value if isinstance(value, bool | int | float | str | None) else text
+
+
+def _literal(text: str) -> object:
+    """The Python value that a text spells, or the text."""
     try:
-        value: object = ast.literal_eval(text)
+        return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
-    return value if isinstance(value, bool | int | float | str | None) else text

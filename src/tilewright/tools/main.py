@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -10,22 +9,22 @@ from pathlib import Path
 import click
 
 import tilewright
-from tilewright.compiler.compile import compile_request
 from tilewright.compiler.request import CompileRequest
 from tilewright.compiler.stages import stage_names, stages
 from tilewright.ir.text import print_module
-from tilewright.runtime.fingerprint import compiler_fingerprint
 from tilewright.support.errors import InvalidOption, TilewrightError
 from tilewright.support.options import environment_with_path
 from tilewright.tools.cache import cache
 from tilewright.tools.collect import Collected, requests_of
+from tilewright.tools.compile import compile_
 from tilewright.tools.environment import env
 from tilewright.tools.explain import explain as explain_request
+from tilewright.tools.kernel_file import ARGUMENTS, FILE, KERNEL, OPTIONS, TARGET
+from tilewright.tools.layout import layout
 from tilewright.tools.replay import replay
 from tilewright.tools.show import echo_diff, title
 
 ALIAS_DIRECTORY = Path(tilewright.__file__).parent / "_alias"
-_EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 class _Commands(click.Group):
@@ -37,33 +36,6 @@ class _Commands(click.Group):
         except TilewrightError as error:
             click.echo(str(error), err=True)
             ctx.exit(1)
-
-
-class _KernelFile(click.ParamType[tuple[Path, str]]):
-    """`FILE` or `FILE:KERNEL`."""
-
-    name = "file"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[Path, str]:
-        text = str(value)
-        path, kernel = Path(text), ""
-        if not path.exists() and ":" in text:
-            head, _, kernel = text.rpartition(":")
-            path = Path(head)
-        return _EXISTING.convert(str(path), param, ctx), kernel
-
-
-_FILE = click.argument("file", type=_KernelFile(), metavar="FILE[:KERNEL]")
-_KERNEL = click.option("--kernel", default="", help="Only the kernel of this name.")
-_ARGUMENTS = click.option(
-    "--arg",
-    "arguments",
-    multiple=True,
-    metavar="NAME=TYPE",
-    help="Describe an argument (x=*fp32:16, n=i32, BLOCK=64) in place of running the file.",
-)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -89,27 +61,31 @@ def run(is_module: bool, script: str, arguments: tuple[str, ...]) -> None:
 
 
 @tool.command()
-@_FILE
+@FILE
 @click.option("--stage", default="frontend", show_default=True, help="Which stage to print.")
 @click.option("--diff", "changed_by", metavar="PASS", help="Show what one pass changes.")
 @click.option("--locations", is_flag=True, help="Print the source location of every op.")
 @click.option("--list", "lists", is_flag=True, help="List the stages.")
-@_KERNEL
-@_ARGUMENTS
+@TARGET
+@KERNEL
+@ARGUMENTS
+@OPTIONS
 def ir(
     file: tuple[Path, str],
     stage: str,
     changed_by: str | None,
     locations: bool,
     lists: bool,
+    machine: str,
     kernel: str,
     arguments: tuple[str, ...],
+    options: tuple[str, ...],
 ) -> None:
     """Print a stage of the kernels of a file, or what a pass changes.
 
     The file is run, and every kernel that it launches is shown as it was specialised.
     """
-    collected = requests_of(file[0], kernel or file[1], arguments)
+    collected = requests_of(file[0], kernel or file[1], arguments, machine, options)
     for request in collected.requests:
         if lists:
             click.echo("\n".join(stage_names(request)))
@@ -144,9 +120,9 @@ def _finish(collected: Collected) -> None:
 
 
 @tool.command()
-@_FILE
-@_KERNEL
-@_ARGUMENTS
+@FILE
+@KERNEL
+@ARGUMENTS
 def explain(file: tuple[Path, str], kernel: str, arguments: tuple[str, ...]) -> None:
     """Explain the loop nests that the kernels of a file become on the CPU.
 
@@ -159,38 +135,10 @@ def explain(file: tuple[Path, str], kernel: str, arguments: tuple[str, ...]) -> 
     _finish(collected)
 
 
-@tool.command("compile")
-@_FILE
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, metavar="DIR")
-@_KERNEL
-@_ARGUMENTS
-def compile_(file: tuple[Path, str], output: Path, kernel: str, arguments: tuple[str, ...]) -> None:
-    """Write every stage and the object code of the kernels of a file to a directory."""
-    collected = requests_of(file[0], kernel or file[1], arguments)
-    for request in collected.requests:
-        key = request.cache_key(compiler_fingerprint())
-        directory = output / f"{request.name}-{key[:12]}"
-        directory.mkdir(parents=True, exist_ok=True)
-        _write_all(request, key, directory)
-        click.echo(f"{directory}: {title(request)}")
-    _finish(collected)
-
-
-def _write_all(request: CompileRequest, key: str, directory: Path) -> None:
-    suffixes = {"source": "py", "llir": "ll", "asm": "s"}
-    for index, (name, text) in enumerate(stages(request)):
-        path = directory / f"{index:02d}-{name}.{suffixes.get(name, 'mlir')}"
-        path.write_text(text, encoding="utf-8")
-    artifact = compile_request(request, key)
-    for name, data in artifact.sections.items():
-        (directory / f"{request.name}.{'o' if name == 'object' else name}").write_bytes(data)
-    metadata = json.dumps(dict(artifact.metadata), indent=1, sort_keys=True)
-    (directory / "metadata.json").write_text(metadata, encoding="utf-8")
-    (directory / "request.json").write_bytes(request.to_bytes())
-
-
+tool.add_command(compile_)
 tool.add_command(cache)
 tool.add_command(env)
+tool.add_command(layout)
 tool.add_command(replay)
 
 

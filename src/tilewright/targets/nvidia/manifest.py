@@ -13,7 +13,6 @@ from tilewright.passes.lower_descriptors import LowerDescriptors
 from tilewright.passes.merge_duplicates import MergeDuplicates
 from tilewright.passes.split_carried_pointers import SplitCarriedPointers
 from tilewright.targets.nvidia.assembler import assemble_ptx, sass_of
-from tilewright.targets.nvidia.assembler import assemble_ptx
 from tilewright.targets.nvidia.emit import argument_slots, emit_kernel
 from tilewright.targets.nvidia.ops import NVIDIA_OPS
 from tilewright.targets.nvidia.ptx import to_ptx
@@ -69,5 +68,6 @@ TARGET = Target(
     level="T2",
     ops=NVIDIA_OPS,
     attributes=(LayoutAttr, SharedType, TokenType),
+    assembly="ptx",
     views={"sass": sass_of},
 )

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol, cast
 
+from tilewright.frontend.devices import Placement
 from tilewright.frontend.program import Specialization
 from tilewright.frontend.source import KernelSource
 from tilewright.jit import build_artifact, make_request
+from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.fingerprint import compiler_fingerprint
 from tilewright.support.errors import TilewrightError
 from tilewright.support.options import CompileOptions, option_names
 
 from ..backends.compiler import BaseBackend, GPUTarget, backend_for, target_folder
-from ..runtime.driver import driver
+from ..runtime.driver import CUDADriver, driver
 from ..runtime.raising import as_triton_raises
 from .kernel import AsmDict, CompiledKernel, LazyDict, refuse_ir_source
 from .source import ASTSource
+
+Features = Mapping[str, int | float | str | bool | None]
+
+
+class _NamesMachines(Protocol):
+    """A driver that describes machines which are not there."""
+
+    def named_machine(self, name: str) -> Features:
+        """The features of a machine by its name."""
+        ...
 
 
 def triton_key() -> str:
@@ -66,11 +79,20 @@ def compiled_kernel(
     specialization: Specialization,
     options: CompileOptions,
     target: GPUTarget,
+    placement: Placement | None = None,
 ) -> CompiledKernel:
     """A specialisation compiled, or taken from the disk cache; not loaded yet."""
-    target_folder(target)
-    request = make_request(source, specialization, options)
-    return CompiledKernel(src, request, build_artifact(request), target)
+    where = placement or Placement(target_folder(target))
+    request = make_request(source, specialization, options, where, _machine(target, where))
+    return CompiledKernel(src, request, build_artifact(request), target, where.device)
+
+
+def _machine(target: GPUTarget, where: Placement) -> Features | None:
+    """The features of a GPU that is named and not there; None for what is there."""
+    if where.target == "cpu" or CUDADriver.is_active():
+        return None
+    named = cast("_NamesMachines", load_driver(where.target))
+    return named.named_machine(f"sm_{target.arch}a" if target.arch == 90 else str(target.arch))
 
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +12,7 @@ from tilewright.frontend.program import TupleType
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.driver import FastLaunch, LoadedKernel
 from tilewright.runtime.drivers import load_driver
+from tilewright.runtime.kernel import RESOURCES_SECTION
 from tilewright.support.errors import UnsupportedError
 
 from ..backends.compiler import GPUTarget
@@ -18,7 +20,6 @@ from ..backends.compiler import GPUTarget
 if TYPE_CHECKING:
     from .source import ASTSource
 
-_STAGES = ("source", "ttir", "nests", "llir", "asm")
 _MAX_LAUNCHERS = 4
 Run = Callable[..., None]
 
@@ -26,28 +27,27 @@ Run = Callable[..., None]
 class AsmDict(Mapping[str, str | bytes]):
     """The text of each stage of a kernel, and its binary; made when first asked for."""
 
-    def __init__(self, request: bytes, artifact: Artifact) -> None:
+    def __init__(self, request: bytes, artifact: Artifact, names: Sequence[str]) -> None:
+        self._names = tuple(names)
         self._request = request
         self._artifact = artifact
         self._texts: dict[str, str | bytes] = {}
 
     def __getitem__(self, name: str) -> str | bytes:
-        if name in self._artifact.sections:
-            return self._artifact.sections[name]
-        if name not in _STAGES:
+        if name not in self._names:
             raise KeyError(name)
         if name not in self._texts:
-            from tilewright.compiler.stages import stage_text  # loads the compiler
+            from tilewright.compiler.stages import artifact_stage  # loads the compiler
 
-            self._texts[name] = stage_text(CompileRequest.from_bytes(self._request), name)
+            request = CompileRequest.from_bytes(self._request)
+            self._texts[name] = artifact_stage(request, self._artifact, name)
         return self._texts[name]
 
     def __iter__(self) -> Iterator[str]:
-        yield from _STAGES
-        yield from self._artifact.sections
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(_STAGES) + len(self._artifact.sections)
+        return len(self._names)
 
 
 class LazyDict:
@@ -77,22 +77,33 @@ class CompiledKernel:
     """
 
     def __init__(
-        self, src: ASTSource, request: CompileRequest, artifact: Artifact, target: GPUTarget
+        self,
+        src: ASTSource,
+        request: CompileRequest,
+        artifact: Artifact,
+        target: GPUTarget,
+        device: int | None = None,
     ) -> None:
         self.src = src
+        self.device = device
         self.artifact = artifact
         self.hash = artifact.key
         self.name = request.name
         self.request = request.to_bytes()
-        self.asm = AsmDict(self.request, artifact)
+        self.asm = AsmDict(self.request, artifact, load_driver(request.target).stages)
         self.metadata = _metadata(request, artifact, target)
-        self.packed_metadata = (self.metadata.num_warps, self.metadata.num_ctas, 0)
+        self.packed_metadata = (
+            self.metadata.num_warps,
+            self.metadata.num_ctas,
+            self.metadata.shared,
+        )
         self.module: LoadedKernel | None = None
         self.function: int | None = None
         self.run: Run | None = None
-        self.n_regs = 0
-        self.n_spills = 0
-        self.n_max_threads = 1
+        resources = _resources(artifact)
+        self.n_regs = int(str(resources.get("registers", 0)))
+        self.n_spills = int(str(resources.get("spill_store_bytes", 0))) // 4
+        self.n_max_threads = 1024
 
     def __repr__(self) -> str:
         return f"<CompiledKernel {self.name} for {self.metadata.target}, key {self.hash[:12]}>"
@@ -102,7 +113,7 @@ class CompiledKernel:
         if self.module is not None:
             return
         request = CompileRequest.from_bytes(self.request)
-        self.module = load_driver(request.target).load(self.artifact)
+        self.module = load_driver(request.target).load(self.artifact, self.device)
         self.function = id(self.module)
         self.run = _Launcher(request, self.module).run
 
@@ -116,7 +127,8 @@ class CompiledKernel:
     @property
     def kernel(self) -> bytes:
         """The binary."""
-        return next(iter(self.artifact.sections.values()))
+        sections = self.artifact.sections
+        return sections.get("cubin") or sections["object"]
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -125,9 +137,14 @@ class CompiledKernel:
         assert isinstance(remarks, list)
         return tuple(str(remark) for remark in remarks)
 
-    def launch(self, grid: tuple[int, int, int], arguments: Sequence[object]) -> None:
+    def launch(
+        self,
+        grid: tuple[int, int, int],
+        arguments: Sequence[object],
+        stream: int | None = None,
+    ) -> None:
         """Run every program of `grid` on the runtime arguments, in signature order."""
-        self.loaded.launch(grid, arguments)
+        self.loaded.launch(grid, arguments, stream)
 
     def launch_metadata(
         self, grid: tuple[int, ...], stream: object, *args: object
@@ -164,13 +181,14 @@ class _Launcher:
         self._specialization = request.specialization
         self._names = tuple(name for name, _ in request.specialization.signature)
         self._module = module
+        self._has_streams = request.target != "cpu"
         self._is_checked = bool(request.options.get("checked"))
         self._facts = None if self._is_checked else _facts(request)
         self.run = self._make_run()
 
     def _make_run(self) -> Run:
         launchers: list[FastLaunch] = []
-        slow = self._launch_slowly
+        slow, has_streams = self._launch_slowly, self._has_streams
 
         def run(
             grid_0: int,
@@ -186,6 +204,8 @@ class _Launcher:
         ) -> None:
             if launch_enter_hook:
                 launch_enter_hook(launch_metadata)
+            if has_streams:
+                args = (*args, stream)
             for launch in launchers:
                 if launch(grid_0, grid_1, grid_2, *args) is None:
                     break
@@ -205,12 +225,13 @@ class _Launcher:
             if launcher is not None:
                 launchers.insert(0, launcher)
                 del launchers[_MAX_LAUNCHERS:]
-        named = dict(zip(self._names, args, strict=True))
+        stream = int(str(args[-1] or 0)) if self._has_streams else None
+        named = dict(zip(self._names, args[: len(self._names)], strict=True))
         values = runtime_values(self._specialization, named)
         if self._is_checked:
             values.extend(memory_bounds(self._specialization, named))
         if 0 not in grid:
-            self._module.launch(grid, values)
+            self._module.launch(grid, values, stream)
 
 
 def _facts(request: CompileRequest) -> list[ParameterFacts] | None:
@@ -227,7 +248,15 @@ def _facts(request: CompileRequest) -> list[ParameterFacts] | None:
         is_promised = type_.startswith("*") and (name,) in specialization.divisibility
         facts.append(ParameterFacts(type_, slot, True if is_promised else None, True))
         slot += 1
+    if request.target != "cpu":
+        facts.append(ParameterFacts("i64", slot, None, True))  # the stream
     return facts
+
+
+def _resources(artifact: Artifact) -> Mapping[str, object]:
+    """What the assembler reported; nothing on the CPU."""
+    section = artifact.sections.get(RESOURCES_SECTION)
+    return {} if section is None else json.loads(section)
 
 
 class KernelMetadata(NamedTuple):

@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Generic, TypeVar, cast
 
 from tilewright.frontend.arrays import array_facts, descriptor_facts, scalar_value
+from tilewright.frontend.devices import Placement
 from tilewright.frontend.program import Parameter, Specialization, TupleType, TypeTree
 from tilewright.frontend.signature import integer_type
 from tilewright.jit import Call
@@ -27,9 +28,9 @@ from tilewright.support.errors import (
 )
 
 from .. import knobs
-from ..backends.compiler import BaseBackend
+from ..backends.compiler import BaseBackend, GPUTarget
 from ..compiler.compiler import ASTSource, CompiledKernel, compiled_kernel
-from .driver import driver
+from .driver import CPUDriver, capability, driver
 from .errors import OutOfResources
 from .raising import as_triton_raises
 from .tensors import MockTensor, TensorWrapper, reinterpret
@@ -324,8 +325,11 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
             info = _hook_info(self, call)
         if compile_hook is not None and info is not None and compile_hook(**info):
             raise CompileError(f"{self.__name__}(): jit_cache_hook refused to compile the kernel")
-        target = driver.active.get_current_target()
-        kernel = compiled_kernel(source, call.source, call.specialization, call.options, target)
+        where = call.placement
+        target = _target_of(where)
+        kernel = compiled_kernel(
+            source, call.source, call.specialization, call.options, target, where
+        )
         if done_hook is not None and info is not None:
             done_hook(**info)
         return cast("_CompiledKernel", kernel)
@@ -384,6 +388,13 @@ def _source_of(function: JITFunction, specialization: Specialization) -> ASTSour
 
 def _type_words(type_: TypeTree) -> object:
     return tuple(_type_words(t) for t in type_.items) if isinstance(type_, TupleType) else type_
+
+
+def _target_of(where: Placement) -> GPUTarget:
+    """What a launch that runs there is compiled for."""
+    if where.target == "cpu":
+        return CPUDriver().get_current_target()
+    return GPUTarget("cuda", capability(where.device), 32)
 
 
 class JitFunctionInfo:

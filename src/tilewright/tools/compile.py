@@ -1,0 +1,117 @@
+"""`tilewright compile`: every stage and the machine code of a file's kernels, for any machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from tilewright.compiler.compile import compile_request
+from tilewright.compiler.request import CompileRequest
+from tilewright.compiler.stages import stages
+from tilewright.runtime.artifact import RESOURCES_SECTION, Artifact
+from tilewright.runtime.fingerprint import compiler_fingerprint
+from tilewright.support.errors import UnsupportedError
+from tilewright.targets.nvidia.occupancy import occupancy
+from tilewright.targets.target import load_target
+from tilewright.tools.collect import requests_of
+from tilewright.tools.kernel_file import ARGUMENTS, FILE, KERNEL, OPTIONS, TARGET
+from tilewright.tools.show import size_text, title
+
+_SUFFIXES = {"source": "py", "llir": "ll", "asm": "s", "ptx": "ptx"}
+_SECTION_SUFFIXES = {"object": "o", "cubin": "cubin"}
+
+
+@click.command("compile")
+@FILE
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR")
+@TARGET
+@KERNEL
+@ARGUMENTS
+@OPTIONS
+def compile_(
+    file: tuple[Path, str],
+    output: Path | None,
+    machine: str,
+    kernel: str,
+    arguments: tuple[str, ...],
+    options: tuple[str, ...],
+) -> None:
+    """Compile the kernels of a file and write every stage and the machine code to a directory.
+
+    Without -o, only what the kernels take of the machine is printed.
+    """
+    collected = requests_of(file[0], kernel or file[1], arguments, machine, options)
+    for request in collected.requests:
+        artifact = compile_request(request, request.cache_key(compiler_fingerprint()))
+        where = ""
+        if output is not None:
+            directory = output / f"{request.name}-{artifact.key[:12]}"
+            directory.mkdir(parents=True, exist_ok=True)
+            _write_all(request, artifact, directory)
+            where = f"{directory}: "
+        click.secho(f"{where}{title(request)}", bold=True)
+        _echo_resources(request, artifact)
+    if collected.error is not None:
+        raise collected.error
+
+
+def _write_all(request: CompileRequest, artifact: Artifact, directory: Path) -> None:
+    for index, (name, text) in enumerate(stages(request)):
+        path = directory / f"{index:02d}-{name}.{_SUFFIXES.get(name, 'mlir')}"
+        path.write_text(text, encoding="utf-8")
+    for name, suffix in _SECTION_SUFFIXES.items():
+        if name in artifact.sections:
+            (directory / f"{request.name}.{suffix}").write_bytes(artifact.sections[name])
+    for name, view in load_target(request.target).views.items():
+        try:
+            text = view(artifact.sections)
+        except UnsupportedError as error:
+            click.echo(f"  no {name}: {error.summary}; {error.hint}")
+            continue
+        (directory / f"{request.name}.{name}").write_text(text, encoding="utf-8")
+    metadata = json.dumps({**artifact.metadata, **_resources(artifact)}, indent=1, sort_keys=True)
+    (directory / "metadata.json").write_text(metadata, encoding="utf-8")
+    (directory / "request.json").write_bytes(request.to_bytes())
+
+
+def _resources(artifact: Artifact) -> dict[str, object]:
+    """What the assembler reports, with the compiler's remarks and its own in one list."""
+    section = artifact.sections.get(RESOURCES_SECTION)
+    if section is None:
+        return {}
+    found: dict[str, object] = json.loads(section)
+    own, reported = artifact.metadata.get("remarks", []), found.get("remarks", [])
+    assert isinstance(own, list) and isinstance(reported, list)
+    return {**found, "remarks": [*own, *reported]}
+
+
+def _echo_resources(request: CompileRequest, artifact: Artifact) -> None:
+    """Print registers, spills, shared memory and occupancy of a kernel for a GPU."""
+    resources = _resources(artifact)
+    if not resources:
+        return
+    registers = _count(resources, "registers")
+    spills = _count(resources, "spill_store_bytes") + _count(resources, "spill_load_bytes")
+    shared = _count(resources, "static_shared_bytes") + _count(artifact.metadata, "shared_bytes")
+    num_warps = _count(artifact.metadata, "num_warps")
+    click.echo(
+        f"  {registers} registers · {size_text(spills)} spilled · "
+        f"{size_text(_count(resources, 'stack_bytes'))} of stack · "
+        f"{size_text(shared)} of shared memory · {num_warps} warps"
+    )
+    fit = occupancy(registers, num_warps, shared, request.machine)
+    click.echo(
+        f"  {fit.ctas_per_sm} programs on an SM, {fit.warps_per_sm} of {fit.max_warps_per_sm} "
+        f"warps ({fit.fraction:.0%}), limited by {fit.limit}"
+    )
+    remarks = resources["remarks"]
+    assert isinstance(remarks, list)
+    for remark in dict.fromkeys(map(str, remarks)):
+        click.echo(f"  remark: {remark}")
+
+
+def _count(counts: Mapping[str, object], name: str) -> int:
+    return int(str(counts.get(name, 0)))
