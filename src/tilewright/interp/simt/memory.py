@@ -70,6 +70,10 @@ class Region:
                 )
         return _rows(self.storage, indices, num_bytes, align)
 
+    def peek(self, addresses: Array, num_bytes: int, align: int) -> Array:
+        """The bytes at the addresses, whether they were written or not."""
+        return _rows(self.storage, self.indices(addresses, num_bytes), num_bytes, align)
+
     def scatter(self, addresses: Array, data: Array, align: int) -> None:
         """Write rows of bytes at the addresses; of equal addresses the last one wins."""
         if not self.is_writable:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
+from tilewright.interp.simt.faults import Fault
 from tilewright.interp.simt.memory import Region, check_alignment
+from tilewright.interp.simt.shadow import Shadow
 from tilewright.interp.simt.statistics import Report
 from tilewright.interp.simt.synchronization import Synchronization
 from tilewright.interp.simt.syntax import Site
 from tilewright.ir.op import Array
+from tilewright.support.errors import DataRace
 
 # The driver keeps the first KiB of a cta's shared memory on this machine, so a program's own
 # begins there: a zero address is never right.
@@ -22,27 +27,50 @@ class SharedMemory:
         self.size = size
         self._synchronization = synchronization
         self._report = report
-        self.region = Region("shared memory", SHARED_BASE, size, is_initialized=False)
+        self.reset()
 
     def reset(self) -> None:
         """Forget everything, for the next cta."""
         self.region = Region("shared memory", SHARED_BASE, self.size, is_initialized=False)
+        self.shadow = Shadow(self.size, self._synchronization.clocks)
+
+    def _places(self, addresses: Array, num_bytes: int) -> Array:
+        self.region.indices(addresses, num_bytes)
+        return self.shadow.places(addresses.view(np.int64) - SHARED_BASE, num_bytes)
+
+    def _count(
+        self, kind: str, addresses: Array, threads: Array, num_bytes: int, site: Site
+    ) -> None:
+        record = self._report.access(site, kind, "shared", num_bytes)
+        self._report.record(record, addresses, threads, num_bytes)
 
     def load(
         self, addresses: Array, threads: Array, num_bytes: int, align: int, site: Site
     ) -> Array:
         """The bytes at the addresses, shape [accesses, num_bytes]."""
         check_alignment(addresses, align)
-        record = self._report.access(site, "load", "shared", num_bytes)
-        self._report.record(record, addresses, threads, num_bytes)
+        self._count("load", addresses, threads, num_bytes, site)
+        self.shadow.read(self._places(addresses, num_bytes), threads, site)
         return self.region.gather(addresses, num_bytes, align)
 
     def store(self, addresses: Array, threads: Array, data: Array, align: int, site: Site) -> None:
         """Write rows of bytes at the addresses."""
         check_alignment(addresses, align)
-        record = self._report.access(site, "store", "shared", data.shape[1])
-        self._report.record(record, addresses, threads, data.shape[1])
+        num_bytes = data.shape[1]
+        self._count("store", addresses, threads, num_bytes, site)
+        places = self._places(addresses, num_bytes)
+        before = self.region.peek(addresses, num_bytes, align)
+        changed = (before != data).any(1)
+        self.shadow.write(places, threads, changed, site, is_atomic=False)
         self.region.scatter(addresses, data, align)
+        after = self.region.peek(addresses, num_bytes, align)
+        if not np.array_equal(after, data):
+            row = int(np.argmax((after != data).any(1)))
+            raise Fault(
+                DataRace,
+                f"thread {int(threads[row])} and another thread write different values to shared "
+                f"offset {int(addresses[row]) - SHARED_BASE} in one instruction",
+            )
 
     def update(
         self,
@@ -54,6 +82,31 @@ class SharedMemory:
     ) -> Array:
         """Change bytes atomically and return the old ones; no address occurs twice."""
         check_alignment(addresses, num_bytes)
+        self._count("atomic", addresses, threads, num_bytes, site)
+        places = self._places(addresses, num_bytes)
         before = self.region.gather(addresses, num_bytes, num_bytes)
+        every = np.ones(len(threads), np.bool_)
+        self.shadow.write(places, threads, every, site, is_atomic=True)
         self.region.scatter(addresses, change(before, threads), num_bytes)
         return before
+
+    # --- accesses that run by themselves ----------------------------------------------------
+
+    def read_tile(
+        self, addresses: Array, num_bytes: int, issuers: Array, agent: tuple[int, int], site: Site
+    ) -> Array:
+        """The bytes that the asynchronous proxy reads for `issuers`, who start it together.
+
+        `agent` is the column and the clock that stand for the read.
+        """
+        places = self._places(addresses, num_bytes)
+        self.shadow.read_async(places, issuers, *agent, site)
+        return self.region.gather(addresses, num_bytes, num_bytes)
+
+    def write_tile(
+        self, addresses: Array, data: Array, issuers: Array, agents: tuple[Array, Array], site: Site
+    ) -> None:
+        """Write rows of bytes for agents: columns and clocks, one per row like `issuers`."""
+        places = self._places(addresses, data.shape[1])
+        self.shadow.write_async(places, issuers, *agents, site)
+        self.region.scatter(addresses, data, data.shape[1])

@@ -6,6 +6,7 @@ from dataclasses import field
 
 import numpy as np
 
+from tilewright.interp.simt.clocks import Clocks, Joint
 from tilewright.interp.simt.faults import Fault
 from tilewright.ir.op import Array
 from tilewright.support.dataclass import dataclass
@@ -21,19 +22,38 @@ class NamedBarrier:
     expected: int = 0
     is_for_all: bool = False
     arrived: int = 0
-    participants: list[Array] = field(default_factory=list)
     waiting: list[Array] = field(default_factory=list)
+    joint: Joint | None = None
+
+
+@dataclass
+class MemoryBarrier:
+    """An mbarrier: a phase ends when all arrivals and all announced bytes are there."""
+
+    count: int
+    pending: int
+    bytes: int = 0
+    phase: int = 0
+    joint: Joint | None = None
+    done: Joint | None = None
+
+    def describe(self) -> str:
+        """What it waits for."""
+        return f"phase {self.phase} lacks {self.pending} arrivals and {self.bytes} bytes"
 
 
 class Synchronization:
-    """Which threads of a cta wait, and for what."""
+    """Which threads of a cta wait, for what, and what they are ordered after."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
+        self.clocks = Clocks(threads)
         self.waiting = np.zeros(threads, np.bool_)
         self.exited = np.zeros(threads, np.bool_)
         self.parked = np.zeros(threads, np.bool_)
         self.barriers: dict[int, NamedBarrier] = {}
+        self.memory_barriers: dict[int, MemoryBarrier] = {}
+        self.awaited: dict[int, str] = {}
         self.completed = 0
 
     def reset(self) -> None:
@@ -41,10 +61,11 @@ class Synchronization:
         for flags in (self.waiting, self.exited, self.parked):
             flags[:] = False
         self.barriers.clear()
+        self.memory_barriers.clear()
+        self.awaited.clear()
+        self.clocks.reset()
 
-    def stalls(self) -> bool:
-        """Whether any thread cannot go on at once."""
-        return bool(self.waiting.any() or self.parked.any() or self.exited.any())
+    # --- named barriers ---------------------------------------------------------------------
 
     def arrive(self, number: int, count: int | None, threads: Array, *, waits: bool) -> None:
         """Threads arrive at a named barrier; `count` None means all of the cta."""
@@ -58,9 +79,13 @@ class Synchronization:
             )
         barrier.expected = expected
         barrier.is_for_all = count is None
-        barrier.participants.append(threads)
         # The hardware counts warps: a warp some lanes of which have exited counts whole.
         barrier.arrived += len(np.unique(threads // _WARP)) * _WARP
+        joint = self.clocks.release(threads)
+        if barrier.joint is None:
+            barrier.joint = joint
+        else:
+            barrier.joint.include(joint)
         if waits:
             barrier.waiting.append(threads)
             self.waiting[threads] = True
@@ -86,8 +111,79 @@ class Synchronization:
             )
         del self.barriers[number]
         self.completed += 1
+        released = 0
         for threads in barrier.waiting:
             self.waiting[threads] = False
+            assert barrier.joint is not None
+            self.clocks.acquire(threads, barrier.joint)
+            released += len(threads)
+        if released == self.threads:
+            self.clocks.generation += 1
+
+    # --- mbarriers --------------------------------------------------------------------------
+
+    def initialize(self, address: int, count: int) -> None:
+        """Make an mbarrier at a shared address."""
+        self.memory_barriers[address] = MemoryBarrier(count, count)
+
+    def memory_barrier(self, address: int) -> MemoryBarrier:
+        """The mbarrier at a shared address."""
+        found = self.memory_barriers.get(address)
+        if found is None:
+            raise Fault(KernelFault, f"shared address {address} holds no initialised mbarrier")
+        return found
+
+    def arrive_at(self, address: int, threads: Array, num_bytes: int, arrivals: int) -> None:
+        """Threads announce bytes and arrive, `arrivals` each."""
+        barrier = self.memory_barrier(address)
+        barrier.bytes += num_bytes * len(threads)
+        if arrivals:
+            self._join(barrier, self.clocks.release(threads))
+            barrier.pending -= arrivals * len(threads)
+        if barrier.pending < 0:
+            raise Fault(
+                KernelFault,
+                f"more threads arrive at the mbarrier at {address} than the {barrier.count} that "
+                "it was made for",
+            )
+        self._end_phase_if_full(barrier)
+
+    def complete_bytes(self, address: int, num_bytes: int, column: int, clock: int) -> None:
+        """An asynchronous copy of `num_bytes` has landed."""
+        barrier = self.memory_barrier(address)
+        barrier.bytes -= num_bytes
+        known = np.zeros(column + 1, np.int32)
+        known[column] = clock
+        self._join(barrier, Joint(known, np.zeros(self.threads, np.int32)))
+        self._end_phase_if_full(barrier)
+
+    @staticmethod
+    def _join(barrier: MemoryBarrier, joint: Joint) -> None:
+        if barrier.joint is None:
+            barrier.joint = joint
+        else:
+            barrier.joint.include(joint)
+
+    def _end_phase_if_full(self, barrier: MemoryBarrier) -> None:
+        if barrier.pending or barrier.bytes:
+            return
+        barrier.phase ^= 1
+        barrier.pending = barrier.count
+        barrier.done = barrier.joint
+        barrier.joint = None
+        self.completed += 1
+        self.parked[:] = False
+
+    def test(self, address: int, parity: int, threads: Array, site: str) -> bool:
+        """Whether the phase of a parity has ended; threads that must wait are parked."""
+        barrier = self.memory_barrier(address)
+        if barrier.phase != parity:
+            if barrier.done is not None:
+                self.clocks.acquire(threads, barrier.done)
+            return True
+        self.parked[threads] = True
+        self.awaited[address] = site
+        return False
 
     def describe(self) -> str:
         """Where each warp waits, for the report of a deadlock."""
@@ -98,4 +194,7 @@ class Synchronization:
                 f"warps {warps} wait at barrier {number}: {barrier.arrived} of "
                 f"{barrier.expected} threads are there"
             )
+        for address, barrier in sorted(self.memory_barriers.items()):
+            if address in self.awaited:
+                lines.append(f"the mbarrier at shared address {address}: {barrier.describe()}")
         return "; ".join(lines)

@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewright.interp.simt.calls import Call, Compute, intrinsic
 from tilewright.interp.simt.faults import Fault
-from tilewright.support.errors import KernelFault
+from tilewright.support.errors import KernelFault, UnsupportedError
 
 
 def uniform_integer(call: Call, index: int) -> int:
@@ -58,8 +58,11 @@ def _sync_warp(call: Call) -> Compute:
     machine = call.machine
 
     def compute() -> None:
-        if (call.array(0)[machine.active()] == 0xFFFFFFFF).all():
-            machine.require_whole_warps("bar.warp.sync")
+        members = call.array(0)[machine.active()]
+        if (members != 0xFFFFFFFF).any():
+            raise UnsupportedError("bar.warp.sync of a part of a warp")
+        warps = machine.require_whole_warps("bar.warp.sync")
+        machine.synchronization.clocks.synchronize_warps(warps)
 
     return compute
 
