@@ -18,6 +18,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilewright.analysis.alias import SharedAliases, is_shared
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
+from tilewright.ops.creation import ConstantOp
 from tilewright.support.dataclass import dataclass
 
 CONTROL_FLOW = (ForOp, IfOp, WhileOp)
@@ -61,6 +62,14 @@ class Numbering:
 
 
 UsesOf = Callable[[Operation], Sequence[SSAValue]]
+
+
+def runs_once(loop: ForOp) -> bool:
+    """Whether a loop is known to have an iteration: constant bounds say so."""
+    low, high = loop.lb.owner, loop.ub.owner
+    if not isinstance(low, ConstantOp) or not isinstance(high, ConstantOp):
+        return False
+    return low.splat_value() < high.splat_value()
 
 
 def shared_operands(op: Operation) -> Sequence[SSAValue]:

@@ -1,0 +1,256 @@
+"""Puts barriers between accesses of different warps to the same bytes of shared memory.
+
+A read needs one behind the writes that it sees, a write one behind the reads and writes before
+it, on every path and around every loop. Where an asynchronous unit (wgmma, TMA) accesses what
+threads wrote, a fence of the threads comes before the barrier.
+
+One walk: each block, branch and loop is summed up by what it touches before its first barrier
+(exposed) and after its last one (pending). A barrier goes right before the op whose exposed
+touches meet pending ones, outside of loops where the first iteration alone is at fault. Control
+flow is uniform over the program, so every place in it is reached by all warps or by none.
+
+Requires T2 with every place given; produces T2 that `check_ordering` accepts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field
+
+from xdsl.ir import Block, Operation
+
+from tilewright.analysis.liveness import CONTROL_FLOW, runs_once
+from tilewright.ir.locations import describe
+from tilewright.ir.op import build
+from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
+from tilewright.ops.function import FuncOp
+from tilewright.ops.staging import LocalBarrierOp
+from tilewright.schedule.check_ordering import is_ordered
+from tilewright.schedule.shared_effects import Order
+from tilewright.schedule.shared_touches import Touch, TouchMap
+from tilewright.support.dataclass import dataclass
+
+
+@dataclass(frozen=True)
+class OrderingReport:
+    """The barriers and fences that were put in, with the reason of each."""
+
+    barriers: tuple[str, ...]
+    fences: int
+
+    def __str__(self) -> str:
+        return "\n".join(self.barriers) or "no barriers"
+
+
+def order_shared(kernel: FuncOp, fence: type[Operation] | None = None) -> OrderingReport:
+    """Put in the barriers that a kernel needs.
+
+    `fence` is the op that shows a thread's writes to asynchronous units, on a target with any.
+    """
+    placer = _Placer(fence)
+    block = kernel.body.block
+    placer.find_async(block)
+    placer.place(block, _NOTHING)
+    placer.remove_redundant(kernel)
+    return OrderingReport(tuple(placer.reasons.values()), placer.num_fences)
+
+
+@dataclass(frozen=True)
+class _Track:
+    """Touches of a region for one kind of order: before its first one, and after its last.
+
+    `is_covered`: no path goes through without being ordered.
+    """
+
+    exposed: tuple[Touch, ...] = ()
+    pending: tuple[Touch, ...] = ()
+    is_covered: bool = False
+
+    def then(self, later: _Track) -> _Track:
+        """This region followed by another."""
+        exposed = self.exposed if self.is_covered else _union(self.exposed, later.exposed)
+        pending = later.pending if later.is_covered else _union(self.pending, later.pending)
+        return _Track(exposed, pending, self.is_covered or later.is_covered)
+
+    def ordered(self) -> _Track:
+        """This region followed by what orders it."""
+        return _Track(self.exposed, (), True)
+
+    def either(self, other: _Track) -> _Track:
+        """This region or another."""
+        return _Track(
+            _union(self.exposed, other.exposed),
+            _union(self.pending, other.pending),
+            self.is_covered and other.is_covered,
+        )
+
+
+@dataclass(frozen=True)
+class _Summary:
+    """What a region does: `warps` ordered by barriers, `units` by a fence and then a barrier."""
+
+    warps: _Track = field(default_factory=_Track)
+    units: _Track = field(default_factory=_Track)
+
+    def then(self, later: _Summary) -> _Summary:
+        """This region followed by another."""
+        return _Summary(self.warps.then(later.warps), self.units.then(later.units))
+
+    def either(self, other: _Summary) -> _Summary:
+        """This region or another."""
+        return _Summary(self.warps.either(other.warps), self.units.either(other.units))
+
+    def maybe(self) -> _Summary:
+        """This region or nothing."""
+        return self.either(_NOTHING)
+
+    def entered(self) -> _Summary:
+        """Nothing but what this region leaves pending: how the next one starts."""
+        return _Summary(_Track((), self.warps.pending), _Track((), self.units.pending))
+
+
+_NOTHING = _Summary()
+
+
+def _union(left: Sequence[Touch], right: Sequence[Touch]) -> tuple[Touch, ...]:
+    if not right:
+        return tuple(left)
+    return tuple(dict.fromkeys((*left, *right))) if left else tuple(right)
+
+
+def _first(
+    pending: Iterable[Touch], exposed: Sequence[Touch], meets: Callable[[Touch, Touch], bool]
+) -> tuple[Touch, Touch] | None:
+    """The first two touches that need order."""
+    return next(((a, b) for a in pending for b in exposed if meets(a, b)), None)
+
+
+class _Placer:
+    """Walks a kernel and puts barriers where its summaries meet."""
+
+    def __init__(self, fence: type[Operation] | None) -> None:
+        self.reasons: dict[Operation, str] = {}
+        self.num_fences = 0
+        self._fence = fence
+        self._touches = TouchMap(fence)
+        self._async: list[Touch] = []
+        self._doubted: list[Operation] = []
+
+    def find_async(self, block: Block) -> None:
+        """Note which bytes asynchronous units access anywhere."""
+        touches = self._touches.all_touches(block)
+        self._async = [touch for touch in touches if touch.access.is_async]
+
+    def place(self, block: Block, entered: _Summary) -> _Summary:
+        """Order the ops of a block after what was pending before it; the block's summary."""
+        so_far = entered
+        is_fenced = False
+        for op in tuple(block.ops):
+            summary = self._summary(op)
+            reason = self._reason(so_far, summary)
+            waits = Order.BARRIER in self._orders(op)
+            if (reason or waits) and so_far.units.pending and not is_fenced:
+                is_fenced = self._insert_fence(op)
+            if reason:
+                self._insert_barrier(op, reason)
+                so_far = _after_barrier(so_far, is_fenced)
+            if waits and is_fenced:
+                so_far = _Summary(so_far.warps, so_far.units.ordered())
+            so_far = so_far.then(summary)
+            is_fenced = self._stays_fenced(op, is_fenced and not reason and not waits, summary)
+        return so_far
+
+    def _orders(self, op: Operation) -> list[Order]:
+        if isinstance(op, CONTROL_FLOW):
+            return []
+        return [step for step in self._touches.steps(op) if isinstance(step, Order)]
+
+    def _stays_fenced(self, op: Operation, is_fenced: bool, summary: _Summary) -> bool:
+        """Whether a fence stands behind all writes of this block so far."""
+        if Order.FENCE in self._orders(op):
+            return True
+        return is_fenced and not summary.units.pending
+
+    def _summary(self, op: Operation) -> _Summary:
+        if isinstance(op, IfOp):
+            sides = [self.place(r.block, _NOTHING) if r.blocks else _NOTHING for r in op.regions]
+            return sides[0].either(sides[1])
+        if isinstance(op, ForOp):
+            body = self._repeated(op.body.block)
+            return body if runs_once(op) else body.maybe()
+        if isinstance(op, WhileOp):
+            return self._while(op)
+        summary = _NOTHING
+        for step in self._touches.steps(op):
+            summary = summary.then(self._step(step))
+        return summary
+
+    def _step(self, step: Touch | Order) -> _Summary:
+        if isinstance(step, Order):
+            return _Summary(_Track((), (), True)) if step is Order.BARRIER else _NOTHING
+        access = step.access
+        start = (step,) if access.starts else ()
+        end = (step,) if access.ends else ()
+        hidden = tuple(t for t in end if any(t.hides_from(other) for other in self._async))
+        units = _Track(start if access.is_async else (), hidden)
+        return _Summary(_Track(start, end), units)
+
+    def _repeated(self, body: Block) -> _Summary:
+        """Order the iterations of a loop: what one leaves pending meets the next one's start."""
+        before = len(self.reasons)
+        first = self.place(body, _NOTHING)
+        if self._reason(first, first) is None:
+            return first
+        inner = list(self.reasons)[before:]
+        self.place(body, first.entered())
+        self._doubted += inner
+        return self.place(body, _NOTHING)
+
+    def _while(self, loop: WhileOp) -> _Summary:
+        test, body = loop.before_region.block, loop.after_region.block
+        tested = self.place(test, _NOTHING)
+        done = self.place(body, tested.entered())
+        tested = self.place(test, done.entered())
+        self.place(body, tested.entered())
+        first, rest = self.place(test, _NOTHING), self.place(body, _NOTHING)
+        again = rest.then(first)
+        return first.then(again.then(again).maybe())
+
+    def _reason(self, earlier: _Summary, later: _Summary) -> str | None:
+        """Why a barrier must stand between two regions; None where none must."""
+        found = _first(earlier.units.pending, later.units.exposed, Touch.hides_from)
+        found = found or _first(earlier.warps.pending, later.warps.exposed, Touch.conflicts)
+        return None if found is None else f"{found[0]} comes before {found[1]}"
+
+    def _insert_barrier(self, op: Operation, reason: str) -> None:
+        barrier = build(LocalBarrierOp, location=op.location)
+        self._insert(barrier, op)
+        self.reasons[barrier] = f"barrier before {describe(op)}: {reason}"
+
+    def _insert_fence(self, op: Operation) -> bool:
+        if self._fence is None:
+            return False
+        self._insert(build(self._fence, location=op.location), op)
+        self.num_fences += 1
+        return True
+
+    def _insert(self, new: Operation, op: Operation) -> None:
+        assert op.parent is not None
+        op.parent.insert_op_before(new, op)
+
+    def remove_redundant(self, kernel: FuncOp) -> None:
+        """Take out barriers inside loops that those between the iterations made needless."""
+        for barrier in dict.fromkeys(self._doubted):
+            block, following = barrier.parent, barrier.next_op
+            assert block is not None and following is not None
+            barrier.detach()
+            if is_ordered(kernel, self._fence):
+                del self.reasons[barrier]
+                barrier.erase()
+            else:
+                block.insert_op_before(barrier, following)
+
+
+def _after_barrier(summary: _Summary, is_fenced: bool) -> _Summary:
+    units = summary.units.ordered() if is_fenced else summary.units
+    return _Summary(summary.warps.ordered(), units)

@@ -1,0 +1,98 @@
+"""Which bytes of shared memory the ops of a kernel touch, once everything has its place."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Block, Operation
+
+from tilewright.analysis.alias import SharedAliases
+from tilewright.analysis.liveness import CONTROL_FLOW
+from tilewright.ir.locations import describe
+from tilewright.schedule.scratch import scratch_bytes, scratch_offset
+from tilewright.schedule.shared_effects import Access, Order, shared_steps
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import InternalError
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Touch:
+    """An access with the bytes that it may touch: spans [start, end)."""
+
+    access: Access
+    spans: tuple[Span, ...]
+
+    def overlaps(self, other: Touch) -> bool:
+        """Whether both may touch one byte."""
+        return any(a < d and c < b for a, b in self.spans for c, d in other.spans)
+
+    def conflicts(self, later: Touch) -> bool:
+        """Whether warps must wait between this access and a later one."""
+        return (self.access.is_write or later.access.is_write) and self.overlaps(later)
+
+    def hides_from(self, later: Touch) -> bool:
+        """Whether an asynchronous unit may miss what threads wrote here, without a fence."""
+        is_plain_write = self.access.is_write and not self.access.is_async
+        return is_plain_write and later.access.is_async and self.overlaps(later)
+
+    def __str__(self) -> str:
+        verb = "write" if self.access.is_write else "read"
+        return f"the {verb} of {self.access.op.name} at {describe(self.access.op)}"
+
+
+TouchStep = Touch | Order
+
+
+class TouchMap:
+    """The touches of each op of a kernel whose shared memory has been placed.
+
+    `fence` is the op that shows a thread's writes to asynchronous units, on a target with any.
+    """
+
+    def __init__(self, fence: type[Operation] | None) -> None:
+        self._fence = fence
+        self._aliases = SharedAliases()
+        self._steps: dict[Operation, tuple[TouchStep, ...]] = {}
+
+    def steps(self, op: Operation) -> tuple[TouchStep, ...]:
+        """What an op without control flow inside does, in order."""
+        if self._fence is not None and isinstance(op, self._fence):
+            return (Order.FENCE,)
+        found = self._steps.get(op)
+        if found is None:
+            found = tuple(
+                step if isinstance(step, Order) else Touch(step, self._spans(step))
+                for step in shared_steps(op)
+            )
+            self._steps[op] = found
+        return found
+
+    def all_touches(self, block: Block) -> list[Touch]:
+        """Every touch in a block, control flow inside of it included."""
+        found: list[Touch] = []
+        for op in block.ops:
+            if isinstance(op, CONTROL_FLOW):
+                for region in op.regions:
+                    for inner in region.blocks:
+                        found += self.all_touches(inner)
+            else:
+                found += [step for step in self.steps(op) if isinstance(step, Touch)]
+        return found
+
+    def _spans(self, access: Access) -> tuple[Span, ...]:
+        if access.tile is None:
+            start = scratch_offset(access.op)
+            return ((start, start + scratch_bytes(access.op)),)
+        spans: list[Span] = []
+        for place in self._aliases.places(access.tile):
+            base = _offset(place.root)
+            spans.append((base + place.start, base + place.end))
+        return tuple(spans)
+
+
+def _offset(root: Operation) -> int:
+    offset = root.properties.get("offset_bytes")
+    if not isinstance(offset, IntegerAttr):
+        raise InternalError(f"the shared tile of {describe(root)} has no place")
+    return offset.value.data
