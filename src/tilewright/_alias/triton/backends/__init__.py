@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tilewright.support.dataclass import dataclass
 
-from ..runtime.driver import CPUDriver, DriverBase
-from .compiler import BaseBackend, CPUBackend
+from ..runtime.driver import CPUDriver, CUDADriver, DriverBase
+from .compiler import BaseBackend, CPUBackend, CUDABackend
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,9 @@ class Backend:
     driver: type[DriverBase]
 
 
-backends: dict[str, Backend] = {"cpu": Backend(CPUBackend, CPUDriver)}
+backends: dict[str, Backend] = {
+    "nvidia": Backend(CUDABackend, CUDADriver),
+    "cpu": Backend(CPUBackend, CPUDriver),
+}
 
 __all__ = ["Backend", "BaseBackend", "DriverBase", "backends"]

@@ -18,5 +18,7 @@ globals().update(
         if not name.startswith("_") and name not in _HIDDEN and not hasattr(value, "__path__")
     }
 )
+# torch writes a dtype that a kernel imports by its short name, as `tl.fp32`.
+globals().update({d.name: d for d in vars(core).values() if isinstance(d, core.dtype)})
 
 __getattr__ = refuse(__name__, {"semantic": "there is no builder object; write a jit function"})

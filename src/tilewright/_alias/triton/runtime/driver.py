@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import re
+import sys
 from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
 from tilewright.runtime.autotune import usable_cpu_count
 from tilewright.runtime.drivers import load_driver
+from tilewright.support.errors import TilewrightError
 from tilewright.testing import do_bench
 
 from ..backends.compiler import GPUTarget
@@ -126,6 +129,95 @@ class _Torch(Protocol):
     def device(self, name: str) -> object: ...
 
 
+class CUDADriver(DriverBase):
+    """The current NVIDIA GPU as a device."""
+
+    def __init__(self) -> None:
+        self.utils = CudaUtilities()
+
+    @classmethod
+    def is_active(cls) -> bool:
+        """Whether there is a GPU that kernels run on."""
+        try:
+            load_driver("nvidia").machine()
+        except TilewrightError:
+            return False
+        return True
+
+    def get_current_target(self) -> GPUTarget:
+        """The current GPU."""
+        return GPUTarget("cuda", capability(self.get_current_device()), 32)
+
+    def get_current_device(self) -> int:
+        """The number of the current GPU, torch's where torch is in use."""
+        torch = _torch_cuda()
+        return load_driver("nvidia").device(()) if torch is None else torch.current_device()
+
+    def set_current_device(self, device: int) -> None:
+        """Choose the GPU, for torch."""
+        _wanted_torch_cuda().set_device(device)
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        """The current stream of a GPU, torch's where torch is in use."""
+        torch = _torch_cuda()
+        return 0 if torch is None else torch.current_stream(device).cuda_stream
+
+    def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
+        """The compute capability of a GPU."""
+        return divmod(capability(device), 10)
+
+    def get_active_torch_device(self) -> object:
+        """The current GPU as a device of torch."""
+        return cast("_Torch", importlib.import_module("torch")).device("cuda")
+
+    def get_device_interface(self) -> object:
+        """`torch.cuda`."""
+        return importlib.import_module("torch.cuda")
+
+
+class CudaUtilities(Utilities):
+    """Questions about a GPU."""
+
+    def get_device_properties(self, device: int = 0) -> dict[str, int]:
+        """The sizes that scripts plan their grids with."""
+        machine = load_driver("nvidia").machine(device)
+        return {
+            "multiprocessor_count": int(machine["num_sms"] or 0),
+            "max_shared_mem": int(machine["max_shared_bytes"] or 0),
+            "max_num_regs": int(machine["registers_per_sm"] or 0),
+            "warpSize": int(machine["warp_size"] or 32),
+            "sm_clock_rate": 0,
+            "mem_clock_rate": 0,
+            "mem_bus_width": 0,
+        }
+
+
+def capability(device: int | None) -> int:
+    """The compute capability of a GPU as one number: 90 for 9.0."""
+    return int(re.sub("[^0-9]", "", str(load_driver("nvidia").machine(device)["arch"])))
+
+
+class _Stream(Protocol):
+    cuda_stream: int
+
+
+class _TorchCuda(Protocol):
+    def is_available(self) -> bool: ...
+    def current_device(self) -> int: ...
+    def set_device(self, device: int) -> None: ...
+    def current_stream(self, device: int | None) -> _Stream: ...
+
+
+def _torch_cuda() -> _TorchCuda | None:
+    """`torch.cuda` where the program uses torch and torch sees a GPU."""
+    module = cast("_TorchCuda | None", sys.modules.get("torch.cuda"))
+    return module if module is not None and module.is_available() else None
+
+
+def _wanted_torch_cuda() -> _TorchCuda:
+    return cast("_TorchCuda", importlib.import_module("torch.cuda"))
+
+
 class DriverConfig:
     """The driver in use: `active`; `default` is the one that this process starts with."""
 
@@ -153,12 +245,12 @@ class DriverConfig:
         self._active = None
 
 
-_CANDIDATES: list[type[DriverBase]] = [CPUDriver]
+_CANDIDATES: tuple[type[DriverBase], ...] = (CUDADriver, CPUDriver)
 
 
 def drivers() -> Sequence[type[DriverBase]]:
     """The drivers that this package has, the preferred one first."""
-    return tuple(_CANDIDATES)
+    return _CANDIDATES
 
 
 def default_driver() -> DriverBase:
