@@ -270,12 +270,15 @@ def test_launch_hooks_are_called_around_each_launch():
     x, y, out = arrays(64)
     seen = []
     add_kernel[(1,)](x, y, out, 64, BLOCK=64)
-    LAUNCH_HOOKS.add(enter=lambda info: seen.append((info.name, info.grid, info.target)))
+
+    def enter(info):
+        seen.append((info.name, info.grid, info.target))
+
+    LAUNCH_HOOKS.add(enter=enter)
     try:
         add_kernel[(1,)](x, y, out, 64, BLOCK=64)
         add_kernel[(2,)](x, y, out, 64, BLOCK=64)
     finally:
-        LAUNCH_HOOKS._enter.clear()
-        LAUNCH_HOOKS.remove()
+        LAUNCH_HOOKS.remove(enter=enter)
     add_kernel[(3,)](x, y, out, 64, BLOCK=64)
     assert seen == [("add_kernel", (1, 1, 1), "cpu"), ("add_kernel", (2, 1, 1), "cpu")]

@@ -31,7 +31,7 @@ def main():
     for num_warps in (4, 8):
         scale[(4,)](x, x, 1000, BLOCK=256, num_warps=num_warps)
 '''
-ARGUMENTS = ("--arg", "x_ptr=*fp32:16", "--arg", "out_ptr=*fp32:16", "--arg", "n=i32")
+ARGUMENTS = ("--arg", "x_ptr=*fp32:16", "--arg", "out_ptr=*fp32:16", "--arg", "n=i32:16")
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.program import Specialization
 from tilewright.frontend.source import KernelSource
+from tilewright.runtime.launcher import GATE
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
 
@@ -57,6 +58,8 @@ def collected_calls() -> Generator[list[CompileCall]]:
     calls: list[CompileCall] = []
     token = _CALLS.set(calls)
     try:
-        yield calls
+        # A native launcher of this machine may ignore options that another machine has.
+        with GATE.closed():
+            yield calls
     finally:
         _CALLS.reset(token)

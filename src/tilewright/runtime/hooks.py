@@ -38,22 +38,22 @@ class LaunchHooks:
 
     def add(self, *, enter: LaunchHook | None = None, exit: LaunchHook | None = None) -> None:
         """Call `enter` before and `exit` after every launch from now on, in order of adding."""
-        if enter is not None:
-            self._enter.append(enter)
-        if exit is not None:
-            self._exit.append(exit)
-        self._set_gate()
+        self._change(self._enter, enter, 1)
+        self._change(self._exit, exit, 1)
 
     def remove(self, *, enter: LaunchHook | None = None, exit: LaunchHook | None = None) -> None:
         """Take back what `add` was given; a hook that was not added is left alone."""
-        if enter is not None and enter in self._enter:
-            self._enter.remove(enter)
-        if exit is not None and exit in self._exit:
-            self._exit.remove(exit)
-        self._set_gate()
+        self._change(self._enter, enter, -1)
+        self._change(self._exit, exit, -1)
 
-    def _set_gate(self) -> None:
-        GATE.word = len(self._enter) + len(self._exit)
+    def _change(self, hooks: list[LaunchHook], hook: LaunchHook | None, step: int) -> None:
+        if hook is None or (step < 0 and hook not in hooks):
+            return
+        if step > 0:
+            hooks.append(hook)
+        else:
+            hooks.remove(hook)
+        GATE.count += step
 
     @contextmanager
     def around(self, info: LaunchInfo) -> Generator[None]:

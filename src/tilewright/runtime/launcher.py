@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 import numpy as np
@@ -29,12 +30,21 @@ SLOW_PATH: Final = _SlowPath()
 
 
 class Gate(ctypes.Structure):
-    """A word that every launcher reads; while it is not 0, launches take the slow path."""
+    """A count that every launcher reads; while it is not 0, launches take the slow path."""
 
-    _fields_ = (("word", ctypes.c_int64),)
+    _fields_ = (("count", ctypes.c_int64),)
+
+    @contextmanager
+    def closed(self) -> Generator[None]:
+        """Send every launch of this process through the slow path for a while."""
+        self.count += 1
+        try:
+            yield
+        finally:
+            self.count -= 1
 
 
-# One word a process, because every launcher has its address. Launch hooks close it.
+# One a process, because every launcher has its address. Whoever watches launches closes it.
 GATE: Final = Gate()
 
 

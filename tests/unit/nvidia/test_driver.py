@@ -243,11 +243,8 @@ def test_the_native_launch_hands_back_in_another_context() -> None:
 def test_the_native_launch_hands_back_while_somebody_watches() -> None:
     cuda = FakeCuda()
     launcher = native(cuda, FakeTensor(0x7000))
-    GATE.word = 1
-    try:
+    with GATE.closed():
         assert launcher(1, 1, 1, FakeTensor(0x7000), 7, 64) is SLOW_PATH
-    finally:
-        GATE.word = 0
     assert launcher(1, 1, 1, FakeTensor(0x7000), 7, 64) is None
 
 
