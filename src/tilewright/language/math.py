@@ -61,7 +61,7 @@ def abs(x: object) -> tensor:
 def acos(x: object) -> tensor:
     """The arc cosine, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("math.acos")
 
@@ -70,7 +70,7 @@ def acos(x: object) -> tensor:
 def acosh(x: object) -> tensor:
     """The inverse hyperbolic cosine, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("math.acosh")
 
@@ -79,7 +79,7 @@ def acosh(x: object) -> tensor:
 def asin(x: object) -> tensor:
     """The arc sine, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("math.asin")
 
@@ -88,7 +88,7 @@ def asin(x: object) -> tensor:
 def asinh(x: object) -> tensor:
     """The inverse hyperbolic sine, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("math.asinh")
 
@@ -97,7 +97,7 @@ def asinh(x: object) -> tensor:
 def atan(x: object) -> tensor:
     """The arc tangent, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("math.atan")
 
@@ -106,7 +106,7 @@ def atan(x: object) -> tensor:
 def atan2(x: object, y: object) -> tensor:
     """The angle of the point (y, x), the first operand being y, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
     """
     only_in_kernels("math.atan2")
 
@@ -115,14 +115,17 @@ def atan2(x: object, y: object) -> tensor:
 def atanh(x: object) -> tensor:
     """The inverse hyperbolic tangent, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("math.atanh")
 
 
 @op("math.cbrt")
 def cbrt(x: object) -> tensor:
-    """The cube root, element by element, within 2 ulp. Dtypes: fp32, fp64."""
+    """The cube root, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
     only_in_kernels("math.cbrt")
 
 
@@ -139,7 +142,7 @@ def ceil(x: object) -> tensor:
 def copysign(x: object, y: object) -> tensor:
     """The magnitude of x with the sign of y, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
     """
     only_in_kernels("math.copysign")
 
@@ -157,7 +160,7 @@ def cos(x: object) -> tensor:
 def cosh(x: object) -> tensor:
     """The hyperbolic cosine, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("math.cosh")
 
@@ -199,7 +202,7 @@ def exp2(x: object) -> tensor:
 def expm1(x: object) -> tensor:
     """e to the power x, less 1, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("math.expm1")
 
@@ -229,16 +232,16 @@ def fma(x: object, y: object, z: object) -> tensor:
 def fmod(x: object, y: object) -> tensor:
     """The remainder of x / y with the sign of x, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
     """
     only_in_kernels("math.fmod")
 
 
 @op("math.hypot")
 def hypot(x: object, y: object) -> tensor:
-    """sqrt(x * x + y * y), element by element, without overflow in between.
+    """The root of x² + y², without overflow in between, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
     """
     only_in_kernels("math.hypot")
 
@@ -256,7 +259,7 @@ def log(x: object) -> tensor:
 def log10(x: object) -> tensor:
     """The logarithm to base 10, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("math.log10")
 
@@ -265,7 +268,7 @@ def log10(x: object) -> tensor:
 def log1p(x: object) -> tensor:
     """The natural logarithm of 1 + x, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("math.log1p")
 
@@ -281,9 +284,9 @@ def log2(x: object) -> tensor:
 
 @op("math.pow")
 def pow(x: object, y: object) -> tensor:
-    """x to the power y, element by element; an integer y is converted.
+    """x to the power y, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64, (fp32, int32) → fp32, (fp64, int32) → fp64.
     """
     only_in_kernels("math.pow")
 
@@ -292,7 +295,7 @@ def pow(x: object, y: object) -> tensor:
 def rint(x: object) -> tensor:
     """The nearest integral value, halves to even, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("math.rint")
 
@@ -301,7 +304,7 @@ def rint(x: object) -> tensor:
 def round(x: object) -> tensor:
     """The nearest integral value, halves away from zero, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("math.round")
 
@@ -328,7 +331,7 @@ def sin(x: object) -> tensor:
 def sinh(x: object) -> tensor:
     """The hyperbolic sine, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("math.sinh")
 
@@ -355,7 +358,7 @@ def sqrt_rn(x: object) -> tensor:
 def tan(x: object) -> tensor:
     """The tangent, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("math.tan")
 
@@ -364,7 +367,7 @@ def tan(x: object) -> tensor:
 def tanh(x: object) -> tensor:
     """The hyperbolic tangent, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("math.tanh")
 
@@ -373,7 +376,7 @@ def tanh(x: object) -> tensor:
 def trunc(x: object) -> tensor:
     """The integral value towards zero, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("math.trunc")
 

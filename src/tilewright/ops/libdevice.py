@@ -1,286 +1,209 @@
 """User functions under the names of NVIDIA's libdevice, as `tl.extra.libdevice`.
 
-They take fp32 and fp64 (operands of one dtype), or 32- and 64-bit integers, and map to the ops of
-the same meaning. Names for approximate variants (`fast_expf`) give the accurate function.
+Each name stands for a few functions with exact operand types (`EXTERNS`). Where an op of the
+tile IR means the same, that op is used; the others are `tt.extern_elementwise`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from tilewright.language.core import dtype, float32, float64, int1, int32, int64, tensor, uint32
+from xdsl.dialects.builtin import IntegerAttr, StringAttr
+
+from tilewright.language.core import dtype, int1, tensor, unwrap
 from tilewright.ops.builder import Builder, integer_property, shaped
-from tilewright.ops.casting import convert, reinterpret_bits, to_tensor
+from tilewright.ops.casting import (
+    broadcast_shapes,
+    broadcast_tensor,
+    convert,
+    is_number,
+    reinterpret_bits,
+    to_tensor,
+    to_tensor_beside,
+)
 from tilewright.ops.elementwise import FLOAT_PREDICATES, CmpFOp, FmaOp
-from tilewright.ops.math import select
-from tilewright.ops.operators import binary, elementwise, meet
+from tilewright.ops.extern import EXTERNS, Extern, ExternElementwiseOp, overloads
+from tilewright.ops.libdevice_meanings import MEANINGS
+from tilewright.ops.operators import binary, elementwise
+from tilewright.ops.promotion import promote
 from tilewright.ops.surface import surface
 from tilewright.support.errors import DtypeNotAllowed
 
 _MODULE = "extra.libdevice"
-_FLOATS = (float32, float64)
-_INTEGERS = ("int32", "uint32", "int64", "uint64")
+_PARAMETERS = "xyzw"
+# Routines that an op of the tile IR means too, so that passes know them.
+_OPS = {
+    name: f"math.{name}"
+    for line in (
+        "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf exp exp2 expm1",
+        "floor log log10 log1p log2 round rsqrt sin sinh sqrt tan tanh trunc",
+    )
+    for name in line.split()
+} | {
+    "pow": "math.powf",
+    "rint": "math.roundeven",
+    "nearbyint": "math.roundeven",
+    "fmod": "arith.remf",
+    "fabs": "math.absf",
+    "abs": "math.absi",
+    "div_rn": "tt.precise_divf",
+    "sqrt_rn": "tt.precise_sqrt",
+}
+_BIT_CASTS = frozenset(
+    {"float_as_int", "float_as_uint", "double_as_longlong"}
+    | {"int_as_float", "uint_as_float", "longlong_as_double"}
+)
+_PREDICATES = frozenset({"isnan", "isinf", "isfinite"})
+# These are in `tl.math` too.
+_IN_MATH = frozenset(
+    name
+    for line in (
+        "acos acosh asin asinh atan atan2 atanh cbrt copysign cosh expm1 fmod hypot log10 log1p",
+        "pow rint round sinh tan tanh trunc",
+    )
+    for name in line.split()
+)
 
 
-def _require_float(x: tensor, function: str) -> tensor:
-    if x.dtype not in _FLOATS:
-        raise DtypeNotAllowed(
-            f"{function}(): the operand is {x.dtype}; it must be fp32 or fp64",
-            types={"x": str(x.type)},
-            hint="convert it with .to(tl.float32)",
-        )
-    return x
+def _operands(b: Builder, args: Sequence[object]) -> list[tensor]:
+    """The arguments as tensors of one shape; a Python float takes a float dtype beside it."""
+    plain = [unwrap(arg) for arg in args]
+    floats = [a.dtype for a in plain if isinstance(a, tensor) and a.dtype.is_floating()]
+    values: list[tensor] = []
+    for arg in plain:
+        if is_number(arg) and isinstance(arg, float) and floats:
+            values.append(to_tensor_beside(b, arg, floats[0]))
+        else:
+            values.append(to_tensor(b, arg))
+    shape: tuple[int, ...] = ()
+    for value in values:
+        shape = broadcast_shapes(shape, value.static_shape)
+    return [broadcast_tensor(b, value, shape) for value in values]
 
 
-def _declare(name: str, meaning: str, function: Callable[..., object], in_math: bool) -> None:
+def _unsigned_as_signed(name: str) -> str:
+    return name.removeprefix("u") if name.startswith("uint") else name
+
+
+def _exact(rows: Sequence[Extern], names: tuple[str, ...]) -> Extern | None:
+    """The function for exactly these dtypes, or else for them without regard to signs."""
+    found = next((row for row in rows if row.operands == names), None)
+    plain = tuple(map(_unsigned_as_signed, names))
+    return found or next(
+        (row for row in rows if tuple(map(_unsigned_as_signed, row.operands)) == plain), None
+    )
+
+
+def _resolve(b: Builder, name: str, args: Sequence[object]) -> tuple[Extern, list[tensor]]:
+    """The function for the arguments, and the arguments in its dtypes."""
+    rows, values = overloads(name), _operands(b, args)
+    row = _exact(rows, tuple(value.dtype.name for value in values))
+    if row is None and len(values) > 1:
+        common = values[0].dtype
+        for value in values[1:]:
+            common = promote(common, value.dtype, False)
+        row = _exact(rows, (common.name,) * len(values))
+        if row is not None:
+            values = [convert(b, value, common) for value in values]
+    if row is None:
+        raise _refusal(name, rows, values)
+    return row, values
+
+
+def _refusal(name: str, rows: Sequence[Extern], values: list[tensor]) -> DtypeNotAllowed:
+    given = ", ".join(str(value.dtype) for value in values)
+    accepted = " or ".join("(" + ", ".join(row.operands) + ")" for row in rows)
+    is_float = all(value.dtype.is_floating() for value in values)
+    return DtypeNotAllowed(
+        f"{name}(): there is no form for ({given}); it takes {accepted}",
+        types=dict(zip(_PARAMETERS, (str(value.type) for value in values), strict=False)),
+        hint="convert it with .to(tl.float32)" if is_float else "convert the operands with .to()",
+    )
+
+
+def _apply(b: Builder, name: str, args: Sequence[object]) -> tensor:
+    """Append the op of the function called `name` for these arguments."""
+    row, values = _resolve(b, name, args)
+    result = shaped(dtype(row.result), values[0].static_shape)
+    if row.routine in _BIT_CASTS:
+        return reinterpret_bits(b, values[0], dtype(row.result))
+    if row.routine in _PREDICATES:
+        return _predicate(b, row.routine, values[0])
+    if row.routine == "fma":
+        return b.tensor(FmaOp, values, result)
+    if row.routine in _OPS and (row.routine[-3:] != "_rn" or row.result == "fp32"):
+        return elementwise(b, _OPS[row.routine], *values)
+    properties = {
+        "libname": StringAttr("libdevice"),
+        "libpath": StringAttr(""),
+        "symbol": StringAttr(row.symbol),
+        "pure": IntegerAttr.from_bool(True),
+    }
+    return b.tensor(ExternElementwiseOp, values, result, properties)
+
+
+def _predicate(b: Builder, routine: str, value: tensor) -> tensor:
+    """A class of floats as int1, by a comparison."""
+    if routine == "isnan":
+        predicate = integer_property(FLOAT_PREDICATES.index("uno"), 64)
+        result = shaped(int1, value.static_shape)
+        return b.tensor(CmpFOp, [value, value], result, {"predicate": predicate})
+    magnitude = elementwise(b, "math.absf", value)
+    return binary(b, "Eq" if routine == "isinf" else "Lt", magnitude, float("inf"))
+
+
+def _unary(name: str) -> Callable[..., tensor]:
+    def function(b: Builder, x: object) -> tensor:
+        return _apply(b, name, [x])
+
+    return function
+
+
+def _binary(name: str) -> Callable[..., tensor]:
+    def function(b: Builder, x: object, y: object) -> tensor:
+        return _apply(b, name, [x, y])
+
+    return function
+
+
+def _ternary(name: str) -> Callable[..., tensor]:
+    def function(b: Builder, x: object, y: object, z: object) -> tensor:
+        return _apply(b, name, [x, y, z])
+
+    return function
+
+
+def _quaternary(name: str) -> Callable[..., tensor]:
+    def function(b: Builder, x: object, y: object, z: object, w: object) -> tensor:
+        return _apply(b, name, [x, y, z, w])
+
+    return function
+
+
+_BY_ARITY = {1: _unary, 2: _binary, 3: _ternary, 4: _quaternary}
+
+
+def _result_name(row: Extern) -> str:
+    return "int1" if row.routine in _PREDICATES else row.result
+
+
+def _forms(rows: Sequence[Extern]) -> str:
+    """The dtypes of every form: `(fp32) → fp32, (fp64) → fp64`."""
+    forms = [f"({', '.join(row.operands)}) → {_result_name(row)}" for row in rows]
+    return (", " if sum(map(len, forms)) < 80 else ",\n").join(forms)
+
+
+def _define(name: str) -> None:
+    """Declare the user function `name` for all of its forms."""
+    rows = overloads(name)
+    function = _BY_ARITY[len(rows[0].operands)](name)
     function.__name__ = name
-    function.__doc__ = f"{meaning}, element by element.\n\nDtypes: fp32, fp64."
+    function.__doc__ = f"{MEANINGS[name]}, element by element.\n\nDtypes: {_forms(rows)}."
     surface(name, module=_MODULE)(function)
-    if in_math:
+    if name in _IN_MATH:
         surface(name, module="math")(function)
 
 
-def _define_unary(name: str, op: str, meaning: str, in_math: bool = False) -> None:
-    def function(b: Builder, x: object) -> tensor:
-        return elementwise(b, op, _require_float(to_tensor(b, x), name))
-
-    _declare(name, meaning, function, in_math)
-
-
-def _define_binary(name: str, op: str, meaning: str, in_math: bool = False) -> None:
-    def function(b: Builder, x: object, y: object) -> tensor:
-        left, right = meet(b, x, y)
-        return elementwise(b, op, _require_float(left, name), right)
-
-    _declare(name, meaning, function, in_math)
-
-
-# name, op, meaning, whether `tl.math` has it too (those of tl.math itself are in ops/math.py)
-for _name, _op, _meaning, _in_math in (
-    ("tanh", "math.tanh", "The hyperbolic tangent", True),
-    ("sinh", "math.sinh", "The hyperbolic sine", True),
-    ("cosh", "math.cosh", "The hyperbolic cosine", True),
-    ("asinh", "math.asinh", "The inverse hyperbolic sine", True),
-    ("acosh", "math.acosh", "The inverse hyperbolic cosine", True),
-    ("atanh", "math.atanh", "The inverse hyperbolic tangent", True),
-    ("tan", "math.tan", "The tangent", True),
-    ("asin", "math.asin", "The arc sine", True),
-    ("acos", "math.acos", "The arc cosine", True),
-    ("atan", "math.atan", "The arc tangent", True),
-    ("expm1", "math.expm1", "e to the power x, less 1", True),
-    ("log1p", "math.log1p", "The natural logarithm of 1 + x", True),
-    ("log10", "math.log10", "The logarithm to base 10", True),
-    ("trunc", "math.trunc", "The integral value towards zero", True),
-    ("round", "math.round", "The nearest integral value, halves away from zero", True),
-    ("rint", "math.roundeven", "The nearest integral value, halves to even", True),
-    ("nearbyint", "math.roundeven", "The nearest integral value, halves to even", False),
-    ("exp", "math.exp", "e to the power x", False),
-    ("exp2", "math.exp2", "2 to the power x", False),
-    ("log", "math.log", "The natural logarithm", False),
-    ("log2", "math.log2", "The logarithm to base 2", False),
-    ("sin", "math.sin", "The sine", False),
-    ("cos", "math.cos", "The cosine", False),
-    ("erf", "math.erf", "The error function", False),
-    ("sqrt", "math.sqrt", "The square root", False),
-    ("rsqrt", "math.rsqrt", "1 over the square root", False),
-    ("floor", "math.floor", "The greatest integral value not above x", False),
-    ("ceil", "math.ceil", "The least integral value not below x", False),
-    ("fabs", "math.absf", "The magnitude", False),
-    ("fast_expf", "math.exp", "e to the power x", False),
-    ("fast_logf", "math.log", "The natural logarithm", False),
-    ("fast_log2f", "math.log2", "The logarithm to base 2", False),
-    ("fast_log10f", "math.log10", "The logarithm to base 10", False),
-    ("fast_sinf", "math.sin", "The sine", False),
-    ("fast_cosf", "math.cos", "The cosine", False),
-    ("fast_tanf", "math.tan", "The tangent", False),
-    ("fast_tanhf", "math.tanh", "The hyperbolic tangent", False),
-):
-    _define_unary(_name, _op, _meaning, _in_math)
-
-for _name, _op, _meaning, _in_math in (
-    ("atan2", "math.atan2", "The angle of the point (y, x), the first operand being y", True),
-    ("copysign", "math.copysign", "The magnitude of x with the sign of y", True),
-    ("fmod", "arith.remf", "The remainder of x / y with the sign of x", True),
-    ("div_rn", "arith.divf", "The quotient rounded to nearest even", False),
-    ("fast_powf", "math.powf", "x to the power y", False),
-    ("fast_dividef", "arith.divf", "The quotient", False),
-):
-    _define_binary(_name, _op, _meaning, _in_math)
-
-
-@surface(module=_MODULE)
-@surface(module="math")
-def pow(b: Builder, x: object, y: object) -> tensor:
-    """x to the power y, element by element; an integer y is converted.
-
-    Dtypes: fp32, fp64.
-    """
-    base = _require_float(to_tensor(b, x), "pow")
-    exponent = to_tensor(b, y)
-    if exponent.dtype.is_int():
-        exponent = convert(b, exponent, base.dtype)
-    base, exponent = meet(b, base, exponent)
-    return elementwise(b, "math.powf", base, exponent)
-
-
-@surface(module=_MODULE)
-@surface(module="math")
-def cbrt(b: Builder, x: object) -> tensor:
-    """The cube root, element by element, within 2 ulp. Dtypes: fp32, fp64."""
-    value = _require_float(to_tensor(b, x), "cbrt")
-    magnitude = elementwise(b, "math.absf", value)
-    third = b.constant(1 / 3, value.type)
-    estimate = elementwise(b, "math.powf", magnitude, third)
-    # One step of Newton: 1/3 is not exact, which costs more the farther x is from 1.
-    squared = elementwise(b, "arith.mulf", estimate, estimate)
-    quotient = elementwise(b, "arith.divf", magnitude, squared)
-    excess = elementwise(b, "arith.subf", estimate, quotient)
-    root = elementwise(b, "arith.subf", estimate, elementwise(b, "arith.mulf", excess, third))
-    is_degenerate = binary(b, "BitOr", binary(b, "Eq", value, 0.0), _is_infinite(b, magnitude))
-    return select(b, is_degenerate, value, elementwise(b, "math.copysign", root, value))
-
-
-@surface(module=_MODULE)
-@surface(module="math")
-def hypot(b: Builder, x: object, y: object) -> tensor:
-    """sqrt(x * x + y * y), element by element, without overflow in between.
-
-    Dtypes: fp32, fp64.
-    """
-    left, right = meet(b, x, y)
-    _require_float(left, "hypot")
-    left, right = elementwise(b, "math.absf", left), elementwise(b, "math.absf", right)
-    large = elementwise(b, "arith.maximumf", left, right)
-    small = elementwise(b, "arith.minimumf", left, right)
-    ratio = elementwise(b, "arith.divf", small, large)
-    one = b.constant(1.0, ratio.type)
-    root = elementwise(b, "math.sqrt", b.tensor(FmaOp, [ratio, ratio, one], ratio.type))
-    scaled = elementwise(b, "arith.mulf", large, root)
-    # 0 / 0 and inf / inf have no ratio: there the greater magnitude is the result.
-    is_degenerate = binary(b, "BitOr", binary(b, "Eq", large, 0.0), _is_infinite(b, large))
-    return select(b, is_degenerate, large, scaled)
-
-
-def _is_infinite(b: Builder, magnitude: tensor) -> tensor:
-    return binary(b, "Eq", magnitude, float("inf"))
-
-
-@surface(module=_MODULE)
-def abs_(b: Builder, x: object) -> tensor:
-    """The magnitude of x, element by element; floats and signed integers."""
-    value = to_tensor(b, x)
-    return elementwise(b, "math.absf" if value.dtype.is_floating() else "math.absi", value)
-
-
-@surface(module=_MODULE)
-def fma(b: Builder, x: object, y: object, z: object) -> tensor:
-    """x * y + z rounded once. Dtypes: fp32, fp64."""
-    left, right = meet(b, x, y)
-    left, addend = meet(b, left, z)
-    left, right = meet(b, left, right)
-    return b.tensor(FmaOp, [_require_float(left, "fma"), right, addend], left.type)
-
-
-@surface(module=_MODULE)
-def fdim(b: Builder, x: object, y: object) -> tensor:
-    """x - y where that is positive, else 0. Dtypes: fp32, fp64."""
-    left, right = meet(b, x, y)
-    _require_float(left, "fdim")
-    difference = elementwise(b, "arith.subf", left, right)
-    is_not_above = binary(b, "LtE", left, right)
-    return select(b, is_not_above, b.constant(0.0, left.type), difference)
-
-
-def _is_unordered(b: Builder, x: tensor) -> tensor:
-    predicate = integer_property(FLOAT_PREDICATES.index("uno"), 64)
-    return b.tensor(CmpFOp, [x, x], shaped(int1, x.static_shape), {"predicate": predicate})
-
-
-@surface(module=_MODULE)
-def isnan(b: Builder, x: object) -> tensor:
-    """Whether x is NaN (int1). Dtypes: fp32, fp64."""
-    return _is_unordered(b, _require_float(to_tensor(b, x), "isnan"))
-
-
-@surface(module=_MODULE)
-def isinf(b: Builder, x: object) -> tensor:
-    """Whether x is an infinity (int1). Dtypes: fp32, fp64."""
-    value = _require_float(to_tensor(b, x), "isinf")
-    return _is_infinite(b, elementwise(b, "math.absf", value))
-
-
-def _finite(b: Builder, x: object, function: str, allowed: dtype) -> tensor:
-    value = to_tensor(b, x)
-    if value.dtype != allowed:
-        raise DtypeNotAllowed(f"{function}(): the operand is {value.dtype}, not {allowed}")
-    return binary(b, "Lt", elementwise(b, "math.absf", value), float("inf"))
-
-
-@surface(module=_MODULE)
-def finitef(b: Builder, x: object) -> tensor:
-    """Whether x is neither an infinity nor NaN (int1). Dtypes: fp32."""
-    return _finite(b, x, "finitef", float32)
-
-
-@surface(module=_MODULE)
-def isfinited(b: Builder, x: object) -> tensor:
-    """Whether x is neither an infinity nor NaN (int1). Dtypes: fp64."""
-    return _finite(b, x, "isfinited", float64)
-
-
-@surface(module=_MODULE)
-def signbit(b: Builder, x: object) -> tensor:
-    """Whether the sign bit of x is set (int1). Dtypes: fp32, fp64."""
-    value = _require_float(to_tensor(b, x), "signbit")
-    bits = reinterpret_bits(b, value, int32 if value.dtype == float32 else int64)
-    return binary(b, "Lt", bits, 0)
-
-
-def _define_count(name: str, op: str, meaning: str) -> None:
-    def function(b: Builder, x: object) -> tensor:
-        value = to_tensor(b, x)
-        if value.dtype.name not in _INTEGERS:
-            raise DtypeNotAllowed(f"{name}(): the operand is {value.dtype}; 32 or 64 bits only")
-        return convert(b, elementwise(b, op, value), int32)
-
-    function.__name__ = name
-    function.__doc__ = f"{meaning} as int32, element by element.\n\nDtypes: {', '.join(_INTEGERS)}."
-    surface(name, module=_MODULE)(function)
-
-
-_define_count("popc", "math.ctpop", "The number of set bits")
-_define_count("clz", "math.ctlz", "The number of leading zero bits")
-
-
-@surface(module=_MODULE)
-def ffs(b: Builder, x: object) -> tensor:
-    """The position of the lowest set bit, counted from 1, or 0 for 0, as int32.
-
-    Dtypes: 32- and 64-bit integers.
-    """
-    value = to_tensor(b, x)
-    if value.dtype.name not in _INTEGERS:
-        raise DtypeNotAllowed(f"ffs(): the operand is {value.dtype}; 32 or 64 bits only")
-    position = binary(b, "Add", convert(b, elementwise(b, "math.cttz", value), int32), 1)
-    is_zero = binary(b, "Eq", value, b.constant(0, value.dtype))
-    return select(b, is_zero, b.constant(0, position.type), position)
-
-
-def _define_bits(name: str, source: dtype, to: dtype) -> None:
-    def function(b: Builder, x: object) -> tensor:
-        value = to_tensor(b, x)
-        if value.dtype != source:
-            raise DtypeNotAllowed(f"{name}(): the operand is {value.dtype}, not {source}")
-        return reinterpret_bits(b, value, to)
-
-    function.__name__ = name
-    function.__doc__ = f"The bits of {source} read as {to}, element by element."
-    surface(name, module=_MODULE)(function)
-
-
-_define_bits("float_as_int", float32, int32)
-_define_bits("float_as_uint", float32, uint32)
-_define_bits("int_as_float", int32, float32)
-_define_bits("uint_as_float", uint32, float32)
-_define_bits("double_as_longlong", float64, int64)
-_define_bits("longlong_as_double", int64, float64)
+NAMES = tuple(sorted({row.name for row in EXTERNS.values()}))
+for _name in NAMES:
+    _define(_name)

@@ -12,26 +12,65 @@ __all__ = [
     "abs",
     "acos",
     "acosh",
+    "add_rd",
+    "add_rn",
+    "add_ru",
+    "add_rz",
     "asin",
     "asinh",
     "atan",
     "atan2",
     "atanh",
+    "brev",
+    "byte_perm",
     "cbrt",
     "ceil",
     "clz",
     "copysign",
     "cos",
     "cosh",
+    "cospi",
+    "cyl_bessel_i0",
+    "cyl_bessel_i1",
+    "div_rd",
     "div_rn",
+    "div_ru",
+    "div_rz",
+    "double2float_rd",
+    "double2float_rn",
+    "double2float_ru",
+    "double2float_rz",
+    "double2hiint",
+    "double2int_rd",
+    "double2int_rn",
+    "double2int_ru",
+    "double2int_rz",
+    "double2ll_rd",
+    "double2ll_rn",
+    "double2ll_ru",
+    "double2ll_rz",
+    "double2loint",
+    "double2uint_rd",
+    "double2uint_rn",
+    "double2uint_ru",
+    "double2uint_rz",
+    "double2ull_rd",
+    "double2ull_rn",
+    "double2ull_ru",
+    "double2ull_rz",
     "double_as_longlong",
     "erf",
+    "erfc",
+    "erfcinv",
+    "erfcx",
+    "erfinv",
     "exp",
     "exp2",
+    "exp10",
     "expm1",
-    "fabs",
     "fast_cosf",
     "fast_dividef",
+    "fast_exp10f",
     "fast_expf",
     "fast_log2f",
     "fast_log10f",
@@ -43,41 +82,140 @@ __all__ = [
     "fdim",
     "ffs",
     "finitef",
+    "float2int_rd",
+    "float2int_rn",
+    "float2int_ru",
+    "float2int_rz",
+    "float2ll_rd",
+    "float2ll_rn",
+    "float2ll_ru",
+    "float2ll_rz",
+    "float2uint_rd",
+    "float2uint_rn",
+    "float2uint_ru",
+    "float2uint_rz",
+    "float2ull_rd",
+    "float2ull_rn",
+    "float2ull_ru",
+    "float2ull_rz",
     "float_as_int",
     "float_as_uint",
     "floor",
     "fma",
+    "fma_rd",
+    "fma_rn",
+    "fma_ru",
+    "fma_rz",
     "fmod",
+    "hadd",
+    "hiloint2double",
     "hypot",
+    "ilogb",
+    "int2double_rn",
+    "int2float_rd",
+    "int2float_rn",
+    "int2float_ru",
+    "int2float_rz",
     "int_as_float",
     "isfinited",
     "isinf",
     "isnan",
+    "j0",
+    "j1",
+    "jn",
+    "ldexp",
+    "lgamma",
+    "ll2double_rd",
+    "ll2double_rn",
+    "ll2double_ru",
+    "ll2double_rz",
+    "ll2float_rd",
+    "ll2float_rn",
+    "ll2float_ru",
+    "ll2float_rz",
+    "llrint",
+    "llround",
     "log",
     "log1p",
     "log2",
     "log10",
+    "logb",
     "longlong_as_double",
+    "mul24",
+    "mul_rd",
+    "mul_rn",
+    "mul_ru",
+    "mul_rz",
+    "mulhi",
     "nearbyint",
+    "nextafter",
+    "norm3d",
+    "norm4d",
+    "normcdf",
+    "normcdfinv",
     "popc",
     "pow",
+    "rcbrt",
+    "rcp64h",
+    "rcp_rd",
+    "rcp_rn",
+    "rcp_ru",
+    "rcp_rz",
+    "remainder",
+    "rhadd",
+    "rhypot",
     "rint",
+    "rnorm3d",
+    "rnorm4d",
     "round",
     "rsqrt",
+    "rsqrt_rn",
+    "sad",
+    "saturatef",
+    "scalbn",
     "signbit",
     "sin",
     "sinh",
+    "sinpi",
     "sqrt",
+    "sqrt_rd",
+    "sqrt_rn",
+    "sqrt_ru",
+    "sqrt_rz",
+    "sub_rd",
+    "sub_rn",
+    "sub_ru",
+    "sub_rz",
     "tan",
     "tanh",
+    "tgamma",
     "trunc",
+    "uint2double_rn",
+    "uint2float_rd",
+    "uint2float_rn",
+    "uint2float_ru",
+    "uint2float_rz",
     "uint_as_float",
+    "ull2double_rd",
+    "ull2double_rn",
+    "ull2double_ru",
+    "ull2double_rz",
+    "ull2float_rd",
+    "ull2float_rn",
+    "ull2float_ru",
+    "ull2float_rz",
+    "y0",
+    "y1",
+    "yn",
 ]
 
 
 @op("extra.libdevice.abs")
 def abs(x: object) -> tensor:
-    """The magnitude of x, element by element; floats and signed integers."""
+    """The magnitude, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64, (int32) → int32, (int64) → int64.
+    """
     only_in_kernels("extra.libdevice.abs")
 
 
@@ -85,7 +223,7 @@ def abs(x: object) -> tensor:
 def acos(x: object) -> tensor:
     """The arc cosine, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.acos")
 
@@ -94,16 +232,52 @@ def acos(x: object) -> tensor:
 def acosh(x: object) -> tensor:
     """The inverse hyperbolic cosine, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.acosh")
+
+
+@op("extra.libdevice.add_rd")
+def add_rd(x: object, y: object) -> tensor:
+    """x + y rounded down, element by element.
+
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.add_rd")
+
+
+@op("extra.libdevice.add_rn")
+def add_rn(x: object, y: object) -> tensor:
+    """x + y rounded to nearest even, element by element.
+
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.add_rn")
+
+
+@op("extra.libdevice.add_ru")
+def add_ru(x: object, y: object) -> tensor:
+    """x + y rounded up, element by element.
+
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.add_ru")
+
+
+@op("extra.libdevice.add_rz")
+def add_rz(x: object, y: object) -> tensor:
+    """x + y rounded toward zero, element by element.
+
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.add_rz")
 
 
 @op("extra.libdevice.asin")
 def asin(x: object) -> tensor:
     """The arc sine, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.asin")
 
@@ -112,7 +286,7 @@ def asin(x: object) -> tensor:
 def asinh(x: object) -> tensor:
     """The inverse hyperbolic sine, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.asinh")
 
@@ -121,7 +295,7 @@ def asinh(x: object) -> tensor:
 def atan(x: object) -> tensor:
     """The arc tangent, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.atan")
 
@@ -130,7 +304,7 @@ def atan(x: object) -> tensor:
 def atan2(x: object, y: object) -> tensor:
     """The angle of the point (y, x), the first operand being y, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.atan2")
 
@@ -139,14 +313,35 @@ def atan2(x: object, y: object) -> tensor:
 def atanh(x: object) -> tensor:
     """The inverse hyperbolic tangent, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.atanh")
 
 
+@op("extra.libdevice.brev")
+def brev(x: object) -> tensor:
+    """The bits in opposite order, element by element.
+
+    Dtypes: (int32) → int32, (int64) → int64.
+    """
+    only_in_kernels("extra.libdevice.brev")
+
+
+@op("extra.libdevice.byte_perm")
+def byte_perm(x: object, y: object, z: object) -> tensor:
+    """Four of the eight bytes of y:x, chosen by the four lowest nibbles of z, element by element.
+
+    Dtypes: (int32, int32, int32) → int32.
+    """
+    only_in_kernels("extra.libdevice.byte_perm")
+
+
 @op("extra.libdevice.cbrt")
 def cbrt(x: object) -> tensor:
-    """The cube root, element by element, within 2 ulp. Dtypes: fp32, fp64."""
+    """The cube root, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
     only_in_kernels("extra.libdevice.cbrt")
 
 
@@ -154,16 +349,16 @@ def cbrt(x: object) -> tensor:
 def ceil(x: object) -> tensor:
     """The least integral value not below x, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.ceil")
 
 
 @op("extra.libdevice.clz")
 def clz(x: object) -> tensor:
-    """The number of leading zero bits as int32, element by element.
+    """The number of leading zero bits, element by element.
 
-    Dtypes: int32, uint32, int64, uint64.
+    Dtypes: (int32) → int32, (int64) → int32.
     """
     only_in_kernels("extra.libdevice.clz")
 
@@ -172,7 +367,7 @@ def clz(x: object) -> tensor:
 def copysign(x: object, y: object) -> tensor:
     """The magnitude of x with the sign of y, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.copysign")
 
@@ -181,7 +376,7 @@ def copysign(x: object, y: object) -> tensor:
 def cos(x: object) -> tensor:
     """The cosine, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.cos")
 
@@ -190,23 +385,278 @@ def cos(x: object) -> tensor:
 def cosh(x: object) -> tensor:
     """The hyperbolic cosine, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.cosh")
 
 
+@op("extra.libdevice.cospi")
+def cospi(x: object) -> tensor:
+    """The cosine of π * x, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.cospi")
+
+
+@op("extra.libdevice.cyl_bessel_i0")
+def cyl_bessel_i0(x: object) -> tensor:
+    """The modified Bessel function of the first kind and order 0, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.cyl_bessel_i0")
+
+
+@op("extra.libdevice.cyl_bessel_i1")
+def cyl_bessel_i1(x: object) -> tensor:
+    """The modified Bessel function of the first kind and order 1, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.cyl_bessel_i1")
+
+
+@op("extra.libdevice.div_rd")
+def div_rd(x: object, y: object) -> tensor:
+    """x / y rounded down, element by element.
+
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.div_rd")
+
+
 @op("extra.libdevice.div_rn")
 def div_rn(x: object, y: object) -> tensor:
-    """The quotient rounded to nearest even, element by element.
+    """x / y rounded to nearest even, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.div_rn")
 
 
+@op("extra.libdevice.div_ru")
+def div_ru(x: object, y: object) -> tensor:
+    """x / y rounded up, element by element.
+
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.div_ru")
+
+
+@op("extra.libdevice.div_rz")
+def div_rz(x: object, y: object) -> tensor:
+    """x / y rounded toward zero, element by element.
+
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.div_rz")
+
+
+@op("extra.libdevice.double2float_rd")
+def double2float_rd(x: object) -> tensor:
+    """An fp64 as an fp32, rounded down, element by element.
+
+    Dtypes: (fp64) → fp32.
+    """
+    only_in_kernels("extra.libdevice.double2float_rd")
+
+
+@op("extra.libdevice.double2float_rn")
+def double2float_rn(x: object) -> tensor:
+    """An fp64 as an fp32, rounded to nearest even, element by element.
+
+    Dtypes: (fp64) → fp32.
+    """
+    only_in_kernels("extra.libdevice.double2float_rn")
+
+
+@op("extra.libdevice.double2float_ru")
+def double2float_ru(x: object) -> tensor:
+    """An fp64 as an fp32, rounded up, element by element.
+
+    Dtypes: (fp64) → fp32.
+    """
+    only_in_kernels("extra.libdevice.double2float_ru")
+
+
+@op("extra.libdevice.double2float_rz")
+def double2float_rz(x: object) -> tensor:
+    """An fp64 as an fp32, rounded toward zero, element by element.
+
+    Dtypes: (fp64) → fp32.
+    """
+    only_in_kernels("extra.libdevice.double2float_rz")
+
+
+@op("extra.libdevice.double2hiint")
+def double2hiint(x: object) -> tensor:
+    """The upper 32 bits of an fp64, element by element.
+
+    Dtypes: (fp64) → int32.
+    """
+    only_in_kernels("extra.libdevice.double2hiint")
+
+
+@op("extra.libdevice.double2int_rd")
+def double2int_rd(x: object) -> tensor:
+    """An fp64 as an int32, rounded down; out of range saturates, element by element.
+
+    Dtypes: (fp64) → int32.
+    """
+    only_in_kernels("extra.libdevice.double2int_rd")
+
+
+@op("extra.libdevice.double2int_rn")
+def double2int_rn(x: object) -> tensor:
+    """An fp64 as an int32, rounded to nearest even; out of range saturates, element by element.
+
+    Dtypes: (fp64) → int32.
+    """
+    only_in_kernels("extra.libdevice.double2int_rn")
+
+
+@op("extra.libdevice.double2int_ru")
+def double2int_ru(x: object) -> tensor:
+    """An fp64 as an int32, rounded up; out of range saturates, element by element.
+
+    Dtypes: (fp64) → int32.
+    """
+    only_in_kernels("extra.libdevice.double2int_ru")
+
+
+@op("extra.libdevice.double2int_rz")
+def double2int_rz(x: object) -> tensor:
+    """An fp64 as an int32, rounded toward zero; out of range saturates, element by element.
+
+    Dtypes: (fp64) → int32.
+    """
+    only_in_kernels("extra.libdevice.double2int_rz")
+
+
+@op("extra.libdevice.double2ll_rd")
+def double2ll_rd(x: object) -> tensor:
+    """An fp64 as an int64, rounded down; out of range saturates, element by element.
+
+    Dtypes: (fp64) → int64.
+    """
+    only_in_kernels("extra.libdevice.double2ll_rd")
+
+
+@op("extra.libdevice.double2ll_rn")
+def double2ll_rn(x: object) -> tensor:
+    """An fp64 as an int64, rounded to nearest even; out of range saturates, element by element.
+
+    Dtypes: (fp64) → int64.
+    """
+    only_in_kernels("extra.libdevice.double2ll_rn")
+
+
+@op("extra.libdevice.double2ll_ru")
+def double2ll_ru(x: object) -> tensor:
+    """An fp64 as an int64, rounded up; out of range saturates, element by element.
+
+    Dtypes: (fp64) → int64.
+    """
+    only_in_kernels("extra.libdevice.double2ll_ru")
+
+
+@op("extra.libdevice.double2ll_rz")
+def double2ll_rz(x: object) -> tensor:
+    """An fp64 as an int64, rounded toward zero; out of range saturates, element by element.
+
+    Dtypes: (fp64) → int64.
+    """
+    only_in_kernels("extra.libdevice.double2ll_rz")
+
+
+@op("extra.libdevice.double2loint")
+def double2loint(x: object) -> tensor:
+    """The lower 32 bits of an fp64, element by element.
+
+    Dtypes: (fp64) → int32.
+    """
+    only_in_kernels("extra.libdevice.double2loint")
+
+
+@op("extra.libdevice.double2uint_rd")
+def double2uint_rd(x: object) -> tensor:
+    """An fp64 as a uint32, rounded down; out of range saturates, element by element.
+
+    Dtypes: (fp64) → int32.
+    """
+    only_in_kernels("extra.libdevice.double2uint_rd")
+
+
+@op("extra.libdevice.double2uint_rn")
+def double2uint_rn(x: object) -> tensor:
+    """An fp64 as a uint32, rounded to nearest even; out of range saturates, element by element.
+
+    Dtypes: (fp64) → int32.
+    """
+    only_in_kernels("extra.libdevice.double2uint_rn")
+
+
+@op("extra.libdevice.double2uint_ru")
+def double2uint_ru(x: object) -> tensor:
+    """An fp64 as a uint32, rounded up; out of range saturates, element by element.
+
+    Dtypes: (fp64) → int32.
+    """
+    only_in_kernels("extra.libdevice.double2uint_ru")
+
+
+@op("extra.libdevice.double2uint_rz")
+def double2uint_rz(x: object) -> tensor:
+    """An fp64 as a uint32, rounded toward zero; out of range saturates, element by element.
+
+    Dtypes: (fp64) → int32.
+    """
+    only_in_kernels("extra.libdevice.double2uint_rz")
+
+
+@op("extra.libdevice.double2ull_rd")
+def double2ull_rd(x: object) -> tensor:
+    """An fp64 as a uint64, rounded down; out of range saturates, element by element.
+
+    Dtypes: (fp64) → int64.
+    """
+    only_in_kernels("extra.libdevice.double2ull_rd")
+
+
+@op("extra.libdevice.double2ull_rn")
+def double2ull_rn(x: object) -> tensor:
+    """An fp64 as a uint64, rounded to nearest even; out of range saturates, element by element.
+
+    Dtypes: (fp64) → int64.
+    """
+    only_in_kernels("extra.libdevice.double2ull_rn")
+
+
+@op("extra.libdevice.double2ull_ru")
+def double2ull_ru(x: object) -> tensor:
+    """An fp64 as a uint64, rounded up; out of range saturates, element by element.
+
+    Dtypes: (fp64) → int64.
+    """
+    only_in_kernels("extra.libdevice.double2ull_ru")
+
+
+@op("extra.libdevice.double2ull_rz")
+def double2ull_rz(x: object) -> tensor:
+    """An fp64 as a uint64, rounded toward zero; out of range saturates, element by element.
+
+    Dtypes: (fp64) → int64.
+    """
+    only_in_kernels("extra.libdevice.double2ull_rz")
+
+
 @op("extra.libdevice.double_as_longlong")
 def double_as_longlong(x: object) -> tensor:
-    """The bits of fp64 read as int64, element by element."""
+    """The bits of an fp64 as an int64, element by element.
+
+    Dtypes: (fp64) → int64.
+    """
     only_in_kernels("extra.libdevice.double_as_longlong")
 
 
@@ -214,25 +664,70 @@ def double_as_longlong(x: object) -> tensor:
 def erf(x: object) -> tensor:
     """The error function, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.erf")
+
+
+@op("extra.libdevice.erfc")
+def erfc(x: object) -> tensor:
+    """1 less the error function, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.erfc")
+
+
+@op("extra.libdevice.erfcinv")
+def erfcinv(x: object) -> tensor:
+    """The inverse of erfc, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.erfcinv")
+
+
+@op("extra.libdevice.erfcx")
+def erfcx(x: object) -> tensor:
+    """e to the power x², times erfc(x), element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.erfcx")
+
+
+@op("extra.libdevice.erfinv")
+def erfinv(x: object) -> tensor:
+    """The inverse of erf, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.erfinv")
 
 
 @op("extra.libdevice.exp")
 def exp(x: object) -> tensor:
     """e to the power x, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.exp")
+
+
+@op("extra.libdevice.exp10")
+def exp10(x: object) -> tensor:
+    """10 to the power x, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.exp10")
 
 
 @op("extra.libdevice.exp2")
 def exp2(x: object) -> tensor:
     """2 to the power x, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.exp2")
 
@@ -241,140 +736,296 @@ def exp2(x: object) -> tensor:
 def expm1(x: object) -> tensor:
     """e to the power x, less 1, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.expm1")
 
 
-@op("extra.libdevice.fabs")
-def fabs(x: object) -> tensor:
-    """The magnitude, element by element.
-
-    Dtypes: fp32, fp64.
-    """
-    only_in_kernels("extra.libdevice.fabs")
-
-
 @op("extra.libdevice.fast_cosf")
 def fast_cosf(x: object) -> tensor:
-    """The cosine, element by element.
+    """The cosine, approximately on a GPU, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32.
     """
     only_in_kernels("extra.libdevice.fast_cosf")
 
 
 @op("extra.libdevice.fast_dividef")
 def fast_dividef(x: object, y: object) -> tensor:
-    """The quotient, element by element.
+    """x / y, approximately on a GPU, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32, fp32) → fp32.
     """
     only_in_kernels("extra.libdevice.fast_dividef")
 
 
+@op("extra.libdevice.fast_exp10f")
+def fast_exp10f(x: object) -> tensor:
+    """10 to the power x, approximately on a GPU, element by element.
+
+    Dtypes: (fp32) → fp32.
+    """
+    only_in_kernels("extra.libdevice.fast_exp10f")
+
+
 @op("extra.libdevice.fast_expf")
 def fast_expf(x: object) -> tensor:
-    """e to the power x, element by element.
+    """e to the power x, approximately on a GPU, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32.
     """
     only_in_kernels("extra.libdevice.fast_expf")
 
 
 @op("extra.libdevice.fast_log10f")
 def fast_log10f(x: object) -> tensor:
-    """The logarithm to base 10, element by element.
+    """The logarithm to base 10, approximately on a GPU, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32.
     """
     only_in_kernels("extra.libdevice.fast_log10f")
 
 
 @op("extra.libdevice.fast_log2f")
 def fast_log2f(x: object) -> tensor:
-    """The logarithm to base 2, element by element.
+    """The logarithm to base 2, approximately on a GPU, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32.
     """
     only_in_kernels("extra.libdevice.fast_log2f")
 
 
 @op("extra.libdevice.fast_logf")
 def fast_logf(x: object) -> tensor:
-    """The natural logarithm, element by element.
+    """The natural logarithm, approximately on a GPU, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32.
     """
     only_in_kernels("extra.libdevice.fast_logf")
 
 
 @op("extra.libdevice.fast_powf")
 def fast_powf(x: object, y: object) -> tensor:
-    """x to the power y, element by element.
+    """x to the power y, approximately on a GPU, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32, fp32) → fp32.
     """
     only_in_kernels("extra.libdevice.fast_powf")
 
 
 @op("extra.libdevice.fast_sinf")
 def fast_sinf(x: object) -> tensor:
-    """The sine, element by element.
+    """The sine, approximately on a GPU, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32.
     """
     only_in_kernels("extra.libdevice.fast_sinf")
 
 
 @op("extra.libdevice.fast_tanf")
 def fast_tanf(x: object) -> tensor:
-    """The tangent, element by element.
+    """The tangent, approximately on a GPU, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32.
     """
     only_in_kernels("extra.libdevice.fast_tanf")
 
 
 @op("extra.libdevice.fast_tanhf")
 def fast_tanhf(x: object) -> tensor:
-    """The hyperbolic tangent, element by element.
+    """The hyperbolic tangent, approximately on a GPU, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32.
     """
     only_in_kernels("extra.libdevice.fast_tanhf")
 
 
 @op("extra.libdevice.fdim")
 def fdim(x: object, y: object) -> tensor:
-    """x - y where that is positive, else 0. Dtypes: fp32, fp64."""
+    """x - y where that is positive, else 0, element by element.
+
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
+    """
     only_in_kernels("extra.libdevice.fdim")
 
 
 @op("extra.libdevice.ffs")
 def ffs(x: object) -> tensor:
-    """The position of the lowest set bit, counted from 1, or 0 for 0, as int32.
+    """The position of the lowest set bit counted from 1, or 0 for 0, element by element.
 
-    Dtypes: 32- and 64-bit integers.
+    Dtypes: (int32) → int32, (int64) → int32.
     """
     only_in_kernels("extra.libdevice.ffs")
 
 
 @op("extra.libdevice.finitef")
 def finitef(x: object) -> tensor:
-    """Whether x is neither an infinity nor NaN (int1). Dtypes: fp32."""
+    """Whether x is neither an infinity nor NaN, element by element.
+
+    Dtypes: (fp32) → int1.
+    """
     only_in_kernels("extra.libdevice.finitef")
+
+
+@op("extra.libdevice.float2int_rd")
+def float2int_rd(x: object) -> tensor:
+    """An fp32 as an int32, rounded down; out of range saturates, element by element.
+
+    Dtypes: (fp32) → int32.
+    """
+    only_in_kernels("extra.libdevice.float2int_rd")
+
+
+@op("extra.libdevice.float2int_rn")
+def float2int_rn(x: object) -> tensor:
+    """An fp32 as an int32, rounded to nearest even; out of range saturates, element by element.
+
+    Dtypes: (fp32) → int32.
+    """
+    only_in_kernels("extra.libdevice.float2int_rn")
+
+
+@op("extra.libdevice.float2int_ru")
+def float2int_ru(x: object) -> tensor:
+    """An fp32 as an int32, rounded up; out of range saturates, element by element.
+
+    Dtypes: (fp32) → int32.
+    """
+    only_in_kernels("extra.libdevice.float2int_ru")
+
+
+@op("extra.libdevice.float2int_rz")
+def float2int_rz(x: object) -> tensor:
+    """An fp32 as an int32, rounded toward zero; out of range saturates, element by element.
+
+    Dtypes: (fp32) → int32.
+    """
+    only_in_kernels("extra.libdevice.float2int_rz")
+
+
+@op("extra.libdevice.float2ll_rd")
+def float2ll_rd(x: object) -> tensor:
+    """An fp32 as an int64, rounded down; out of range saturates, element by element.
+
+    Dtypes: (fp32) → int64.
+    """
+    only_in_kernels("extra.libdevice.float2ll_rd")
+
+
+@op("extra.libdevice.float2ll_rn")
+def float2ll_rn(x: object) -> tensor:
+    """An fp32 as an int64, rounded to nearest even; out of range saturates, element by element.
+
+    Dtypes: (fp32) → int64.
+    """
+    only_in_kernels("extra.libdevice.float2ll_rn")
+
+
+@op("extra.libdevice.float2ll_ru")
+def float2ll_ru(x: object) -> tensor:
+    """An fp32 as an int64, rounded up; out of range saturates, element by element.
+
+    Dtypes: (fp32) → int64.
+    """
+    only_in_kernels("extra.libdevice.float2ll_ru")
+
+
+@op("extra.libdevice.float2ll_rz")
+def float2ll_rz(x: object) -> tensor:
+    """An fp32 as an int64, rounded toward zero; out of range saturates, element by element.
+
+    Dtypes: (fp32) → int64.
+    """
+    only_in_kernels("extra.libdevice.float2ll_rz")
+
+
+@op("extra.libdevice.float2uint_rd")
+def float2uint_rd(x: object) -> tensor:
+    """An fp32 as a uint32, rounded down; out of range saturates, element by element.
+
+    Dtypes: (fp32) → int32.
+    """
+    only_in_kernels("extra.libdevice.float2uint_rd")
+
+
+@op("extra.libdevice.float2uint_rn")
+def float2uint_rn(x: object) -> tensor:
+    """An fp32 as a uint32, rounded to nearest even; out of range saturates, element by element.
+
+    Dtypes: (fp32) → int32.
+    """
+    only_in_kernels("extra.libdevice.float2uint_rn")
+
+
+@op("extra.libdevice.float2uint_ru")
+def float2uint_ru(x: object) -> tensor:
+    """An fp32 as a uint32, rounded up; out of range saturates, element by element.
+
+    Dtypes: (fp32) → int32.
+    """
+    only_in_kernels("extra.libdevice.float2uint_ru")
+
+
+@op("extra.libdevice.float2uint_rz")
+def float2uint_rz(x: object) -> tensor:
+    """An fp32 as a uint32, rounded toward zero; out of range saturates, element by element.
+
+    Dtypes: (fp32) → int32.
+    """
+    only_in_kernels("extra.libdevice.float2uint_rz")
+
+
+@op("extra.libdevice.float2ull_rd")
+def float2ull_rd(x: object) -> tensor:
+    """An fp32 as a uint64, rounded down; out of range saturates, element by element.
+
+    Dtypes: (fp32) → int64.
+    """
+    only_in_kernels("extra.libdevice.float2ull_rd")
+
+
+@op("extra.libdevice.float2ull_rn")
+def float2ull_rn(x: object) -> tensor:
+    """An fp32 as a uint64, rounded to nearest even; out of range saturates, element by element.
+
+    Dtypes: (fp32) → int64.
+    """
+    only_in_kernels("extra.libdevice.float2ull_rn")
+
+
+@op("extra.libdevice.float2ull_ru")
+def float2ull_ru(x: object) -> tensor:
+    """An fp32 as a uint64, rounded up; out of range saturates, element by element.
+
+    Dtypes: (fp32) → int64.
+    """
+    only_in_kernels("extra.libdevice.float2ull_ru")
+
+
+@op("extra.libdevice.float2ull_rz")
+def float2ull_rz(x: object) -> tensor:
+    """An fp32 as a uint64, rounded toward zero; out of range saturates, element by element.
+
+    Dtypes: (fp32) → int64.
+    """
+    only_in_kernels("extra.libdevice.float2ull_rz")
 
 
 @op("extra.libdevice.float_as_int")
 def float_as_int(x: object) -> tensor:
-    """The bits of fp32 read as int32, element by element."""
+    """The bits of an fp32 as an int32, element by element.
+
+    Dtypes: (fp32) → int32.
+    """
     only_in_kernels("extra.libdevice.float_as_int")
 
 
 @op("extra.libdevice.float_as_uint")
 def float_as_uint(x: object) -> tensor:
-    """The bits of fp32 read as uint32, element by element."""
+    """The bits of an fp32 as an int32, element by element.
+
+    Dtypes: (fp32) → int32.
+    """
     only_in_kernels("extra.libdevice.float_as_uint")
 
 
@@ -382,64 +1033,322 @@ def float_as_uint(x: object) -> tensor:
 def floor(x: object) -> tensor:
     """The greatest integral value not above x, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.floor")
 
 
 @op("extra.libdevice.fma")
 def fma(x: object, y: object, z: object) -> tensor:
-    """x * y + z rounded once. Dtypes: fp32, fp64."""
+    """x * y + z rounded once, element by element.
+
+    Dtypes: (fp32, fp32, fp32) → fp32, (fp64, fp64, fp64) → fp64.
+    """
     only_in_kernels("extra.libdevice.fma")
+
+
+@op("extra.libdevice.fma_rd")
+def fma_rd(x: object, y: object, z: object) -> tensor:
+    """x * y + z rounded down, element by element.
+
+    Dtypes: (fp32, fp32, fp32) → fp32, (fp64, fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.fma_rd")
+
+
+@op("extra.libdevice.fma_rn")
+def fma_rn(x: object, y: object, z: object) -> tensor:
+    """x * y + z rounded to nearest even, element by element.
+
+    Dtypes: (fp32, fp32, fp32) → fp32, (fp64, fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.fma_rn")
+
+
+@op("extra.libdevice.fma_ru")
+def fma_ru(x: object, y: object, z: object) -> tensor:
+    """x * y + z rounded up, element by element.
+
+    Dtypes: (fp32, fp32, fp32) → fp32, (fp64, fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.fma_ru")
+
+
+@op("extra.libdevice.fma_rz")
+def fma_rz(x: object, y: object, z: object) -> tensor:
+    """x * y + z rounded toward zero, element by element.
+
+    Dtypes: (fp32, fp32, fp32) → fp32, (fp64, fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.fma_rz")
 
 
 @op("extra.libdevice.fmod")
 def fmod(x: object, y: object) -> tensor:
     """The remainder of x / y with the sign of x, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.fmod")
 
 
+@op("extra.libdevice.hadd")
+def hadd(x: object, y: object) -> tensor:
+    """(x + y) / 2 rounded down, without overflow, element by element.
+
+    Dtypes: (int32, int32) → int32, (uint32, uint32) → uint32.
+    """
+    only_in_kernels("extra.libdevice.hadd")
+
+
+@op("extra.libdevice.hiloint2double")
+def hiloint2double(x: object, y: object) -> tensor:
+    """The fp64 of its upper 32 bits x and its lower 32 bits y, element by element.
+
+    Dtypes: (int32, int32) → fp64.
+    """
+    only_in_kernels("extra.libdevice.hiloint2double")
+
+
 @op("extra.libdevice.hypot")
 def hypot(x: object, y: object) -> tensor:
-    """sqrt(x * x + y * y), element by element, without overflow in between.
+    """The root of x² + y², without overflow in between, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.hypot")
 
 
+@op("extra.libdevice.ilogb")
+def ilogb(x: object) -> tensor:
+    """The exponent of x as an integer, element by element.
+
+    Dtypes: (fp32) → int32, (fp64) → int32.
+    """
+    only_in_kernels("extra.libdevice.ilogb")
+
+
+@op("extra.libdevice.int2double_rn")
+def int2double_rn(x: object) -> tensor:
+    """An int32 as an fp64, rounded to nearest even, element by element.
+
+    Dtypes: (int32) → fp64.
+    """
+    only_in_kernels("extra.libdevice.int2double_rn")
+
+
+@op("extra.libdevice.int2float_rd")
+def int2float_rd(x: object) -> tensor:
+    """An int32 as an fp32, rounded down, element by element.
+
+    Dtypes: (int32) → fp32.
+    """
+    only_in_kernels("extra.libdevice.int2float_rd")
+
+
+@op("extra.libdevice.int2float_rn")
+def int2float_rn(x: object) -> tensor:
+    """An int32 as an fp32, rounded to nearest even, element by element.
+
+    Dtypes: (int32) → fp32.
+    """
+    only_in_kernels("extra.libdevice.int2float_rn")
+
+
+@op("extra.libdevice.int2float_ru")
+def int2float_ru(x: object) -> tensor:
+    """An int32 as an fp32, rounded up, element by element.
+
+    Dtypes: (int32) → fp32.
+    """
+    only_in_kernels("extra.libdevice.int2float_ru")
+
+
+@op("extra.libdevice.int2float_rz")
+def int2float_rz(x: object) -> tensor:
+    """An int32 as an fp32, rounded toward zero, element by element.
+
+    Dtypes: (int32) → fp32.
+    """
+    only_in_kernels("extra.libdevice.int2float_rz")
+
+
 @op("extra.libdevice.int_as_float")
 def int_as_float(x: object) -> tensor:
-    """The bits of int32 read as fp32, element by element."""
+    """The fp32 of some bits, element by element.
+
+    Dtypes: (int32) → fp32.
+    """
     only_in_kernels("extra.libdevice.int_as_float")
 
 
 @op("extra.libdevice.isfinited")
 def isfinited(x: object) -> tensor:
-    """Whether x is neither an infinity nor NaN (int1). Dtypes: fp64."""
+    """Whether x is neither an infinity nor NaN, element by element.
+
+    Dtypes: (fp64) → int1.
+    """
     only_in_kernels("extra.libdevice.isfinited")
 
 
 @op("extra.libdevice.isinf")
 def isinf(x: object) -> tensor:
-    """Whether x is an infinity (int1). Dtypes: fp32, fp64."""
+    """Whether x is an infinity, element by element.
+
+    Dtypes: (fp32) → int1, (fp64) → int1.
+    """
     only_in_kernels("extra.libdevice.isinf")
 
 
 @op("extra.libdevice.isnan")
 def isnan(x: object) -> tensor:
-    """Whether x is NaN (int1). Dtypes: fp32, fp64."""
+    """Whether x is NaN, element by element.
+
+    Dtypes: (fp32) → int1, (fp64) → int1.
+    """
     only_in_kernels("extra.libdevice.isnan")
+
+
+@op("extra.libdevice.j0")
+def j0(x: object) -> tensor:
+    """The Bessel function of the first kind and order 0, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.j0")
+
+
+@op("extra.libdevice.j1")
+def j1(x: object) -> tensor:
+    """The Bessel function of the first kind and order 1, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.j1")
+
+
+@op("extra.libdevice.jn")
+def jn(x: object, y: object) -> tensor:
+    """The Bessel function of the first kind and order x, at y, element by element.
+
+    Dtypes: (int32, fp32) → fp32, (int32, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.jn")
+
+
+@op("extra.libdevice.ldexp")
+def ldexp(x: object, y: object) -> tensor:
+    """x * 2 to the power y, element by element.
+
+    Dtypes: (fp32, int32) → fp32, (fp64, int32) → fp64.
+    """
+    only_in_kernels("extra.libdevice.ldexp")
+
+
+@op("extra.libdevice.lgamma")
+def lgamma(x: object) -> tensor:
+    """The logarithm of the magnitude of the gamma function, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.lgamma")
+
+
+@op("extra.libdevice.ll2double_rd")
+def ll2double_rd(x: object) -> tensor:
+    """An int64 as an fp64, rounded down, element by element.
+
+    Dtypes: (int64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.ll2double_rd")
+
+
+@op("extra.libdevice.ll2double_rn")
+def ll2double_rn(x: object) -> tensor:
+    """An int64 as an fp64, rounded to nearest even, element by element.
+
+    Dtypes: (int64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.ll2double_rn")
+
+
+@op("extra.libdevice.ll2double_ru")
+def ll2double_ru(x: object) -> tensor:
+    """An int64 as an fp64, rounded up, element by element.
+
+    Dtypes: (int64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.ll2double_ru")
+
+
+@op("extra.libdevice.ll2double_rz")
+def ll2double_rz(x: object) -> tensor:
+    """An int64 as an fp64, rounded toward zero, element by element.
+
+    Dtypes: (int64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.ll2double_rz")
+
+
+@op("extra.libdevice.ll2float_rd")
+def ll2float_rd(x: object) -> tensor:
+    """An int64 as an fp32, rounded down, element by element.
+
+    Dtypes: (int64) → fp32.
+    """
+    only_in_kernels("extra.libdevice.ll2float_rd")
+
+
+@op("extra.libdevice.ll2float_rn")
+def ll2float_rn(x: object) -> tensor:
+    """An int64 as an fp32, rounded to nearest even, element by element.
+
+    Dtypes: (int64) → fp32.
+    """
+    only_in_kernels("extra.libdevice.ll2float_rn")
+
+
+@op("extra.libdevice.ll2float_ru")
+def ll2float_ru(x: object) -> tensor:
+    """An int64 as an fp32, rounded up, element by element.
+
+    Dtypes: (int64) → fp32.
+    """
+    only_in_kernels("extra.libdevice.ll2float_ru")
+
+
+@op("extra.libdevice.ll2float_rz")
+def ll2float_rz(x: object) -> tensor:
+    """An int64 as an fp32, rounded toward zero, element by element.
+
+    Dtypes: (int64) → fp32.
+    """
+    only_in_kernels("extra.libdevice.ll2float_rz")
+
+
+@op("extra.libdevice.llrint")
+def llrint(x: object) -> tensor:
+    """The nearest integer, halves to even, element by element.
+
+    Dtypes: (fp32) → int64, (fp64) → int64.
+    """
+    only_in_kernels("extra.libdevice.llrint")
+
+
+@op("extra.libdevice.llround")
+def llround(x: object) -> tensor:
+    """The nearest integer, halves away from zero, element by element.
+
+    Dtypes: (fp32) → int64, (fp64) → int64.
+    """
+    only_in_kernels("extra.libdevice.llround")
 
 
 @op("extra.libdevice.log")
 def log(x: object) -> tensor:
     """The natural logarithm, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.log")
 
@@ -448,7 +1357,7 @@ def log(x: object) -> tensor:
 def log10(x: object) -> tensor:
     """The logarithm to base 10, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.log10")
 
@@ -457,7 +1366,7 @@ def log10(x: object) -> tensor:
 def log1p(x: object) -> tensor:
     """The natural logarithm of 1 + x, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.log1p")
 
@@ -466,58 +1375,271 @@ def log1p(x: object) -> tensor:
 def log2(x: object) -> tensor:
     """The logarithm to base 2, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.log2")
 
 
+@op("extra.libdevice.logb")
+def logb(x: object) -> tensor:
+    """The exponent of x as a float, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.logb")
+
+
 @op("extra.libdevice.longlong_as_double")
 def longlong_as_double(x: object) -> tensor:
-    """The bits of int64 read as fp64, element by element."""
+    """The fp64 of some bits, element by element.
+
+    Dtypes: (int64) → fp64.
+    """
     only_in_kernels("extra.libdevice.longlong_as_double")
+
+
+@op("extra.libdevice.mul24")
+def mul24(x: object, y: object) -> tensor:
+    """The low 32 bits of the product of the lowest 24 bits of x and y, element by element.
+
+    Dtypes: (int32, int32) → int32, (uint32, uint32) → uint32.
+    """
+    only_in_kernels("extra.libdevice.mul24")
+
+
+@op("extra.libdevice.mul_rd")
+def mul_rd(x: object, y: object) -> tensor:
+    """x * y rounded down, element by element.
+
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.mul_rd")
+
+
+@op("extra.libdevice.mul_rn")
+def mul_rn(x: object, y: object) -> tensor:
+    """x * y rounded to nearest even, element by element.
+
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.mul_rn")
+
+
+@op("extra.libdevice.mul_ru")
+def mul_ru(x: object, y: object) -> tensor:
+    """x * y rounded up, element by element.
+
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.mul_ru")
+
+
+@op("extra.libdevice.mul_rz")
+def mul_rz(x: object, y: object) -> tensor:
+    """x * y rounded toward zero, element by element.
+
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.mul_rz")
+
+
+@op("extra.libdevice.mulhi")
+def mulhi(x: object, y: object) -> tensor:
+    """The high half of the product, element by element.
+
+    Dtypes: (int32, int32) → int32,
+    (int64, int64) → int64,
+    (uint32, uint32) → uint32,
+    (uint64, uint64) → uint64.
+    """
+    only_in_kernels("extra.libdevice.mulhi")
 
 
 @op("extra.libdevice.nearbyint")
 def nearbyint(x: object) -> tensor:
     """The nearest integral value, halves to even, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.nearbyint")
 
 
+@op("extra.libdevice.nextafter")
+def nextafter(x: object, y: object) -> tensor:
+    """The next number after x towards y, element by element.
+
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.nextafter")
+
+
+@op("extra.libdevice.norm3d")
+def norm3d(x: object, y: object, z: object) -> tensor:
+    """The root of x² + y² + z², without overflow in between, element by element.
+
+    Dtypes: (fp32, fp32, fp32) → fp32, (fp64, fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.norm3d")
+
+
+@op("extra.libdevice.norm4d")
+def norm4d(x: object, y: object, z: object, w: object) -> tensor:
+    """The root of x² + y² + z² + w², without overflow in between, element by element.
+
+    Dtypes: (fp32, fp32, fp32, fp32) → fp32, (fp64, fp64, fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.norm4d")
+
+
+@op("extra.libdevice.normcdf")
+def normcdf(x: object) -> tensor:
+    """The share of the standard normal distribution below x, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.normcdf")
+
+
+@op("extra.libdevice.normcdfinv")
+def normcdfinv(x: object) -> tensor:
+    """The inverse of normcdf, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.normcdfinv")
+
+
 @op("extra.libdevice.popc")
 def popc(x: object) -> tensor:
-    """The number of set bits as int32, element by element.
+    """The number of set bits, element by element.
 
-    Dtypes: int32, uint32, int64, uint64.
+    Dtypes: (int32) → int32, (int64) → int32.
     """
     only_in_kernels("extra.libdevice.popc")
 
 
 @op("extra.libdevice.pow")
 def pow(x: object, y: object) -> tensor:
-    """x to the power y, element by element; an integer y is converted.
+    """x to the power y, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64, (fp32, int32) → fp32, (fp64, int32) → fp64.
     """
     only_in_kernels("extra.libdevice.pow")
+
+
+@op("extra.libdevice.rcbrt")
+def rcbrt(x: object) -> tensor:
+    """1 over the cube root, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.rcbrt")
+
+
+@op("extra.libdevice.rcp64h")
+def rcp64h(x: object) -> tensor:
+    """1 / x to the precision of the upper 32 bits, element by element.
+
+    Dtypes: (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.rcp64h")
+
+
+@op("extra.libdevice.rcp_rd")
+def rcp_rd(x: object) -> tensor:
+    """1 / x rounded down, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.rcp_rd")
+
+
+@op("extra.libdevice.rcp_rn")
+def rcp_rn(x: object) -> tensor:
+    """1 / x rounded to nearest even, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.rcp_rn")
+
+
+@op("extra.libdevice.rcp_ru")
+def rcp_ru(x: object) -> tensor:
+    """1 / x rounded up, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.rcp_ru")
+
+
+@op("extra.libdevice.rcp_rz")
+def rcp_rz(x: object) -> tensor:
+    """1 / x rounded toward zero, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.rcp_rz")
+
+
+@op("extra.libdevice.remainder")
+def remainder(x: object, y: object) -> tensor:
+    """The remainder of x / y where the quotient is rounded to nearest even, element by element.
+
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.remainder")
+
+
+@op("extra.libdevice.rhadd")
+def rhadd(x: object, y: object) -> tensor:
+    """(x + y) / 2 rounded up, without overflow, element by element.
+
+    Dtypes: (int32, int32) → int32, (uint32, uint32) → uint32.
+    """
+    only_in_kernels("extra.libdevice.rhadd")
+
+
+@op("extra.libdevice.rhypot")
+def rhypot(x: object, y: object) -> tensor:
+    """1 over the root of x² + y², element by element.
+
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.rhypot")
 
 
 @op("extra.libdevice.rint")
 def rint(x: object) -> tensor:
     """The nearest integral value, halves to even, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.rint")
+
+
+@op("extra.libdevice.rnorm3d")
+def rnorm3d(x: object, y: object, z: object) -> tensor:
+    """1 over the root of x² + y² + z², element by element.
+
+    Dtypes: (fp32, fp32, fp32) → fp32, (fp64, fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.rnorm3d")
+
+
+@op("extra.libdevice.rnorm4d")
+def rnorm4d(x: object, y: object, z: object, w: object) -> tensor:
+    """1 over the root of x² + y² + z² + w², element by element.
+
+    Dtypes: (fp32, fp32, fp32, fp32) → fp32, (fp64, fp64, fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.rnorm4d")
 
 
 @op("extra.libdevice.round")
 def round(x: object) -> tensor:
     """The nearest integral value, halves away from zero, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.round")
 
@@ -526,14 +1648,53 @@ def round(x: object) -> tensor:
 def rsqrt(x: object) -> tensor:
     """1 over the square root, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.rsqrt")
 
 
+@op("extra.libdevice.rsqrt_rn")
+def rsqrt_rn(x: object) -> tensor:
+    """1 over the square root, rounded to nearest even, element by element.
+
+    Dtypes: (fp32) → fp32.
+    """
+    only_in_kernels("extra.libdevice.rsqrt_rn")
+
+
+@op("extra.libdevice.sad")
+def sad(x: object, y: object, z: object) -> tensor:
+    """|x - y| + z, element by element.
+
+    Dtypes: (int32, int32, uint32) → int32, (uint32, uint32, uint32) → uint32.
+    """
+    only_in_kernels("extra.libdevice.sad")
+
+
+@op("extra.libdevice.saturatef")
+def saturatef(x: object) -> tensor:
+    """x limited to [0, 1]; 0 for NaN, element by element.
+
+    Dtypes: (fp32) → fp32.
+    """
+    only_in_kernels("extra.libdevice.saturatef")
+
+
+@op("extra.libdevice.scalbn")
+def scalbn(x: object, y: object) -> tensor:
+    """x * 2 to the power y, element by element.
+
+    Dtypes: (fp32, int32) → fp32, (fp64, int32) → fp64.
+    """
+    only_in_kernels("extra.libdevice.scalbn")
+
+
 @op("extra.libdevice.signbit")
 def signbit(x: object) -> tensor:
-    """Whether the sign bit of x is set (int1). Dtypes: fp32, fp64."""
+    """1 where the sign bit of x is set, else 0, element by element.
+
+    Dtypes: (fp32) → int32, (fp64) → int32.
+    """
     only_in_kernels("extra.libdevice.signbit")
 
 
@@ -541,7 +1702,7 @@ def signbit(x: object) -> tensor:
 def sin(x: object) -> tensor:
     """The sine, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.sin")
 
@@ -550,25 +1711,106 @@ def sin(x: object) -> tensor:
 def sinh(x: object) -> tensor:
     """The hyperbolic sine, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.sinh")
+
+
+@op("extra.libdevice.sinpi")
+def sinpi(x: object) -> tensor:
+    """The sine of π * x, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.sinpi")
 
 
 @op("extra.libdevice.sqrt")
 def sqrt(x: object) -> tensor:
     """The square root, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.sqrt")
+
+
+@op("extra.libdevice.sqrt_rd")
+def sqrt_rd(x: object) -> tensor:
+    """The square root rounded down, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.sqrt_rd")
+
+
+@op("extra.libdevice.sqrt_rn")
+def sqrt_rn(x: object) -> tensor:
+    """The square root rounded to nearest even, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.sqrt_rn")
+
+
+@op("extra.libdevice.sqrt_ru")
+def sqrt_ru(x: object) -> tensor:
+    """The square root rounded up, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.sqrt_ru")
+
+
+@op("extra.libdevice.sqrt_rz")
+def sqrt_rz(x: object) -> tensor:
+    """The square root rounded toward zero, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.sqrt_rz")
+
+
+@op("extra.libdevice.sub_rd")
+def sub_rd(x: object, y: object) -> tensor:
+    """x - y rounded down, element by element.
+
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.sub_rd")
+
+
+@op("extra.libdevice.sub_rn")
+def sub_rn(x: object, y: object) -> tensor:
+    """x - y rounded to nearest even, element by element.
+
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.sub_rn")
+
+
+@op("extra.libdevice.sub_ru")
+def sub_ru(x: object, y: object) -> tensor:
+    """x - y rounded up, element by element.
+
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.sub_ru")
+
+
+@op("extra.libdevice.sub_rz")
+def sub_rz(x: object, y: object) -> tensor:
+    """x - y rounded toward zero, element by element.
+
+    Dtypes: (fp32, fp32) → fp32, (fp64, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.sub_rz")
 
 
 @op("extra.libdevice.tan")
 def tan(x: object) -> tensor:
     """The tangent, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.tan")
 
@@ -577,21 +1819,177 @@ def tan(x: object) -> tensor:
 def tanh(x: object) -> tensor:
     """The hyperbolic tangent, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.tanh")
+
+
+@op("extra.libdevice.tgamma")
+def tgamma(x: object) -> tensor:
+    """The gamma function, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.tgamma")
 
 
 @op("extra.libdevice.trunc")
 def trunc(x: object) -> tensor:
     """The integral value towards zero, element by element.
 
-    Dtypes: fp32, fp64.
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
     """
     only_in_kernels("extra.libdevice.trunc")
 
 
+@op("extra.libdevice.uint2double_rn")
+def uint2double_rn(x: object) -> tensor:
+    """A uint32 as an fp64, rounded to nearest even, element by element.
+
+    Dtypes: (uint32) → fp64.
+    """
+    only_in_kernels("extra.libdevice.uint2double_rn")
+
+
+@op("extra.libdevice.uint2float_rd")
+def uint2float_rd(x: object) -> tensor:
+    """A uint32 as an fp32, rounded down, element by element.
+
+    Dtypes: (uint32) → fp32.
+    """
+    only_in_kernels("extra.libdevice.uint2float_rd")
+
+
+@op("extra.libdevice.uint2float_rn")
+def uint2float_rn(x: object) -> tensor:
+    """A uint32 as an fp32, rounded to nearest even, element by element.
+
+    Dtypes: (uint32) → fp32.
+    """
+    only_in_kernels("extra.libdevice.uint2float_rn")
+
+
+@op("extra.libdevice.uint2float_ru")
+def uint2float_ru(x: object) -> tensor:
+    """A uint32 as an fp32, rounded up, element by element.
+
+    Dtypes: (uint32) → fp32.
+    """
+    only_in_kernels("extra.libdevice.uint2float_ru")
+
+
+@op("extra.libdevice.uint2float_rz")
+def uint2float_rz(x: object) -> tensor:
+    """A uint32 as an fp32, rounded toward zero, element by element.
+
+    Dtypes: (uint32) → fp32.
+    """
+    only_in_kernels("extra.libdevice.uint2float_rz")
+
+
 @op("extra.libdevice.uint_as_float")
 def uint_as_float(x: object) -> tensor:
-    """The bits of uint32 read as fp32, element by element."""
+    """The fp32 of some bits, element by element.
+
+    Dtypes: (uint32) → fp32.
+    """
     only_in_kernels("extra.libdevice.uint_as_float")
+
+
+@op("extra.libdevice.ull2double_rd")
+def ull2double_rd(x: object) -> tensor:
+    """A uint64 as an fp64, rounded down, element by element.
+
+    Dtypes: (uint64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.ull2double_rd")
+
+
+@op("extra.libdevice.ull2double_rn")
+def ull2double_rn(x: object) -> tensor:
+    """A uint64 as an fp64, rounded to nearest even, element by element.
+
+    Dtypes: (uint64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.ull2double_rn")
+
+
+@op("extra.libdevice.ull2double_ru")
+def ull2double_ru(x: object) -> tensor:
+    """A uint64 as an fp64, rounded up, element by element.
+
+    Dtypes: (uint64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.ull2double_ru")
+
+
+@op("extra.libdevice.ull2double_rz")
+def ull2double_rz(x: object) -> tensor:
+    """A uint64 as an fp64, rounded toward zero, element by element.
+
+    Dtypes: (uint64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.ull2double_rz")
+
+
+@op("extra.libdevice.ull2float_rd")
+def ull2float_rd(x: object) -> tensor:
+    """A uint64 as an fp32, rounded down, element by element.
+
+    Dtypes: (uint64) → fp32.
+    """
+    only_in_kernels("extra.libdevice.ull2float_rd")
+
+
+@op("extra.libdevice.ull2float_rn")
+def ull2float_rn(x: object) -> tensor:
+    """A uint64 as an fp32, rounded to nearest even, element by element.
+
+    Dtypes: (uint64) → fp32.
+    """
+    only_in_kernels("extra.libdevice.ull2float_rn")
+
+
+@op("extra.libdevice.ull2float_ru")
+def ull2float_ru(x: object) -> tensor:
+    """A uint64 as an fp32, rounded up, element by element.
+
+    Dtypes: (uint64) → fp32.
+    """
+    only_in_kernels("extra.libdevice.ull2float_ru")
+
+
+@op("extra.libdevice.ull2float_rz")
+def ull2float_rz(x: object) -> tensor:
+    """A uint64 as an fp32, rounded toward zero, element by element.
+
+    Dtypes: (uint64) → fp32.
+    """
+    only_in_kernels("extra.libdevice.ull2float_rz")
+
+
+@op("extra.libdevice.y0")
+def y0(x: object) -> tensor:
+    """The Bessel function of the second kind and order 0, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.y0")
+
+
+@op("extra.libdevice.y1")
+def y1(x: object) -> tensor:
+    """The Bessel function of the second kind and order 1, element by element.
+
+    Dtypes: (fp32) → fp32, (fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.y1")
+
+
+@op("extra.libdevice.yn")
+def yn(x: object, y: object) -> tensor:
+    """The Bessel function of the second kind and order x, at y, element by element.
+
+    Dtypes: (int32, fp32) → fp32, (int32, fp64) → fp64.
+    """
+    only_in_kernels("extra.libdevice.yn")
