@@ -164,9 +164,12 @@ class Writer:
         self.tiles.append(self.emit(ELEMENTWISE[f"arith.{name}"], operands, operands[0].type))
 
     def by_scalar(self) -> None:
-        """Products, quotients and remainders by equal elements, which may be wide numbers."""
+        """Products, quotients and remainders by elements that are equal in groups."""
         name = self.choose(BY_SCALAR)
         operands = [self.choose(self.tiles), self.uniform()]
+        if self.masks and self.coin():
+            sides = [self.choose(self.masks), operands[1], self.uniform()]
+            operands[1] = self.emit(SelectOp, sides, operands[1].type)
         self.tiles.append(self.emit(ELEMENTWISE[f"arith.{name}"], operands, operands[0].type))
 
     def by_bits(self) -> None:

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.analysis.axis import Facts, meet, power_of_two, scattered, unknown
-from tilewright.analysis.axis_rules import Rule, same_inputs
+from tilewright.analysis.axis_rules import Rule, same_inputs, same_numbers
 from tilewright.analysis.axis_shapes import SHAPE_RULES
 from tilewright.analysis.promises import assumed, hinted
 from tilewright.ir.op import ElementwiseOp
@@ -27,6 +27,7 @@ from tilewright.ir.types import PointerType, element_of, shape_of, storage_bytes
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.debug import HintOp
 from tilewright.ops.function import FuncOp
+from tilewright.ops.staging import ConvertLayoutOp
 from tilewright.support.dataclass import replace
 from tilewright.support.rules import RuleTable
 
@@ -36,6 +37,7 @@ _ROUNDS = 8
 """Iterations of a loop after which facts that still change are given up."""
 _RULES: RuleTable[Rule] = RuleTable("axis facts and promises", SHAPE_RULES)
 _RULES.register(HintOp)(hinted)
+_RULES.register(ConvertLayoutOp)(same_numbers)
 
 
 class AxisFacts:

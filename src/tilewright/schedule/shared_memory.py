@@ -11,7 +11,7 @@ first. The result is a table for people, too:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Operation
@@ -19,7 +19,7 @@ from xdsl.ir import Operation
 from tilewright.analysis.alias import SharedAliases, tile_bytes
 from tilewright.analysis.liveness import LiveRange, Numbering, live_ranges
 from tilewright.ir.encoding import SharedType, layout_of
-from tilewright.ir.locations import describe
+from tilewright.ir.locations import describe, span_of
 from tilewright.ir.types import storage_bytes
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.function import FuncOp
@@ -182,11 +182,14 @@ def _too_much(plan: SharedPlan, limit_bytes: int, machine: str) -> SharedMemoryE
     )
     pieces: dict[str, str] = {}
     for number, buffer in enumerate(alive, 1):
-        pieces[f"{number}. {buffer.what} of {describe(buffer.op)}"] = f"{buffer.size_bytes} bytes"
+        pieces[f"{number}. {buffer.what} at {describe(buffer.op)}"] = f"{buffer.size_bytes} bytes"
+    span, chain = span_of(alive[0].op)
     return SharedMemoryExceeded(
         f"the kernel needs {plan.total_bytes} bytes of shared memory, {machine} has {limit_bytes}",
         types=pieces,
         hint=_advice(plan, alive[0], limit_bytes),
+        span=span,
+        chain=chain,
     )
 
 
@@ -194,23 +197,21 @@ def _advice(plan: SharedPlan, largest: SharedBuffer, limit_bytes: int) -> str:
     """What would make a kernel fit: fewer stages, else a smaller block, else fewer warps."""
     stages = max(buffer.slots for buffer in plan.buffers)
     for fewer in range(stages - 1, 0, -1):
-        if _needed(plan, lambda b, n=fewer: min(b.slots, n) * (b.size_bytes // b.slots)) <= (
-            limit_bytes
-        ):
+        sizes = [b.size_bytes // b.slots * min(b.slots, fewer) for b in plan.buffers]
+        if _needed(plan, sizes) <= limit_bytes:
             return f"num_stages={fewer} fits"
     for divisor in (2, 4, 8, 16):
-        if _needed(plan, lambda b, n=divisor: b.size_bytes // n) <= limit_bytes:
+        if _needed(plan, [b.size_bytes // divisor for b in plan.buffers]) <= limit_bytes:
             extent = max(largest.shape, default=0)
             example = f", such as {extent // divisor} for {extent}" if extent else ""
-            return (
-                f"blocks of a {_FRACTIONS[divisor]} of the size fit{example}; so may num_stages=1"
-            )
+            return f"blocks of {_FRACTIONS[divisor]} the size fit{example}"
     return "use smaller blocks or fewer warps"
 
 
-_FRACTIONS = {2: "half", 4: "quarter", 8: "eighth", 16: "sixteenth"}
+_FRACTIONS = {2: "half", 4: "a quarter of", 8: "an eighth of", 16: "a sixteenth of"}
 
 
-def _needed(plan: SharedPlan, size: Callable[[SharedBuffer], int]) -> int:
-    resized = [replace(buffer, size_bytes=size(buffer)) for buffer in plan.buffers]
+def _needed(plan: SharedPlan, sizes: Sequence[int]) -> int:
+    pairs = zip(plan.buffers, sizes, strict=True)
+    resized = [replace(buffer, size_bytes=size) for buffer, size in pairs]
     return min(_total(_sweep(resized)), _total(_largest_first(resized)))
