@@ -26,15 +26,18 @@ class Span:
 
     def add(self, vector: int) -> bool:
         """Take one more vector; whether it was independent of those before."""
-        remainder, combination = self.reduce(vector)
-        combination ^= 1 << len(self.free)
-        is_free = remainder == 0
-        self.free.append(is_free)
-        if is_free:
-            self.kernel.append(combination)
-        else:
-            self._rows[remainder.bit_length()] = (remainder, combination)
-        return not is_free
+        combination = 1 << len(self.free)
+        while vector:
+            row = self._rows.get(vector.bit_length())
+            if row is None:
+                self._rows[vector.bit_length()] = (vector, combination)
+                self.free.append(False)
+                return True
+            vector ^= row[0]
+            combination ^= row[1]
+        self.free.append(True)
+        self.kernel.append(combination)
+        return False
 
     def reduce(self, vector: int) -> tuple[int, int]:
         """What is left of a vector when the span is taken out, and the combination taken out.

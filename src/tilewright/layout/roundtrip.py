@@ -89,7 +89,11 @@ def plan_round_trip(
     """The cheapest conversion through shared memory, in passes of `max_bytes` where it can."""
     best: tuple[tuple[int, float], Order, Side, Side] | None = None
     least = (0, _least_cost(source, element_bytes) + _least_cost(target, element_bytes))
+    seen: set[tuple[int, ...]] = set()
     for low in _candidates(source, target, element_bytes, matrices):
+        if low in seen:
+            continue
+        seen.add(low)
         if best is not None and best[0] <= least:
             break
         for store_kind in _kinds(source, low, element_bytes, matrices):
@@ -133,21 +137,32 @@ def _order(low: tuple[int, ...], store: Side, load: Side) -> Order | None:
 def _candidates(
     source: AtomView, target: AtomView, element_bytes: int, matrices: bool
 ) -> Iterator[tuple[int, ...]]:
-    """Sequences of vectors for the low bits of the offset, of a word to 16 bytes."""
+    """Sequences of vectors for the low bits of the offset, of a word to 16 bytes.
+
+    The most promising first: of equal cost the first is taken.
+    """
     limit, word = log2(VECTOR_BYTES // element_bytes), max(0, log2(WORD_BYTES // element_bytes))
-    everything = [1 << bit for bit in range(source.num_bits)]
     common = _common(source.registers, target.registers)
-    seen: set[tuple[int, ...]] = set()
-    for registers in (source.registers, target.registers):
-        for length in range(limit, len(_independent(common, limit)) - 1, -1):
-            low = _independent((*common, *registers), length)
-            # What shares a word is stored by neighbouring lanes where registers have no more.
-            low = _independent((*low, *source.lanes, *everything), max(len(low), word))
-            if low not in seen:
-                seen.add(low)
-                yield low
-    if not matrices or element_bytes > WORD_BYTES:
-        return
+    shortest = len(_independent(common, limit))
+    everything = [1 << bit for bit in range(source.num_bits)]
+
+    def vectors(registers: tuple[int, ...], length: int) -> tuple[int, ...]:
+        low = _independent((*common, *registers), length)
+        # What shares a word is stored by neighbouring lanes where registers have no more.
+        return _independent((*low, *source.lanes, *everything), max(len(low), word))
+
+    sides = (source.registers, target.registers)
+    yield from (vectors(registers, limit) for registers in sides)
+    if matrices and element_bytes <= WORD_BYTES:
+        yield from _matrix_candidates(source, target, element_bytes, word)
+    for length in range(limit - 1, shortest - 1, -1):
+        yield from (vectors(registers, length) for registers in sides)
+
+
+def _matrix_candidates(
+    source: AtomView, target: AtomView, element_bytes: int, word: int
+) -> Iterator[tuple[int, ...]]:
+    """Low bits that are a row of 16 bytes of an 8 × 8 matrix, or of a transposed one."""
     for view, other in ((source, target), (target, source)):
         preferred = _common(view.registers, other.registers)
         yield (*_independent((*preferred, *view.registers), word), *view.lanes[:2])
