@@ -185,6 +185,18 @@ class LinearLayout(LinearMap):
         first = tuple(register for register in registers if not register >> bit & 1)
         return first, tuple(register | 1 << bit for register in first)
 
+    def repeat(self, count: int) -> LinearLayout:
+        """The layout of `count` tiles of this layout one after the other along dim 0.
+
+        Tile `k` is in the registers from `k * num_registers` on.
+        *Raises*: `UnsupportedLayout` where another dim repeats outside of the repeats of dim 0.
+        """
+        if self.repeat_order and 0 in self.repeat_order[1:]:
+            raise UnsupportedLayout(f"dim 0 is not the slowest of the repeats of {self!r}")
+        others = tuple(dim for dim in self.repeat_order if dim)
+        repeats = (self.repeats[0] * count, *self.repeats[1:])
+        return LinearLayout(self.bases, self.atom, repeats, (0, *others))
+
     def _split_bit(self) -> int:
         last = self.rank - 1
         if self.shape[-1:] != (2,):

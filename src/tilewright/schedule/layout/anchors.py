@@ -13,6 +13,7 @@ from typing import Protocol
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.types import element_of, shape_of, width_bits
+from tilewright.layout.axis import spread_along
 from tilewright.layout.build import coalesced
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.atomics import AtomicOp
@@ -130,14 +131,24 @@ def registers_in_a_row(layout: LinearLayout, dim: int) -> int:
 
 @ANCHORS.register(ReduceOp)
 def _reduce(near: Neighbours, op: ReduceOp) -> Anchored:
-    layout = _first_own(near, op.srcs)
+    layout = _along(near, op.srcs, op.axis.value.data)
     result = layout.reduce(op.axis.value.data)[0]
     return Anchored((layout,) * len(op.srcs), _of(op.results, result))
 
 
 @ANCHORS.register(ScanOp)
 def _scan(near: Neighbours, op: ScanOp) -> Anchored:
-    return _same(op, _first_own(near, op.srcs))
+    return _same(op, _along(near, op.srcs, op.axis.value.data))
+
+
+def _along(near: Neighbours, values: Sequence[SSAValue], axis: int) -> LinearLayout:
+    """A layout to walk along an axis in: that of a value, if each bit moves along one dim."""
+    layout = _first_own(near, values)
+    try:
+        spread_along(layout, axis)
+    except UnsupportedLayout:
+        return near.default(layout.shape)
+    return layout
 
 
 def _first_own(near: Neighbours, values: Sequence[SSAValue]) -> LinearLayout:
@@ -161,15 +172,26 @@ def _histogram(near: Neighbours, op: HistogramOp) -> Anchored:
     return Anchored((source,) * len(op.operands), (result,))
 
 
-@ANCHORS.register(SortOp, FlipOp)
-def _in_place(near: Neighbours, op: Operation) -> Anchored:
-    return _same(op, own_or_default(near, op.operands[0]))
+@ANCHORS.register(SortOp)
+def _sort(near: Neighbours, op: SortOp) -> Anchored:
+    return _same(op, _along(near, op.operands, len(shape_of(op.src.type)) - 1))
+
+
+@ANCHORS.register(FlipOp)
+def _flip(near: Neighbours, op: FlipOp) -> Anchored:
+    return _same(op, own_or_default(near, op.src))
 
 
 @ANCHORS.register(CatOp)
 def _cat(near: Neighbours, op: CatOp) -> Anchored:
-    operands = tuple(own_or_default(near, value) for value in op.operands)
-    return Anchored(operands, (near.default(shape_of(op.result.type)),))
+    """The two halves are more registers of the same threads."""
+    half = _first_own(near, op.operands)
+    try:
+        result = half.repeat(2)
+    except UnsupportedLayout:
+        half = near.default(half.shape)
+        result = half.repeat(2)
+    return Anchored((half, half), (result,))
 
 
 @ANCHORS.register(SplitOp)
