@@ -46,7 +46,6 @@ _LANGUAGE_CLASSES: dict[object, str] = {
     core.constexpr_type: "constexpr_type",
     core.tensor_descriptor: "tensor_descriptor",
     core.tensor_descriptor_type: "tensor_descriptor_type",
-    core.PropagateNan: "PropagateNan",
 }
 _PLAIN = (bool, int, float, str, bytes, type(None))
 

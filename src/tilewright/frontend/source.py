@@ -291,7 +291,11 @@ class _Snapshotter:
             return Unusable("UndefinedName", path)
         if namespace is None:
             return BuiltinRef(path)
-        is_plain_allowed = is_host or self._allow_plain_globals or scope.declares_constexpr(path)
+        # A module's own constants (`math.pi`) are not variables that somebody meant to change.
+        is_of_module = "." in path
+        is_plain_allowed = (
+            is_host or is_of_module or self._allow_plain_globals or scope.declares_constexpr(path)
+        )
         read = constant_of if is_plain_allowed else captured
         constant = read(value, self.reference)
         if not isinstance(constant, ModuleRef | OpRef | BuiltinRef | FunctionRef | Unusable):
