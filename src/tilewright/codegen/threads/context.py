@@ -17,11 +17,15 @@ from tilewright.codegen.context import EmitContext, Rule, TargetServices
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.codegen.llvm_types import llvm_type
 from tilewright.codegen.threads.index import ThreadIndex
+from tilewright.ir.attributes import integers_of
 from tilewright.ir.encoding import SharedType, TokenType, layout_of
 from tilewright.ir.op import ElementwiseOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.support.rules import RuleTable
+
+RUNS_ATTRIBUTE = "equal_runs"
+"""Left by the schedule on an elementwise op: how many elements in a row are equal, per dim."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,20 @@ class ThreadServices(TargetServices, Protocol):
         self, fn: FunctionBuilder, offset: str, count: int, is_transposed: bool
     ) -> list[str]:
         """Read `count` matrices, a word of each for each lane; offsets as for stores."""
+        ...
+
+    def copy_async(
+        self, fn: FunctionBuilder, offset: str, pointer: str, num_bytes: int, mask: str | None
+    ) -> None:
+        """Start copying 4, 8 or 16 bytes to shared memory; zeros where `mask` (i1) is false."""
+        ...
+
+    def commit_copies(self, fn: FunctionBuilder) -> None:
+        """Close the group of the copies that this thread started."""
+        ...
+
+    def wait_copies(self, fn: FunctionBuilder, pending: int) -> None:
+        """Wait until at most `pending` groups of this thread's copies run."""
         ...
 
     def thread_id(self, fn: FunctionBuilder) -> str:
@@ -217,15 +235,34 @@ class ThreadContext(EmitContext):
             return
         scalar = scalar_twin(op)
         columns: list[tuple[str, ...]] = []
-        known: dict[tuple[str, ...], tuple[str, ...]] = {}
-        for row in zip(*(self.registers(v) for v in op.operands), strict=True):
-            if row not in known:
+        known: dict[object, tuple[str, ...]] = {}
+        rows = zip(*(self.registers(v) for v in op.operands), strict=True)
+        for row, run in zip(rows, _runs(op), strict=True):
+            key = row if run is None else run
+            if key not in known:
                 self.values.update(zip(scalar.operands, row, strict=True))
                 rule(self, scalar)
-                known[row] = tuple(self.values[result] for result in scalar.results)
-            columns.append(known[row])
+                known[key] = tuple(self.values[result] for result in scalar.results)
+            columns.append(known[key])
         for index, result in enumerate(op.results):
             self.define_tile(result, [column[index] for column in columns])
+
+
+def _runs(op: Operation) -> Sequence[object]:
+    """For each register the run of equal elements that it is in, None where none is known.
+
+    A thread's registers of one run are equal: coordinates are an exclusive or of what the
+    thread and what the register adds, so whole runs map to whole runs.
+    """
+    layout = layout_of(op.results[0].type)
+    runs = integers_of(op.attributes.get(RUNS_ATTRIBUTE))
+    if not runs:
+        return [None] * layout.num_registers
+    limits = [min(run, extent) for run, extent in zip(runs, layout.atom, strict=True)]
+    return [
+        tuple(at // run for at, run in zip(offset, limits, strict=True))
+        for offset in layout.register_offsets()
+    ]
 
 
 def scalar_twin(op: Operation) -> Operation:

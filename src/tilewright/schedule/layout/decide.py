@@ -15,7 +15,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from tilewright.analysis.facts import AxisFacts
-from tilewright.ir.types import element_of, is_pointer, shape_of, storage_bytes
+from tilewright.ir.op import ElementwiseOp
+from tilewright.ir.types import element_of, is_integer, is_pointer, shape_of, storage_bytes
 from tilewright.layout.build import coalesced
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.atomics import AtomicOp
@@ -54,6 +55,8 @@ class Layouts:
     plans: dict[Operation, ProductPlan] = field(default_factory=dict)
     carried: dict[Operation, tuple[LinearLayout | None, ...]] = field(default_factory=dict)
     vectors: dict[Operation, int] = field(default_factory=dict)
+    # Runs of equal elements of integer tiles, per dim, where there are any.
+    runs: dict[SSAValue, tuple[int, ...]] = field(default_factory=dict)
 
     def default(self, shape: tuple[int, ...]) -> LinearLayout:
         """The layout of a tile that nothing else decides."""
@@ -64,6 +67,7 @@ def decide_layouts(kernel: FuncOp, machine: MatrixMachine) -> Layouts:
     """The layouts of a T0 kernel. *Raises*: UnsupportedLayout with the op that has none."""
     walk = _Walk(Layouts(machine), AxisFacts(kernel))
     walk.group_accesses(kernel)
+    walk.find_runs(kernel)
     walk.block(kernel.body.block)
     return walk.layouts
 
@@ -127,6 +131,17 @@ class _Walk:
     def _access_key(self, op: Operation) -> tuple[tuple[int, ...], tuple[int, ...]]:
         pointers = op.operands[0]
         return shape_of(pointers.type), self.facts.coalesce_order(pointers)
+
+    def find_runs(self, kernel: FuncOp) -> None:
+        """Note where neighbours are equal, such as the masks of one access: one is enough."""
+        for op in kernel.walk():
+            if not isinstance(op, ElementwiseOp):
+                continue
+            for result in op.results:
+                if is_tile(result) and is_integer(result.type):
+                    runs = self.facts.of(result).constancy
+                    if max(runs) > 1:
+                        self.layouts.runs[result] = runs
 
     # --- the walk ---
 

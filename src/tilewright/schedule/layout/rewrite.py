@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, Locatio
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
+from tilewright.ir.attributes import integer_array
 from tilewright.ir.encoding import laid_out
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, shape_of
@@ -27,6 +28,7 @@ from tilewright.schedule.layout.transfer import is_flexible, is_source, is_tile,
 from tilewright.support.errors import InternalError, UnsupportedLayout
 
 VECTOR_ATTRIBUTE = "vector_elems"
+RUNS_ATTRIBUTE = "equal_runs"
 
 
 def assign_layouts(kernel: FuncOp, layouts: Layouts) -> None:
@@ -114,6 +116,8 @@ class Rewriter:
             properties = _retyped(properties, types[0])
         new = build(type(op), operands, types, properties, regions, op.location)
         new.attributes = dict(op.attributes)
+        if op.results and op.results[0] in self.layouts.runs:
+            new.attributes[RUNS_ATTRIBUTE] = integer_array(self.layouts.runs[op.results[0]])
         self.insert_before(new, op)
         return new
 

@@ -117,6 +117,26 @@ class NvidiaServices:
             return [loaded]
         return [fn.value(f"extractvalue {kind} {loaded}, {i}") for i in range(count)]
 
+    def copy_async(
+        self, fn: FunctionBuilder, offset: str, pointer: str, num_bytes: int, mask: str | None
+    ) -> None:
+        """cp.async; 16 bytes go past the first cache."""
+        target, source = shared_pointer(fn, offset), _to_global(fn, pointer)
+        name = f"{'cg' if num_bytes == 16 else 'ca'}.shared.global.{num_bytes}"
+        arguments = f"ptr addrspace(3) {target}, ptr addrspace(1) {source}"
+        if mask is not None:
+            size = fn.value(f"select i1 {mask}, i32 {num_bytes}, i32 0")
+            name, arguments = f"{name}.s", f"{arguments}, i32 {size}"
+        fn.emit(f"call void @llvm.nvvm.cp.async.{name}({arguments})")
+
+    def commit_copies(self, fn: FunctionBuilder) -> None:
+        """Close the group of the copies that this thread started."""
+        fn.emit("call void @llvm.nvvm.cp.async.commit.group()")
+
+    def wait_copies(self, fn: FunctionBuilder, pending: int) -> None:
+        """Wait until at most `pending` groups of this thread's copies run."""
+        fn.emit(f"call void @llvm.nvvm.cp.async.wait.group(i32 {pending})")
+
     def load_global(
         self,
         fn: FunctionBuilder,

@@ -9,13 +9,16 @@ from xdsl.ir import Attribute
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.codegen.threads.context import ThreadContext
 from tilewright.codegen.threads.rules import THREAD_RULES
-from tilewright.codegen.threads.rules.memory import is_zero
+from tilewright.codegen.threads.rules.memory import is_zero, vector_elems
 from tilewright.codegen.threads.shared import load_shared, store_shared
 from tilewright.codegen.threads.words import pack, storage_bits, unpack, word_bits_of
 from tilewright.ir.encoding import SharedType, layout_of
 from tilewright.layout.access import Access
 from tilewright.layout.placing import plan_access
 from tilewright.ops.staging import (
+    AsyncCommitOp,
+    AsyncCopyOp,
+    AsyncWaitOp,
     LocalAllocOp,
     LocalBarrierOp,
     LocalLoadOp,
@@ -165,6 +168,34 @@ def _load(ctx: ThreadContext, op: LocalLoadOp) -> None:
     values: dict[int, str] = {}
     read_pass(ctx, type_.element, ctx.value(op.src), access, values)
     ctx.define_tile(op.result, read_all(ctx, values, access))
+
+
+@THREAD_RULES.register(AsyncCopyOp)
+def _copy(ctx: ThreadContext, op: AsyncCopyOp) -> None:
+    type_ = op.dst.type
+    assert isinstance(type_, SharedType)
+    size = storage_bits(type_.element) // 8
+    access = plan_access(layout_of(op.ptr.type), layout_of(type_), size, matrices=False)
+    address = SharedAddress(ctx, ctx.value(op.dst), access)
+    pointers = ctx.registers(op.ptr)
+    masks = None if op.mask is None else ctx.registers(op.mask)
+    width = vector_elems(op)
+    for group in access.passes[0]:
+        for start in range(0, len(group), width):
+            register = group[start]
+            place = add(ctx.fn, address.of(group[0]), str(start * size))
+            mask = None if masks is None else masks[register]
+            ctx.target.copy_async(ctx.fn, place, pointers[register], width * size, mask)
+
+
+@THREAD_RULES.register(AsyncCommitOp)
+def _commit(ctx: ThreadContext, op: AsyncCommitOp) -> None:
+    ctx.target.commit_copies(ctx.fn)
+
+
+@THREAD_RULES.register(AsyncWaitOp)
+def _wait(ctx: ThreadContext, op: AsyncWaitOp) -> None:
+    ctx.target.wait_copies(ctx.fn, op.num.value.data)
 
 
 @THREAD_RULES.register(MemdescIndexOp)
