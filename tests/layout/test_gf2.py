@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,8 +49,8 @@ def test_rank_and_kernel_share_the_vectors(vectors: list[int]) -> None:
 
 
 @given(VECTORS, st.randoms(use_true_random=False))
-def test_the_basis_is_the_same_for_the_same_span(vectors: list[int], random: object) -> None:
-    shuffled = sorted(vectors, key=lambda _: random.random())  # type: ignore[attr-defined]
+def test_the_basis_is_the_same_for_the_same_span(vectors: list[int], random: Random) -> None:
+    shuffled = sorted(vectors, key=lambda _: random.random())
     assert Span(shuffled).basis() == Span(vectors).basis()
     assert members(list(Span(vectors).basis())) == members(vectors)
 

@@ -69,8 +69,7 @@ def atom_view(layout: LinearLayout) -> AtomView:
     bits = _register_bits(layout, atom)
     span = Span(vector for _, vector in bits)
     kept = [bit for bit, is_free in enumerate(span.free) if not is_free]
-    offsets = layout.register_offsets()
-    places, copy_registers = _places(offsets, atom, layout.shape, span, kept)
+    places, copy_registers = _places(layout, atom, span, kept)
     return AtomView(
         atom=atom,
         counts=tuple(extent // part for extent, part in zip(layout.shape, atom, strict=True)),
@@ -101,24 +100,31 @@ def _register_bits(layout: LinearLayout, atom: tuple[int, ...]) -> list[tuple[in
 
 
 def _places(
-    offsets: tuple[tuple[int, ...], ...],
-    atom: tuple[int, ...],
-    shape: tuple[int, ...],
-    span: Span,
-    kept: list[int],
+    layout: LinearLayout, atom: tuple[int, ...], span: Span, kept: list[int]
 ) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
     """Copy and combination of each register, and the register at the origin of each copy."""
-    counts = tuple(extent // part for extent, part in zip(shape, atom, strict=True))
-    copies = {at: copy for copy, at in enumerate(positions(range(len(shape)), counts))}
-    renumbered = {1 << bit: 1 << new for new, bit in enumerate(kept)}
+
+    def combination(coordinates: tuple[int, ...]) -> int:
+        found = span.reduce(_pack(coordinates, atom))[1]
+        return sum(1 << new for new, bit in enumerate(kept) if found >> bit & 1)
+
+    low = [0]
+    for vector in layout.basis_images("register"):
+        step = combination(vector)
+        low += [step ^ other for other in low]
+    # A repeat of the layout's atom is a copy of the largest atom, and a part of it.
+    parts = tuple(whole // part for whole, part in zip(atom, layout.atom, strict=True))
+    counts = tuple(extent // part for extent, part in zip(layout.shape, atom, strict=True))
+    copies = {at: copy for copy, at in enumerate(positions(range(layout.rank), counts))}
     places: list[tuple[int, int]] = []
     origins: dict[int, int] = {}
-    for register, offset in enumerate(offsets):
-        copy = copies[tuple(c // a for c, a in zip(offset, atom, strict=True))]
-        inside = tuple(c % a for c, a in zip(offset, atom, strict=True))
-        combination = span.reduce(_pack(inside, atom))[1]
-        places.append((copy, sum(new for old, new in renumbered.items() if combination & old)))
-        origins.setdefault(copy, register) if combination == 0 else None
+    for at in positions(layout.repeat_order, layout.repeats):
+        copy = copies[tuple(p // n for p, n in zip(at, parts, strict=True))]
+        inside = (p % n * a for p, n, a in zip(at, parts, layout.atom, strict=True))
+        start = combination(tuple(inside))
+        if start == 0:
+            origins[copy] = len(places)
+        places += [(copy, start ^ other) for other in low]
     return tuple(places), tuple(origins[copy] for copy in range(len(copies)))
 
 
