@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilewright.interp.simt.intrinsics.generic import maximum_number, minimum_number
-from tilewright.interp.simt.ptx.registers import as_kind, packed
+from tilewright.interp.simt.functions import maximum_number, minimum_number
+from tilewright.interp.simt.kinds import as_kind, packed
 from tilewright.ir.op import Array
 from tilewright.support.errors import UnsupportedError
 

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import TypeVar
 
-import numpy as np
-
 from tilewright.interp.simt.machine import Machine
 from tilewright.interp.simt.syntax import Constant, Instruction, Site
 from tilewright.interp.simt.types import LlvmType
@@ -49,9 +47,7 @@ class Call:
 
     def array(self, index: int) -> Array:
         """The current value of an argument that is no aggregate."""
-        value = self.machine.values[self.slots[index]]
-        assert isinstance(value, np.ndarray)
-        return value
+        return self.machine.read(self.slots[index])
 
     def constant(self, index: int) -> int:
         """The value of an argument that must be an integer constant."""

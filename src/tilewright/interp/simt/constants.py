@@ -110,7 +110,9 @@ class Constants:
             return zero(type_, threads)
         if isinstance(value, tuple):
             members = [self.value(member) for member in value]
-            return np.stack(members) if isinstance(type_, t.VectorType) else tuple(members)
+            if isinstance(type_, t.VectorType):
+                return np.stack([m for m in members if isinstance(m, np.ndarray)])
+            return tuple(members)
         dtype = t.dtype_of(type_)
         if isinstance(type_, t.IntType):
             number = int(str(int(str(value)) if not isinstance(value, bool) else int(value)))

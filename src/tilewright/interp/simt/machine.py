@@ -8,8 +8,11 @@ import numpy as np
 
 from tilewright.interp.simt import types as t
 from tilewright.interp.simt.arithmetic import LOCAL_WINDOW, SHARED_WINDOW
+from tilewright.interp.simt.copies import Copies
 from tilewright.interp.simt.faults import DivergentCollective, Fault
+from tilewright.interp.simt.in_flight import InFlight
 from tilewright.interp.simt.memory import GlobalMemory, Region, space_of
+from tilewright.interp.simt.products import Products
 from tilewright.interp.simt.shared import SharedMemory
 from tilewright.interp.simt.statistics import WARP, Report
 from tilewright.interp.simt.synchronization import Synchronization
@@ -41,6 +44,8 @@ class Machine:
         self.memory = GlobalMemory()
         self.synchronization = Synchronization(threads)
         self.shared = SharedMemory(shared_bytes, self.synchronization, self.report)
+        self.products = Products(threads, self.shared, self.synchronization)
+        self.copies = Copies(threads, self.memory, self.shared, self.synchronization)
         self.local_bytes = 0
         self._local = self._new_local()
         self.progress = 0
@@ -51,6 +56,8 @@ class Machine:
         self.mask = None
         self.synchronization.reset()
         self.shared.reset()
+        self.products.reset()
+        self.copies.reset()
         self._local = self._new_local()
 
     def _new_local(self) -> Region:
@@ -67,12 +74,22 @@ class Machine:
         """The numbers of the threads that execute."""
         return self.thread_ids if self.mask is None else np.flatnonzero(self.mask)
 
+    def read(self, slot: int) -> Array:
+        """The value of a slot that holds no aggregate, for the threads that execute."""
+        value = self.values[slot]
+        if type(value) is np.ndarray:
+            return value
+        assert isinstance(value, InFlight), "a value is used before it is defined"
+        return value.resolve(self.mask)
+
     def require_whole_warps(self, what: str) -> Array:
         """The warps that execute; raise when some lanes of one do not."""
         if self.mask is None:
             return np.arange(self.warps)
         lanes = self.mask.reshape(self.warps, WARP)
-        some, every = lanes.any(1), lanes.all(1)
+        exited = self.synchronization.exited.reshape(self.warps, WARP)
+        some, every = lanes.any(1), (lanes | exited).all(1)
+        every &= some
         if (some != every).any():
             warp = int(np.argmax(some != every))
             missing = np.flatnonzero(~lanes[warp]).tolist()
@@ -89,7 +106,7 @@ class Machine:
         """Load a value in every active thread; others get zeros."""
         num_bytes = t.size_bytes(type_)
         threads = self.active()
-        data = self._gather(space, addresses[threads], threads, num_bytes, align, site)
+        data = self.gather(space, addresses[threads], threads, num_bytes, align, site)
         if self.mask is None:
             return from_bytes(np.ascontiguousarray(data), type_)
         everything = np.zeros((self.threads, num_bytes), np.uint8)
@@ -102,7 +119,7 @@ class Machine:
         """Store a value in every active thread."""
         threads = self.active()
         data = to_bytes(value, type_)[threads]
-        self._scatter(space, addresses[threads], threads, data, align, site)
+        self.scatter(space, addresses[threads], threads, data, align, site)
 
     def _by_space(
         self, space: int, addresses: Array, access: Callable[[int, Array, Array], None]
@@ -118,9 +135,10 @@ class Machine:
             window = {5: LOCAL_WINDOW, 3: SHARED_WINDOW, 1: 0}[int(kind)]
             access(int(kind), addresses[part] - np.uint64(window), part)
 
-    def _gather(
+    def gather(
         self, space: int, addresses: Array, threads: Array, num_bytes: int, align: int, site: Site
     ) -> Array:
+        """The bytes at the addresses that `threads` read, shape [accesses, num_bytes]."""
         result = np.empty((len(addresses), num_bytes), np.uint8)
 
         def access(kind: int, places: Array, part: Array) -> None:
@@ -136,9 +154,11 @@ class Machine:
         self._by_space(space, addresses, access)
         return result
 
-    def _scatter(
+    def scatter(
         self, space: int, addresses: Array, threads: Array, data: Array, align: int, site: Site
     ) -> None:
+        """Write rows of bytes at the addresses for `threads`."""
+
         def access(kind: int, places: Array, part: Array) -> None:
             who = threads[part]
             if kind == t.SHARED:

@@ -138,7 +138,6 @@ class Shadow:
         written = flat[self.writer[flat] >= 0]
         writers, clocks = self.writer[written], self.write_clock[written]
         bad = known[writers] < clocks
-        bad &= ~np.isin(writers, issuers) | (len(issuers) > 1)
         if bad.any():
             self._report_write(int(written[int(np.argmax(bad))]), int(issuers[0]), "reads")
         generic = self.write_kind[written] != _ASYNC

@@ -22,10 +22,16 @@ from tilewright.interp.simt.instructions import (
     memory as memory,
 )
 from tilewright.interp.simt.intrinsics import (
+    async_copies as async_copies,
+)
+from tilewright.interp.simt.intrinsics import (
     barriers as barriers,
 )
 from tilewright.interp.simt.intrinsics import (
     generic as generic,
+)
+from tilewright.interp.simt.intrinsics import (
+    matrix as matrix,
 )
 from tilewright.interp.simt.intrinsics import (
     nvvm_math as nvvm_math,
@@ -42,12 +48,14 @@ from tilewright.interp.simt.program import Program, Translated
 from tilewright.interp.simt.runner import Runner
 from tilewright.interp.simt.statistics import Report
 from tilewright.interp.simt.syntax import Parameter
+from tilewright.interp.simt.tensor_map import TensorMap
 from tilewright.interp.simt.types import LlvmType
 from tilewright.interp.simt.values import Value
 from tilewright.ir.op import Array
 from tilewright.support.errors import InternalError
 
-Argument: TypeAlias = "int | float | bool | Array"
+Argument: TypeAlias = "int | float | bool | Array | TensorMap"
+_PARAMETER_WINDOW = 1 << 58
 _STEP_LIMIT = 10_000_000
 
 
@@ -59,11 +67,14 @@ def simulate(
     arguments: Sequence[Argument],
     shared_bytes: int = 0,
     *,
+    tensor_maps: Mapping[int, TensorMap] | None = None,
     step_limit: int = _STEP_LIMIT,
 ) -> Report:
     """The launch of a kernel, given as LLVM text for one thread, simulated on this machine.
 
-    Arrays become global memory and are written in place, also when a fault ends the launch.
+    Arrays become global memory and are written in place, also when a fault ends the launch. A
+    `TensorMap` is the argument of a parameter that is passed by value; `tensor_maps` gives those
+    that lie in arrays, by the number of that argument.
     Programs run one after the other in the order of their ids. `shared_bytes` is the dynamic
     shared memory.
 
@@ -74,7 +85,7 @@ def simulate(
     machine = Machine(num_threads, grid, static_shared_bytes(module) + shared_bytes)
     program = Program(module, machine, step_limit)
     function = program.function(kernel)
-    _bind(machine, function, arguments)
+    _bind(machine, function, arguments, tensor_maps or {})
     try:
         with np.errstate(all="ignore"):
             _run_grid(machine, function, step_limit)
@@ -95,19 +106,36 @@ def _run_grid(machine: Machine, function: Translated, step_limit: int) -> None:
                 runner.run(None)
 
 
-def _bind(machine: Machine, function: Translated, arguments: Sequence[Argument]) -> None:
+def _bind(
+    machine: Machine,
+    function: Translated,
+    arguments: Sequence[Argument],
+    tensor_maps: Mapping[int, TensorMap],
+) -> None:
     parameters = function.function.parameters
     if len(parameters) != len(arguments):
         raise InternalError(f"{len(arguments)} arguments for {len(parameters)} parameters")
-    named = [
-        (parameter.name, argument)
-        for parameter, argument in zip(parameters, arguments, strict=True)
-        if isinstance(argument, np.ndarray)
-    ]
-    pointers = iter(machine.memory.map_arrays(named))
-    for slot, parameter, argument in zip(function.parameters, parameters, arguments, strict=True):
-        value = next(pointers) if isinstance(argument, np.ndarray) else argument
-        machine.values[slot] = _broadcast(value, parameter, machine.threads)
+    arrays: list[tuple[str, Array]] = []
+    for index, (parameter, argument) in enumerate(zip(parameters, arguments, strict=True)):
+        array = argument.array if isinstance(argument, TensorMap) else argument
+        if isinstance(array, np.ndarray):
+            arrays.append((parameter.name, array))
+        if index in tensor_maps:
+            arrays.append((f"{parameter.name} of the tensor map", tensor_maps[index].array))
+    pointers = iter(machine.memory.map_arrays(arrays))
+    for index, slot in enumerate(function.parameters):
+        argument = arguments[index]
+        value: float
+        if isinstance(argument, TensorMap):
+            value = _PARAMETER_WINDOW + 128 * index
+            machine.copies.tensor_maps[value] = (argument, next(pointers))
+        elif isinstance(argument, np.ndarray):
+            value = next(pointers)
+        else:
+            value = argument
+        if index in tensor_maps:
+            machine.copies.tensor_maps[int(value)] = (tensor_maps[index], next(pointers))
+        machine.values[slot] = _broadcast(value, parameters[index], machine.threads)
 
 
 def _broadcast(value: float, parameter: Parameter, threads: int) -> Value:
@@ -118,4 +146,4 @@ def _broadcast(value: float, parameter: Parameter, threads: int) -> Value:
     return np.full(threads, value, np.float64).astype(t.dtype_of(type_))
 
 
-__all__ = ["Argument", "Mapping", "simulate"]
+__all__ = ["Argument", "TensorMap", "simulate"]

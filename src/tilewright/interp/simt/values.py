@@ -7,10 +7,11 @@ from typing import TypeAlias
 import numpy as np
 
 from tilewright.interp.simt import types as t
+from tilewright.interp.simt.in_flight import InFlight, merge_in_flight
 from tilewright.interp.simt.types import LlvmType
 from tilewright.ir.op import Array
 
-Value: TypeAlias = "Array | tuple[Value, ...]"
+Value: TypeAlias = "Array | InFlight | tuple[Value, ...]"
 
 
 def zero(type_: LlvmType, threads: int) -> Value:
@@ -31,6 +32,8 @@ def merge(mask: Array, new: Value, old: Value | None) -> Value:
         assert isinstance(old, tuple)
         return tuple(merge(mask, n, o) for n, o in zip(new, old, strict=True))
     assert not isinstance(old, tuple)
+    if isinstance(new, InFlight) or isinstance(old, InFlight):
+        return merge_in_flight(mask, new, old)
     return np.where(mask, new, old)
 
 
@@ -38,7 +41,7 @@ def to_bytes(value: Value, type_: LlvmType) -> Array:
     """The bytes of a value as it lies in memory, shape [threads, bytes]."""
     if isinstance(type_, t.StructType | t.ArrayType):
         return _aggregate_bytes(value, type_)
-    assert not isinstance(value, tuple)
+    assert isinstance(value, np.ndarray), "a register of an unfinished product reaches memory"
     if value.dtype == np.bool_:
         value = value.astype(np.uint8)
     elements = value[None] if value.ndim == 1 else value
@@ -96,7 +99,7 @@ def bit_cast(value: Array, source: LlvmType, target: LlvmType) -> Array:
     if t.width_bits(t.element_type(source)) == 1 or t.width_bits(t.element_type(target)) == 1:
         return _cast_bits(value, source, target)
     result = from_bytes(to_bytes(value, source), target)
-    assert not isinstance(result, tuple)
+    assert isinstance(result, np.ndarray)
     return result
 
 

@@ -5,36 +5,36 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.interp.simt import types as t
-from tilewright.interp.simt.program import Compute, Translated, array_of, rule
+from tilewright.interp.simt.program import Compute, Translated, rule
 from tilewright.interp.simt.syntax import Constant, Instruction
 from tilewright.interp.simt.values import Value
 
 
 @rule("extractelement")
 def _extract_element(fn: Translated, op: Instruction) -> Compute:
-    values, v = fn.machine.values, fn.use(op.operands[0])
+    read, v = fn.machine.read, fn.use(op.operands[0])
     if isinstance(op.operands[1], Constant):
         index = int(str(op.operands[1].value or 0))
-        return lambda: array_of(values[v])[index]
+        return lambda: read(v)[index]
     i = fn.use(op.operands[1])
     threads = fn.machine.thread_ids
 
     def compute() -> Value:
-        vector = array_of(values[v])
-        return vector[array_of(values[i]).astype(np.int64) % len(vector), threads]
+        vector = read(v)
+        return vector[read(i).astype(np.int64) % len(vector), threads]
 
     return compute
 
 
 @rule("insertelement")
 def _insert_element(fn: Translated, op: Instruction) -> Compute:
-    values = fn.machine.values
+    read = fn.machine.read
     v, x, i = (fn.use(operand) for operand in op.operands)
     threads = fn.machine.thread_ids
 
     def compute() -> Value:
-        vector = array_of(values[v]).copy()
-        vector[array_of(values[i]).astype(np.int64), threads] = array_of(values[x])
+        vector = read(v).copy()
+        vector[read(i).astype(np.int64), threads] = read(x)
         return vector
 
     return compute
@@ -42,14 +42,14 @@ def _insert_element(fn: Translated, op: Instruction) -> Compute:
 
 @rule("shufflevector")
 def _shuffle(fn: Translated, op: Instruction) -> Compute:
-    values, a, b = fn.machine.values, fn.use(op.operands[0]), fn.use(op.operands[1])
+    read, a, b = fn.machine.read, fn.use(op.operands[0]), fn.use(op.operands[1])
     assert isinstance(op.type, t.VectorType)
     mask = op.operands[2]
     chosen = [0] * op.type.count
     if isinstance(mask, Constant) and isinstance(mask.value, tuple):
         lanes = [getattr(lane, "value", 0) for lane in mask.value]
         chosen = [int(lane or 0) for lane in lanes]
-    return lambda: np.concatenate([array_of(values[a]), array_of(values[b])])[chosen]
+    return lambda: np.concatenate([read(a), read(b)])[chosen]
 
 
 @rule("extractvalue")

@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.interp.simt import types as t
 from tilewright.interp.simt.arithmetic import binary, cast, compare
 from tilewright.interp.simt.faults import Fault
-from tilewright.interp.simt.program import Compute, Translated, array_of, rule
+from tilewright.interp.simt.program import Compute, Translated, rule
 from tilewright.interp.simt.syntax import Constant, Instruction, Operand
 from tilewright.interp.simt.types import LlvmType
 from tilewright.interp.simt.values import Value
@@ -18,18 +18,18 @@ from tilewright.support.errors import UndefinedValue
 @rule("fadd", "fsub", "fmul", "fdiv", "frem")
 def _binary(fn: Translated, op: Instruction) -> Compute:
     operation = binary(op.opcode, op.type)
-    values, a, b = fn.machine.values, fn.use(op.operands[0]), fn.use(op.operands[1])
-    return lambda: operation(values[a], values[b])  # pyright: ignore[reportArgumentType]
+    read, a, b = fn.machine.read, fn.use(op.operands[0]), fn.use(op.operands[1])
+    return lambda: operation(read(a), read(b))
 
 
 @rule("udiv", "sdiv", "urem", "srem")
 def _divide(fn: Translated, op: Instruction) -> Compute:
     operation = binary(op.opcode, op.type)
     machine, a, b = fn.machine, fn.use(op.operands[0]), fn.use(op.operands[1])
-    values = machine.values
+    read = machine.read
 
     def compute() -> Value:
-        left, right = array_of(values[a]), array_of(values[b])
+        left, right = read(a), read(b)
         zero = right == 0
         if zero.any() and (machine.mask is None or (zero & machine.mask).any()):
             raise Fault(UndefinedValue, "an integer is divided by zero")
@@ -40,8 +40,8 @@ def _divide(fn: Translated, op: Instruction) -> Compute:
 
 @rule("fneg")
 def _negate(fn: Translated, op: Instruction) -> Compute:
-    values, a = fn.machine.values, fn.use(op.operands[0])
-    return lambda: np.negative(array_of(values[a]))
+    read, a = fn.machine.read, fn.use(op.operands[0])
+    return lambda: np.negative(read(a))
 
 
 @rule("freeze")
@@ -53,41 +53,41 @@ def _copy(fn: Translated, op: Instruction) -> Compute:
 @rule("icmp", "fcmp")
 def _compare(fn: Translated, op: Instruction) -> Compute:
     operation = compare(op.words[-1], op.operands[0].type)
-    values, a, b = fn.machine.values, fn.use(op.operands[0]), fn.use(op.operands[1])
-    return lambda: operation(array_of(values[a]), array_of(values[b]))
+    read, a, b = fn.machine.read, fn.use(op.operands[0]), fn.use(op.operands[1])
+    return lambda: operation(read(a), read(b))
 
 
 @rule("trunc", "zext", "sext", "fptrunc", "fpext", "fptoui", "fptosi", "uitofp", "sitofp")
 @rule("ptrtoint", "inttoptr", "bitcast", "addrspacecast")
 def _cast(fn: Translated, op: Instruction) -> Compute:
-    values, a = fn.machine.values, fn.use(op.operands[0])
+    values, read, a = fn.machine.values, fn.machine.read, fn.use(op.operands[0])
     if op.opcode == "bitcast" and op.operands[0].type == op.type:
         return lambda: values[a]
     operation = cast(op.opcode, op.operands[0].type, op.type)
-    return lambda: operation(array_of(values[a]))
+    return lambda: operation(read(a))
 
 
 @rule("select")
 def _select(fn: Translated, op: Instruction) -> Compute:
-    values = fn.machine.values
+    read = fn.machine.read
     c, a, b = (fn.use(operand) for operand in op.operands)
-    return lambda: np.where(array_of(values[c]), array_of(values[a]), array_of(values[b]))
+    return lambda: np.where(read(c), read(a), read(b))
 
 
 @rule("getelementptr")
 def _address(fn: Translated, op: Instruction) -> Compute:
-    values, base = fn.machine.values, fn.use(op.operands[0])
+    read, base = fn.machine.read, fn.use(op.operands[0])
     assert op.element is not None
     constant, terms = address_terms(op.element, op.operands[1:])
     slots = [(fn.use(operand), stride) for operand, stride in terms]
     offset = np.uint64(constant % (1 << 64))
     if not slots:
-        return lambda: array_of(values[base]) + offset
+        return lambda: read(base) + offset
 
     def compute() -> Value:
-        address = array_of(values[base])
+        address = read(base)
         for slot, stride in slots:
-            index = array_of(values[slot])
+            index = read(slot)
             wide = index.view(t.signed_dtype(index.dtype)).astype(np.int64)
             address = address + (wide * stride).view(np.uint64)
         return address + offset if constant else address

@@ -16,21 +16,23 @@ from tilewright.ir.op import Array
 @rule("load")
 def _load(fn: Translated, op: Instruction) -> Compute:
     machine, a = fn.machine, fn.use(op.operands[0])
-    values, space, align = machine.values, _space(op.operands[0]), _align(op, op.type)
+    read, space, align = machine.read, _space(op.operands[0]), _align(op, op.type)
     type_, site = op.type, op.site
-    return lambda: machine.load(space, array_of(values[a]), type_, align, site)
+    return lambda: machine.load(space, read(a), type_, align, site)
 
 
 @rule("store")
 def _store(fn: Translated, op: Instruction) -> Compute:
     machine, v, a = fn.machine, fn.use(op.operands[0]), fn.use(op.operands[1])
-    values, space, type_ = machine.values, _space(op.operands[1]), op.operands[0].type
+    values, read, space = machine.values, machine.read, _space(op.operands[1])
+    type_ = op.operands[0].type
     align, site = _align(op, type_), op.site
 
     def compute() -> None:
         value = values[v]
-        assert value is not None
-        machine.store(space, array_of(values[a]), value, type_, align, site)
+        if not isinstance(value, tuple):
+            value = read(v)
+        machine.store(space, read(a), value, type_, align, site)
 
     return compute
 
@@ -102,18 +104,18 @@ def _atomic(
     type_: LlvmType,
 ) -> Compute:
     machine, space, site = fn.machine, _space(pointer), op.site
-    values, address, width = machine.values, fn.use(pointer), t.size_bytes(type_)
+    read, address, width = machine.read, fn.use(pointer), t.size_bytes(type_)
     slots, bits = [fn.use(operand) for operand in operands], f"u{width}"
 
     def compute() -> Value:
-        raw = [to_bytes(array_of(values[slot]), type_).view(bits)[:, 0] for slot in slots]
+        raw = [to_bytes(read(slot), type_).view(bits)[:, 0] for slot in slots]
 
         def update(old: Array, threads: Array) -> Array:
             before = np.ascontiguousarray(old).view(bits)[:, 0]
             after = change(before, *(value[threads] for value in raw))
             return np.ascontiguousarray(after)[:, None].view(np.uint8)
 
-        old = machine.update(space, array_of(values[address]), width, update, site)
+        old = machine.update(space, read(address), width, update, site)
         return from_bytes(np.ascontiguousarray(old), type_)
 
     return compute
@@ -124,11 +126,11 @@ def _compare_exchange(fn: Translated, op: Instruction) -> Compute:
     pointer, expected, new = op.operands
     change = change_function("cas", "b32")
     exchange = _atomic(fn, op, pointer, [expected, new], change, expected.type)
-    values, slot = fn.machine.values, fn.use(expected)
+    read, slot = fn.machine.read, fn.use(expected)
 
     def compute() -> Value:
         old = array_of(exchange())
-        return old, old == array_of(values[slot])
+        return old, old == read(slot)
 
     return compute
 

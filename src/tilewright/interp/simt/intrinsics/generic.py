@@ -9,6 +9,15 @@ import numpy as np
 from tilewright.interp.simt.arithmetic import signed
 from tilewright.interp.simt.calls import Call, Compute, intrinsic
 from tilewright.interp.simt.faults import Fault
+from tilewright.interp.simt.functions import (
+    leading_zeros,
+    maximum,
+    maximum_number,
+    minimum,
+    minimum_number,
+    reverse_bits,
+    widened,
+)
 from tilewright.interp.simt.rounding import fused_multiply_add
 from tilewright.interp.simt.types import element_type, width_bits
 from tilewright.ir.op import Array
@@ -16,38 +25,6 @@ from tilewright.support.errors import BrokenPromise, KernelFault
 
 _One = Callable[[Array], Array]
 _Two = Callable[[Array, Array], Array]
-
-
-def widened(function: Callable[..., Array]) -> Callable[..., Array]:
-    """A function of float64 as one of any float type, rounded once at the end."""
-
-    def call(*arguments: Array) -> Array:
-        dtype = arguments[0].dtype
-        return function(*(a.astype(np.float64) for a in arguments)).astype(dtype)
-
-    return call
-
-
-def minimum_number(a: Array, b: Array) -> Array:
-    """The smaller number; a NaN loses against a number, and −0 is below +0."""
-    result = np.where(a.astype(np.float64) < b.astype(np.float64), a, b)
-    result = np.where((a == b) & np.signbit(a), a, result)
-    return np.where(np.isnan(a), b, np.where(np.isnan(b), a, result)).astype(a.dtype)
-
-
-def maximum_number(a: Array, b: Array) -> Array:
-    """The larger number; a NaN loses against a number, and +0 is above −0."""
-    return np.negative(minimum_number(np.negative(a), np.negative(b)))
-
-
-def minimum(a: Array, b: Array) -> Array:
-    """The smaller number; a NaN wins."""
-    return np.where(np.isnan(a) | np.isnan(b), a + b, minimum_number(a, b)).astype(a.dtype)
-
-
-def maximum(a: Array, b: Array) -> Array:
-    """The larger number; a NaN wins."""
-    return np.negative(minimum(np.negative(a), np.negative(b)))
 
 
 _UNARY: dict[str, _One] = {
@@ -87,15 +64,15 @@ _BINARY: dict[str, _Two] = {
 
 def _elementwise(function: Callable[..., Array], arity: int) -> Callable[[Call], Compute]:
     def rule(call: Call) -> Compute:
-        values = call.machine.values
+        read = call.machine.read
         if arity == 1:
             a = call.slots[0]
-            return lambda: function(values[a])
+            return lambda: function(read(a))
         if arity == 2:
             a, b = call.slots[:2]
-            return lambda: function(values[a], values[b])
+            return lambda: function(read(a), read(b))
         a, b, c = call.slots[:3]
-        return lambda: function(values[a], values[b], values[c])
+        return lambda: function(read(a), read(b), read(c))
 
     return rule
 
@@ -140,16 +117,6 @@ def _population(call: Call) -> Compute:
     return lambda: np.bitwise_count(call.array(0)).astype(call.array(0).dtype)
 
 
-def leading_zeros(a: Array, bits: int) -> Array:
-    """The number of zero bits above the highest one bit, `bits` for zero."""
-    smeared = a.copy()
-    shift = 1
-    while shift < bits:
-        smeared |= smeared >> a.dtype.type(shift)
-        shift *= 2
-    return (bits - np.bitwise_count(smeared)).astype(a.dtype)
-
-
 @intrinsic("llvm.ctlz")
 def _count_leading(call: Call) -> Compute:
     bits = _element_bits(call)
@@ -171,16 +138,6 @@ def _count_trailing(call: Call) -> Compute:
 @intrinsic("llvm.bswap")
 def _swap_bytes(call: Call) -> Compute:
     return lambda: call.array(0).byteswap()
-
-
-def reverse_bits(a: Array, bits: int) -> Array:
-    """The bits of each element in reverse order."""
-    result = np.zeros_like(a)
-    one = a.dtype.type(1)
-    for place in range(bits):
-        bit = (a >> a.dtype.type(place)) & one
-        result |= bit << a.dtype.type(bits - 1 - place)
-    return result
 
 
 @intrinsic("llvm.bitreverse")

@@ -13,11 +13,16 @@ import numpy as np
 from tilewright.interp.simt import rounding
 from tilewright.interp.simt.arithmetic import signed
 from tilewright.interp.simt.calls import Call, Compute, intrinsic
-from tilewright.interp.simt.intrinsics.generic import (
+from tilewright.interp.simt.functions import (
+    float_to_int,
+    high_product,
+    int_to_float,
     maximum,
     maximum_number,
     minimum,
     minimum_number,
+    permute_bytes,
+    saturate,
 )
 from tilewright.interp.simt.rounding import MODES, convert_float, flush, fused_multiply_add
 from tilewright.interp.simt.types import IntType, VectorType, dtype_of, element_type, width_bits
@@ -44,12 +49,6 @@ _EXACT: dict[str, Callable[..., Array]] = {
     "sqrt": rounding.square_root,
     "rcp": lambda a, mode: rounding.divide(np.ones_like(a), a, mode),
     "fma": fused_multiply_add,
-}
-_ROUND_TO_INT: dict[str, _Wide] = {
-    "rn": np.rint,
-    "rz": np.trunc,
-    "rm": np.floor,
-    "rp": np.ceil,
 }
 
 
@@ -90,11 +89,6 @@ def _with_mode(call: Call) -> Compute:
         return saturate(result) if saturates else result
 
     return compute
-
-
-def saturate(a: Array) -> Array:
-    """Into [0, 1], NaN to 0."""
-    return np.where(np.isnan(a), a.dtype.type(0), np.clip(a, a.dtype.type(0), a.dtype.type(1)))
 
 
 for _name in _EXACT:
@@ -209,20 +203,6 @@ def _tf32(call: Call) -> Compute:
     return lambda: rounding.round_to_tf32(call.array(0), mode).view(dtype_of(call.type))
 
 
-def float_to_int(a: Array, bits: int, *, is_signed: bool, mode: str) -> Array:
-    """A float as an integer, saturated; NaN becomes 0 (64 bits: the smallest number)."""
-    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed else (0, (1 << bits) - 1)
-    wide = _ROUND_TO_INT[mode](a.astype(np.float64))
-    carrier = np.int64 if is_signed else np.uint64
-    inside = np.clip(np.nan_to_num(wide, nan=0.0), low, high).astype(carrier)
-    result = np.where(wide >= float(high), carrier(high), inside)
-    return (
-        result.astype(f"u{bits // 8}")
-        if not is_signed
-        else result.astype(f"i{bits // 8}").view(f"u{bits // 8}")
-    )
-
-
 _TO_INT = {"i": (32, True), "ui": (32, False), "ll": (64, True), "ull": (64, False)}
 
 
@@ -237,17 +217,6 @@ for _name in _TO_INT:
     for _source in "fd":
         for _mode in MODES:
             intrinsic(f"llvm.nvvm.{_source}2{_name}.{_mode}")(_to_int)
-
-
-def int_to_float(a: Array, dtype: np.dtype, *, is_signed: bool, mode: str) -> Array:
-    """An integer as a float, rounded in a direction."""
-    exact = signed(a) if is_signed else a
-    nearest = exact.astype(dtype)
-    if mode == "rn":
-        return nearest
-    whole = np.array([int(x) for x in nearest.astype(np.float64)], object)
-    error = np.sign((exact.astype(object) - whole).astype(np.float64))
-    return rounding.directed(nearest, error, mode)
 
 
 def _from_int(call: Call) -> Compute:
@@ -281,23 +250,6 @@ def _double_of_halves(call: Call) -> Compute:
 # --- integers -----------------------------------------------------------------------------------
 
 
-def high_product(a: Array, b: Array, *, is_signed: bool) -> Array:
-    """The upper half of the double-width product."""
-    bits = a.dtype.itemsize * 8
-    if bits < 64:
-        wide = (
-            (signed(a).astype(np.int64), signed(b).astype(np.int64))
-            if is_signed
-            else (
-                a.astype(np.uint64),
-                b.astype(np.uint64),
-            )
-        )
-        return (wide[0] * wide[1] >> bits).astype(a.dtype)
-    x, y = (signed(v).astype(object) if is_signed else v.astype(object) for v in (a, b))
-    return ((x * y >> bits) % (1 << bits)).astype(a.dtype)
-
-
 @intrinsic("llvm.nvvm.mulhi")
 def _high_product(call: Call) -> Compute:
     is_signed = not call.name.split(".")[3].startswith("u")
@@ -314,20 +266,6 @@ def _absolute_difference(call: Call) -> Compute:
         return c + np.where(less, b - a, a - b)
 
     return compute
-
-
-def permute_bytes(a: Array, b: Array, selector: Array) -> Array:
-    """PTX's `prmt` in its default mode: four bytes chosen from the eight of a and b."""
-    both = a.astype(np.uint64) | b.astype(np.uint64) << np.uint64(32)
-    result = np.zeros_like(a)
-    for place in range(4):
-        control = selector >> np.uint32(4 * place) & np.uint32(0xF)
-        byte = (both >> (control & np.uint32(7)).astype(np.uint64) * np.uint64(8)).astype(np.uint32)
-        byte &= np.uint32(0xFF)
-        sign = np.where(byte & np.uint32(0x80), np.uint32(0xFF), np.uint32(0))
-        byte = np.where(control & np.uint32(8), sign, byte)
-        result |= byte << np.uint32(8 * place)
-    return result
 
 
 @intrinsic("llvm.nvvm.prmt")

@@ -8,22 +8,20 @@ import numpy as np
 
 from tilewright.interp.simt import rounding
 from tilewright.interp.simt.arithmetic import compare
-from tilewright.interp.simt.intrinsics.generic import (
+from tilewright.interp.simt.functions import (
+    float_to_int,
+    high_product,
+    int_to_float,
     leading_zeros,
     maximum,
     maximum_number,
     minimum,
     minimum_number,
-    reverse_bits,
-)
-from tilewright.interp.simt.intrinsics.nvvm_math import (
-    float_to_int,
-    high_product,
-    int_to_float,
     permute_bytes,
+    reverse_bits,
     saturate,
 )
-from tilewright.interp.simt.ptx.registers import as_kind, dtype_of_kind, packed
+from tilewright.interp.simt.kinds import dtype_of_kind, packed
 from tilewright.interp.simt.ptx.rules import Compute, PtxCall, ptx
 from tilewright.interp.simt.rounding import MODES, convert_float, flush
 from tilewright.interp.simt.types import FLOAT, IntType
@@ -331,6 +329,3 @@ def _scalar_conversion(
         limits = np.iinfo(dtype)
         return lambda a: np.clip(a.astype(np.int64), limits.min, limits.max).astype(dtype)
     return lambda a: a.astype(dtype)
-
-
-__all__ = ["as_kind"]

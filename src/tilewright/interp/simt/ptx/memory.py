@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.interp.simt import types as t
 from tilewright.interp.simt.atomics import change_function
-from tilewright.interp.simt.ptx.registers import as_kind, dtype_of_kind, is_kind, packed
+from tilewright.interp.simt.kinds import dtype_of_kind, is_kind
 from tilewright.interp.simt.ptx.rules import Compute, PtxCall, ptx
 from tilewright.ir.op import Array
 
@@ -123,6 +123,3 @@ def _to_address(call: PtxCall) -> Compute:
     window = np.uint64(machine.window(space))
     goes_to_generic = not call.has("to")
     return lambda: [read() + window if goes_to_generic else read() - window]
-
-
-__all__ = ["as_kind", "packed"]

@@ -8,15 +8,17 @@ from typing import TypeVar
 
 import numpy as np
 
+from tilewright.interp.simt.in_flight import InFlight
+from tilewright.interp.simt.kinds import is_kind
 from tilewright.interp.simt.machine import Machine
 from tilewright.interp.simt.ptx.parse import Address, Group, PtxInstruction, PtxOperand
-from tilewright.interp.simt.ptx.registers import Read, Registers, is_kind
+from tilewright.interp.simt.ptx.registers import Read, Registers
 from tilewright.interp.simt.syntax import Site
 from tilewright.ir.op import Array
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
 
-Compute = Callable[[], "Sequence[Array] | None"]
+Compute = Callable[[], "Sequence[Array | InFlight] | None"]
 
 
 @dataclass

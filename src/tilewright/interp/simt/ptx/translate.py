@@ -9,15 +9,23 @@ from typing import Protocol
 import numpy as np
 
 from tilewright.interp.simt import types as t
+from tilewright.interp.simt.in_flight import InFlight
+from tilewright.interp.simt.kinds import as_kind
 from tilewright.interp.simt.machine import Machine
 from tilewright.interp.simt.ptx import (
     arithmetic as arithmetic,
 )
 from tilewright.interp.simt.ptx import (
+    asynchronous as asynchronous,
+)
+from tilewright.interp.simt.ptx import (
+    collective as collective,
+)
+from tilewright.interp.simt.ptx import (
     memory as memory,
 )
 from tilewright.interp.simt.ptx.parse import PtxInstruction, PtxLabel, Register, parse_ptx
-from tilewright.interp.simt.ptx.registers import Read, Registers, as_kind
+from tilewright.interp.simt.ptx.registers import Read, Registers
 from tilewright.interp.simt.ptx.rules import Compute, PtxCall, find_ptx_rule
 from tilewright.interp.simt.runner import Edge, Segment, Step
 from tilewright.interp.simt.syntax import InlineAssembly, Instruction, Operand, Site
@@ -218,9 +226,12 @@ def _merged(mask: np.ndarray, new: Value, old: Value | None) -> Value:
 
 def _typed(value: Value | None, type_: t.LlvmType) -> Value:
     """A register's bits as a value of an LLVM type."""
-    if type(value) is not np.ndarray:
-        assert value is not None, "an output of inline assembly is never written"
-        return value
+    assert value is not None, "an output of inline assembly is never written"
+    if isinstance(value, InFlight):
+        if not value.is_complete():
+            return value
+        value = value.array
+    assert isinstance(value, np.ndarray)
     dtype = t.dtype_of(type_)
     if isinstance(type_, t.VectorType):
         elements = as_kind(value, f"u{t.width_bits(type_)}")

@@ -1,0 +1,218 @@
+"""Asynchronous copies: of single threads (cp.async) and in bulk, also of tensor boxes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.interp.simt.atomics import change_function
+from tilewright.interp.simt.faults import Fault
+from tilewright.interp.simt.memory import GlobalMemory, check_alignment
+from tilewright.interp.simt.shared import SharedMemory
+from tilewright.interp.simt.synchronization import Synchronization
+from tilewright.interp.simt.syntax import Site
+from tilewright.interp.simt.tensor_map import TensorMap
+from tilewright.ir.op import Array
+from tilewright.support.errors import KernelFault
+
+_CHUNK = 16
+
+
+class Copies:
+    """The copies that the threads of a cta have started.
+
+    Data moves when a copy starts; until the wait that makes it visible, the clocks of its agent
+    say that nobody may touch it.
+    """
+
+    def __init__(
+        self,
+        threads: int,
+        memory: GlobalMemory,
+        shared: SharedMemory,
+        synchronization: Synchronization,
+    ) -> None:
+        self._threads = threads
+        self._memory = memory
+        self._shared = shared
+        self._synchronization = synchronization
+        self.tensor_maps: dict[int, tuple[TensorMap, int]] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin another cta."""
+        self._committed = np.zeros(self._threads, np.int64)
+        self._bulk_committed = np.zeros(self._threads, np.int64)
+
+    # --- copies of single threads -----------------------------------------------------------
+
+    def _column(self) -> int:
+        return self._synchronization.clocks.agent("cp.async", self._threads)
+
+    def start(
+        self, targets: Array, sources: Array, sizes: Array, width: int, threads: Array, site: Site
+    ) -> None:
+        """Copy `width` bytes per thread, of which `sizes` are read and the rest become zero."""
+        check_alignment(targets, width)
+        data = np.zeros((len(threads), width), np.uint8)
+        for size in np.unique(sizes):
+            part = np.flatnonzero(sizes == size)
+            if size > 0:
+                align = int(size) & -int(size)
+                data[part, : int(size)] = self._memory.gather(sources[part], int(size), align)
+        columns = self._column() + threads
+        clocks = self._committed[threads] + 1
+        self._shared.write_tile(targets, data, threads, (columns, clocks), site)
+
+    def commit(self, threads: Array) -> None:
+        """Close the group of each thread's copies."""
+        self._committed[threads] += 1
+
+    def wait(self, threads: Array, pending: int) -> None:
+        """Wait until at most `pending` of each thread's groups run."""
+        clocks = self._synchronization.clocks
+        columns = self._column() + threads
+        done = np.maximum(self._committed[threads] - pending, 0)
+        clocks.known[threads, columns] = np.maximum(clocks.known[threads, columns], done)
+
+    def wait_all(self, threads: Array) -> None:
+        """Wait for all copies of each thread, committed or not."""
+        self.commit(threads)
+        self.wait(threads, 0)
+
+    def arrive_when_done(self, address: int, threads: Array, *, counts: bool) -> None:
+        """Arrive at an mbarrier when the copies so far are done; `counts` raises its count too."""
+        barrier = self._synchronization.memory_barrier(address)
+        if counts:
+            barrier.pending += len(threads)
+        clocks = self._synchronization.clocks
+        saved = clocks.known[threads].copy()
+        self.wait_all(threads)
+        self._synchronization.arrive_at(address, threads, 0, 1)
+        columns = self._column() + threads
+        clocks.known[threads, columns] = saved[np.arange(len(threads)), columns]
+
+    # --- copies in bulk ---------------------------------------------------------------------
+
+    def tensor_map(self, address: int) -> tuple[TensorMap, int]:
+        """The tensor map at an address, and the address of its array."""
+        found = self.tensor_maps.get(address)
+        if found is None:
+            raise Fault(KernelFault, f"there is no tensor map at address {address:#x}")
+        return found
+
+    def load_box(
+        self,
+        target: int,
+        barrier: int,
+        map_address: int,
+        coordinates: tuple[int, ...],
+        thread: int,
+        site: Site,
+    ) -> None:
+        """Copy a box to shared memory; its bytes complete on the mbarrier."""
+        tensor_map, base = self.tensor_map(map_address)
+        self._check_box(tensor_map, target)
+        data = self._read_box(tensor_map, base, coordinates)
+        self._land(
+            tensor_map.chunk_addresses(target), data.reshape(-1, _CHUNK), barrier, thread, site
+        )
+
+    @staticmethod
+    def _check_box(tensor_map: TensorMap, address: int) -> None:
+        check_alignment(np.array([address], np.uint64), 128)
+        row = tensor_map.box[-1] * tensor_map.array.itemsize
+        if tensor_map.swizzle_bytes and row != tensor_map.swizzle_bytes:
+            raise Fault(
+                KernelFault,
+                f"boxes with rows of {row} bytes and a swizzle of {tensor_map.swizzle_bytes} are "
+                "not simulated",
+            )
+
+    def _read_box(self, tensor_map: TensorMap, base: int, coordinates: tuple[int, ...]) -> Array:
+        """The bytes of a box, zeros outside of the array."""
+        offsets, inside = tensor_map.element_offsets(coordinates)
+        size = tensor_map.array.itemsize
+        data = np.zeros((len(offsets), size), np.uint8)
+        if inside.any():
+            addresses = (base + offsets[inside]).astype(np.uint64)
+            data[inside] = self._memory.gather(addresses, size, size)
+        return data.reshape(-1)
+
+    def _land(self, addresses: Array, rows: Array, barrier: int, thread: int, site: Site) -> None:
+        """Write rows of 16 bytes whose arrival the mbarrier announces."""
+        clocks = self._synchronization.clocks
+        column = clocks.agent(f"copies that the mbarrier at {barrier} waits for")
+        clock = clocks.tick_agent(column)
+        every = np.ones(len(addresses), np.int64)
+        self._shared.write_tile(
+            addresses, rows, every * thread, (every * column, every * clock), site
+        )
+        self._synchronization.complete_bytes(barrier, rows.size, column, clock)
+
+    def load_bytes(
+        self, target: int, barrier: int, source: int, size: int, thread: int, site: Site
+    ) -> None:
+        """Copy contiguous bytes to shared memory."""
+        check_alignment(np.array([target, source, size], np.uint64), _CHUNK)
+        steps = np.arange(0, size, _CHUNK)
+        rows = self._memory.gather((source + steps).astype(np.uint64), _CHUNK, _CHUNK)
+        self._land((target + steps).astype(np.uint64), rows, barrier, thread, site)
+
+    def store_box(
+        self,
+        source: int,
+        map_address: int,
+        coordinates: tuple[int, ...],
+        operation: str,
+        thread: int,
+        site: Site,
+    ) -> None:
+        """Copy a box from shared memory, or reduce it into global memory."""
+        tensor_map, base = self.tensor_map(map_address)
+        self._check_box(tensor_map, source)
+        data = self._take(tensor_map.chunk_addresses(source), thread, site)
+        elements = data.reshape(-1, tensor_map.array.itemsize)
+        offsets, inside = tensor_map.element_offsets(coordinates)
+        if not inside.any():
+            return
+        addresses = (base + offsets[inside]).astype(np.uint64)
+        new = elements[inside]
+        if operation:
+            new = self._reduced(tensor_map.array.dtype, addresses, new, operation)
+        self._memory.scatter(addresses, new, tensor_map.array.itemsize)
+
+    def store_bytes(self, target: int, source: int, size: int, thread: int, site: Site) -> None:
+        """Copy contiguous bytes from shared memory."""
+        check_alignment(np.array([target, source, size], np.uint64), _CHUNK)
+        steps = np.arange(0, size, _CHUNK)
+        data = self._take((source + steps).astype(np.uint64), thread, site)
+        self._memory.scatter((target + steps).astype(np.uint64), data, _CHUNK)
+
+    def _take(self, addresses: Array, thread: int, site: Site) -> Array:
+        """Read rows of 16 bytes, in flight until the thread's bulk group is done."""
+        clocks = self._synchronization.clocks
+        column = clocks.agent(f"bulk copies of thread {thread}")
+        clock = int(self._bulk_committed[thread]) + 1
+        return self._shared.read_tile(addresses, _CHUNK, np.array([thread]), (column, clock), site)
+
+    def _reduced(self, dtype: np.dtype, addresses: Array, new: Array, operation: str) -> Array:
+        kinds = {"f": "f", "i": "s", "u": "u", "V": "bf", "b": "u"}
+        kind = "bf16" if dtype.name == "bfloat16" else f"{kinds[dtype.kind]}{dtype.itemsize * 8}"
+        width = f"u{dtype.itemsize}"
+        old = np.ascontiguousarray(self._memory.gather(addresses, dtype.itemsize, dtype.itemsize))
+        change = change_function(operation, kind)
+        after = change(old.view(width)[:, 0], np.ascontiguousarray(new).view(width)[:, 0])
+        return np.ascontiguousarray(after)[:, None].view(np.uint8)
+
+    def commit_bulk(self, threads: Array) -> None:
+        """Close the group of each thread's bulk copies out of shared memory."""
+        self._bulk_committed[threads] += 1
+
+    def wait_bulk(self, threads: Array, pending: int) -> None:
+        """Wait until at most `pending` of each thread's bulk groups run."""
+        clocks = self._synchronization.clocks
+        for thread in threads:
+            column = clocks.agents.get(f"bulk copies of thread {thread}")
+            done = int(self._bulk_committed[thread]) - pending
+            if column is not None and done > 0:
+                clocks.complete(np.array([thread]), column, done)

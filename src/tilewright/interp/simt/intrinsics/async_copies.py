@@ -1,0 +1,267 @@
+"""Asynchronous copies, mbarriers and the fences between proxies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tilewright.interp.simt.calls import Call, Compute, intrinsic
+from tilewright.interp.simt.machine import Machine
+from tilewright.ir.op import Array
+from tilewright.support.errors import UnsupportedError
+
+
+def by_address(machine: Machine, addresses: Array) -> list[tuple[int, Array]]:
+    """The executing threads, by the mbarrier that they name."""
+    threads = machine.active()
+    named = addresses[threads]
+    first = int(named[0])
+    if (named == first).all():
+        return [(first, threads)]
+    return [(int(address), threads[named == address]) for address in np.unique(named)]
+
+
+# --- mbarriers ----------------------------------------------------------------------------------
+
+
+@intrinsic("llvm.nvvm.mbarrier.init")
+def _initialize(call: Call) -> Compute:
+    machine = call.machine
+
+    def compute() -> None:
+        for address, threads in by_address(machine, call.array(0)):
+            initialize(machine, address, int(call.array(1)[threads[0]]))
+
+    return compute
+
+
+def initialize(machine: Machine, address: int, count: int) -> None:
+    """Make an mbarrier of `count` arrivals."""
+    machine.synchronization.initialize(address, count)
+    machine.progress += 1
+
+
+@intrinsic("llvm.nvvm.mbarrier.inval")
+def _invalidate(call: Call) -> Compute:
+    machine = call.machine
+
+    def compute() -> None:
+        for address, _ in by_address(machine, call.array(0)):
+            machine.synchronization.memory_barriers.pop(address, None)
+
+    return compute
+
+
+def arrive(machine: Machine, addresses: Array, num_bytes: Array | int, arrivals: int) -> Array:
+    """Arrive and announce bytes; the state that comes back is opaque."""
+    for address, threads in by_address(machine, addresses):
+        amounts = np.broadcast_to(np.asarray(num_bytes), (machine.threads,))[threads]
+        for amount in np.unique(amounts):
+            chosen = threads[amounts == amount]
+            machine.synchronization.arrive_at(address, chosen, int(amount), arrivals)
+    machine.progress += 1
+    return np.zeros(machine.threads, np.uint64)
+
+
+@intrinsic("llvm.nvvm.mbarrier.arrive")
+def _arrive(call: Call) -> Compute:
+    machine = call.machine
+    if "drop" in call.name or "noComplete" in call.name:
+        raise UnsupportedError(f"{call.name} is not simulated")
+    if "expect" in call.name:
+        return lambda: arrive(machine, call.array(0), call.array(1).astype(np.int64), 1)
+    count = call.constant(1) if len(call.slots) > 1 else 1
+    return lambda: arrive(machine, call.array(0), 0, count)
+
+
+@intrinsic("llvm.nvvm.mbarrier.expect.tx")
+def _expect(call: Call) -> Compute:
+    machine = call.machine
+
+    def compute() -> None:
+        arrive(machine, call.array(0), call.array(1).astype(np.int64), 0)
+
+    return compute
+
+
+def test_parity(machine: Machine, addresses: Array, parity: Array, site: object) -> Array:
+    """Whether the phase of a parity has ended, per thread; threads for which not are parked."""
+    result = np.zeros(machine.threads, np.bool_)
+    for address, threads in by_address(machine, addresses):
+        wanted = parity[threads]
+        for bit in np.unique(wanted):
+            chosen = threads[wanted == bit]
+            done = machine.synchronization.test(address, int(bit) & 1, chosen, str(site))
+            result[chosen] = done
+    return result
+
+
+@intrinsic("llvm.nvvm.mbarrier.try.wait.parity", "llvm.nvvm.mbarrier.test.wait.parity")
+def _test(call: Call) -> Compute:
+    machine = call.machine
+    return lambda: test_parity(machine, call.array(0), call.array(1), call.site)
+
+
+# --- copies of single threads -------------------------------------------------------------------
+
+
+def copy_async(call: Call) -> Compute:
+    """`cp.async.{ca,cg}.shared.global.N`, with the bytes to read as third argument of `.s`."""
+    machine = call.machine
+    width = next(int(word) for word in call.name.split(".") if word in ("4", "8", "16"))
+
+    def compute() -> None:
+        threads = machine.active()
+        sizes = np.full(len(threads), width)
+        if len(call.slots) > 2:
+            sizes = np.minimum(call.array(2)[threads].astype(np.int64), width)
+        targets, sources = call.array(0)[threads], call.array(1)[threads]
+        machine.copies.start(targets, sources, sizes, width, threads, call.site)
+        machine.progress += 1
+
+    return compute
+
+
+for _name in ("ca.shared.global", "cg.shared.global"):
+    intrinsic(f"llvm.nvvm.cp.async.{_name}")(copy_async)
+
+
+def _on_active(function: Callable[[Machine, Array], None]) -> Callable[[Call], Compute]:
+    def rule(call: Call) -> Compute:
+        machine = call.machine
+        return lambda: function(machine, machine.active())
+
+    return rule
+
+
+intrinsic("llvm.nvvm.cp.async.commit.group")(_on_active(lambda m, who: m.copies.commit(who)))
+intrinsic("llvm.nvvm.cp.async.wait.all")(_on_active(lambda m, who: m.copies.wait_all(who)))
+intrinsic("llvm.nvvm.cp.async.bulk.commit.group")(
+    _on_active(lambda m, who: m.copies.commit_bulk(who))
+)
+for _name in (
+    "fence.proxy.async",
+    "fence.proxy.async.shared_cta",
+    "fence.proxy.async_generic.acquire.sync_restrict.space.cluster.scope.cluster",
+):
+    intrinsic("llvm.nvvm." + _name)(
+        _on_active(lambda m, who: m.synchronization.clocks.fence_proxy(who))
+    )
+
+
+@intrinsic("llvm.nvvm.cp.async.wait.group")
+def _wait(call: Call) -> Compute:
+    machine, pending = call.machine, call.constant(0)
+    return lambda: machine.copies.wait(machine.active(), pending)
+
+
+@intrinsic("llvm.nvvm.cp.async.mbarrier.arrive")
+def _arrive_when_done(call: Call) -> Compute:
+    machine, counts = call.machine, "noinc" not in call.name
+
+    def compute() -> None:
+        for address, threads in by_address(machine, call.array(0)):
+            machine.copies.arrive_when_done(address, threads, counts=counts)
+        machine.progress += 1
+
+    return compute
+
+
+# --- copies in bulk -----------------------------------------------------------------------------
+
+
+@intrinsic("llvm.nvvm.cp.async.bulk.wait.group")
+def _wait_bulk(call: Call) -> Compute:
+    machine, pending = call.machine, call.constant(0)
+    return lambda: machine.copies.wait_bulk(machine.active(), pending)
+
+
+def _dims(name: str) -> int:
+    return next(int(word[0]) for word in name.split(".") if word in ("1d", "2d", "3d", "4d", "5d"))
+
+
+def _at(call: Call, index: int, thread: int) -> int:
+    """An argument in one thread, as a signed number."""
+    value = call.array(index)[thread]
+    return int(value) if value.dtype.itemsize == 8 else int(value.astype(np.int32))
+
+
+@intrinsic("llvm.nvvm.cp.async.bulk.tensor.g2s.tile", "llvm.nvvm.cp.async.bulk.tensor.g2s.cta.tile")
+def _load_box(call: Call) -> Compute:
+    machine, dims = call.machine, _dims(call.name)
+    if "gather4" in call.name:
+        raise UnsupportedError(f"{call.name} is not simulated")
+
+    def compute() -> None:
+        for thread in machine.active():
+            target, barrier, tensor_map = (_at(call, i, thread) for i in range(3))
+            coordinates = tuple(_at(call, 3 + i, thread) for i in range(dims))
+            machine.copies.load_box(
+                target, barrier, tensor_map, coordinates, int(thread), call.site
+            )
+        machine.progress += 1
+
+    return compute
+
+
+_REDUCTIONS = {"add": "add", "min": "min", "max": "max", "and": "and", "or": "or", "xor": "xor"}
+
+
+def _store_box(call: Call) -> Compute:
+    machine, dims = call.machine, _dims(call.name)
+    words = call.name.split(".")
+    operation = words[words.index("reduce") + 1] if "reduce" in words else ""
+    if operation and operation not in _REDUCTIONS:
+        raise UnsupportedError(f"{call.name} is not simulated")
+
+    def compute() -> None:
+        for thread in machine.active():
+            source, tensor_map = _at(call, 0, thread), _at(call, 1, thread)
+            coordinates = tuple(_at(call, 2 + i, thread) for i in range(dims))
+            machine.copies.store_box(
+                source, tensor_map, coordinates, operation, int(thread), call.site
+            )
+        machine.progress += 1
+
+    return compute
+
+
+intrinsic("llvm.nvvm.cp.async.bulk.tensor.s2g.tile", "llvm.nvvm.cp.async.bulk.tensor.reduce")(
+    _store_box
+)
+
+
+@intrinsic("llvm.nvvm.cp.async.bulk.global.to.shared")
+def _load_bytes(call: Call) -> Compute:
+    machine = call.machine
+
+    def compute() -> None:
+        for thread in machine.active():
+            target, barrier, source, size = (_at(call, i, thread) for i in range(4))
+            machine.copies.load_bytes(target, barrier, source, size, int(thread), call.site)
+        machine.progress += 1
+
+    return compute
+
+
+@intrinsic("llvm.nvvm.cp.async.bulk.shared.cta.to.global")
+def _store_bytes(call: Call) -> Compute:
+    machine = call.machine
+
+    def compute() -> None:
+        for thread in machine.active():
+            target, source, size = (_at(call, i, thread) for i in range(3))
+            machine.copies.store_bytes(target, source, size, int(thread), call.site)
+        machine.progress += 1
+
+    return compute
+
+
+# --- what orders nothing that the simulator keeps apart -----------------------------------------
+
+
+@intrinsic("llvm.nvvm.fence.mbarrier_init", "llvm.nvvm.prefetch", "llvm.nvvm.setmaxnreg")
+@intrinsic("llvm.nvvm.griddepcontrol", "llvm.nvvm.nanosleep")
+def _nothing(call: Call) -> Compute:
+    return lambda: None

@@ -1,0 +1,297 @@
+"""PTX's asynchronous instructions: wgmma, mbarriers, copies, fences of proxies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from tilewright.interp.simt.in_flight import InFlight
+from tilewright.interp.simt.intrinsics.async_copies import (
+    arrive,
+    by_address,
+    initialize,
+    test_parity,
+)
+from tilewright.interp.simt.products import ProductForm
+from tilewright.interp.simt.ptx.parse import Address, Immediate, PtxOperand
+from tilewright.interp.simt.ptx.registers import Read
+from tilewright.interp.simt.ptx.rules import Compute, PtxCall, ptx
+from tilewright.ir.op import Array
+
+_SHAPE = re.compile(r"m64n(\d+)k\d+$")
+
+
+def _immediate(operand: PtxOperand) -> int:
+    assert isinstance(operand, Immediate)
+    return operand.value
+
+
+# --- products -----------------------------------------------------------------------------------
+
+
+def _form(call: PtxCall, *, a_in_registers: bool) -> ProductForm:
+    """What the modifiers and the trailing immediates say."""
+    shape = next(m for word in call.words if (m := _SHAPE.match(word)) is not None)
+    accumulator, a, b = [
+        w for w in call.words[call.words.index(shape[0]) + 1 :] if w != "satfinite"
+    ]
+    flags = [_immediate(operand) for operand in call.operands[4:]]
+    scales, transposes = flags[:2], flags[2:]
+    if not scales:
+        scales = [1, 1]
+    transposes = ([0] if a_in_registers else []) + transposes if transposes else [0, 0]
+    return ProductForm(
+        int(shape[1]),
+        accumulator,
+        a,
+        b,
+        scales[0],
+        scales[1],
+        bool(transposes[0]),
+        bool(transposes[1]),
+    )
+
+
+@ptx("wgmma.mma_async")
+def _product(call: PtxCall) -> Compute:
+    machine, site = call.machine, call.site
+    targets, left = call.members(0), call.members(1)
+    call.writes(*targets)
+    in_registers = len(left) > 1
+    form = _form(call, a_in_registers=in_registers)
+    slots = [call.registers.slot(target) for target in targets]
+    readers = [call.registers.reader(x, "b32" if in_registers else "u64") for x in left]
+    right, adds = call.read(2, "u64"), call.read(3, "pred")
+
+    def compute() -> Sequence[InFlight]:
+        values = machine.values
+        registers: list[Array | InFlight] = []
+        for slot in slots:
+            value = values[slot]
+            if value is None:  # an output that the product only writes
+                value = np.zeros(machine.threads, np.uint32)
+            assert not isinstance(value, tuple)
+            registers.append(value)
+        a = [read() for read in readers] if in_registers else readers[0]()
+        return machine.products.start(form, registers, a, right(), adds(), machine.active(), site)
+
+    return compute
+
+
+@ptx("wgmma.fence")
+def _fence_products(call: PtxCall) -> Compute:
+    return lambda: _ignore(call.machine.products.warp_groups(call.machine.active()))
+
+
+def _ignore(value: object) -> None:
+    del value
+
+
+@ptx("wgmma.commit_group")
+def _commit_products(call: PtxCall) -> Compute:
+    return lambda: call.machine.products.commit(call.machine.active())
+
+
+@ptx("wgmma.wait_group")
+def _wait_products(call: PtxCall) -> Compute:
+    pending = _immediate(call.operands[0])
+    return lambda: call.machine.products.wait(call.machine.active(), pending)
+
+
+# --- mbarriers ----------------------------------------------------------------------------------
+
+
+@ptx("mbarrier.init")
+def _initialize(call: PtxCall) -> Compute:
+    address, count = call.address(0)[0], call.read(1, "u32")
+
+    def compute() -> None:
+        for place, threads in by_address(call.machine, address()):
+            initialize(call.machine, place, int(count()[threads[0]]))
+
+    return compute
+
+
+@ptx("mbarrier.inval")
+def _invalidate(call: PtxCall) -> Compute:
+    address = call.address(0)[0]
+
+    def compute() -> None:
+        for place, _ in by_address(call.machine, address()):
+            call.machine.synchronization.memory_barriers.pop(place, None)
+
+    return compute
+
+
+@ptx("mbarrier.arrive", "mbarrier.expect_tx")
+def _arrive(call: PtxCall) -> Compute:
+    machine, operands = call.machine, call.operands
+    if call.has("noComplete") or call.has("shared::cluster"):
+        raise call.unknown()
+    index = 0
+    if not isinstance(operands[0], Address):
+        index = 1
+        call.writes(operands[0])
+    address = call.address(index)[0]
+    last: Read | None = None
+    if len(operands) > index + 1:
+        last = call.read(index + 1, "u32")
+    announces, arrives = call.has("expect_tx"), call.instruction.opcode[1] == "arrive"
+
+    def compute() -> Sequence[Array] | None:
+        amount = last().astype(np.int64) if last is not None and announces else 0
+        arrivals = int(arrives)
+        if last is not None and not announces:
+            arrivals = int(last()[machine.active()[0]])
+        state = arrive(machine, address(), amount, arrivals)
+        return [state] if index else None
+
+    return compute
+
+
+@ptx("mbarrier.try_wait", "mbarrier.test_wait")
+def _test(call: PtxCall) -> Compute:
+    if not call.has("parity"):
+        raise call.unknown()
+    call.writes(call.operands[0])
+    address, parity = call.address(1)[0], call.read(2, "u32")
+    return lambda: [test_parity(call.machine, address(), parity(), call.site)]
+
+
+# --- copies -------------------------------------------------------------------------------------
+
+
+@ptx("cp.async.ca", "cp.async.cg")
+def _copy(call: PtxCall) -> Compute:
+    machine, site = call.machine, call.site
+    target, source = call.address(0)[0], call.address(1)[0]
+    width = _immediate(call.operands[2])
+    sizes: Read | None = None
+    if len(call.operands) > 3:
+        sizes = call.read(3, "u32")
+
+    def compute() -> None:
+        threads = machine.active()
+        count = np.full(len(threads), width)
+        if sizes is not None:
+            count = np.minimum(sizes()[threads].astype(np.int64), width)
+        machine.copies.start(target()[threads], source()[threads], count, width, threads, site)
+        machine.progress += 1
+
+    return compute
+
+
+@ptx("cp.async.commit_group")
+def _commit_copies(call: PtxCall) -> Compute:
+    return lambda: call.machine.copies.commit(call.machine.active())
+
+
+@ptx("cp.async.wait_group")
+def _wait_copies(call: PtxCall) -> Compute:
+    pending = _immediate(call.operands[0])
+    return lambda: call.machine.copies.wait(call.machine.active(), pending)
+
+
+@ptx("cp.async.wait_all")
+def _wait_all_copies(call: PtxCall) -> Compute:
+    return lambda: call.machine.copies.wait_all(call.machine.active())
+
+
+@ptx("cp.async.mbarrier.arrive")
+def _arrive_when_done(call: PtxCall) -> Compute:
+    machine, address, counts = call.machine, call.address(0)[0], not call.has("noinc")
+
+    def compute() -> None:
+        for place, threads in by_address(machine, address()):
+            machine.copies.arrive_when_done(place, threads, counts=counts)
+
+    return compute
+
+
+@ptx("cp.async.bulk.commit_group")
+def _commit_bulk(call: PtxCall) -> Compute:
+    return lambda: call.machine.copies.commit_bulk(call.machine.active())
+
+
+@ptx("cp.async.bulk.wait_group")
+def _wait_bulk(call: PtxCall) -> Compute:
+    pending = _immediate(call.operands[0])
+    return lambda: call.machine.copies.wait_bulk(call.machine.active(), pending)
+
+
+def _tensor_operand(call: PtxCall, index: int) -> tuple[Read, list[Read]]:
+    base, operand = call.address(index)
+    return base, [call.registers.reader(c, "s32") for c in operand.coordinates]
+
+
+@ptx("cp.async.bulk.tensor")
+def _copy_box(call: PtxCall) -> Compute:
+    if call.words[4].startswith("shared"):
+        return _load_box(call)
+    return _store_box(call, "")
+
+
+@ptx("cp.reduce.async.bulk.tensor")
+def _reduce_box(call: PtxCall) -> Compute:
+    operation = call.one_of("add", "min", "max", "and", "or", "xor")
+    if not operation:
+        raise call.unknown()
+    return _store_box(call, operation)
+
+
+def _load_box(call: PtxCall) -> Compute:
+    machine, site = call.machine, call.site
+    target, barrier = call.address(0)[0], call.address(2)[0]
+    tensor_map, coordinates = _tensor_operand(call, 1)
+
+    def compute() -> None:
+        places = [read() for read in coordinates]
+        for thread in machine.active():
+            machine.copies.load_box(
+                int(target()[thread]),
+                int(barrier()[thread]),
+                int(tensor_map()[thread]),
+                tuple(int(place[thread]) for place in places),
+                int(thread),
+                site,
+            )
+        machine.progress += 1
+
+    return compute
+
+
+def _store_box(call: PtxCall, operation: str) -> Compute:
+    machine, site = call.machine, call.site
+    tensor_map, coordinates = _tensor_operand(call, 0)
+    source = call.address(1)[0]
+
+    def compute() -> None:
+        places = [read() for read in coordinates]
+        for thread in machine.active():
+            machine.copies.store_box(
+                int(source()[thread]),
+                int(tensor_map()[thread]),
+                tuple(int(place[thread]) for place in places),
+                operation,
+                int(thread),
+                site,
+            )
+        machine.progress += 1
+
+    return compute
+
+
+# --- fences and hints ---------------------------------------------------------------------------
+
+
+@ptx("fence.proxy.async")
+def _fence_proxy(call: PtxCall) -> Compute:
+    machine = call.machine
+    return lambda: machine.synchronization.clocks.fence_proxy(machine.active())
+
+
+@ptx("fence.mbarrier_init", "setmaxnreg", "nanosleep", "griddepcontrol")
+def _nothing(call: PtxCall) -> Compute:
+    return lambda: None
