@@ -21,8 +21,12 @@ from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.creation import ConstantOp
 from tilewright.support.dataclass import dataclass
 
-CONTROL_FLOW = (ForOp, IfOp, WhileOp)
-"""Ops whose regions run as part of the program; other regions describe an op."""
+_CONTROL_FLOW = (ForOp, IfOp, WhileOp)
+
+
+def is_control_flow(op: Operation) -> bool:
+    """Whether the regions of an op run as part of the program; other regions describe an op."""
+    return bool(op.regions) and type(op) in _CONTROL_FLOW
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class Numbering:
         for op in block.ops:
             start = self._counter
             self._counter += 1
-            if isinstance(op, CONTROL_FLOW):
+            if is_control_flow(op):
                 for region in op.regions:
                     for inner in region.blocks:
                         self._block(inner)
@@ -101,7 +105,7 @@ def live_ranges(
 
 def _allocates(op: Operation) -> bool:
     makes = any(is_shared(result) for result in op.results)
-    return makes and not shared_operands(op) and not isinstance(op, CONTROL_FLOW)
+    return makes and not shared_operands(op) and not is_control_flow(op)
 
 
 def _use(numbering: Numbering, root: Operation, op: Operation, value: SSAValue) -> LiveRange:

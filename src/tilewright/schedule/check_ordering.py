@@ -49,10 +49,10 @@ def check_ordering(kernel: FuncOp, fence: type[Operation] | None = None) -> None
     _Walk(TouchMap(fence)).block(kernel.body.block, _State())
 
 
-def is_ordered(kernel: FuncOp, fence: type[Operation] | None = None) -> bool:
-    """Whether `check_ordering` accepts a kernel."""
+def is_ordered(kernel: FuncOp, touches: TouchMap) -> bool:
+    """Whether `check_ordering` accepts a kernel whose touches are known."""
     try:
-        check_ordering(kernel, fence)
+        _Walk(touches).block(kernel.body.block, _State())
     except InternalError:
         return False
     return True
@@ -71,6 +71,10 @@ class _Walk:
         return state
 
     def _op(self, op: Operation, state: _State) -> _State:
+        if not op.regions:
+            for step in self._touches.steps(op):
+                state = self._step(step, state)
+            return state
         if isinstance(op, IfOp):
             sides = [self.block(region.block, state) for region in op.regions if region.blocks]
             return sides[0] | (sides[1] if len(sides) > 1 else state)

@@ -19,7 +19,7 @@ from dataclasses import field
 
 from xdsl.ir import Block, Operation
 
-from tilewright.analysis.liveness import CONTROL_FLOW, runs_once
+from tilewright.analysis.liveness import is_control_flow, runs_once
 from tilewright.ir.locations import describe
 from tilewright.ir.op import build
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
@@ -146,6 +146,8 @@ class _Placer:
         so_far = entered
         is_fenced = False
         for op in tuple(block.ops):
+            if not op.regions and not self._touches.steps(op):
+                continue
             summary = self._summary(op)
             reason = self._reason(so_far, summary)
             waits = Order.BARRIER in self._orders(op)
@@ -161,7 +163,7 @@ class _Placer:
         return so_far
 
     def _orders(self, op: Operation) -> list[Order]:
-        if isinstance(op, CONTROL_FLOW):
+        if is_control_flow(op):
             return []
         return [step for step in self._touches.steps(op) if isinstance(step, Order)]
 
@@ -172,6 +174,8 @@ class _Placer:
         return is_fenced and not summary.units.pending
 
     def _summary(self, op: Operation) -> _Summary:
+        if not op.regions:
+            return self._steps_of(op)
         if isinstance(op, IfOp):
             sides = [self.place(r.block, _NOTHING) if r.blocks else _NOTHING for r in op.regions]
             return sides[0].either(sides[1])
@@ -180,6 +184,9 @@ class _Placer:
             return body if runs_once(op) else body.maybe()
         if isinstance(op, WhileOp):
             return self._while(op)
+        return self._steps_of(op)
+
+    def _steps_of(self, op: Operation) -> _Summary:
         summary = _NOTHING
         for step in self._touches.steps(op):
             summary = summary.then(self._step(step))
@@ -244,7 +251,7 @@ class _Placer:
             block, following = barrier.parent, barrier.next_op
             assert block is not None and following is not None
             barrier.detach()
-            if is_ordered(kernel, self._fence):
+            if is_ordered(kernel, self._touches):
                 del self.reasons[barrier]
                 barrier.erase()
             else:

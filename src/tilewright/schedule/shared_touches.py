@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation
 
 from tilewright.analysis.alias import SharedAliases
-from tilewright.analysis.liveness import CONTROL_FLOW
+from tilewright.analysis.liveness import is_control_flow
 from tilewright.ir.locations import describe
 from tilewright.schedule.scratch import scratch_bytes, scratch_offset
 from tilewright.schedule.shared_effects import Access, Order, shared_steps
@@ -57,22 +59,23 @@ class TouchMap:
 
     def steps(self, op: Operation) -> tuple[TouchStep, ...]:
         """What an op without control flow inside does, in order."""
-        if self._fence is not None and isinstance(op, self._fence):
-            return (Order.FENCE,)
         found = self._steps.get(op)
         if found is None:
-            found = tuple(
-                step if isinstance(step, Order) else Touch(step, self._spans(step))
-                for step in shared_steps(op)
-            )
-            self._steps[op] = found
+            found = self._steps[op] = tuple(self._found(op))
         return found
+
+    def _found(self, op: Operation) -> Iterator[TouchStep]:
+        if type(op) is self._fence:
+            yield Order.FENCE
+            return
+        for step in shared_steps(op):
+            yield step if isinstance(step, Order) else Touch(step, self._spans(step))
 
     def all_touches(self, block: Block) -> list[Touch]:
         """Every touch in a block, control flow inside of it included."""
         found: list[Touch] = []
         for op in block.ops:
-            if isinstance(op, CONTROL_FLOW):
+            if is_control_flow(op):
                 for region in op.regions:
                     for inner in region.blocks:
                         found += self.all_touches(inner)
