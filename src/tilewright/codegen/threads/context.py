@@ -7,7 +7,7 @@ order. A shared tile is its byte offset in the program's shared memory, one i32.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Protocol
 
 from xdsl.dialects.builtin import TensorType
@@ -35,6 +35,36 @@ class GlobalAccess:
     cache: str = ""
     evict: str = ""
     is_volatile: bool = False
+
+
+@dataclass(frozen=True)
+class AtomicAccess:
+    """An access of global memory in one step, and what it orders.
+
+    `kind` is that of a `tt.atomic_rmw` (add for floats too), or cas, load, store; `number` the
+    float type that an addition is of, else ''. `order` is relaxed, acquire, release or acq_rel,
+    `scope` gpu, cta or sys.
+    """
+
+    kind: str
+    bits: int
+    number: str
+    order: str
+    scope: str
+
+    @property
+    def releases(self) -> bool:
+        """Whether accesses before it are done when it is."""
+        return self.order in ("release", "acq_rel")
+
+    @property
+    def acquires(self) -> bool:
+        """Whether accesses after it come after it."""
+        return self.order in ("acquire", "acq_rel")
+
+    def relaxed(self) -> AtomicAccess:
+        """The same access, which orders nothing."""
+        return replace(self, order="relaxed")
 
 
 class ThreadServices(TargetServices, Protocol):
@@ -155,6 +185,30 @@ class ThreadServices(TargetServices, Protocol):
         """Write the integers `words` to `pointer` where `predicate` holds."""
         ...
 
+    def atomic_width(self, access: AtomicAccess, adjacent: int) -> int:
+        """How many of `adjacent` elements one atomic access takes."""
+        ...
+
+    def atomic(
+        self,
+        fn: FunctionBuilder,
+        access: AtomicAccess,
+        pointer: str,
+        operands: Sequence[Sequence[str]],
+        width: int,
+        predicate: str | None,
+    ) -> list[str]:
+        """One atomic access of `width` adjacent elements; the old values, none of a store.
+
+        `operands` (of a cas: what is compared, then what is stored) and old values are integers
+        of the access's width; where `predicate` is false nothing is done and they are 0.
+        """
+        ...
+
+    def fence(self, fn: FunctionBuilder, scope: str) -> None:
+        """Order this thread's accesses before against those after, as seen from `scope`."""
+        ...
+
 
 @dataclass
 class ThreadContext(EmitContext):
@@ -222,14 +276,14 @@ class ThreadContext(EmitContext):
         if default is None:
             raise InternalError(f"no lowering rule for {op.name} ({self.rules.name})")
         if isinstance(op, ElementwiseOp):
-            self._emit_elementwise(default, op)
+            self.emit_elementwise(default, op)
             return
         if any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
             raise InternalError(f"no rule for {op.name} on tiles ({self.rules.name})")
         default(self, op)
 
-    def _emit_elementwise(self, rule: Rule, op: Operation) -> None:
-        """Emit an elementwise op once for each register, by its rule on scalars."""
+    def emit_elementwise(self, rule: Rule, op: Operation) -> None:
+        """Emit an elementwise op once for each register, by a rule on scalars."""
         if not any(isinstance(result.type, TensorType) for result in op.results):
             rule(self, op)
             return

@@ -12,8 +12,9 @@ from tilewright.passes.lower_block_pointers import LowerBlockPointers
 from tilewright.passes.lower_descriptors import LowerDescriptors
 from tilewright.passes.merge_duplicates import MergeDuplicates
 from tilewright.passes.split_carried_pointers import SplitCarriedPointers
-from tilewright.targets.nvidia.assembler import assemble_ptx, sass_of
+from tilewright.targets.nvidia.assembler import sass_of
 from tilewright.targets.nvidia.emit import argument_slots, emit_kernel
+from tilewright.targets.nvidia.fit import assemble_for_occupancy
 from tilewright.targets.nvidia.ops import NVIDIA_OPS
 from tilewright.targets.nvidia.ptx import to_ptx
 from tilewright.targets.nvidia.schedule import lower_to_threads
@@ -51,7 +52,7 @@ def _emit(scheduled: Scheduled, machine: MachineFeatures, options: Mapping[str, 
 def _assemble(
     text: str, machine: MachineFeatures, options: Mapping[str, object]
 ) -> dict[str, bytes]:
-    return assemble_ptx(to_ptx(text, machine), str(machine["arch"]), options).sections()
+    return assemble_for_occupancy(to_ptx(text, machine), machine, options).sections()
 
 
 def _disassemble(text: str, machine: MachineFeatures, options: Mapping[str, object]) -> str:

@@ -153,9 +153,7 @@ def emit_wgmma(
     return _call(fn, text, constraints, arguments, kind, count)
 
 
-def emit_wait(
-    fn: FunctionBuilder, pending: int, registers: Sequence[tuple[str, str]]
-) -> list[str]:
+def emit_wait(fn: FunctionBuilder, pending: int, registers: Sequence[tuple[str, str]]) -> list[str]:
     """Wait until at most `pending` groups run; the registers, (type, name), named anew.
 
     Tied to the wait, no use of them can move above it.

@@ -1,0 +1,47 @@
+"""Quotients and roots of float32 by the special function unit, where bits may change.
+
+A quotient that may be a product with the reciprocal is `div.full` (2 ulp), a root `sqrt.approx`
+(1 ulp); rounded to nearest each is a routine of twenty instructions with branches. `div_rn`,
+`sqrt_rn` and programs without fusion keep the rounded ones.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+from tilewright.codegen.context import EmitContext
+from tilewright.codegen.rules import DEFAULT_RULES
+from tilewright.codegen.rules.arithmetic import narrowed, widened
+from tilewright.codegen.threads.context import ThreadContext
+from tilewright.ir.types import element_of, f32
+from tilewright.ops.elementwise import ELEMENTWISE
+from tilewright.support.errors import InternalError
+from tilewright.targets.nvidia.rules import NVIDIA_RULES
+
+_DIVIDE, _ROOT = ELEMENTWISE["arith.divf"], ELEMENTWISE["math.sqrt"]
+_NAMES = {_DIVIDE: "div", _ROOT: "sqrt"}
+
+
+@NVIDIA_RULES.register(_DIVIDE, _ROOT)
+def _approximate(ctx: ThreadContext, op: Operation) -> None:
+    ctx.emit_elementwise(_scalar, op)
+
+
+def _scalar(ctx: EmitContext, op: Operation) -> None:
+    type_ = op.results[0].type
+    operands = [widened(ctx, value.type, ctx.value(value)) for value in op.operands]
+    wide = operands[0][0]
+    if element_of(wide) != f32 or (isinstance(op, _DIVIDE) and not _may_change(op)):
+        rule = DEFAULT_RULES.find(type(op))
+        if rule is None:
+            raise InternalError(f"no default rule for {op.name}")
+        rule(ctx, op)
+        return
+    names = [name for _, name in operands]
+    value = ctx.target.emit_math(ctx.fn, _NAMES[type(op)], wide, names)
+    ctx.define(op, narrowed(ctx, type_, value))
+
+
+def _may_change(op: Operation) -> bool:
+    flags = op.properties.get("fastmath")
+    return flags is not None and "arcp" in getattr(flags, "data", ())
