@@ -19,6 +19,7 @@ from tilewright.layout.linear import LinearLayout
 from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.debug import AssertOp, PrintOp
 from tilewright.ops.indexing import GatherOp, HistogramOp, SortOp
+from tilewright.ops.inline import InlineAsmOp
 from tilewright.ops.memory import LoadOp, StoreOp
 from tilewright.ops.reduction import ReduceOp, ScanOp
 from tilewright.ops.shape import CatOp, FlipOp, SplitOp
@@ -175,6 +176,12 @@ def _histogram(near: Neighbours, op: HistogramOp) -> Anchored:
 @ANCHORS.register(SortOp)
 def _sort(near: Neighbours, op: SortOp) -> Anchored:
     return _same(op, _along(near, op.operands, len(shape_of(op.src.type)) - 1))
+
+
+@ANCHORS.register(InlineAsmOp)
+def _assembly(near: Neighbours, op: InlineAsmOp) -> Anchored:
+    values = (*op.operands, *op.results)
+    return _same(op, _first_own(near, values) if is_tile(values[0]) else None)
 
 
 @ANCHORS.register(FlipOp)

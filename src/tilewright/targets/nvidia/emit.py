@@ -15,7 +15,7 @@ from tilewright.ir.types import PointerType, i1
 from tilewright.ops.function import FuncOp
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.math import NvidiaMath
-from tilewright.targets.nvidia.rules import NVIDIA_RULES, products
+from tilewright.targets.nvidia.rules import NVIDIA_RULES, approximate, assembly, products
 from tilewright.targets.nvidia.services import NvidiaServices
 
 SHARED_SYMBOL = "@shared"
@@ -106,4 +106,4 @@ def _debug_scope(builder: ModuleBuilder, kernel: FuncOp) -> str:
 
 
 # Imported for the rules that they register.
-RULE_MODULES = (products,)
+RULE_MODULES = (approximate, assembly, products)
