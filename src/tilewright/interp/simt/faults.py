@@ -10,6 +10,12 @@ class DivergentCollective(KernelFault):
     """A warp-wide or cta-wide operation was executed by a part of its threads."""
 
 
+class SharedRace(DataRace):
+    """Two threads of a program access shared memory without an order, and one of them writes."""
+
+    help = "a barrier must lie between the two accesses"
+
+
 class ProxyRace(DataRace):
     """The asynchronous proxy reads shared memory that generic stores wrote without a fence."""
 

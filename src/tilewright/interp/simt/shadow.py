@@ -10,10 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.interp.simt.clocks import Clocks
-from tilewright.interp.simt.faults import Fault, ProxyRace
+from tilewright.interp.simt.faults import Fault, ProxyRace, SharedRace
 from tilewright.interp.simt.syntax import Site
 from tilewright.ir.op import Array
-from tilewright.support.errors import DataRace
 
 _GENERIC, _ATOMIC, _ASYNC = 0, 1, 2
 _WIDEST = 16
@@ -168,7 +167,7 @@ class Shadow:
     def _report_write(self, granule: int, thread: int, verb: str) -> None:
         other = self._site(int(self.write_site[granule]))
         raise Fault(
-            DataRace,
+            SharedRace,
             f"{self._name(thread)} {verb} shared offset {granule * self.granule}, which "
             f"{self._name(int(self.writer[granule]))} wrote with no barrier in between\n"
             f"  the write: {other}",
@@ -177,7 +176,7 @@ class Shadow:
     def _report_read(self, granule: int, thread: int, reader: int) -> None:
         other = self._site(int(self.read_site[granule]))
         raise Fault(
-            DataRace,
+            SharedRace,
             f"{self._name(thread)} writes shared offset {granule * self.granule}, which "
             f"{self._name(reader)} read with no barrier in between\n  the read: {other}",
         )

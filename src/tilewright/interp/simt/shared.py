@@ -6,14 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilewright.interp.simt.faults import Fault
+from tilewright.interp.simt.faults import Fault, SharedRace
 from tilewright.interp.simt.memory import Region, check_alignment
 from tilewright.interp.simt.shadow import Shadow
 from tilewright.interp.simt.statistics import Report
 from tilewright.interp.simt.synchronization import Synchronization
 from tilewright.interp.simt.syntax import Site
 from tilewright.ir.op import Array
-from tilewright.support.errors import DataRace
 
 # The driver keeps the first KiB of a cta's shared memory on this machine, so a program's own
 # begins there: a zero address is never right.
@@ -67,7 +66,7 @@ class SharedMemory:
         if not np.array_equal(after, data):
             row = int(np.argmax((after != data).any(1)))
             raise Fault(
-                DataRace,
+                SharedRace,
                 f"thread {int(threads[row])} and another thread write different values to shared "
                 f"offset {int(addresses[row]) - SHARED_BASE} in one instruction",
             )

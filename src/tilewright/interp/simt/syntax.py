@@ -7,6 +7,8 @@ from dataclasses import field
 from tilewright.interp.simt.types import LlvmType
 from tilewright.support.dataclass import dataclass
 
+_SHOWN = 160
+
 
 @dataclass(frozen=True)
 class Site:
@@ -18,7 +20,8 @@ class Site:
 
     def __str__(self) -> str:
         source = "" if self.source is None else f" (source line {self.source[0]})"
-        return f"LLVM line {self.line}{source}: {self.text}"
+        text = self.text if len(self.text) <= _SHOWN else self.text[: _SHOWN - 1] + "…"
+        return f"LLVM line {self.line}{source}: {text}"
 
 
 @dataclass(frozen=True)
