@@ -22,11 +22,13 @@ from tilewright.schedule.shared_memory import (
 from tilewright.support.errors import SharedMemoryExceeded
 
 LIMIT_BYTES = 232448
+TIGHT_BYTES = 3 * TILE_BYTES + 512
+"""Room for so few tiles that as many as may share bytes."""
 
 
 def placed(program: Program) -> SharedPlan:
     """The plan of a program."""
-    return place_shared(program.kernel(), LIMIT_BYTES)
+    return place_shared(program.kernel(), TIGHT_BYTES)
 
 
 def offsets(plan: SharedPlan) -> list[int]:
@@ -90,9 +92,26 @@ def test_scratch_lies_beside_the_tiles_in_use() -> None:
     exchange = program.exchange()
     program.load(tile)
     late = program.exchange()
-    placed(program)
+    kernel = program.kernel()
+    place_shared(kernel, TILE_BYTES + 512)
     assert scratch_offset(exchange) == TILE_BYTES
     assert scratch_offset(late) == 0
+
+
+def test_small_scratch_lies_apart_where_that_costs_no_program() -> None:
+    program = Program()
+    first, second = program.exchange(), program.exchange()
+    place_shared(program.kernel(), LIMIT_BYTES)
+    assert (scratch_offset(first), scratch_offset(second)) == (0, 512)
+
+
+def test_tiles_lie_apart_where_products_fill_the_registers() -> None:
+    program = Program()
+    for _ in range(2):
+        tile = program.alloc(SWIZZLED, filled=True)
+        program.dot(tile, tile)
+    plan = place_shared(program.kernel(), LIMIT_BYTES, num_warps=8)
+    assert offsets(plan) == [0, TILE_BYTES]
 
 
 def test_a_view_keeps_its_tile_alive() -> None:
@@ -124,7 +143,7 @@ def test_alignment_holds_behind_small_scratch() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_no_two_that_are_in_use_at_once_overlap(seed: int) -> None:
-    plan = plan_shared(random_program(Random(seed)))
+    plan = plan_shared(random_program(Random(seed)), TIGHT_BYTES if seed % 2 else LIMIT_BYTES)
     for number, left in enumerate(plan.buffers):
         assert left.offset_bytes % left.alignment_bytes == 0
         assert left.end_bytes <= plan.total_bytes
@@ -183,7 +202,7 @@ def test_a_plan_that_is_too_large_is_packed_again_with_the_largest_first() -> No
     program.load(second)
     program.load(large)
     kernel = program.kernel()
-    assert plan_shared(kernel).total_bytes == 6 * TILE_BYTES
+    assert plan_shared(kernel, 6 * TILE_BYTES).total_bytes == 6 * TILE_BYTES
     assert plan_shared(kernel, 5 * TILE_BYTES).total_bytes == 5 * TILE_BYTES
 
 

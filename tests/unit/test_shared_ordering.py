@@ -26,7 +26,7 @@ from tilewright.schedule.shared_touches import TouchMap
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 
-LIMIT_BYTES = 232448
+LIMIT_BYTES = 48 << 10
 
 
 def ordered(program: Program) -> FuncOp:

@@ -1,8 +1,10 @@
 """Gives every shared tile and every scratch its place in the program's shared memory.
 
-Two that are never in use at once share bytes. Live ranges are coloured in one sweep over their
-starts, each taking the lowest hole that fits; where the largest ones first leave less, they go
-first. The result is a table for people, too:
+Two that are never in use at once may share bytes, but then warps wait for each other between
+them. So everything lies apart where as many programs run on a multiprocessor nevertheless, else
+what is small does, else nothing. Live ranges are coloured in one sweep over
+their starts, each taking the lowest hole that fits; where the largest ones first leave less, they
+go first. The result is a table for people, too:
 
     line          what                bytes   offset   in use
     kernel.py:41  [128, 64] f16 x 2   32768        0   12-80
@@ -23,6 +25,7 @@ from tilewright.ir.locations import describe, span_of
 from tilewright.ir.types import storage_bytes
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.function import FuncOp
+from tilewright.ops.staging import LaidOutDotOp
 from tilewright.schedule.scratch import place_scratch, scratch_bytes
 from tilewright.schedule.shared_effects import touched_tiles
 from tilewright.support.dataclass import dataclass, replace
@@ -31,6 +34,17 @@ from tilewright.support.errors import SharedMemoryExceeded
 SCRATCH_ALIGNMENT_BYTES = 16
 TILE_ALIGNMENT_BYTES = 128
 """What copy engines ask of a tile without swizzle. Source: PTX ISA 8.8, 5.5.3."""
+
+
+SMALL_BYTES = 2048
+"""What is too small for sharing to matter: the scratch of most folds."""
+RESERVED_BYTES = 1024
+"""What the system takes of shared memory for each program.
+
+*Source*: CUDA C++ programming guide 13.0, 16.8.3, "Shared Memory".
+"""
+_WARPS = 64
+_PRODUCT_WARPS = 8
 
 
 @dataclass(frozen=True)
@@ -72,13 +86,15 @@ class SharedPlan:
         return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
-def place_shared(kernel: FuncOp, limit_bytes: int, machine: str = "this machine") -> SharedPlan:
+def place_shared(
+    kernel: FuncOp, limit_bytes: int, machine: str = "this machine", num_warps: int = 4
+) -> SharedPlan:
     """Give shared tiles their `offset_bytes` and ops their scratch.
 
     *Raises* SharedMemoryExceeded where they do not fit `limit_bytes`, which names them by line
     and what would make them fit.
     """
-    plan = plan_shared(kernel, limit_bytes)
+    plan = plan_shared(kernel, limit_bytes, num_warps)
     if plan.total_bytes > limit_bytes:
         raise _too_much(plan, limit_bytes, machine)
     for buffer in plan.buffers:
@@ -89,14 +105,33 @@ def place_shared(kernel: FuncOp, limit_bytes: int, machine: str = "this machine"
     return plan
 
 
-def plan_shared(kernel: FuncOp, limit_bytes: int | None = None) -> SharedPlan:
+def plan_shared(kernel: FuncOp, limit_bytes: int, num_warps: int = 4) -> SharedPlan:
     """Where the shared memory of a kernel would lie; the kernel stays as it is."""
     buffers = _buffers(kernel)
     placed = _sweep(buffers)
-    if limit_bytes is not None and _total(placed) > limit_bytes:
+    if _total(placed) > limit_bytes:
         placed = min(placed, _largest_first(buffers), key=_total)
+    most = _full_warps(kernel) // num_warps
+    wanted = _programs(placed, limit_bytes, most)
+    for apart_bytes in (limit_bytes, SMALL_BYTES):
+        apart = _sweep(buffers, apart_bytes)
+        if wanted and _programs(apart, limit_bytes, most) == wanted:
+            placed = apart
+            break
     placed = sorted(placed, key=lambda buffer: buffer.live.start)
     return SharedPlan(tuple(placed), _total(placed))
+
+
+def _programs(placed: Sequence[SharedBuffer], limit_bytes: int, most: int) -> int:
+    """How many programs a multiprocessor runs at once, as far as shared memory goes."""
+    each = _total(placed) + RESERVED_BYTES
+    return min(max(1, most), (limit_bytes + RESERVED_BYTES) // each)
+
+
+def _full_warps(kernel: FuncOp) -> int:
+    """How many warps fill a multiprocessor: with products, registers of accumulators do."""
+    has_products = any(isinstance(op, LaidOutDotOp) for op in kernel.walk())
+    return _PRODUCT_WARPS if has_products else _WARPS
 
 
 def _buffers(kernel: FuncOp) -> list[SharedBuffer]:
@@ -140,13 +175,21 @@ def _total(buffers: Sequence[SharedBuffer]) -> int:
     return max((buffer.end_bytes for buffer in buffers), default=0)
 
 
-def _sweep(buffers: Sequence[SharedBuffer]) -> list[SharedBuffer]:
-    """First fit in the order of the starts, among those that are still in use."""
+def _sweep(buffers: Sequence[SharedBuffer], apart_bytes: int = 0) -> list[SharedBuffer]:
+    """First fit in the order of the starts, among those that are still in use.
+
+    What has at most `apart_bytes` shares with nothing.
+    """
     placed: list[SharedBuffer] = []
+    floor = 0
+    for buffer in (b for b in buffers if b.size_bytes <= apart_bytes):
+        placed.append(_fitted(buffer, (), floor))
+        floor = placed[-1].end_bytes
     active: list[SharedBuffer] = []
-    for buffer in sorted(buffers, key=lambda b: (b.live.start, -b.size_bytes)):
+    shared = [b for b in buffers if b.size_bytes > apart_bytes]
+    for buffer in sorted(shared, key=lambda b: (b.live.start, -b.size_bytes)):
         active = [other for other in active if other.live.end >= buffer.live.start]
-        active.append(_fitted(buffer, active))
+        active.append(_fitted(buffer, active, floor))
         placed.append(active[-1])
     return placed
 
@@ -160,9 +203,9 @@ def _largest_first(buffers: Sequence[SharedBuffer]) -> list[SharedBuffer]:
     return placed
 
 
-def _fitted(buffer: SharedBuffer, beside: Sequence[SharedBuffer]) -> SharedBuffer:
-    """The buffer at the lowest place between those that are in use with it."""
-    offset = 0
+def _fitted(buffer: SharedBuffer, beside: Sequence[SharedBuffer], floor: int = 0) -> SharedBuffer:
+    """The buffer at the lowest place from `floor` on between those that are in use with it."""
+    offset = _aligned(floor, buffer.alignment_bytes)
     for start, end in sorted((other.offset_bytes, other.end_bytes) for other in beside):
         if start - offset >= buffer.size_bytes:
             break
