@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from tests.fuzz.generator import generate
-from tests.fuzz.oracle import VARIANTS, Finding, examine
+from tests.fuzz.oracle import SIMULATED, VARIANTS, Finding, examine
 from tests.fuzz.program import Program
 from tests.fuzz.reduction import reduce
 
@@ -19,7 +19,7 @@ from tests.fuzz.reduction import reduce
 @click.option("--seed", default=0, help="The first seed; program k has seed + k.")
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Folder for findings.")
 @click.option("--reduce/--no-reduce", "is_reducing", default=True, help="Shrink what fails.")
-@click.option("--variant", "variants", multiple=True, type=click.Choice(VARIANTS),
+@click.option("--variant", "variants", multiple=True, type=click.Choice((*VARIANTS, SIMULATED)),
               help="What to compare beside the default compilation.")  # fmt: skip
 def main(
     count: int, seed: int, out: Path | None, is_reducing: bool, variants: tuple[str, ...]

@@ -15,11 +15,13 @@ import numpy as np
 from tests.corpus.case import EXACT, Array, Case, is_float
 from tests.corpus.run import launch, prepare, reduced_machine, run_compiled, run_interpreted
 from tests.fuzz.program import Program
+from tests.fuzz.simulated import run_simulated
 from tilewright.jit import JITFunction
 from tilewright.support.errors import TilewrightError
 
 # What is compared with the interpreter, beside the default compilation.
 VARIANTS = ("unoptimized", "avx2", "sse2")
+SIMULATED = "sm_90a"
 _WITHOUT = {
     "avx2": ("avx512", "avx10", "amx", "evex512", "avxvnni", "avxneconvert"),
     "sse2": ("avx", "amx", "evex512", "f16c", "fma", "vaes", "vpclmulqdq", "sse3", "ssse3", "sse4",
@@ -58,7 +60,8 @@ def examine(program: Program, variants: tuple[str, ...] = VARIANTS) -> Finding |
         expected = _attempt("interpreter", lambda: run_interpreted(case))
         if isinstance(expected, Finding):
             return expected
-        for variant in ("default", *variants):
+        ways = variants if variants == (SIMULATED,) else ("default", *variants)
+        for variant in ways:
             got = _attempt(variant, lambda variant=variant: _run(case, variant))
             finding = got if isinstance(got, Finding) else _compare(variant, got, expected)
             if finding is not None:
@@ -82,6 +85,8 @@ def load_kernel(program: Program, folder: Path) -> JITFunction:
 
 
 def _run(case: Case, variant: str) -> dict[str, Array]:
+    if variant == SIMULATED:
+        return run_simulated(case)
     if variant == "default":
         return run_compiled(case)
     if variant == "unoptimized":
