@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
-from tilewright.codegen.threads.context import GlobalAccess
+from tilewright.codegen.threads.context import AtomicAccess, GlobalAccess
 from tilewright.codegen.threads.shared import shared_pointer
 from tilewright.support.dataclass import dataclass
+from tilewright.targets.nvidia.atomics import atomic_width, emit_atomic, emit_fence
 from tilewright.targets.nvidia.convert import convert_float, convert_floats
 from tilewright.targets.nvidia.math import NvidiaMath
 
@@ -168,6 +169,26 @@ class NvidiaServices:
             _plain_store(fn, address, words, word_bits)
             return
         _asm_store(fn, address, words, word_bits, predicate, access)
+
+    def atomic_width(self, access: AtomicAccess, adjacent: int) -> int:
+        """How many of `adjacent` elements one atomic access takes."""
+        return atomic_width(access, adjacent)
+
+    def atomic(
+        self,
+        fn: FunctionBuilder,
+        access: AtomicAccess,
+        pointer: str,
+        operands: Sequence[Sequence[str]],
+        width: int,
+        predicate: str | None,
+    ) -> list[str]:
+        """One atomic access; see ThreadServices."""
+        return emit_atomic(fn, access, _to_global(fn, pointer), operands, width, predicate)
+
+    def fence(self, fn: FunctionBuilder, scope: str) -> None:
+        """Order this thread's accesses, as seen from `scope`."""
+        emit_fence(fn, scope)
 
 
 def _trans(is_transposed: bool) -> str:

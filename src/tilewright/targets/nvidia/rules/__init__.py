@@ -7,6 +7,7 @@ from tilewright.codegen.rules import arithmetic
 from tilewright.codegen.threads.rules import (
     THREAD_RULES,
     affine,
+    atomics,
     conversion,
     float_casts,
     indexing,
@@ -26,6 +27,7 @@ NVIDIA_RULES: RuleTable[Rule] = RuleTable("nvidia", THREAD_RULES)
 DEFAULT_RULE_MODULES = (
     affine,
     arithmetic,
+    atomics,
     conversion,
     float_casts,
     indexing,
