@@ -67,6 +67,15 @@ class AtomicAccess:
         return replace(self, order="relaxed")
 
 
+@dataclass(frozen=True)
+class CallSite:
+    """A line of the author's, and the kernel that it is in."""
+
+    file: str
+    line: int
+    kernel: str
+
+
 class ThreadServices(TargetServices, Protocol):
     """What the default per-thread rules ask of a target; every value is an LLVM name."""
 
@@ -207,6 +216,16 @@ class ThreadServices(TargetServices, Protocol):
 
     def fence(self, fn: FunctionBuilder, scope: str) -> None:
         """Order this thread's accesses before against those after, as seen from `scope`."""
+        ...
+
+    def print_line(
+        self, fn: FunctionBuilder, text: str, arguments: Sequence[tuple[str, str]]
+    ) -> None:
+        """Print by a format of printf; `arguments` are (LLVM type, name): i32, i64, double."""
+        ...
+
+    def fail(self, fn: FunctionBuilder, message: str, site: CallSite) -> None:
+        """Report that an assertion failed in this thread, and stop the kernel."""
         ...
 
 

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
-from tilewright.codegen.threads.context import AtomicAccess, GlobalAccess
+from tilewright.codegen.threads.context import AtomicAccess, CallSite, GlobalAccess
 from tilewright.codegen.threads.shared import shared_pointer
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.atomics import atomic_width, emit_atomic, emit_fence
 from tilewright.targets.nvidia.convert import convert_float, convert_floats
 from tilewright.targets.nvidia.math import NvidiaMath
+from tilewright.targets.nvidia.reports import emit_failure, emit_print
 
 _AXES = "xyz"
 # Constraint of an integer of a width in inline assembly; there are no 8-bit registers.
@@ -189,6 +190,16 @@ class NvidiaServices:
     def fence(self, fn: FunctionBuilder, scope: str) -> None:
         """Order this thread's accesses, as seen from `scope`."""
         emit_fence(fn, scope)
+
+    def print_line(
+        self, fn: FunctionBuilder, text: str, arguments: Sequence[tuple[str, str]]
+    ) -> None:
+        """Print by a format of printf."""
+        emit_print(fn, self.module, text, arguments)
+
+    def fail(self, fn: FunctionBuilder, message: str, site: CallSite) -> None:
+        """Report that an assertion failed in this thread, and stop the kernel."""
+        emit_failure(fn, self.module, message, site)
 
 
 def _trans(is_transposed: bool) -> str:
