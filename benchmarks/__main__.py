@@ -18,7 +18,10 @@ from pathlib import Path
 from benchmarks.report import machine_name, show_row, update_readme, write_results
 from tilewright.support.errors import TilewrightError
 
-FAMILIES = ("memory_bound", "matrix", "exponential", "attention", "launches", "startup")
+FAMILIES = (
+    *("memory_bound", "matrix", "exponential", "attention", "launches", "startup"),
+    "inductor",
+)
 THREAD_VARIABLES = (
     *("TILEWRIGHT_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"),
     "OPENBLAS_NUM_THREADS",
