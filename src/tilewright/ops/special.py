@@ -26,7 +26,7 @@ def each(function: Callable[..., float]) -> Callable[..., Array]:
 
 def _downward(order: int, x: Array) -> list[Array]:
     """J_0 … J_M of `0 < x` by Miller's recurrence, `M` far beyond order and argument."""
-    start = 2 * ((int(max(order, np.max(x, initial=1.0))) + 60) // 2)
+    start = 2 * ((int(max(order, np.fmax.reduce(x, axis=None, initial=1.0))) + 60) // 2)
     values = [np.zeros_like(x)] * (start + 2)
     values[start] = np.full_like(x, 1e-300)
     for k in range(start, 0, -1):
@@ -55,7 +55,7 @@ def _far_pair(order: int, x: Array) -> tuple[Array, Array]:
     turned = (cosine + sine) * root, (sine - cosine) * root
     if order == 1:
         turned = turned[1], -turned[0]
-    amplitude = np.sqrt(2 / (math.pi * x))
+    amplitude = np.sqrt(2 / math.pi / x)
     return (
         amplitude * (p * turned[0] - q * turned[1]),
         amplitude * (p * turned[1] + q * turned[0]),
@@ -77,7 +77,7 @@ def _near_pair(x: Array) -> tuple[Array, ...]:
 def _tiny_pair(x: Array) -> tuple[Array, ...]:
     """J_0, J_1, Y_0, Y_1 of `x < _TINY` by the first terms of their series."""
     square = x * x / 4
-    logarithm = np.log(x / 2) + _EULER
+    logarithm = np.log(x) - math.log(2) + _EULER
     j0 = 1 - square + square * square / 4
     j1 = x / 2 * (1 - square / 2 + square * square / 12)
     y0 = 2 / math.pi * (logarithm * j0 + square - 0.375 * square * square)
@@ -108,7 +108,7 @@ def bessel_j(order: int, x: Array) -> Array:
     """The Bessel function of the first kind of integer order."""
     magnitude = np.abs(x)
     sign = np.where((x < 0) ^ (order < 0), -1.0, 1.0) if order % 2 else np.ones_like(x)
-    n, inside = abs(order), np.clip(magnitude, 1e-300, 1e300)
+    n, inside = abs(order), np.clip(magnitude, 5e-324, np.finfo(np.float64).max)
     j0, j1, _, _ = _orders(inside)
     result = _upward(n, inside, j0, j1)
     if n > 1:
@@ -122,7 +122,7 @@ def bessel_j(order: int, x: Array) -> Array:
 def bessel_y(order: int, x: Array) -> Array:
     """The Bessel function of the second kind of integer order."""
     sign = -1.0 if order < 0 and order % 2 else 1.0
-    inside = np.clip(x, 1e-300, 1e300)
+    inside = np.clip(x, 5e-324, np.finfo(np.float64).max)
     _, _, y0, y1 = _orders(inside)
     result = sign * _upward(abs(order), inside, y0, y1)
     result = np.where(np.isnan(result), -sign * np.inf, result)
@@ -132,12 +132,20 @@ def bessel_y(order: int, x: Array) -> Array:
 
 def bessel_i(order: int, x: Array) -> Array:
     """The modified Bessel function of the first kind, order 0 or 1."""
-    half = np.minimum(np.abs(x), 720.0) / 2
-    term = total = half**order
-    for k in range(1, 900):
+    magnitude = np.abs(x)
+    half = np.minimum(magnitude, _FAR / 2) / 2
+    term = near = half**order
+    for k in range(1, 60):
         term = term * (half / k) * (half / (k + order))
+        near = near + term
+    large = np.clip(magnitude, _FAR / 2, 720.0)
+    term = total = np.ones_like(x)
+    for k in range(1, 30):
+        term = term * ((2 * k - 1) ** 2 - 4 * order) / (8 * k * large)
         total = total + term
-    result = np.where(np.abs(x) > 719.0, np.inf, total)
+    # In two halves: e^x overflows before the function does.
+    far = np.exp(large / 2) / np.sqrt(2 * math.pi * large) * total * np.exp(large / 2)
+    result = np.where(magnitude <= _FAR / 2, near, np.where(magnitude > 719.0, np.inf, far))
     result = np.where(np.isnan(x), np.nan, result)
     return np.where(np.signbit(x) & (order == 1), -result, result)
 
@@ -148,7 +156,7 @@ def erfcx(x: Array) -> Array:
     fraction = np.zeros_like(magnitude)
     for n in range(300, 0, -1):
         fraction = n / 2 / (magnitude + fraction)
-    far = 1 / (math.sqrt(math.pi) * (magnitude + fraction))
+    far = 1 / math.sqrt(math.pi) / (magnitude + fraction)
     near = _exp_square(x) * each(math.erfc)(np.clip(x, -1, 1))
     positive = np.where(np.abs(x) < 1, near, far)
     return np.where(x <= -1, 2 * _exp_square(x) - far, positive)
@@ -171,25 +179,25 @@ def normcdf(x: Array) -> Array:
     return np.where(np.isnan(x), np.nan, np.where(bounded > 0, 1 - tail, tail))
 
 
-def _scaled_complement(x: float, value: float) -> float:
-    """About `e^(x²)·erfc(x)`, from `erfc(x)` where that is no denormal yet."""
-    if x < 5:
-        return math.exp(x * x) * value
-    return (1 - 0.5 / (x * x)) / (x * math.sqrt(math.pi))
+def _scaled_complement(x: float) -> float:
+    """The value `e^(x²)·erfc(x)` of one `x ≥ 0`."""
+    if x < 2:
+        return math.exp(x * x) * math.erfc(x)
+    fraction = 0.0
+    for n in range(150, 0, -1):
+        fraction = n / 2 / (x + fraction)
+    return 1 / math.sqrt(math.pi) / (x + fraction)
 
 
 def _inverse_complement(y: float) -> float:
     """The `x ≥ 0` with `erfc(x) = y`, for `0 < y ≤ 1`, by Newton's method on the logarithm."""
     x = math.sqrt(-math.log(y)) if y < 0.5 else (1 - y) * math.sqrt(math.pi) / 2
-    for _ in range(60):
-        value = math.erfc(x)
-        if value == 0.0:
-            x -= 0.1
-            continue
+    for _ in range(40):
         if y > 0.5:
             step = ((1 - y) - math.erf(x)) * math.exp(x * x)
         else:
-            step = _scaled_complement(x, value) * (math.log(value) - math.log(y))
+            scaled = _scaled_complement(x)
+            step = scaled * ((math.log(scaled) - x * x) - math.log(y))
         moved = x + step * math.sqrt(math.pi) / 2
         if abs(moved - x) <= 2e-16 * abs(moved):
             return moved
@@ -217,14 +225,16 @@ def erfinv(z: float) -> float:
     x = z * math.sqrt(math.pi) / 2
     for _ in range(40):
         x += (z - math.erf(x)) * math.sqrt(math.pi) / 2 * math.exp(x * x)
-    return x
+    return math.copysign(x, z)
 
 
 def log_gamma(x: float) -> float:
     """The logarithm of the magnitude of the gamma function."""
+    if math.isnan(x):
+        return x
     if math.isinf(x) or (x <= 0 and x == math.floor(x)):
         return math.inf
-    return math.lgamma(x)
+    return math.lgamma(x) if x < 1e305 else math.inf
 
 
 def gamma(x: float) -> float:

@@ -73,9 +73,13 @@ def _complement(code: LaneCode, t: LaneValue) -> LaneValue:
     return scale(code, y, n) * code.horner(u, _SCALED_COMPLEMENT)
 
 
+def near(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The error function for `|x| ≤ 1`."""
+    return code.multiply_add(x, code.horner(x * x, _NEAR[x.element]), x)
+
+
 def erf(code: LaneCode, x: LaneValue) -> LaneValue:
     """The error function: a polynomial for `|x| < 1`, one minus an exponential beyond."""
     magnitude = x.absolute().at_most(_LIMIT[x.element])
-    near = code.multiply_add(x, code.horner(x * x, _NEAR[x.element]), x)
     far = (1.0 - _complement(code, magnitude)).with_sign_of(x)
-    return magnitude.compare("olt", 1.0).select(near, far)
+    return magnitude.compare("olt", 1.0).select(near(code, x), far)

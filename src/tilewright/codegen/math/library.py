@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from tilewright.codegen.math import (
+    bessel,
     directed,
+    gamma,
     integers,
     inverse_hyperbolic,
+    normal,
     norms,
     remainders,
     representation,
@@ -105,6 +108,22 @@ OUTLINED: dict[str, Routine] = {
     "fmod": in_double(remainders.fmod),
     "remainder": in_double(remainders.remainder),
     "powi": in_double(_integer_power),
+    "erfc": in_double(normal.erfc),
+    "erfcx": in_double(normal.erfcx),
+    "erfinv": in_double(normal.erfinv),
+    "erfcinv": in_double(normal.erfcinv),
+    "normcdf": in_double(normal.normcdf),
+    "normcdfinv": in_double(normal.normcdfinv),
+    "lgamma": in_double(gamma.lgamma),
+    "tgamma": in_double(gamma.tgamma),
+    "j0": in_double(bessel.j0),
+    "j1": in_double(bessel.j1),
+    "jn": in_double(bessel.jn),
+    "y0": in_double(bessel.y0),
+    "y1": in_double(bessel.y1),
+    "yn": in_double(bessel.yn),
+    "cyl_bessel_i0": in_double(bessel.i0),
+    "cyl_bessel_i1": in_double(bessel.i1),
 }
 # Elsewhere an operand has the type that selects the form (T).
 OPERANDS: dict[str, tuple[str, ...]] = {

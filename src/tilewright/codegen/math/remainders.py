@@ -5,19 +5,11 @@ from __future__ import annotations
 import math
 
 from tilewright.codegen.math.lanes import LaneCode, LaneValue
+from tilewright.codegen.math.loops import repeat
 
 # One round divides by the divisor times 2^k, where the quotient has at most so many bits.
 _ROUND_BITS = 50
 _DENORMAL_BITS = 54
-
-
-def _any(code: LaneCode, condition: LaneValue) -> str:
-    if code.lanes is None:
-        return condition.name
-    symbol = code.fn.module.declare(
-        f"llvm.vector.reduce.or.{code.suffix('i1')}", "i1", condition.type
-    )
-    return code.fn.value(f"call i1 {symbol}({condition.type} {condition.name})")
 
 
 def _round(code: LaneCode, rest: LaneValue, divisor: LaneValue) -> LaneValue:
@@ -34,25 +26,14 @@ def _round(code: LaneCode, rest: LaneValue, divisor: LaneValue) -> LaneValue:
 
 def _reduce(code: LaneCode, rest: LaneValue, divisor: LaneValue) -> LaneValue:
     """`rest mod divisor` of nonnegative finite numbers, `divisor` normal."""
-    fn = code.fn
-    entry, loop, done = fn.block, fn.new_label(), fn.new_label()
-    fn.branch(loop)
-    fn.place(loop)
-    next_name = f"%rest.{loop}"
-    current = code.wrap(
-        "double",
-        fn.value(f"phi {rest.type} [ {rest.name}, %{entry} ], [ {next_name}, %{loop} ]"),
-    )
-    reduced = _round(code, current, divisor)
-    is_done = current.compare("olt", divisor)
-    fn.emit(
-        f"{next_name} = select {is_done.type} {is_done.name}, {rest.type} {current.name}, "
-        f"{rest.type} {reduced.name}"
-    )
-    following = code.wrap("double", next_name)
-    fn.branch_if(_any(code, following.compare("oge", divisor)), loop, done)
-    fn.place(done)
-    return following
+
+    def one_round(values: list[LaneValue]) -> tuple[list[LaneValue], LaneValue]:
+        current = values[0]
+        is_done = current.compare("olt", divisor)
+        following = is_done.select(current, _round(code, current, divisor))
+        return [following], following.compare("oge", divisor)
+
+    return repeat(code, [rest], one_round)[0]
 
 
 def _modulo(code: LaneCode, rest: LaneValue, divisor: LaneValue) -> LaneValue:

@@ -16,6 +16,7 @@ from tilewright.codegen.math.lanes import (
     LaneCode,
     LaneValue,
 )
+from tilewright.codegen.math.loops import any_lane
 from tilewright.support.dataclass import dataclass
 
 _TWO_OVER_PI = 0.6366197723675814
@@ -153,16 +154,6 @@ def _exact_lanes(code: LaneCode, x: LaneValue, slots: list[str]) -> Remainder:
     )
 
 
-def _any_lane(condition: LaneValue) -> str:
-    """Whether an i1 value is set in some lane, as a scalar i1."""
-    code = condition.code
-    if code.lanes is None:
-        return condition.name
-    kind = condition.type
-    symbol = code.fn.module.declare(f"llvm.vector.reduce.or.{code.suffix('i1')}", "i1", kind)
-    return code.fn.value(f"call i1 {symbol}({kind} {condition.name})")
-
-
 def reduce_half_pi(code: LaneCode, x: LaneValue) -> Remainder:
     """The remainder of any `x`; NaN for infinities. The code must start in the entry block."""
     fn, bits = code.fn, INTEGER_OF[x.element]
@@ -178,7 +169,7 @@ def reduce_half_pi(code: LaneCode, x: LaneValue) -> Remainder:
     quick = _reduce_moderate(code, x)
     entry, exact_label, done = fn.block, fn.new_label(), fn.new_label()
     is_huge = x.absolute().compare("ogt", _LIMIT[x.element])
-    fn.branch_if(_any_lane(is_huge), exact_label, done)
+    fn.branch_if(any_lane(is_huge), exact_label, done)
     fn.place(exact_label)
     exact = _exact_lanes(code, x, slots) if slots else _exact_scalar(code, x)
     exact = Remainder(
