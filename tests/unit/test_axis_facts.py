@@ -85,6 +85,27 @@ def test_a_column_major_access_runs_along_its_columns() -> None:
 
 
 @tilewright.jit
+def grouped(b, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, G: tl.constexpr):
+    """The columns of a product whose programs are numbered in groups of rows."""
+    pid = tl.program_id(0)
+    num_m, num_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    group = pid // (G * num_n)
+    size = min(num_m - group * G, G)
+    columns = ((pid % (G * num_n)) // size * BN + tl.arange(0, BN)) % N
+    rows = tl.arange(0, BK)
+    pointers = b + rows[:, None] * N + columns[None, :]
+    for k in range(0, tl.cdiv(K, BK)):
+        tile = tl.load(pointers, mask=rows[:, None] < K - k * BK, other=0.0)
+        tl.store(b + columns, tl.sum(tile, 0).to(tl.float16))
+        pointers += BK * N
+
+
+def test_wrapped_columns_of_a_grouped_product_keep_their_runs() -> None:
+    facts, (load, _) = accesses(grouped, b=F16, M=96, N=512, K=64, BM=32, BN=64, BK=32, G=8)
+    assert facts.vector_width(load, 8, 1) == 8
+
+
+@tilewright.jit
 def promised(x, idx, n, BLOCK: tl.constexpr):
     """An access whose facts are promises."""
     tl.assume(n % 8 == 0)

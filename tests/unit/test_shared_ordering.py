@@ -182,7 +182,7 @@ def test_the_report_names_lines_and_reasons() -> None:
     kernel = program.kernel()
     place_shared(kernel, LIMIT_BYTES)
     (reason,) = order_shared(kernel).barriers
-    assert reason == (
+    assert str(reason) == (
         "barrier before kernel.py:3: the write of ttg.local_alloc at kernel.py:2 comes before "
         "the read of ttg.local_load at kernel.py:3"
     )

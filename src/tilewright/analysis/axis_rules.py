@@ -1,7 +1,8 @@
 """How the facts of an op's result follow from those of its operands.
 
 Index arithmetic inside a tile is taken as non-wrapping, as in `analysis.pointers`. Signed
-division rounds towards zero, so its rules ask for a dividend that is not negative.
+division rounds towards zero, so its rules ask for a dividend that is not negative; divisors that
+are not known count as positive, such as the group sizes in `pid % (group * n) // size`.
 """
 
 from __future__ import annotations
@@ -186,7 +187,7 @@ def _quotient_of(op: Operation, left: Facts, right: Facts, rounds_down: bool) ->
     by = right.constant
     is_exact = by is not None and by > 0 and by & (by - 1) == 0
     quotient = left.divisor() // by if is_exact and by is not None else 1
-    is_nonnegative = left.is_nonnegative and right.is_nonnegative
+    is_nonnegative = left.is_nonnegative and (by is None or by > 0)
     return scattered(left.extents, constancy, max(1, quotient), is_nonnegative=is_nonnegative)
 
 

@@ -121,7 +121,9 @@ class AxisFacts:
                 self._block(block)
 
     def _visit(self, op: Operation) -> None:
-        if isinstance(op, FuncOp):
+        if not op.regions:
+            self._results(op)
+        elif isinstance(op, FuncOp):
             self._function(op)
         elif isinstance(op, ForOp):
             self._for(op)
@@ -129,10 +131,8 @@ class AxisFacts:
             self._if(op)
         elif isinstance(op, WhileOp):
             self._while(op)
-        elif op.regions:
+        else:
             self._regions(op)
-        elif op.results:
-            self._results(op)
 
     def _results(self, op: Operation) -> None:
         """One rule speaks of all results, which differ in no fact that it knows."""

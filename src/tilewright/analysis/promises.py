@@ -96,8 +96,10 @@ def assumed(top: Operation) -> Mapping[SSAValue, Promise]:
     """
     promises: dict[SSAValue, Promise] = {}
     for op in top.walk():
-        if not isinstance(op, AssumeOp):
+        # An `isinstance` of an op class goes through Python's abstract classes, 20 times as slow.
+        if type(op) is not AssumeOp:
             continue
+        assert isinstance(op, AssumeOp)
         for subject, promise in _conditions(op.condition):
             if _block_of(subject) is op.parent:
                 promises[subject] = promises.get(subject, Promise()) | promise

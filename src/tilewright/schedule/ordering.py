@@ -32,14 +32,26 @@ from tilewright.support.dataclass import dataclass
 
 
 @dataclass(frozen=True)
-class OrderingReport:
-    """The barriers and fences that were put in, with the reason of each."""
+class BarrierReason:
+    """Why a barrier stands before an op: two touches that it orders."""
 
-    barriers: tuple[str, ...]
+    op: Operation
+    earlier: Touch
+    later: Touch
+
+    def __str__(self) -> str:
+        return f"barrier before {describe(self.op)}: {self.earlier} comes before {self.later}"
+
+
+@dataclass(frozen=True)
+class OrderingReport:
+    """The barriers and fences that were put in, with the reason of each barrier."""
+
+    barriers: tuple[BarrierReason, ...]
     fences: int
 
     def __str__(self) -> str:
-        return "\n".join(self.barriers) or "no barriers"
+        return "\n".join(map(str, self.barriers)) or "no barriers"
 
 
 def order_shared(kernel: FuncOp, fence: type[Operation] | None = None) -> OrderingReport:
@@ -129,7 +141,7 @@ class _Placer:
     """Walks a kernel and puts barriers where its summaries meet."""
 
     def __init__(self, fence: type[Operation] | None) -> None:
-        self.reasons: dict[Operation, str] = {}
+        self.reasons: dict[Operation, BarrierReason] = {}
         self.num_fences = 0
         self._fence = fence
         self._touches = TouchMap(fence)
@@ -223,16 +235,15 @@ class _Placer:
         again = rest.then(first)
         return first.then(again.then(again).maybe())
 
-    def _reason(self, earlier: _Summary, later: _Summary) -> str | None:
+    def _reason(self, earlier: _Summary, later: _Summary) -> tuple[Touch, Touch] | None:
         """Why a barrier must stand between two regions; None where none must."""
         found = _first(earlier.units.pending, later.units.exposed, Touch.hides_from)
-        found = found or _first(earlier.warps.pending, later.warps.exposed, Touch.conflicts)
-        return None if found is None else f"{found[0]} comes before {found[1]}"
+        return found or _first(earlier.warps.pending, later.warps.exposed, Touch.conflicts)
 
-    def _insert_barrier(self, op: Operation, reason: str) -> None:
+    def _insert_barrier(self, op: Operation, reason: tuple[Touch, Touch]) -> None:
         barrier = build(LocalBarrierOp, location=op.location)
         self._insert(barrier, op)
-        self.reasons[barrier] = f"barrier before {describe(op)}: {reason}"
+        self.reasons[barrier] = BarrierReason(op, *reason)
 
     def _insert_fence(self, op: Operation) -> bool:
         if self._fence is None:

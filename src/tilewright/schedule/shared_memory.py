@@ -55,13 +55,22 @@ class SharedBuffer:
     """
 
     op: Operation
-    what: str
     size_bytes: int
     alignment_bytes: int
     live: LiveRange
     shape: tuple[int, ...] = ()
     slots: int = 1
     offset_bytes: int = 0
+
+    @property
+    def what(self) -> str:
+        """What it holds; the name of an element takes xDSL's printer, so no compile asks."""
+        if not self.shape:
+            return f"scratch of {self.op.name.partition('.')[2]}"
+        type_ = self.op.results[0].type
+        assert isinstance(type_, SharedType)
+        copies = f" x {self.slots}" if self.slots > 1 else ""
+        return f"{list(self.shape)} {type_.element}{copies}"
 
     @property
     def end_bytes(self) -> int:
@@ -130,7 +139,7 @@ def _programs(placed: Sequence[SharedBuffer], limit_bytes: int, most: int) -> in
 
 def _full_warps(kernel: FuncOp) -> int:
     """How many warps fill a multiprocessor: with products, registers of accumulators do."""
-    has_products = any(isinstance(op, LaidOutDotOp) for op in kernel.walk())
+    has_products = any(type(op) is LaidOutDotOp for op in kernel.walk())
     return _PRODUCT_WARPS if has_products else _WARPS
 
 
@@ -142,21 +151,17 @@ def _buffers(kernel: FuncOp) -> list[SharedBuffer]:
     for op in numbering.ops():
         size = scratch_bytes(op)
         if size:
-            name = op.name.partition(".")[2]
             live = numbering.spans[op]
-            what = f"scratch of {name}"
-            buffers.append(SharedBuffer(op, what, size, SCRATCH_ALIGNMENT_BYTES, live))
+            buffers.append(SharedBuffer(op, size, SCRATCH_ALIGNMENT_BYTES, live))
     return buffers
 
 
 def _tile_buffer(op: Operation, live: LiveRange) -> SharedBuffer:
     type_ = op.results[0].type
     assert isinstance(type_, SharedType)
-    shape, slots = type_.extents(), type_.slots.data
-    what = f"{list(shape)} {type_.element}" + (f" x {slots}" if slots > 1 else "")
     alignment = tile_alignment(layout_of(type_), storage_bytes(type_.element))
     size = tile_bytes(type_)
-    return SharedBuffer(op, what, size, alignment, live, shape, slots)
+    return SharedBuffer(op, size, alignment, live, type_.extents(), type_.slots.data)
 
 
 def tile_alignment(layout: LinearLayout, element_bytes: int) -> int:
