@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from string import Template
 
 from tilewright.runtime.launch_table import (
+    ACCESSOR_FIELDS,
     FLAGS,
     INTEGER_CLASSES,
     KINDS,
@@ -227,6 +228,12 @@ define internal ptr @call_method(ptr %name, ptr %object) {
 define internal i32 @store_data_ptr(ptr %table, ptr %row, ptr %arg, ptr %slot) {
   %name = call ptr @table_entry(ptr %table, i64 $table_data_ptr_name)
   %number = call ptr @call_method(ptr %name, ptr %arg)
+  %result = call i32 @store_address(ptr %row, ptr %number, ptr %slot)
+  ret i32 %result
+}
+
+; Store the address that an int holds, and drop the int; null stands for an exception.
+define internal i32 @store_address(ptr %row, ptr %number, ptr %slot) {
   %raised = icmp eq ptr %number, null
   br i1 %raised, label %raise, label %convert
 convert:
@@ -244,6 +251,57 @@ store:
   ret i32 %result
 raise:
   ret i32 -1
+}
+
+; What the C function behind an attribute gives: a new reference, or null with an exception.
+define internal ptr @access(ptr %accessors, i64 %offset, ptr %object) alwaysinline {
+  %at = getelementptr i8, ptr %accessors, i64 %offset
+  %function = load ptr, ptr %at
+  %argument.at = getelementptr ptr, ptr %at, i64 1
+  %argument = load ptr, ptr %argument.at
+  %value = call ptr %function(ptr %object, ptr %argument)
+  ret ptr %value
+}
+
+define internal i32 @access_is(ptr %accessors, i64 %offset, ptr %object, ptr %expected) {
+  %value = call ptr @access(ptr %accessors, i64 %offset, ptr %object)
+  %missing = icmp eq ptr %value, null
+  br i1 %missing, label %raise, label %compare
+raise:
+  ret i32 -1
+compare:
+  %same = icmp eq ptr %value, %expected
+  call void @Py_DecRef(ptr %value)
+  %result = zext i1 %same to i32
+  ret i32 %result
+}
+
+; As above for a type whose accessors are known: nothing is looked up by name.
+define internal i32 @guard_typed_tensor(ptr %row, ptr %arg, ptr %slot) {
+  %type = call ptr @table_entry(ptr %row, i64 $row_type)
+  %exact = call i1 @type_is(ptr %arg, ptr %type)
+  br i1 %exact, label %dtype, label %fail
+dtype:
+  %accessors = call ptr @table_entry(ptr %row, i64 $row_upper)
+  %recorded = call ptr @table_entry(ptr %row, i64 $row_object)
+  %same = call i32 @access_is(ptr %accessors, i64 $accessor_dtype, ptr %arg, ptr %recorded)
+  %is.same = icmp eq i32 %same, 1
+  br i1 %is.same, label %place, label %leave.dtype
+leave.dtype:
+  ret i32 %same
+place:
+  %expected = call ptr @table_entry(ptr %row, i64 $row_lower)
+  %here = call i32 @access_is(ptr %accessors, i64 $accessor_place, ptr %arg, ptr %expected)
+  %is.here = icmp eq i32 %here, 1
+  br i1 %is.here, label %data, label %leave.place
+leave.place:
+  ret i32 %here
+data:
+  %number = call ptr @access(ptr %accessors, i64 $accessor_data_ptr, ptr %arg)
+  %result = call i32 @store_address(ptr %row, ptr %number, ptr %slot)
+  ret i32 %result
+fail:
+  ret i32 0
 }
 
 define internal i32 @guard_integer(ptr %table, ptr %row, ptr %arg, ptr %slot) {
@@ -406,6 +464,7 @@ entry:
     i32 $kind_numpy, label %numpy
     i32 $kind_tensor, label %tensor
     i32 $kind_device_tensor, label %device.tensor
+    i32 $kind_typed_tensor, label %typed.tensor
     i32 $kind_integer, label %integer
     i32 $kind_float32, label %float32
     i32 $kind_float64, label %float64
@@ -425,6 +484,9 @@ tensor:
 device.tensor:
   %r.device = call i32 @guard_device_tensor(ptr %table, ptr %row, ptr %arg, ptr %slot)
   ret i32 %r.device
+typed.tensor:
+  %r.typed = call i32 @guard_typed_tensor(ptr %row, ptr %arg, ptr %slot)
+  ret i32 %r.typed
 integer:
   %r.integer = call i32 @guard_integer(ptr %table, ptr %row, ptr %arg, ptr %slot)
   ret i32 %r.integer
@@ -543,6 +605,7 @@ def launcher_text(launch: str, constants: Mapping[str, str]) -> str:
         "flag": FLAGS,
         "class": INTEGER_CLASSES,
         "object": OBJECT_FIELDS,
+        "accessor": ACCESSOR_FIELDS,
     }
     offsets = {
         f"{group}_{name}": str(value)

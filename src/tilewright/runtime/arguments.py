@@ -9,6 +9,7 @@ from typing import SupportsIndex, cast
 import numpy as np
 
 from tilewright.runtime import launch_table as table
+from tilewright.runtime.accessors import tensor_accessors
 from tilewright.runtime.driver import ParameterGuard
 
 _FLOAT_FORMATS = {"half": "<exxxxxx", "float": "<fxxxx", "double": "<d"}
@@ -68,9 +69,14 @@ def _pointer_guard(
     dtype: object = getattr(value, "dtype", None)
     if dtype is None or not hasattr(value, "data_ptr"):
         return None
+    place = "is_cpu" if device is None else "get_device"
+    accessors = tensor_accessors(type(value), place)
+    is_aligned = parameter.is_aligned
+    if accessors is not None:
+        expected = True if device is None else device
+        return table.typed_tensor(slot, type(value), dtype, is_aligned, accessors, expected)
     if device is None:
-        check = hasattr(value, "is_cpu")
-        return table.tensor_pointer(slot, type(value), dtype, parameter.is_aligned, check)
-    if not hasattr(value, "get_device"):
+        return table.tensor_pointer(slot, type(value), dtype, is_aligned, hasattr(value, place))
+    if not hasattr(value, place):
         return None
-    return table.device_tensor(slot, type(value), dtype, parameter.is_aligned, device)
+    return table.device_tensor(slot, type(value), dtype, is_aligned, device)

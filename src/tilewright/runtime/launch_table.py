@@ -11,6 +11,7 @@ import struct
 
 import numpy as np
 
+from tilewright.runtime.accessors import TensorAccessors
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
@@ -61,7 +62,11 @@ KINDS: dict[str, int] = {
     "equal": 8,
     "same_float": 9,
     "device_tensor": 10,
+    "typed_tensor": 11,
 }
+
+# Offsets in `TensorAccessors`: functions, each followed by its second argument.
+ACCESSOR_FIELDS: dict[str, int] = {"dtype": 0, "place": 16, "data_ptr": 32}
 
 FLAGS: dict[str, int] = {
     "check_alignment": 1,
@@ -97,7 +102,8 @@ class Guard:
     """What one argument must be for a compiled kernel to fit, and the slot that it fills.
 
     Made by the functions below. `slot` is the index in the kernel's argument slots, None for
-    an argument that the kernel does not get. `type` and `object` are held by reference.
+    an argument that the kernel does not get. `type` and `object` are held by reference, and so
+    is what `owned` holds: the numbers may be its addresses.
     """
 
     kind: str
@@ -108,6 +114,7 @@ class Guard:
     lower: int = 0
     upper: int = 0
     bits: int = 0
+    owned: object = None
 
     def pack(self, spare_slot: int) -> bytes:
         """The row of this guard in the launch table; without a slot it gets the spare one."""
@@ -147,6 +154,30 @@ def device_tensor(
     """A tensor as above whose `get_device()` is the number `device`."""
     flags = _alignment(is_aligned)
     return Guard("device_tensor", slot, flags, type=tensor_type, object=dtype, lower=device)
+
+
+def typed_tensor(
+    slot: int,
+    tensor_type: type,
+    dtype: object,
+    is_aligned: bool | None,
+    accessors: TensorAccessors,
+    place: object,
+) -> Guard:
+    """A tensor as above whose accessors are known; the one for its place must give `place`.
+
+    `place` is compared by identity: True, or a small int.
+    """
+    return Guard(
+        "typed_tensor",
+        slot,
+        _alignment(is_aligned),
+        type=tensor_type,
+        object=dtype,
+        lower=id(place),
+        upper=ctypes.addressof(accessors),
+        owned=(accessors, place),
+    )
 
 
 def integer(slot: int | None, dtype: str, value_class: str | None = None) -> Guard:

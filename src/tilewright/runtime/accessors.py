@@ -1,0 +1,74 @@
+"""The C functions behind a type's attributes, for native code that calls them without look-ups.
+
+A tensor package written in C keeps `dtype` in a getter and `data_ptr` in a method without
+arguments; both are C functions of the object and a second word. CPython's descriptors say where
+they are. A launcher that has checked an object's exact type may call them directly.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+import sysconfig
+from types import GetSetDescriptorType, MethodDescriptorType
+
+_WORD = 8
+# Offsets in CPython's descriptors (descrobject.h): the type, the name, what is described.
+_DESCRIPTOR_TYPE, _DESCRIPTOR_NAME, _DESCRIBED = 2 * _WORD, 3 * _WORD, 5 * _WORD
+# PyMethodDef: name, function, flags. PyGetSetDef: name, getter, setter, text, closure.
+_FUNCTION, _FLAGS, _CLOSURE = _WORD, 2 * _WORD, 4 * _WORD
+_METH_NOARGS = 4
+
+
+class Accessor(ctypes.Structure):
+    """A C function that is called with an object and `argument`, and gives a new reference."""
+
+    _fields_ = (("function", ctypes.c_void_p), ("argument", ctypes.c_void_p))
+
+
+class TensorAccessors(ctypes.Structure):
+    """What a launcher asks of a tensor: its dtype, where it is, the address of its data."""
+
+    _fields_ = (("dtype", Accessor), ("place", Accessor), ("data_ptr", Accessor))
+
+
+@functools.cache
+def tensor_accessors(tensor_type: type, place: str) -> TensorAccessors | None:
+    """The accessors of a type for `dtype`, `data_ptr()` and the attribute or method `place`.
+
+    None where one of them is not in C, or this Python's objects are not known to lie as here.
+    """
+    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return None
+    found = [_accessor(tensor_type, name) for name in ("dtype", place, "data_ptr")]
+    if any(accessor is None for accessor in found):
+        return None
+    return TensorAccessors(*found)
+
+
+def _accessor(cls: type, name: str) -> Accessor | None:
+    """The C function behind an attribute, or behind a method without arguments."""
+    owner = next((base for base in cls.__mro__ if name in vars(base)), None)
+    if owner is None:
+        return None
+    descriptor = vars(owner)[name]
+    if not isinstance(descriptor, GetSetDescriptorType | MethodDescriptorType):
+        return None
+    address = id(descriptor)
+    is_known = (
+        _word(address + _WORD) == id(type(descriptor))
+        and _word(address + _DESCRIPTOR_TYPE) == id(owner)
+        and _word(address + _DESCRIPTOR_NAME) == id(descriptor.__name__)
+    )
+    definition = _word(address + _DESCRIBED) if is_known else 0
+    if not definition or ctypes.c_char_p.from_address(definition).value != name.encode():
+        return None
+    if isinstance(descriptor, GetSetDescriptorType):
+        return Accessor(_word(definition + _FUNCTION), _word(definition + _CLOSURE))
+    flags = ctypes.c_int.from_address(definition + _FLAGS).value
+    return Accessor(_word(definition + _FUNCTION), None) if flags == _METH_NOARGS else None
+
+
+def _word(address: int) -> int:
+    return ctypes.c_uint64.from_address(address).value
