@@ -234,7 +234,10 @@ def log_gamma(x: float) -> float:
         return x
     if math.isinf(x) or (x <= 0 and x == math.floor(x)):
         return math.inf
-    return math.lgamma(x) if x < 1e305 else math.inf
+    try:
+        return math.lgamma(x)
+    except OverflowError:
+        return math.inf
 
 
 def gamma(x: float) -> float:

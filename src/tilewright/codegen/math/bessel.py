@@ -20,7 +20,7 @@ _FAR = 8.0
 _TWO_OVER_PI = 0.6366197723675814
 _ONE_OVER_PI = 0.3183098861837907
 # Below, the first term of the series is all of J.
-_TINY = 1e-5
+_TINY = 1e-9
 # Miller's recurrence starts so far above the order, and is scaled down at the second number.
 _HEADROOM = 60
 _HUGE = 2.0**500

@@ -13,25 +13,20 @@ from tilewright.codegen.math.lanes import NVPTX, LaneCode, LaneValue
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.math import special_unit
+from tilewright.targets.nvidia.math.instructions import FAST, INSTRUCTIONS
 
 FEATURES = frozenset({NVPTX})
 
 
-def _rounded_divide(code: LaneCode, x: LaneValue, y: LaneValue) -> LaneValue:
-    """The quotient rounded to nearest even."""
-    return code.wrap(x.element, code.fn.value(f"fdiv {x.type} {x.name}, {y.name}"))
-
-
-def _rounded_root(code: LaneCode, x: LaneValue) -> LaneValue:
-    """The square root rounded to nearest even."""
-    return code.intrinsic("sqrt", x)
+def _divide(code: LaneCode, x: LaneValue, y: LaneValue) -> LaneValue:
+    """The quotient: within 2 ulp of a float, rounded of a double."""
+    return x / y
 
 
 _BOTH: dict[str, Routine] = {
     **ROUTINES,
-    "sqrt_rn": _rounded_root,
-    "div_rn": _rounded_divide,
-    "div": _rounded_divide,
+    **INSTRUCTIONS,
+    "div": _divide,
 }
 # Approximate functions exist for float32 alone.
 _SINGLE: dict[str, Routine] = {
@@ -40,9 +35,8 @@ _SINGLE: dict[str, Routine] = {
     "sigmoid": special_unit.sigmoid,
     "sqrt": special_unit.sqrt,
     "rsqrt": special_unit.rsqrt,
-    "div": special_unit.divide,
-    "fast_exp": special_unit.fast_exp,
-    "fast_exp10": special_unit.fast_exp10,
+    "saturatef": special_unit.saturate,
+    **FAST,
 }
 
 

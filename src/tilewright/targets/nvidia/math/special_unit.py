@@ -11,6 +11,7 @@ from tilewright.codegen.math.lanes import LaneCode, LaneValue
 # log2(e) as the nearest float and what is missing from it.
 _LOG2_E = (1.4426950216293335, 1.9259629911266175e-08)
 _LOG2_10 = 3.321928094887362
+_LN_2, _LOG10_2 = 0.6931471805599453, 0.3010299956639812
 # exp scales by 2^n for n in [-126, 126]; a saturating product clamps n for nothing.
 _SPAN = 252.0
 # Adding it leaves n + 127 in the low bits of the sum, ready to become an exponent.
@@ -62,6 +63,52 @@ def rsqrt(code: LaneCode, x: LaneValue) -> LaneValue:
     return code.call("llvm.nvvm.rsqrt.approx.f", x)
 
 
-def divide(code: LaneCode, x: LaneValue, y: LaneValue) -> LaneValue:
-    """The quotient, not always rounded to nearest."""
-    return code.call("llvm.nvvm.div.full", x, y)
+def fast_log2(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The base-2 logarithm with an absolute error of 2^-22; denormals count as 0."""
+    return code.call("llvm.nvvm.lg2.approx.ftz.f", x)
+
+
+def fast_log(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The natural logarithm as a multiple of that to base 2."""
+    return fast_log2(code, x) * _LN_2
+
+
+def fast_log10(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The logarithm to base 10 as a multiple of that to base 2."""
+    return fast_log2(code, x) * _LOG10_2
+
+
+def fast_pow(code: LaneCode, x: LaneValue, y: LaneValue) -> LaneValue:
+    """The power of a positive number, as `2^(y·log2 x)`."""
+    return exp2(code, y * fast_log2(code, x))
+
+
+def fast_sin(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The sine with an absolute error of 2^-20 in [-π, π]."""
+    return code.call("llvm.nvvm.sin.approx.ftz.f", x)
+
+
+def fast_cos(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The cosine with an absolute error of 2^-20 in [-π, π]."""
+    return code.call("llvm.nvvm.cos.approx.ftz.f", x)
+
+
+def fast_tan(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The tangent as the quotient of the fast sine and cosine."""
+    return fast_divide(code, fast_sin(code, x), fast_cos(code, x))
+
+
+def fast_tanh(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The hyperbolic tangent with a relative error of 2^-11."""
+    symbol = code.fn.module.declare("llvm.tanh.f32", "float", "float")
+    return code.wrap("float", code.fn.value(f"call afn float {symbol}(float {x.name})"))
+
+
+def fast_divide(code: LaneCode, x: LaneValue, y: LaneValue) -> LaneValue:
+    """The quotient within 2 ulp for divisors from 2^-126 to 2^126; 0 beyond."""
+    return code.call("llvm.nvvm.div.approx.ftz.f", x, y)
+
+
+def saturate(code: LaneCode, x: LaneValue) -> LaneValue:
+    """The number limited to [0, 1]; NaN gives 0."""
+    return code.call("llvm.nvvm.saturate.f", x)
