@@ -230,7 +230,8 @@ def _too_much(plan: SharedPlan, limit_bytes: int, machine: str) -> SharedMemoryE
     )
     pieces: dict[str, str] = {}
     for number, buffer in enumerate(alive, 1):
-        pieces[f"{number}. {buffer.what} at {describe(buffer.op)}"] = f"{buffer.size_bytes} bytes"
+        line = describe(buffer.op).rpartition("/")[2]
+        pieces[f"{number}. {buffer.what} at {line}"] = f"{buffer.size_bytes} bytes"
     span, chain = span_of(alive[0].op)
     return SharedMemoryExceeded(
         f"the kernel needs {plan.total_bytes} bytes of shared memory, {machine} has {limit_bytes}",
