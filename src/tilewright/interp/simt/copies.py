@@ -46,7 +46,7 @@ class Copies:
     # --- copies of single threads -----------------------------------------------------------
 
     def _column(self) -> int:
-        return self._synchronization.clocks.agent("cp.async", self._threads)
+        return self._synchronization.clocks.agent("cp.async of thread", self._threads)
 
     def start(
         self, targets: Array, sources: Array, sizes: Array, width: int, threads: Array, site: Site

@@ -169,7 +169,7 @@ class Shadow:
         raise Fault(
             SharedRace,
             f"{self._name(thread)} {verb} shared offset {granule * self.granule}, which "
-            f"{self._name(int(self.writer[granule]))} wrote with no barrier in between\n"
+            f"{self._name(int(self.writer[granule]))} wrote with no wait or barrier in between\n"
             f"  the write: {other}",
         )
 
@@ -178,7 +178,7 @@ class Shadow:
         raise Fault(
             SharedRace,
             f"{self._name(thread)} writes shared offset {granule * self.granule}, which "
-            f"{self._name(reader)} read with no barrier in between\n  the read: {other}",
+            f"{self._name(reader)} read with no wait or barrier in between\n  the read: {other}",
         )
 
     def _report_unfenced(self, granule: int) -> None:
@@ -194,7 +194,9 @@ class Shadow:
         threads = self.clocks.threads
         if column < threads:
             return f"thread {column} (warp {column // 32})"
-        for key, first in self.clocks.agents.items():
-            if first == column:
-                return f"an asynchronous operation ({key})"
-        return "an asynchronous copy"
+        key, first = max(
+            (item for item in self.clocks.agents.items() if item[1] <= column),
+            key=lambda item: item[1],
+        )
+        place = f" {column - first}" if key == "cp.async of thread" else ""
+        return f"an asynchronous operation ({key}{place})"

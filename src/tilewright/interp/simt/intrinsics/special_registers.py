@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tilewright.interp.simt.calls import Call, Compute, intrinsic
@@ -9,8 +11,17 @@ from tilewright.interp.simt.machine import Machine
 from tilewright.interp.simt.statistics import WARP
 from tilewright.interp.simt.types import dtype_of
 from tilewright.ir.op import Array
+from tilewright.support.errors import UnsupportedError
 
 _PREFIX = "llvm.nvvm.read.ptx.sreg."
+_CLOCKS = {
+    "clock": np.uint32,
+    "clock_hi": np.uint32,
+    "clock64": np.uint64,
+    "globaltimer": np.uint64,
+    "globaltimer_lo": np.uint32,
+    "globaltimer_hi": np.uint32,
+}
 
 
 def _register(machine: Machine, name: str) -> Array | None:
@@ -39,18 +50,25 @@ def _register(machine: Machine, name: str) -> Array | None:
     return None if value is None else np.broadcast_to(np.asarray(value), ids.shape)
 
 
-def _special_register(call: Call) -> Compute:
-    name = call.name.removeprefix(_PREFIX)
-    machine, dtype = call.machine, dtype_of(call.type)
+def special_register(machine: Machine, name: str) -> Callable[[], Array]:
+    """What reads a special register, as unsigned integers of its width."""
     value = _register(machine, name)
     if value is not None:
-        fixed = value.astype(dtype)
+        fixed = value.astype(np.uint32)
         return lambda: fixed
-    if name.startswith("ctaid"):
+    if name.startswith("ctaid."):
         axis = "xyz".index(name[-1])
-        return lambda: np.full(machine.threads, machine.cta[axis], dtype)
-    # Clocks: the number of instructions so far is as good as any time.
-    return lambda: np.full(machine.threads, machine.progress, dtype)
+        return lambda: np.full(machine.threads, machine.cta[axis], np.uint32)
+    if name in _CLOCKS:
+        # The number of steps so far is as good as any time.
+        return lambda: np.full(machine.threads, machine.progress, _CLOCKS[name])
+    raise UnsupportedError(f"the simulator does not know the special register '{name}'")
+
+
+def _special_register(call: Call) -> Compute:
+    read = special_register(call.machine, call.name.removeprefix(_PREFIX))
+    dtype = dtype_of(call.type)
+    return lambda: read().astype(dtype)
 
 
 for _name in [

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tilewright.interp.simt.intrinsics.special_registers import special_register
 from tilewright.interp.simt.kinds import FLOATS, PACKED, as_kind, dtype_of_kind
 from tilewright.interp.simt.machine import Machine
 from tilewright.interp.simt.ptx.parse import Immediate, Not, PtxOperand, Register
@@ -41,14 +42,12 @@ class Registers:
         if isinstance(operand, Not):
             inner = self.reader(operand.operand, "pred")
             return lambda: ~inner()
-        machine, slot = self.machine, self._readable(operand)
+        machine = self.machine
+        if isinstance(operand, Register) and operand.name.startswith("%"):
+            special = special_register(machine, operand.name[1:])
+            return lambda: as_kind(special(), kind)
+        slot = self.slot(operand)
         return lambda: as_kind(machine.read(slot), kind)
-
-    def _readable(self, operand: PtxOperand) -> int:
-        if isinstance(operand, Register) and operand.name in _SPECIAL:
-            self.machine.values.append(_SPECIAL[operand.name](self.machine))
-            return len(self.machine.values) - 1
-        return self.slot(operand)
 
     def _immediate(self, operand: Immediate, kind: str) -> Array:
         dtype = dtype_of_kind(kind)
@@ -63,10 +62,3 @@ class Registers:
         width = dtype.itemsize * 8
         bits = np.full(threads, operand.value % (1 << width), f"u{dtype.itemsize}")
         return bits.view(dtype)
-
-
-_SPECIAL: dict[str, Callable[[Machine], Array]] = {
-    "%tid.x": lambda m: m.thread_ids.astype(np.uint32),
-    "%laneid": lambda m: (m.thread_ids % 32).astype(np.uint32),
-    "%ntid.x": lambda m: np.full(m.threads, m.threads, np.uint32),
-}

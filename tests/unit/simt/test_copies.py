@@ -1,0 +1,243 @@
+"""Asynchronous copies: of single threads, of boxes, and the barriers that announce them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.unit.simt.programs import (
+    BARRIER,
+    FENCE,
+    TENSOR_MAP,
+    copy_in,
+    random_bits,
+    run,
+    shared_at,
+    store_registers,
+)
+from tilewright.interp.simt.faults import ProxyRace, SharedRace
+from tilewright.interp.simt.tensor_map import TensorMap
+from tilewright.support.errors import Deadlock, InternalError, KernelFault
+
+COMMIT = "  call void @llvm.nvvm.cp.async.commit.group()\n"
+WAIT = "  call void @llvm.nvvm.cp.async.wait.group(i32 0)\n"
+COPY = """  %from = getelementptr <4 x i32>, ptr addrspace(1) %x, i32 %tid
+  %to = getelementptr <4 x i32>, ptr addrspace(3) @shared, i32 %tid
+  call void @llvm.nvvm.cp.async.cg.shared.global.16(ptr addrspace(3) %to, ptr addrspace(1) %from)
+"""
+
+
+def read_back(xor: int) -> str:
+    lines = f"""  %other = xor i32 %tid, {xor}
+  %back = getelementptr <4 x i32>, ptr addrspace(3) @shared, i32 %other
+  %w = load <4 x i32>, ptr addrspace(3) %back
+"""
+    lines += "".join(f"  %w{i} = extractelement <4 x i32> %w, i32 {i}\n" for i in range(4))
+    return lines + store_registers([f"%w{i}" for i in range(4)], "out")
+
+
+def copied(body: str) -> tuple[np.ndarray, np.ndarray]:
+    x, out = random_bits(256, 1), np.zeros(256, np.uint32)
+    run(body, "x; out", x, out)
+    return x.reshape(-1, 4), out.reshape(-1, 4)
+
+
+def test_a_copy_is_there_for_others_after_wait_and_barrier() -> None:
+    x, out = copied(COPY + COMMIT + WAIT + BARRIER + read_back(33))
+    np.testing.assert_array_equal(out, x[np.arange(64) ^ 33])
+
+
+def test_the_wait_alone_serves_the_thread_itself_only() -> None:
+    x, out = copied(COPY + COMMIT + WAIT + read_back(0))
+    np.testing.assert_array_equal(out, x)
+    with pytest.raises(SharedRace):
+        copied(COPY + COMMIT + WAIT + read_back(33))
+
+
+def test_a_barrier_without_wait_is_not_enough() -> None:
+    with pytest.raises(
+        SharedRace, match=r"an asynchronous operation \(cp\.async of thread 0\) wrote"
+    ):
+        copied(COPY + COMMIT + BARRIER + read_back(0))
+
+
+def test_waiting_with_a_group_pending_covers_older_groups_only() -> None:
+    one_left = WAIT.replace("i32 0", "i32 1")
+    with pytest.raises(SharedRace):
+        copied(COPY + COMMIT + one_left + read_back(0))
+    copied(COPY + COMMIT + COMMIT + one_left + read_back(0))
+
+
+def test_bytes_beyond_the_source_size_become_zero() -> None:
+    sized = COPY.replace("16(ptr", "16.s(ptr").replace("%from)", "%from, i32 %size)")
+    x, out = copied("  %size = and i32 %tid, 8\n" + sized + COMMIT + WAIT + read_back(0))
+    keeps = (np.arange(64) & 8)[:, None] // 4 > np.arange(4)
+    np.testing.assert_array_equal(out, np.where(keeps, x, 0))
+
+
+INIT = (
+    shared_at("bar", "2048")
+    + """  %zero = icmp eq i32 %tid, 0
+  br i1 %zero, label %init, label %ready
+init:
+  call void @llvm.nvvm.mbarrier.init.shared(ptr addrspace(3) %bar, i32 1)
+  call void @llvm.nvvm.fence.mbarrier_init.release.cluster()
+  br label %ready
+ready:
+"""
+    + BARRIER
+)
+TRY_WAIT = "call i1 @llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"
+SPIN = f"""  br label %spin
+spin:
+  %done = {TRY_WAIT}(ptr addrspace(3) %bar, i32 0)
+  br i1 %done, label %after, label %spin
+after:
+"""
+
+
+def elected(body: str) -> str:
+    return f"""  br i1 %zero, label %issue, label %issued
+issue:
+{body}  br label %issued
+issued:
+"""
+
+
+def expect(num_bytes: int) -> str:
+    return (
+        "  %state = call i64 @llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta("
+        f"ptr addrspace(3) %bar, i32 {num_bytes})\n"
+    )
+
+
+def load_box(row: int, column: int) -> str:
+    return (
+        "  call void @llvm.nvvm.cp.async.bulk.tensor.g2s.cta.tile.2d(ptr addrspace(3) @shared, "
+        f"ptr addrspace(3) %bar, ptr %map, i32 {column}, i32 {row}, i64 0, i1 0)\n"
+    )
+
+
+def boxed(row: int, column: int, wait: str, swizzle: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A box of 8 rows of 8 words, read back as it lies in shared memory."""
+    x = random_bits(20 * 12, 2).reshape(20, 12)
+    out = np.zeros(64, np.uint32)
+    body = INIT + elected(expect(256) + load_box(row, column)) + wait
+    body += "  %p = getelementptr i32, ptr addrspace(3) @shared, i32 %tid\n"
+    body += "  %v = load i32, ptr addrspace(3) %p\n" + store_registers(["%v"], "out")
+    run(body, f"{TENSOR_MAP} %map; out", TensorMap(x, (8, 8), swizzle), out)
+    return x, out.reshape(8, 8)
+
+
+def test_a_box_lands_row_by_row() -> None:
+    x, out = boxed(4, 2, SPIN)
+    np.testing.assert_array_equal(out, x[4:12, 2:10])
+
+
+def test_a_box_over_the_edge_reads_zeros() -> None:
+    x, out = boxed(-2, 8, SPIN)
+    expected = np.zeros((8, 8), np.uint32)
+    expected[2:, :4] = x[:6, 8:]
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_a_swizzled_box_permutes_its_chunks() -> None:
+    x, out = boxed(0, 0, SPIN, swizzle=32)
+    chunks, expected = x[:8, :8].reshape(8, 2, 4), np.zeros((8, 2, 4), np.uint32)
+    for row in range(8):
+        for chunk in range(2):
+            expected[row, chunk ^ (row >> 2 & 1)] = chunks[row, chunk]
+    np.testing.assert_array_equal(out, expected.reshape(8, 8))
+
+
+def test_a_box_may_not_be_read_before_its_mbarrier() -> None:
+    with pytest.raises(SharedRace, match="mbarrier"):
+        boxed(0, 0, BARRIER)
+
+
+def test_an_mbarrier_that_never_completes_is_a_deadlock_with_its_state() -> None:
+    with pytest.raises(Deadlock, match="lacks 0 arrivals and 256 bytes"):
+        run(INIT + elected(expect(256)) + SPIN, "")
+
+
+def test_too_many_arrivals_are_a_fault() -> None:
+    arrive = "  %s = call i64 @llvm.nvvm.mbarrier.arrive.shared(ptr addrspace(3) %bar)\n"
+    with pytest.raises(KernelFault, match="than the 1 that it was made for"):
+        run(INIT + arrive, "")
+
+
+BOX_OPERANDS = "ptr addrspace(3) @shared, ptr %map, i32 4, i32 16, i64 0, i1 0"
+STORE_BOX = f"""  call void @llvm.nvvm.cp.async.bulk.tensor.{{0}}.2d({BOX_OPERANDS})
+  call void @llvm.nvvm.cp.async.bulk.commit.group()
+  call void @llvm.nvvm.cp.async.bulk.wait.group.read(i32 0)
+"""
+
+
+def stored(kind: str, fence: str = FENCE) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    x, y = random_bits(64, 3).view(np.int32), np.ones((20, 12), np.int32)
+    before = y.copy()
+    body = copy_in("x", 256, 64) + fence + BARRIER
+    body += "  %zero = icmp eq i32 %tid, 0\n" + elected(STORE_BOX.format(kind))
+    run(body, f"x; {TENSOR_MAP} %map", x, TensorMap(y, (8, 8)))
+    return x.reshape(8, 8), before, y
+
+
+def test_a_stored_box_is_clipped() -> None:
+    x, before, y = stored("s2g.tile")
+    before[16:, 4:] = x[:4]
+    np.testing.assert_array_equal(y, before)
+
+
+def test_a_box_may_be_added_to_memory() -> None:
+    x, before, y = stored("reduce.add.tile")
+    before[16:, 4:] += x[:4]
+    np.testing.assert_array_equal(y, before)
+
+
+def test_a_stored_box_needs_a_fence_behind_generic_writes() -> None:
+    with pytest.raises(ProxyRace):
+        stored("s2g.tile", fence="")
+
+
+def test_shared_memory_is_free_only_after_the_bulk_wait() -> None:
+    x, y = random_bits(64, 3), np.zeros((20, 12), np.uint32)
+    again = """  %mine = getelementptr i32, ptr addrspace(3) @shared, i32 %tid
+  store i32 -1, ptr addrspace(3) %mine
+"""
+    body = copy_in("x", 256, 64) + FENCE + BARRIER + "  %zero = icmp eq i32 %tid, 0\n"
+    store = STORE_BOX.format("s2g.tile")
+    for text, is_safe in ((store, True), (store.replace("read(i32 0)", "read(i32 1)"), False)):
+        program = body + elected(text) + BARRIER + again
+        arguments = (x, TensorMap(y, (8, 8)))
+        if is_safe:
+            run(program, f"x; {TENSOR_MAP} %map", *arguments)
+            continue
+        with pytest.raises(SharedRace, match="bulk copies of thread 0"):
+            run(program, f"x; {TENSOR_MAP} %map", *arguments)
+
+
+def test_tensor_maps_refuse_what_the_hardware_refuses() -> None:
+    with pytest.raises(InternalError, match="rows of 8 bytes"):
+        TensorMap(np.zeros((8, 8), np.float32), (8, 2))
+    with pytest.raises(InternalError, match="strides"):
+        TensorMap(np.zeros((8, 7), np.float32), (8, 4))
+
+
+def test_copies_in_assembly_do_the_same() -> None:
+    body = COPY.split("  call")[0] + (
+        '  call void asm sideeffect "cp.async.cg.shared.global [$0], [$1], 16; '
+        'cp.async.commit_group; cp.async.wait_group 0;", "l,l"'
+        "(ptr addrspace(3) %to, ptr addrspace(1) %from)\n"
+    )
+    x, out = copied(body + BARRIER + read_back(33))
+    np.testing.assert_array_equal(out, x[np.arange(64) ^ 33])
+
+
+def test_a_wait_loop_in_assembly_waits() -> None:
+    spin = (
+        '  call void asm sideeffect "{ .reg .pred p; LW${:uid}: '
+        "mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1; @p bra LD${:uid}; "
+        'bra LW${:uid}; LD${:uid}: }", "l,r,~{memory}"(ptr addrspace(3) %bar, i32 0)\n'
+    )
+    x, out = boxed(4, 2, spin)
+    np.testing.assert_array_equal(out, x[4:12, 2:10])
