@@ -60,7 +60,7 @@ def plan_product(op: DotOp, machine: MatrixMachine) -> ProductPlan:
         return _wgmma(machine, rows, columns, step)
     if rows % _MMA_ROWS or columns % _MMA_COLUMNS or depth % step or not machine.has_mma:
         return _by_threads(machine, f"{rows}x{columns}x{depth} is no multiple of 16x8x{step}")
-    return _mma(machine, rows, columns, step, reason)
+    return _mma(machine, rows, step, reason)
 
 
 def _dtypes(op: DotOp) -> str:
@@ -118,7 +118,8 @@ def _wgmma(machine: MatrixMachine, rows: int, columns: int, step: int) -> Produc
 
 def _mma(machine: MatrixMachine, rows: int, columns: int, step: int, reason: str) -> ProductPlan:
     down = min(machine.num_warps, _power_of_two_below(rows // _MMA_ROWS))
-    across = min(machine.num_warps // down, _power_of_two_below(columns // _MMA_COLUMNS))
+    # Warps beyond the columns hold copies.
+    across = machine.num_warps // down
     return ProductPlan("mma", (down, across), _MMA_COLUMNS, step, reason)
 
 
