@@ -45,6 +45,20 @@ class HookChain(Generic[F]):
             call(*args, **kwargs)
 
 
+class Chain:
+    """An attribute that holds a chain of hooks; a function assigned to it is the only one."""
+
+    def __init__(self, reversed: bool = False) -> None:
+        self.chain: HookChain[Hook] = HookChain(reversed)
+
+    def __get__(self, instance: object, owner: type | None = None) -> HookChain[Hook]:
+        return self.chain
+
+    def __set__(self, instance: object, hook: Hook | None) -> None:
+        if hook is not self.chain:
+            self.chain.calls = [] if hook is None else [hook]
+
+
 class Env(Generic[Value]):
     """A setting with the environment variable that it mirrors.
 
@@ -225,14 +239,15 @@ class runtime_knobs(base_knobs):
     sanitize_overflow = _bool("TRITON_SANITIZE_OVERFLOW", default=True)
 
     def __init__(self) -> None:
-        self.launch_enter_hook: HookChain[Hook] = HookChain()
-        self.launch_exit_hook: HookChain[Hook] = HookChain(reversed=True)
-        self.kernel_load_start_hook: HookChain[Hook] = HookChain()
-        self.kernel_load_end_hook: HookChain[Hook] = HookChain(reversed=True)
-        self.kernel_unload_hook: HookChain[Hook] = HookChain()
         self.jit_cache_hook: Hook | None = None
         self.jit_post_compile_hook: Hook | None = None
         self.add_stages_inspection_hook: Hook | None = None
+
+    launch_enter_hook = Chain()
+    launch_exit_hook = Chain(reversed=True)
+    kernel_load_start_hook = Chain()
+    kernel_load_end_hook = Chain(reversed=True)
+    kernel_unload_hook = Chain()
 
     @property
     def has_launch_hooks(self) -> bool:

@@ -8,6 +8,7 @@ import re
 import textwrap
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import FunctionType
 from typing import Generic, TypeVar, cast
 
@@ -77,6 +78,9 @@ class KernelParam:
         self.do_not_specialize_on_alignment = not parameter.specialize_alignment
 
 
+# The chains stay the same objects, whatever is assigned to the settings.
+_ENTER_HOOKS = knobs.runtime.launch_enter_hook
+_EXIT_HOOKS = knobs.runtime.launch_exit_hook
 _NO_TYPES = ("constexpr", "const")
 # What belongs to one process: a pickled kernel takes it up again where it is needed.
 _PROCESS_STATE = ("_source", "_kernels", "_shapes", "__wrapped__", "pre_run_hooks")
@@ -258,9 +262,9 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
 
     def __getitem__(self, grid: GridLike) -> Callable[..., _CompiledKernel | None]:
         """The launcher of this kernel over `grid`: a tuple of 1 to 3 sizes or a callable."""
-        if self.pre_run_hooks or knobs.runtime.has_launch_hooks:
+        if self.pre_run_hooks or _ENTER_HOOKS.calls or _EXIT_HOOKS.calls or self.is_interpreted:
             return self._observed(grid)
-        return super().__getitem__(grid)
+        return partial(self._launch, grid)
 
     def _observed(self, grid: GridLike) -> Callable[..., _CompiledKernel | None]:
         """The launcher that tells hooks about each launch."""
