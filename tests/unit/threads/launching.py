@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -23,7 +23,14 @@ Grid = tuple[int, ...]
 
 def llvm_text(kernel: JITFunction, arguments: Sequence[object], **options: object) -> str:
     """The LLVM text of a kernel for Hopper."""
-    call = kernel.specialize_call(tuple(arguments), options)
+    return _lowered(kernel, arguments, options)[0]
+
+
+def _lowered(
+    kernel: JITFunction, arguments: Sequence[object], options: Mapping[str, object]
+) -> tuple[str, list[Argument]]:
+    """The LLVM text of a kernel, and the arguments that it takes of a launch's."""
+    call = kernel.specialize_call(tuple(arguments), dict(options))
     fields = {name: getattr(call.options, name) for name in option_names()}
     source = call.source
     request = CompileRequest(
@@ -33,7 +40,15 @@ def llvm_text(kernel: JITFunction, arguments: Sequence[object], **options: objec
     module = to_tiles(request, target, None)
     scheduled = to_schedule(request, target, module, None)
     scheduled.module.verify()
-    return target.emit(scheduled, request.machine, request.options)
+    text = target.emit(scheduled, request.machine, request.options)
+    paths = [path for path, _ in call.specialization.runtime_leaves()]
+    return text, [number_or_array(call.arguments[str(path[0])]) for path in paths]
+
+
+def number_or_array(value: object) -> Argument:
+    """An argument as the simulator takes it."""
+    assert isinstance(value, np.ndarray | int | float)
+    return value
 
 
 def ptx_text(kernel: JITFunction, arguments: Sequence[object], **options: object) -> str:
@@ -46,11 +61,11 @@ def simulated(
 ) -> tuple[list[Argument], Report]:
     """The arguments as a launch on the simulator leaves them, and what it counted."""
     copies = [copied(argument) for argument in arguments]
-    text = llvm_text(kernel, arguments, **options)
+    text, passed = _lowered(kernel, copies, options)
     num_warps = int(str(options.get("num_warps", 4)))
     x, y, z = (*grid, 1, 1)[:3]
     name = kernel.__name__
-    report = simulate(text, name, (x, y, z), 32 * num_warps, copies, SHARED_BYTES)
+    report = simulate(text, name, (x, y, z), 32 * num_warps, passed, SHARED_BYTES)
     return copies, report
 
 
