@@ -49,6 +49,7 @@ class Machine:
         self.local_bytes = 0
         self._local = self._new_local()
         self.progress = 0
+        self._ticks = 0
 
     def start_cta(self, cta: tuple[int, int, int]) -> None:
         """Begin another program: shared and local memory are fresh."""
@@ -59,6 +60,11 @@ class Machine:
         self.products.reset()
         self.copies.reset()
         self._local = self._new_local()
+
+    def tick(self) -> int:
+        """The time, which goes on by a microsecond whenever a program looks at it."""
+        self._ticks += 1000
+        return self._ticks
 
     def _new_local(self) -> Region:
         size = self.local_bytes * self.threads

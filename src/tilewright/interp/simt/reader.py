@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from functools import cache
 
 import ml_dtypes
 import numpy as np
@@ -36,6 +37,15 @@ _SIMPLE: dict[str, LlvmType] = {
     **{f"i{bits}": t.IntType(bits) for bits in range(1, 129)},
 }
 _CASTS = frozenset(("inttoptr", "ptrtoint", "bitcast", "addrspacecast", "trunc"))
+
+
+@cache
+def _struct_of_scalars(text: str) -> t.StructType | None:
+    """A struct by the names of its fields; products have hundreds of them on every line."""
+    names = text.split(" , ") if text else []
+    if any(name not in _SIMPLE for name in names):
+        return None
+    return t.StructType(tuple(_SIMPLE[name] for name in names))
 
 
 def tokens_of(line: str) -> list[str]:
@@ -143,6 +153,11 @@ class Reader:
         return (t.VectorType if opening == "<" else t.ArrayType)(count, element)
 
     def _struct_type(self) -> LlvmType:
+        end = self.tokens.index("}", self.at)
+        known = _struct_of_scalars(" ".join(self.tokens[self.at : end]))
+        if known is not None:
+            self.at = end + 1
+            return known
         fields: list[LlvmType] = []
         while not self.accept("}"):
             fields.append(self.type())

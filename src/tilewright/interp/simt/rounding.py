@@ -58,8 +58,18 @@ def fused_multiply_add(a: Array, b: Array, c: Array, mode: str = "rn") -> Array:
     """a·b + c rounded once; float64 may be off by the last place in rare cases."""
     if a.dtype == np.float64:
         return _fused_double(a, b, c, mode)
-    wide = _odd_sum(a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64))
-    return narrow(wide, a.dtype, mode)
+    product, addend = a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64)
+    if a.dtype == np.float32 and mode == "rn":
+        total = product + addend
+        if not _may_round_twice(total):
+            return total.astype(np.float32)
+    return narrow(_odd_sum(product, addend), a.dtype, mode)
+
+
+def _may_round_twice(total: Array) -> bool:
+    """Whether a float64 sum lies half way between two float32s, or may do so as a denormal."""
+    half_way = (total.view(np.uint64) & np.uint64(0x1FFFFFFF)) == np.uint64(0x10000000)
+    return bool(half_way.any() or (np.abs(total) < 2.0**-125).any())
 
 
 def _fused_double(a: Array, b: Array, c: Array, mode: str) -> Array:

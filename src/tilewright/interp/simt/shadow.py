@@ -35,13 +35,11 @@ class Shadow:
         self.read_generation = np.zeros(count, np.int64)
         self.read_site = np.zeros(count, np.int32)
         self.reads = np.zeros((count, clocks.known.shape[1]), np.int32)
-        self._sites: dict[Site, int] = {}
+        self._sites: dict[int, Site] = {}
 
-    def _number(self, site: Site) -> int:
-        return self._sites.setdefault(site, len(self._sites))
-
-    def _site(self, number: int) -> Site:
-        return list(self._sites)[number]
+    def _line(self, site: Site) -> int:
+        self._sites[site.line] = site
+        return site.line
 
     def places(self, offsets: Array, num_bytes: int) -> Array:
         """The granules of accesses, shape [accesses, granules each]."""
@@ -82,7 +80,7 @@ class Shadow:
         self.write_clock[places] = self.clocks.clock(threads)[:, None]
         self.write_generation[places] = self.clocks.generation
         self.write_kind[places] = kind
-        self.write_site[places] = self._number(site)
+        self.write_site[places] = self._line(site)
 
     def _check_writes(
         self, places: Array, threads: Array, site: Site, verb: str, kind: int
@@ -120,7 +118,7 @@ class Shadow:
             more = np.zeros((len(self.reads), missing), np.int32)
             self.reads = np.concatenate([self.reads, more], axis=1)
         self.reads[places, columns] = clocks
-        self.read_site[places] = self._number(site)
+        self.read_site[places] = self._line(site)
 
     # --- accesses of the asynchronous proxy and of copies -----------------------------------
 
@@ -160,12 +158,12 @@ class Shadow:
         self.write_clock[places] = clocks[:, None]
         self.write_generation[places] = _NEVER
         self.write_kind[places] = _ASYNC
-        self.write_site[places] = self._number(site)
+        self.write_site[places] = self._line(site)
 
     # --- reports ----------------------------------------------------------------------------
 
     def _report_write(self, granule: int, thread: int, verb: str) -> None:
-        other = self._site(int(self.write_site[granule]))
+        other = self._sites[int(self.write_site[granule])]
         raise Fault(
             SharedRace,
             f"{self._name(thread)} {verb} shared offset {granule * self.granule}, which "
@@ -174,7 +172,7 @@ class Shadow:
         )
 
     def _report_read(self, granule: int, thread: int, reader: int) -> None:
-        other = self._site(int(self.read_site[granule]))
+        other = self._sites[int(self.read_site[granule])]
         raise Fault(
             SharedRace,
             f"{self._name(thread)} writes shared offset {granule * self.granule}, which "
@@ -182,7 +180,7 @@ class Shadow:
         )
 
     def _report_unfenced(self, granule: int) -> None:
-        other = self._site(int(self.write_site[granule]))
+        other = self._sites[int(self.write_site[granule])]
         raise Fault(
             ProxyRace,
             f"the asynchronous proxy reads shared offset {granule * self.granule}, which "

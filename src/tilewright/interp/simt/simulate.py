@@ -31,6 +31,9 @@ from tilewright.interp.simt.intrinsics import (
     generic as generic,
 )
 from tilewright.interp.simt.intrinsics import (
+    host_calls as host_calls,
+)
+from tilewright.interp.simt.intrinsics import (
     matrix as matrix,
 )
 from tilewright.interp.simt.intrinsics import (

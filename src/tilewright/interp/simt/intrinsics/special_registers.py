@@ -60,8 +60,7 @@ def special_register(machine: Machine, name: str) -> Callable[[], Array]:
         axis = "xyz".index(name[-1])
         return lambda: np.full(machine.threads, machine.cta[axis], np.uint32)
     if name in _CLOCKS:
-        # The number of steps so far is as good as any time.
-        return lambda: np.full(machine.threads, machine.progress, _CLOCKS[name])
+        return lambda: np.full(machine.threads, machine.tick(), _CLOCKS[name])
     raise UnsupportedError(f"the simulator does not know the special register '{name}'")
 
 

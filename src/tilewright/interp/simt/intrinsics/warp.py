@@ -149,3 +149,19 @@ def _elect(call: Call) -> Compute:
         return np.zeros(machine.threads, np.uint32), lanes == 0
 
     return compute
+
+
+@intrinsic("llvm.nvvm.match.any.sync")
+def _match(call: Call) -> Compute:
+    machine = call.machine
+
+    def compute() -> Array:
+        check_members(call, 0, "match.sync")
+        rows = call.array(1).reshape(-1, WARP)
+        equal = rows[:, :, None] == rows[:, None, :]
+        if machine.mask is not None:
+            equal &= machine.mask.reshape(-1, 1, WARP)
+        weights = np.left_shift(np.uint32(1), np.arange(WARP, dtype=np.uint32))
+        return (equal * weights).sum(2, dtype=np.uint32).ravel()
+
+    return compute
