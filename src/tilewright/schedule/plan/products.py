@@ -116,7 +116,7 @@ def _wgmma(machine: MatrixMachine, rows: int, columns: int, step: int) -> Produc
     return ProductPlan("wgmma", (WARP_GROUP * down, across), widest, step)
 
 
-def _mma(machine: MatrixMachine, rows: int, columns: int, step: int, reason: str) -> ProductPlan:
+def _mma(machine: MatrixMachine, rows: int, step: int, reason: str) -> ProductPlan:
     down = min(machine.num_warps, _power_of_two_below(rows // _MMA_ROWS))
     # Warps beyond the columns hold copies.
     across = machine.num_warps // down

@@ -39,6 +39,7 @@ def lower_to_threads(
     layouts = decide_layouts(kernel, MatrixMachine(num_warps))
     assign_layouts(kernel, layouts)
     copy_async(kernel)
-    shared = place_shared(kernel, int(str(machine.get("max_shared_bytes", MAX_SHARED_BYTES))))
+    limit = int(str(machine.get("max_shared_bytes", MAX_SHARED_BYTES)))
+    shared = place_shared(kernel, limit, str(machine.get("arch", "")), num_warps)
     order_shared(kernel, FenceAsyncSharedOp)
     return NvidiaReport(layouts, shared.total_bytes)
