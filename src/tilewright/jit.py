@@ -1,8 +1,9 @@
 """`jit`: from a decorated function to a launch.
 
-The warm path is a dictionary look-up and a native call: `kernel[grid](…)` finds the launcher of
-the last arguments of this shape; the launcher checks every argument against what the kernel was
-compiled for and either runs it or hands back. Everything else is the slow path below it.
+The warm path is native: `kernel[grid](…)` checks every argument against what a kernel was
+compiled for and either runs it or hands back (`runtime/warm.py`). Behind it, `_launch` does the
+same in Python for calls that the native code does not take, such as a grid that is a function: it
+finds the launcher of the last arguments of this shape. Everything else is the slow path below it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial, update_wrapper
 from types import FunctionType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from tilewright.frontend.constants import FunctionRef
 from tilewright.frontend.devices import Placement, place
@@ -36,6 +37,7 @@ from tilewright.runtime.grid import GridLike, check_grid
 from tilewright.runtime.hooks import LAUNCH_HOOKS, LaunchInfo
 from tilewright.runtime.isolation import is_isolated
 from tilewright.runtime.kernel import STATISTICS, CompiledKernel, StageTexts
+from tilewright.runtime.warm import CallForm, WarmCalls, is_native
 from tilewright.support.collection import collection_paused
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
@@ -76,6 +78,14 @@ class _CallShape:
     defaults: tuple[object, ...]
     launchers: list[tuple[FastLaunch, CompiledKernel]]
 
+    def form(self, keywords: tuple[str, ...]) -> CallForm:
+        """This shape as the native calls take it; `keywords` are those of the calls."""
+        num_given = self.num_positional + len(keywords)
+        order = self.order or tuple(range(num_given))
+        positions = tuple(i if i < num_given else None for i in order)
+        defaults = tuple(None if i < num_given else self.defaults[i - num_given] for i in order)
+        return CallForm(keywords, self.num_positional, positions, defaults)
+
     def try_others(
         self, extents: Sequence[object], values: Sequence[object]
     ) -> CompiledKernel | None:
@@ -115,6 +125,8 @@ class JITFunction:
         self._kernels: dict[object, CompiledKernel] = {}
         self._shapes: dict[tuple[str, ...], _CallShape] = {}
         self._is_guarded = False
+        self._warm: WarmCalls | None = None
+        self._entry: Callable[..., CompiledKernel] = self._launch
         update_wrapper(self, fn)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
@@ -128,7 +140,7 @@ class JITFunction:
         """The launcher of this kernel over `grid`: a tuple of 1 to 3 sizes or a callable."""
         if self.is_interpreted:
             return self.interpret[grid]
-        return partial(self._launch, grid)
+        return partial(self._entry, grid)
 
     @property
     def interpret(self) -> _Interpreted:
@@ -171,7 +183,7 @@ class JITFunction:
         return self._launch(grid, *args, **kwargs)
 
     def _launch(self, grid: GridLike, /, *args: object, **kwargs: object) -> CompiledKernel:
-        """The warm path: every line of it is paid for at each launch."""
+        """The warm path in Python: every line of it is paid for at each launch."""
         shape = self._shapes.get(tuple(kwargs) if kwargs else ())
         if shape is None or shape.num_positional != len(args) or not shape.launchers:
             return self._launch_slowly(grid, args, kwargs)
@@ -185,7 +197,7 @@ class JITFunction:
             if callable(grid):
                 grid = grid(dict(zip(shape.names, values, strict=False)))
             if type(grid) is not tuple:
-                grid = (grid,)
+                grid = tuple(grid) if isinstance(grid, list) else (grid,)
         if len(grid) == 1:
             extents = (grid[0], 1, 1)
         elif len(grid) in (2, 3):
@@ -302,9 +314,16 @@ class JITFunction:
         guards += [extra_guard(name, value, ignored, num_slots) for name, value in extras]
         values = [call.arguments[name] for name in shape.names] + [value for _, value in extras]
         launcher = prepared.kernel.loaded.fast_launcher(guards, values)
-        if launcher is not None:
-            shape.launchers.insert(0, (launcher, prepared.kernel))
-            del shape.launchers[_MAX_LAUNCHERS:]
+        if launcher is None:
+            return
+        shape.launchers.insert(0, (launcher, prepared.kernel))
+        del shape.launchers[_MAX_LAUNCHERS:]
+        # Native calls do not look at globals, which a guarded kernel must.
+        if is_native(launcher) and not self._is_guarded:
+            if self._warm is None:
+                self._warm = WarmCalls(self._launch, launcher)
+                self._entry = cast("Callable[..., CompiledKernel]", self._warm.call)
+            self._warm.add(launcher, prepared.kernel, shape.form(key))
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,14 @@ from tilewright.runtime.launch_table import (
     ROW_FIELDS,
     TABLE_FIELDS,
     TABLE_HEADER_BYTES,
+    WARM_FIELDS,
+    WAY_BYTES,
+    WAY_FIELDS,
 )
 
 _DECLARATIONS = r"""
 declare ptr @PyTuple_GetItem(ptr, i64)
+declare i64 @PyTuple_Size(ptr)
 declare ptr @PyBytes_AsString(ptr)
 declare i64 @PyLong_AsLongLong(ptr)
 declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
@@ -38,6 +42,7 @@ declare ptr @PyLong_AsVoidPtr(ptr)
 declare double @PyFloat_AsDouble(ptr)
 declare ptr @PyObject_GetAttr(ptr, ptr)
 declare ptr @PyObject_VectorcallMethod(ptr, ptr, i64, ptr)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare ptr @PyObject_CallObject(ptr, ptr)
 declare i32 @PyObject_RichCompareBool(ptr, ptr, i32)
 declare void @Py_IncRef(ptr)
@@ -465,6 +470,7 @@ entry:
     i32 $kind_tensor, label %tensor
     i32 $kind_device_tensor, label %device.tensor
     i32 $kind_typed_tensor, label %typed.tensor
+    i32 $kind_fixed, label %fixed
     i32 $kind_integer, label %integer
     i32 $kind_float32, label %float32
     i32 $kind_float64, label %float64
@@ -484,6 +490,10 @@ tensor:
 device.tensor:
   %r.device = call i32 @guard_device_tensor(ptr %table, ptr %row, ptr %arg, ptr %slot)
   ret i32 %r.device
+fixed:
+  %word = call i64 @row_entry(ptr %row, i64 $row_bits)
+  store i64 %word, ptr %slot
+  ret i32 1
 typed.tensor:
   %r.typed = call i32 @guard_typed_tensor(ptr %row, ptr %arg, ptr %slot)
   ret i32 %r.typed
@@ -522,16 +532,10 @@ define internal i1 @gate_is_closed(ptr %table) alwaysinline {
   ret i1 %closed
 }
 
-; Three exact ints from 0 to 2^31-1; anything else is the slow path's matter.
-define internal i1 @read_grid(ptr %table, ptr %argv, ptr %grid) {
-entry:
+; An exact int from 0 to 2^31-1; anything else is the slow path's matter.
+define internal i1 @read_extent(ptr %table, ptr %arg, ptr %extent) {
   %overflow.at = alloca i32
   %int = call ptr @table_entry(ptr %table, i64 $table_int_type)
-  br label %next
-next:
-  %i = phi i64 [0, %entry], [%i.next, %store]
-  %arg.at = getelementptr ptr, ptr %argv, i64 %i
-  %arg = load ptr, ptr %arg.at
   %exact = call i1 @type_is(ptr %arg, ptr %int)
   br i1 %exact, label %convert, label %fail
 convert:
@@ -540,11 +544,60 @@ convert:
   br i1 %fits, label %store, label %fail
 store:
   %small = trunc i64 %value to i32
+  store i32 %small, ptr %extent
+  ret i1 true
+fail:
+  ret i1 false
+}
+
+; The three extents of a grid out of three arguments.
+define internal i1 @read_grid(ptr %table, ptr %argv, ptr %grid) {
+entry:
+  br label %next
+next:
+  %i = phi i64 [0, %entry], [%i.next, %read]
+  %more = icmp ult i64 %i, 3
+  br i1 %more, label %read, label %done
+read:
+  %arg.at = getelementptr ptr, ptr %argv, i64 %i
+  %arg = load ptr, ptr %arg.at
   %at = getelementptr i32, ptr %grid, i64 %i
-  store i32 %small, ptr %at
+  %good = call i1 @read_extent(ptr %table, ptr %arg, ptr %at)
   %i.next = add i64 %i, 1
-  %more = icmp ult i64 %i.next, 3
-  br i1 %more, label %next, label %done
+  br i1 %good, label %next, label %fail
+done:
+  ret i1 true
+fail:
+  ret i1 false
+}
+
+; The three extents of a grid out of a tuple of one to three.
+define internal i1 @read_grid_tuple(ptr %table, ptr %tuple, ptr %grid) {
+entry:
+  %tuple.type = call ptr @table_entry(ptr %table, i64 $table_tuple_type)
+  %exact = call i1 @type_is(ptr %tuple, ptr %tuple.type)
+  br i1 %exact, label %size, label %fail
+size:
+  %num = call i64 @PyTuple_Size(ptr %tuple)
+  %last = sub i64 %num, 1
+  %right = icmp ult i64 %last, 3
+  br i1 %right, label %fill, label %fail
+fill:
+  %y.at = getelementptr i32, ptr %grid, i64 1
+  %z.at = getelementptr i32, ptr %grid, i64 2
+  store i32 1, ptr %y.at
+  store i32 1, ptr %z.at
+  br label %next
+next:
+  %i = phi i64 [0, %fill], [%i.next, %read]
+  %more = icmp ult i64 %i, %num
+  br i1 %more, label %read, label %done
+read:
+  %extent = call ptr @PyTuple_GetItem(ptr %tuple, i64 %i)
+  %at = getelementptr i32, ptr %grid, i64 %i
+  %good = call i1 @read_extent(ptr %table, ptr %extent, ptr %at)
+  %i.next = add i64 %i, 1
+  br i1 %good, label %next, label %fail
 done:
   ret i1 true
 fail:
@@ -558,14 +611,21 @@ entry:
   %rows = getelementptr i8, ptr %table, i64 $table_header_bytes
   br label %next
 next:
-  %i = phi i64 [0, %entry], [%i.next, %check]
+  %i = phi i64 [0, %entry], [%i.next, %guard]
   %more = icmp slt i64 %i, %num
   br i1 %more, label %check, label %done
 check:
   %offset = mul i64 %i, $row_bytes
   %row = getelementptr i8, ptr %rows, i64 %offset
-  %arg.at = getelementptr ptr, ptr %args, i64 %i
-  %arg = load ptr, ptr %arg.at
+  %position = call i64 @row_entry(ptr %row, i64 $row_position)
+  %has.none = icmp slt i64 %position, 0
+  br i1 %has.none, label %guard, label %read
+read:
+  %arg.at = getelementptr ptr, ptr %args, i64 %position
+  %read.arg = load ptr, ptr %arg.at
+  br label %guard
+guard:
+  %arg = phi ptr [null, %check], [%read.arg, %read]
   %answer = call i32 @check_row(ptr %table, ptr %row, ptr %arg, ptr %slots)
   %i.next = add i64 %i, 1
   %holds = icmp eq i32 %answer, 1
@@ -589,6 +649,133 @@ define internal ptr @table_of(ptr %self) {
 }
 """
 
+_LAUNCH = r"""
+; METH_FASTCALL: launch(grid_x, grid_y, grid_z, *args), arguments in the order of the rows.
+define ptr @launch(ptr %self, ptr %argv, i64 %argc) {
+entry:
+  %grid = alloca [3 x i32], align 8
+  %table = call ptr @table_of(ptr %self)
+  %num.rows = call i64 @row_entry(ptr %table, i64 $table_num_rows)
+  %expected = add i64 %num.rows, 3
+  %right = icmp eq i64 %argc, %expected
+  %closed = call i1 @gate_is_closed(ptr %table)
+  %open = xor i1 %closed, true
+  %go = and i1 %right, %open
+  br i1 %go, label %read, label %slow
+read:
+  %grid.ok = call i1 @read_grid(ptr %table, ptr %argv, ptr %grid)
+  br i1 %grid.ok, label %run, label %slow
+run:
+  %args = getelementptr ptr, ptr %argv, i64 3
+  %result = call ptr @run_table(ptr %table, ptr %args, ptr %grid)
+  ret ptr %result
+slow:
+  %sentinel = call ptr @new_reference(ptr %table, i64 $table_sentinel)
+  ret ptr %sentinel
+}
+
+; Whether two calls name the same keywords in the same order; names are interned strings.
+define internal i1 @same_names(ptr %a, ptr %b) {
+entry:
+  %identical = icmp eq ptr %a, %b
+  br i1 %identical, label %yes, label %both
+both:
+  %no.a = icmp eq ptr %a, null
+  %no.b = icmp eq ptr %b, null
+  %none = or i1 %no.a, %no.b
+  br i1 %none, label %no, label %sizes
+sizes:
+  %num = call i64 @PyTuple_Size(ptr %a)
+  %num.b = call i64 @PyTuple_Size(ptr %b)
+  %same.size = icmp eq i64 %num, %num.b
+  br i1 %same.size, label %next, label %no
+next:
+  %i = phi i64 [0, %sizes], [%i.next, %item]
+  %more = icmp slt i64 %i, %num
+  br i1 %more, label %item, label %yes
+item:
+  %item.a = call ptr @PyTuple_GetItem(ptr %a, i64 %i)
+  %item.b = call ptr @PyTuple_GetItem(ptr %b, i64 %i)
+  %same = icmp eq ptr %item.a, %item.b
+  %i.next = add i64 %i, 1
+  br i1 %same, label %next, label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; METH_FASTCALL | METH_KEYWORDS: warm(grid, *args, **kwargs), as the user calls a kernel. It tries
+; the launches that are known for calls of this form, and else calls the fallback, which is Python.
+define ptr @warm(ptr %self, ptr %argv, i64 %argc, ptr %names) {
+entry:
+  %grid = alloca [3 x i32], align 8
+  %state.at = call ptr @table_of(ptr %self)
+  %state = load ptr, ptr %state.at
+  %some = icmp sgt i64 %argc, 0
+  %num.args = sub i64 %argc, 1
+  br i1 %some, label %next, label %fallback
+next:
+  %i = phi i64 [0, %entry], [%i.next, %another]
+  %num = call i64 @row_entry(ptr %state, i64 $warm_count)
+  %more = icmp slt i64 %i, %num
+  br i1 %more, label %look, label %fallback
+look:
+  %offset = mul i64 %i, $warm_entry_bytes
+  %from = add i64 %offset, $warm_entries
+  %way = getelementptr i8, ptr %state, i64 %from
+  %wanted = call i64 @row_entry(ptr %way, i64 $way_num_args)
+  %same.count = icmp eq i64 %wanted, %num.args
+  br i1 %same.count, label %compare, label %another
+compare:
+  %wanted.names = call ptr @table_entry(ptr %way, i64 $way_names)
+  %same.names = call i1 @same_names(ptr %wanted.names, ptr %names)
+  br i1 %same.names, label %read, label %another
+read:
+  %table = call ptr @table_entry(ptr %way, i64 $way_table)
+  %closed = call i1 @gate_is_closed(ptr %table)
+  br i1 %closed, label %fallback, label %read.grid
+read.grid:
+  %grid.object = load ptr, ptr %argv
+  %grid.ok = call i1 @read_grid_tuple(ptr %table, ptr %grid.object, ptr %grid)
+  br i1 %grid.ok, label %run, label %fallback
+run:
+  ; While the launch runs without the GIL another thread may change the state: hold on to what
+  ; this launch uses.
+  %kernel = call ptr @new_reference(ptr %way, i64 $way_kernel)
+  %owner = call ptr @new_reference(ptr %way, i64 $way_owner)
+  %launch = call ptr @table_entry(ptr %table, i64 $table_run)
+  %sentinel = call ptr @table_entry(ptr %table, i64 $table_sentinel)
+  %args = getelementptr ptr, ptr %argv, i64 1
+  %result = call ptr %launch(ptr %table, ptr %args, ptr %grid)
+  call void @Py_DecRef(ptr %owner)
+  %raised = icmp eq ptr %result, null
+  br i1 %raised, label %raise, label %ran
+raise:
+  call void @Py_DecRef(ptr %kernel)
+  ret ptr null
+ran:
+  call void @Py_DecRef(ptr %result)
+  %refused = icmp eq ptr %result, %sentinel
+  br i1 %refused, label %refuse, label %done
+refuse:
+  call void @Py_DecRef(ptr %kernel)
+  br label %another
+done:
+  ret ptr %kernel
+another:
+  %i.next = add i64 %i, 1
+  br label %next
+fallback:
+  %slow = call ptr @table_entry(ptr %state, i64 $warm_fallback)
+  %value = call ptr @PyObject_Vectorcall(ptr %slow, ptr %argv, i64 %argc, ptr %names)
+  ret ptr %value
+}
+"""
+
+# What every target's launcher module exports.
+LAUNCHER_SYMBOLS = ("launch", "run_table", "warm")
+
 PYTHON_EXTERNALS = tuple(
     line.split("@")[1].split("(")[0]
     for line in _DECLARATIONS.splitlines()
@@ -596,8 +783,12 @@ PYTHON_EXTERNALS = tuple(
 )
 
 
-def launcher_text(launch: str, constants: Mapping[str, str]) -> str:
-    """The LLVM text of a launcher: the guards, and a target's `launch` with its `constants`."""
+def launcher_text(target: str, constants: Mapping[str, str]) -> str:
+    """The LLVM text of a launcher: guards, `launch` and `warm`, and a target's `run_table`.
+
+    `@run_table(table, args, grid)` checks the rows and runs the grid; it returns what `launch`
+    does. `constants` are substituted in all of it.
+    """
     groups = {
         "table": TABLE_FIELDS,
         "row": ROW_FIELDS,
@@ -606,12 +797,18 @@ def launcher_text(launch: str, constants: Mapping[str, str]) -> str:
         "class": INTEGER_CLASSES,
         "object": OBJECT_FIELDS,
         "accessor": ACCESSOR_FIELDS,
+        "warm": WARM_FIELDS,
+        "way": WAY_FIELDS,
     }
     offsets = {
         f"{group}_{name}": str(value)
         for group, fields in groups.items()
         for name, value in fields.items()
     }
-    sizes = {"table_header_bytes": str(TABLE_HEADER_BYTES), "row_bytes": str(ROW_BYTES)}
-    text = Template(_DECLARATIONS + _GUARDS + _WALK + launch)
+    sizes = {
+        "table_header_bytes": str(TABLE_HEADER_BYTES),
+        "row_bytes": str(ROW_BYTES),
+        "warm_entry_bytes": str(WAY_BYTES),
+    }
+    text = Template(_DECLARATIONS + _GUARDS + _WALK + target + _LAUNCH)
     return text.substitute({**offsets, **sizes, **constants})

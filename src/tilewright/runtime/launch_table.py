@@ -34,6 +34,9 @@ TABLE_FIELDS: dict[str, int] = {
     "overflow_error": 112,
     "get_device_name": 120,
     "gate": 128,
+    "run": 136,
+    "warm": 144,
+    "tuple_type": 152,
 }
 TABLE_HEADER_BYTES = 192
 
@@ -47,6 +50,7 @@ ROW_FIELDS: dict[str, int] = {
     "lower": 32,
     "upper": 40,
     "bits": 48,
+    "position": 56,
 }
 ROW_BYTES = 64
 
@@ -63,6 +67,7 @@ KINDS: dict[str, int] = {
     "same_float": 9,
     "device_tensor": 10,
     "typed_tensor": 11,
+    "fixed": 12,
 }
 
 # Offsets in `TensorAccessors`: functions, each followed by its second argument.
@@ -79,6 +84,17 @@ FLAGS: dict[str, int] = {
 
 # Classes of an integer's value, as the specialisation sees them.
 INTEGER_CLASSES: dict[str, int] = {"other": 0, "one": 1, "multiple_of_16": 2}
+
+# Offsets in the state of a kernel's warm calls, and in each way of calling it that is known.
+WARM_FIELDS: dict[str, int] = {"fallback": 0, "count": 8, "entries": 16}
+WAY_FIELDS: dict[str, int] = {
+    "names": 0,
+    "num_args": 8,
+    "table": 16,
+    "kernel": 24,
+    "owner": 32,
+}
+WAY_BYTES = 40
 
 # Offsets in CPython's and NumPy's objects. They are checked at start-up against live objects;
 # where they do not hold, no launcher is made.
@@ -116,13 +132,16 @@ class Guard:
     bits: int = 0
     owned: object = None
 
-    def pack(self, spare_slot: int) -> bytes:
-        """The row of this guard in the launch table; without a slot it gets the spare one."""
+    def pack(self, spare_slot: int, position: int) -> bytes:
+        """The row of this guard in the launch table; without a slot it gets the spare one.
+
+        `position` is the index of the argument among those of the call, -1 without one.
+        """
         slot = spare_slot if self.slot is None else self.slot
         return struct.pack(
             "iiqqqqqqq",
             *(KINDS[self.kind], self.flags, slot, id(self.type), id(self.object)),
-            *(self.lower, self.upper, self.bits, 0),
+            *(self.lower, self.upper, self.bits, position),
         )
 
 
@@ -228,6 +247,11 @@ def constant(value: object) -> Guard:
 def none() -> Guard:
     """The argument None."""
     return Guard("identical", object=None)
+
+
+def fixed(slot: int, word: int) -> Guard:
+    """No argument: the slot always gets this word."""
+    return Guard("fixed", slot, bits=word)
 
 
 def ignored() -> Guard:

@@ -56,8 +56,9 @@ class LauncherFactory:
 
     def __init__(self, addresses: Mapping[str, int], code: object) -> None:
         self._code = code
+        self._addresses = dict(addresses)
         self._methods = {
-            name: _PyMethodDef(name.encode(), address, _METH_FASTCALL, None)
+            name: MethodDefinition(name.encode(), address, _METH_FASTCALL, None)
             for name, address in addresses.items()
         }
 
@@ -76,21 +77,40 @@ class LauncherFactory:
         as long as the callable does.
         """
         num_slots = 1 + max((guard.slot for guard in guards if guard.slot is not None), default=-1)
-        rows = [guard.pack(spare_slot=num_slots) for guard in guards]
-        header = _pack_header(record, len(rows), num_slots + 1, handler)
+        rows = [guard.pack(num_slots, position) for position, guard in enumerate(guards)]
+        header = self._pack_header(record, len(rows), num_slots + 1, handler)
         table = b"".join((header, *rows))
         return self._make("launch", (table, record, handler, tuple(guards), keepalive))
 
     def bare(self, name: str) -> Launch:
         """The function `name` of the module with a table of no rows."""
-        return self._make(name, (_pack_header(None, 0, 0, None),))
+        return self._make(name, (self._pack_header(None, 0, 0, None),))
+
+    def _pack_header(
+        self,
+        record: ctypes.Structure | None,
+        num_rows: int,
+        num_slots: int,
+        handler: Handler | None,
+    ) -> bytes:
+        fields = struct.pack(
+            "20q",
+            *(0 if record is None else ctypes.addressof(record), id(SLOW_PATH), id(handler)),
+            *(num_rows, num_slots, *map(id, _NAMES), id(np.ndarray), id(int), id(float)),
+            *(id(None), id(True), id(False), id(OverflowError), id(_GET_DEVICE)),
+            *(ctypes.addressof(GATE), self._addresses["run_table"], self._addresses["warm"]),
+            id(tuple),
+        )
+        return fields.ljust(TABLE_HEADER_BYTES, b"\0")
 
     def _make(self, name: str, owned: tuple[object, ...]) -> Launch:
         method = self._methods[name]
-        return _new_function(ctypes.byref(method), (*owned, method, self._code), None)
+        return new_function(ctypes.byref(method), (*owned, method, self._code), None)
 
 
-class _PyMethodDef(ctypes.Structure):
+class MethodDefinition(ctypes.Structure):
+    """CPython's own structure (PyMethodDef)."""
+
     _fields_ = (
         ("name", ctypes.c_char_p),
         ("function", ctypes.c_void_p),
@@ -99,26 +119,14 @@ class _PyMethodDef(ctypes.Structure):
     )
 
 
-_new_function = ctypes.PYFUNCTYPE(
-    ctypes.py_object, ctypes.POINTER(_PyMethodDef), ctypes.py_object, ctypes.c_void_p
+# CPython's PyCFunction_NewEx: a callable of a definition and the object that it gets as `self`.
+new_function = ctypes.PYFUNCTYPE(
+    ctypes.py_object, ctypes.POINTER(MethodDefinition), ctypes.py_object, ctypes.c_void_p
 )(("PyCFunction_NewEx", ctypes.pythonapi))
 
 # The names that attribute look-ups pass on; held here, the table has their addresses.
 _NAMES = ("data_ptr", "dtype", "is_cpu")
 _GET_DEVICE = "get_device"
-
-
-def _pack_header(
-    record: ctypes.Structure | None, num_rows: int, num_slots: int, handler: Handler | None
-) -> bytes:
-    fields = struct.pack(
-        "17q",
-        *(0 if record is None else ctypes.addressof(record), id(SLOW_PATH), id(handler)),
-        *(num_rows, num_slots, *map(id, _NAMES), id(np.ndarray), id(int), id(float)),
-        *(id(None), id(True), id(False), id(OverflowError), id(_GET_DEVICE)),
-        ctypes.addressof(GATE),
-    )
-    return fields.ljust(TABLE_HEADER_BYTES, b"\0")
 
 
 def always_slow(*args: object) -> object:

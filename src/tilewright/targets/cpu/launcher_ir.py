@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tilewright.codegen.launch_guards import launcher_text
+from tilewright.codegen.launch_guards import LAUNCHER_SYMBOLS, launcher_text
 
 _LAUNCH = r"""
 @grid.message = private constant [37 x i8] c"the grid has more than 2^63 programs\00"
@@ -61,25 +61,11 @@ pass:
   ret ptr %result
 }
 
-; METH_FASTCALL: launch(grid_x, grid_y, grid_z, *args).
-define ptr @launch(ptr %self, ptr %argv, i64 %argc) {
+; Check the arguments, and run the grid on the pool.
+define ptr @run_table(ptr %table, ptr %args, ptr %grid) {
 entry:
-  %grid = alloca [3 x i32]
-  %table = call ptr @table_of(ptr %self)
-  %num.rows = call i64 @row_entry(ptr %table, i64 $table_num_rows)
-  %expected = add i64 %num.rows, 3
-  %right = icmp eq i64 %argc, %expected
-  %closed = call i1 @gate_is_closed(ptr %table)
-  %open = xor i1 %closed, true
-  %go = and i1 %right, %open
-  br i1 %go, label %read, label %slow
-read:
-  %grid.ok = call i1 @read_grid(ptr %table, ptr %argv, ptr %grid)
-  br i1 %grid.ok, label %check, label %slow
-check:
   %num.slots = call i64 @row_entry(ptr %table, i64 $table_num_slots)
   %slots = alloca i64, i64 %num.slots, align 16
-  %args = getelementptr ptr, ptr %argv, i64 3
   %answer = call i32 @check_rows(ptr %table, ptr %args, ptr %slots)
   switch i32 %answer, label %raise [
     i32 0, label %slow
@@ -136,7 +122,7 @@ raise:
 }
 """
 
-LAUNCHER_SYMBOLS = ("launch", "launch_raw")
+CPU_LAUNCHER_SYMBOLS = (*LAUNCHER_SYMBOLS, "launch_raw")
 
 
 def cpu_launcher_text(constants_of_pool: Mapping[str, str]) -> str:

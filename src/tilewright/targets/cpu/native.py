@@ -22,12 +22,12 @@ from tilewright.runtime.launch_table import Guard, has_known_object_layout
 from tilewright.runtime.launcher import SLOW_PATH, Launch, LauncherFactory, always_slow
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.host import available_parallelism, host_machine, usable_cpus
-from tilewright.targets.cpu.launcher_ir import LAUNCHER_SYMBOLS, cpu_launcher_text
+from tilewright.targets.cpu.launcher_ir import CPU_LAUNCHER_SYMBOLS, cpu_launcher_text
 from tilewright.targets.cpu.platform_ir import LINUX_EXTERNALS
 from tilewright.targets.cpu.pool import KernelRecord, PoolFunctions, ThreadPool
 from tilewright.targets.cpu.pool_ir import POOL_SYMBOLS, pool_constants, pool_text
 
-_SYMBOLS = POOL_SYMBOLS + LAUNCHER_SYMBOLS
+_SYMBOLS = POOL_SYMBOLS + CPU_LAUNCHER_SYMBOLS
 _WHITELIST = CPU_WHITELIST.extended(LINUX_EXTERNALS + PYTHON_EXTERNALS)
 
 
@@ -58,7 +58,7 @@ class NativeRuntime:
         self.pool = self.make_pool(num_threads, _pinning_cpus(num_threads))
 
     def _make_factory(self) -> LauncherFactory:
-        addresses = {name: self._code.addresses[name] for name in LAUNCHER_SYMBOLS}
+        addresses = {name: self._code.addresses[name] for name in CPU_LAUNCHER_SYMBOLS}
         return LauncherFactory(addresses, self._code)
 
     def make_pool(self, num_threads: int, cpus: tuple[int, ...] = ()) -> ThreadPool:

@@ -10,6 +10,7 @@ from typing import Final
 
 import llvmlite.binding as llvm
 
+from tilewright.codegen.launch_guards import LAUNCHER_SYMBOLS
 from tilewright.codegen.link import LoadedCode, load_object
 from tilewright.codegen.optimize import LAUNCH_PIPELINE, compile_module
 from tilewright.codegen.whitelist import CPU_WHITELIST
@@ -27,7 +28,6 @@ from tilewright.targets.nvidia.launcher_ir import (
     ENTRY_FIELDS,
     HISTORY_FIELDS,
     LAUNCHER_EXTERNALS,
-    LAUNCHER_SYMBOLS,
     NUM_ENTRIES,
     NUM_ENTRY_SLOTS,
     RECORD_FIELDS,

@@ -36,7 +36,6 @@ NUM_ENTRY_SLOTS = 29
 ENTRY_BYTES = 256
 
 _LAUNCH = r"""
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare ptr @PyLong_FromLongLong(i64)
 
 ; Call with one argument: a new reference, or null with an exception.
@@ -187,27 +186,13 @@ done:
   ret void
 }
 
-; METH_FASTCALL: launch(grid_x, grid_y, grid_z, *args).
-define ptr @launch(ptr %self, ptr %argv, i64 %argc) {
+; Check the arguments and the context, and start the grid on its stream.
+define ptr @run_table(ptr %table, ptr %args, ptr %grid) {
 entry:
-  %grid = alloca [3 x i32], align 8
   %config = alloca [$config_words x i64], align 8
   %stream.at = alloca ptr
-  %table = call ptr @table_of(ptr %self)
-  %num.rows = call i64 @row_entry(ptr %table, i64 $table_num_rows)
-  %expected = add i64 %num.rows, 3
-  %right = icmp eq i64 %argc, %expected
-  %closed = call i1 @gate_is_closed(ptr %table)
-  %open = xor i1 %closed, true
-  %go = and i1 %right, %open
-  br i1 %go, label %read, label %slow
-read:
-  %grid.ok = call i1 @read_grid(ptr %table, ptr %argv, ptr %grid)
-  br i1 %grid.ok, label %check, label %slow
-check:
   %num.slots = call i64 @row_entry(ptr %table, i64 $table_num_slots)
   %slots = alloca i64, i64 %num.slots, align 16
-  %args = getelementptr ptr, ptr %argv, i64 3
   %answer = call i32 @check_rows(ptr %table, ptr %args, ptr %slots)
   switch i32 %answer, label %raise [
     i32 0, label %slow
@@ -268,8 +253,7 @@ raise:
 }
 """
 
-LAUNCHER_EXTERNALS = (*PYTHON_EXTERNALS, "PyObject_Vectorcall", "PyLong_FromLongLong")
-LAUNCHER_SYMBOLS = ("launch",)
+LAUNCHER_EXTERNALS = (*PYTHON_EXTERNALS, "PyLong_FromLongLong")
 
 
 def nvidia_launcher_text() -> str:

@@ -1,0 +1,173 @@
+"""Warm calls: `kernel[grid](…)` without Python, for the ways in which a kernel has been called.
+
+A native callable knows up to eight ways of calling a kernel: how many arguments, which keywords,
+and the launch table to check them against. Where one fits, the call is a walk over that table;
+where none does, it goes to Python, which launches and may add a way.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from types import BuiltinFunctionType
+from typing import Protocol, cast
+
+from tilewright.runtime.launch_table import (
+    TABLE_FIELDS,
+    TABLE_HEADER_BYTES,
+    WARM_FIELDS,
+    WAY_BYTES,
+    WAY_FIELDS,
+    Guard,
+    fixed,
+)
+from tilewright.runtime.launcher import Launch, MethodDefinition, new_function
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import InternalError
+
+MAX_WAYS = 8
+_METH_FASTCALL_KEYWORDS = 0x80 | 0x02
+# Guards of constants; the others fill a slot.
+_CONSTANT_KINDS = frozenset(("ignored", "identical", "equal", "same_float"))
+
+
+class _NativeLaunch(Protocol):
+    """A launcher as `LauncherFactory.make` made it: a built-in function and what it owns."""
+
+    __self__: tuple[object, ...]
+
+
+def is_native(launcher: Launch) -> bool:
+    """Whether a launcher is a built-in function with a table."""
+    return isinstance(launcher, BuiltinFunctionType)
+
+
+class _Way(ctypes.Structure):
+    _fields_ = (
+        ("names", ctypes.c_void_p),
+        ("num_args", ctypes.c_int64),
+        ("table", ctypes.c_void_p),
+        ("kernel", ctypes.c_void_p),
+        ("owner", ctypes.c_void_p),
+    )
+
+
+class _State(ctypes.Structure):
+    _fields_ = (
+        ("fallback", ctypes.c_void_p),
+        ("count", ctypes.c_int64),
+        ("entries", _Way * MAX_WAYS),
+    )
+
+
+@dataclass(frozen=True)
+class CallForm:
+    """How a call is written, and where each of a launcher's arguments stands in it.
+
+    `names` are its keywords, `num_args` the number of its positional arguments. A position of
+    None is a parameter that takes its default, which is `defaults` at the same index.
+    """
+
+    names: tuple[str, ...]
+    num_args: int
+    positions: tuple[int | None, ...]
+    defaults: tuple[object, ...]
+
+
+class WarmCalls:
+    """The native callable of one kernel and the ways of calling that it knows.
+
+    `call(grid, *args, **kwargs)` launches and returns the compiled kernel; what it does not know
+    goes to `fallback`, which is called the same way.
+    """
+
+    def __init__(self, fallback: Callable[..., object], first: Launch) -> None:
+        self._state = _State(fallback=id(fallback))
+        self._owners: list[tuple[object, ...]] = []
+        self._next = 0
+        table = cast("bytes", cast("_NativeLaunch", first).__self__[0])
+        (address,) = struct.unpack_from("q", table, TABLE_FIELDS["warm"])
+        method = MethodDefinition(b"launch", address, _METH_FASTCALL_KEYWORDS, None)
+        state = struct.pack("q", ctypes.addressof(self._state))
+        owned = (state, self._state, fallback, method, first)
+        self.call: Launch = new_function(ctypes.byref(method), owned, None)
+
+    def add(self, launcher: Launch, kernel: object, form: CallForm) -> bool:
+        """Learn to launch `kernel` by `launcher` for calls of a form; whether that can be done."""
+        owned = cast("_NativeLaunch", launcher).__self__
+        table, guards = cast("bytes", owned[0]), cast("tuple[Guard, ...]", owned[3])
+        warm_table = _placed_table(table, guards, form)
+        if warm_table is None:
+            return False
+        names = tuple(map(sys.intern, form.names)) or None
+        owner = (warm_table, names, kernel, owned)
+        way = _Way(
+            names=None if names is None else id(names),
+            num_args=form.num_args,
+            table=_address_of_bytes(warm_table),
+            kernel=id(kernel),
+            owner=id(owner),
+        )
+        self._keep(way, owner)
+        return True
+
+    def _keep(self, way: _Way, owner: tuple[object, ...]) -> None:
+        index = self._next % MAX_WAYS
+        self._next += 1
+        self._state.entries[index] = way
+        if index < len(self._owners):
+            self._owners[index] = owner
+            return
+        self._owners.append(owner)
+        self._state.count = len(self._owners)
+
+
+def _placed_table(table: bytes, guards: Sequence[Guard], form: CallForm) -> bytes | None:
+    """The table with its rows at the positions of a call; None where a default has no slot."""
+    rows: list[bytes] = []
+    (num_slots,) = struct.unpack_from("q", table, TABLE_FIELDS["num_slots"])
+    for guard, position, default in zip(guards, form.positions, form.defaults, strict=True):
+        if position is not None:
+            rows.append(guard.pack(num_slots - 1, position))
+            continue
+        if guard.kind in _CONSTANT_KINDS:
+            continue
+        word = _slot_word(guard, default)
+        if guard.slot is None or word is None:
+            return None
+        rows.append(fixed(guard.slot, word).pack(num_slots - 1, -1))
+    header = bytearray(table[:TABLE_HEADER_BYTES])
+    struct.pack_into("q", header, TABLE_FIELDS["num_rows"], len(rows))
+    return b"".join((bytes(header), *rows))
+
+
+def _slot_word(guard: Guard, value: object) -> int | None:
+    """What a guard would write to its slot for a value that it takes; None for arrays."""
+    if guard.kind in ("integer", "boolean") and isinstance(value, int):
+        (word,) = struct.unpack("q", struct.pack("Q", int(value) & (1 << 64) - 1))
+        return int(word)
+    if guard.kind == "float64" and isinstance(value, float):
+        return int(struct.unpack("q", struct.pack("d", value))[0])
+    if guard.kind == "float32" and isinstance(value, float):
+        return int(struct.unpack("I", struct.pack("f", value))[0])
+    return None
+
+
+def _address_of_bytes(data: bytes) -> int:
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+
+
+def _check_layout() -> None:
+    """Raise unless the structures lie as the native code takes them to."""
+    is_right = ctypes.sizeof(_Way) == WAY_BYTES and all(
+        getattr(structure, name).offset == offset
+        for structure, fields in ((_Way, WAY_FIELDS), (_State, WARM_FIELDS))
+        for name, offset in fields.items()
+    )
+    if not is_right:
+        raise InternalError("the native code reads the state of warm calls at other offsets")
+
+
+_check_layout()

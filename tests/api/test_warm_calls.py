@@ -1,0 +1,148 @@
+"""Native calls of a kernel: every way of writing a call, many specialisations, references."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from types import BuiltinFunctionType
+
+import numpy as np
+import pytest
+
+import tilewright
+import tilewright.language as tl
+from tilewright.runtime.warm import MAX_WAYS
+from tilewright.support.errors import InvalidGrid
+
+
+def make_kernel():
+    @tilewright.jit
+    def scale_kernel(x_ptr, out_ptr, n, factor=2.0, shift=1, BLOCK: tl.constexpr = 64):
+        offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        mask = offsets < n
+        x = tl.load(x_ptr + offsets, mask=mask)
+        tl.store(out_ptr + offsets, (x * factor + shift).to(x.dtype), mask=mask)
+
+    return scale_kernel
+
+
+X = np.arange(100, dtype=np.float32)
+
+
+def calls():
+    """Ways of writing the same call, after the grid."""
+    return {
+        "positional": lambda k, out: k[(2,)](X, out, 100),
+        "all": lambda k, out: k[(2,)](X, out, 100, 2.0, 1, 64),
+        "keywords": lambda k, out: k[(2,)](n=100, out_ptr=out, x_ptr=X),
+        "some": lambda k, out: k[(2,)](X, out, n=100, BLOCK=64),
+        "option": lambda k, out: k[(2,)](X, out, 100, num_warps=8),
+        "unpacked": lambda k, out: k[(2,)](*(X, out), **{"n": 100}),
+        "stream": lambda k, out: k[(2,)](X, out, 100, stream=5),
+        "two axes": lambda k, out: k[(2, 1)](X, out, 100),
+        "callable grid": lambda k, out: k[lambda meta: (128 // meta["BLOCK"],)](X, out, 100),
+        "list grid": lambda k, out: k[[2]](X, out, 100),
+    }
+
+
+@pytest.mark.parametrize("name", calls())
+def test_every_way_of_writing_a_call_gives_the_same(name):
+    kernel, call = make_kernel(), calls()[name]
+    for _ in range(3):
+        out = np.zeros_like(X)
+        call(kernel, out)
+        np.testing.assert_array_equal(out, X * 2 + 1)
+
+
+def test_one_kernel_is_called_in_every_way_in_turn():
+    kernel = make_kernel()
+    for _ in range(3):
+        for call in calls().values():
+            out = np.zeros_like(X)
+            call(kernel, out)
+            np.testing.assert_array_equal(out, X * 2 + 1)
+
+
+def test_the_second_call_is_native():
+    kernel = make_kernel()
+    assert not isinstance(kernel._entry, BuiltinFunctionType)
+    first = kernel[(2,)](X, np.zeros_like(X), 100)
+    assert isinstance(kernel._entry, BuiltinFunctionType)
+    kernel._launch_slowly = None
+    kernel._shapes.clear()
+    assert kernel[(2,)](X, np.zeros_like(X), 100) is first
+
+
+def test_defaults_of_the_other_kind_are_kept_apart():
+    kernel = make_kernel()
+    for factor, shift in ((2.0, 1), (3.0, 5), (2.0, 1), (0.5, -4)):
+        out = np.zeros_like(X)
+        kernel[(2,)](X, out, 100, factor, shift)
+        np.testing.assert_array_equal(out, X * factor + shift)
+        kernel[(2,)](X, out, 100)
+        np.testing.assert_array_equal(out, X * 2 + 1)
+
+
+def test_more_specialisations_than_ways_are_all_right():
+    kernel = make_kernel()
+    dtypes = [np.float32, np.float64, np.int32, np.int64, np.int16, np.float16]
+    blocks = [16, 32, 64]
+    assert len(dtypes) * len(blocks) > MAX_WAYS
+    for _ in range(2):
+        for dtype in dtypes:
+            for block in blocks:
+                x, out = np.arange(50).astype(dtype), np.zeros(50, dtype)
+                kernel[(4,)](x, out, 50, BLOCK=block)
+                np.testing.assert_array_equal(out, x * 2 + 1)
+
+
+def test_a_wrong_grid_is_refused_after_right_ones():
+    kernel = make_kernel()
+    out = np.zeros_like(X)
+    for grid in ((1.5,), (1, 1, 1, 1), (-1,), ("2",)):
+        kernel[(2,)](X, out, 100)
+        with pytest.raises(InvalidGrid):
+            kernel[grid](X, out, 100)
+
+
+def test_a_wrong_call_is_refused_after_right_ones():
+    kernel = make_kernel()
+    out = np.zeros_like(X)
+    kernel[(2,)](X, out, 100)
+    with pytest.raises(tilewright.CompileError):
+        kernel[(2,)](X, out)
+    with pytest.raises(tilewright.CompileError):
+        kernel[(2,)](X, out, 100, other=3)
+
+
+def test_calls_keep_no_references():
+    kernel = make_kernel()
+    out = np.zeros_like(X)
+    compiled = kernel[(2,)](X, out, 100)
+    grid = (2,)
+    watched = (compiled, X, out, grid, None, kernel)
+    before = [sys.getrefcount(item) for item in watched]
+    for _ in range(1000):
+        kernel[grid](X, out, 100)
+    after = [sys.getrefcount(item) for item in watched]
+    assert all(abs(b - a) < 10 for a, b in zip(before, after, strict=True))
+
+
+def test_threads_that_learn_new_ways_do_not_disturb_each_other():
+    kernel = make_kernel()
+    failures = []
+
+    def run(dtype):
+        x = np.arange(64).astype(dtype)
+        for block in (16, 32, 64) * 10:
+            out = np.zeros(64, dtype)
+            kernel[(4,)](x, out, 64, BLOCK=block)
+            if not np.array_equal(out, x * 2 + 1):
+                failures.append((dtype, block))
+
+    threads = [threading.Thread(target=run, args=(d,)) for d in (np.float32, np.int32, np.int64)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
