@@ -249,7 +249,7 @@ def gamma(x: float) -> float:
     try:
         return math.gamma(x)
     except OverflowError:
-        return math.inf
+        return math.copysign(math.inf, x) if abs(x) < 1 else math.inf
 
 
 def sine_of_turns(x: Array, quarter: bool) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.codegen.math.accuracy import ULP_BOUND
+from tilewright.codegen.math.accuracy import ABSOLUTE_BOUND, LIBRARY_BOUND, ULP_BOUND
 from tilewright.codegen.math.emitter import MathEmitter
 
-__all__ = ["ULP_BOUND", "MathEmitter"]
+__all__ = ["ABSOLUTE_BOUND", "LIBRARY_BOUND", "ULP_BOUND", "MathEmitter"]

@@ -111,6 +111,14 @@ def _underflow(x: LaneValue, y: LaneValue, product: LaneValue, error: LaneValue)
     return is_lost.select(product.coerce(1.0).with_sign_of(product), error)
 
 
+def _double_root(code: LaneCode, x: LaneValue) -> tuple[LaneValue, LaneValue]:
+    """The square root and its error, lifted where that would underflow."""
+    root, error = _root(code, x)
+    raised = root * math.sqrt(_LIFT)
+    lifted = code.fused(-raised, raised, x * _LIFT)
+    return root, x.compare("olt", _LOW).select(lifted, error)
+
+
 def _double_quotient(code: LaneCode, x: LaneValue, y: LaneValue) -> tuple[LaneValue, LaneValue]:
     """The quotient and its error, the dividend lifted where the error would underflow."""
     quotient, error = _quotient(code, x, y)
@@ -143,7 +151,7 @@ _PAIRS: dict[str, Callable[..., tuple[LaneValue, LaneValue]]] = {
     "sqrt": _root,
     "fma": _fused,
 }
-_DOUBLE_PAIRS = {**_PAIRS, "mul": _double_product, "div": _double_quotient}
+_DOUBLE_PAIRS = {**_PAIRS, "mul": _double_product, "div": _double_quotient, "sqrt": _double_root}
 
 
 def _arithmetic(name: str, mode: str, code: LaneCode, *operands: LaneValue) -> LaneValue:
