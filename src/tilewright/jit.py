@@ -490,11 +490,7 @@ def make_request(
     record_call(CompileCall(source, specialization, options))
     where = placement or Placement()
     driver = load_driver(where.target)
-    if options.checked and "checked" in driver.ignored_options:
-        raise UnsupportedError(
-            f"kernels are checked on the CPU only, not on target {where.target}",
-            hint="pass arrays in host memory, or unset TILEWRIGHT_CHECKED",
-        )
+    driver.check_options(options)
     names = [name for name in option_names() if name not in driver.ignored_options]
     fields = {name: getattr(options, name) for name in names}
     if machine is None:

@@ -13,9 +13,10 @@ from tests.unit.nvidia.fake_cuda import FakeCuda, FakeTensor
 from tilewright.frontend.devices import DeviceMismatch
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.hooks import LAUNCH_HOOKS, LaunchInfo
-from tilewright.support.errors import UnsupportedError
+from tilewright.support.errors import TilewrightError, UnsupportedError
 from tilewright.targets.nvidia import driver as driver_module
 from tilewright.targets.nvidia.driver import NvidiaDriver
+from tilewright.targets.nvidia.errors import ResourcesExceeded
 
 pytestmark = pytest.mark.ptxas
 
@@ -105,9 +106,21 @@ def test_host_and_cuda_arrays_together_are_refused(cuda: FakeCuda) -> None:
         make_kernel()[(4,)](x, y, np.zeros(1000, np.float32), 1000)
 
 
-def test_checked_kernels_are_refused_on_the_gpu(cuda: FakeCuda) -> None:
-    with pytest.raises(UnsupportedError, match="checked on the CPU only"):
-        make_kernel()[(4,)](*tensors(), 1000, checked=True)
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"checked": True}, UnsupportedError, "checked on the CPU only"),
+        ({"num_ctas": 2}, UnsupportedError, "a program runs on one cta"),
+        ({"num_warps": 64}, ResourcesExceeded, "num_warps=32 or fewer"),
+        ({"cluster_dims": (8, 4, 1)}, ResourcesExceeded, "at most 16"),
+    ],
+)
+def test_options_that_no_gpu_has_are_refused_before_compiling(
+    cuda: FakeCuda, options: dict[str, object], error: type[TilewrightError], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        make_kernel()[(4,)](*tensors(), 1000, **options)
+    assert cuda.launches == []
 
 
 def test_every_stage_can_be_read(cuda: FakeCuda) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from tilewright.runtime.artifact import Artifact
+from tilewright.support.options import CompileOptions
 
 Grid = tuple[int, int, int]
 FastLaunch = Callable[..., object]
@@ -68,6 +69,13 @@ class Driver(Protocol):
 
     def machine(self, device: int | None = None) -> Mapping[str, int | float | str | bool | None]:
         """The features of a device (None: the current one) that decide what is compiled."""
+        ...
+
+    def check_options(self, options: CompileOptions) -> None:
+        """Refuse what no kernel of this target can be compiled with.
+
+        Raises: UnsupportedError, or a CompileError where no machine could.
+        """
         ...
 
     def device(self, addresses: Sequence[int]) -> int:

@@ -161,6 +161,7 @@ def test_a_fault_that_shows_while_loading_names_what_was_launched() -> None:
     [
         (1, LaunchRefused, "does not take this grid"),
         (701, ResourcesExceeded, "128 threads"),
+        (912, LaunchRefused, "multiple of the cluster"),
         (720, LaunchRefused, "do not fit on the GPU together"),
         (999, LaunchRefused, "CUDA_ERROR_UNKNOWN"),
     ],

@@ -19,7 +19,7 @@ from tilewright.runtime.cache import DiskCache, open_default
 from tilewright.runtime.driver import FastLaunch, Grid, ParameterGuard
 from tilewright.runtime.launcher import SLOW_PATH
 from tilewright.support.dataclass import dataclass
-from tilewright.support.options import runtime_options
+from tilewright.support.options import CompileOptions, runtime_options
 from tilewright.targets.cpu.host import host_machine, usable_cpus
 from tilewright.targets.cpu.native import NativeRuntime, native_runtime
 from tilewright.targets.cpu.pool import KernelRecord
@@ -131,6 +131,9 @@ class CpuDriver:
             "l2_bytes": host.l2_bytes,
             "l3_bytes": min(host.l3_bytes, _L3_SHARE_BYTES * len(usable_cpus())),
         }
+
+    def check_options(self, options: CompileOptions) -> None:
+        """Take all: the options that a CPU has no use for are ignored."""
 
     def device(self, addresses: Sequence[int]) -> int:
         """The one CPU there is."""

@@ -19,10 +19,11 @@ from tilewright.runtime.driver import FastLaunch, Grid, ParameterGuard
 from tilewright.runtime.launch_table import Guard
 from tilewright.runtime.launcher import SLOW_PATH, LauncherFactory
 from tilewright.support.dataclass import dataclass
+from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.cuda import Cuda, CudaError, open_cuda
 from tilewright.targets.nvidia.faults import launch_error, load_error
 from tilewright.targets.nvidia.host import Features, device_machine, named_machine
-from tilewright.targets.nvidia.kernel_shape import check_shape, launch_shape
+from tilewright.targets.nvidia.kernel_shape import check_options, check_shape, launch_shape
 from tilewright.targets.nvidia.launcher import (
     HISTORY,
     LaunchAttribute,
@@ -180,7 +181,7 @@ class NvidiaDriver:
 
     slow_path: object = SLOW_PATH
     stages = ("source", "ttir", "t2", "llir", "ptx", "cubin", "sass")
-    ignored_options = frozenset(("checked", "sanitize_overflow"))
+    ignored_options: frozenset[str] = frozenset()
 
     def __init__(self, cache: DiskCache | None, cuda: Cuda | None = None) -> None:
         self._cache = cache
@@ -214,6 +215,10 @@ class NvidiaDriver:
     def named_machine(self, name: str) -> Features:
         """The features of a machine by its name; needs no GPU."""
         return named_machine(name)
+
+    def check_options(self, options: CompileOptions) -> None:
+        """Refuse what cannot be compiled. Raises: UnsupportedError, ResourcesExceeded."""
+        check_options(options)
 
     def device(self, addresses: Sequence[int]) -> int:
         """The GPU that memory is on; the current one, or the first, without memory."""

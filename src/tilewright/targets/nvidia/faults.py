@@ -16,7 +16,7 @@ from tilewright.targets.nvidia.launcher import LaunchShape
 
 # Result codes (cuda.h, CUresult).
 _INVALID_VALUE, _OUT_OF_MEMORY, _NO_BINARY = 1, 2, 209
-_OUT_OF_RESOURCES, _COOPERATIVE_TOO_LARGE = 701, 720
+_OUT_OF_RESOURCES, _COOPERATIVE_TOO_LARGE, _INVALID_CLUSTER = 701, 720, 912
 # Codes of a kernel that stopped: the context is lost, and every later call gives them again.
 _STICKY = frozenset((700, 702, 710, 714, 715, 716, 717, 718, 719))
 _MEANINGS = {
@@ -49,11 +49,16 @@ def launch_error(
             f"{shape.shared_bytes} bytes of shared memory and the kernel's registers",
             hint="use fewer warps, smaller blocks, or maxnreg",
         )
+    if code == _INVALID_CLUSTER:
+        return LaunchRefused(
+            f"{kernel}: the GPU does not take this grid in clusters of {shape.cluster}",
+            hint="every axis of the grid must be a multiple of the cluster's; a cluster has at "
+            "most 16 programs",
+        )
     if code == _INVALID_VALUE:
         return LaunchRefused(
             f"{kernel}: the GPU does not take this grid",
-            hint="the first axis takes 2^31-1 programs, the others 65535; a grid must be a "
-            "multiple of the cluster",
+            hint="the first axis takes 2^31-1 programs, the others 65535",
         )
     return LaunchRefused(f"{kernel}: the launch gave {name}: {text}")
 

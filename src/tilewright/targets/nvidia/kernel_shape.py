@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import cast
 
+from tilewright.support.errors import UnsupportedError
+from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.errors import ResourcesExceeded
 from tilewright.targets.nvidia.launcher import LaunchShape
 
 _WARP_SIZE = 32
+_MAX_WARPS = 32
+_MAX_CLUSTER = 16
 
 
 def launch_shape(metadata: Mapping[str, object]) -> LaunchShape:
@@ -33,6 +38,35 @@ def _cluster(
         return x, y, z
     num_ctas = int(str(metadata.get("num_ctas", 1)))
     return None if num_ctas == 1 else (num_ctas, 1, 1)
+
+
+def check_options(options: CompileOptions) -> None:
+    """Refuse options that no kernel can have on a GPU.
+
+    Raises: UnsupportedError for checked mode and programs of several ctas, ResourcesExceeded
+    for more warps or a larger cluster than any machine has.
+    """
+    if options.checked or options.sanitize_overflow:
+        raise UnsupportedError(
+            "kernels are checked on the CPU only, not on target nvidia",
+            hint="pass arrays in host memory, or unset TILEWRIGHT_CHECKED",
+        )
+    if options.num_ctas > 1:
+        raise UnsupportedError(
+            f"num_ctas is {options.num_ctas}, and a program runs on one cta",
+            hint="use num_ctas=1; cluster_dims makes clusters of programs",
+        )
+    if options.num_warps > _MAX_WARPS:
+        raise ResourcesExceeded(
+            f"num_warps is {options.num_warps}, and a program has at most {_MAX_WARPS} warps",
+            hint=f"use num_warps={_MAX_WARPS} or fewer",
+        )
+    if prod(options.cluster_dims or ()) > _MAX_CLUSTER:
+        raise ResourcesExceeded(
+            f"cluster_dims is {options.cluster_dims}, and a cluster has at most {_MAX_CLUSTER} "
+            "programs",
+            hint="use a smaller cluster",
+        )
 
 
 def check_shape(
