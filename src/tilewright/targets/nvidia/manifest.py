@@ -12,6 +12,7 @@ from tilewright.passes.lower_block_pointers import LowerBlockPointers
 from tilewright.passes.lower_descriptors import LowerDescriptors
 from tilewright.passes.merge_duplicates import MergeDuplicates
 from tilewright.passes.split_carried_pointers import SplitCarriedPointers
+from tilewright.passes.split_products import SplitProducts
 from tilewright.targets.nvidia.assembler import sass_of
 from tilewright.targets.nvidia.emit import argument_slots, emit_kernel
 from tilewright.targets.nvidia.fit import assemble_for_occupancy
@@ -25,6 +26,7 @@ TILE_PASSES: tuple[PassLike, ...] = (
     LowerDescriptors(),
     ForwardInvariants(),
     SplitCarriedPointers(),
+    SplitProducts(),
     MergeDuplicates(),
 )
 
