@@ -9,12 +9,43 @@ import pytest
 
 import tilewright
 import tilewright.language as tl
-from tests.unit.threads.launching import llvm_text, ptx_text
+from tests.unit.threads.launching import (
+    interpreted,
+    llvm_text,
+    ptx_text,
+    random_array,
+    simulated,
+)
+from tilewright.support.errors import KernelFault
 
 
 @tilewright.jit
 def prints(x, N: tl.constexpr, HEX: tl.constexpr):
     tl.device_print("values", tl.load(x + tl.arange(0, N)), tl.program_id(0), hex=HEX)
+
+
+@tilewright.jit
+def prints_everything(x, y):
+    rows = tl.arange(0, 4)[:, None]
+    columns = tl.arange(0, 16)[None, :]
+    tile = tl.load(x + rows * 16 + columns)
+    tl.device_print("tile 100%", tile)
+    tl.device_print("several", tile > 0, tl.program_id(0), tl.load(y + tl.arange(0, 4)))
+    tl.device_print("bits", tile, hex=True)
+    tl.device_print("nothing")
+
+
+@pytest.mark.parametrize("num_warps", [1, 4])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint32", "int64"])
+def test_the_lines_are_those_of_the_interpreter(
+    dtype: str, num_warps: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = (random_array((4, 16), dtype), np.arange(4, dtype=np.float64) / 3)
+    _, report = simulated(prints_everything, (2,), arguments, num_warps=num_warps)
+    capsys.readouterr()
+    interpreted(prints_everything, (2,), arguments)
+    expected = capsys.readouterr().out.splitlines()
+    assert sorted("".join(report.printed).splitlines()) == sorted(expected)
 
 
 def _formats(text: str) -> list[str]:
@@ -58,6 +89,17 @@ def test_a_failed_assertion_names_message_line_and_kernel() -> None:
     assert 'test_reports.py\\00"' in text
     assert 'c"asserts\\00"' in text
     assert len(re.findall("call void @__assertfail", text)) == 1
+
+
+@pytest.mark.parametrize(("value", "does_fail"), [(6, False), (7, True), (-9, False)])
+def test_an_assertion_fails_where_its_mask_holds(value: int, does_fail: bool) -> None:
+    x = np.zeros(64, np.int32)
+    x[41] = value
+    if not does_fail:
+        simulated(asserts, (1,), (x,), N=64, debug=True)
+        return
+    with pytest.raises(KernelFault, match="seven is too much"):
+        simulated(asserts, (1,), (x,), N=64, debug=True)
 
 
 @tilewright.jit
