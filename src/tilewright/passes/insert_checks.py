@@ -14,17 +14,16 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
+from tilewright.analysis.provenance import base_argument
 from tilewright.ir import types as ir
 from tilewright.ir.attributes import integer_array
 from tilewright.ir.op import build
 from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.builder import constant_attribute
-from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation import ConstantOp, SplatOp
 from tilewright.ops.debug import AssertOp
 from tilewright.ops.elementwise import (
     ELEMENTWISE,
-    BitcastOp,
     CmpIOp,
     ExtSIOp,
     PtrToIntOp,
@@ -222,25 +221,6 @@ class _Guarded:
         if isinstance(op, _VIEWS):
             return self.emit(type(op), [self.wide(op.src)], word, dict(op.properties))
         return self.emit(ExtSIOp, [value], word)
-
-
-def base_argument(pointer: SSAValue) -> SSAValue | None:
-    """The kernel's argument that a pointer is computed from, or None where that is not known."""
-    while True:
-        if isinstance(pointer, BlockArgument):
-            parent = pointer.block.parent_op()
-            if isinstance(parent, FuncOp):
-                return pointer
-            if not isinstance(parent, ForOp) or pointer.index == 0:
-                return None
-            pointer = parent.iter_args[pointer.index - 1]
-            continue
-        op = pointer.owner
-        if not isinstance(
-            op, AddPtrOp | BitcastOp | SplatOp | BroadcastOp | ExpandDimsOp | ReshapeOp | TransOp
-        ):
-            return None
-        pointer = op.operands[0]
 
 
 def _name_of(argument: SSAValue) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.schedule.async_copy import copy_async
+from tilewright.schedule.global_order import order_global
 from tilewright.schedule.layout.decide import Layouts, decide_layouts
 from tilewright.schedule.layout.rewrite import assign_layouts
 from tilewright.schedule.ordering import order_shared
@@ -39,6 +40,7 @@ def lower_to_threads(
     layouts = decide_layouts(kernel, MatrixMachine(num_warps))
     assign_layouts(kernel, layouts)
     copy_async(kernel)
+    order_global(kernel)
     limit = int(str(machine.get("max_shared_bytes", MAX_SHARED_BYTES)))
     shared = place_shared(kernel, limit, str(machine.get("arch", "")), num_warps)
     order_shared(kernel, FenceAsyncSharedOp)

@@ -1,0 +1,111 @@
+"""Barriers between accesses of one program to the same global memory by different threads.
+
+Within a program a tile load completes before a later tile store. A thread keeps that order for
+what it touches itself; where another thread may touch the same element, all warps wait between
+the two. Accesses through different arguments are taken not to overlap, unless at the same
+elements by the same threads: see the memory model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilewright.analysis.provenance import base_argument
+from tilewright.ir.encoding import has_layout, layout_of
+from tilewright.ir.op import build
+from tilewright.ops.atomics import AtomicOp
+from tilewright.ops.function import FuncOp
+from tilewright.ops.memory import LoadOp, StoreOp
+from tilewright.ops.staging import AsyncCopyOp, LocalBarrierOp
+from tilewright.schedule.shared_effects import Order, shared_steps
+from tilewright.support.dataclass import dataclass
+
+
+@dataclass(frozen=True)
+class Touch:
+    """A read or write of global memory: the pointers, and the argument they come from."""
+
+    pointers: SSAValue
+    base: SSAValue | None
+    is_write: bool
+
+    def conflicts(self, other: Touch) -> bool:
+        """Whether another thread may do `other` to an element that a thread does this to."""
+        if not (self.is_write or other.is_write):
+            return False
+        if self.base is not other.base and self.base is not None and other.base is not None:
+            return False
+        return self.pointers is not other.pointers or not _is_private(self.pointers)
+
+
+def _is_private(pointers: SSAValue) -> bool:
+    """Whether each element of a tile is in one thread alone."""
+    if not has_layout(pointers.type):
+        return False
+    layout = layout_of(pointers.type)
+    return not (layout.free_bits("lane") or layout.free_bits("warp"))
+
+
+def order_global(kernel: FuncOp) -> int:
+    """Insert the barriers into a T1 kernel; how many there are."""
+    walk = _Walk()
+    walk.block(kernel.body.block, ())
+    return walk.count
+
+
+Pending = tuple[Touch, ...]
+
+
+class _Walk:
+    """One walk; `pending` are the touches since the last barrier, on any way to here."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def block(self, block: Block, pending: Pending) -> Pending:
+        """Order a block that is entered with `pending`; what is pending at its end."""
+        for op in tuple(block.ops):
+            pending = self._op(op, pending)
+        return pending
+
+    def _op(self, op: Operation, pending: Pending) -> Pending:
+        if op.name in ("scf.for", "scf.while"):
+            return self._loop(op, pending)
+        if op.name == "scf.if":
+            ends = [self.block(b, pending) for region in op.regions for b in region.blocks]
+            has_else = len(op.regions) > 1 and bool(op.regions[1].blocks)
+            return _union(*ends, *(() if has_else else (pending,)))
+        touches = tuple(_touches(op))
+        if any(touch.conflicts(other) for touch in touches for other in pending):
+            assert op.parent is not None
+            op.parent.insert_op_before(build(LocalBarrierOp, location=op.location), op)
+            self.count += 1
+            pending = ()
+        if not op.regions and Order.BARRIER in shared_steps(op):
+            return touches
+        return _union(pending, touches)
+
+    def _loop(self, op: Operation, pending: Pending) -> Pending:
+        """A loop's blocks twice: the second time behind what the first left."""
+        for _ in range(2):
+            following = pending
+            for region in op.regions:
+                for block in region.blocks:
+                    following = self.block(block, following)
+            pending = _union(pending, following)
+        return pending
+
+
+def _touches(op: Operation) -> Iterator[Touch]:
+    if isinstance(op, LoadOp | AsyncCopyOp):
+        yield Touch(op.ptr, base_argument(op.ptr), False)
+    elif isinstance(op, StoreOp):
+        yield Touch(op.ptr, base_argument(op.ptr), True)
+    elif isinstance(op, AtomicOp):
+        yield Touch(op.operands[0], base_argument(op.operands[0]), True)
+
+
+def _union(*groups: Pending) -> Pending:
+    return tuple(dict.fromkeys(touch for group in groups for touch in group))
