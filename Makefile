@@ -5,6 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
 TORCH_BIN := $(TORCH_VENV)/bin
+# A machine that reaches no package index brings its own: `make gpu-test GPU_PYTHON=python3` takes
+# any Python with torch, Triton and this package's dependencies and `dev` and `cuda` extras.
+GPU_VENV := .venv-gpu
+GPU_PYTHON := $(GPU_VENV)/bin/python
 UNMARKED := not ptxas and not torch and not gpu and not slow
 PYTEST_WORKERS ?= 2
 
@@ -21,6 +25,9 @@ else
 create = $(PYTHON) -m venv $(1)
 install = $(1)/bin/python -m pip install --quiet --disable-pip-version-check
 endif
+
+# Another Python than ours is set up by whoever names it.
+GPU_SETUP := $(if $(filter $(GPU_VENV)/%,$(GPU_PYTHON)),$(GPU_VENV)/.installed)
 
 .DELETE_ON_ERROR:
 .PHONY: help demo test ptxas-test torch-test bench gpu-test gpu-bench docs format lint \
@@ -45,11 +52,11 @@ torch-test: $(TORCH_VENV)/.installed  ## Tests against torch 2.13.0 on the CPU.
 bench: $(TORCH_VENV)/.installed  ## Measure against NumPy and torch; writes benchmarks/results/.
 	$(TORCH_BIN)/python -m benchmarks
 
-gpu-test: $(VENV)/.installed-dev $(VENV)/.installed-cuda  ## Tests on a real NVIDIA GPU.
-	$(BIN)/python -m pytest -m gpu tests
+gpu-test: $(GPU_SETUP)  ## Tests on a real NVIDIA GPU.
+	PYTHONPATH=src$${PYTHONPATH:+:$$PYTHONPATH} $(GPU_PYTHON) -m pytest -m gpu tests
 
-gpu-bench: $(VENV)/.installed-dev $(VENV)/.installed-cuda  ## Measure on a real NVIDIA GPU.
-	$(BIN)/python -m benchmarks.gpu
+gpu-bench: $(GPU_SETUP)  ## Measure on a real NVIDIA GPU; writes benchmarks/results/.
+	PYTHONPATH=src$${PYTHONPATH:+:$$PYTHONPATH} $(GPU_PYTHON) -m benchmarks.gpu
 
 docs: $(VENV)/.installed-dev $(VENV)/.installed-docs  ## Execute the documents, then build HTML.
 	$(BIN)/python -m pytest tests/docs
@@ -93,8 +100,10 @@ $(VENV)/.installed-ptxas: constraints.txt | $(BIN)/python
 	command -v ptxas || $(call install,$(VENV)) --no-deps nvidia-cuda-nvcc -c constraints.txt
 	@touch $@
 
-$(VENV)/.installed-cuda: pyproject.toml constraints.txt | $(BIN)/python
-	$(call install,$(VENV)) -e '.[cuda]' -c constraints.txt
+# torch's wheels for Linux bring CUDA and Triton, the peer of the benchmarks.
+$(GPU_VENV)/.installed: pyproject.toml constraints.txt | $(GPU_VENV)/bin/python
+	$(GPU_VENV)/bin/python -m pip install torch==2.13.0
+	$(call install,$(GPU_VENV)) -e '.[dev,cuda]' -c constraints.txt
 	@touch $@
 
 $(VENV)/.installed-docs: pyproject.toml constraints.txt | $(BIN)/python

@@ -16,6 +16,7 @@ from tilewright.runtime.cache import open_default
 from tilewright.runtime.drivers import load_driver
 from tilewright.support.errors import TilewrightError
 from tilewright.support.options import VARIABLES, Variable, is_set
+from tilewright.targets.nvidia.toolchain import find_assembler, find_tool
 from tilewright.targets.target import TARGETS
 from tilewright.tools.show import echo_table, size_text
 
@@ -32,6 +33,8 @@ def env() -> None:
     for target in TARGETS:
         click.echo()
         echo_table((f"target {target}", ""), _rows(partial(_machine_rows, target)))
+    click.echo()
+    echo_table(("tools for NVIDIA GPUs", ""), _rows(_tool_rows))
     click.echo()
     echo_table(("cache", ""), _rows(_cache_rows))
     click.echo()
@@ -56,7 +59,7 @@ def _cache_rows() -> list[Row]:
 
 def _machine_rows(target: str) -> list[Row]:
     machine = load_driver(target).machine()
-    rows = [("usable CPUs", str(usable_cpu_count()))]
+    rows = [("usable CPUs", str(usable_cpu_count()))] if target == "cpu" else []
     for name, value in machine.items():
         if name == "features":
             on = [f[1:] for f in str(value).split(",") if f.startswith("+")]
@@ -66,6 +69,14 @@ def _machine_rows(target: str) -> list[Row]:
         else:
             rows.append((name, str(value)))
     return rows
+
+
+def _tool_rows() -> list[Row]:
+    """Which programs of the CUDA toolkit would be run."""
+    assembler = find_assembler()
+    found = [("ptxas", f"{assembler.version} ({assembler.path})")]
+    disassembler = find_tool("nvdisasm") or find_tool("cuobjdump")
+    return [*found, ("disassembler", str(disassembler or "none"))]
 
 
 def _variable_row(variable: Variable[object]) -> tuple[str, str, str]:
