@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import llvmlite.binding as llvm
 import numpy as np
 
 from tilewright.interp.simt.simulate import Argument, simulate
@@ -22,6 +23,14 @@ def kernel(body: str, parameters: str) -> str:
     return f"{SHARED}{header} {{\nentry:\n{TID}{body}  ret void\n}}\n"
 
 
+def validated(text: str) -> str:
+    """A module that LLVM accepts too, its triple being that of an NVIDIA GPU."""
+    module = llvm.parse_assembly(text, llvm.create_context())
+    module.triple = "nvptx64-nvidia-cuda"
+    module.verify()
+    return text
+
+
 def run(
     body: str,
     parameters: str,
@@ -30,7 +39,8 @@ def run(
     shared_bytes: int = 4096,
 ) -> Report:
     """Run a body for one program."""
-    return simulate(kernel(body, parameters), "k", (1, 1, 1), threads, arguments, shared_bytes)
+    text = validated(kernel(body, parameters))
+    return simulate(text, "k", (1, 1, 1), threads, arguments, shared_bytes)
 
 
 def shared_at(name: str, offset: str) -> str:

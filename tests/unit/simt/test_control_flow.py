@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.unit.simt.programs import validated
 from tilewright.interp.simt.faults import DivergentCollective, StepLimit
 from tilewright.interp.simt.simulate import simulate
 from tilewright.support.errors import Deadlock, KernelFault
@@ -24,7 +25,7 @@ def run(body: str, threads: int = 64, shared_bytes: int = 0) -> np.ndarray:
         "@shared = external addrspace(3) global [0 x i8], align 1024\n"
         f"define ptx_kernel void @k(ptr addrspace(1) %out) {{\nentry:\n{TID}{body}{STORE}}}\n"
     )
-    simulate(text, "k", (1, 1, 1), threads, [out], shared_bytes)
+    simulate(validated(text), "k", (1, 1, 1), threads, [out], shared_bytes)
     return out
 
 
@@ -124,7 +125,7 @@ bb2:
 {STORE}}}
 """
     out = np.zeros(64, np.int32)
-    simulate(text, "k", (1, 1, 1), 64, [out])
+    simulate(validated(text), "k", (1, 1, 1), 64, [out])
     ids = np.arange(64)
     np.testing.assert_array_equal(out, np.where(ids < 2, 7, np.where(ids < 40, ids**2, -1)))
 
@@ -185,7 +186,7 @@ bb1:
 }
 """
     with pytest.raises(StepLimit):
-        simulate(text, "k", (1, 1, 1), 32, [], step_limit=1000)
+        simulate(validated(text), "k", (1, 1, 1), 32, [], step_limit=1000)
 
 
 def test_a_trap_names_the_threads_and_the_line() -> None:
@@ -219,5 +220,5 @@ bb3:
 }}
 """
     flag = np.zeros(1, np.int32)
-    simulate(text, "k", (1, 1, 1), 64, [flag], step_limit=10_000)
+    simulate(validated(text), "k", (1, 1, 1), 64, [flag], step_limit=10_000)
     assert flag[0] == 1

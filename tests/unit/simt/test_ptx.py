@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.unit.simt.programs import validated
 from tilewright.interp.simt.simulate import simulate
 from tilewright.support.errors import OutOfBoundsAccess, UnsupportedError
 
@@ -17,7 +18,7 @@ def run(body: str, *arguments: np.ndarray, names: str = "x out") -> None:
     """Run a body in which every array argument has a pointer of its name."""
     parameters = ", ".join(f"ptr addrspace(1) %{name}" for name in names.split())
     text = f"define ptx_kernel void @k({parameters}) {{\nentry:\n{TID}{body}  ret void\n}}\n"
-    simulate(text, "k", (1, 1, 1), THREADS, list(arguments))
+    simulate(validated(text), "k", (1, 1, 1), THREADS, list(arguments))
 
 
 def element(name: str, pointer: str, kind: str = "i32") -> str:
@@ -81,7 +82,8 @@ def test_a_predicated_store_writes_only_where_it_holds() -> None:
         element("q", "out", "i16")
         + """  %odd = trunc i32 %tid to i1
   %h = trunc i32 %tid to i16
-  call void asm sideeffect "@$2 st.global.b16 [$0], $1;", "l,h,b"(ptr %q, i16 %h, i1 %odd)
+  %g = ptrtoint ptr addrspace(1) %q to i64
+  call void asm sideeffect "@$2 st.global.b16 [$0], $1;", "l,h,b"(i64 %g, i16 %h, i1 %odd)
 """,
         out,
         names="out",

@@ -1,9 +1,10 @@
 """The scheduler: which threads execute which part of a program next.
 
 A program is a list of segments: stretches without branch that no thread waits in. Of the
-threads that can run, those at the earliest segment go first, a warp at its earliest lane, so
-threads meet again where control flow joins. Now and then the segment that has not run for the
-longest time goes instead, so that a loop that waits for another warp cannot starve it.
+threads that can run, those at the earliest segment go first, a warp group at its earliest
+lane, so threads meet again where control flow joins. Now and then the segment that has not run
+for the longest time goes instead, and more rarely that of a single warp, so that a loop that
+waits for another warp cannot starve it. With a seed, warp groups take turns at random.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import field
 import numpy as np
 
 from tilewright.interp.simt.faults import Fault, StepLimit
+from tilewright.interp.simt.in_flight import WARP_GROUP
 from tilewright.interp.simt.machine import Machine
 from tilewright.interp.simt.statistics import WARP
 from tilewright.interp.simt.syntax import Site
@@ -24,6 +26,7 @@ from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import Deadlock, KernelFault, UnsupportedError
 
 _FAIR_TURN = 64
+_DEEP_TURN = 1024
 _DONE = 1 << 40
 
 
@@ -72,7 +75,13 @@ class Runner:
     """Runs the threads of a cta, or of a mask in a called function, until all have returned."""
 
     def __init__(
-        self, machine: Machine, segments: Sequence[Segment], step_limit: int, *, is_kernel: bool
+        self,
+        machine: Machine,
+        segments: Sequence[Segment],
+        step_limit: int,
+        *,
+        is_kernel: bool,
+        seed: int | None = None,
     ) -> None:
         self.machine = machine
         self.segments = segments
@@ -82,6 +91,7 @@ class Runner:
         self._last_turn = [0] * len(segments)
         self._turn = 0
         self._is_together = False
+        self._random = None if seed is None else np.random.default_rng(seed)
 
     def run(self, mask: Array | None) -> None:
         """Run from the first segment in the threads of `mask` (None: all)."""
@@ -218,18 +228,27 @@ class Runner:
             synchronization = self.machine.synchronization
             stalled = synchronization.waiting | synchronization.parked
             places = np.where(stalled, _DONE, places)
-        per_warp = places.reshape(-1, WARP).min(1)
-        place = int(per_warp.min())
+        is_deep_turn = self._turn % _DEEP_TURN == _DEEP_TURN - 1
+        first = self._firsts(places, WARP if is_deep_turn else WARP_GROUP)
+        place = int(first.min())
         if place == _DONE:
             return None
-        if self._turn % _FAIR_TURN == _FAIR_TURN - 1:
-            candidates = [int(p) for p in np.unique(per_warp) if p != _DONE]
+        if self._random is not None:
+            place = int(self._random.choice(first[first != _DONE]))
+        elif self._turn % _FAIR_TURN == _FAIR_TURN - 1:
+            candidates = [int(p) for p in np.unique(first) if p != _DONE]
             place = min(candidates, key=lambda p: self._last_turn[p])
         self._last_turn[place] = self._turn
-        lanes = places == place
-        lanes &= np.repeat(per_warp == place, WARP)
+        lanes = (places == place) & (first == place)
         self._is_together = bool((lanes | (places == _DONE)).all())
         return place, None if lanes.all() else lanes
+
+    def _firsts(self, places: Array, width: int) -> Array:
+        """The earliest place in each group of `width` threads, for every thread."""
+        count = -(-len(places) // width)
+        padded = np.full(count * width, _DONE)
+        padded[: len(places)] = places
+        return np.repeat(padded.reshape(count, width).min(1), width)[: len(places)]
 
     def _unpark(self, seen_progress: int, futile: int) -> tuple[int, int]:
         """Let threads that wait for an mbarrier look again; nothing new means a deadlock."""

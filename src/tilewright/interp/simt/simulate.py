@@ -71,6 +71,7 @@ def simulate(
     shared_bytes: int = 0,
     *,
     tensor_maps: Mapping[int, TensorMap] | None = None,
+    seed: int | None = None,
     step_limit: int = _STEP_LIMIT,
 ) -> Report:
     """The launch of a kernel, given as LLVM text for one thread, simulated on this machine.
@@ -79,7 +80,8 @@ def simulate(
     `TensorMap` is the argument of a parameter that is passed by value; `tensor_maps` gives those
     that lie in arrays, by the number of that argument.
     Programs run one after the other in the order of their ids. `shared_bytes` is the dynamic
-    shared memory.
+    shared memory. With a `seed` the warp groups of a program take turns at random, to find what
+    depends on their order.
 
     *Raises* `KernelFault` for what the program does wrong, `UnsupportedError` for an
     instruction that the simulator does not know.
@@ -91,7 +93,7 @@ def simulate(
     _bind(machine, function, arguments, tensor_maps or {})
     try:
         with np.errstate(all="ignore"):
-            _run_grid(machine, function, step_limit)
+            _run_grid(machine, function, step_limit, seed)
     finally:
         machine.memory.flush()
         machine.report.instructions = program.count_instructions()
@@ -99,9 +101,9 @@ def simulate(
     return machine.report
 
 
-def _run_grid(machine: Machine, function: Translated, step_limit: int) -> None:
+def _run_grid(machine: Machine, function: Translated, step_limit: int, seed: int | None) -> None:
     columns, rows, layers = machine.grid
-    runner = Runner(machine, function.segments, step_limit, is_kernel=True)
+    runner = Runner(machine, function.segments, step_limit, is_kernel=True, seed=seed)
     for z in range(layers):
         for y in range(rows):
             for x in range(columns):
