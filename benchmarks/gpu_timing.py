@@ -1,0 +1,96 @@
+"""How the GPU's rows are measured: one call between two events, ours and the peers' in turn.
+
+Before each call the L2 cache is written over, as a kernel in a program finds it. A sample is one
+call, so the events' resolution (half a microsecond) matters only for kernels that are too short
+to be a row here.
+"""
+
+from __future__ import annotations
+
+import functools
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from benchmarks.harness import Row
+
+Run = Callable[[], object]
+SAMPLES = 25
+WARM_UP = 3
+FLUSH_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Times:
+    """The samples of one run, in seconds."""
+
+    samples: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The middle one."""
+        return statistics.median(self.samples)
+
+
+def measure(*runs: Run, samples: int = SAMPLES) -> list[Times]:
+    """The times of each run, taken in turn."""
+    for run in runs:
+        for _ in range(WARM_UP):
+            run()
+    found: list[list[float]] = [[] for _ in runs]
+    for _ in range(samples):
+        for run, times in zip(runs, found, strict=True):
+            times.append(one_call(run))
+    return [Times(tuple(times)) for times in found]
+
+
+def one_call(run: Run) -> float:
+    """The seconds of one call on the device, with a cold L2."""
+    started, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    _flush_buffer().zero_()
+    started.record()
+    run()
+    ended.record()
+    ended.synchronize()
+    return started.elapsed_time(ended) * 1e-3
+
+
+@functools.cache
+def _flush_buffer() -> torch.Tensor:
+    return torch.empty(FLUSH_BYTES, dtype=torch.int8, device="cuda")
+
+
+def ratio(ours: Times, peer: Times) -> float:
+    """How many times as fast as the peer: the median over pairs."""
+    pairs = zip(ours.samples, peer.samples, strict=True)
+    return statistics.median(theirs / own for own, theirs in pairs)
+
+
+def compared(
+    family: str,
+    work: str,
+    ours: Times,
+    peer: Times,
+    bar: float | None,
+    amount: float,
+    unit: str,
+    peer_name: str = "Triton",
+) -> Row:
+    """A row that says how `amount` of `unit` a second compares with a peer's."""
+    shown = [f"{amount / times.median:.4g} {unit}" for times in (ours, peer)]
+    value = ratio(ours, peer)
+    return Row(family, work, 1, value, "x", bar, shown[0], f"{shown[1]} ({peer_name})")
+
+
+def close_to(found: torch.Tensor, expected: torch.Tensor, limit: float) -> None:
+    """Raise unless a result is as near to the expected one as a right kernel's is."""
+    error = (found.double() - expected.double()).norm() / expected.double().norm()
+    if not error <= limit:
+        raise AssertionError(f"wrong result: relative error {float(error):.2e}")
+
+
+def fastest(runs: Sequence[Run]) -> Run:
+    """The fastest of several ways of doing the same."""
+    times = measure(*runs, samples=5)
+    return min(zip(runs, times, strict=True), key=lambda pair: pair[1].median)[0]
