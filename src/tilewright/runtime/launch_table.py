@@ -7,13 +7,16 @@ both sides agree on, and the guards that become rows.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import struct
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from tilewright.runtime.accessors import TensorAccessors
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 # Byte offsets in the table, all fields 8 bytes.
 TABLE_FIELDS: dict[str, int] = {
@@ -267,6 +270,8 @@ def _alignment(is_aligned: bool | None) -> int:
 
 def has_known_object_layout() -> bool:
     """Whether live objects of this Python and NumPy lie in memory as the launcher reads them."""
+    # A launch brings arrays, or needs none: `import tilewright` does without NumPy.
+    np = importlib.import_module("numpy")
     array = np.arange(3, dtype=np.float32)
     frozen = array[1:]
     frozen.flags.writeable = False

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
-
-import numpy as np
 
 from tilewright.runtime.launch_table import TABLE_HEADER_BYTES, Guard
 
@@ -96,7 +95,7 @@ class LauncherFactory:
         fields = struct.pack(
             "20q",
             *(0 if record is None else ctypes.addressof(record), id(SLOW_PATH), id(handler)),
-            *(num_rows, num_slots, *map(id, _NAMES), id(np.ndarray), id(int), id(float)),
+            *(num_rows, num_slots, *map(id, _NAMES), id(_array_type()), id(int), id(float)),
             *(id(None), id(True), id(False), id(OverflowError), id(_GET_DEVICE)),
             *(ctypes.addressof(GATE), self._addresses["run_table"], self._addresses["warm"]),
             id(tuple),
@@ -132,3 +131,8 @@ _GET_DEVICE = "get_device"
 def always_slow(*args: object) -> object:
     """The launcher where objects do not lie as expected: every call takes the slow path."""
     return SLOW_PATH
+
+
+def _array_type() -> object:
+    """NumPy's array type; a program that has not loaded NumPy passes none of its arrays."""
+    return getattr(sys.modules.get("numpy"), "ndarray", None)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from types import FunctionType
+from typing import TYPE_CHECKING
 
 import tilewright
 
 from . import _C as _C
 from . import _utils as _utils
-from . import backends, compiler, knobs, language, runtime, testing, tools
+from . import backends, compiler, knobs, language, runtime
 from ._names import refuse
 from .compiler import CompilationError, compile
 from .errors import TritonError
@@ -25,6 +27,9 @@ from .runtime.jit import (
     constexpr_function,
     reinterpret,
 )
+
+if TYPE_CHECKING:
+    from . import testing, tools
 
 # The version of the language whose behaviour Tilewright follows; programs compare it.
 __version__ = "3.9.0"
@@ -68,7 +73,16 @@ def jit(
     return decorate if fn is None else decorate(fn)
 
 
-__getattr__ = refuse(__name__, {"experimental": "write the kernel in triton.language"})
+# Most programs that launch kernels measure nothing.
+_LAZY = ("testing", "tools", "profiler")
+_missing = refuse(__name__, {"experimental": "write the kernel in triton.language"})
+
+
+def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        return import_module(f"{__name__}.{name}")
+    return _missing(name)
+
 
 __all__ = [
     "AsyncCompileMode",

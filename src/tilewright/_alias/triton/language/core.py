@@ -90,8 +90,8 @@ class tensor_descriptor_type(_core.tensor_descriptor_type):
 
 
 # What `isinstance` is asked about in type annotations and host code.
-base_value = _core.tensor
-base_type = _core.dtype
+base_value = tensor
+base_type = dtype
 tensor_descriptor_base = tensor_descriptor
 tensor_descriptor_base_type = tensor_descriptor_type
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
 from contextvars import ContextVar
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from tilewright.support.errors import TilewrightError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
 
 Compile = Callable[[], object]
 

@@ -67,7 +67,7 @@ class Autotuner(_Autotuner, KernelInterface[Launch]):
     def __getitem__(self, grid: object) -> Launch:
         """The launcher over `grid`."""
         if type(self).run is not Autotuner.run:
-            return KernelInterface[Launch].__getitem__(self, cast("tuple[int, ...]", grid))
+            return KernelInterface.__getitem__(self, cast("tuple[int, ...]", grid))
         return super().__getitem__(grid)
 
     def _tuned(self, key: tuple[object, ...], is_cached: bool) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-import tempfile
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -76,9 +76,9 @@ class FileCacheManager(CacheManager):
         content = data.encode() if isinstance(data, str) else data
         path = self._make_path(filename)
         # A reader finds the old file or the new one, never a part.
-        with tempfile.NamedTemporaryFile(dir=self.cache_dir, delete=False) as file:
-            file.write(content)
-        os.replace(file.name, path)
+        unfinished = Path(f"{path}.{os.getpid()}.{threading.get_ident()}")
+        unfinished.write_bytes(content)
+        unfinished.replace(path)
         return path
 
     def get_group(self, filename: str) -> dict[str, str] | None:

@@ -7,7 +7,7 @@ import inspect
 import re
 import textwrap
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import FunctionType
 from typing import Generic, TypeVar, cast
@@ -21,12 +21,15 @@ from tilewright.jit import JITFunction as _JITFunction
 from tilewright.language.host import ConstexprFunction as _ConstexprFunction
 from tilewright.runtime.grid import GridLike
 from tilewright.runtime.kernel import CompiledKernel as _CompiledKernel
+from tilewright.support.dataclass import replace
 from tilewright.support.errors import (
     CompileError,
     HostCall,
     NotAKernelLaunch,
     TilewrightError,
+    UnsupportedError,
 )
+from tilewright.support.options import CompileOptions
 
 from .. import knobs
 from ..backends.compiler import BaseBackend, GPUTarget
@@ -81,20 +84,30 @@ class KernelParam:
 # The chains stay the same objects, whatever is assigned to the settings.
 _ENTER_HOOKS = knobs.runtime.launch_enter_hook
 _EXIT_HOOKS = knobs.runtime.launch_exit_hook
+# Options of Triton's compiler for NVIDIA GPUs that change nothing here.
+_FOREIGN_OPTIONS = frozenset(
+    (
+        *("launch_pdl", "launch_cooperative_grid", "clc", "ptx_version", "ptx_options", "arch"),
+        *("ir_override", "extern_libs", "enable_reflect_ftz", "instrumentation_mode", "warp_size"),
+        *("min_shared_mem", "sched4reg", "num_cpu_threads", "enable_fast_math", "vec_lib"),
+    )
+)
 _NO_TYPES = ("constexpr", "const")
 # What belongs to one process: a pickled kernel takes it up again where it is needed.
-_PROCESS_STATE = ("_source", "_kernels", "_shapes", "__wrapped__", "pre_run_hooks")
+_PROCESS_STATE = (
+    *("_source", "_kernels", "_shapes", "_warm", "_entry", "__wrapped__", "pre_run_hooks"),
+)
 
 
 class _Kernels(dict[object, _CompiledKernel]):
     """The compiled kernels of a function; clearing it forgets their launchers too."""
 
-    def __init__(self, shapes: dict[tuple[str, ...], object]) -> None:
+    def __init__(self, forget_launchers: Callable[[], None]) -> None:
         super().__init__()
-        self._launch_shapes = shapes
+        self._forget_launchers = forget_launchers
 
     def clear(self) -> None:
-        self._launch_shapes.clear()
+        self._forget_launchers()
         super().clear()
 
 
@@ -119,6 +132,7 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
             debug=debug,
             noinline=bool(noinline),
         )
+        self.is_interpreted = knobs.runtime.interpret
         self.__name__ = fn.__name__
         self.__qualname__ = fn.__qualname__
         self.version = version
@@ -133,7 +147,7 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
         self._params: list[KernelParam] | None = None
         self._argument_names: list[str] | None = None
         self._key: str | None = None
-        self._kernels = _Kernels(cast("dict[tuple[str, ...], object]", self._shapes))
+        self._kernels = _Kernels(self._forget_launchers)
 
     def __repr__(self) -> str:
         return f"JITFunction({self.module}:{self.__qualname__})"
@@ -146,9 +160,15 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
     def __setstate__(self, state: Mapping[str, object]) -> None:
         self.__dict__.update(state)
         self._source = None
-        self._shapes = {}
-        self._kernels = _Kernels(cast("dict[tuple[str, ...], object]", self._shapes))
+        self._forget_launchers()
+        self._kernels = _Kernels(self._forget_launchers)
         self.pre_run_hooks = []
+
+    def _forget_launchers(self) -> None:
+        """Find the compiled kernel anew at the next launch."""
+        self._shapes = {}
+        self._warm = None
+        self._entry = self._launch
 
     def _describe(self) -> None:
         """Keep what is known of the source, for a process without the function."""
@@ -264,7 +284,7 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
         """The launcher of this kernel over `grid`: a tuple of 1 to 3 sizes or a callable."""
         if self.pre_run_hooks or _ENTER_HOOKS.calls or _EXIT_HOOKS.calls or self.is_interpreted:
             return self._observed(grid)
-        return partial(self._launch, grid)
+        return partial(self._entry, grid)
 
     def _observed(self, grid: GridLike) -> Callable[..., _CompiledKernel | None]:
         """The launcher that tells hooks about each launch."""
@@ -317,6 +337,28 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
             return super()._launch_slowly(grid, args, kwargs)
         except TilewrightError as error:
             raise self._as_triton_raises(error) from None
+
+    def specialize_call(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
+        """Bind the arguments of a call; options that mean nothing here are left out."""
+        foreign = kwargs.keys() & _FOREIGN_OPTIONS
+        if foreign:
+            foreign = foreign.difference(p.name for p in self.source.parameters)
+        if not foreign:
+            return super().specialize_call(args, kwargs)
+        if "launch_cooperative_grid" in foreign and kwargs["launch_cooperative_grid"]:
+            raise UnsupportedError(
+                f"{self.__name__}(): launch_cooperative_grid is asked for, and programs of a grid "
+                "do not all run at once here",
+                hint="wait for programs with a lower id only, or launch a kernel for each step",
+            )
+        rest = {name: value for name, value in kwargs.items() if name not in foreign}
+        call = super().specialize_call(args, rest)
+        return replace(call, extras={**call.extras, **{n: kwargs[n] for n in foreign}})
+
+    def _options(self, changes: Mapping[str, object]) -> CompileOptions:
+        if self.debug is None and "debug" not in changes and knobs.runtime.debug:
+            changes = {**changes, "debug": True}
+        return super()._options(changes)
 
     def _as_triton_raises(self, error: TilewrightError) -> TilewrightError:
         return as_triton_raises(error, first_line=self.def_line).with_traceback(None)

@@ -18,6 +18,9 @@ class _HasInterface(Protocol):
     __array_interface__: dict[str, tuple[int, bool]]
 
 
+_PACKAGES = ("torch", "numpy")
+
+
 @dataclass(frozen=True)
 class MockTensor:
     """An array that `warmup` compiles for: a dtype, a well-aligned address and no memory."""
@@ -28,8 +31,9 @@ class MockTensor:
     @staticmethod
     def wrap_dtype(arg: object) -> object:
         """A mock array for the dtype of an array package, anything else unchanged."""
-        kind = type(arg)
-        is_dtype = kind.__name__ == "dtype" and kind.__module__ in ("torch", "numpy")
+        is_dtype = any(
+            cls.__name__ == "dtype" and cls.__module__ in _PACKAGES for cls in type(arg).__mro__
+        )
         is_named = is_dtype and element_named(str(arg)) is not None
         return MockTensor(arg) if is_named else arg
 

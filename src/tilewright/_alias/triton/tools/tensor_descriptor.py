@@ -4,4 +4,8 @@ from __future__ import annotations
 
 from tilewright.runtime.tensor_descriptor import TensorDescriptor
 
+from .._names import refuse
+
+__getattr__ = refuse(__name__, {"TensorDescriptorIm2Col": "load the window's rows one by one"})
+
 __all__ = ["TensorDescriptor"]

@@ -1,0 +1,459 @@
+"""Kernels through `triton`: the surface of jit functions, compiled kernels, tuners and knobs."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.api.alias import run_script
+
+import triton  # isort: skip - `alias` has put it on the path
+import triton.language as tl  # isort: skip
+from triton.runtime import driver  # isort: skip
+
+
+@triton.jit
+def scale_kernel(x_ptr, out_ptr, n, factor: tl.constexpr = 2, *, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) * factor, mask=mask)
+
+
+def make_kernel(**options):
+    """A kernel of its own for a test that changes it."""
+
+    @triton.jit(**options)
+    def changed_kernel(x_ptr, out_ptr, N: tl.constexpr):
+        offsets = tl.arange(0, N)
+        tl.store(out_ptr + offsets, tl.load(x_ptr + offsets) * 2)
+
+    return changed_kernel
+
+
+def arrays(size: int = 16):
+    return np.arange(size, dtype=np.float32), np.zeros(size, np.float32)
+
+
+# --- jit functions ----------------------------------------------------------------------------
+
+
+def test_a_jit_function_describes_its_parameters() -> None:
+    assert scale_kernel.arg_names == ["x_ptr", "out_ptr", "n", "factor", "BLOCK"]
+    assert [p.num for p in scale_kernel.params if p.is_constexpr] == [3, 4]
+    assert scale_kernel.constexprs == [3, 4]
+    assert scale_kernel.params[3].default == 2
+    assert scale_kernel.params[3].has_default
+    assert not scale_kernel.params[0].do_not_specialize
+    assert list(scale_kernel.signature.parameters) == scale_kernel.arg_names
+    assert scale_kernel.repr(None).endswith("scale_kernel")
+    assert scale_kernel.hash == scale_kernel.cache_key
+
+
+def test_the_source_starts_at_def_and_counts_lines_from_the_decorator() -> None:
+    assert scale_kernel.src.startswith("def scale_kernel(")
+    assert scale_kernel.raw_src[0] == "@triton.jit\n"
+    assert scale_kernel.starting_line_number + 1 == scale_kernel.def_line
+
+
+def test_replacing_the_source_replaces_what_runs() -> None:
+    kernel = make_kernel()
+    x, out = arrays()
+    kernel[(1,)](x, out, N=16)
+    key = kernel.cache_key
+    kernel._unsafe_update_src(kernel.src.replace("* 2", "* 5"))
+    kernel[(1,)](x, out, N=16)
+    np.testing.assert_array_equal(out, x * 5)
+    assert kernel.cache_key != key
+
+
+def test_compiled_kernels_are_found_by_device_and_can_be_dropped() -> None:
+    kernel = make_kernel()
+    x, out = arrays()
+    compiled = kernel[(1,)](x, out, N=16)
+    kept = kernel.device_caches[driver.active.get_current_device()][0]
+    assert list(kept.values()) == [compiled]
+    kept.clear()
+    assert kernel[(1,)](x, out, N=16) is not compiled
+
+
+def test_a_hook_before_each_launch_sees_the_arguments() -> None:
+    kernel = make_kernel()
+    seen = []
+    kernel.add_pre_run_hook(lambda *args, **kwargs: seen.append((len(args), kwargs)))
+    x, out = arrays()
+    kernel[(1,)](x, out, N=16)
+    assert seen == [(2, {"N": 16})]
+    np.testing.assert_array_equal(out, x * 2)
+
+
+def test_warmup_compiles_for_dtypes_and_mock_arrays() -> None:
+    torch_like = triton.MockTensor(tl.float32)
+    compiled = scale_kernel.warmup(torch_like, torch_like, 5, BLOCK=32, grid=(1,))
+    assert compiled.src.signature["x_ptr"] == "*fp32"
+    named = scale_kernel.warmup(np.dtype("float16"), np.dtype("float16"), 5, BLOCK=32, grid=(1,))
+    assert named.src.signature["x_ptr"] == "*fp16"
+
+
+def test_calling_a_kernel_without_a_grid_is_a_runtime_error() -> None:
+    with pytest.raises(RuntimeError, match="cannot be called directly"):
+        scale_kernel(1, 2, 3)
+
+
+def test_unknown_keywords_are_key_errors_and_foreign_options_are_accepted() -> None:
+    x, out = arrays()
+    with pytest.raises(KeyError, match="no parameter `wrong`"):
+        scale_kernel[(1,)](x, out, 16, BLOCK=16, wrong=3)
+    scale_kernel[(1,)](x, out, 16, BLOCK=16, num_warps=8, launch_pdl=True, ptx_version=80)
+    np.testing.assert_array_equal(out, x * 2)
+    with pytest.raises(triton.TritonError, match="launch_cooperative_grid"):
+        scale_kernel[(1,)](x, out, 16, BLOCK=16, launch_cooperative_grid=True)
+
+
+def test_what_triton_raises_for_arguments_is_raised_here_too() -> None:
+    x, out = arrays()
+    with pytest.raises(TypeError, match="`n` is missing"):
+        scale_kernel[(1,)](x, out, BLOCK=16)
+    with pytest.raises(TypeError, match="object of type object"):
+        scale_kernel[(1,)](object(), out, 16, BLOCK=16)
+    with pytest.raises(OverflowError, match="64 bits"):
+        scale_kernel[(1,)](x, out, 1 << 70, BLOCK=16)
+    with pytest.raises(TypeError) as caught:
+        scale_kernel[(1,)](x, out, BLOCK=16)
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert isinstance(copy, TypeError)
+    assert str(copy) == str(caught.value)
+
+
+@triton.jit
+def helper(x):
+    return tl.dot(x, x)
+
+
+@triton.jit
+def wrong_kernel(out_ptr):
+    # The call below is what the position names.
+    x = tl.zeros((16,), tl.float32)
+    tl.store(out_ptr, helper(x))
+
+
+def test_a_compile_error_says_its_place_in_tritons_words_and_in_ours() -> None:
+    with pytest.raises(triton.CompilationError) as caught:
+        wrong_kernel[(1,)](np.zeros(1, np.float32))
+    text = str(caught.value)
+    assert text.startswith("at 4:22:\n")
+    assert "in helper (called from" in text
+
+
+# --- compiled kernels -------------------------------------------------------------------------
+
+
+SIGNATURE = {
+    "x_ptr": "*fp32",
+    "out_ptr": "*fp32",
+    "n": "i32",
+    "factor": "constexpr",
+    "BLOCK": "constexpr",
+}
+
+
+def compiled_scale():
+    source = triton.compiler.ASTSource(
+        scale_kernel,
+        SIGNATURE,
+        {"factor": 3, "BLOCK": 16},
+        {(0,): [["tt.divisibility", 16]], (2,): [["tt.divisibility", 16]]},
+    )
+    return triton.compile(source, options={"num_warps": 2, "unknown": 1})
+
+
+def test_a_kernel_compiles_without_a_launch_and_runs_on_its_own() -> None:
+    kernel = compiled_scale()
+    assert kernel.metadata.name == "scale_kernel"
+    assert kernel.metadata.target.backend == "cpu"
+    assert kernel.metadata._asdict()["shared"] == 0
+    assert "tt.load" in kernel.asm["ttir"]
+    assert "define" in kernel.asm["llir"]
+    x, out = arrays(16)
+    kernel[(1,)](x, out, 16, 3, 16)
+    np.testing.assert_array_equal(out, x * 3)
+
+
+def test_the_launch_of_a_compiled_kernel_takes_what_torch_passes() -> None:
+    kernel = compiled_scale()
+    kernel._init_handles()
+    x, out = arrays(32)
+    seen = []
+    for _ in range(3):
+        kernel.run(
+            *(2, 1, 1, 0, kernel.function, kernel.packed_metadata, "launch"),
+            *(lambda info: seen.append(("enter", info)), lambda info: seen.append(("exit", info))),
+            *(x, out, 32, 3, 16),
+        )
+    np.testing.assert_array_equal(out, x * 3)
+    assert seen == [("enter", "launch"), ("exit", "launch")] * 3
+
+
+def test_a_constexpr_without_a_value_is_named() -> None:
+    source = triton.compiler.ASTSource(scale_kernel, SIGNATURE, {"factor": 3})
+    with pytest.raises(triton.CompilationError, match="`BLOCK` has no value"):
+        triton.compile(source)
+
+
+def test_a_file_of_ir_is_refused_with_a_way_out() -> None:
+    with pytest.raises(triton.TritonError, match="ASTSource"):
+        triton.compile("kernel.ttir")
+
+
+def test_the_ir_of_a_kernel_can_be_walked_inside_first() -> None:
+    backend = triton.compiler.make_backend(driver.active.get_current_target())
+    options = backend.parse_options({})
+    context = triton._C.libtriton.ir.context()
+    source = triton.compiler.ASTSource(scale_kernel, SIGNATURE, {"factor": 3, "BLOCK": 16})
+    module = source.make_ir(backend.target, options, {}, {}, context)
+    names, functions = [], []
+    module.walk(lambda op: names.append(op.get_name()))
+    module.walk(lambda op: functions.append(op.get_str_attr("sym_name")))
+    assert module.verify()
+    assert names[-2:] == ["tt.func", "builtin.module"]
+    assert names.index("tt.load") < names.index("tt.store")
+    assert "scale_kernel" in functions
+
+
+def test_compiled_kernels_are_data_that_can_be_pickled() -> None:
+    kernel = compiled_scale()
+    state = {**kernel.__dict__, "src": None}
+    copy = triton.compiler.CompiledKernel.__new__(triton.compiler.CompiledKernel)
+    copy.__dict__.update(pickle.loads(pickle.dumps(state)))
+    x, out = arrays(16)
+    copy[(1,)](x, out, 16, 3, 16)
+    np.testing.assert_array_equal(out, x * 3)
+
+
+# --- hooks and knobs --------------------------------------------------------------------------
+
+
+def test_launch_hooks_see_name_and_the_authors_metadata() -> None:
+    def describe(grid, metadata, arguments):
+        return {"grid": grid, "elements": arguments["N"]}
+
+    kernel = make_kernel(launch_metadata=describe)
+    seen = []
+    hook = lambda metadata: seen.append(metadata.get())  # noqa: E731 - added and removed
+    triton.knobs.runtime.launch_enter_hook.add(hook)
+    try:
+        x, out = arrays()
+        kernel[(1,)](x, out, N=16)
+    finally:
+        triton.knobs.runtime.launch_enter_hook.remove(hook)
+    kernel[(1,)](x, out, N=16)
+    assert [(s["name"], s["grid"], s["elements"]) for s in seen] == [("changed_kernel", (1,), 16)]
+
+
+def test_a_function_assigned_to_a_launch_hook_is_called() -> None:
+    names = []
+    kernel = make_kernel()
+    x, out = arrays()
+    try:
+        triton.knobs.runtime.launch_exit_hook = lambda metadata: names.append("exit")
+        triton.knobs.runtime.launch_enter_hook = lambda metadata: names.append("enter")
+        kernel[(1,)](x, out, N=16)
+    finally:
+        triton.knobs.runtime.launch_enter_hook = None
+        triton.knobs.runtime.launch_exit_hook = None
+    assert names == ["enter", "exit"]
+
+
+def test_compile_hooks_can_be_told_and_a_kernel_preloaded_from_what_they_got() -> None:
+    kernel, told = make_kernel(), []
+    with_hook = lambda **info: told.append(info)  # noqa: E731 - assigned below
+    triton.knobs.runtime.jit_post_compile_hook = with_hook
+    try:
+        x, out = arrays()
+        kernel[(1,)](x, out, N=16)
+    finally:
+        triton.knobs.runtime.jit_post_compile_hook = None
+    assert told[0]["fn"].name == "changed_kernel"
+    assert told[0]["repr"].startswith("changed_kernel[num_warps=4]")
+    preloaded = make_kernel().preload(told[0]["compile"]["specialization_data"])
+    assert preloaded.src.signature == told[0]["compile"]["signature"]
+
+
+def test_knobs_write_and_read_the_environment_and_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRITON_ALWAYS_COMPILE", raising=False)
+    monkeypatch.delenv("TILEWRIGHT_ALWAYS_COMPILE", raising=False)
+    knobs = triton.knobs.compilation
+    with knobs.scope():
+        knobs.always_compile = True
+        assert os.environ["TILEWRIGHT_ALWAYS_COMPILE"] == "1"
+        assert os.environ["TRITON_ALWAYS_COMPILE"] == "1"
+    assert not knobs.always_compile
+    assert "TILEWRIGHT_ALWAYS_COMPILE" not in os.environ
+    monkeypatch.setenv("TRITON_PRINT_AUTOTUNING", "1")
+    assert triton.knobs.autotuning.print
+    assert triton.knobs.cache.knob_descriptors["dump_dir"].name == "TRITON_DUMP_DIR"
+
+
+def test_an_interpreted_kernel_is_known_as_one(tmp_path: Path) -> None:
+    text = """
+import os
+import numpy as np
+import triton, triton.language as tl
+from triton.runtime.interpreter import InterpretedFunction
+os.environ["TRITON_INTERPRET"] = "1"
+
+@triton.jit
+def kernel(x_ptr, N: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, N), 7.0)
+
+x = np.zeros(8, np.float32)
+kernel[(1,)](x, N=8)
+print(isinstance(kernel, InterpretedFunction), x.sum())
+"""
+    result = run_script(tmp_path / "script.py", text, {})
+    assert result.stdout.split() == ["True", "56.0"], result.stderr
+
+
+# --- tuning -----------------------------------------------------------------------------------
+
+
+def tuned(configs, **options):
+    @triton.autotune(configs, key=["n"], cache_results=False, **options)
+    @triton.jit
+    def tuned_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+        offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        mask = offsets < n
+        tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) + 1, mask=mask)
+
+    return tuned_kernel
+
+
+CONFIGS = [triton.Config({"BLOCK": 16}), triton.Config({"BLOCK": 64}, num_warps=8)]
+
+
+def test_a_tuner_tells_the_listener_what_it_chose() -> None:
+    told = []
+    triton.knobs.autotuning.listener = lambda **found: told.append(found)
+    try:
+        kernel = tuned(CONFIGS, warmup=1, rep=1)
+        x, out = arrays(64)
+        for _ in range(2):
+            kernel[lambda meta: (triton.cdiv(64, meta["BLOCK"]),)](x, out, 64)
+    finally:
+        triton.knobs.autotuning.listener = None
+    np.testing.assert_array_equal(out, x + 1)
+    assert len(told) == 1
+    assert told[0]["best_config"] in CONFIGS
+    assert set(told[0]["configs_timings"]) == set(CONFIGS)
+    assert not told[0]["cache_hit"]
+
+
+def test_a_tuner_shows_what_its_author_asked_for() -> None:
+    kernel = tuned(CONFIGS, restore_value=["out_ptr"], reset_to_zero=["x_ptr"])
+    assert kernel.restore_value == ["out_ptr"]
+    assert kernel.reset_to_zero == ["x_ptr"]
+    assert kernel.keys == ["n"]
+    assert kernel.user_defined_pre_hook is False
+    assert kernel.perf_model is None
+    assert kernel.configs_top_k == 1.0
+    assert isinstance(kernel, triton.KernelInterface)
+    assert isinstance(kernel.fn, triton.JITFunction)
+
+
+def test_a_derived_tuner_is_launched_through_its_run() -> None:
+    class Counting(triton.runtime.Autotuner):
+        runs = 0
+
+        def run(self, *args, **kwargs):
+            self.runs += 1
+            return super().run(*args, **kwargs)
+
+    inner = tuned(CONFIGS).fn
+    kernel = Counting(inner, inner.arg_names, CONFIGS[:1], ["n"], None, None)
+    x, out = arrays(16)
+    kernel[(1,)](x, out, 16)
+    assert kernel.runs == 1
+    np.testing.assert_array_equal(out, x + 1)
+
+
+def test_a_config_can_be_derived_changed_and_copied() -> None:
+    class Marked(triton.Config):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.mark = 1
+
+    config = Marked({"BLOCK": 16}, num_warps=8)
+    config.__dict__.update(num_stages=5)
+    assert config.all_kwargs()["num_stages"] == 5
+    assert config == triton.Config({"BLOCK": 16}, num_warps=8, num_stages=5)
+    assert hash(config) == hash(triton.Config({"BLOCK": 16}, num_warps=8, num_stages=5))
+    assert pickle.loads(pickle.dumps(CONFIGS[0])) == CONFIGS[0]
+
+
+# --- host classes -----------------------------------------------------------------------------
+
+
+def test_memory_is_read_as_another_type() -> None:
+    bits = np.array([0x3C, 0x40, 0x44, 0x00], np.uint8)
+    out = np.zeros(4, np.float32)
+    wrapped = triton.reinterpret(bits, tl.float8e5)
+    convert_kernel[(1,)](wrapped, out, N=4)
+    assert out.tolist() == [1.0, 2.0, 4.0, 0.0]
+    assert wrapped.element_size() == 1
+    with pytest.raises(TypeError, match="Cannot reinterpret"):
+        triton.reinterpret(3, tl.float16)
+
+
+@triton.jit
+def convert_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    offsets = tl.arange(0, N)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets).to(tl.float32))
+
+
+def test_the_driver_answers_for_the_cpu() -> None:
+    active = driver.active
+    assert active.get_current_target().backend == "cpu"
+    assert active.utils.get_device_properties(0)["multiprocessor_count"] >= 1
+    assert active.get_benchmarker() is triton.testing.do_bench
+    assert active.map_python_to_cpp_type("*fp32") == "void*"
+    driver.set_active(active)
+    driver.reset_active()
+    assert driver.active.get_current_target() == active.get_current_target()
+
+
+def test_a_cache_manager_keeps_files_and_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from triton.runtime.cache import get_cache_manager
+
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    files = get_cache_manager("ab" * 32)
+    assert files.get_file("kernel.bin") is None
+    path = files.put(b"data", "kernel.bin")
+    files.put_group("kernel.json", {"kernel.bin": path})
+    assert Path(files.get_file("kernel.bin")).read_bytes() == b"data"
+    assert files.get_group("kernel.json") == {"kernel.bin": path}
+
+
+def test_a_profile_holds_ranges_and_the_kernels_inside_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import json
+
+    import triton.profiler as proton
+
+    monkeypatch.chdir(tmp_path)
+    session = proton.start("profile")
+    x, out = arrays()
+    with proton.scope("step", {"bytes": 64}):
+        scale_kernel[(1,)](x, out, 16, BLOCK=16)
+    proton.finalize(session)
+    (root,) = json.loads(Path("profile.hatchet").read_text())
+    (step,) = root["children"]
+    assert step["frame"]["name"] == "step"
+    assert step["metrics"]["bytes"] == 64
+    assert step["children"][0]["frame"]["name"] == "scale_kernel"
+    assert not triton.knobs.runtime.has_launch_hooks
