@@ -216,6 +216,22 @@ def test_shared_memory_is_free_only_after_the_bulk_wait() -> None:
             run(program, f"x; {TENSOR_MAP} %map", *arguments)
 
 
+def test_a_thread_does_not_end_while_its_copies_run() -> None:
+    x, y = random_bits(64, 3), np.zeros((20, 12), np.uint32)
+    body = copy_in("x", 256, 64) + FENCE + BARRIER + "  %zero = icmp eq i32 %tid, 0\n"
+    unfinished = STORE_BOX.format("s2g.tile").replace("read(i32 0)", "read(i32 1)")
+    with pytest.raises(KernelFault, match="thread 0 ends while"):
+        run(body + elected(unfinished), f"x; {TENSOR_MAP} %map", x, TensorMap(y, (8, 8)))
+
+
+def test_nothing_is_written_over_an_mbarrier() -> None:
+    write = "  store i32 0, ptr addrspace(3) %bar\n"
+    with pytest.raises(KernelFault, match="falls on the mbarrier"):
+        run(INIT + write, "")
+    invalidate = "  call void @llvm.nvvm.mbarrier.inval.shared(ptr addrspace(3) %bar)\n"
+    run(INIT + elected(invalidate) + BARRIER + write, "")
+
+
 def test_tensor_maps_refuse_what_the_hardware_refuses() -> None:
     with pytest.raises(InternalError, match="rows of 8 bytes"):
         TensorMap(np.zeros((8, 8), np.float32), (8, 2))

@@ -42,6 +42,7 @@ class Copies:
         """Begin another cta."""
         self._committed = np.zeros(self._threads, np.int64)
         self._bulk_committed = np.zeros(self._threads, np.int64)
+        self._bulk_started: dict[int, int] = {}
 
     # --- copies of single threads -----------------------------------------------------------
 
@@ -193,6 +194,7 @@ class Copies:
         clocks = self._synchronization.clocks
         column = clocks.agent(f"bulk copies of thread {thread}")
         clock = int(self._bulk_committed[thread]) + 1
+        self._bulk_started[thread] = clock
         return self._shared.read_tile(addresses, _CHUNK, np.array([thread]), (column, clock), site)
 
     def _reduced(self, dtype: np.dtype, addresses: Array, new: Array, operation: str) -> Array:
@@ -216,3 +218,15 @@ class Copies:
             done = int(self._bulk_committed[thread]) - pending
             if column is not None and done > 0:
                 clocks.complete(np.array([thread]), column, done)
+
+    def check_exit(self, threads: Array) -> None:
+        """Raise when a thread ends while its bulk copies still read shared memory."""
+        clocks = self._synchronization.clocks
+        for thread in set(self._bulk_started).intersection(threads.tolist()):
+            column = clocks.agents[f"bulk copies of thread {thread}"]
+            if clocks.known[thread, column] < self._bulk_started[thread]:
+                raise Fault(
+                    KernelFault,
+                    f"thread {thread} ends while its bulk copies read shared memory: "
+                    "cp.async.bulk.wait_group.read 0 is missing",
+                )

@@ -216,6 +216,7 @@ class Runner:
             raise Fault(KernelFault, f"threads {_short(threads)} reach a trap")
         self._places[threads] = _DONE
         if self.is_kernel:
+            machine.copies.check_exit(threads)
             machine.synchronization.exit(threads)
             machine.progress += 1
 

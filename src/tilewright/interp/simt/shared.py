@@ -13,10 +13,12 @@ from tilewright.interp.simt.statistics import Report
 from tilewright.interp.simt.synchronization import Synchronization
 from tilewright.interp.simt.syntax import Site
 from tilewright.ir.op import Array
+from tilewright.support.errors import KernelFault
 
 # The driver keeps the first KiB of a cta's shared memory on this machine, so a program's own
 # begins there: a zero address is never right.
 SHARED_BASE = 1024
+_BARRIER_BYTES = 8
 
 
 class SharedMemory:
@@ -37,6 +39,23 @@ class SharedMemory:
         self.region.indices(addresses, num_bytes)
         return self.shadow.places(addresses.view(np.int64) - SHARED_BASE, num_bytes)
 
+    def _keep_off_barriers(self, addresses: Array, num_bytes: int) -> None:
+        """Raise when a write would fall on an mbarrier."""
+        barriers = self._synchronization.memory_barriers
+        if not barriers:
+            return
+        places = addresses.view(np.int64)
+        low, high = int(places.min()), int(places.max()) + num_bytes
+        for barrier in barriers:
+            if low < barrier + _BARRIER_BYTES and barrier < high:
+                hits = (places < barrier + _BARRIER_BYTES) & (places + num_bytes > barrier)
+                if hits.any():
+                    raise Fault(
+                        KernelFault,
+                        f"a write falls on the mbarrier at shared address {barrier}, which was "
+                        "not invalidated",
+                    )
+
     def _count(
         self, kind: str, addresses: Array, threads: Array, num_bytes: int, site: Site
     ) -> None:
@@ -56,6 +75,7 @@ class SharedMemory:
         """Write rows of bytes at the addresses."""
         check_alignment(addresses, align)
         num_bytes = data.shape[1]
+        self._keep_off_barriers(addresses, num_bytes)
         self._count("store", addresses, threads, num_bytes, site)
         places = self._places(addresses, num_bytes)
         before = self.region.peek(addresses, num_bytes, align)
@@ -106,6 +126,7 @@ class SharedMemory:
         self, addresses: Array, data: Array, issuers: Array, agents: tuple[Array, Array], site: Site
     ) -> None:
         """Write rows of bytes for agents: columns and clocks, one per row like `issuers`."""
+        self._keep_off_barriers(addresses, data.shape[1])
         places = self._places(addresses, data.shape[1])
         self.shadow.write_async(places, issuers, *agents, site)
         self.region.scatter(addresses, data, data.shape[1])
