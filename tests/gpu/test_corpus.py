@@ -63,7 +63,8 @@ class DeviceMemory:
         dtype = _TORCH.get(array.dtype) or getattr(torch, array.dtype.name)
         typed = memory[GUARD_BYTES:-GUARD_BYTES].view(dtype)
         strides = [stride // array.itemsize for stride in array.strides]
-        tensor = torch.as_strided(typed, array.shape, strides, offset // array.itemsize)
+        start = typed.storage_offset() + offset // array.itemsize
+        tensor = torch.as_strided(typed, array.shape, strides, start)
         self.tensors[name] = tensor
         return tensor
 
