@@ -37,6 +37,7 @@ OPTIONS = st.builds(
     enable_fp_fusion=st.booleans(),
     checked=st.booleans(),
     default_dot_input_precision=st.sampled_from([None, "ieee", "tf32"]),
+    descriptors=st.sampled_from(["auto", "pointers"]),
 )
 
 
@@ -95,6 +96,7 @@ def test_unknown_option_names_the_valid_ones() -> None:
         ("sanitize_overflow", None),
         ("checked", 0),
         ("default_dot_input_precision", "fp8"),
+        ("descriptors", "tma"),
     ],
 )
 def test_bad_value_of_an_option_is_named(name: str, value: object) -> None:

@@ -23,6 +23,7 @@ from tilewright.support.errors import CompileError, InvalidOption
 Value_co = TypeVar("Value_co", covariant=True)
 OptionValue = int | str | tuple[int, ...] | None
 INPUT_PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
+DESCRIPTOR_MODES = ("auto", "pointers")
 
 
 class UnknownOption(CompileError):
@@ -65,6 +66,10 @@ def _is_input_precision(value: object) -> bool:
     return value is None or value in INPUT_PRECISIONS
 
 
+def _is_descriptor_mode(value: object) -> bool:
+    return value in DESCRIPTOR_MODES
+
+
 # Option -> its domain as a predicate and in the user's words.
 _DOMAINS: dict[str, tuple[Callable[[object], bool], str]] = {
     "num_warps": (_is_power_of_two, "a power of two, as an int"),
@@ -83,6 +88,7 @@ _DOMAINS: dict[str, tuple[Callable[[object], bool], str]] = {
         _is_input_precision,
         "None or one of " + ", ".join(repr(name) for name in INPUT_PRECISIONS),
     ),
+    "descriptors": (_is_descriptor_mode, "'auto' or 'pointers'"),
 }
 
 
@@ -95,6 +101,8 @@ class CompileOptions:
     programs of a grid together, `launch_pdl` before the launch ahead of it has ended. `debug`
     compiles `device_assert`; `checked` also reports out-of-bounds access and int32 offset overflow.
     `default_dot_input_precision` None leaves the precision of an f32 `dot` to the target.
+    `descriptors` "pointers" makes loads and stores through tensor descriptors plain ones, where
+    "auto" leaves them to copy engines as far as the machine has them.
 
     Raises: `InvalidOption` when a value is outside its domain.
     """
@@ -112,6 +120,7 @@ class CompileOptions:
     sanitize_overflow: bool = False
     checked: bool = False
     default_dot_input_precision: str | None = None
+    descriptors: str = "auto"
 
     def __post_init__(self) -> None:
         if isinstance(self.cluster_dims, list):
