@@ -9,7 +9,7 @@ import tilewright
 import tilewright.language as tl
 from tests.unit.threads.launching import check, llvm_text, ptx_text, random_array
 
-WARPS = (1, 4, 8)
+WARPS = (1, 8)
 
 
 @tilewright.jit

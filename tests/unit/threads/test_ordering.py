@@ -10,7 +10,7 @@ import tilewright
 import tilewright.language as tl
 from tests.unit.threads.launching import check, random_array
 
-WARPS = (1, 4, 8)
+WARPS = (1, 4)
 DTYPES = ["int8", "uint8", "int16", "int32", "uint32", "int64", "float16", "float32", "float64"]
 
 

@@ -9,7 +9,7 @@ import tilewright
 import tilewright.language as tl
 from tests.unit.threads.launching import check, random_array
 
-WARPS = (1, 4, 8)
+WARPS = (1, 8)
 SHAPES = [(4, 64), (32, 64), (1, 1024), (1024, 2), (2, 2)]
 
 
