@@ -43,6 +43,8 @@ def cdiv(x: int, y: int) -> int:
 # Named in a kernel it is the function of the language, which takes values of run time too.
 cdiv.__dict__["__tilewright_op__"] = "cdiv"
 next_power_of_2 = constexpr_function(tilewright.next_power_of_2)
+aggregate = tilewright.language.aggregate
+must_use_result = tilewright.language.must_use_result
 
 
 def jit(
@@ -96,6 +98,7 @@ __all__ = [
     "OutOfResources",
     "TensorWrapper",
     "TritonError",
+    "aggregate",
     "autotune",
     "backends",
     "cdiv",
@@ -106,6 +109,7 @@ __all__ = [
     "jit",
     "knobs",
     "language",
+    "must_use_result",
     "next_power_of_2",
     "reinterpret",
     "runtime",

@@ -159,9 +159,20 @@ class base_knobs:
             self.__dict__.pop(f"_{name}", None)
         return self
 
+    @property
+    def chains(self) -> list[HookChain[Hook]]:
+        """The chains of hooks of the group."""
+        return [
+            v.chain
+            for cls in type(self).__mro__
+            for v in vars(cls).values()
+            if isinstance(v, Chain)
+        ]
+
     @contextmanager
     def scope(self) -> Generator[None]:
         """A block whose assignments end with it."""
+        calls = [(chain, list(chain.calls)) for chain in self.chains]
         names = [v for e in self.knob_descriptors.values() for v in (e.name, e.ours) if v]
         texts = {name: variable_text(name) for name in names}
         state = self.__dict__.copy()
@@ -170,6 +181,8 @@ class base_knobs:
         finally:
             self.__dict__.clear()
             self.__dict__.update(state)
+            for chain, kept in calls:
+                chain.calls = kept
             for name, text in texts.items():
                 set_variable(name, text)
 
@@ -178,7 +191,7 @@ class cache_knobs(base_knobs):
     """Where compiled kernels are kept."""
 
     home_dir = _string("TRITON_HOME")
-    dump_dir: Env[str | None] = Env("TRITON_DUMP_DIR", _path, None, "TILEWRIGHT_DUMP_IR")
+    dump_dir: Env[str | None] = Env("TRITON_DUMP_DIR", _path, None)
     override_dir: Env[str | None] = Env("TRITON_OVERRIDE_DIR", _path, None)
     manager_class = _string("TRITON_CACHE_MANAGER")
     remote_manager_class = _string("TRITON_REMOTE_CACHE_BACKEND")
@@ -335,6 +348,8 @@ def refresh_knobs() -> None:
             text = variable_text(setting.name)
             if setting.ours is not None and text is not None and not variable_text(setting.ours):
                 set_variable(setting.ours, _normal(setting, text))
+    if compilation.dump_ir and not variable_text("TILEWRIGHT_DUMP_IR"):
+        set_variable("TILEWRIGHT_DUMP_IR", cache.dump_dir or _path("~/.triton/dump"))
 
 
 def _normal(setting: Env[object], text: str) -> str:

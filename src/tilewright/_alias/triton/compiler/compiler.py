@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from tilewright.frontend.devices import Placement
 from tilewright.frontend.program import Specialization
@@ -11,9 +12,11 @@ from tilewright.frontend.source import KernelSource
 from tilewright.jit import build_artifact, make_request
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.fingerprint import compiler_fingerprint
+from tilewright.runtime.kernel import STATISTICS
 from tilewright.support.errors import TilewrightError
 from tilewright.support.options import CompileOptions, option_names
 
+from .. import knobs
 from ..backends.compiler import BaseBackend, GPUTarget, backend_for, target_folder
 from ..runtime.driver import CUDADriver, driver
 from ..runtime.raising import as_triton_raises
@@ -21,6 +24,24 @@ from .kernel import AsmDict, CompiledKernel, LazyDict, refuse_ir_source
 from .source import ASTSource
 
 Features = Mapping[str, int | float | str | bool | None]
+
+
+class CompileTimes(NamedTuple):
+    """How long a compilation took, in microseconds: before, in each stage, after."""
+
+    ir_initialization: int
+    lowering_stages: list[tuple[str, int]]
+    store_results: int
+
+    @property
+    def total_lowering(self) -> int:
+        """The sum over the stages."""
+        return sum(time for _, time in self.lowering_stages)
+
+    @property
+    def total(self) -> int:
+        """Everything."""
+        return self.ir_initialization + self.total_lowering + self.store_results
 
 
 class _NamesMachines(Protocol):
@@ -84,7 +105,20 @@ def compiled_kernel(
     """A specialisation compiled, or taken from the disk cache; not loaded yet."""
     where = placement or Placement(target_folder(target))
     request = make_request(source, specialization, options, where, _machine(target, where))
-    return CompiledKernel(src, request, build_artifact(request), target, where.device)
+    before, started = STATISTICS.loaded_from_disk, time.perf_counter()
+    artifact = build_artifact(request)
+    kernel = CompiledKernel(src, request, artifact, target, where.device)
+    listener = knobs.compilation.listener
+    if listener is not None:
+        microseconds = int(1e6 * (time.perf_counter() - started))
+        listener(
+            src=src,
+            metadata=kernel.metadata._asdict(),
+            metadata_group=dict.fromkeys(artifact.sections, ""),
+            times=CompileTimes(0, [("compile", microseconds)], 0),
+            cache_hit=STATISTICS.loaded_from_disk > before,
+        )
+    return kernel
 
 
 def _machine(target: GPUTarget, where: Placement) -> Features | None:

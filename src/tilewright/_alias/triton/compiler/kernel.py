@@ -15,6 +15,7 @@ from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.kernel import RESOURCES_SECTION
 from tilewright.support.errors import UnsupportedError
 
+from .. import knobs
 from ..backends.compiler import GPUTarget
 
 if TYPE_CHECKING:
@@ -112,10 +113,13 @@ class CompiledKernel:
         """Load the kernel into this process."""
         if self.module is not None:
             return
+        group = dict.fromkeys(self.artifact.sections, "")
+        knobs.runtime.kernel_load_start_hook(None, None, self.name, group, self.hash)
         request = CompileRequest.from_bytes(self.request)
         self.module = load_driver(request.target).load(self.artifact, self.device)
         self.function = id(self.module)
         self.run = _Launcher(request, self.module).run
+        knobs.runtime.kernel_load_end_hook(self.module, self.function, self.name, group, self.hash)
 
     @property
     def loaded(self) -> LoadedKernel:
@@ -150,9 +154,7 @@ class CompiledKernel:
         self, grid: tuple[int, ...], stream: object, *args: object
     ) -> LazyDict | None:
         """What launch hooks get: name, function, stream, and what the author adds."""
-        from ..knobs import runtime  # the knobs know of kernels
-
-        if not runtime.launch_enter_hook:
+        if not knobs.runtime.launch_enter_hook:
             return None
         self._init_handles()
         found = LazyDict({"name": self.name, "function": self.function, "stream": stream})

@@ -102,6 +102,7 @@ float8e5, float8e5b16 = dtype("fp8e5"), dtype("fp8e5b16")
 float8e4nv, float8e4b8, float8e4b15 = dtype("fp8e4nv"), dtype("fp8e4b8"), dtype("fp8e4b15")
 float16, bfloat16, float32, float64 = dtype("fp16"), dtype("bf16"), dtype("fp32"), dtype("fp64")
 pi32_t = int32
+slice = builtins.slice
 
 _OWN = frozenset(globals())
 globals().update(

@@ -10,8 +10,8 @@ from typing import Protocol, cast
 
 from tilewright.runtime.autotune import usable_cpu_count
 from tilewright.runtime.drivers import load_driver
+from tilewright.runtime.timer import do_bench
 from tilewright.support.errors import TilewrightError
-from tilewright.testing import do_bench
 
 from ..backends.compiler import GPUTarget
 

@@ -23,7 +23,6 @@ from tilewright.runtime.grid import GridLike
 from tilewright.runtime.kernel import CompiledKernel as _CompiledKernel
 from tilewright.support.dataclass import replace
 from tilewright.support.errors import (
-    CompileError,
     HostCall,
     NotAKernelLaunch,
     TilewrightError,
@@ -34,6 +33,7 @@ from tilewright.support.options import CompileOptions
 from .. import knobs
 from ..backends.compiler import BaseBackend, GPUTarget
 from ..compiler.compiler import ASTSource, CompiledKernel, compiled_kernel
+from ._async_compile import AsyncCompileMode, FutureKernel, active_mode
 from .driver import CPUDriver, capability, driver
 from .errors import OutOfResources
 from .raising import as_triton_raises
@@ -321,20 +321,37 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
             return self.warmup(*args, grid=grid, **kwargs)
         return self[grid](*args, **kwargs)
 
-    def warmup(self, *args: object, grid: GridLike = (1,), **kwargs: object) -> _CompiledKernel:
+    def _submit(
+        self, mode: AsyncCompileMode, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> FutureKernel:
+        """The future of the kernel for arguments like these."""
+        call = self.specialize_call(args, kwargs)
+        key = (_source_of(self, call.specialization).hash(), call.options, call.placement)
+        return mode.submit(key, lambda: self._kernel(call), lambda kernel: None)
+
+    def warmup(  # pyright: ignore[reportIncompatibleMethodOverride] - a hook may skip the compile
+        self, *args: object, grid: GridLike = (1,), **kwargs: object
+    ) -> _CompiledKernel | None:
         """Compile for arguments like these, or for dtypes in place of arrays."""
         wrapped = [MockTensor.wrap_dtype(value) for value in args]
         named = {name: MockTensor.wrap_dtype(value) for name, value in kwargs.items()}
+        mode = active_mode.get()
         try:
+            if mode is not None:
+                return cast("_CompiledKernel", self._submit(mode, wrapped, named))
             return super().warmup(*wrapped, grid=grid, **named)
+        except _Skipped:
+            return None
         except TilewrightError as error:
             raise self._as_triton_raises(error) from None
 
-    def _launch_slowly(
+    def _launch_slowly(  # pyright: ignore[reportIncompatibleMethodOverride] - as `warmup`
         self, grid: GridLike, args: tuple[object, ...], kwargs: Mapping[str, object]
-    ) -> _CompiledKernel:
+    ) -> _CompiledKernel | None:
         try:
             return super()._launch_slowly(grid, args, kwargs)
+        except _Skipped:
+            return None
         except TilewrightError as error:
             raise self._as_triton_raises(error) from None
 
@@ -370,7 +387,7 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
         if compile_hook is not None or done_hook is not None:
             info = _hook_info(self, call)
         if compile_hook is not None and info is not None and compile_hook(**info):
-            raise CompileError(f"{self.__name__}(): jit_cache_hook refused to compile the kernel")
+            raise _Skipped
         where = call.placement
         target = _target_of(where)
         kernel = compiled_kernel(
@@ -392,6 +409,10 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
             "JITFunction.create_binder() has no meaning here",
             hint="call kernel.warmup(…) or kernel.specialize_call(args, kwargs)",
         )
+
+
+class _Skipped(Exception):
+    """A hook asked for no compilation; nothing is launched."""
 
 
 class _Named:
