@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -47,7 +48,18 @@ class DeviceMemory:
             return replace(value, base=self._tensor(name, value.base))
         return self._tensor(name, value) if isinstance(value, np.ndarray) else value
 
-    def _tensor(self, name: str, array: object) -> torch.Tensor:
+    def _interface(self, memory: torch.Tensor, array: np.ndarray, offset: int) -> object:
+        """An array with negative strides, which torch has none of, by the interface of others."""
+        fields = {
+            "shape": array.shape,
+            "strides": array.strides,
+            "typestr": array.dtype.str,
+            "data": (memory.data_ptr() + GUARD_BYTES + offset, False),
+            "version": 3,
+        }
+        return SimpleNamespace(__cuda_array_interface__=fields)
+
+    def _tensor(self, name: str, array: object) -> object:
         assert isinstance(array, np.ndarray)
         root = array
         while isinstance(root.base, np.ndarray):
@@ -63,6 +75,8 @@ class DeviceMemory:
         dtype = _TORCH.get(array.dtype) or getattr(torch, array.dtype.name)
         typed = memory[GUARD_BYTES:-GUARD_BYTES].view(dtype)
         strides = [stride // array.itemsize for stride in array.strides]
+        if min(strides, default=0) < 0:
+            return self._interface(memory, array, offset)
         start = typed.storage_offset() + offset // array.itemsize
         tensor = torch.as_strided(typed, array.shape, strides, start)
         self.tensors[name] = tensor
@@ -75,7 +89,8 @@ class DeviceMemory:
             end = GUARD_BYTES + root.nbytes
             assert (data[:GUARD_BYTES] == _GUARD).all() and (data[end:] == _GUARD).all()
             root.reshape(-1).view(np.uint8)[:] = data[GUARD_BYTES:end]
-        return {n: a for n, a in arrays_of(self.values).items() if n in self.tensors}
+        skipped = {n for n, value in self.values.items() if isinstance(value, Addresses)}
+        return {n: a for n, a in arrays_of(self.values).items() if n not in skipped}
 
 
 @over(CASES)
