@@ -239,6 +239,68 @@ def test_tensor_maps_refuse_what_the_hardware_refuses() -> None:
         TensorMap(np.zeros((8, 7), np.float32), (8, 4))
 
 
+def make_map(fields: dict[str, tuple[str, object]]) -> str:
+    lines = [shared_at("map", "1024")]
+    for i in range(16):
+        lines += [shared_at(f"w{i}", str(1024 + 8 * i)), f"  store i64 0, ptr addrspace(3) %w{i}\n"]
+    for name, (number, value) in fields.items():
+        field = name.split()[0]
+        kind = "i64" if field in ("global.address", "global.stride") else "i32"
+        middle = f"i32 {number}, " if number else ""
+        call = f"call void @llvm.nvvm.tensormap.replace.{field}.p3(ptr addrspace(3) %map"
+        lines.append(f"  {call}, {middle}{kind} {value})\n")
+    return "".join(lines)
+
+
+MADE = {
+    "global.address": ("", "%address"),
+    "rank": ("", 1),
+    "elemtype": ("", 2),
+    "global.dim 0": ("0", 12),
+    "global.dim 1": ("1", 20),
+    "global.stride": ("0", 48),
+    "box.dim 0": ("0", 8),
+    "box.dim 1": ("1", 8),
+    "element.stride 0": ("0", 1),
+    "element.stride 1": ("1", 1),
+}
+PUBLISH = "".join(
+    f"  %r{i} = load i64, ptr addrspace(3) %w{i}\n"
+    f"  %g{i} = getelementptr i64, ptr addrspace(1) %made, i32 {i}\n"
+    f"  store i64 %r{i}, ptr addrspace(1) %g{i}\n"
+    for i in range(16)
+)
+GENERIC = "  %map2 = addrspacecast ptr addrspace(1) %made to ptr\n"
+ACQUIRE = "  call void @llvm.nvvm.fence.proxy.tensormap_generic.acquire.gpu(ptr %map2, i32 128)\n"
+
+
+def made(fields: dict[str, tuple[str, object]], acquire: str = ACQUIRE) -> tuple[np.ndarray, ...]:
+    x, out = random_bits(20 * 12, 2).reshape(20, 12), np.zeros(64, np.uint32)
+    text = "  %address = ptrtoint ptr addrspace(1) %x to i64\n" + make_map(fields)
+    copy = load_box(4, 2).replace("%map", "%map2")
+    body = INIT + elected(text + PUBLISH + GENERIC + acquire + expect(256) + copy) + SPIN
+    body += "  %p = getelementptr i32, ptr addrspace(3) @shared, i32 %tid\n"
+    body += "  %v = load i32, ptr addrspace(3) %p\n" + store_registers(["%v"], "out")
+    run(body, "x; made; out", x, np.zeros(16, np.uint64), out)
+    return x, out.reshape(8, 8)
+
+
+def test_a_program_may_make_its_own_tensor_map() -> None:
+    x, out = made(MADE)
+    np.testing.assert_array_equal(out, x[4:12, 2:10])
+
+
+def test_a_made_tensor_map_needs_its_fence() -> None:
+    with pytest.raises(KernelFault, match="acquire"):
+        made(MADE, acquire="")
+
+
+def test_a_made_tensor_map_needs_all_of_its_fields() -> None:
+    unset = {name: entry for name, entry in MADE.items() if name != "box.dim 1"}
+    with pytest.raises(KernelFault, match="before all of its fields"):
+        made(unset)
+
+
 def test_copies_in_assembly_do_the_same() -> None:
     body = COPY.split("  call")[0] + (
         '  call void asm sideeffect "cp.async.cg.shared.global [$0], [$1], 16; '

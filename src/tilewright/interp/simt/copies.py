@@ -10,7 +10,7 @@ from tilewright.interp.simt.memory import GlobalMemory, check_alignment
 from tilewright.interp.simt.shared import SharedMemory
 from tilewright.interp.simt.synchronization import Synchronization
 from tilewright.interp.simt.syntax import Site
-from tilewright.interp.simt.tensor_map import TensorMap
+from tilewright.interp.simt.tensor_map import MAP_BYTES, BoxedArray
 from tilewright.ir.op import Array
 from tilewright.support.errors import KernelFault
 
@@ -35,7 +35,8 @@ class Copies:
         self._memory = memory
         self._shared = shared
         self._synchronization = synchronization
-        self.tensor_maps: dict[int, tuple[TensorMap, int]] = {}
+        self.tensor_maps: dict[int, BoxedArray] = {}
+        self._acquired: set[int] = set()
         self.reset()
 
     def reset(self) -> None:
@@ -94,12 +95,23 @@ class Copies:
 
     # --- copies in bulk ---------------------------------------------------------------------
 
-    def tensor_map(self, address: int) -> tuple[TensorMap, int]:
-        """The tensor map at an address, and the address of its array."""
+    def tensor_map(self, address: int) -> BoxedArray:
+        """The tensor map at an address: one of the launch, or one that the program made."""
         found = self.tensor_maps.get(address)
-        if found is None:
-            raise Fault(KernelFault, f"there is no tensor map at address {address:#x}")
-        return found
+        if found is not None:
+            return found
+        data = self._memory.gather(np.array([address], np.uint64), MAP_BYTES, 64)
+        if address not in self._acquired:
+            raise Fault(
+                KernelFault,
+                f"the tensor map at {address:#x} is used without "
+                "fence.proxy.tensormap::generic.acquire",
+            )
+        return BoxedArray.decode(data.tobytes())
+
+    def acquire_maps(self, addresses: Array) -> None:
+        """Make tensor maps that generic stores wrote visible to copies."""
+        self._acquired.update(int(address) for address in np.unique(addresses))
 
     def load_box(
         self,
@@ -111,17 +123,17 @@ class Copies:
         site: Site,
     ) -> None:
         """Copy a box to shared memory; its bytes complete on the mbarrier."""
-        tensor_map, base = self.tensor_map(map_address)
+        tensor_map = self.tensor_map(map_address)
         self._check_box(tensor_map, target)
-        data = self._read_box(tensor_map, base, coordinates)
+        data = self._read_box(tensor_map, coordinates)
         self._land(
             tensor_map.chunk_addresses(target), data.reshape(-1, _CHUNK), barrier, thread, site
         )
 
     @staticmethod
-    def _check_box(tensor_map: TensorMap, address: int) -> None:
+    def _check_box(tensor_map: BoxedArray, address: int) -> None:
         check_alignment(np.array([address], np.uint64), 128)
-        row = tensor_map.box[-1] * tensor_map.array.itemsize
+        row = tensor_map.box[-1] * tensor_map.dtype.itemsize
         if tensor_map.swizzle_bytes and row != tensor_map.swizzle_bytes:
             raise Fault(
                 KernelFault,
@@ -129,14 +141,13 @@ class Copies:
                 "not simulated",
             )
 
-    def _read_box(self, tensor_map: TensorMap, base: int, coordinates: tuple[int, ...]) -> Array:
+    def _read_box(self, tensor_map: BoxedArray, coordinates: tuple[int, ...]) -> Array:
         """The bytes of a box, zeros outside of the array."""
-        offsets, inside = tensor_map.element_offsets(coordinates)
-        size = tensor_map.array.itemsize
-        data = np.zeros((len(offsets), size), np.uint8)
+        addresses, inside = tensor_map.element_addresses(coordinates)
+        size = tensor_map.dtype.itemsize
+        data = np.zeros((len(addresses), size), np.uint8)
         if inside.any():
-            addresses = (base + offsets[inside]).astype(np.uint64)
-            data[inside] = self._memory.gather(addresses, size, size)
+            data[inside] = self._memory.gather(addresses[inside], size, size)
         return data.reshape(-1)
 
     def _land(self, addresses: Array, rows: Array, barrier: int, thread: int, site: Site) -> None:
@@ -169,18 +180,17 @@ class Copies:
         site: Site,
     ) -> None:
         """Copy a box from shared memory, or reduce it into global memory."""
-        tensor_map, base = self.tensor_map(map_address)
+        tensor_map = self.tensor_map(map_address)
         self._check_box(tensor_map, source)
         data = self._take(tensor_map.chunk_addresses(source), thread, site)
-        elements = data.reshape(-1, tensor_map.array.itemsize)
-        offsets, inside = tensor_map.element_offsets(coordinates)
+        elements = data.reshape(-1, tensor_map.dtype.itemsize)
+        places, inside = tensor_map.element_addresses(coordinates)
         if not inside.any():
             return
-        addresses = (base + offsets[inside]).astype(np.uint64)
-        new = elements[inside]
+        addresses, new = places[inside], elements[inside]
         if operation:
-            new = self._reduced(tensor_map.array.dtype, addresses, new, operation)
-        self._memory.scatter(addresses, new, tensor_map.array.itemsize)
+            new = self._reduced(tensor_map.dtype, addresses, new, operation)
+        self._memory.scatter(addresses, new, tensor_map.dtype.itemsize)
 
     def store_bytes(self, target: int, source: int, size: int, thread: int, site: Site) -> None:
         """Copy contiguous bytes from shared memory."""

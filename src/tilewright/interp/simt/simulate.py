@@ -133,13 +133,13 @@ def _bind(
         value: float
         if isinstance(argument, TensorMap):
             value = _PARAMETER_WINDOW + 128 * index
-            machine.copies.tensor_maps[value] = (argument, next(pointers))
+            machine.copies.tensor_maps[value] = argument.at(next(pointers))
         elif isinstance(argument, np.ndarray):
             value = next(pointers)
         else:
             value = argument
         if index in tensor_maps:
-            machine.copies.tensor_maps[int(value)] = (tensor_maps[index], next(pointers))
+            machine.copies.tensor_maps[int(value)] = tensor_maps[index].at(next(pointers))
         machine.values[slot] = _broadcast(value, parameters[index], machine.threads)
 
 

@@ -6,8 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tilewright.interp.simt import types as t
 from tilewright.interp.simt.calls import Call, Compute, intrinsic
 from tilewright.interp.simt.machine import Machine
+from tilewright.interp.simt.syntax import Site
+from tilewright.interp.simt.tensor_map import FIELDS
 from tilewright.ir.op import Array
 from tilewright.support.errors import UnsupportedError
 
@@ -143,6 +146,7 @@ intrinsic("llvm.nvvm.cp.async.bulk.commit.group")(
 for _name in (
     "fence.proxy.async",
     "fence.proxy.async.shared_cta",
+    "fence.proxy.async.global",
     "fence.proxy.async_generic.acquire.sync_restrict.space.cluster.scope.cluster",
 ):
     intrinsic("llvm.nvvm." + _name)(
@@ -256,6 +260,54 @@ def _store_bytes(call: Call) -> Compute:
         machine.progress += 1
 
     return compute
+
+
+# --- tensor maps that the program makes ---------------------------------------------------------
+
+
+def replace_field(
+    machine: Machine,
+    space: int,
+    addresses: Array,
+    field: str,
+    number: int,
+    value: Array,
+    site: Site,
+) -> None:
+    """Set one field, or entry `number` of it, of the tensor maps at addresses."""
+    offset, width = FIELDS[field]
+    places = addresses + np.uint64(offset + number * width)
+    type_ = t.IntType(8 * width)
+    machine.store(space, places, value.astype(f"u{width}"), type_, width, site)
+
+
+@intrinsic("llvm.nvvm.tensormap.replace")
+def _replace(call: Call) -> Compute:
+    machine = call.machine
+    pointer = call.argument_type(0)
+    assert isinstance(pointer, t.PointerType)
+    space = pointer.space
+    field = "_".join(call.name.split(".")[4:-1])
+    has_number = len(call.slots) > 2
+    number = call.constant(1) if has_number else 0
+    last = len(call.slots) - 1
+
+    def compute() -> None:
+        value = call.array(last)
+        replace_field(machine, space, call.array(0), field, number, value, call.site)
+
+    return compute
+
+
+@intrinsic("llvm.nvvm.fence.proxy.tensormap_generic.acquire")
+def _acquire_map(call: Call) -> Compute:
+    machine = call.machine
+    return lambda: machine.copies.acquire_maps(call.array(0)[machine.active()])
+
+
+@intrinsic("llvm.nvvm.fence.proxy.tensormap_generic.release")
+def _release_map(call: Call) -> Compute:
+    return lambda: None
 
 
 # --- what orders nothing that the simulator keeps apart -----------------------------------------

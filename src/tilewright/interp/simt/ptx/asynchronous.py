@@ -7,17 +7,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tilewright.interp.simt import types as t
 from tilewright.interp.simt.in_flight import InFlight
 from tilewright.interp.simt.intrinsics.async_copies import (
     arrive,
     by_address,
     initialize,
+    replace_field,
     test_parity,
 )
 from tilewright.interp.simt.products import ProductForm
+from tilewright.interp.simt.ptx.memory import space_of_words
 from tilewright.interp.simt.ptx.parse import Address, Immediate, PtxOperand
 from tilewright.interp.simt.ptx.registers import Read
 from tilewright.interp.simt.ptx.rules import Compute, PtxCall, ptx
+from tilewright.interp.simt.statistics import WARP
+from tilewright.interp.simt.tensor_map import FIELDS, MAP_BYTES
 from tilewright.ir.op import Array
 
 _SHAPE = re.compile(r"m64n(\d+)k\d+$")
@@ -281,6 +286,43 @@ def _store_box(call: PtxCall, operation: str) -> Compute:
         machine.progress += 1
 
     return compute
+
+
+# --- tensor maps that the program makes ---------------------------------------------------------
+
+
+@ptx("tensormap.replace.tile")
+def _replace(call: PtxCall) -> Compute:
+    machine, site, space = call.machine, call.site, space_of_words(call)
+    field = call.words[2]
+    if field not in FIELDS:
+        raise call.unknown()
+    address = call.address(0)[0]
+    number = _immediate(call.operands[1]) if len(call.operands) > 2 else 0
+    value = call.read(len(call.operands) - 1, call.kinds()[-1])
+    return lambda: replace_field(machine, space, address(), field, number, value(), site)
+
+
+@ptx("tensormap.cp_fenceproxy")
+def _publish(call: PtxCall) -> Compute:
+    machine, site = call.machine, call.site
+    target, source = call.address(0)[0], call.address(1)[0]
+
+    def compute() -> None:
+        leaders = machine.require_whole_warps("tensormap.cp_fenceproxy") * WARP
+        data = machine.gather(t.SHARED, source()[leaders], leaders, MAP_BYTES, 64, site)
+        machine.scatter(t.GLOBAL, target()[leaders], leaders, data, 64, site)
+
+    return compute
+
+
+@ptx("fence.proxy.tensormap::generic")
+def _order_maps(call: PtxCall) -> Compute:
+    machine = call.machine
+    if call.has("release"):
+        return lambda: None
+    address = call.address(0)[0]
+    return lambda: machine.copies.acquire_maps(address()[machine.active()])
 
 
 # --- fences and hints ---------------------------------------------------------------------------
