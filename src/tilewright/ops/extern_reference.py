@@ -139,6 +139,16 @@ def _truncated_reciprocal(x: Array) -> Array:
     return bits.view(np.float64)
 
 
+def _fused(x: Array, y: Array, z: Array) -> Array:
+    """x·y + z rounded once; great factors are balanced, for the exact product splits them."""
+    if x.dtype == np.float64:
+        lift = np.where(
+            np.abs(x) > 2.0**900, 2.0**-300, np.where(np.abs(y) > 2.0**900, 2.0**300, 1)
+        )
+        x, y = x * lift, y / lift
+    return fused_multiply_add(x, y, z)
+
+
 def _nearest_long(x: Array) -> Array:
     return directed.to_integer(_INT64, True, "rz")(round_half_away(x))
 
@@ -244,18 +254,18 @@ _remainder = special.each(_ieee_remainder)
 _OTHER: dict[str, Reference] = {
     "abs": _magnitude,
     "fabs": _magnitude,
-    "ceil": np.ceil,
-    "floor": np.floor,
-    "trunc": np.trunc,
-    "rint": np.rint,
-    "nearbyint": np.rint,
+    "ceil": directed.quiet(np.ceil),
+    "floor": directed.quiet(np.floor),
+    "trunc": directed.quiet(np.trunc),
+    "rint": directed.quiet(np.rint),
+    "nearbyint": directed.quiet(np.rint),
     "round": directed.quiet(round_half_away),
     "sqrt": directed.quiet(np.sqrt),
     "copysign": np.copysign,
     "nextafter": directed.quiet(np.nextafter),
     "ldexp": directed.quiet(np.ldexp),
     "scalbn": directed.quiet(np.ldexp),
-    "fma": directed.quiet(fused_multiply_add),
+    "fma": directed.quiet(_fused),
     "logb": directed.quiet(_float_exponent),
     "ilogb": directed.quiet(_whole_exponent),
     "llrint": directed.to_integer(_INT64, True, "rn"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.targets.nvidia.math.accuracy import ULP_BOUND
+from tilewright.targets.nvidia.math.accuracy import FAST_BOUND, ULP_BOUND
 from tilewright.targets.nvidia.math.emitter import NvidiaMath
 
-__all__ = ["ULP_BOUND", "NvidiaMath"]
+__all__ = ["FAST_BOUND", "ULP_BOUND", "NvidiaMath"]

@@ -58,8 +58,6 @@ def _approximate_reciprocal(code: LaneCode, x: LaneValue) -> LaneValue:
 
 _IN_ONE: dict[str, str] = {
     "byte_perm": "prmt",
-    "mul24": "mul24.i",
-    "umul24": "mul24.ui",
     "sad": "sad.i",
     "usad": "sad.ui",
 }
