@@ -44,6 +44,7 @@ class Clocks:
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self.ids = np.arange(threads)
+        self.generation = 0
         self.reset()
 
     def reset(self) -> None:
@@ -55,7 +56,7 @@ class Clocks:
         self.agents: dict[object, int] = {}
         # Counts the barriers that all threads waited at together: what happened before the
         # last one is ordered before everything since, without a look at the clocks.
-        self.generation = 1
+        self.generation += 1
 
     def agent(self, key: object, count: int = 1) -> int:
         """The first of `count` columns of an agent."""

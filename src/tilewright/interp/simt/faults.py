@@ -16,6 +16,12 @@ class SharedRace(DataRace):
     help = "a barrier must lie between the two accesses"
 
 
+class GlobalRace(DataRace):
+    """Two threads of a program access global memory without an order, and one of them writes."""
+
+    help = "a barrier must lie between the two accesses"
+
+
 class ProxyRace(DataRace):
     """The asynchronous proxy reads shared memory that generic stores wrote without a fence."""
 

@@ -10,6 +10,7 @@ from tilewright.interp.simt import types as t
 from tilewright.interp.simt.arithmetic import LOCAL_WINDOW, SHARED_WINDOW
 from tilewright.interp.simt.copies import Copies
 from tilewright.interp.simt.faults import DivergentCollective, Fault
+from tilewright.interp.simt.global_shadow import GlobalShadow
 from tilewright.interp.simt.in_flight import InFlight
 from tilewright.interp.simt.memory import GlobalMemory, Region, space_of
 from tilewright.interp.simt.products import Products
@@ -46,6 +47,7 @@ class Machine:
         self.shared = SharedMemory(shared_bytes, self.synchronization, self.report)
         self.products = Products(threads, self.shared, self.synchronization)
         self.copies = Copies(threads, self.memory, self.shared, self.synchronization)
+        self.global_shadow: GlobalShadow | None = None
         self.local_bytes = 0
         self._local = self._new_local()
         self.progress = 0
@@ -154,8 +156,7 @@ class Machine:
             elif kind == t.LOCAL:
                 result[part] = self._local.gather(self._private(places, who), num_bytes, align)
             else:
-                self._count("load", places, who, num_bytes, site)
-                result[part] = self.memory.gather(places, num_bytes, align)
+                result[part] = self._read_global(places, who, num_bytes, align, site)
 
         self._by_space(space, addresses, access)
         return result
@@ -172,8 +173,7 @@ class Machine:
             elif kind == t.LOCAL:
                 self._local.scatter(self._private(places, who), data[part], align)
             else:
-                self._count("store", places, who, data.shape[1], site)
-                self.memory.scatter(places, data[part], align)
+                self._write_global(places, who, data[part], align, site)
 
         self._by_space(space, addresses, access)
         self.progress += 1
@@ -232,5 +232,54 @@ class Machine:
             return self.shared.update(places, threads, num_bytes, change, site)
         self._count("atomic", places, threads, num_bytes, site)
         before = self.memory.gather(places, num_bytes, num_bytes)
+        every = np.ones(len(threads), np.bool_)
+        self._check_write(places, threads, num_bytes, every, site, is_atomic=True)
         self.memory.scatter(places, change(before, threads), num_bytes)
         return before
+
+    # --- global memory, with the order of accesses checked on request -----------------------
+
+    def _read_global(
+        self, addresses: Array, threads: Array, num_bytes: int, align: int, site: Site
+    ) -> Array:
+        self._count("load", addresses, threads, num_bytes, site)
+        data = self.memory.gather(addresses, num_bytes, align)
+        if self.global_shadow is not None:
+            for region, part in self.memory.by_region(addresses):
+                places = addresses[part]
+                self.global_shadow.read(region, places, num_bytes, threads[part], site)
+        return data
+
+    def _write_global(
+        self, addresses: Array, threads: Array, data: Array, align: int, site: Site
+    ) -> None:
+        num_bytes = data.shape[1]
+        self._count("store", addresses, threads, num_bytes, site)
+        if self.global_shadow is not None:
+            before = self.memory.gather(addresses, num_bytes, align)
+            changed = (before != data).any(1)
+            self._check_write(addresses, threads, num_bytes, changed, site, is_atomic=False)
+        self.memory.scatter(addresses, data, align)
+
+    def _check_write(
+        self,
+        addresses: Array,
+        threads: Array,
+        num_bytes: int,
+        changed: Array,
+        site: Site,
+        *,
+        is_atomic: bool,
+    ) -> None:
+        if self.global_shadow is None:
+            return
+        for region, part in self.memory.by_region(addresses):
+            self.global_shadow.write(
+                region,
+                addresses[part],
+                num_bytes,
+                threads[part],
+                changed[part],
+                site,
+                is_atomic=is_atomic,
+            )

@@ -212,6 +212,13 @@ class GlobalMemory:
         half = 1 << _SPACING_LOG2 - 1
         return bool(-half <= offsets.min() and offsets.max() < half)
 
+    def by_region(self, addresses: Array) -> list[tuple[Region, Array]]:
+        """The accesses of each region, as their numbers."""
+        region = self.find(int(addresses[0]))
+        if self._is_inside(region, addresses):
+            return [(region, np.arange(len(addresses)))]
+        return [(self.regions[index], part) for index, part in self._parts(addresses)]
+
     def _parts(self, addresses: Array) -> list[tuple[int, Array]]:
         """The accesses of each region."""
         half = np.uint64(1 << _SPACING_LOG2 - 1)

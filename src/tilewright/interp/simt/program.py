@@ -68,7 +68,8 @@ class Translated:
         self.segments: list[Segment] = []
         self.slots: dict[str, int] = {}
         self.starts: dict[str, int] = {}
-        self._ends: dict[str, Segment] = {}
+        self._ends: dict[str, int] = {}
+        self._blocks = {block.label: block for block in function.blocks}
         self._users: dict[int, set[int]] = {}
         self.parameters = [self.slot(parameter.name) for parameter in function.parameters]
         self.returned = self.new_slot()
@@ -123,7 +124,7 @@ class Translated:
         for instruction in block.instructions:
             if instruction.opcode != "phi":
                 self.translate(instruction)
-        self._ends[block.label] = self.segments[-1]
+        self._ends[block.label] = len(self.segments) - 1
 
     def translate(self, instruction: Instruction) -> None:
         """Add one instruction to the current segment."""
@@ -155,22 +156,17 @@ class Translated:
         """Turn labels into segments, and phis into values that edges carry."""
         for block in self.function.blocks:
             last = block.instructions[-1]
-            end = self._ends[block.label]
+            index = self._ends[block.label]
+            end = self.segments[index]
             end.edges = [self._edge(block.label, label) for label in last.labels]
             if last.opcode == "switch" or len(last.labels) > 1:
-                end.condition = self.use_at(last.operands[0], end)
+                end.condition = self.use(last.operands[0])
+                self._users.setdefault(end.condition, set()).add(index)
                 end.cases = last.indices
-
-    def use_at(self, operand: Operand, segment: Segment) -> int:
-        """The slot of an operand that the end of `segment` reads."""
-        slot = self.use(operand)
-        self._users.setdefault(slot, set()).add(self.segments.index(segment))
-        return slot
 
     def _edge(self, source: str, target: str) -> Edge:
         edge = Edge(self.starts[target])
-        block = next(b for b in self.function.blocks if b.label == target)
-        for phi in block.instructions:
+        for phi in self._blocks[target].instructions:
             if phi.opcode != "phi":
                 break
             operand = phi.operands[phi.labels.index(source)]

@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewright.interp.simt import types as t
 from tilewright.interp.simt.constants import static_shared_bytes
+from tilewright.interp.simt.global_shadow import GlobalShadow
 from tilewright.interp.simt.instructions import (
     aggregates as aggregates,
 )
@@ -59,7 +60,7 @@ from tilewright.support.errors import InternalError
 
 Argument: TypeAlias = "int | float | bool | Array | TensorMap"
 _PARAMETER_WINDOW = 1 << 58
-_STEP_LIMIT = 10_000_000
+_STEP_LIMIT = 2_000_000
 
 
 def simulate(
@@ -72,6 +73,7 @@ def simulate(
     *,
     tensor_maps: Mapping[int, TensorMap] | None = None,
     seed: int | None = None,
+    checks_global_order: bool = False,
     step_limit: int = _STEP_LIMIT,
 ) -> Report:
     """The launch of a kernel, given as LLVM text for one thread, simulated on this machine.
@@ -81,13 +83,16 @@ def simulate(
     that lie in arrays, by the number of that argument.
     Programs run one after the other in the order of their ids. `shared_bytes` is the dynamic
     shared memory. With a `seed` the warp groups of a program take turns at random, to find what
-    depends on their order.
+    depends on their order. With `checks_global_order` two threads of a program that access
+    one place of global memory, one of them writing, need a barrier in between.
 
     *Raises* `KernelFault` for what the program does wrong, `UnsupportedError` for an
     instruction that the simulator does not know.
     """
     module = parse_module(llvm_text)
     machine = Machine(num_threads, grid, static_shared_bytes(module) + shared_bytes)
+    if checks_global_order:
+        machine.global_shadow = GlobalShadow(machine.synchronization.clocks)
     program = Program(module, machine, step_limit)
     function = program.function(kernel)
     _bind(machine, function, arguments, tensor_maps or {})
