@@ -9,16 +9,19 @@ from __future__ import annotations
 from xdsl.ir import Attribute
 
 from tilewright.ir.encoding import has_layout, layout_of
-from tilewright.ir.types import element_of, is_float, storage_bytes
+from tilewright.ir.types import element_of, storage_bytes
 from tilewright.layout.axis import AxisSpread, spread_along
 from tilewright.layout.digits import is_power_of_two
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.indexing import SortOp
+from tilewright.schedule.rearrangements import tile_places
 from tilewright.schedule.scratch import SCRATCH
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
 
 _INDEX_BITS = 16
+# Comparisons of one thread. Written out they take 8 instructions each, and ptxas 2 ms.
+_MAX_WRITTEN_OUT = 2600
 _MAX_PACKED = 1 << (_INDEX_BITS - 1)
 
 
@@ -79,8 +82,18 @@ class SortPlan:
         """The elements that a thread has, without copies."""
         return sum(map(len, self.spread.groups))
 
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether the comparisons are a loop over shared memory, since too many to write out."""
+        return self.num_registers * len(self.steps) > _MAX_WRITTEN_OUT
+
+    @property
     def scratch_bytes(self) -> int:
-        """The bytes of shared memory for all elements of all threads; 0 within a warp."""
+        """The bytes of shared memory for all elements; 0 where they stay in their warp."""
+        if self.is_in_memory:
+            return sum(
+                tile_places(self.layout.shape, bits // 8).size_bytes for bits in self.keys.word_bits
+            )
         if not self.spread.warps:
             return 0
         threads = self.layout.num_lanes * self.layout.num_warps
@@ -110,11 +123,6 @@ def _keys(bits: int, extent: int, has_positions: bool) -> SortKeys:
     return SortKeys(bits, _INDEX_BITS if bits <= 16 and extent <= _MAX_PACKED else 32)
 
 
-def is_sorted_by_float(element: Attribute) -> bool:
-    """Whether the elements order as floats."""
-    return is_float(element)
-
-
 @SCRATCH.register(SortOp)
 def _sort_scratch(op: SortOp) -> int:
-    return plan_sort(op).scratch_bytes() if has_layout(op.src.type) else 0
+    return plan_sort(op).scratch_bytes if has_layout(op.src.type) else 0

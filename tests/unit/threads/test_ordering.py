@@ -48,6 +48,17 @@ def test_sort_of_every_shape(shape: tuple[int, int], num_warps: int) -> None:
     check(sorts, (1,), x, np.zeros_like(x), z, num_warps=num_warps, **options)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "has_indices"),
+    [("float32", True), pytest.param("int64", False, marks=pytest.mark.slow)],
+)
+def test_a_large_tile_is_sorted_in_memory(dtype: str, has_indices: bool) -> None:
+    x = random_array((2, 1024), dtype)
+    z = np.zeros((2, 1024), np.int32)
+    options = {"M": 2, "N": 1024, "DESCENDING": True, "INDICES": has_indices}
+    check(sorts, (1,), x, np.zeros_like(x), z, num_warps=1, **options)
+
+
 @pytest.mark.parametrize("is_descending", [False, True])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_nan_is_the_greatest_and_zeros_keep_their_order(dtype: str, is_descending: bool) -> None:

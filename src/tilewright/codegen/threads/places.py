@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute
 
 from tilewright.codegen.threads.context import ThreadContext
+from tilewright.codegen.threads.flow import only_where
 from tilewright.codegen.threads.shared import load_shared, store_shared
-from tilewright.codegen.threads.slots import at_byte, is_zero, only_where
+from tilewright.codegen.threads.slots import at_byte, is_zero
 from tilewright.codegen.threads.words import pack, storage_bits, unpack, word_bits_of
 from tilewright.layout.linear import LinearLayout
 from tilewright.schedule.layout.anchors import registers_in_a_row

@@ -1,34 +1,16 @@
-"""Writes and reads the slots of a plan in shared memory, and code that some threads run."""
+"""Writes and reads the slots of a plan in shared memory."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from xdsl.ir import Attribute
 
 from tilewright.codegen.threads.context import ThreadContext
+from tilewright.codegen.threads.flow import only_where
 from tilewright.codegen.threads.shared import load_shared, store_shared
 from tilewright.codegen.threads.words import pack, storage_bits, unpack, word_bits_of
 from tilewright.schedule.folds import Scratch, Slots
-
-
-@contextmanager
-def only_where(ctx: ThreadContext, condition: str | None) -> Generator[None]:
-    """Code that runs where `condition` (i1; None: everywhere) holds.
-
-    *Constraints*: it defines nothing that is used after it, and holds no barrier and no shuffle.
-    """
-    if condition is None:
-        yield
-        return
-    fn = ctx.fn
-    inside, after = fn.new_label(), fn.new_label()
-    fn.branch_if(condition, inside, after)
-    fn.place(inside)
-    yield
-    fn.branch(after)
-    fn.place(after)
 
 
 def masked(ctx: ThreadContext, lane_mask: int, warp_mask: int) -> str:

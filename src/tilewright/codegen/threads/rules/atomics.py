@@ -12,9 +12,10 @@ from xdsl.ir import Attribute, SSAValue
 
 from tilewright.codegen.threads.combine import move_registers_by
 from tilewright.codegen.threads.context import AtomicAccess, ThreadContext, element_type
+from tilewright.codegen.threads.flow import only_where
 from tilewright.codegen.threads.rules import THREAD_RULES
 from tilewright.codegen.threads.rules.memory import both, owns_elements, vector_elems
-from tilewright.codegen.threads.slots import only_where, read_slots, write_slots
+from tilewright.codegen.threads.slots import read_slots, write_slots
 from tilewright.codegen.threads.words import from_bits, storage_bits, to_bits
 from tilewright.ir import types as ir
 from tilewright.ir.encoding import has_layout, layout_of

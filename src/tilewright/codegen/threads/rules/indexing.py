@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tilewright.codegen.llvm_types import llvm_type
 from tilewright.codegen.threads.context import ThreadContext, element_type
+from tilewright.codegen.threads.flow import only_where
 from tilewright.codegen.threads.places import owners, read_tile, write_tile
 from tilewright.codegen.threads.rules import THREAD_RULES
 from tilewright.codegen.threads.rules.memory import both
 from tilewright.codegen.threads.shared import shared_pointer
-from tilewright.codegen.threads.slots import only_where
 from tilewright.ir.encoding import layout_of
 from tilewright.ir.types import i32, shape_of
 from tilewright.ops.indexing import HistogramOp

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import i32, i64
 
@@ -12,6 +12,7 @@ from tilewright.codegen.threads.rules import THREAD_RULES
 from tilewright.codegen.threads.rules.structure import add_offset, coordinate
 from tilewright.codegen.threads.shared import load_shared, store_shared
 from tilewright.codegen.threads.slots import at_byte, is_zero
+from tilewright.codegen.threads.sort_in_memory import sort_in_memory
 from tilewright.codegen.threads.sort_keys import KeyCodec
 from tilewright.ops.indexing import SortOp
 from tilewright.schedule.scratch import scratch_offset
@@ -27,22 +28,33 @@ _TYPES = {32: i32, 64: i64}
 def _sort(ctx: ThreadContext, op: SortOp) -> None:
     plan = plan_sort(op)
     codec = KeyCodec(ctx, plan.element, plan.keys, op.descending is not None)
-    network = _Network(ctx, plan, codec, scratch_offset(op) if plan.scratch_bytes() else 0)
-    names = ctx.registers(op.src)
+    offset = scratch_offset(op) if plan.scratch_bytes else 0
     base = coordinate(ctx, plan.layout, plan.spread.axis)
+    values = [
+        codec.encode(name, add_offset(ctx, base, at))
+        for name, at in zip(ctx.registers(op.src), plan.spread.positions, strict=True)
+    ]
+    if plan.is_in_memory:
+        values = sort_in_memory(ctx, plan, codec, offset, values)
+    else:
+        values = _sort_by_network(_Network(ctx, plan, codec, offset), values)
+    decoded = [codec.decode(value) for value in values]
+    ctx.define_tile(op.result, [element for element, _ in decoded])
+    ctx.define_tile(op.indices, [position for _, position in decoded])
+
+
+def _sort_by_network(network: _Network, values: Sequence[Value]) -> list[Value]:
+    """The registers of a tile sorted, as words of the codec."""
+    spread = network.plan.spread
     elements: Elements = {
-        (line, plan.spread.positions[register]): codec.encode(
-            names[register], add_offset(ctx, base, plan.spread.positions[register])
-        )
-        for line, group in enumerate(plan.spread.groups)
+        (line, spread.positions[register]): values[register]
+        for line, group in enumerate(spread.groups)
         for register in group
     }
-    for number, step in enumerate(plan.steps):
+    for number, step in enumerate(network.plan.steps):
         elements = network.compare(elements, step, number)
-    decoded = {place: codec.decode(value) for place, value in elements.items()}
-    rows = list(zip(plan.spread.lines, plan.spread.positions, strict=True))
-    ctx.define_tile(op.result, [decoded[row][0] for row in rows])
-    ctx.define_tile(op.indices, [decoded[row][1] for row in rows])
+    rows = zip(spread.lines, spread.positions, strict=True)
+    return [elements[row] for row in rows]
 
 
 @dataclass(frozen=True)

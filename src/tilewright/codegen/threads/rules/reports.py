@@ -9,10 +9,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.codegen.llvm_types import llvm_type
 from tilewright.codegen.threads.context import CallSite, ThreadContext, element_type
+from tilewright.codegen.threads.flow import only_where
 from tilewright.codegen.threads.rules import THREAD_RULES
 from tilewright.codegen.threads.rules.memory import both, owns_elements
 from tilewright.codegen.threads.rules.structure import add_offset, coordinate
-from tilewright.codegen.threads.slots import is_zero, only_where
+from tilewright.codegen.threads.slots import is_zero
 from tilewright.codegen.threads.words import to_bits
 from tilewright.ir import types as ir
 from tilewright.ir.attributes import integers_of
