@@ -20,8 +20,8 @@ from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
 
 _INDEX_BITS = 16
-# Comparisons of one thread. Written out they take 8 instructions each, and ptxas 2 ms.
-_MAX_WRITTEN_OUT = 2600
+# Comparisons of one thread, of 32-bit words; written out, each takes about 5 lines of PTX.
+_MAX_WRITTEN_OUT = 2500
 _MAX_PACKED = 1 << (_INDEX_BITS - 1)
 
 
@@ -85,7 +85,8 @@ class SortPlan:
     @property
     def is_in_memory(self) -> bool:
         """Whether the comparisons are a loop over shared memory, since too many to write out."""
-        return self.num_registers * len(self.steps) > _MAX_WRITTEN_OUT
+        words = sum(self.keys.word_bits) // 32
+        return words * self.num_registers * len(self.steps) > _MAX_WRITTEN_OUT
 
     @property
     def scratch_bytes(self) -> int:
