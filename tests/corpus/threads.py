@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tests.corpus.case import Array, Case
@@ -11,6 +12,7 @@ from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.arrays import descriptor_slots
 from tilewright.frontend.passing import value_at
 from tilewright.interp.simt.simulate import Argument, simulate
+from tilewright.jit import Call
 from tilewright.runtime.grid import check_grid
 from tilewright.support.options import option_names
 from tilewright.targets.nvidia.host import named_machine
@@ -35,28 +37,41 @@ class Threads:
         return 32 * int(str(self.scheduled.metadata["num_warps"]))
 
 
+def gpu_request(case: Case, **options: object) -> CompileRequest:
+    """The compile request of a case for sm_90a."""
+    memory = guarded(case.values())
+    return _request(case, case.kernel.specialize_call((), _given(case, memory, options)))
+
+
 def lower_for_gpu(case: Case, **options: object) -> Threads:
     """Lower a case for sm_90a, bound to guarded memory of its own."""
     memory = guarded(case.values())
-    given = {**memory.values, **_NO_FUSION, **case.options, **options}
-    call = case.kernel.specialize_call((), given)
-    fields = {name: getattr(call.options, name) for name in option_names()}
-    machine = named_machine("sm_90a")
-    source = case.kernel.source
-    request = CompileRequest(
-        source.functions, source.kernel, call.specialization, fields, "nvidia", machine
-    )
+    call = case.kernel.specialize_call((), _given(case, memory, options))
+    request = _request(case, call)
     target = load_target("nvidia")
     module = to_tiles(request, target, None)
     scheduled = to_schedule(request, target, module, None)
-    text = target.emit(scheduled, machine, fields)
+    text = target.emit(scheduled, request.machine, request.options)
     return Threads(request, scheduled, text, memory, tuple(_arguments(call)))
 
 
-def _arguments(call: object) -> list[Argument]:
+def _given(case: Case, memory: Memory, options: Mapping[str, object]) -> dict[str, object]:
+    return {**memory.values, **_NO_FUSION, **case.options, **options}
+
+
+def _request(case: Case, call: Call) -> CompileRequest:
+    fields = {name: getattr(call.options, name) for name in option_names()}
+    source = case.kernel.source
+    machine = named_machine("sm_90a")
+    return CompileRequest(
+        source.functions, source.kernel, call.specialization, fields, "nvidia", machine
+    )
+
+
+def _arguments(call: Call) -> list[Argument]:
     values: list[Argument] = []
-    for path, type_ in call.specialization.runtime_leaves():  # type: ignore[attr-defined]  # a call
-        value = value_at(path, call.arguments)  # type: ignore[attr-defined]  # a call
+    for path, type_ in call.specialization.runtime_leaves():
+        value = value_at(path, call.arguments)
         if type_.startswith("tensordesc"):
             _, *rest = descriptor_slots(value)
             values += [value.base, *rest]  # type: ignore[attr-defined]  # a descriptor

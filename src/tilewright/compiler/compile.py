@@ -54,7 +54,7 @@ def to_schedule(
     request: CompileRequest, target: Target, module: ModuleOp, observe: Observer | None
 ) -> Scheduled:
     """The module at the target's scheduled level."""
-    scheduled = target.schedule(module, request.machine, request.options)
+    scheduled = target.schedule(module, request.machine, request.options, observe)
     if observe is not None:
         observe("schedule", scheduled.module)
     return scheduled

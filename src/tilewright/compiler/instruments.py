@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from tilewright.runtime.artifact import Artifact
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError, TilewrightError
 from tilewright.support.options import DebugOptions, debug_options, runtime_options
-from tilewright.targets.target import load_target
+from tilewright.targets.target import Target, load_target
 
 
 def compile_watched(
@@ -76,7 +76,7 @@ def _asked_for(debug: DebugOptions, request: CompileRequest, key: str) -> list[O
     observers: list[Observer] = []
     if debug.verify_each:
         target = load_target(request.target)
-        observers.append(Verifier(LEVELS[target.level].extended(*target.ops)))
+        observers.append(Verifier(levels_of(target)))
     if debug.dump_ir is not None:
         name = f"{request.name}-{key[:12]}" if key else request.name
         observers.append(StageDump(debug.dump_ir / name))
@@ -182,18 +182,24 @@ def _files(stage: str, result: StageResult) -> list[tuple[str, bytes]]:
     return [(name if name == stage else f"{stage}-{name}", data) for name, data in result.items()]
 
 
+def levels_of(target: Target) -> dict[str, Level]:
+    """The level that each stage of a target's schedule leaves, with the target's own ops."""
+    names = {**target.steps, "schedule": target.level}
+    return {stage: LEVELS[name].extended(*target.ops) for stage, name in names.items()}
+
+
 @dataclass(frozen=True)
 class Verifier:
-    """A check of each IR stage against the contract of its level."""
+    """A check of each IR stage against the contract of its level; T0 for those not named."""
 
-    scheduled: Level
+    levels: Mapping[str, Level]
 
     def __call__(self, stage: str, result: StageResult) -> None:
         """Verify the module. Raises: `InternalError` that names the stage and the op."""
         if not isinstance(result, ModuleOp):
             return
         try:
-            verify_level(result, self.scheduled if stage == "schedule" else T0)
+            verify_level(result, self.levels.get(stage, T0))
         except InternalError as error:
             raise InternalError(
                 f"after stage `{stage}`: {error.summary}", span=error.span, chain=error.chain

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tilewright.compiler.compile import to_schedule, to_tiles
+from tilewright.compiler.compile import StageResult, to_schedule, to_tiles
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.lower import lower_kernel
 from tilewright.ir.text import print_module
@@ -29,7 +29,10 @@ def stage_text(request: CompileRequest, stage: str) -> str:
     module = to_tiles(request, target, None)
     if stage == "ttir":
         return print_module(module)
-    scheduled = to_schedule(request, target, module, None)
+    steps: dict[str, ModuleOp] = {}
+    scheduled = to_schedule(request, target, module, lambda name, m: _keep(steps, name, m))
+    if stage in steps:
+        return print_module(steps[stage])
     if stage in _SCHEDULED:
         return print_module(scheduled.module)
     text = target.emit(scheduled, request.machine, request.options)
@@ -38,6 +41,11 @@ def stage_text(request: CompileRequest, stage: str) -> str:
     if stage in _ASSEMBLY:
         return target.disassemble(text, request.machine, request.options)
     raise InternalError(f"there is no stage {stage!r}")
+
+
+def _keep(steps: dict[str, ModuleOp], name: str, result: StageResult) -> None:
+    assert isinstance(result, ModuleOp)
+    steps[name] = result.clone()
 
 
 def artifact_stage(request: CompileRequest, artifact: Artifact, stage: str) -> str | bytes:
@@ -50,6 +58,11 @@ def artifact_stage(request: CompileRequest, artifact: Artifact, stage: str) -> s
     return stage_text(request, stage)
 
 
+def plain_name(stage: str) -> str:
+    """The name in `stage_names` of a stage that may be called by its level: `t2`, `nests`."""
+    return "schedule" if stage in _SCHEDULED else stage
+
+
 def stage_names(request: CompileRequest) -> tuple[str, ...]:
     """The stages that `stages` yields, in order."""
     target = load_target(request.target)
@@ -58,6 +71,7 @@ def stage_names(request: CompileRequest) -> tuple[str, ...]:
         "source",
         "frontend",
         *(item.name for item in passes),
+        *target.steps,
         "schedule",
         "llir",
         target.assembly,
@@ -77,7 +91,11 @@ def stages(request: CompileRequest, show: Show = print_module) -> Iterator[tuple
     for tile_pass in target.tile_passes(request.machine, request.options):
         tile_pass.apply(module)
         yield tile_pass.name, show(module)
-    scheduled = target.schedule(module, request.machine, request.options)
+    steps: list[tuple[str, str]] = []
+    scheduled = target.schedule(
+        module, request.machine, request.options, lambda name, m: steps.append((name, show(m)))
+    )
+    yield from steps
     yield "schedule", show(scheduled.module)
     text = target.emit(scheduled, request.machine, request.options)
     yield "llir", text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from xdsl.ir import Operation
 
@@ -16,6 +16,9 @@ from tilewright.ir.op import Array
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import KernelFault
 from tilewright.support.source import Span
+
+if TYPE_CHECKING:  # only laid-out programs have any
+    from tilewright.interp.shared_memory import SharedMemory
 
 BreakpointHook = Callable[[Mapping[str, object], Span | None], None]
 
@@ -49,7 +52,8 @@ class Program:
 
     `values` and `poison` are indexed by slot, a number for each SSA value. `poison[slot]` is
     None where the value is defined everywhere, else a mask of undefined elements. A rule that
-    makes undefined elements leaves their mask in `fresh_poison`.
+    makes undefined elements leaves their mask in `fresh_poison`. `shared` is there once a program
+    of a GPU's levels has touched shared memory.
     """
 
     def __init__(self, machine: Machine, index: int, coordinates: tuple[int, int, int], slots: int):
@@ -63,6 +67,7 @@ class Program:
         self.operation: Operation | None = None
         self.last_read: Operation | None = None
         self.buffers: dict[Operation, Allocation] = {}
+        self.shared: SharedMemory | None = None
 
     def move(self, sources: tuple[int, ...], targets: tuple[int, ...]) -> None:
         """Copy values between slots, all at once."""

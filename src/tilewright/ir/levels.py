@@ -173,6 +173,7 @@ T2 = Level(
     dialects=T1.dialects,
     ops=T1.ops,
     type_rule=_t1_type,
+    required=MappingProxyType({"ttg.local_alloc": ("offset_bytes",)}),
 )
 C2 = Level(
     name="C2",

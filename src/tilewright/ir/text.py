@@ -34,6 +34,8 @@ _QUOTED = re.compile(r"""//[^\n]*+|"(?>[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2})
 _PROMISES = re.compile(
     r"(?:overflowFlags = #arith\.overflow<[^>]*>|op_bundle_sizes = array<i32>)(?:, )?"
 )
+# A layout of registers, lanes and warps, or of offsets in shared memory.
+_LAYOUT = re.compile(r'#ttg\.linear<"(?P<shared>offset)?[^"]*">')
 _LEFTOVER_COMMA = re.compile(r", (?=\}>)")
 _FUSED_METADATA = re.compile(r"fused<[^>]*>(?=\[)")
 
@@ -44,7 +46,19 @@ def print_module(module: ModuleOp, *, locations: bool = False) -> str:
 
     stream = StringIO()
     Printer(stream, print_generic_format=True, print_debuginfo=locations).print_op(module)
-    return stream.getvalue() + "\n"
+    return _name_layouts(stream.getvalue()) + "\n"
+
+
+def _name_layouts(text: str) -> str:
+    """The text with each layout written once, in front, and named where it is used."""
+    names: dict[str, str] = {}
+
+    def name(match: re.Match[str]) -> str:
+        kind = "#shared" if match["shared"] else "#layout"
+        return names.setdefault(match[0], f"{kind}{len(names)}")
+
+    body = _LAYOUT.sub(name, text)
+    return "".join(f"{short} = {layout}\n" for layout, short in names.items()) + body
 
 
 def parse_module(text: str, context: Context, *, name: str = "<text>") -> ModuleOp:

@@ -40,11 +40,16 @@ class DotOp(TileOp):
             raise VerifyException("tt.dot: the result's type is not the accumulator's")
 
     def reference(self, a: Array, b: Array, c: Array) -> Array:
-        if a.dtype.kind in "iu":
-            product = np.matmul(a.astype(np.int64), b.astype(np.int64))
-            return (product + c).astype(c.dtype)
-        wide = np.longdouble if a.dtype == np.float64 else np.float64
-        return (np.matmul(a.astype(wide), b.astype(wide)) + c).astype(c.dtype)
+        return multiply_add(a, b, c)
+
+
+def multiply_add(a: Array, b: Array, c: Array) -> Array:
+    """a @ b + c in the dtype of c: integers wrap around, floats go through a wider type."""
+    if a.dtype.kind in "iu":
+        product = np.matmul(a.astype(np.int64), b.astype(np.int64))
+        return (product + c).astype(c.dtype)
+    wide = np.longdouble if a.dtype == np.float64 else np.float64
+    return (np.matmul(a.astype(wide), b.astype(wide)) + c).astype(c.dtype)
 
 
 MATMUL_OPS = (DotOp,)

@@ -30,6 +30,11 @@ def place_scratch(op: Operation, offset_bytes: int) -> None:
     op.attributes[_ATTRIBUTE] = IntegerAttr(offset_bytes, i32)
 
 
+def has_place(op: Operation) -> bool:
+    """Whether an op has scratch that was given its place."""
+    return _ATTRIBUTE in op.attributes
+
+
 def scratch_offset(op: Operation) -> int:
     """The place that `place_scratch` gave. *Raises*: InternalError before it did."""
     offset = op.attributes.get(_ATTRIBUTE)

@@ -42,6 +42,24 @@ class Scheduled:
     report: object = None
 
 
+ShowStep = Callable[[str, ModuleOp], None]
+"""Someone who sees the module after a step of a schedule, by the name of the step."""
+
+
+class ScheduleLike(Protocol):
+    """The lowering of a module from T0 to the target's level, in place."""
+
+    def __call__(
+        self,
+        module: ModuleOp,
+        machine: MachineFeatures,
+        options: Mapping[str, object],
+        show: ShowStep | None = None,
+    ) -> Scheduled:
+        """Lower the module; `show` sees it after each of the target's `steps`."""
+        ...
+
+
 @dataclass(frozen=True)
 class Target:
     """A target's manifest, read top to bottom.
@@ -51,11 +69,12 @@ class Target:
     names the scheduled level in `ir/levels.py`; `ops` and `attributes` are those that only it has.
     `assembly` is what its assembly language is called as a stage.
     `views` show the sections of an artifact as text, by the name of the stage (`sass`).
+    `steps` are those that `schedule` shows on its way, each with the level that it leaves.
     """
 
     name: str
     tile_passes: Callable[[MachineFeatures, Mapping[str, object]], tuple[PassLike, ...]]
-    schedule: Callable[[ModuleOp, MachineFeatures, Mapping[str, object]], Scheduled]
+    schedule: ScheduleLike
     emit: Callable[[Scheduled, MachineFeatures, Mapping[str, object]], str]
     assemble: Callable[[str, MachineFeatures, Mapping[str, object]], dict[str, bytes]]
     disassemble: Callable[[str, MachineFeatures, Mapping[str, object]], str]
@@ -64,6 +83,7 @@ class Target:
     attributes: tuple[type[Attribute], ...] = ()
     assembly: str = "asm"
     views: Mapping[str, Callable[[Mapping[str, bytes]], str]] = field(default_factory=dict)
+    steps: Mapping[str, str] = field(default_factory=dict)
 
 
 TARGETS = ("cpu", "nvidia")

@@ -10,7 +10,7 @@ import click
 
 import tilewright
 from tilewright.compiler.request import CompileRequest
-from tilewright.compiler.stages import stage_names, stages
+from tilewright.compiler.stages import plain_name, stage_names, stages
 from tilewright.ir.text import print_module
 from tilewright.support.errors import InvalidOption, TilewrightError
 from tilewright.support.options import environment_with_path
@@ -91,7 +91,7 @@ def ir(
             click.echo("\n".join(stage_names(request)))
             return
         click.secho(f"// {title(request)}", bold=True)
-        _show_stage(request, changed_by or stage, changed_by is not None, locations)
+        _show_stage(request, plain_name(changed_by or stage), changed_by is not None, locations)
     _finish(collected)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
 from tilewright.interp.casts import round_float
 from tilewright.interp.code import PlainFunction, Preparation
@@ -41,7 +41,7 @@ from tilewright.ops.elementwise import (
 )
 from tilewright.ops.extern import ExternElementwiseOp
 from tilewright.ops.indexing import GatherOp, HistogramOp, SortOp
-from tilewright.ops.matmul import DotOp
+from tilewright.ops.matmul import DotOp, multiply_add
 from tilewright.ops.memory import AddPtrOp
 from tilewright.ops.program import GetNumProgramsOp, GetProgramIdOp
 from tilewright.ops.reference import odd_sum, unsigned
@@ -184,17 +184,26 @@ def add_pointer(operation: Operation, _: Preparation) -> PlainFunction:
 def dot(operation: Operation, _: Preparation) -> PlainFunction:
     """A matrix product, accumulated in a wider type and rounded once."""
     assert isinstance(operation, DotOp)
-    target = dtype_of(operation.result.type)
-    if not is_float(operation.a.type):
-        return lambda program, a, b, c: operation.reference(a, b, c)
+    multiply = matrix_product(operation.a.type, operation.result.type)
+    return lambda program, a, b, c: multiply(a, b, c)
 
-    def evaluate(program: Program, a: Array, b: Array, c: Array) -> Array:
+
+def matrix_product(operand: Attribute, result: Attribute) -> Callable[[Array, Array, Array], Array]:
+    """a @ b + c for operands of one type and a result of another, rounded once.
+
+    Integers wrap around; floats are accumulated in float64.
+    """
+    target = dtype_of(result)
+    if not is_float(operand):
+        return multiply_add
+
+    def multiply(a: Array, b: Array, c: Array) -> Array:
         if target == np.float64:
-            return operation.reference(a.astype(np.float64), b.astype(np.float64), c)
+            return multiply_add(a.astype(np.float64), b.astype(np.float64), c)
         product = np.matmul(a.astype(np.float64), b.astype(np.float64))
         return round_float(product + c.astype(np.float64), target)
 
-    return evaluate
+    return multiply
 
 
 @TILE_RULES.plain.register(HintOp)

@@ -18,7 +18,7 @@ from tilewright.targets.cpu.emit import (
 from tilewright.targets.cpu.ops import CPU_OPS
 from tilewright.targets.cpu.schedule import NestMachine, lower_to_nests
 from tilewright.targets.cpu.tile_passes import CPU_TILE_PASSES
-from tilewright.targets.target import MachineFeatures, PassLike, Scheduled, Target
+from tilewright.targets.target import MachineFeatures, PassLike, Scheduled, ShowStep, Target
 
 
 def _features(machine: MachineFeatures) -> tuple[str, ...]:
@@ -34,7 +34,10 @@ def _tile_passes(machine: MachineFeatures, options: Mapping[str, object]) -> tup
 
 
 def _schedule(
-    module: ModuleOp, machine: MachineFeatures, options: Mapping[str, object]
+    module: ModuleOp,
+    machine: MachineFeatures,
+    options: Mapping[str, object],
+    show: ShowStep | None = None,
 ) -> Scheduled:
     nests = NestMachine(
         vector_bytes=int(machine["vector_bytes"] or 16),

@@ -18,8 +18,8 @@ from tilewright.targets.nvidia.emit import argument_slots, emit_kernel
 from tilewright.targets.nvidia.fit import assemble_for_occupancy
 from tilewright.targets.nvidia.ops import NVIDIA_OPS
 from tilewright.targets.nvidia.ptx import to_ptx
-from tilewright.targets.nvidia.schedule import lower_to_threads
-from tilewright.targets.target import MachineFeatures, PassLike, Scheduled, Target
+from tilewright.targets.nvidia.schedule import STEPS, lower_to_threads
+from tilewright.targets.target import MachineFeatures, PassLike, Scheduled, ShowStep, Target
 
 TILE_PASSES: tuple[PassLike, ...] = (
     LowerBlockPointers(),
@@ -36,9 +36,12 @@ def _tile_passes(machine: MachineFeatures, options: Mapping[str, object]) -> tup
 
 
 def _schedule(
-    module: ModuleOp, machine: MachineFeatures, options: Mapping[str, object]
+    module: ModuleOp,
+    machine: MachineFeatures,
+    options: Mapping[str, object],
+    show: ShowStep | None = None,
 ) -> Scheduled:
-    report = lower_to_threads(module, machine, options)
+    report = lower_to_threads(module, machine, options, show)
     metadata = {
         "slots": argument_slots(module),
         "num_warps": options.get("num_warps", 4),
@@ -73,4 +76,5 @@ TARGET = Target(
     attributes=(LayoutAttr, SharedType, TokenType),
     assembly="ptx",
     views={"sass": sass_of},
+    steps=STEPS,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -16,10 +17,14 @@ from tilewright.schedule.shared_memory import place_shared
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.emit import find_kernel
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
-from tilewright.targets.target import MachineFeatures
+from tilewright.targets.target import MachineFeatures, ShowStep
 
 MAX_SHARED_BYTES = 232448
 """What a program may have on Hopper, with the driver's consent."""
+
+
+STEPS: Mapping[str, str] = MappingProxyType({"t1": "T1", "async_copies": "T1", "placed": "T2"})
+"""What can be seen on the way: all tiles laid out, copies started, shared memory placed."""
 
 
 @dataclass(frozen=True)
@@ -32,16 +37,28 @@ class NvidiaReport:
 
 
 def lower_to_threads(
-    module: ModuleOp, machine: MachineFeatures, options: Mapping[str, object]
+    module: ModuleOp,
+    machine: MachineFeatures,
+    options: Mapping[str, object],
+    show: ShowStep | None = None,
 ) -> NvidiaReport:
-    """Lower a T0 module to T2 in place."""
+    """Lower a T0 module to T2 in place; `show` sees it after each of `STEPS`."""
+    steps = iter(STEPS)
+
+    def done() -> None:
+        if show is not None:
+            show(next(steps), module)
+
     kernel = find_kernel(module)
     num_warps = int(str(options.get("num_warps", 4)))
     layouts = decide_layouts(kernel, MatrixMachine(num_warps))
     assign_layouts(kernel, layouts)
+    done()
     copy_async(kernel)
+    done()
     order_global(kernel)
     limit = int(str(machine.get("max_shared_bytes", MAX_SHARED_BYTES)))
     shared = place_shared(kernel, limit, str(machine.get("arch", "")), num_warps)
+    done()
     order_shared(kernel, FenceAsyncSharedOp)
     return NvidiaReport(layouts, shared.total_bytes)

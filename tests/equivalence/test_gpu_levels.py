@@ -1,0 +1,68 @@
+"""No step of the GPU's schedule changes what a kernel computes: before == after, at T1 and T2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from tests.corpus.case import EXACT, Case, check
+from tests.corpus.everything import CASES, FAMILIES, over
+from tests.corpus.run import run_module
+from tests.corpus.threads import gpu_request
+from tilewright.compiler.compile import to_tiles
+from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION
+from tilewright.targets.nvidia.schedule import lower_to_threads
+from tilewright.targets.target import load_target
+
+_MOVING = ("reductions", "shapes", "matmul", "indexing", "control", "blocks", "memory")
+# Assembly is text to the interpreter.
+_NOT_INTERPRETED = ("inline",)
+
+
+def of_families(names: tuple[str, ...], step: int) -> list[Case]:
+    return [case for name in names for case in FAMILIES[name] if not case.is_slow][::step]
+
+
+def stages(case: Case, **options: object) -> Iterator[tuple[str, ModuleOp]]:
+    """The module at T0, and after each step of the schedule that leaves a whole program."""
+    request = gpu_request(case, **options)
+    module = to_tiles(request, load_target("nvidia"), None)
+    found = [("T0", module.clone())]
+    lower_to_threads(
+        module, request.machine, request.options, lambda n, m: found.append((n, m.clone()))
+    )
+    # Between the places of shared tiles and the barriers, warps are not ordered.
+    found = [(name, shown) for name, shown in found if name != "placed"]
+    yield from [*found, ("T2", module)]
+
+
+def require_same_after_each_step(case: Case, **options: object) -> None:
+    exactly = Case(
+        case.name, case.kernel, case.grid, case.inputs, case.reference, EXACT, options=case.options
+    )
+    before = None
+    for name, module in stages(case, **options):
+        module.verify()
+        after = run_module(case, module, NVIDIA_INTERPRETATION)
+        if before is not None:
+            check(exactly, after, before, f"after {name} against the step before")
+        before = after
+
+
+@over(of_families(_MOVING, 3))
+def test_no_step_of_the_schedule_changes_a_single_bit(case: Case) -> None:
+    require_same_after_each_step(case)
+
+
+@pytest.mark.parametrize("num_warps", [1, 8])
+@over(FAMILIES["matmul"][::4])
+def test_products_stay_the_same_with_any_number_of_warps(case: Case, num_warps: int) -> None:
+    require_same_after_each_step(case, num_warps=num_warps)
+
+
+@pytest.mark.slow
+@over(CASES)
+def test_no_step_of_the_schedule_changes_a_single_bit_anywhere(case: Case) -> None:
+    require_same_after_each_step(case)
