@@ -18,8 +18,9 @@ from tilewright.ops.elementwise import ELEMENTWISE
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
 
+_REMAINDER = ELEMENTWISE["arith.remf"]
 _DIVIDE, _ROOT = ELEMENTWISE["arith.divf"], ELEMENTWISE["math.sqrt"]
-_NAMES = {_DIVIDE: "div", _ROOT: "sqrt"}
+_NAMES: dict[type[Operation], str] = {_DIVIDE: "div", _ROOT: "sqrt"}
 
 
 @NVIDIA_RULES.register(_DIVIDE, _ROOT)
@@ -40,6 +41,18 @@ def _scalar(ctx: EmitContext, op: Operation) -> None:
     names = [name for _, name in operands]
     value = ctx.target.emit_math(ctx.fn, _NAMES[type(op)], wide, names)
     ctx.define(op, narrowed(ctx, type_, value))
+
+
+@NVIDIA_RULES.register(_REMAINDER)
+def _remainder(ctx: ThreadContext, op: Operation) -> None:
+    ctx.emit_elementwise(_exact_remainder, op)
+
+
+def _exact_remainder(ctx: EmitContext, op: Operation) -> None:
+    # LLVM's own is x - trunc(x/y)·y, which is wrong for great quotients.
+    operands = [widened(ctx, value.type, ctx.value(value)) for value in op.operands]
+    value = ctx.target.emit_math(ctx.fn, "fmod", operands[0][0], [name for _, name in operands])
+    ctx.define(op, narrowed(ctx, op.results[0].type, value))
 
 
 def _may_change(op: Operation) -> bool:
