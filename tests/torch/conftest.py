@@ -23,10 +23,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     is_wanted = "torch" in expression and "not torch" not in expression
     if not is_wanted:
         return True
-    if str(ALIAS) not in sys.path:
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if str(ALIAS) not in paths:
         sys.path.insert(0, str(ALIAS))
-        rest = os.environ.get("PYTHONPATH", "")
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ALIAS), rest)))
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ALIAS), *paths)))
     return None
 
 
