@@ -170,6 +170,13 @@ class JITFunction:
         """The identity of the sources of this kernel and of what it reaches, in hex."""
         return digest(*(repr(f) for _, f in sorted(self.source.functions.items())))
 
+    def forget(self) -> None:
+        """Drop every compiled kernel and launcher; the next launch asks the disk cache again."""
+        self._kernels.clear()
+        self._shapes.clear()
+        self._warm = None
+        self._entry = self._launch
+
     def warmup(self, *args: object, grid: GridLike = (1,), **kwargs: object) -> CompiledKernel:
         """Compile for arguments like these without launching."""
         return self._prepare(args, kwargs).kernel

@@ -47,8 +47,7 @@ def fill(out_ptr, value, BLOCK: tl.constexpr):
 @pytest.fixture(autouse=True)
 def cache_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
-    fill._kernels.clear()
-    fill._shapes.clear()
+    fill.forget()
     return tmp_path / "cache"
 
 

@@ -7,6 +7,7 @@ own passes knows the target. Requires and produces T0.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -19,7 +20,7 @@ from tilewright.support.errors import UnsupportedError
 class RefuseOps:
     """The pass; `reasons` maps the names of ops to (what is wrong, what would work)."""
 
-    reasons: Mapping[str, tuple[str, str]]
+    reasons: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     name: str = "refuse-ops"
 
     def apply(self, module: ModuleOp) -> None:
