@@ -14,6 +14,7 @@ from tilewright.targets.target import load_target
 
 MACHINE = {"arch": "sm_90a"}
 LANES = 32
+STEP_LIMIT = 300_000
 
 
 def run_simulated(case: Case) -> dict[str, Array]:
@@ -36,5 +37,13 @@ def run_simulated(case: Case) -> dict[str, Array]:
     num_threads = LANES * int(str(scheduled.metadata["num_warps"]))
     x, y, z = (*case.grid, 1, 1)[:3]
     shared_bytes = int(str(scheduled.metadata["shared_bytes"]))
-    simulate(text, request.name, (x, y, z), num_threads, arguments, shared_bytes)
+    simulate(
+        text,
+        request.name,
+        (x, y, z),
+        num_threads,
+        arguments,
+        shared_bytes,
+        step_limit=STEP_LIMIT,
+    )
     return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}

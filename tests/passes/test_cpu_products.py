@@ -120,3 +120,27 @@ def test_products_of_overwritten_operands_are_those_of_the_loaded_values() -> No
     np.testing.assert_array_equal(first, b)
     overwritten_later[(1,)](a, b, SIZE=32)
     np.testing.assert_allclose(a, want, rtol=1e-4, atol=1e-4)
+
+
+@tilewright.jit
+def chosen(condition, x, y):
+    if condition > 0:
+        return x
+    return y
+
+
+@tilewright.jit
+def choice_of_products(a, b, out, SIZE: tl.constexpr):
+    """out[pid] = a @ a or b @ b, both computed before the branch."""
+    i = tl.arange(0, SIZE)
+    here = i[:, None] * SIZE + i[None, :]
+    first = tl.dot(tl.load(a + here), tl.load(a + here))
+    second = tl.dot(tl.load(b + here), tl.load(b + here))
+    pid = tl.program_id(0)
+    tl.store(out + pid * SIZE * SIZE + here, chosen(pid, first, second))
+
+
+def test_products_made_before_a_branch_do_not_share_its_result() -> None:
+    a, out = np.ones((16, 16), np.float32), np.zeros((2, 16, 16), np.float32)
+    choice_of_products[(2,)](a, 2 * a, out, SIZE=16)
+    assert (out[0] == 64).all() and (out[1] == 16).all()

@@ -159,9 +159,15 @@ def chain_head(value: SSAValue) -> SSAValue:
 
 
 def _received(value: SSAValue) -> SSAValue | None:
-    """The result of scf.if to which `value` is only yielded."""
-    use = single_use(value)
-    if use is None or not isinstance(use.operation, YieldOp):
+    """The result of scf.if to which `value`, made in that branch, is only yielded.
+
+    What was made before the branch may not take the result's place: the other branch yields
+    another value.
+    """
+    use, op = single_use(value), owner(value)
+    if use is None or op is None or not isinstance(use.operation, YieldOp):
+        return None
+    if op.parent is not use.operation.parent:
         return None
     parent = use.operation.parent_op()
     return parent.results[use.index] if isinstance(parent, IfOp) else None
