@@ -21,7 +21,9 @@ def test_kernels_are_clean_under(tool: str) -> None:
     assert sanitizer, "compute-sanitizer is not on PATH: it comes with the CUDA toolkit"
     program = [sys.executable, "-m", "tests.gpu.sanitized"]
     command = [sanitizer, "--tool", tool, "--report-api-errors", "no", "--error-exitcode", "9"]
-    result = subprocess.run([*command, *program], cwd=ROOT, capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [*command, *program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     output = result.stdout + result.stderr
     refused = next((text for text in REFUSALS if text in output), None)
     assert refused is None, f"the driver does not let compute-sanitizer in: {output[-2000:]}"

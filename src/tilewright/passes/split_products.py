@@ -12,7 +12,7 @@ tf32 and bf16.
 from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from tilewright.ir import types as ir
 from tilewright.ir.types import shape_of, tile_of
@@ -100,6 +100,6 @@ def _rest(make: TileBuilder, value: SSAValue, part: SSAValue) -> SSAValue:
     """`value` - `part`; 0 where that is no number, since infinity is its own first part."""
     rest = make.emit(ELEMENTWISE["arith.subf"], [value, part], value.type)
     flags = tile_of(ir.i1, shape_of(value.type))
-    code = {"predicate": IntegerAttr(_ORDERED, ir.i64)}
+    code: dict[str, Attribute] = {"predicate": IntegerAttr(_ORDERED, ir.i64)}
     is_number = make.emit(CmpFOp, [rest, rest], flags, code)
     return make.emit(SelectOp, [is_number, rest, make.constant(value.type, 0)], value.type)

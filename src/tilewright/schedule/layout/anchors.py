@@ -20,7 +20,13 @@ from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.debug import AssertOp, PrintOp
 from tilewright.ops.indexing import GatherOp, HistogramOp, SortOp
 from tilewright.ops.inline import InlineAsmOp
-from tilewright.ops.memory import LoadOp, StoreOp
+from tilewright.ops.memory import (
+    DescriptorLoadOp,
+    DescriptorReduceOp,
+    DescriptorStoreOp,
+    LoadOp,
+    StoreOp,
+)
 from tilewright.ops.reduction import ReduceOp, ScanOp
 from tilewright.ops.shape import CatOp, FlipOp, SplitOp
 from tilewright.schedule.layout.transfer import is_tile
@@ -53,6 +59,10 @@ class Neighbours(Protocol):
 
     def accessed(self, op: Operation) -> LinearLayout:
         """The layout that coalesces the access of `op` to the pointers of operand 0."""
+        ...
+
+    def streamed(self, shape: tuple[int, ...], element_bytes: int) -> LinearLayout:
+        """The layout that reads rows of a shared tile in the widest accesses."""
         ...
 
 
@@ -95,6 +105,18 @@ def is_good_for_memory(own: LinearLayout, coalescing: LinearLayout, element_byte
         return True
     dim = fastest_dim(coalescing)
     return run_of_warp(own, dim) * max(1, element_bytes) >= _GOOD_RUN_BYTES
+
+
+@ANCHORS.register(DescriptorLoadOp)
+def _block(near: Neighbours, op: DescriptorLoadOp) -> Anchored:
+    layout = near.streamed(shape_of(op.result.type), bytes_of(op.result))
+    return Anchored((None,) * len(op.operands), (layout,))
+
+
+@ANCHORS.register(DescriptorStoreOp, DescriptorReduceOp)
+def _stored_block(near: Neighbours, op: Operation) -> Anchored:
+    """A block is written to shared memory from where it is."""
+    return Anchored(_of(op.operands, own_or_default(near, op.operands[1])), ())
 
 
 def fastest_dim(layout: LinearLayout) -> int:

@@ -7,16 +7,16 @@ again in every layout that asks for it. A loop is walked until what it carries s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from math import prod
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from tilewright.analysis.facts import AxisFacts
 from tilewright.ir.op import ElementwiseOp
-from tilewright.ir.types import element_of, is_integer, is_pointer, shape_of, storage_bytes
+from tilewright.ir.types import PointerType, element_of, is_integer, shape_of, storage_bytes
 from tilewright.layout.build import coalesced
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.atomics import AtomicOp
@@ -72,6 +72,16 @@ def decide_layouts(kernel: FuncOp, machine: MatrixMachine) -> Layouts:
     return walk.layouts
 
 
+@dataclass(frozen=True)
+class _Loop:
+    """A loop as the walk sees it: what it carries, where that starts, and what it hands on."""
+
+    arguments: Sequence[SSAValue]
+    initial: Sequence[SSAValue]
+    walk: Callable[[], None]
+    yielded: Sequence[SSAValue]
+
+
 class _Walk:
     """The walk over one kernel; implements `Neighbours` for the anchors' rules."""
 
@@ -110,6 +120,14 @@ class _Walk:
         return coalesced(
             shape, order, self.widths[shape, order], machine.num_warps, machine.num_lanes
         )
+
+    def streamed(self, shape: tuple[int, ...], element_bytes: int) -> LinearLayout:
+        """The layout that reads rows of a shared tile in the widest accesses."""
+        machine = self.layouts.machine
+        order = tuple(reversed(range(len(shape))))
+        share = max(1, prod(shape) // (machine.num_warps * machine.num_lanes))
+        width = min(_MAX_ACCESS_BYTES // element_bytes, 1 << (share.bit_length() - 1))
+        return coalesced(shape, order, width, machine.num_warps, machine.num_lanes)
 
     # --- memory ---
 
@@ -225,23 +243,25 @@ class _Walk:
 
     def _for(self, op: ForOp) -> None:
         body = op.body.block
-        arguments = list(body.args[1:])
-        end = body.last_op
-        assert end is not None
-        settled = self._settle(arguments, op.iter_args, (body,), lambda: end.operands)
+        settled = self._settle(
+            _Loop(body.args[1:], op.iter_args, lambda: self.block(body), _end_of(body).operands)
+        )
         self.layouts.carried[op] = settled
         self._enter(op.results, settled)
 
     def _while(self, op: WhileOp) -> None:
         before, after = op.before_region.block, op.after_region.block
-        condition, end = before.last_op, after.last_op
-        assert condition is not None and end is not None
+        condition = _end_of(before)
         passed = condition.operands[1:]
-        # What goes to the body and out is in the layouts in which the test hands it on.
-        settled = self._settle(
-            list(before.args), op.arguments, (before, after), lambda: end.operands, after, passed
-        )
-        self.layouts.carried[op] = settled
+
+        def walk() -> None:
+            self.block(before)
+            # What goes to the body and out is in the layouts in which the test hands it on.
+            self._enter(after.args, self._handed_on(passed))
+            self.block(after)
+
+        loop = _Loop(before.args, op.arguments, walk, _end_of(after).operands)
+        self.layouts.carried[op] = self._settle(loop)
         handed = self._handed_on(passed)
         self.layouts.carried[condition] = handed
         self._enter(op.results, handed)
@@ -254,44 +274,28 @@ class _Walk:
             for v in values
         )
 
-    def _settle(
-        self,
-        arguments: Sequence[SSAValue],
-        initial: Sequence[SSAValue],
-        blocks: Sequence[Block],
-        yielded: object,
-        after: Block | None = None,
-        passed: Sequence[SSAValue] = (),
-    ) -> tuple[LinearLayout | None, ...]:
+    def _settle(self, loop: _Loop) -> tuple[LinearLayout | None, ...]:
         """Walk a loop's blocks until the layouts of what it carries stay; those layouts."""
-        assert callable(yielded)
-        current = [self.own(value) for value in initial]
+        current = [self.own(value) for value in loop.initial]
         for _ in range(_MAX_ROUNDS):
-            for argument, layout in zip(arguments, current, strict=True):
-                self.demands.pop(argument, None)
-                self._put(argument, layout)
-            for block in blocks:
-                if block is after:
-                    self._enter(after.args, self._handed_on(passed))
-                self.block(block)
-            following = [
-                self._next_layout(argument, value, start)
-                for argument, value, start in zip(arguments, yielded(), initial, strict=True)
-            ]
+            self._walk_with(loop, current)
+            rows = zip(loop.arguments, loop.yielded, loop.initial, strict=True)
+            following = [self._next_layout(*row) for row in rows]
             if following == current:
                 break
             current = following
-        settled = tuple(
+        settled = [
             layout or self.default(shape_of(argument.type)) if is_tile(argument) else None
-            for argument, layout in zip(arguments, current, strict=True)
-        )
-        if list(settled) != current:
-            self._enter(arguments, settled)
-            for block in blocks:
-                if block is after:
-                    self._enter(after.args, self._handed_on(passed))
-                self.block(block)
-        return settled
+            for argument, layout in zip(loop.arguments, current, strict=True)
+        ]
+        self._walk_with(loop, settled)
+        return tuple(settled)
+
+    def _walk_with(self, loop: _Loop, layouts: Sequence[LinearLayout | None]) -> None:
+        for argument, layout in zip(loop.arguments, layouts, strict=True):
+            self.demands.pop(argument, None)
+            self._put(argument, layout)
+        loop.walk()
 
     def _next_layout(
         self, argument: SSAValue, value: SSAValue, start: SSAValue
@@ -336,7 +340,12 @@ def _is_access(op: Operation) -> bool:
     return isinstance(op, LoadOp | StoreOp | AtomicOp) and is_tile(op.operands[0])
 
 
-def _pointee(op: Operation) -> object:
+def _end_of(block: Block) -> Operation:
+    assert block.last_op is not None
+    return block.last_op
+
+
+def _pointee(op: Operation) -> Attribute:
     pointer = element_of(op.operands[0].type)
-    assert is_pointer(pointer)
-    return pointer.pointee  # type: ignore[attr-defined]  # a pointer has a pointee
+    assert isinstance(pointer, PointerType)
+    return pointer.pointee

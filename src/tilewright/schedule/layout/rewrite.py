@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, LocationAttr, i32
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    LocationAttr,
+    TensorType,
+    i32,
+)
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
@@ -89,7 +95,7 @@ class Rewriter:
             self.place_default(value)
             return self.place(value, layout)
         operands = [self.place(v, at) for v, at in zip(op.operands, wanted, strict=True)]
-        index = list(op.results).index(value)
+        index = next(i for i, result in enumerate(op.results) if result is value)
         new = self._copy(op, operands, [layout] * len(op.results))
         return new.results[index]
 
@@ -300,6 +306,7 @@ def _retyped(properties: dict[str, Attribute], type_: Attribute) -> dict[str, At
     """The properties of a constant whose value names its type."""
     value = properties.get("value")
     if isinstance(value, DenseIntOrFPElementsAttr):
+        assert isinstance(type_, TensorType)
         properties["value"] = DenseIntOrFPElementsAttr(type_, value.data)
     return properties
 

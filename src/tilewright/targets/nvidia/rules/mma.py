@@ -34,6 +34,11 @@ def ptx_type(element: Attribute) -> str:
     return "s8" if isinstance(element, IntegerType) else _PTX_TYPES[element]
 
 
+def accumulator_type(element: Attribute) -> str:
+    """The PTX name of a result's element type."""
+    return "s32" if isinstance(element, IntegerType) else _PTX_TYPES[element].replace("tf32", "f32")
+
+
 @dataclass(frozen=True)
 class MmaShape:
     """One kind of mma.sync: its K and the PTX names of its types."""
@@ -102,7 +107,7 @@ def emit_mma_product(ctx: ThreadContext, op: LaidOutDotOp) -> None:
     a_type, b_type = element_type(op.a.type), element_type(op.b.type)
     result_type = element_type(op.result.type)
     depth = 256 // ir.width_bits(a_type)
-    accumulator = {ir.f32: "f32", ir.f16: "f16"}.get(result_type, "s32")
+    accumulator = accumulator_type(result_type)
     shape = MmaShape(depth, accumulator, ptx_type(a_type), ptx_type(b_type))
     a = _Operand(ctx, layout_of(op.a.type), ctx.registers(op.a))
     b = _Operand(ctx, layout_of(op.b.type), ctx.registers(op.b))

@@ -19,7 +19,7 @@ from tilewright.ops.staging import DotWaitOp, LaidOutDotOp
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
 from tilewright.targets.nvidia.rules.fma import emit_fma_product
-from tilewright.targets.nvidia.rules.mma import emit_mma_product, ptx_type
+from tilewright.targets.nvidia.rules.mma import accumulator_type, emit_mma_product, ptx_type
 from tilewright.targets.nvidia.wgmma import (
     SharedOperand,
     WgmmaShape,
@@ -74,7 +74,7 @@ class _WgmmaProduct:
         _, columns, depth = integers_of(_array(op.shape))
         a, b = _element(op.a.type), _element(op.b.type)
         accumulator = element_type(op.result.type)
-        kind = {ir.f32: "f32", ir.f16: "f16"}.get(accumulator, "s32")
+        kind = accumulator_type(accumulator)
         self.shape = WgmmaShape(columns, depth, kind, ptx_type(a), ptx_type(b))
         self.extents = ir.shape_of(op.result.type)
         self.fragments: dict[tuple[int, int], list[str]] = {}
