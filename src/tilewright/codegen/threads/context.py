@@ -43,7 +43,7 @@ class AtomicAccess:
 
     `kind` is that of a `tt.atomic_rmw` (add for floats too), or cas, load, store; `number` the
     float type that an addition is of, else ''. `order` is relaxed, acquire, release or acq_rel,
-    `scope` gpu, cta or sys.
+    `scope` gpu, cta or sys. Where `returns` is False nobody reads the old values.
     """
 
     kind: str
@@ -51,6 +51,7 @@ class AtomicAccess:
     number: str
     order: str
     scope: str
+    returns: bool = True
 
     @property
     def releases(self) -> bool:
@@ -64,7 +65,7 @@ class AtomicAccess:
 
     def relaxed(self) -> AtomicAccess:
         """The same access, which orders nothing."""
-        return replace(self, order="relaxed")
+        return replace(self, order="relaxed", returns=self.returns or self.acquires)
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,7 @@ class ThreadServices(TargetServices, Protocol):
         width: int,
         predicate: str | None,
     ) -> list[str]:
-        """One atomic access of `width` adjacent elements; the old values, none of a store.
+        """One atomic access of `width` adjacent elements; the old values, none where not read.
 
         `operands` (of a cas: what is compared, then what is stored) and old values are integers
         of the access's width; where `predicate` is false nothing is done and they are 0.

@@ -1,6 +1,6 @@
 """Atomic accesses of global memory as PTX, which LLVM would strip of their order and scope.
 
-*Source*: PTX ISA 8.8, 9.7.13.3 "atom", 9.7.9.8 "ld", 9.7.9.11 "st"; vectors of floats are new
+*Source*: PTX ISA 8.8, 9.7.13.3 "atom" and "red", 9.7.9.8 "ld", 9.7.9.11 "st"; vectors of floats are new
 on sm_90.
 """
 
@@ -31,9 +31,9 @@ def emit_atomic(
     width: int,
     predicate: str | None,
 ) -> list[str]:
-    """One access of `width` adjacent elements at `address`; the old values, none of a store.
+    """One access of `width` adjacent elements at `address`; the old values if it gives them.
 
-    `operands` are integers of the access's width. Without `predicate` the old values are 0.
+    `operands` are integers of the access's width. Where `predicate` is false the old values are 0.
     """
     is_paired = access.bits == 16 and width > 1
     words = [_paired(fn, values) if is_paired else list(values) for values in operands]
@@ -72,7 +72,7 @@ def _emit(
 ) -> list[str]:
     """The instruction on words of `bits`, in inline assembly."""
     kind, constraint = f"i{max(bits, 16)}", _CONSTRAINTS[bits]
-    outputs = 0 if access.kind == "store" else count
+    outputs = count if _gives_old(access) else 0
     inputs = [_widened(fn, word, bits) for words in operands for word in words]
     text = _instruction(access, bits, count, outputs, len(operands))
     constraints = [f"={constraint}"] * outputs + ["l"] + [constraint] * len(inputs)
@@ -98,6 +98,14 @@ def _emit(
     return names if bits > 8 else [fn.value(f"trunc i16 {name} to i8") for name in names]
 
 
+def _gives_old(access: AtomicAccess) -> bool:
+    """Whether the instruction reads: what acquires does, also when nobody looks."""
+    if access.kind == "store":
+        return False
+    is_silent = access.kind not in ("load", "cas", "exch") and not access.acquires
+    return access.returns or not is_silent
+
+
 def _result_type(kind: str, outputs: int) -> str:
     if outputs == 0:
         return "void"
@@ -119,6 +127,8 @@ def _instruction(access: AtomicAccess, bits: int, count: int, outputs: int, oper
         return f"st.{head}.b{bits} {place}, {groups[0]};"
     vector = "" if count == 1 else f".v{count}"
     suffix = f"{_NAMES.get(access.kind, access.kind)}{_type(access, bits, vector)}"
+    if not outputs:
+        return f"red.{head}.{suffix} {', '.join([place, *groups])};"
     return f"atom.{head}.{suffix} {', '.join([old, place, *groups])};"
 
 

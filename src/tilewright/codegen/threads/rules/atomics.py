@@ -67,7 +67,8 @@ def _access(op: AtomicOp, kind: str, element: Attribute, number: str = "") -> At
         order = "relaxed" if order == "relaxed" else "acquire"
     if kind == "store":
         order = "relaxed" if order == "relaxed" else "release"
-    return AtomicAccess(kind, storage_bits(element), number, order, scope)
+    returns = bool(op.results) and is_result_used(op)
+    return AtomicAccess(kind, storage_bits(element), number, order, scope, returns)
 
 
 def _act(
@@ -83,7 +84,7 @@ def _act(
     if access.releases:
         ctx.target.barrier(fn)
     old = _access_all(ctx, op, access, pointer, operands, mask)
-    if op.results and is_result_used(op):
+    if access.returns:
         element = element_type(op.results[0].type)
         values = [from_bits(fn, element, word) for word in old]
         ctx.define_tile(op.results[0], _handed_on(ctx, op, element, values))
