@@ -84,7 +84,7 @@ class _CallShape:
         order = self.order or tuple(range(num_given))
         positions = tuple(i if i < num_given else None for i in order)
         defaults = tuple(None if i < num_given else self.defaults[i - num_given] for i in order)
-        return CallForm(keywords, self.num_positional, positions, defaults)
+        return CallForm(keywords, self.num_positional, self.names, positions, defaults)
 
     def try_others(
         self, extents: Sequence[object], values: Sequence[object]

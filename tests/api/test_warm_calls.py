@@ -96,6 +96,57 @@ def test_more_specialisations_than_ways_are_all_right():
                 np.testing.assert_array_equal(out, x * 2 + 1)
 
 
+def test_a_grid_function_sees_every_argument_and_is_called_once():
+    kernel, seen = make_kernel(), []
+
+    def grid(meta):
+        seen.append(dict(meta))
+        return (2,)
+
+    for _ in range(3):
+        out = np.zeros_like(X)
+        kernel[grid](X, out, 100, BLOCK=64)
+        np.testing.assert_array_equal(out, X * 2 + 1)
+        assert seen.pop() == {
+            **{"x_ptr": X, "out_ptr": out, "n": 100, "factor": 2.0, "shift": 1, "BLOCK": 64}
+        }
+        assert seen == []
+
+
+@pytest.mark.parametrize("answer", [2, [2], (2, 1, 1), np.int64(2)])
+def test_a_grid_function_may_give_what_a_grid_may_be(answer):
+    kernel = make_kernel()
+    for _ in range(3):
+        out = np.zeros_like(X)
+        kernel[lambda meta: answer](X, out, 100)
+        np.testing.assert_array_equal(out, X * 2 + 1)
+
+
+def test_a_grid_function_that_raises_stops_the_launch():
+    kernel = make_kernel()
+    out = np.zeros_like(X)
+    kernel[(2,)](X, out, 100)
+    with pytest.raises(KeyError, match="NO_SUCH"):
+        kernel[lambda meta: (meta["NO_SUCH"],)](X, out, 100)
+
+
+def test_grid_functions_keep_no_references():
+    kernel = make_kernel()
+    out = np.zeros_like(X)
+
+    def grid(meta):
+        return shared
+
+    shared = (2,)
+    kernel[grid](X, out, 100)
+    watched = (shared, grid, X, out)
+    before = [sys.getrefcount(item) for item in watched]
+    for _ in range(1000):
+        kernel[grid](X, out, 100)
+    after = [sys.getrefcount(item) for item in watched]
+    assert all(abs(b - a) < 10 for a, b in zip(before, after, strict=True))
+
+
 def test_a_wrong_grid_is_refused_after_right_ones():
     kernel = make_kernel()
     out = np.zeros_like(X)

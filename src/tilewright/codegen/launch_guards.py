@@ -43,6 +43,8 @@ declare double @PyFloat_AsDouble(ptr)
 declare ptr @PyObject_GetAttr(ptr, ptr)
 declare ptr @PyObject_VectorcallMethod(ptr, ptr, i64, ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare ptr @PyDict_New()
+declare i32 @PyDict_SetItem(ptr, ptr, ptr)
 declare ptr @PyObject_CallObject(ptr, ptr)
 declare i32 @PyObject_RichCompareBool(ptr, ptr, i32)
 declare void @Py_IncRef(ptr)
@@ -642,6 +644,16 @@ define internal ptr @new_reference(ptr %table, i64 %offset) {
   ret ptr %object
 }
 
+; Call with one argument: a new reference, or null with an exception.
+define internal ptr @call_with(ptr %callable, ptr %argument) {
+  %arguments = alloca [2 x ptr]
+  %first = getelementptr ptr, ptr %arguments, i64 1
+  store ptr %argument, ptr %first
+  %value = call ptr @PyObject_Vectorcall(ptr %callable, ptr %first,
+                                        i64 -9223372036854775807, ptr null)
+  ret ptr %value
+}
+
 define internal ptr @table_of(ptr %self) {
   %bytes = call ptr @PyTuple_GetItem(ptr %self, i64 0)
   %table = call ptr @PyBytes_AsString(ptr %bytes)
@@ -705,18 +717,103 @@ no:
   ret i1 false
 }
 
+; What a grid that is a function gives for the arguments of a call, by name: a new reference, or
+; null with an exception.
+define internal ptr @call_grid(ptr %way, ptr %grid, ptr %args) {
+entry:
+  %names = call ptr @table_entry(ptr %way, i64 $way_parameters)
+  %positions = call ptr @table_entry(ptr %way, i64 $way_positions)
+  %defaults = call ptr @table_entry(ptr %way, i64 $way_defaults)
+  %num = call i64 @PyTuple_Size(ptr %names)
+  %dict = call ptr @PyDict_New()
+  %no.dict = icmp eq ptr %dict, null
+  br i1 %no.dict, label %raise, label %next
+next:
+  %i = phi i64 [0, %entry], [%i.next, %set]
+  %more = icmp slt i64 %i, %num
+  br i1 %more, label %find, label %call
+find:
+  %name = call ptr @PyTuple_GetItem(ptr %names, i64 %i)
+  %position.at = getelementptr i64, ptr %positions, i64 %i
+  %position = load i64, ptr %position.at
+  %is.default = icmp slt i64 %position, 0
+  br i1 %is.default, label %default, label %given
+default:
+  %default.value = call ptr @PyTuple_GetItem(ptr %defaults, i64 %i)
+  br label %set
+given:
+  %arg.at = getelementptr ptr, ptr %args, i64 %position
+  %arg = load ptr, ptr %arg.at
+  br label %set
+set:
+  %value = phi ptr [%default.value, %default], [%arg, %given]
+  %code = call i32 @PyDict_SetItem(ptr %dict, ptr %name, ptr %value)
+  %i.next = add i64 %i, 1
+  %is.set = icmp eq i32 %code, 0
+  br i1 %is.set, label %next, label %drop
+drop:
+  call void @Py_DecRef(ptr %dict)
+  ret ptr null
+call:
+  %result = call ptr @call_with(ptr %grid, ptr %dict)
+  call void @Py_DecRef(ptr %dict)
+  ret ptr %result
+raise:
+  ret ptr null
+}
+
+; Call the fallback with another grid in front of the same arguments.
+define internal ptr @call_fallback(ptr %state, ptr %grid, ptr %argv, i64 %argc, ptr %names) {
+entry:
+  %has.names = icmp ne ptr %names, null
+  br i1 %has.names, label %count, label %copy
+count:
+  %num.names = call i64 @PyTuple_Size(ptr %names)
+  br label %copy
+copy:
+  %num.keywords = phi i64 [0, %entry], [%num.names, %count]
+  %total = add i64 %argc, %num.keywords
+  %arguments = alloca ptr, i64 %total, align 16
+  store ptr %grid, ptr %arguments
+  br label %next
+next:
+  %i = phi i64 [1, %copy], [%i.next, %move]
+  %more = icmp slt i64 %i, %total
+  br i1 %more, label %move, label %call
+move:
+  %from = getelementptr ptr, ptr %argv, i64 %i
+  %to = getelementptr ptr, ptr %arguments, i64 %i
+  %value = load ptr, ptr %from
+  store ptr %value, ptr %to
+  %i.next = add i64 %i, 1
+  br label %next
+call:
+  %fallback = call ptr @table_entry(ptr %state, i64 $warm_fallback)
+  %result = call ptr @PyObject_Vectorcall(ptr %fallback, ptr %arguments, i64 %argc, ptr %names)
+  ret ptr %result
+}
+
 ; METH_FASTCALL | METH_KEYWORDS: warm(grid, *args, **kwargs), as the user calls a kernel. It tries
 ; the launches that are known for calls of this form, and else calls the fallback, which is Python.
+; A grid that is a function is called once; its answer stands for it from then on.
 define ptr @warm(ptr %self, ptr %argv, i64 %argc, ptr %names) {
 entry:
-  %grid = alloca [3 x i32], align 8
+  %extents = alloca [3 x i32], align 8
+  %grid.at = alloca ptr
+  %called.at = alloca ptr
+  store ptr null, ptr %called.at
   %state.at = call ptr @table_of(ptr %self)
   %state = load ptr, ptr %state.at
   %some = icmp sgt i64 %argc, 0
+  br i1 %some, label %start, label %plain
+start:
+  %given = load ptr, ptr %argv
+  store ptr %given, ptr %grid.at
+  %args = getelementptr ptr, ptr %argv, i64 1
   %num.args = sub i64 %argc, 1
-  br i1 %some, label %next, label %fallback
+  br label %next
 next:
-  %i = phi i64 [0, %entry], [%i.next, %another]
+  %i = phi i64 [0, %start], [0, %answered], [%i.next, %another]
   %num = call i64 @row_entry(ptr %state, i64 $warm_count)
   %more = icmp slt i64 %i, %num
   br i1 %more, label %look, label %fallback
@@ -730,15 +827,34 @@ look:
 compare:
   %wanted.names = call ptr @table_entry(ptr %way, i64 $way_names)
   %same.names = call i1 @same_names(ptr %wanted.names, ptr %names)
-  br i1 %same.names, label %read, label %another
-read:
+  br i1 %same.names, label %open, label %another
+open:
   %table = call ptr @table_entry(ptr %way, i64 $way_table)
   %closed = call i1 @gate_is_closed(ptr %table)
-  br i1 %closed, label %fallback, label %read.grid
-read.grid:
-  %grid.object = load ptr, ptr %argv
-  %grid.ok = call i1 @read_grid_tuple(ptr %table, ptr %grid.object, ptr %grid)
-  br i1 %grid.ok, label %run, label %fallback
+  br i1 %closed, label %fallback, label %read
+read:
+  %grid = load ptr, ptr %grid.at
+  %grid.ok = call i1 @read_grid_tuple(ptr %table, ptr %grid, ptr %extents)
+  br i1 %grid.ok, label %run, label %ask
+ask:
+  %function.type = call ptr @table_entry(ptr %table, i64 $table_function_type)
+  %is.function = call i1 @type_is(ptr %grid, ptr %function.type)
+  %called = load ptr, ptr %called.at
+  %is.first = icmp eq ptr %called, null
+  %asks = and i1 %is.function, %is.first
+  br i1 %asks, label %call.grid, label %fallback
+call.grid:
+  ; The function is the user's: whatever it does to the state, the way must live until it is read.
+  %holder = call ptr @new_reference(ptr %way, i64 $way_owner)
+  %answer = call ptr @call_grid(ptr %way, ptr %grid, ptr %args)
+  call void @Py_DecRef(ptr %holder)
+  %no.answer = icmp eq ptr %answer, null
+  br i1 %no.answer, label %raise, label %answered
+answered:
+  store ptr %answer, ptr %called.at
+  store ptr %answer, ptr %grid.at
+  ; From the start, because the state may be another one now.
+  br label %next
 run:
   ; While the launch runs without the GIL another thread may change the state: hold on to what
   ; this launch uses.
@@ -746,14 +862,10 @@ run:
   %owner = call ptr @new_reference(ptr %way, i64 $way_owner)
   %launch = call ptr @table_entry(ptr %table, i64 $table_run)
   %sentinel = call ptr @table_entry(ptr %table, i64 $table_sentinel)
-  %args = getelementptr ptr, ptr %argv, i64 1
-  %result = call ptr %launch(ptr %table, ptr %args, ptr %grid)
+  %result = call ptr %launch(ptr %table, ptr %args, ptr %extents)
   call void @Py_DecRef(ptr %owner)
   %raised = icmp eq ptr %result, null
-  br i1 %raised, label %raise, label %ran
-raise:
-  call void @Py_DecRef(ptr %kernel)
-  ret ptr null
+  br i1 %raised, label %drop.kernel, label %ran
 ran:
   call void @Py_DecRef(ptr %result)
   %refused = icmp eq ptr %result, %sentinel
@@ -762,14 +874,37 @@ refuse:
   call void @Py_DecRef(ptr %kernel)
   br label %another
 done:
+  call void @drop_grid(ptr %called.at)
   ret ptr %kernel
+drop.kernel:
+  call void @Py_DecRef(ptr %kernel)
+  br label %raise
+raise:
+  call void @drop_grid(ptr %called.at)
+  ret ptr null
 another:
   %i.next = add i64 %i, 1
   br label %next
 fallback:
-  %slow = call ptr @table_entry(ptr %state, i64 $warm_fallback)
-  %value = call ptr @PyObject_Vectorcall(ptr %slow, ptr %argv, i64 %argc, ptr %names)
+  %final = load ptr, ptr %grid.at
+  %value = call ptr @call_fallback(ptr %state, ptr %final, ptr %argv, i64 %argc, ptr %names)
+  call void @drop_grid(ptr %called.at)
   ret ptr %value
+plain:
+  %slow = call ptr @table_entry(ptr %state, i64 $warm_fallback)
+  %plain.value = call ptr @PyObject_Vectorcall(ptr %slow, ptr %argv, i64 %argc, ptr %names)
+  ret ptr %plain.value
+}
+
+define internal void @drop_grid(ptr %called.at) {
+  %called = load ptr, ptr %called.at
+  %none = icmp eq ptr %called, null
+  br i1 %none, label %done, label %drop
+drop:
+  call void @Py_DecRef(ptr %called)
+  br label %done
+done:
+  ret void
 }
 """
 

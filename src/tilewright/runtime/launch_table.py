@@ -40,6 +40,7 @@ TABLE_FIELDS: dict[str, int] = {
     "run": 136,
     "warm": 144,
     "tuple_type": 152,
+    "function_type": 160,
 }
 TABLE_HEADER_BYTES = 192
 
@@ -96,8 +97,11 @@ WAY_FIELDS: dict[str, int] = {
     "table": 16,
     "kernel": 24,
     "owner": 32,
+    "parameters": 40,
+    "positions": 48,
+    "defaults": 56,
 }
-WAY_BYTES = 40
+WAY_BYTES = 64
 
 # Offsets in CPython's and NumPy's objects. They are checked at start-up against live objects;
 # where they do not hold, no launcher is made.

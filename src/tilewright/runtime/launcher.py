@@ -7,6 +7,7 @@ import struct
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from types import FunctionType
 from typing import Final
 
 from tilewright.runtime.launch_table import TABLE_HEADER_BYTES, Guard
@@ -93,12 +94,12 @@ class LauncherFactory:
         handler: Handler | None,
     ) -> bytes:
         fields = struct.pack(
-            "20q",
+            "21q",
             *(0 if record is None else ctypes.addressof(record), id(SLOW_PATH), id(handler)),
             *(num_rows, num_slots, *map(id, _NAMES), id(_array_type()), id(int), id(float)),
             *(id(None), id(True), id(False), id(OverflowError), id(_GET_DEVICE)),
             *(ctypes.addressof(GATE), self._addresses["run_table"], self._addresses["warm"]),
-            id(tuple),
+            *(id(tuple), id(FunctionType)),
         )
         return fields.ljust(TABLE_HEADER_BYTES, b"\0")
 

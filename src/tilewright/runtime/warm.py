@@ -51,6 +51,9 @@ class _Way(ctypes.Structure):
         ("table", ctypes.c_void_p),
         ("kernel", ctypes.c_void_p),
         ("owner", ctypes.c_void_p),
+        ("parameters", ctypes.c_void_p),
+        ("positions", ctypes.c_void_p),
+        ("defaults", ctypes.c_void_p),
     )
 
 
@@ -66,12 +69,14 @@ class _State(ctypes.Structure):
 class CallForm:
     """How a call is written, and where each of a launcher's arguments stands in it.
 
-    `names` are its keywords, `num_args` the number of its positional arguments. A position of
-    None is a parameter that takes its default, which is `defaults` at the same index.
+    `names` are its keywords, `num_args` the number of its positional arguments, `parameters` the
+    names of the kernel's parameters, which come first among the launcher's arguments. A position
+    of None is a parameter that takes its default, which is `defaults` at the same index.
     """
 
     names: tuple[str, ...]
     num_args: int
+    parameters: tuple[str, ...]
     positions: tuple[int | None, ...]
     defaults: tuple[object, ...]
 
@@ -102,13 +107,19 @@ class WarmCalls:
         if warm_table is None:
             return False
         names = tuple(map(sys.intern, form.names)) or None
-        owner = (warm_table, names, kernel, owned)
+        positions = (ctypes.c_int64 * len(form.positions))(
+            *(-1 if position is None else position for position in form.positions)
+        )
+        owner = (warm_table, names, kernel, owned, form, positions)
         way = _Way(
             names=None if names is None else id(names),
             num_args=form.num_args,
             table=_address_of_bytes(warm_table),
             kernel=id(kernel),
             owner=id(owner),
+            parameters=id(form.parameters),
+            positions=ctypes.addressof(positions),
+            defaults=id(form.defaults),
         )
         self._keep(way, owner)
         return True

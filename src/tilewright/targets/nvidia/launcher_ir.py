@@ -38,16 +38,6 @@ ENTRY_BYTES = 256
 _LAUNCH = r"""
 declare ptr @PyLong_FromLongLong(i64)
 
-; Call with one argument: a new reference, or null with an exception.
-define internal ptr @call_with(ptr %callable, ptr %argument) {
-  %arguments = alloca [2 x ptr]
-  %first = getelementptr ptr, ptr %arguments, i64 1
-  store ptr %argument, ptr %first
-  %value = call ptr @PyObject_Vectorcall(ptr %callable, ptr %first,
-                                        i64 -9223372036854775807, ptr null)
-  ret ptr %value
-}
-
 ; Whether this thread's context is the kernel's: its handle is good in no other.
 define internal i1 @is_in_context(ptr %record) {
   %current.at = alloca ptr
