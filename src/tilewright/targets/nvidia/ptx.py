@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewright.codegen.optimize import compile_module
+from tilewright.codegen.whitelist import NVPTX_WHITELIST
 from tilewright.targets.target import MachineFeatures
 
 TRIPLE = "nvptx64-nvidia-cuda"
@@ -11,12 +12,16 @@ PTX_FEATURE = "+ptx88"
 
 
 def to_ptx(text: str, machine: MachineFeatures) -> str:
-    """The PTX of an LLVM module for a machine's `arch`, such as `sm_90a`."""
+    """The PTX of an LLVM module for a machine's `arch`, such as `sm_90a`.
+
+    Raises: InternalError for what LLVM would end the process on.
+    """
     compiled = compile_module(
         text,
         str(machine["arch"]),
         (PTX_FEATURE,),
         TRIPLE,
+        whitelist=NVPTX_WHITELIST,
         emit_object=False,
         emit_assembly=True,
     )
