@@ -7,6 +7,7 @@ from functools import cache
 from tilewright.support.errors import (
     ArgumentNotSupported,
     CapturedValueChanged,
+    CompileError,
     DuplicateArgument,
     LiteralOutOfRange,
     MissingArgument,
@@ -65,6 +66,6 @@ def as_triton_raises(
 
 def _with_position(error: TilewrightError, first_line: int | None) -> TilewrightError:
     place = error.chain[-1] if error.chain else error.span
-    if place is not None and first_line is not None:
+    if isinstance(error, CompileError) and place is not None and first_line is not None:
         error.preface = f"at {place.line - first_line + 1}:{place.column - 1}:"
     return error

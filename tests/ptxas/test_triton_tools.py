@@ -1,0 +1,45 @@
+"""`python -m triton.tools.compile`: a kernel as C source with its cubin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.api.alias import run_script
+
+pytestmark = pytest.mark.ptxas
+
+KERNEL = """
+import sys
+import triton
+import triton.language as tl
+
+@triton.jit
+def add_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) + 1, mask=mask)
+
+if __name__ == "__main__":
+    from triton.tools.compile import main
+    main([__file__, "-n", "add_kernel", "-s", sys.argv[1] if len(sys.argv) > 1 else
+          "*fp32:16, *fp32:16, i32, 1024", "-g", "(n + 1023) / 1024", "-o", "out/add"])
+"""
+
+
+def test_a_kernel_becomes_c_source_that_loads_and_launches_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    result = run_script(tmp_path / "kernel.py", KERNEL, {})
+    header, source = map(Path, result.stdout.split())
+    text = source.read_text(encoding="utf-8")
+    assert "0x7f, 0x45, 0x4c, 0x46" in text, "the image is an ELF file"
+    assert "void *arguments[] = {&x_ptr, &out_ptr, &n, NULL};" in text
+    assert "cuLaunchKernel(function, x, y, z, 128, 1, 1, 0," in text
+    assert f'#include "{header.name}"' in text
+    assert "CUstream stream, CUdeviceptr x_ptr, CUdeviceptr out_ptr, int32_t n" in (
+        header.read_text(encoding="utf-8")
+    )
