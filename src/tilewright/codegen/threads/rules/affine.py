@@ -2,7 +2,7 @@
 
 The registers of an index tile differ by constants. Where each would be a sum of its own, a
 thread would hold an address for each access of a tile; kept as (base, constant) they share the
-base. Sums and products are exact modulo their width. What is widened, or added to a pointer, is
+base. Sums and products are exact modulo their width. What is added to a pointer, widened or not, is
 taken not to overflow: an int32 offset that does is what the checked mode reports.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.codegen.llvm_types import llvm_type
 from tilewright.codegen.threads.context import ThreadContext, element_type
@@ -24,6 +24,9 @@ Affine = tuple[str, int]
 _ADD, _SUBTRACT, _MULTIPLY, _SHIFT = (
     ELEMENTWISE[f"arith.{name}"] for name in ("addi", "subi", "muli", "shli")
 )
+
+
+_LINEAR = (_ADD, _SUBTRACT, _MULTIPLY, _SHIFT)
 
 
 def _is_number(name: str) -> bool:
@@ -121,11 +124,12 @@ def _product(ctx: ThreadContext, op: Operation) -> None:
 
 @THREAD_RULES.register(_SHIFT)
 def _shift(ctx: ThreadContext, op: Operation) -> None:
+    if _default(ctx, op):
+        return
     names = ctx.registers(op.operands[1])
     distance = names[0]
-    if len(set(names)) > 1 or not distance.isdigit() or _default(ctx, op):
-        if has_layout(op.results[0].type):
-            ctx.emit_default(op)
+    if len(set(names)) > 1 or not distance.isdigit():
+        ctx.emit_default(op)
         return
     combined = _Combined(ctx, element_type(op.results[0].type))
     factor = 1 << (int(distance) % combined.bits)
@@ -136,11 +140,24 @@ def _shift(ctx: ThreadContext, op: Operation) -> None:
     _each(ctx, op, combine)
 
 
+def _is_offset(value: SSAValue) -> bool:
+    """Whether all that becomes of `value` are the offsets of addresses.
+
+    Of those it may be taken that they did not overflow before they were widened; any other
+    number wraps, and keeps what is left.
+    """
+    return all(
+        isinstance(use.operation, AddPtrOp)
+        or (isinstance(use.operation, _LINEAR) and _is_offset(use.operation.results[0]))
+        for use in value.uses
+    )
+
+
 @THREAD_RULES.register(ExtSIOp, ExtUIOp)
 def _extend(ctx: ThreadContext, op: Operation) -> None:
     (source,), (result,) = op.operands, op.results
     is_narrow = ir.width_bits(source.type) < 32
-    if is_narrow or not has_layout(result.type):
+    if is_narrow or not has_layout(result.type) or not _is_offset(result):
         ctx.emit_default(op)
         return
     combined = _Combined(ctx, element_type(result.type))
