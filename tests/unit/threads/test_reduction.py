@@ -8,6 +8,8 @@ import pytest
 import tilewright
 import tilewright.language as tl
 from tests.unit.threads.launching import check, ptx_text, random_array, simulated
+from tilewright.layout.axis import spread_along
+from tilewright.layout.build import coalesced
 
 WARPS = (1, 4, 8)
 
@@ -162,3 +164,38 @@ def test_one_barrier_does_for_warps() -> None:
     x, y = np.zeros((1, 4096), np.float32), np.zeros(1, np.float32)
     _, report = simulated(sums, (1,), (x, y), M=1, N=4096, AXIS=1, num_warps=8)
     assert report.barriers <= 2
+
+
+def _halves(values: list[np.float32]) -> np.float32:
+    """The first half and the second half, each folded in the same way."""
+    if len(values) == 1:
+        return values[0]
+    middle = (len(values) + 1) // 2
+    return _halves(values[:middle]) + _halves(values[middle:])
+
+
+def _documented_sum(row: np.ndarray, num_warps: int) -> np.float32:
+    """The sum of a row by the tree that the rule documents."""
+    layout = coalesced((1, row.size), (1, 0), 4, num_warps)
+    spread = spread_along(layout, 1)
+    results: list[np.float32] = []
+    for warp in range(num_warps):
+        lanes = []
+        for lane in range(32):
+            base = layout.apply(lane=lane, warp=warp)[1]
+            group = [row[base + spread.positions[register]] for register in spread.groups[0]]
+            lanes.append(_halves(group))
+        for bit in spread.lanes:
+            lanes = [lanes[lane] + lanes[lane ^ 1 << bit.index] for lane in range(32)]
+        results.append(lanes[0])
+    return _halves(results)
+
+
+@pytest.mark.parametrize("num_warps", WARPS)
+def test_the_tree_of_a_sum_is_the_documented_one(num_warps: int) -> None:
+    x = random_array((1, 2048), "float32")
+    arguments = (x, np.zeros(1, np.float32))
+    found, _ = simulated(sums, (1,), arguments, M=1, N=2048, AXIS=1, num_warps=num_warps)
+    ours = found[1]
+    assert isinstance(ours, np.ndarray)
+    assert ours[0] == _documented_sum(x[0], num_warps)

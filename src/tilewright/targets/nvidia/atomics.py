@@ -1,7 +1,7 @@
 """Atomic accesses of global memory as PTX, which LLVM would strip of their order and scope.
 
-*Source*: PTX ISA 8.8, 9.7.13.3 "atom" and "red", 9.7.9.8 "ld", 9.7.9.11 "st"; vectors of floats are new
-on sm_90.
+*Source*: PTX ISA 8.8, 9.7.13 "atom" and "red", 9.7.9.8 "ld", 9.7.9.11 "st"; vectors of floats
+are new on sm_90.
 """
 
 from __future__ import annotations
