@@ -22,9 +22,9 @@ from tilewright.ops.creation import ConstantOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.memory import LoadOp
 from tilewright.ops.staging import AsyncCommitOp, AsyncCopyOp, AsyncWaitOp, LocalAllocOp
+from tilewright.schedule.annotations import set_vector_elems, vector_elems
 
 _COPY_BYTES = (4, 8, 16)
-VECTOR_ATTRIBUTE = "vector_elems"
 
 
 def copy_async(kernel: FuncOp) -> int:
@@ -44,16 +44,11 @@ def copy_elems(load: LoadOp, shared: SharedType) -> int:
     access = plan_access(layout, layout_of(shared), size, matrices=False)
     if access.free_lanes or access.free_warps:
         return 0
-    width = min(_vector_elems(load), access.vector_elems)
+    width = min(vector_elems(load), access.vector_elems)
     is_in_order = all(
         group == tuple(range(group[0], group[0] + len(group))) for group in access.passes[0]
     )
     return width if is_in_order and width * size in _COPY_BYTES else 0
-
-
-def _vector_elems(op: Operation) -> int:
-    width = op.attributes.get(VECTOR_ATTRIBUTE)
-    return width.value.data if isinstance(width, IntegerAttr) else 1
 
 
 def _is_fit(alloc: LocalAllocOp) -> bool:
@@ -101,7 +96,7 @@ def _replace(alloc: LocalAllocOp) -> None:
     copy = build(AsyncCopyOp, operands, [TOKEN], properties, location=load.location)
     assert isinstance(alloc.result.type, SharedType)
     width = copy_elems(load, alloc.result.type)
-    copy.attributes[VECTOR_ATTRIBUTE] = IntegerAttr(width, i32)
+    set_vector_elems(copy, width)
     commit = build(AsyncCommitOp, [copy.results[0]], [TOKEN], location=load.location)
     for op in (empty, copy, commit):
         block.insert_op_before(op, place)

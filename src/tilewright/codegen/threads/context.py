@@ -17,15 +17,12 @@ from tilewright.codegen.context import EmitContext, Rule, TargetServices
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.codegen.llvm_types import llvm_type
 from tilewright.codegen.threads.index import ThreadIndex
-from tilewright.ir.attributes import integers_of
 from tilewright.ir.encoding import SharedType, TokenType, layout_of
 from tilewright.ir.op import ElementwiseOp
+from tilewright.schedule.annotations import equal_runs
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.support.rules import RuleTable
-
-RUNS_ATTRIBUTE = "equal_runs"
-"""Left by the schedule on an elementwise op: how many elements in a row are equal, per dim."""
 
 
 @dataclass(frozen=True)
@@ -329,7 +326,7 @@ def _runs(op: Operation) -> Sequence[object]:
     thread and what the register adds, so whole runs map to whole runs.
     """
     layout = layout_of(op.results[0].type)
-    runs = integers_of(op.attributes.get(RUNS_ATTRIBUTE))
+    runs = equal_runs(op)
     if not runs:
         return [None] * layout.num_registers
     limits = [min(run, extent) for run, extent in zip(runs, layout.atom, strict=True)]

@@ -11,15 +11,12 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
-    IntegerAttr,
     LocationAttr,
     TensorType,
-    i32,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from tilewright.ir.attributes import integer_array
 from tilewright.ir.encoding import laid_out
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, shape_of
@@ -28,13 +25,11 @@ from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul import DotOp
 from tilewright.ops.staging import ConvertLayoutOp
+from tilewright.schedule.annotations import set_equal_runs, set_vector_elems
 from tilewright.schedule.layout.decide import Layouts
 from tilewright.schedule.layout.stage_products import stage_product
 from tilewright.schedule.layout.transfer import is_flexible, is_source, is_tile, operand_layouts
 from tilewright.support.errors import InternalError, UnsupportedLayout
-
-VECTOR_ATTRIBUTE = "vector_elems"
-RUNS_ATTRIBUTE = "equal_runs"
 
 
 def assign_layouts(kernel: FuncOp, layouts: Layouts) -> None:
@@ -123,7 +118,7 @@ class Rewriter:
         new = build(type(op), operands, types, properties, regions, op.location)
         new.attributes = dict(op.attributes)
         if op.results and op.results[0] in self.layouts.runs:
-            new.attributes[RUNS_ATTRIBUTE] = integer_array(self.layouts.runs[op.results[0]])
+            set_equal_runs(new, self.layouts.runs[op.results[0]])
         self.insert_before(new, op)
         return new
 
@@ -161,7 +156,7 @@ class Rewriter:
         else:
             copy = self._copy(op, operands, anchored.results)
             if op in self.layouts.vectors:
-                _annotate(copy, self.layouts.vectors[op])
+                set_vector_elems(copy, self.layouts.vectors[op])
             results = tuple(copy.results)
         for old, at, value in zip(op.results, anchored.results, results, strict=True):
             if at is None:
@@ -296,10 +291,6 @@ def _ancestor_in(op: Operation, block: Block) -> Operation:
         assert parent is not None
         op = parent
     return op
-
-
-def _annotate(op: Operation, width: int) -> None:
-    op.attributes[VECTOR_ATTRIBUTE] = IntegerAttr(width, i32)
 
 
 def _retyped(properties: dict[str, Attribute], type_: Attribute) -> dict[str, Attribute]:

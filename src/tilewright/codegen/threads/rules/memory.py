@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from tilewright.codegen.llvm_types import constant_text
 from tilewright.codegen.threads.context import GlobalAccess, ThreadContext, element_type
@@ -19,14 +19,7 @@ from tilewright.ir import types as ir
 from tilewright.ir.encoding import has_layout, layout_of
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.memory import CACHE_MODIFIERS, EVICTION_POLICIES, LoadOp, StoreOp
-
-VECTOR_ATTRIBUTE = "vector_elems"
-
-
-def vector_elems(op: Operation) -> int:
-    """The registers that one access of this op moves."""
-    width = op.attributes.get(VECTOR_ATTRIBUTE)
-    return width.value.data if isinstance(width, IntegerAttr) else 1
+from tilewright.schedule.annotations import vector_elems
 
 
 def access_of(op: LoadOp | StoreOp) -> GlobalAccess:

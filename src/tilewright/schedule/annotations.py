@@ -1,0 +1,36 @@
+"""What the schedule leaves on laid-out ops for emission: widths of accesses, runs of equals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IntegerAttr, i32
+from xdsl.ir import Operation
+
+from tilewright.ir.attributes import integer_array, integers_of
+
+_VECTOR, _RUNS = "vector_elems", "equal_runs"
+
+
+def set_vector_elems(op: Operation, count: int) -> None:
+    """Note that one access of `op` moves `count` registers in a row.
+
+    They are adjacent in memory, aligned as a whole, and share their mask.
+    """
+    op.attributes[_VECTOR] = IntegerAttr(count, i32)
+
+
+def vector_elems(op: Operation) -> int:
+    """The registers that one access of an op moves; 1 where nothing is noted."""
+    width = op.attributes.get(_VECTOR)
+    return width.value.data if isinstance(width, IntegerAttr) else 1
+
+
+def set_equal_runs(op: Operation, runs: Sequence[int]) -> None:
+    """Note how many elements in a row are equal in the op's results, for each dim."""
+    op.attributes[_RUNS] = integer_array(runs)
+
+
+def equal_runs(op: Operation) -> tuple[int, ...]:
+    """The runs that `set_equal_runs` noted; () where none are."""
+    return integers_of(op.attributes.get(_RUNS))
