@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -106,9 +107,9 @@ def test_atomics_on_integers(dtype: str, order: str, scope: str) -> None:
 
 
 @pytest.mark.parametrize("n", [64, 1024])
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_additions_of_floats_narrow_and_wide(dtype: str, n: int) -> None:
-    x = np.zeros(n, dtype)
+    x = np.zeros(n, ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
     for order in ("relaxed", "acq_rel"):
         assembled(atomics, (x, x), N=n, ORDER=order, SCOPE="gpu", KIND="float")
 
