@@ -20,6 +20,7 @@ from tilewright.frontend.passing import (
     array_arguments,
     extra_guard,
     memory_bounds,
+    num_slots,
     parameter_guards,
     runtime_addresses,
     runtime_values,
@@ -316,9 +317,9 @@ class JITFunction:
         if guards is None or call.options.checked:
             return
         ignored = load_driver(call.placement.target).ignored_options
-        num_slots = sum(guard.slot is not None for guard in guards)
+        stream_slot = num_slots(call.specialization)
         extras = [(name, call.extras[name]) for name in shape.extras]
-        guards += [extra_guard(name, value, ignored, num_slots) for name, value in extras]
+        guards += [extra_guard(name, value, ignored, stream_slot) for name, value in extras]
         values = [call.arguments[name] for name in shape.names] + [value for _, value in extras]
         launcher = prepared.kernel.loaded.fast_launcher(guards, values)
         if launcher is None:

@@ -11,6 +11,7 @@ import pytest
 
 import tilewright
 import tilewright.language as tl
+from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.runtime.warm import MAX_WAYS
 from tilewright.support.errors import InvalidGrid
 
@@ -197,3 +198,58 @@ def test_threads_that_learn_new_ways_do_not_disturb_each_other():
     for thread in threads:
         thread.join()
     assert failures == []
+
+
+def descriptor_kernel():
+    @tilewright.jit
+    def move_kernel(source, target, factor, BLOCK: tl.constexpr):
+        row = tl.program_id(0) * BLOCK
+        target.store([row, 0], source.load([row, 0]) * factor)
+
+    return move_kernel
+
+
+def launchers_of(kernel):
+    return [launcher for shape in kernel._shapes.values() for launcher in shape.launchers]
+
+
+def described(array, block=(16, 16)):
+    return TensorDescriptor.from_tensor(array, block)
+
+
+def test_descriptors_take_the_native_path():
+    kernel = descriptor_kernel()
+    for step in range(5):
+        x = np.random.default_rng(step).standard_normal((32, 16), dtype=np.float32)
+        out = np.zeros_like(x)
+        kernel[(2,)](described(x), described(out), 2.0, BLOCK=16)
+        np.testing.assert_array_equal(out, 2 * x)
+    assert len(launchers_of(kernel)) == 1
+
+
+def test_descriptors_of_other_shapes_strides_and_blocks_are_right():
+    kernel = descriptor_kernel()
+    rng = np.random.default_rng(0)
+    for _ in range(2):
+        for height, width, block in ((32, 16, 16), (64, 16, 16), (32, 16, 8), (20, 16, 16)):
+            whole = rng.standard_normal((height, 32), dtype=np.float32)
+            x, out = whole[:, :width], np.zeros((height, width), np.float32)
+            source = described(x, (block, 16))
+            kernel[(8,)](source, described(out, (block, 16)), 3.0, BLOCK=block)
+            np.testing.assert_array_equal(out, 3 * x)
+    assert len(launchers_of(kernel)) == 2
+
+
+def test_a_descriptor_of_other_elements_or_padding_is_compiled_for():
+    kernel = descriptor_kernel()
+    for dtype in (np.float32, np.int32, np.float32):
+        x = np.arange(512).reshape(32, 16).astype(dtype)
+        out = np.zeros_like(x)
+        kernel[(2,)](described(x), described(out), 2, BLOCK=16)
+        np.testing.assert_array_equal(out, 2 * x)
+    x = np.ones((20, 16), np.float32)
+    for padding, expected in (("zero", 0), ("nan", np.nan)):
+        out = np.full((32, 16), 5, np.float32)
+        source = TensorDescriptor.from_tensor(x, (16, 16), padding)
+        kernel[(2,)](source, described(out), 1, BLOCK=16)
+        np.testing.assert_array_equal(out[20:], np.full((12, 16), expected, np.float32))

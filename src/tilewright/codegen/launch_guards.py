@@ -461,6 +461,117 @@ fail:
   ret i32 0
 }
 
+; An attribute that must equal what the row records: 1, 0, or -1 with an exception.
+define internal i32 @attribute_equals(ptr %object, ptr %name, ptr %expected) {
+  %value = call ptr @PyObject_GetAttr(ptr %object, ptr %name)
+  %missing = icmp eq ptr %value, null
+  br i1 %missing, label %raise, label %compare
+raise:
+  ret i32 -1
+compare:
+  %equal = call i32 @PyObject_RichCompareBool(ptr %value, ptr %expected, i32 2)
+  call void @Py_DecRef(ptr %value)
+  ret i32 %equal
+}
+
+; Store an attribute that is a tuple of `num` ints of 64 bits.
+define internal i32 @store_ints(ptr %table, ptr %object, ptr %name, i64 %num, ptr %slots) {
+entry:
+  %overflow.at = alloca i32
+  %tuple = call ptr @PyObject_GetAttr(ptr %object, ptr %name)
+  %missing = icmp eq ptr %tuple, null
+  br i1 %missing, label %raise, label %type
+raise:
+  ret i32 -1
+type:
+  %tuple.type = call ptr @table_entry(ptr %table, i64 $table_tuple_type)
+  %int = call ptr @table_entry(ptr %table, i64 $table_int_type)
+  %exact = call i1 @type_is(ptr %tuple, ptr %tuple.type)
+  br i1 %exact, label %size, label %fail
+size:
+  %actual = call i64 @PyTuple_Size(ptr %tuple)
+  %right = icmp eq i64 %actual, %num
+  br i1 %right, label %next, label %fail
+next:
+  %i = phi i64 [0, %size], [%i.next, %convert]
+  %more = icmp slt i64 %i, %num
+  br i1 %more, label %item, label %done
+item:
+  %value = call ptr @PyTuple_GetItem(ptr %tuple, i64 %i)
+  %is.int = call i1 @type_is(ptr %value, ptr %int)
+  br i1 %is.int, label %convert, label %fail
+convert:
+  %word = call i64 @PyLong_AsLongLongAndOverflow(ptr %value, ptr %overflow.at)
+  %at = getelementptr i64, ptr %slots, i64 %i
+  store i64 %word, ptr %at
+  %overflow = load i32, ptr %overflow.at
+  %fits = icmp eq i32 %overflow, 0
+  %i.next = add i64 %i, 1
+  br i1 %fits, label %next, label %fail
+done:
+  call void @Py_DecRef(ptr %tuple)
+  ret i32 1
+fail:
+  call void @Py_DecRef(ptr %tuple)
+  ret i32 0
+}
+
+; A tensor descriptor: its block and padding as recorded, its array by the row that it holds.
+define internal i32 @guard_descriptor(ptr %table, ptr %row, ptr %arg, ptr %slots) {
+  %type = call ptr @table_entry(ptr %row, i64 $row_type)
+  %exact = call i1 @type_is(ptr %arg, ptr %type)
+  br i1 %exact, label %block, label %fail
+block:
+  %block.name = call ptr @table_entry(ptr %table, i64 $table_block_shape_name)
+  %block.shape = call ptr @table_entry(ptr %row, i64 $row_object)
+  %r.block = call i32 @attribute_equals(ptr %arg, ptr %block.name, ptr %block.shape)
+  %same.block = icmp eq i32 %r.block, 1
+  br i1 %same.block, label %padding, label %leave.block
+leave.block:
+  ret i32 %r.block
+padding:
+  %padding.name = call ptr @table_entry(ptr %table, i64 $table_padding_name)
+  %wanted.padding = call ptr @table_entry(ptr %row, i64 $row_lower)
+  %r.padding = call i32 @attribute_equals(ptr %arg, ptr %padding.name, ptr %wanted.padding)
+  %same.padding = icmp eq i32 %r.padding, 1
+  br i1 %same.padding, label %base, label %leave.padding
+leave.padding:
+  ret i32 %r.padding
+base:
+  %base.name = call ptr @table_entry(ptr %table, i64 $table_base_name)
+  %array = call ptr @PyObject_GetAttr(ptr %arg, ptr %base.name)
+  %no.array = icmp eq ptr %array, null
+  br i1 %no.array, label %raise, label %check
+check:
+  %base.row = call ptr @table_entry(ptr %row, i64 $row_upper)
+  %r.base = call i32 @check_row(ptr %table, ptr %base.row, ptr %array, ptr %slots)
+  call void @Py_DecRef(ptr %array)
+  %good.base = icmp eq i32 %r.base, 1
+  br i1 %good.base, label %shape, label %leave.base
+leave.base:
+  ret i32 %r.base
+shape:
+  %rank = call i64 @row_entry(ptr %row, i64 $row_bits)
+  %first = call i64 @row_entry(ptr %row, i64 $row_slot)
+  %second = add i64 %first, 1
+  %extents = getelementptr i64, ptr %slots, i64 %second
+  %shape.name = call ptr @table_entry(ptr %table, i64 $table_shape_name)
+  %r.shape = call i32 @store_ints(ptr %table, ptr %arg, ptr %shape.name, i64 %rank, ptr %extents)
+  %good.shape = icmp eq i32 %r.shape, 1
+  br i1 %good.shape, label %strides, label %leave.shape
+leave.shape:
+  ret i32 %r.shape
+strides:
+  %steps = getelementptr i64, ptr %extents, i64 %rank
+  %strides.name = call ptr @table_entry(ptr %table, i64 $table_strides_name)
+  %r.strides = call i32 @store_ints(ptr %table, ptr %arg, ptr %strides.name, i64 %rank, ptr %steps)
+  ret i32 %r.strides
+raise:
+  ret i32 -1
+fail:
+  ret i32 0
+}
+
 define internal i32 @check_row(ptr %table, ptr %row, ptr %arg, ptr %slots) {
 entry:
   %index = call i64 @row_entry(ptr %row, i64 $row_slot)
@@ -473,6 +584,7 @@ entry:
     i32 $kind_device_tensor, label %device.tensor
     i32 $kind_typed_tensor, label %typed.tensor
     i32 $kind_fixed, label %fixed
+    i32 $kind_descriptor, label %descriptor
     i32 $kind_integer, label %integer
     i32 $kind_float32, label %float32
     i32 $kind_float64, label %float64
@@ -492,6 +604,9 @@ tensor:
 device.tensor:
   %r.device = call i32 @guard_device_tensor(ptr %table, ptr %row, ptr %arg, ptr %slot)
   ret i32 %r.device
+descriptor:
+  %r.descriptor = call i32 @guard_descriptor(ptr %table, ptr %row, ptr %arg, ptr %slots)
+  ret i32 %r.descriptor
 fixed:
   %word = call i64 @row_entry(ptr %row, i64 $row_bits)
   store i64 %word, ptr %slot

@@ -24,12 +24,17 @@ def parameter_guards(
     parameters: Sequence[Parameter], specialization: Specialization
 ) -> list[ParameterFacts] | None:
     """What the fast launcher checks, parameter by parameter; None with tuples."""
-    guards, slot = [], 0
+    guards: list[ParameterFacts] = []
+    slot = 0
     for p, (name, type_) in zip(parameters, specialization.signature, strict=True):
-        if isinstance(type_, TupleType) or type_.startswith("tensordesc"):
+        if isinstance(type_, TupleType):
             return None
         if type_ == "constexpr":
             guards.append(ParameterFacts(type_, None, None, False))
+            continue
+        if type_.startswith("tensordesc"):
+            guards.append(ParameterFacts(type_, slot, True, bool(p.annotation)))
+            slot += slot_count(type_)
             continue
         checks = p.specialize and p.specialize_alignment and not p.annotation
         is_pointer_checked = type_.startswith("*") and p.specialize and p.specialize_alignment
@@ -40,14 +45,34 @@ def parameter_guards(
     return guards
 
 
+def slot_count(type_: str) -> int:
+    """How many slots a runtime argument of a type fills.
+
+    *Example*
+
+    >>> slot_count("i32"), slot_count("tensordesc<fp16[64,64]>")
+    (1, 5)
+    """
+    if not type_.startswith("tensordesc"):
+        return 1
+    # The address, and an extent and a stride for every dimension.
+    block = type_.partition("[")[2].partition("]")[0]
+    return 1 + 2 * (block.count(",") + 1)
+
+
+def num_slots(specialization: Specialization) -> int:
+    """How many slots the runtime arguments fill."""
+    return sum(slot_count(type_) for _, type_ in specialization.runtime_leaves())
+
+
 def extra_guard(
-    name: str, value: object, ignored: frozenset[str], num_slots: int
+    name: str, value: object, ignored: frozenset[str], stream_slot: int
 ) -> ParameterFacts:
     """What the fast launcher checks of a keyword that is no parameter of the kernel."""
     if name in ignored:
         return ParameterFacts("ignored", None, None, False)
     if name == "stream" and value is not None:
-        return ParameterFacts("i64", num_slots, None, True)
+        return ParameterFacts("i64", stream_slot, None, True)
     return ParameterFacts("constexpr", None, None, False)
 
 

@@ -41,6 +41,8 @@ def guard_of(
         return table.constant(value)
     if type_.startswith("*"):
         return _pointer_guard(parameter, slot, value, device)
+    if type_.startswith("tensordesc"):
+        return _descriptor_guard(parameter, slot, value, device)
     if type_ in ("i32", "i64", "u64") and type(value) is int:
         takes_all = type_ == "i64" and parameter.is_annotated
         return table.integer(slot, "any_i64" if takes_all else type_, _integer_class(parameter))
@@ -57,6 +59,16 @@ def _integer_class(parameter: ParameterGuard) -> str | None:
     if parameter.is_aligned is None:
         return None
     return "multiple_of_16" if parameter.is_aligned else "other"
+
+
+def _descriptor_guard(
+    parameter: ParameterGuard, slot: int, value: object, device: int | None
+) -> table.Guard | None:
+    block_shape, padding = getattr(value, "block_shape", None), getattr(value, "padding", None)
+    base = _pointer_guard(parameter, slot, getattr(value, "base", None), device)
+    if base is None or not isinstance(block_shape, tuple) or not isinstance(padding, str):
+        return None
+    return table.descriptor(slot, type(value), block_shape, padding, base)
 
 
 def _pointer_guard(

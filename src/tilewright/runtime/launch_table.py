@@ -41,8 +41,13 @@ TABLE_FIELDS: dict[str, int] = {
     "warm": 144,
     "tuple_type": 152,
     "function_type": 160,
+    "base_name": 168,
+    "shape_name": 176,
+    "strides_name": 184,
+    "block_shape_name": 192,
+    "padding_name": 200,
 }
-TABLE_HEADER_BYTES = 192
+TABLE_HEADER_BYTES = 256
 
 # Byte offsets in a row; `kind` and `flags` are 4 bytes, the rest 8.
 ROW_FIELDS: dict[str, int] = {
@@ -72,6 +77,7 @@ KINDS: dict[str, int] = {
     "device_tensor": 10,
     "typed_tensor": 11,
     "fixed": 12,
+    "descriptor": 13,
 }
 
 # Offsets in `TensorAccessors`: functions, each followed by its second argument.
@@ -138,6 +144,7 @@ class Guard:
     upper: int = 0
     bits: int = 0
     owned: object = None
+    num_slots: int = 1
 
     def pack(self, spare_slot: int, position: int) -> bytes:
         """The row of this guard in the launch table; without a slot it gets the spare one.
@@ -204,6 +211,33 @@ def typed_tensor(
         upper=ctypes.addressof(accessors),
         owned=(accessors, place),
     )
+
+
+def descriptor(
+    slot: int, descriptor_type: type, block_shape: tuple[int, ...], padding: str, base: Guard
+) -> Guard:
+    """A tensor descriptor with this block and padding, whose array the guard `base` takes.
+
+    It fills the slot of `base`, which is its first, and one for each extent and each stride.
+    """
+    row = base.pack(slot, -1)
+    rank = len(block_shape)
+    return Guard(
+        "descriptor",
+        slot,
+        type=descriptor_type,
+        object=block_shape,
+        lower=id(padding),
+        upper=address_of(row),
+        bits=rank,
+        owned=(row, base, padding),
+        num_slots=1 + 2 * rank,
+    )
+
+
+def address_of(data: bytes) -> int:
+    """The address of the first byte, valid while `data` is referenced."""
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
 def integer(slot: int | None, dtype: str, value_class: str | None = None) -> Guard:

@@ -76,7 +76,8 @@ class LauncherFactory:
         reports on; it raises what the report stands for. `keepalive` (the kernel's code) lives
         as long as the callable does.
         """
-        num_slots = 1 + max((guard.slot for guard in guards if guard.slot is not None), default=-1)
+        ends = [guard.slot + guard.num_slots for guard in guards if guard.slot is not None]
+        num_slots = max(ends, default=0)
         rows = [guard.pack(num_slots, position) for position, guard in enumerate(guards)]
         header = self._pack_header(record, len(rows), num_slots + 1, handler)
         table = b"".join((header, *rows))
@@ -94,12 +95,12 @@ class LauncherFactory:
         handler: Handler | None,
     ) -> bytes:
         fields = struct.pack(
-            "21q",
+            "26q",
             *(0 if record is None else ctypes.addressof(record), id(SLOW_PATH), id(handler)),
             *(num_rows, num_slots, *map(id, _NAMES), id(_array_type()), id(int), id(float)),
             *(id(None), id(True), id(False), id(OverflowError), id(_GET_DEVICE)),
             *(ctypes.addressof(GATE), self._addresses["run_table"], self._addresses["warm"]),
-            *(id(tuple), id(FunctionType)),
+            *(id(tuple), id(FunctionType), *map(id, _DESCRIPTOR_NAMES)),
         )
         return fields.ljust(TABLE_HEADER_BYTES, b"\0")
 
@@ -127,6 +128,7 @@ new_function = ctypes.PYFUNCTYPE(
 # The names that attribute look-ups pass on; held here, the table has their addresses.
 _NAMES = ("data_ptr", "dtype", "is_cpu")
 _GET_DEVICE = "get_device"
+_DESCRIPTOR_NAMES = ("base", "shape", "strides", "block_shape", "padding")
 
 
 def always_slow(*args: object) -> object:

@@ -21,6 +21,7 @@ from tilewright.runtime.launch_table import (
     WAY_BYTES,
     WAY_FIELDS,
     Guard,
+    address_of,
     fixed,
 )
 from tilewright.runtime.launcher import Launch, MethodDefinition, new_function
@@ -114,7 +115,7 @@ class WarmCalls:
         way = _Way(
             names=None if names is None else id(names),
             num_args=form.num_args,
-            table=_address_of_bytes(warm_table),
+            table=address_of(warm_table),
             kernel=id(kernel),
             owner=id(owner),
             parameters=id(form.parameters),
@@ -164,10 +165,6 @@ def _slot_word(guard: Guard, value: object) -> int | None:
     if guard.kind == "float32" and isinstance(value, float):
         return int(struct.unpack("I", struct.pack("f", value))[0])
     return None
-
-
-def _address_of_bytes(data: bytes) -> int:
-    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
 def _check_layout() -> None:
