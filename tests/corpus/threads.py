@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tests.corpus.case import Array, Case
+from tests.corpus.case import Array, Case, arrays_of
 from tests.corpus.run import Memory, guarded
+from tests.corpus.tensor_maps import tensor_maps
 from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.arrays import descriptor_slots
-from tilewright.frontend.passing import value_at
+from tilewright.frontend.passing import runtime_values, value_at
 from tilewright.interp.simt.simulate import Argument, simulate
 from tilewright.jit import Call
 from tilewright.runtime.grid import check_grid
@@ -52,7 +53,10 @@ def lower_for_gpu(case: Case, **options: object) -> Threads:
     module = to_tiles(request, target, None)
     scheduled = to_schedule(request, target, module, None)
     text = target.emit(scheduled, request.machine, request.options)
-    return Threads(request, scheduled, text, memory, tuple(_arguments(call)))
+    values = runtime_values(call.specialization, call.arguments)
+    arrays = {array.ctypes.data: array for array in arrays_of(memory.values).values()}
+    maps = tensor_maps(scheduled.metadata, values, arrays)
+    return Threads(request, scheduled, text, memory, (*_arguments(call), *maps))
 
 
 def _given(case: Case, memory: Memory, options: Mapping[str, object]) -> dict[str, object]:

@@ -67,6 +67,10 @@ class SharedMemory:
     _open: list[_Copy] = field(default_factory=list)
     _groups: list[list[_Copy]] = field(default_factory=list)
     products: list[RunningProduct] = field(default_factory=list)
+    # Loads by a copy engine in flight, by the number of their barrier, and stores by it.
+    _loads: dict[int, _Copy] = field(default_factory=dict)
+    _stores: list[Array] = field(default_factory=list)
+    _num_loads: dict[int, int] = field(default_factory=dict)
 
     # --- places ---
 
@@ -194,3 +198,39 @@ class SharedMemory:
                 self.readers[places] -= 1
                 self.read[places] = self.barriers
         return ended
+
+    # --- copy engines ---
+
+    def start_load(self, number: int, places: Array, data: Array) -> None:
+        """Begin a load for which every thread will wait at barrier `number`."""
+        assert number not in self._loads, f"two loads at barrier {number}"
+        self._check_write(places)
+        if self.is_ordered and (self.hidden[places] != _SHOWN).any():
+            raise Fault(ProxyRace, "overwrites what threads wrote, which no fence has shown")
+        self.state[places] = _IN_FLIGHT
+        self._loads[number] = _Copy(places, data)
+
+    def end_load(self, number: int) -> int:
+        """Let a load arrive; who reads it needs no other barrier. How many did before."""
+        before = self._num_loads.get(number, 0)
+        self._num_loads[number] = before + 1
+        copy = self._loads.pop(number)
+        self.state[copy.places] = _WRITTEN
+        self.data[copy.places] = copy.data
+        self.written[copy.places] = _LONG_AGO
+        self.hidden[copy.places] = _SHOWN
+        return before
+
+    def start_store(self, places: Array) -> Array:
+        """Begin a store of some bytes; what they are."""
+        data, _ = self.fetch(places, is_async=True)
+        self.readers[places] += 1
+        self._stores.append(places)
+        return data
+
+    def end_stores(self) -> None:
+        """Wait in one thread until every store has read its bytes."""
+        for places in self._stores:
+            self.readers[places] -= 1
+            self.read[places] = self.barriers
+        self._stores.clear()

@@ -41,21 +41,17 @@ class LowerDescriptors:
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function that makes a descriptor."""
-        rules: dict[type[Operation], Rule] = {
-            MakeTensorDescriptorOp: _make,
-            DescriptorLoadOp: _load,
-            DescriptorStoreOp: _store,
-            DescriptorReduceOp: _reduce,
-            DescriptorGatherOp: _gather,
-            DescriptorScatterOp: _scatter,
-        }
         for op in tuple(module.body.block.ops):
-            if isinstance(op, FuncOp) and any(
-                isinstance(o, MakeTensorDescriptorOp) for o in op.walk()
-            ):
-                expansion = Expansion(rules)
-                expansion.run(op.body.block)
-                expansion.finish()
+            if isinstance(op, FuncOp):
+                expand_descriptors(op, POINTER_RULES)
+
+
+def expand_descriptors(function: FuncOp, rules: dict[type[Operation], Rule]) -> None:
+    """Rewrite a function, if it makes a descriptor, by a rule for each op that uses one."""
+    if any(isinstance(op, MakeTensorDescriptorOp) for op in function.walk()):
+        expansion = Expansion(rules)
+        expansion.run(function.body.block)
+        expansion.finish()
 
 
 def _make(expansion: Expansion, op: Operation) -> bool:
@@ -165,3 +161,14 @@ def _reduce(expansion: Expansion, op: Operation) -> bool:
     operands = (access.pointers, source, access.mask)
     access.make.emit(AtomicRmwOp, operands, source.type, {"atomic_rmw_op": op.kind})
     return True
+
+
+POINTER_RULES: dict[type[Operation], Rule] = {
+    MakeTensorDescriptorOp: _make,
+    DescriptorLoadOp: _load,
+    DescriptorStoreOp: _store,
+    DescriptorReduceOp: _reduce,
+    DescriptorGatherOp: _gather,
+    DescriptorScatterOp: _scatter,
+}
+"""What each op on a descriptor is by plain pointers; a rule may stand in for one of them."""

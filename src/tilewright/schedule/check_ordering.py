@@ -134,7 +134,8 @@ def _touched(touch: Touch, state: _State) -> _State:
     hidden, shown = state.hidden, state.shown
     if access.is_write and not access.is_async:
         hidden, shown = hidden | {touch}, shown - {touch}
-    return _State(state.unordered | {touch}, hidden, shown, running)
+    unordered = state.unordered if access.is_joint else state.unordered | {touch}
+    return _State(unordered, hidden, shown, running)
 
 
 def _unordered(earlier: Touch, later: Touch, missing: str) -> InternalError:

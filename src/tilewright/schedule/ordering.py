@@ -209,7 +209,7 @@ class _Placer:
             return _Summary(_Track((), (), True)) if step is Order.BARRIER else _NOTHING
         access = step.access
         start = (step,) if access.starts else ()
-        end = (step,) if access.ends else ()
+        end = (step,) if access.ends and not access.is_joint else ()
         hidden = tuple(t for t in end if any(t.hides_from(other) for other in self._async))
         units = _Track(start if access.is_async else (), hidden)
         return _Summary(_Track(start, end), units)

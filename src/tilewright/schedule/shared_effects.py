@@ -51,7 +51,7 @@ class Access:
     """A read or write of the shared tile `tile`, or of the scratch of `op`.
 
     `is_async` is one by the asynchronous units (wgmma, TMA), which see what threads wrote only
-    after a fence.
+    after a fence. `is_joint` is one that every thread waited for where it ends.
     """
 
     op: Operation
@@ -59,6 +59,7 @@ class Access:
     is_write: bool
     is_async: bool = False
     extent: Extent = Extent.WHOLE
+    is_joint: bool = False
 
     @property
     def starts(self) -> bool:
@@ -132,7 +133,7 @@ def _dot(op: LaidOutDotOp) -> tuple[Step, ...]:
 @SHARED_EFFECTS.register(DotWaitOp)
 def _dot_wait(op: DotWaitOp) -> tuple[Step, ...]:
     """The end of the reads of every product that the tiles come from."""
-    return _ends(op, (LaidOutDotOp,))
+    return ends_of(op, (LaidOutDotOp,))
 
 
 @SHARED_EFFECTS.register(AsyncCopyOp)
@@ -148,15 +149,18 @@ def _commit(op: Operation) -> tuple[Step, ...]:
 @SHARED_EFFECTS.register(AsyncWaitOp)
 def _wait(op: Operation) -> tuple[Step, ...]:
     """The end of the writes of every copy in the groups that the tokens stand for."""
-    return _ends(op, (AsyncCopyOp, AsyncCommitOp, AsyncWaitOp))
+    return ends_of(op, (AsyncCopyOp, AsyncCommitOp, AsyncWaitOp))
 
 
-def _ends(op: Operation, kinds: tuple[type[Operation], ...]) -> tuple[Step, ...]:
+def ends_of(
+    op: Operation, kinds: tuple[type[Operation], ...], *, is_joint: bool = False
+) -> tuple[Step, ...]:
+    """The ends of the accesses that ops of some kinds start, whose tokens or results op takes."""
     ended: list[Step] = []
     for source in _sources(op, kinds):
         for step in shared_steps(source):
             if isinstance(step, Access) and step.extent is Extent.START:
-                ended.append(replace(step, extent=Extent.END))
+                ended.append(replace(step, extent=Extent.END, is_joint=is_joint))
     return tuple(ended)
 
 

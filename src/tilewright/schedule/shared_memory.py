@@ -167,11 +167,11 @@ def _tile_buffer(op: Operation, live: LiveRange) -> SharedBuffer:
 def tile_alignment(layout: LinearLayout, element_bytes: int) -> int:
     """The alignment in bytes at which a shared layout means the same at any place.
 
-    The pattern of a swizzle repeats behind its highest bit that moves along two dims; hardware
+    The pattern of a swizzle repeats behind its highest bit that moves in two ways; hardware
     takes it from the address.
     """
     bases = layout.basis_images("offset")
-    mixed = [bit for bit, basis in enumerate(bases) if sum(map(bool, basis)) > 1]
+    mixed = [bit for bit, basis in enumerate(bases) if sum(s.bit_count() for s in basis) > 1]
     pattern = (2 << mixed[-1]) * element_bytes if mixed else 1
     return max(TILE_ALIGNMENT_BYTES, pattern)
 

@@ -58,13 +58,14 @@ def make_descriptor(operation: Operation, _: Preparation) -> PlainFunction:
     return evaluate
 
 
-def _fill(block: BlockPointer, element: Element) -> tuple[Array | None, None]:
+def fill_of(block: BlockPointer, element: Element) -> tuple[Array | None, None]:
+    """What elements out of bounds read as: never undefined."""
     # An integer tile has no NaN: its padding is zero whatever the descriptor says.
     code = 1 if element.dtype.kind in "bi" else block.padding
     return padding_value(code, element.dtype), None
 
 
-def _placed(block: BlockPointer, indices: tuple[Array, ...]) -> tuple[Array, Array]:
+def placed(block: BlockPointer, indices: tuple[Array, ...]) -> tuple[Array, Array]:
     """The addresses of the block at `indices` and which of them are in bounds."""
     moved = block.moved(tuple(int(index) for index in indices))
     return moved.addresses(), moved.inside(moved.all_dims())
@@ -78,8 +79,8 @@ def load(operation: Operation, _: Preparation) -> PlainFunction:
     element = Element.of(operation.result.type)
 
     def evaluate(program: Program, block: BlockPointer, *indices: Array) -> Array:
-        addresses, mask = _placed(block, indices)
-        return gather_values(program, addresses, mask, _fill(block, element), element).reshape(
+        addresses, mask = placed(block, indices)
+        return gather_values(program, addresses, mask, fill_of(block, element), element).reshape(
             shape
         )
 
@@ -94,7 +95,7 @@ def store(operation: Operation, preparation: Preparation) -> PlainFunction:
     element = Element.of(operation.src.type)
 
     def evaluate(program: Program, block: BlockPointer, src: Array, *indices: Array) -> None:
-        addresses, mask = _placed(block, indices)
+        addresses, mask = placed(block, indices)
         _require_value(program, value, mask)
         store_lanes(program, lanes_of(addresses, mask), src.reshape(addresses.shape), element)
 
@@ -122,7 +123,7 @@ def reduce(operation: Operation, preparation: Preparation) -> ControlFunction:
         program.operation = operation
         block, *indices = (program.values[slot] for slot in slots)
         assert isinstance(block, BlockPointer)
-        addresses, mask = _placed(block, tuple(indices))  # type: ignore[arg-type]
+        addresses, mask = placed(block, tuple(indices))  # type: ignore[arg-type]
         _require_value(program, value, mask)
         lanes = lanes_of(addresses, mask)
         flat = np.asarray(value.value(program)).ravel()
@@ -151,7 +152,7 @@ def gather(operation: Operation, _: Preparation) -> PlainFunction:
 
     def evaluate(program: Program, block: BlockPointer, rows: Array, column: Array) -> Array:
         addresses, mask = _rows(block, rows, column)
-        return gather_values(program, addresses, mask, _fill(block, element), element)
+        return gather_values(program, addresses, mask, fill_of(block, element), element)
 
     return evaluate
 

@@ -67,7 +67,7 @@ def located(program: Program) -> Generator[None]:
 # --- shared tiles ---
 
 
-def _bytes_of_tile(type_: Attribute, start: int) -> Array:
+def bytes_of_tile(type_: Attribute, start: int) -> Array:
     """The bytes of every element of a shared tile that begins at `start`: `[*shape, size]`."""
     assert isinstance(type_, SharedType)
     size = memory_dtype_of(type_.element).itemsize
@@ -80,7 +80,8 @@ def slot_bytes(type_: SharedType) -> int:
     return layout_of(type_).size("offset") * memory_dtype_of(type_.element).itemsize
 
 
-def _as_bytes(value: Array, type_: SharedType) -> Array:
+def as_bytes(value: Array, type_: SharedType) -> Array:
+    """The bytes of a register tile, element by element in the tile's order."""
     plain = np.ascontiguousarray(np.broadcast_to(value, type_.extents()))
     memory = plain.astype(memory_dtype_of(type_.element), copy=False)
     return memory.view(np.uint8).reshape(-1)
@@ -89,7 +90,7 @@ def _as_bytes(value: Array, type_: SharedType) -> Array:
 def write_tile(program: Program, start: Array, type_: Attribute, value: Array, slot: int) -> None:
     """Write a register tile to a shared tile, with what is undefined in it."""
     assert isinstance(type_, SharedType)
-    places = _bytes_of_tile(type_, int(start))
+    places = bytes_of_tile(type_, int(start))
     mask = program.poison[slot]
     undefined = None
     if mask is not None:
@@ -97,7 +98,7 @@ def write_tile(program: Program, start: Array, type_: Attribute, value: Array, s
         undefined = undefined.ravel()
     with located(program):
         memory = shared_memory_of(program)
-        memory.write(places.ravel(), _as_bytes(value, type_), undefined)
+        memory.write(places.ravel(), as_bytes(value, type_), undefined)
 
 
 def read_tile(
@@ -105,7 +106,7 @@ def read_tile(
 ) -> tuple[Array, Array | None]:
     """A shared tile as a register tile, and which of its elements are undefined."""
     assert isinstance(type_, SharedType)
-    places = _bytes_of_tile(type_, int(start))
+    places = bytes_of_tile(type_, int(start))
     with located(program):
         data, undefined = shared_memory_of(program).fetch(places.ravel(), is_async=is_async)
     memory_dtype, dtype = memory_dtype_of(type_.element), dtype_of(type_.element)
@@ -264,7 +265,7 @@ class _Operand:
 
     def places(self, start: Array) -> Array:
         """The bytes of a shared operand."""
-        return _bytes_of_tile(self.type, int(start)).ravel()
+        return bytes_of_tile(self.type, int(start)).ravel()
 
 
 # --- asynchronous copies, and what orders accesses ---
@@ -295,9 +296,9 @@ def _copy(operation: Operation, preparation: Preparation) -> PlainFunction:
         result.reshape(-1)[chosen] = load_lanes(program, lanes, element)
         start = program.values[destination]
         assert isinstance(start, np.ndarray | np.generic)
-        places = _bytes_of_tile(type_, int(start)).ravel()
+        places = bytes_of_tile(type_, int(start)).ravel()
         with located(program):
-            shared_memory_of(program).start_copy(places, _as_bytes(result, type_))
+            shared_memory_of(program).start_copy(places, as_bytes(result, type_))
         return _TOKEN
 
     return evaluate

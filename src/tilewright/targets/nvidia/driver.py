@@ -32,6 +32,7 @@ from tilewright.targets.nvidia.launcher import (
     launch_raw,
     launcher_factory,
 )
+from tilewright.targets.nvidia.map_cache import TensorMaps, tensor_maps
 from tilewright.targets.nvidia.streams import StreamGetter, stream_getter, stream_handle
 
 # The driver's numbers for attributes of a kernel (cuda.h, CUfunction_attribute).
@@ -65,6 +66,7 @@ class NvidiaKernel:
     record: LaunchRecord
     attributes: ctypes.Array[LaunchAttribute]
     factory: LauncherFactory | None
+    tensor_maps: TensorMaps
 
     def launch(self, grid: Grid, arguments: Sequence[object], stream: int | None = None) -> None:
         """Start every program of `grid`; arguments in signature order, arrays by their address.
@@ -75,7 +77,8 @@ class NvidiaKernel:
             pack_slot(type_, value) for type_, value in zip(self.types, arguments, strict=True)
         )
         with using_context(self.cuda, self.record.context):
-            code = launch_raw(self.record, grid, slots, stream or 0)
+            maps = self.tensor_maps.values(arguments)
+            code = launch_raw(self.record, grid, slots, stream or 0, maps)
         if code:
             self.report(code)
 
@@ -87,7 +90,7 @@ class NvidiaKernel:
         self, parameters: Sequence[ParameterGuard], arguments: Sequence[object]
     ) -> FastLaunch | None:
         """The guarded native launcher for arguments like these, or None."""
-        if self.factory is None:
+        if self.factory is None or self.tensor_maps.recipes:
             return None
         guards: list[Guard] = []
         for parameter, value in zip(parameters, arguments, strict=True):
@@ -267,6 +270,7 @@ class NvidiaDriver:
             record,
             attributes,
             self._factory,
+            tensor_maps(self.cuda, metadata, _slot_names(metadata)),
         )
         _NAMES[ctypes.addressof(record)] = kernel
         return kernel

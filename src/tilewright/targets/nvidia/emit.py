@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
@@ -15,10 +16,12 @@ from tilewright.ir.types import PointerType, i1
 from tilewright.ops.function import FuncOp
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.math import NvidiaMath
-from tilewright.targets.nvidia.rules import NVIDIA_RULES, approximate, assembly, products
+from tilewright.targets.nvidia.rules import NVIDIA_RULES, approximate, assembly, products, tma
 from tilewright.targets.nvidia.services import NvidiaServices
+from tilewright.targets.nvidia.tma_ops import TensorMapOp
 
 SHARED_SYMBOL = "@shared"
+_TENSOR_MAP = 'ptr byval([128 x i8]) align 64 "nvvm.grid_constant"'
 
 
 def find_kernel(module: ModuleOp) -> FuncOp:
@@ -35,21 +38,30 @@ def argument_slots(module: ModuleOp) -> list[str]:
     return [LLVM_FLOATS.get(type_) or llvm_type(type_) for type_ in types]
 
 
+def tensor_map_entries(module: ModuleOp) -> list[dict[str, object]]:
+    """How the launch makes the tensor maps of the kernel, in the order of their parameters."""
+    maps = [op for op in find_kernel(module).body.block.ops if isinstance(op, TensorMapOp)]
+    maps.sort(key=lambda op: op.index.value.data)
+    return [json.loads(op.recipe.data) for op in maps]
+
+
 def emit_kernel(module: ModuleOp, options: Mapping[str, object], num_warps: int) -> str:
     """The LLVM module of a T2 module with one kernel, which keeps its name."""
     kernel = find_kernel(module)
     builder = ModuleBuilder()
     builder.add_global(SHARED_SYMBOL[1:], "external addrspace(3) global [0 x i8], align 1024")
     scope = _debug_scope(builder, kernel)
-    parameters = ", ".join(
+    parameters = [
         f"{_parameter_type(argument.type)} %a{index}"
         for index, argument in enumerate(kernel.body.block.args)
-    )
+    ]
+    parameters += [f"{_TENSOR_MAP} %m{i}" for i in range(len(tensor_map_entries(module)))]
     attributes = [f'"nvvm.reqntid"="{32 * num_warps},1,1"']
     if options.get("maxnreg"):
         attributes.append(f'"nvvm.maxnreg"="{options["maxnreg"]}"')
     name = kernel.sym_name.data
-    header = f"define ptx_kernel void @{name}({parameters}) {' '.join(attributes)} !dbg {scope}"
+    signature = f"@{name}({', '.join(parameters)}) {' '.join(attributes)}"
+    header = f"define ptx_kernel void {signature} !dbg {scope}"
     fn = FunctionBuilder(builder, header)
     start = builder.add_metadata(f"!DILocation(line: {_line(kernel)}, column: 1, scope: {scope})")
     fn.location = f", !dbg {start}"
@@ -106,4 +118,4 @@ def _debug_scope(builder: ModuleBuilder, kernel: FuncOp) -> str:
 
 
 # Imported for the rules that they register.
-RULE_MODULES = (approximate, assembly, products)
+RULE_MODULES = (approximate, assembly, products, tma)

@@ -17,9 +17,11 @@ from tilewright.interp.rules.staging import STAGED_RULES, located, shared_memory
 from tilewright.schedule import atomics, conversions, folds, rearrangements, scans, sorts
 from tilewright.schedule.scratch import SCRATCH, has_place, scratch_bytes, scratch_offset
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
+from tilewright.targets.nvidia.tma.interpret import register_copy_engine
 
 NVIDIA_INTERPRETATION = Rules("nvidia", STAGED_RULES)
 """The rules of every level on the way to an NVIDIA GPU."""
+register_copy_engine(NVIDIA_INTERPRETATION)
 
 # Imported for the scratch that they register.
 SCRATCH_MODULES = (atomics, conversions, folds, rearrangements, scans, sorts)

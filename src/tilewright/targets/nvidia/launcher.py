@@ -170,17 +170,23 @@ def raw_launcher(address: int) -> Callable[..., int]:
     return ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, pointer, pointer)(address)
 
 
-def launch_raw(record: LaunchRecord, grid: Grid, slots: bytes, stream: int) -> int:
-    """Launch with packed slots (8 bytes each), from Python: the driver's result code."""
+def launch_raw(
+    record: LaunchRecord, grid: Grid, slots: bytes, stream: int, values: Sequence[bytes] = ()
+) -> int:
+    """Launch with packed slots (8 bytes each), from Python: the driver's result code.
+
+    `values` are the parameters behind the slots that are passed by value.
+    """
     config = LaunchConfig.from_buffer_copy(record.config)
     x, y, z = grid
     config.grid[:] = (x * record.grid_scale, y, z)
     config.stream = stream
     buffer = ctypes.create_string_buffer(slots, max(len(slots), 8))
     base = ctypes.addressof(buffer)
-    params = (ctypes.c_void_p * max(record.num_params, 1))(
-        *(base + 8 * index for index in range(record.num_params))
-    )
+    buffers = [ctypes.create_string_buffer(value, len(value)) for value in values]
+    addresses = [base + 8 * index for index in range(record.num_params)]
+    addresses += map(ctypes.addressof, buffers)
+    params = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
     HISTORY.note(record, grid, slots)
     return raw_launcher(record.launch)(ctypes.addressof(config), record.function, params, None)
 

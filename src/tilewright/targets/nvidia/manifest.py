@@ -7,32 +7,14 @@ from collections.abc import Mapping
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.ir.encoding import LayoutAttr, SharedType, TokenType
-from tilewright.passes.forward_invariants import ForwardInvariants
-from tilewright.passes.lower_block_pointers import LowerBlockPointers
-from tilewright.passes.lower_descriptors import LowerDescriptors
-from tilewright.passes.merge_duplicates import MergeDuplicates
-from tilewright.passes.split_carried_pointers import SplitCarriedPointers
-from tilewright.passes.split_products import SplitProducts
 from tilewright.targets.nvidia.assembler import sass_of
-from tilewright.targets.nvidia.emit import argument_slots, emit_kernel
+from tilewright.targets.nvidia.emit import argument_slots, emit_kernel, tensor_map_entries
 from tilewright.targets.nvidia.fit import assemble_for_occupancy
 from tilewright.targets.nvidia.ops import NVIDIA_OPS
 from tilewright.targets.nvidia.ptx import to_ptx
 from tilewright.targets.nvidia.schedule import STEPS, lower_to_threads
-from tilewright.targets.target import MachineFeatures, PassLike, Scheduled, ShowStep, Target
-
-TILE_PASSES: tuple[PassLike, ...] = (
-    LowerBlockPointers(),
-    LowerDescriptors(),
-    ForwardInvariants(),
-    SplitCarriedPointers(),
-    SplitProducts(),
-    MergeDuplicates(),
-)
-
-
-def _tile_passes(machine: MachineFeatures, options: Mapping[str, object]) -> tuple[PassLike, ...]:
-    return TILE_PASSES
+from tilewright.targets.nvidia.tile_passes import nvidia_tile_passes
+from tilewright.targets.target import MachineFeatures, Scheduled, ShowStep, Target
 
 
 def _schedule(
@@ -46,6 +28,7 @@ def _schedule(
         "slots": argument_slots(module),
         "num_warps": options.get("num_warps", 4),
         "shared_bytes": report.shared_bytes,
+        "tensor_maps": tensor_map_entries(module),
     }
     return Scheduled(module, metadata, report.remarks, report)
 
@@ -66,7 +49,7 @@ def _disassemble(text: str, machine: MachineFeatures, options: Mapping[str, obje
 
 TARGET = Target(
     "nvidia",
-    _tile_passes,
+    nvidia_tile_passes,
     _schedule,
     _emit,
     _assemble,

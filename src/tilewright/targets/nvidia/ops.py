@@ -7,6 +7,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from tilewright.ir.op import TileOp
 from tilewright.ops.staging import STAGING_OPS
+from tilewright.targets.nvidia.tma_ops import TMA_OPS
 
 
 @irdl_op_definition
@@ -17,4 +18,4 @@ class FenceAsyncSharedOp(TileOp):
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
-NVIDIA_OPS = (*STAGING_OPS, FenceAsyncSharedOp)
+NVIDIA_OPS = (*STAGING_OPS, FenceAsyncSharedOp, *TMA_OPS)

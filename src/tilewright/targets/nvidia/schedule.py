@@ -17,6 +17,10 @@ from tilewright.schedule.shared_memory import place_shared
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.emit import find_kernel
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
+from tilewright.targets.nvidia.tma import effects
+from tilewright.targets.nvidia.tma.barriers import barrier_bytes, carry_phases, place_barriers
+from tilewright.targets.nvidia.tma.select_tensor_maps import take_remarks
+from tilewright.targets.nvidia.tma.stage import stage_tensor_maps
 from tilewright.targets.target import MachineFeatures, ShowStep
 
 MAX_SHARED_BYTES = 232448
@@ -54,11 +58,19 @@ def lower_to_threads(
     layouts = decide_layouts(kernel, MatrixMachine(num_warps))
     assign_layouts(kernel, layouts)
     done()
+    stage_tensor_maps(kernel)
     copy_async(kernel)
     done()
     order_global(kernel)
     limit = int(str(machine.get("max_shared_bytes", MAX_SHARED_BYTES)))
-    shared = place_shared(kernel, limit, str(machine.get("arch", "")), num_warps)
+    room = limit - barrier_bytes(kernel)
+    shared = place_shared(kernel, room, str(machine.get("arch", "")), num_warps)
+    total_bytes = place_barriers(kernel, shared.total_bytes)
+    carry_phases(kernel)
     done()
     order_shared(kernel, FenceAsyncSharedOp)
-    return NvidiaReport(layouts, shared.total_bytes)
+    return NvidiaReport(layouts, total_bytes, take_remarks(kernel))
+
+
+# Imported for the effects that it registers.
+EFFECTS_MODULE = effects

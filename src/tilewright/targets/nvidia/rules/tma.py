@@ -1,0 +1,159 @@
+"""Copies by the copy engine: one thread starts them, mbarriers and groups tell when they end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import SSAValue
+
+from tilewright.codegen.llvm_builder import FunctionBuilder
+from tilewright.codegen.threads.context import ThreadContext
+from tilewright.codegen.threads.rules.memory import is_zero
+from tilewright.codegen.threads.rules.staging import add
+from tilewright.codegen.threads.shared import shared_pointer
+from tilewright.ir.types import DescriptorType, shape_of, storage_bytes
+from tilewright.ops.atomics import RMW_KINDS
+from tilewright.support.errors import InternalError
+from tilewright.targets.nvidia.rules import NVIDIA_RULES
+from tilewright.targets.nvidia.tma.barriers import BARRIER_BYTES
+from tilewright.targets.nvidia.tma.boxes import BoxPlan, plan_boxes
+from tilewright.targets.nvidia.tma_ops import (
+    InitBarriersOp,
+    TensorMapOp,
+    TmaLoadOp,
+    TmaStoreOp,
+    TmaStoreWaitOp,
+    TmaWaitOp,
+)
+
+_NO_HINT = "i64 0, i1 false"
+_REDUCTIONS = {"fadd": "add", "umin": "min", "umax": "max"}
+
+
+def in_first_thread(ctx: ThreadContext, emit: Callable[[FunctionBuilder], None]) -> None:
+    """Emit what one thread of the program does."""
+    fn = ctx.fn
+    is_first = is_zero(ctx, ctx.target.lanes - 1, ctx.target.warps - 1)
+    assert is_first is not None
+    body, done = fn.new_label(), fn.new_label()
+    fn.branch_if(is_first, body, done)
+    fn.place(body)
+    emit(fn)
+    fn.branch(done)
+    fn.place(done)
+
+
+def _barrier(fn: FunctionBuilder, place: IntegerAttr | None) -> str:
+    """The address of an mbarrier."""
+    if place is None:
+        raise InternalError("an mbarrier has no place")
+    return shared_pointer(fn, str(place.value.data))
+
+
+def block_plan(desc: SSAValue) -> BoxPlan:
+    """The boxes of a descriptor's block."""
+    assert isinstance(desc.type, DescriptorType)
+    plan = plan_boxes(shape_of(desc.type.block), storage_bytes(desc.type.block))
+    if isinstance(plan, str):
+        raise InternalError(f"a block that the copy engine does not move: {plan}")
+    return plan
+
+
+@NVIDIA_RULES.register(TensorMapOp)
+def _tensor_map(ctx: ThreadContext, op: TensorMapOp) -> None:
+    ctx.define(op, f"%m{op.index.value.data}")
+
+
+@NVIDIA_RULES.register(InitBarriersOp)
+def _init(ctx: ThreadContext, op: InitBarriersOp) -> None:
+    if op.offset_bytes is None:
+        raise InternalError("the mbarriers have no place")
+    start = op.offset_bytes.value.data
+
+    def emit(fn: FunctionBuilder) -> None:
+        for index in range(op.count.value.data):
+            pointer = shared_pointer(fn, str(start + BARRIER_BYTES * index))
+            fn.emit(f"call void @llvm.nvvm.mbarrier.init.shared(ptr addrspace(3) {pointer}, i32 1)")
+        fn.emit("call void @llvm.nvvm.fence.mbarrier_init.release.cluster()")
+
+    in_first_thread(ctx, emit)
+    ctx.target.barrier(ctx.fn)
+
+
+@NVIDIA_RULES.register(TmaLoadOp)
+def _load(ctx: ThreadContext, op: TmaLoadOp) -> None:
+    plan, desc, start = block_plan(op.desc), ctx.value(op.desc), ctx.value(op.dst)
+    indices = [ctx.value(index) for index in op.indices]
+
+    def emit(fn: FunctionBuilder) -> None:
+        barrier = f"ptr addrspace(3) {_barrier(fn, op.barrier_bytes)}"
+        name = "@llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"
+        fn.value(f"call i64 {name}({barrier}, i32 {plan.num_bytes})")
+        rank = len(plan.shape)
+        for offset, at in plan.copies():
+            target = shared_pointer(fn, add(fn, start, str(offset)))
+            arguments = f"ptr addrspace(3) {target}, {barrier}, ptr {desc}"
+            name = f"@llvm.nvvm.cp.async.bulk.tensor.g2s.cta.tile.{rank}d"
+            fn.emit(f"call void {name}({arguments}, {_coordinates(fn, indices, at)}, {_NO_HINT})")
+
+    in_first_thread(ctx, emit)
+
+
+def _coordinates(fn: FunctionBuilder, indices: Sequence[str], at: Sequence[int]) -> str:
+    """Where a box starts, as the engine takes it: the last dim first."""
+    moved = [
+        index if step == 0 else fn.value(f"add i32 {index}, {step}")
+        for index, step in zip(indices, at, strict=True)
+    ]
+    return ", ".join(f"i32 {index}" for index in reversed(moved))
+
+
+@NVIDIA_RULES.register(TmaWaitOp)
+def _wait(ctx: ThreadContext, op: TmaWaitOp) -> None:
+    if op.phase is None:
+        raise InternalError("a wait for an mbarrier has no phase")
+    fn = ctx.fn
+    barrier = _barrier(fn, op.barrier_bytes)
+    again, done = fn.new_label(), fn.new_label()
+    fn.branch(again)
+    fn.place(again)
+    name = "@llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"
+    is_over = fn.value(f"call i1 {name}(ptr addrspace(3) {barrier}, i32 {ctx.value(op.phase)})")
+    fn.branch_if(is_over, done, again)
+    fn.place(done)
+
+
+@NVIDIA_RULES.register(TmaStoreOp)
+def _store(ctx: ThreadContext, op: TmaStoreOp) -> None:
+    plan, desc, start = block_plan(op.desc), ctx.value(op.desc), ctx.value(op.src)
+    indices = [ctx.value(index) for index in op.indices]
+    form = "s2g"
+    if op.kind is not None:
+        kind = RMW_KINDS[op.kind.value.data]
+        form = f"reduce.{_REDUCTIONS.get(kind, kind)}"
+
+    def emit(fn: FunctionBuilder) -> None:
+        name = f"@llvm.nvvm.cp.async.bulk.tensor.{form}.tile.{len(plan.shape)}d"
+        for offset, at in plan.copies():
+            source = shared_pointer(fn, add(fn, start, str(offset)))
+            arguments = f"ptr addrspace(3) {source}, ptr {desc}, {_coordinates(fn, indices, at)}"
+            fn.emit(f"call void {name}({arguments}, {_NO_HINT})")
+        fn.emit("call void @llvm.nvvm.cp.async.bulk.commit.group()")
+
+    in_first_thread(ctx, emit)
+
+
+@NVIDIA_RULES.register(TmaStoreWaitOp)
+def _store_wait(ctx: ThreadContext, op: TmaStoreWaitOp) -> None:
+    """All groups of the thread: one without stores has none to wait for."""
+    is_complete = op.is_complete is not None
+    form = "" if is_complete else ".read"
+
+    def emit(fn: FunctionBuilder) -> None:
+        fn.emit(f"call void @llvm.nvvm.cp.async.bulk.wait.group{form}(i32 0)")
+        if is_complete:
+            # The writes were the engine's; what follows may show them to other programs.
+            fn.emit("call void @llvm.nvvm.fence.proxy.async()")
+
+    in_first_thread(ctx, emit)

@@ -1,0 +1,1 @@
+"""Tensor descriptors by the copy engine (TMA): from T0 to the ops that a thread issues."""

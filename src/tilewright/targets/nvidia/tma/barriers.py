@@ -1,0 +1,149 @@
+"""Gives mbarriers their place, and each wait for one the parity of its phase (T1 to T2).
+
+A load has an mbarrier of its own, so each wait finds its phase one further than the last time.
+The phase is a scalar that the loops and branches around the wait carry:
+
+    for … { … tma_wait %t … }  ⇒  for … iter_args(%p = 0) { … tma_wait %t, %p … yield xor %p, 1 }
+
+Requires T1 with copies; produces T2 in this respect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IntegerAttr, i32
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tilewright.analysis.liveness import is_control_flow
+from tilewright.ir.op import build
+from tilewright.ops.control_flow import ForOp, IfOp, WhileOp, YieldOp
+from tilewright.ops.creation import ConstantOp
+from tilewright.ops.elementwise import ELEMENTWISE
+from tilewright.ops.function import FuncOp
+from tilewright.targets.nvidia.tma_ops import InitBarriersOp, TmaLoadOp, TmaWaitOp
+
+BARRIER_BYTES = 8
+# The parity of the phase that each mbarrier is in.
+_Phases = dict[int, SSAValue]
+
+
+def place_barriers(kernel: FuncOp, start_bytes: int) -> int:
+    """Put the mbarriers of a kernel behind its shared tiles; where shared memory ends then."""
+    start = -(-start_bytes // BARRIER_BYTES) * BARRIER_BYTES
+    end = start_bytes
+    for op in kernel.walk():
+        if isinstance(op, TmaLoadOp | TmaWaitOp):
+            place = start + BARRIER_BYTES * op.barrier.value.data
+            op.properties["barrier_bytes"] = IntegerAttr(place, i32)
+        elif isinstance(op, InitBarriersOp):
+            op.properties["offset_bytes"] = IntegerAttr(start, i32)
+            end = start + BARRIER_BYTES * op.count.value.data
+    return end
+
+
+def barrier_bytes(kernel: FuncOp) -> int:
+    """The most that the mbarriers of a kernel take of shared memory."""
+    counts = [op.count.value.data for op in kernel.walk() if isinstance(op, InitBarriersOp)]
+    return BARRIER_BYTES * (1 + sum(counts)) if counts else 0
+
+
+def carry_phases(kernel: FuncOp) -> None:
+    """Give every wait its phase, through loops and branches."""
+    first = next((op for op in kernel.walk() if isinstance(op, InitBarriersOp)), None)
+    if first is None:
+        return
+    zero, one = (_constant(value, first) for value in (0, 1))
+    _Carrying(one).block(kernel.body.block, dict.fromkeys(range(first.count.value.data), zero))
+
+
+def _constant(value: int, before: Operation) -> SSAValue:
+    op = build(ConstantOp, (), [i32], {"value": IntegerAttr(value, i32)}, location=before.location)
+    assert before.parent is not None
+    before.parent.insert_op_before(op, before)
+    return op.results[0]
+
+
+class _Carrying:
+    """The walk over a kernel; `one` is what turns a phase into the next."""
+
+    def __init__(self, one: SSAValue) -> None:
+        self._one = one
+
+    def block(self, block: Block, phases: _Phases) -> _Phases:
+        """Give the waits of a block their phases; those behind it."""
+        phases = dict(phases)
+        for op in tuple(block.ops):
+            if isinstance(op, TmaWaitOp):
+                number = op.barrier.value.data
+                op.operands = [op.token, phases[number]]
+                phases[number] = self._following(op, phases[number])
+            elif is_control_flow(op):
+                numbers = _waited_for(op)
+                if numbers:
+                    phases.update(self._through(op, numbers, phases))
+        return phases
+
+    def _following(self, op: Operation, phase: SSAValue) -> SSAValue:
+        xor = build(ELEMENTWISE["arith.xori"], [phase, self._one], [i32], location=op.location)
+        assert op.parent is not None
+        op.parent.insert_op_after(xor, op)
+        return xor.results[0]
+
+    def _through(self, op: Operation, numbers: Sequence[int], phases: _Phases) -> _Phases:
+        """Let a loop or branch carry phases."""
+        if isinstance(op, ForOp):
+            self._region(op.body.block, numbers, phases, enters=True)
+        elif isinstance(op, WhileOp):
+            tested = self._region(op.before_region.block, numbers, phases, enters=True)
+            self._region(op.after_region.block, numbers, tested, enters=True)
+        else:
+            assert isinstance(op, IfOp)
+            self._branches(op, numbers, phases)
+        carried = [] if isinstance(op, IfOp) else [phases[n] for n in numbers]
+        new = _rebuilt(op, carried, len(numbers))
+        return dict(zip(numbers, new.results[-len(numbers) :], strict=True))
+
+    def _branches(self, op: IfOp, numbers: Sequence[int], phases: _Phases) -> None:
+        if not op.false_region.blocks:
+            empty = build(YieldOp, location=op.location)
+            op.false_region.add_block(Block([empty]))
+        for region in op.regions:
+            self._region(region.block, numbers, phases, enters=False)
+
+    def _region(
+        self, block: Block, numbers: Sequence[int], phases: _Phases, *, enters: bool
+    ) -> _Phases:
+        """Carry phases through a block: in as arguments, out by its terminator."""
+        inner = dict(phases)
+        if enters:
+            for number in numbers:
+                inner[number] = block.insert_arg(i32, len(block.args))
+        after = self.block(block, inner)
+        end = block.last_op
+        assert end is not None
+        end.operands = [*end.operands, *(after[number] for number in numbers)]
+        return after
+
+
+def _waited_for(op: Operation) -> list[int]:
+    """The mbarriers that something inside of an op waits for, in order."""
+    waits = {inner.barrier.value.data for inner in op.walk() if isinstance(inner, TmaWaitOp)}
+    return sorted(waits)
+
+
+def _rebuilt(op: Operation, carried: Sequence[SSAValue], num_results: int) -> Operation:
+    """The same op with more carried values, in its place."""
+    assert op.parent is not None
+    regions: list[Region] = [op.detach_region(region) for region in tuple(op.regions)]
+    types = [*(result.type for result in op.results), *[i32] * num_results]
+    operands = [*op.operands, *carried]
+    new = build(type(op), operands, types, dict(op.properties), regions, op.location)
+    new.attributes = dict(op.attributes)
+    op.parent.insert_op_before(new, op)
+    for old, result in zip(op.results, new.results, strict=False):
+        result.name_hint = old.name_hint
+        old.replace_all_uses_with(result)
+    op.detach()
+    op.erase()
+    return new

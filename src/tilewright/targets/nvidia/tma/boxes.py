@@ -1,0 +1,103 @@
+"""How a block of a tensor is moved by the copy engine: its shared layout, and in which boxes.
+
+The engine moves boxes of at most 256 elements along each dim, whose rows with a swizzle are at
+most as long as the swizzle. A block that is larger takes several.
+
+*Source*: CUDA driver API 13.0, `cuTensorMapEncodeTiled`; PTX ISA 8.8, 5.5, "Tensors".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+from tilewright.layout.build import shared_swizzled
+from tilewright.layout.linear import LinearLayout
+from tilewright.support.dataclass import dataclass
+
+MAX_RANK = 5
+MAX_BOXES = 64
+MAX_TILE_BYTES = 128 << 10
+"""What a block may take of shared memory before plain accesses are the better choice."""
+_MAX_EXTENT = 256
+_CHUNK_BYTES = 16
+_ALIGNMENT_BYTES = 128
+# Fewer rows than the pattern of a swizzle has gain nothing by one.
+_SWIZZLED_ROWS = 8
+
+
+@dataclass(frozen=True)
+class BoxPlan:
+    """The boxes of a block of `shape`, all of one extent, and where they lie.
+
+    *Units*: `swizzle_bytes` is 0, 32, 64 or 128.
+    """
+
+    shape: tuple[int, ...]
+    element_bytes: int
+    swizzle_bytes: int
+    box: tuple[int, ...]
+
+    @property
+    def num_bytes(self) -> int:
+        """The bytes of the whole block."""
+        return prod(self.shape) * self.element_bytes
+
+    def layout(self) -> LinearLayout:
+        """The layout of the block in shared memory."""
+        order = tuple(reversed(range(len(self.shape))))
+        return shared_swizzled(self.shape, self.element_bytes, self.swizzle_bytes, order)
+
+    def copies(self) -> list[tuple[int, tuple[int, ...]]]:
+        """For each box the byte of the tile that it starts at, and its first coordinates."""
+        steps = [range(0, n, b) for n, b in zip(self.shape, self.box, strict=True)]
+        return [(self._offset(at) * self.element_bytes, at) for at in product(*steps)]
+
+    def _offset(self, at: Sequence[int]) -> int:
+        """The element at which a box lies: rows of a panel first, then panels."""
+        width = self.shape[-1]
+        if self.swizzle_bytes:
+            width = self.swizzle_bytes // self.element_bytes
+        row = 0
+        for index, extent in zip(at[:-1], self.shape[:-1], strict=True):
+            row = row * extent + index
+        panel, inside = divmod(at[-1], width)
+        return (panel * prod(self.shape[:-1]) + row) * width + inside
+
+
+def plan_boxes(shape: tuple[int, ...], element_bytes: int) -> BoxPlan | str:
+    """The boxes of a block; why the copy engine does not move it where it does not."""
+    row_bytes = shape[-1] * element_bytes
+    if not 1 <= len(shape) <= MAX_RANK:
+        return f"a block of {len(shape)} dimensions; 1 to {MAX_RANK} are possible"
+    if row_bytes % _CHUNK_BYTES:
+        return f"rows of {row_bytes} bytes are no multiple of {_CHUNK_BYTES}"
+    if prod(shape) * element_bytes > MAX_TILE_BYTES:
+        return f"{prod(shape) * element_bytes} bytes are much for shared memory"
+    swizzle = 0
+    if prod(shape[:-1]) >= _SWIZZLED_ROWS:
+        swizzle = next((s for s in (128, 64, 32) if row_bytes % s == 0), 0)
+    plan = BoxPlan(shape, element_bytes, swizzle, _box(shape, element_bytes, swizzle))
+    copies = plan.copies()
+    if len(copies) > MAX_BOXES:
+        return f"the block takes {len(copies)} copies"
+    if any(offset % _ALIGNMENT_BYTES for offset, _ in copies):
+        return f"parts of the block do not start at multiples of {_ALIGNMENT_BYTES} bytes"
+    return plan
+
+
+def _box(shape: tuple[int, ...], element_bytes: int, swizzle_bytes: int) -> tuple[int, ...]:
+    """The largest box that is contiguous in shared memory."""
+    width = swizzle_bytes // element_bytes if swizzle_bytes else _extent(shape[-1])
+    is_whole = bool(swizzle_bytes) or width == shape[-1]
+    box = [width]
+    for extent in reversed(shape[:-1]):
+        box.append(_extent(extent) if is_whole else 1)
+        is_whole = is_whole and box[-1] == extent
+    return tuple(reversed(box))
+
+
+def _extent(extent: int) -> int:
+    """The largest part of an extent that a box may have."""
+    return next(n for n in range(min(extent, _MAX_EXTENT), 0, -1) if extent % n == 0)

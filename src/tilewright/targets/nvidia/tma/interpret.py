@@ -1,0 +1,159 @@
+"""How the interpreter runs the copy engine's ops: what they bring, and when it is there."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from tilewright.interp.access import lanes_of
+from tilewright.interp.blocks import BlockPointer
+from tilewright.interp.code import (
+    ControlFunction,
+    Pause,
+    PlainFunction,
+    Preparation,
+    Rules,
+    Running,
+)
+from tilewright.interp.program import Program
+from tilewright.interp.rules.atomics import modify
+from tilewright.interp.rules.descriptors import fill_of, placed
+from tilewright.interp.rules.memory import Element, gather_values, store_lanes
+from tilewright.interp.rules.staging import as_bytes, bytes_of_tile, located, shared_memory_of
+from tilewright.interp.values import dtype_of
+from tilewright.ir.encoding import SharedType
+from tilewright.ir.op import Array
+from tilewright.ir.types import DescriptorType, element_of, shape_of, storage_bytes
+from tilewright.ops.atomics import RMW_KINDS
+from tilewright.support.errors import InternalError
+from tilewright.targets.nvidia.tensor_map import TensorMapRecipe
+from tilewright.targets.nvidia.tma_ops import (
+    InitBarriersOp,
+    TensorMapOp,
+    TmaLoadOp,
+    TmaStoreOp,
+    TmaStoreWaitOp,
+    TmaWaitOp,
+)
+
+_TOKEN = np.zeros((), np.int32)
+
+
+def register_copy_engine(rules: Rules) -> None:
+    """Add the rules of the copy engine's ops."""
+    rules.plain.register(TensorMapOp)(_tensor_map)
+    rules.plain.register(InitBarriersOp)(_nothing)
+    rules.plain.register(TmaLoadOp)(_load)
+    rules.plain.register(TmaWaitOp)(_wait)
+    rules.plain.register(TmaStoreWaitOp)(_store_wait)
+    rules.control.register(TmaStoreOp)(_store)
+
+
+def _nothing(_: Operation, __: Preparation) -> PlainFunction:
+    return lambda program: None
+
+
+def _tensor_map(operation: Operation, _: Preparation) -> PlainFunction:
+    """The descriptor that the launch would make of the kernel's arguments."""
+    assert isinstance(operation, TensorMapOp)
+    recipe = TensorMapRecipe.from_metadata(json.loads(operation.recipe.data))
+    block = _block(operation.result)
+    slots = [value.index for value in operation.arguments if isinstance(value, BlockArgument)]
+
+    def evaluate(program: Program, *values: Array) -> BlockPointer:
+        arguments = dict(zip(slots, map(int, values), strict=True))
+        tensor = recipe.describe(arguments)
+        size = storage_bytes(element_of(block.block))
+        return BlockPointer(
+            base=tensor.address,
+            element=element_of(block.block),
+            shape=tensor.shape,
+            strides=(*(stride // size for stride in tensor.strides_bytes), 1),
+            block=shape_of(block.block),
+            offsets=(0,) * len(tensor.shape),
+            padding=2 if recipe.fills_nan else 1,
+        )
+
+    return evaluate
+
+
+def _block(desc: SSAValue) -> DescriptorType:
+    assert isinstance(desc.type, DescriptorType)
+    return desc.type
+
+
+def _number(barrier: IntegerAttr) -> int:
+    return barrier.value.data
+
+
+def _load(operation: Operation, _: Preparation) -> PlainFunction:
+    assert isinstance(operation, TmaLoadOp)
+    type_, number = operation.dst.type, _number(operation.barrier)
+    assert isinstance(type_, SharedType)
+    element = Element.of(_block(operation.desc).block)
+
+    def evaluate(program: Program, block: BlockPointer, start: Array, *indices: Array) -> Array:
+        addresses, mask = placed(block, indices)
+        values = gather_values(program, addresses, mask, fill_of(block, element), element)
+        places = bytes_of_tile(type_, int(start)).ravel()
+        with located(program):
+            data = as_bytes(values.reshape(type_.extents()), type_)
+            shared_memory_of(program).start_load(number, places, data)
+        return _TOKEN
+
+    return evaluate
+
+
+def _wait(operation: Operation, _: Preparation) -> PlainFunction:
+    """The phases of a barrier alternate, so a wait for the wrong one would not end."""
+    assert isinstance(operation, TmaWaitOp)
+    number = _number(operation.barrier)
+
+    def evaluate(program: Program, _: Array, phase: Array | None = None) -> None:
+        memory = shared_memory_of(program)
+        ended = memory.end_load(number)
+        if phase is not None and int(phase) != ended % 2:
+            raise InternalError(f"wait {ended} at barrier {number} is for phase {int(phase)}")
+
+    return evaluate
+
+
+def _store(operation: Operation, preparation: Preparation) -> ControlFunction:
+    assert isinstance(operation, TmaStoreOp)
+    slots = preparation.slots((operation.desc, operation.src, *operation.indices))
+    (token,) = preparation.slots(operation.results)
+    type_, block_type = operation.src.type, _block(operation.desc).block
+    assert isinstance(type_, SharedType)
+    element, dtype = Element.of(block_type), dtype_of(type_.element)
+    kind = None if operation.kind is None else RMW_KINDS[operation.kind.value.data]
+
+    def run(program: Program) -> Running:
+        if kind is not None:
+            yield Pause.ATOMIC
+        program.operation = operation
+        block, start, *indices = (program.values[slot] for slot in slots)
+        assert isinstance(block, BlockPointer) and isinstance(start, np.ndarray | np.generic)
+        with located(program):
+            places = bytes_of_tile(type_, int(start))
+            data = shared_memory_of(program).start_store(places.ravel())
+        addresses, mask = placed(block, tuple(indices))  # type: ignore[arg-type]  # scalars
+        values = data.view(element.memory_dtype).reshape(type_.extents())
+        lanes = lanes_of(addresses, mask)
+        if kind is None:
+            store_lanes(program, lanes, values.astype(dtype), element)
+        else:
+            flat = values.astype(dtype).ravel()
+            chosen = flat if lanes.positions is None else flat[lanes.positions]
+            modify(program, lanes, chosen, "relaxed", kind)
+        program.values[token] = _TOKEN
+        return
+        yield
+
+    return run
+
+
+def _store_wait(_: Operation, __: Preparation) -> PlainFunction:
+    return lambda program, *_: shared_memory_of(program).end_stores()

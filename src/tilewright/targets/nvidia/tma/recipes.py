@@ -1,0 +1,66 @@
+"""What the launch must compute to describe a tensor: scalars as expressions over its arguments.
+
+A descriptor whose address, shape and strides depend on the kernel's arguments alone is made by
+the launch, so that no program has to make it. `targets/nvidia/tensor_map.py` evaluates the
+expressions.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
+
+from tilewright.ir.types import PointerType, element_of, is_pointer, storage_bytes, width_bits
+from tilewright.ops.creation import ConstantOp
+from tilewright.ops.function import FuncOp
+from tilewright.ops.memory import AddPtrOp
+from tilewright.targets.nvidia.tensor_map import Expression
+
+_MAX_DEPTH = 16
+_BINARY = {
+    "arith.addi": "add",
+    "arith.subi": "sub",
+    "arith.muli": "mul",
+    "arith.divsi": "div",
+    "arith.remsi": "rem",
+    "arith.minsi": "min",
+    "arith.maxsi": "max",
+}
+_WIDENING = {"arith.extsi": "signed", "arith.trunci": "signed", "arith.extui": "unsigned"}
+
+
+def expression_of(value: SSAValue, depth: int = 0) -> Expression | None:
+    """A scalar as an expression over the kernel's arguments; None where it is none."""
+    if isinstance(value, BlockArgument):
+        is_argument = isinstance(value.owner.parent_op(), FuncOp)
+        return ("slot", value.index, _bits(value)) if is_argument else None
+    assert isinstance(value, OpResult)
+    op = value.op
+    if isinstance(op, ConstantOp):
+        is_integer = isinstance(value.type, IntegerType)
+        return ("constant", int(op.splat_value())) if is_integer else None
+    kind = _BINARY.get(op.name) or _WIDENING.get(op.name)
+    if depth > _MAX_DEPTH or (kind is None and not isinstance(op, AddPtrOp)):
+        return None
+    operands: list[Expression] = []
+    for operand in op.operands:
+        found = expression_of(operand, depth + 1)
+        if found is None:
+            return None
+        operands.append(found)
+    if isinstance(op, AddPtrOp):
+        size = storage_bytes(_pointee(op.ptr))
+        return ("add", 64, operands[0], ("mul", 64, operands[1], ("constant", size)))
+    if kind == "unsigned":
+        return ("unsigned", width_bits(op.operands[0].type), *operands)
+    return (str(kind), _bits(value), *operands)
+
+
+def _bits(value: SSAValue) -> int:
+    return 64 if is_pointer(value.type) else width_bits(value.type)
+
+
+def _pointee(pointer: SSAValue) -> Attribute:
+    type_ = element_of(pointer.type)
+    assert isinstance(type_, PointerType)
+    return type_.pointee

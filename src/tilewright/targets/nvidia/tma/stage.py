@@ -1,0 +1,220 @@
+"""Makes copies of the accesses through tensor maps (T1 to T1): shared tiles, starts and waits.
+
+    %x = descriptor_load %d[%i, %j] … use %x
+    ⇒ %s = local_alloc; %t = tma_load %d[%i, %j] → %s … tma_wait %t; %x = local_load %s; use %x
+
+    descriptor_store %d[%i, %j], %v
+    ⇒ %s = local_alloc %v; %t = tma_store %s → %d[%i, %j]; tma_store_wait %t
+
+What a matrix product takes from shared memory in the same layout it takes from where the copy
+lands; another layout is read from there, too. A wait stands as late as it may: before the first
+use, before what writes global memory, and before control flow.
+
+Requires T1; produces T1 without accesses through descriptors but copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.traits import IsTerminator
+
+from tilewright.ir.effects import effects_of
+from tilewright.ir.encoding import TOKEN, SharedType, layout_of, shared_tile
+from tilewright.ir.op import build
+from tilewright.ir.types import DescriptorType, element_of, shape_of, storage_bytes
+from tilewright.ops.function import FuncOp
+from tilewright.ops.memory import DescriptorLoadOp, DescriptorReduceOp, DescriptorStoreOp
+from tilewright.ops.shape import TransOp
+from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp, LocalLoadOp, MemdescTransOp
+from tilewright.support.errors import InternalError
+from tilewright.targets.nvidia.tma.boxes import plan_boxes
+from tilewright.targets.nvidia.tma_ops import (
+    InitBarriersOp,
+    TmaLoadOp,
+    TmaStoreOp,
+    TmaStoreWaitOp,
+    TmaWaitOp,
+)
+
+
+def stage_tensor_maps(kernel: FuncOp) -> int:
+    """Rewrite the accesses of a kernel; how many mbarriers its loads take."""
+    accesses = [op for op in kernel.walk() if isinstance(op, _STAGED)]
+    loads = [op for op in accesses if isinstance(op, DescriptorLoadOp)]
+    for number, load in enumerate(loads):
+        _stage_load(load, number)
+    for op in accesses:
+        if not isinstance(op, DescriptorLoadOp):
+            _stage_store(op)
+    if loads:
+        first = kernel.body.block.first_op
+        assert first is not None
+        count: dict[str, Attribute] = {"count": IntegerAttr(len(loads), i32)}
+        init = build(InitBarriersOp, properties=count, location=kernel.location)
+        kernel.body.block.insert_op_before(init, first)
+    return len(loads)
+
+
+_STAGED = (DescriptorLoadOp, DescriptorStoreOp, DescriptorReduceOp)
+
+
+def _tile_type(desc: SSAValue) -> SharedType:
+    """The shared tile of a descriptor's block."""
+    assert isinstance(desc.type, DescriptorType)
+    block = desc.type.block
+    plan = plan_boxes(shape_of(block), storage_bytes(block))
+    if isinstance(plan, str):
+        raise InternalError(f"a block that the copy engine does not move: {plan}")
+    return shared_tile(element_of(block), plan.layout())
+
+
+# --- loads ------------------------------------------------------------------------------------
+
+
+def _stage_load(load: DescriptorLoadOp, number: int) -> None:
+    block = load.parent
+    assert block is not None
+    barrier: dict[str, Attribute] = {"barrier": IntegerAttr(number, i32)}
+    type_ = _tile_type(load.desc)
+    tile = build(LocalAllocOp, (), [type_], location=load.location)
+    operands = [load.desc, tile.results[0], *load.indices]
+    start = build(TmaLoadOp, operands, [TOKEN], dict(barrier), location=load.location)
+    wait = build(TmaWaitOp, [start.results[0]], (), dict(barrier), location=load.location)
+    for op in (tile, start):
+        block.insert_op_before(op, load)
+    block.insert_op_before(wait, _latest(load, type_))
+    _Readers(tile.results[0], type_, wait).replace(load.result)
+    load.detach()
+    load.erase()
+
+
+def _latest(load: DescriptorLoadOp, shared: SharedType) -> Operation:
+    """The op before which the wait for a load must stand."""
+    users = {_ancestor_beside(load, user) for user in _readers(load.result, shared)}
+    op = load.next_op
+    while op is not None:
+        if op in users or op.regions or op.has_trait(IsTerminator) or _may_write_global(op):
+            return op
+        op = op.next_op
+    raise InternalError("a block without a terminator")
+
+
+def _readers(value: SSAValue, shared: SharedType) -> Iterator[Operation]:
+    """The ops that will read the shared tile: users of a register tile, or of what goes away."""
+    for use in value.uses:
+        user = use.operation
+        if not _goes_away(user, shared):
+            yield user
+            continue
+        seen = _transposed(shared, user) if isinstance(user, TransOp) else shared
+        yield from _readers(user.results[0], seen)
+
+
+def _goes_away(op: Operation, shared: SharedType) -> bool:
+    """Whether what an op makes of the loaded tile is the shared tile, or is read from it."""
+    if isinstance(op, TransOp):
+        type_ = _transposed(shared, op)
+        users = [use.operation for use in op.result.uses]
+        return all(isinstance(u, LocalAllocOp) and u.result.type == type_ for u in users)
+    if isinstance(op, LocalAllocOp):
+        return op.result.type == shared
+    return isinstance(op, ConvertLayoutOp)
+
+
+def _transposed(shared: SharedType, trans: TransOp) -> SharedType:
+    """The type of a shared tile, seen transposed."""
+    layout = layout_of(shared).permute(trans.permutation())
+    return shared_tile(shared.element, layout)
+
+
+def _ancestor_beside(op: Operation, user: Operation) -> Operation:
+    """The op of the block of `op` that is `user` or contains it."""
+    while user.parent is not op.parent:
+        parent = user.parent_op()
+        assert parent is not None
+        user = parent
+    return user
+
+
+def _may_write_global(op: Operation) -> bool:
+    return effects_of(op).writes and not op.name.startswith(("ttg.", "ttng.tma_load"))
+
+
+class _Readers:
+    """Puts what reads a shared tile behind the wait for it, in the place of a register tile."""
+
+    def __init__(self, tile: SSAValue, shared: SharedType, wait: Operation) -> None:
+        self._tile = tile
+        self._shared = shared
+        self._wait = wait
+        self._last = wait
+        self._read: dict[Attribute, SSAValue] = {}
+
+    def replace(self, value: SSAValue) -> None:
+        """Let the uses of a register tile take the shared tile, directly where they can."""
+        for use in tuple(value.uses):
+            user = use.operation
+            if not _goes_away(user, self._shared):
+                operands = list(user.operands)
+                operands[use.index] = self._register_tile(value.type)
+                user.operands = operands
+            elif isinstance(user, TransOp):
+                self._replace_transposed(user)
+            elif isinstance(user, LocalAllocOp):
+                _replace_op(user, self._tile)
+            else:
+                _replace_op(user, self._register_tile(user.results[0].type))
+
+    def _replace_transposed(self, trans: TransOp) -> None:
+        """Let the allocations of the transposed tile be the shared tile, seen transposed."""
+        order = trans.permutation()
+        properties: dict[str, Attribute] = {"order": DenseArrayBase.from_list(i32, order)}
+        type_ = _transposed(self._shared, trans)
+        view = build(MemdescTransOp, [self._tile], [type_], properties, location=trans.location)
+        self._insert(view)
+        for use in tuple(trans.result.uses):
+            _replace_op(use.operation, view.results[0])
+        trans.detach()
+        trans.erase()
+
+    def _register_tile(self, type_: Attribute) -> SSAValue:
+        if type_ not in self._read:
+            read = build(LocalLoadOp, [self._tile], [type_], location=self._wait.location)
+            self._insert(read)
+            self._read[type_] = read.results[0]
+        return self._read[type_]
+
+    def _insert(self, op: Operation) -> None:
+        block = self._last.parent
+        assert block is not None
+        block.insert_op_after(op, self._last)
+        self._last = op
+
+
+def _replace_op(op: Operation, value: SSAValue) -> None:
+    op.results[0].replace_all_uses_with(value)
+    op.detach()
+    op.erase()
+
+
+# --- stores -----------------------------------------------------------------------------------
+
+
+def _stage_store(op: DescriptorStoreOp | DescriptorReduceOp) -> None:
+    block, following = op.parent, op.next_op
+    assert block is not None and following is not None
+    tile = build(LocalAllocOp, [op.src], [_tile_type(op.desc)], location=op.location)
+    properties: dict[str, Attribute] = {}
+    if isinstance(op, DescriptorReduceOp):
+        properties["kind"] = op.kind
+    operands = [op.desc, tile.results[0], *op.indices]
+    store = build(TmaStoreOp, operands, [TOKEN], properties, location=op.location)
+    complete: dict[str, Attribute] = {"is_complete": UnitAttr()}
+    wait = build(TmaStoreWaitOp, [store.results[0]], (), complete, location=op.location)
+    for new in (tile, store, wait):
+        block.insert_op_before(new, following)
+    op.detach()
+    op.erase()

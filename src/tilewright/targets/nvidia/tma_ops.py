@@ -1,0 +1,135 @@
+"""The ops of the copy engine: tensor maps, copies between tensors and shared tiles, mbarriers.
+
+A load is announced to an mbarrier, and every thread waits for its phase; a phase of a parity has
+ended when the bytes are there. A store is a group of its thread, which waits for it by count.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tilewright.ir.encoding import SharedType
+from tilewright.ir.op import TileOp
+from tilewright.ir.types import DescriptorType, element_of, shape_of
+
+
+@irdl_op_definition
+class TensorMapOp(TileOp):
+    """A tensor descriptor that the launch makes and passes as parameter `index` of the maps.
+
+    `recipe` is how it follows from the kernel's arguments: a `TensorMapRecipe` as JSON.
+    `arguments` are those, the one that its address comes from first.
+    """
+
+    name = "ttng.tensor_map"
+    arguments = var_operand_def()
+    recipe = prop_def(StringAttr)
+    index = prop_def(IntegerAttr)
+    result = result_def()
+    traits = traits_def(Pure())
+
+
+def _require_block(op: TileOp, desc: object, tile: SharedType) -> None:
+    assert isinstance(desc, DescriptorType)
+    is_block = shape_of(desc.block) == tile.extents() and element_of(desc.block) == tile.element
+    if not is_block:
+        raise VerifyException(f"{op.name}: {tile} is no block of {desc}")
+
+
+@irdl_op_definition
+class InitBarriersOp(TileOp):
+    """Make `count` mbarriers, for one arrival each, before any warp goes on.
+
+    `offset_bytes` is their place in the program's shared memory, given at T2.
+    """
+
+    name = "ttng.init_mbarriers"
+    count = prop_def(IntegerAttr)
+    offset_bytes = opt_prop_def(IntegerAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class TmaLoadOp(TileOp):
+    """Start copying the block at `indices` to the shared tile `dst`.
+
+    Mbarrier number `barrier`, whose place is `barrier_bytes`, counts the bytes.
+    """
+
+    name = "ttng.tma_load"
+    desc = operand_def()
+    dst = operand_def(SharedType)
+    indices = var_operand_def()
+    barrier = prop_def(IntegerAttr)
+    barrier_bytes = opt_prop_def(IntegerAttr)
+    token = result_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def verify_(self) -> None:
+        """The tile is a block of the tensor."""
+        assert isinstance(self.dst.type, SharedType)
+        _require_block(self, self.desc.type, self.dst.type)
+
+
+@irdl_op_definition
+class TmaWaitOp(TileOp):
+    """Wait in every thread until the load of `token` is done.
+
+    `phase` (i32, given at T2) is the parity of the phase of the load's mbarrier.
+    """
+
+    name = "ttng.tma_wait"
+    token = operand_def()
+    phase = opt_operand_def()
+    barrier = prop_def(IntegerAttr)
+    barrier_bytes = opt_prop_def(IntegerAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class TmaStoreOp(TileOp):
+    """Start copying the shared tile `src` to the block at `indices`, as a group.
+
+    With `kind` (as in `tt.atomic_rmw`) it is combined atomically, element by element.
+    """
+
+    name = "ttng.tma_store"
+    desc = operand_def()
+    src = operand_def(SharedType)
+    indices = var_operand_def()
+    kind = opt_prop_def(IntegerAttr)
+    token = result_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def verify_(self) -> None:
+        """The tile is a block of the tensor."""
+        assert isinstance(self.src.type, SharedType)
+        _require_block(self, self.desc.type, self.src.type)
+
+
+@irdl_op_definition
+class TmaStoreWaitOp(TileOp):
+    """Wait in the thread that started them until the stores of `tokens` have read their tiles.
+
+    With `is_complete` also until they have written, as other programs see it.
+    """
+
+    name = "ttng.tma_store_wait"
+    tokens = var_operand_def()
+    is_complete = opt_prop_def(UnitAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+TMA_OPS = (TensorMapOp, InitBarriersOp, TmaLoadOp, TmaWaitOp, TmaStoreOp, TmaStoreWaitOp)

@@ -1,0 +1,132 @@
+"""Launches kernels with tensor descriptors in the simulator, as the driver would."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tests.corpus.tensor_maps import tensor_maps
+from tilewright.compiler.compile import to_schedule, to_tiles
+from tilewright.compiler.request import CompileRequest
+from tilewright.frontend.passing import runtime_values
+from tilewright.interp.simt.simulate import Argument, simulate
+from tilewright.interp.simt.statistics import Report
+from tilewright.ir.op import Array
+from tilewright.jit import Call, JITFunction
+from tilewright.runtime.tensor_descriptor import TensorDescriptor
+from tilewright.schedule.check_ordering import check_ordering
+from tilewright.support.dataclass import dataclass
+from tilewright.support.options import option_names
+from tilewright.targets.nvidia.emit import find_kernel
+from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
+from tilewright.targets.target import Scheduled, load_target
+
+MACHINE = {"arch": "sm_90a"}
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A kernel compiled for a call: its text, its module, and what goes with them."""
+
+    call: Call
+    scheduled: Scheduled
+    text: str
+
+
+def lowered(
+    kernel: JITFunction, arguments: Sequence[object], options: Mapping[str, object]
+) -> Lowered:
+    """A kernel compiled for Hopper, its order of accesses checked."""
+    call = kernel.specialize_call(tuple(arguments), dict(options))
+    fields = {name: getattr(call.options, name) for name in option_names()}
+    source = call.source
+    request = CompileRequest(
+        source.functions, source.kernel, call.specialization, fields, "nvidia", MACHINE
+    )
+    target = load_target("nvidia")
+    scheduled = to_schedule(request, target, to_tiles(request, target, None), None)
+    scheduled.module.verify()
+    check_ordering(find_kernel(scheduled.module), FenceAsyncSharedOp)
+    return Lowered(call, scheduled, target.emit(scheduled, request.machine, request.options))
+
+
+def simulated(
+    kernel: JITFunction, grid: tuple[int, ...], arguments: Sequence[object], **options: object
+) -> tuple[list[object], Report]:
+    """The arguments as a launch on the simulator leaves them, and what it counted."""
+    copies = copied(arguments)
+    program = lowered(kernel, copies, options)
+    arrays = {array.ctypes.data: array for array in map(array_of, copies) if array is not None}
+    values = runtime_values(program.call.specialization, program.call.arguments)
+    passed: list[Argument] = [arrays.get(v, v) if isinstance(v, int) else v for v in values]
+    passed += tensor_maps(program.scheduled.metadata, values, arrays)
+    shared = int(str(program.scheduled.metadata["shared_bytes"]))
+    threads = 32 * int(str(options.get("num_warps", 4)))
+    x, y, z = (*grid, 1, 1)[:3]
+    report = simulate(program.text, kernel.__name__, (x, y, z), threads, passed, shared)
+    return copies, report
+
+
+def interpreted(
+    kernel: JITFunction, grid: tuple[int, ...], arguments: Sequence[object], **options: object
+) -> list[object]:
+    """The arguments as the reference interpreter leaves them."""
+    copies = copied(arguments)
+    kernel.interpret[grid](*copies, **options)
+    return copies
+
+
+def array_of(argument: object) -> Array | None:
+    """The array of an argument, that of a descriptor included."""
+    base = argument.base if isinstance(argument, TensorDescriptor) else argument
+    return base if isinstance(base, np.ndarray) else None
+
+
+def copied(arguments: Sequence[object]) -> list[object]:
+    """Copies of arrays and descriptors, aligned as copy engines want them; the rest itself."""
+    result: list[object] = []
+    for argument in arguments:
+        array = array_of(argument)
+        if array is None:
+            result.append(argument)
+            continue
+        place = aligned_like(array)
+        if isinstance(argument, TensorDescriptor):
+            a = argument
+            result.append(TensorDescriptor(place, a.shape, a.strides, a.block_shape, a.padding))
+        else:
+            result.append(place)
+    return result
+
+
+def aligned_like(array: Array) -> Array:
+    """A copy of an array at a multiple of 128 bytes."""
+    size = array.nbytes
+    raw = np.zeros(size + 128, np.uint8)
+    start = -raw.ctypes.data % 128
+    place = raw[start : start + size].view(array.dtype).reshape(array.shape)
+    place[...] = array
+    return place
+
+
+def check(
+    kernel: JITFunction,
+    grid: tuple[int, ...],
+    *arguments: object,
+    tolerance: float = 0.0,
+    **options: object,
+) -> Report:
+    """Assert that the simulated launch leaves what the interpreter leaves."""
+    found, report = simulated(kernel, grid, arguments, **options)
+    expected = interpreted(kernel, grid, arguments, **options)
+    pairs = zip(map(array_of, found), map(array_of, expected), strict=True)
+    for index, (ours, theirs) in enumerate(pairs):
+        if ours is None or theirs is None:
+            continue
+        wide = [a.astype(np.float64) if a.dtype.kind in "fV" else a for a in (ours, theirs)]
+        if tolerance:
+            np.testing.assert_allclose(*wide, rtol=tolerance, atol=tolerance, err_msg=str(index))
+        else:
+            np.testing.assert_array_equal(*wide, err_msg=f"argument {index}")
+    return report
