@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import field
 from typing import TypeVar
@@ -59,26 +60,32 @@ class Call:
 
 CallRule = Callable[[Call], Compute]
 _AnyRule = TypeVar("_AnyRule", bound=CallRule)
-_RULES: dict[str, CallRule] = {}
+_RULES: dict[str, tuple[CallRule, frozenset[str]]] = {}
+_TYPE = re.compile(r"(v\d+)?(i|f|bf|p)\d+p?|[fd]")
 
 
-def intrinsic(*names: str) -> Callable[[_AnyRule], _AnyRule]:
-    """Decorate a function as the rule of intrinsics; their type suffixes are left out."""
+def intrinsic(*names: str, words: str = "") -> Callable[[_AnyRule], _AnyRule]:
+    """Decorate a function as the rule of intrinsics, by the beginnings of their names.
+
+    What follows must be types or be among `words`; any other name is not known.
+    """
 
     def register(rule: _AnyRule) -> _AnyRule:
         for name in names:
             assert name not in _RULES, f"second rule for {name}"
-            _RULES[name] = rule
+            _RULES[name] = (rule, frozenset(words.split()))
         return rule
 
     return register
 
 
 def find_rule(name: str) -> CallRule | None:
-    """The rule of a function, by the longest part of its name that has one."""
-    while name:
-        rule = _RULES.get(name)
-        if rule is not None:
-            return rule
-        name = name.rpartition(".")[0]
+    """The rule of a function, None when it is not known."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        found = _RULES.get(".".join(parts[:count]))
+        if found is not None:
+            rule, words = found
+            is_known = all(part in words or _TYPE.fullmatch(part) for part in parts[count:])
+            return rule if is_known else None
     return None

@@ -25,10 +25,22 @@ def by_address(machine: Machine, addresses: Array) -> list[tuple[int, Array]]:
     return [(int(address), threads[named == address]) for address in np.unique(named)]
 
 
+# A barrier of another cta has `space.cluster`, which the rules refuse.
+_SCOPES = "relaxed scope cta cluster space"
+_DIMS = "1d 2d 3d 4d 5d"
+
+
+def _require_own_cta(call: Call) -> None:
+    """Raise for what reaches other ctas of a cluster."""
+    multicasts = "g2s.tile" in call.name and call.constant(len(call.slots) - 3) != 0
+    if "space.cluster" in call.name or multicasts:
+        raise UnsupportedError(f"{call.name}: clusters of ctas are not simulated")
+
+
 # --- mbarriers ----------------------------------------------------------------------------------
 
 
-@intrinsic("llvm.nvvm.mbarrier.init")
+@intrinsic("llvm.nvvm.mbarrier.init", words="shared")
 def _initialize(call: Call) -> Compute:
     machine = call.machine
 
@@ -45,7 +57,7 @@ def initialize(machine: Machine, address: int, count: int) -> None:
     machine.progress += 1
 
 
-@intrinsic("llvm.nvvm.mbarrier.inval")
+@intrinsic("llvm.nvvm.mbarrier.inval", words="shared")
 def _invalidate(call: Call) -> Compute:
     machine = call.machine
 
@@ -67,18 +79,17 @@ def arrive(machine: Machine, addresses: Array, num_bytes: Array | int, arrivals:
     return np.zeros(machine.threads, np.uint64)
 
 
-@intrinsic("llvm.nvvm.mbarrier.arrive")
+@intrinsic("llvm.nvvm.mbarrier.arrive", words=f"shared expect tx {_SCOPES}")
 def _arrive(call: Call) -> Compute:
     machine = call.machine
-    if "drop" in call.name or "noComplete" in call.name:
-        raise UnsupportedError(f"{call.name} is not simulated")
+    _require_own_cta(call)
     if "expect" in call.name:
         return lambda: arrive(machine, call.array(0), call.array(1).astype(np.int64), 1)
     count = call.constant(1) if len(call.slots) > 1 else 1
     return lambda: arrive(machine, call.array(0), 0, count)
 
 
-@intrinsic("llvm.nvvm.mbarrier.expect.tx")
+@intrinsic("llvm.nvvm.mbarrier.expect.tx", words=_SCOPES)
 def _expect(call: Call) -> Compute:
     machine = call.machine
 
@@ -100,7 +111,9 @@ def test_parity(machine: Machine, addresses: Array, parity: Array, site: object)
     return result
 
 
-@intrinsic("llvm.nvvm.mbarrier.try.wait.parity", "llvm.nvvm.mbarrier.test.wait.parity")
+@intrinsic(
+    "llvm.nvvm.mbarrier.try.wait.parity", "llvm.nvvm.mbarrier.test.wait.parity", words=_SCOPES
+)
 def _test(call: Call) -> Compute:
     machine = call.machine
     return lambda: test_parity(machine, call.array(0), call.array(1), call.site)
@@ -127,7 +140,7 @@ def copy_async(call: Call) -> Compute:
 
 
 for _name in ("ca.shared.global", "cg.shared.global"):
-    intrinsic(f"llvm.nvvm.cp.async.{_name}")(copy_async)
+    intrinsic(f"llvm.nvvm.cp.async.{_name}", words="4 8 16 s")(copy_async)
 
 
 def _on_active(function: Callable[[Machine, Array], None]) -> Callable[[Call], Compute]:
@@ -160,7 +173,7 @@ def _wait(call: Call) -> Compute:
     return lambda: machine.copies.wait(machine.active(), pending)
 
 
-@intrinsic("llvm.nvvm.cp.async.mbarrier.arrive")
+@intrinsic("llvm.nvvm.cp.async.mbarrier.arrive", words="noinc shared")
 def _arrive_when_done(call: Call) -> Compute:
     machine, counts = call.machine, "noinc" not in call.name
 
@@ -175,7 +188,7 @@ def _arrive_when_done(call: Call) -> Compute:
 # --- copies in bulk -----------------------------------------------------------------------------
 
 
-@intrinsic("llvm.nvvm.cp.async.bulk.wait.group")
+@intrinsic("llvm.nvvm.cp.async.bulk.wait.group", words="read")
 def _wait_bulk(call: Call) -> Compute:
     machine, pending = call.machine, call.constant(0)
     return lambda: machine.copies.wait_bulk(machine.active(), pending)
@@ -191,11 +204,11 @@ def _at(call: Call, index: int, thread: int) -> int:
     return int(value) if value.dtype.itemsize == 8 else int(value.astype(np.int32))
 
 
-@intrinsic("llvm.nvvm.cp.async.bulk.tensor.g2s.tile", "llvm.nvvm.cp.async.bulk.tensor.g2s.cta.tile")
+@intrinsic("llvm.nvvm.cp.async.bulk.tensor.g2s.tile", words=_DIMS)
+@intrinsic("llvm.nvvm.cp.async.bulk.tensor.g2s.cta.tile", words=_DIMS)
 def _load_box(call: Call) -> Compute:
     machine, dims = call.machine, _dims(call.name)
-    if "gather4" in call.name:
-        raise UnsupportedError(f"{call.name} is not simulated")
+    _require_own_cta(call)
 
     def compute() -> None:
         for thread in machine.active():
@@ -209,15 +222,13 @@ def _load_box(call: Call) -> Compute:
     return compute
 
 
-_REDUCTIONS = {"add": "add", "min": "min", "max": "max", "and": "and", "or": "or", "xor": "xor"}
+_REDUCTIONS = "add min max and or xor"
 
 
 def _store_box(call: Call) -> Compute:
     machine, dims = call.machine, _dims(call.name)
     words = call.name.split(".")
     operation = words[words.index("reduce") + 1] if "reduce" in words else ""
-    if operation and operation not in _REDUCTIONS:
-        raise UnsupportedError(f"{call.name} is not simulated")
 
     def compute() -> None:
         for thread in machine.active():
@@ -231,12 +242,11 @@ def _store_box(call: Call) -> Compute:
     return compute
 
 
-intrinsic("llvm.nvvm.cp.async.bulk.tensor.s2g.tile", "llvm.nvvm.cp.async.bulk.tensor.reduce")(
-    _store_box
-)
+intrinsic("llvm.nvvm.cp.async.bulk.tensor.s2g.tile", words=_DIMS)(_store_box)
+intrinsic("llvm.nvvm.cp.async.bulk.tensor.reduce", words=f"tile {_REDUCTIONS} {_DIMS}")(_store_box)
 
 
-@intrinsic("llvm.nvvm.cp.async.bulk.global.to.shared")
+@intrinsic("llvm.nvvm.cp.async.bulk.global.to.shared", words="cta cluster")
 def _load_bytes(call: Call) -> Compute:
     machine = call.machine
 
@@ -281,7 +291,10 @@ def replace_field(
     machine.store(space, places, value.astype(f"u{width}"), type_, width, site)
 
 
-@intrinsic("llvm.nvvm.tensormap.replace")
+@intrinsic(
+    "llvm.nvvm.tensormap.replace",
+    words="global address dim stride box element elemtype rank swizzle mode fill interleave layout",
+)
 def _replace(call: Call) -> Compute:
     machine = call.machine
     pointer = call.argument_type(0)
@@ -299,13 +312,13 @@ def _replace(call: Call) -> Compute:
     return compute
 
 
-@intrinsic("llvm.nvvm.fence.proxy.tensormap_generic.acquire")
+@intrinsic("llvm.nvvm.fence.proxy.tensormap_generic.acquire", words="cta gpu sys")
 def _acquire_map(call: Call) -> Compute:
     machine = call.machine
     return lambda: machine.copies.acquire_maps(call.array(0)[machine.active()])
 
 
-@intrinsic("llvm.nvvm.fence.proxy.tensormap_generic.release")
+@intrinsic("llvm.nvvm.fence.proxy.tensormap_generic.release", words="cta gpu sys")
 def _release_map(call: Call) -> Compute:
     return lambda: None
 
@@ -313,7 +326,10 @@ def _release_map(call: Call) -> Compute:
 # --- what orders nothing that the simulator keeps apart -----------------------------------------
 
 
-@intrinsic("llvm.nvvm.fence.mbarrier_init", "llvm.nvvm.prefetch", "llvm.nvvm.setmaxnreg")
-@intrinsic("llvm.nvvm.griddepcontrol", "llvm.nvvm.nanosleep")
+@intrinsic("llvm.nvvm.fence.mbarrier_init", words="release cluster")
+@intrinsic("llvm.nvvm.prefetch", words="tensormap global local L1 L2 evict.normal evict_last")
+@intrinsic("llvm.nvvm.setmaxnreg", words="inc dec sync aligned u32")
+@intrinsic("llvm.nvvm.griddepcontrol", words="wait launch dependents")
+@intrinsic("llvm.nvvm.nanosleep")
 def _nothing(call: Call) -> Compute:
     return lambda: None

@@ -249,7 +249,7 @@ def _trap(call: Call) -> Compute:
     return compute
 
 
-@intrinsic("llvm.donothing", "llvm.lifetime.start", "llvm.lifetime.end", "llvm.dbg")
+@intrinsic("llvm.donothing", "llvm.lifetime.start", "llvm.lifetime.end")
 @intrinsic("llvm.experimental.noalias.scope.decl")
 def _nothing(call: Call) -> Compute:
     return lambda: None

@@ -87,11 +87,9 @@ def matrix_count(words: Sequence[str]) -> int:
     return next(int(word[1:]) for word in words if re.fullmatch(r"x[124]", word))
 
 
-@intrinsic("llvm.nvvm.ldmatrix.sync.aligned.m8n8")
+@intrinsic("llvm.nvvm.ldmatrix.sync.aligned.m8n8", words="x1 x2 x4 trans b16")
 def _load_matrix(call: Call) -> Compute:
     words = call.name.split(".")
-    if "b16" not in words:
-        raise UnsupportedError(f"{call.name} is not simulated")
     count, transposes, space = matrix_count(words), "trans" in words, _spaces_of(call)
 
     def compute() -> Value:
@@ -103,11 +101,9 @@ def _load_matrix(call: Call) -> Compute:
     return compute
 
 
-@intrinsic("llvm.nvvm.stmatrix.sync.aligned.m8n8")
+@intrinsic("llvm.nvvm.stmatrix.sync.aligned.m8n8", words="x1 x2 x4 trans b16")
 def _store_matrix(call: Call) -> Compute:
     words = call.name.split(".")
-    if "b16" not in words:
-        raise UnsupportedError(f"{call.name} is not simulated")
     count, transposes, space = matrix_count(words), "trans" in words, _spaces_of(call)
 
     def compute() -> None:
@@ -148,7 +144,7 @@ def register_counts(shape: str, kind: str) -> tuple[int, int]:
 
 def _mma_kinds(words: list[str], c_type: t.LlvmType) -> tuple[str, str]:
     """The operands' types that an intrinsic's name says."""
-    types = [word for word in words if word not in ("row", "col", "satfinite")]
+    types = [word for word in words if word not in ("row", "col")]
     if len(types) == 4:
         return types[1], types[2]
     if types[-1] in ("f16", "f32"):
@@ -159,7 +155,10 @@ def _mma_kinds(words: list[str], c_type: t.LlvmType) -> tuple[str, str]:
     return types[0], types[0]
 
 
-@intrinsic("llvm.nvvm.mma")
+@intrinsic(
+    "llvm.nvvm.mma",
+    words="m16n8k4 m16n8k8 m16n8k16 m16n8k32 m8n8k4 m8n8k16 row col tf32 e4m3 e5m2 s8 u8",
+)
 def _multiply(call: Call) -> Compute:
     words = call.name.split(".")
     kinds = _mma_kinds(words[4:], call.type)

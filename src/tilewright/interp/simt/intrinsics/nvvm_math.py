@@ -72,7 +72,7 @@ def _approximation(call: Call) -> Compute:
 
 
 for _name in _APPROXIMATIONS:
-    intrinsic("llvm.nvvm." + _name)(_approximation)
+    intrinsic("llvm.nvvm." + _name, words="ftz")(_approximation)
 
 
 def _with_mode(call: Call) -> Compute:
@@ -93,7 +93,7 @@ def _with_mode(call: Call) -> Compute:
 
 for _name in _EXACT:
     for _mode in MODES:
-        intrinsic(f"llvm.nvvm.{_name}.{_mode}")(_with_mode)
+        intrinsic(f"llvm.nvvm.{_name}.{_mode}", words="ftz sat")(_with_mode)
 
 
 _SIMPLE: dict[str, Callable[..., Array]] = {
@@ -130,7 +130,7 @@ def _simple(function: Callable[..., Array]) -> Callable[[Call], Compute]:
 
 
 for _name in ("fabs", "floor", "ceil", "trunc", "round", "saturate", "fmin", "fmax"):
-    intrinsic("llvm.nvvm." + _name)(_simple(_SIMPLE[_name]))
+    intrinsic("llvm.nvvm." + _name, words="ftz nan")(_simple(_SIMPLE[_name]))
 
 
 # --- conversions --------------------------------------------------------------------------------
@@ -145,8 +145,8 @@ def pair(low: Array, high: Array) -> Array:
     return np.stack([low, high])
 
 
-@intrinsic("llvm.nvvm.ff2bf16x2", "llvm.nvvm.ff2f16x2")
-@intrinsic("llvm.nvvm.ff.to.e4m3x2", "llvm.nvvm.ff.to.e5m2x2")
+@intrinsic("llvm.nvvm.ff2bf16x2", "llvm.nvvm.ff2f16x2", words="rn rz relu satfinite")
+@intrinsic("llvm.nvvm.ff.to.e4m3x2", "llvm.nvvm.ff.to.e5m2x2", words="rn relu")
 def _pack_floats(call: Call) -> Compute:
     parts = call.name.split(".")
     target = (parts[4] if parts[2] == "ff" else parts[2][3:]).removesuffix("x2")
@@ -164,7 +164,7 @@ def _pack_floats(call: Call) -> Compute:
     return compute
 
 
-@intrinsic("llvm.nvvm.f16x2.to.e4m3x2", "llvm.nvvm.f16x2.to.e5m2x2")
+@intrinsic("llvm.nvvm.f16x2.to.e4m3x2", "llvm.nvvm.f16x2.to.e5m2x2", words="rn")
 def _pack_halves(call: Call) -> Compute:
     target = call.name.split(".")[4].removesuffix("x2")
 
@@ -175,7 +175,7 @@ def _pack_halves(call: Call) -> Compute:
     return compute
 
 
-@intrinsic("llvm.nvvm.e4m3x2.to.f16x2", "llvm.nvvm.e5m2x2.to.f16x2")
+@intrinsic("llvm.nvvm.e4m3x2.to.f16x2", "llvm.nvvm.e5m2x2.to.f16x2", words="rn")
 def _unpack_fp8(call: Call) -> Compute:
     dtype = rounding.FLOAT_DTYPES[call.name.split(".")[2].removesuffix("x2")]
 
@@ -188,7 +188,8 @@ def _unpack_fp8(call: Call) -> Compute:
     return compute
 
 
-@intrinsic("llvm.nvvm.f2bf16", "llvm.nvvm.f2f16", "llvm.nvvm.d2f")
+@intrinsic("llvm.nvvm.f2bf16", "llvm.nvvm.f2f16", words="rn rz relu satfinite")
+@intrinsic("llvm.nvvm.d2f", words="rn rz rm rp")
 def _narrow(call: Call) -> Compute:
     parts = call.name.split(".")
     target = {"f2bf16": "bf16", "f2f16": "f16", "d2f": "f32"}[parts[2]]
@@ -197,7 +198,7 @@ def _narrow(call: Call) -> Compute:
     return lambda: convert_float(call.array(0), target, mode, saturates=saturates, is_relu=is_relu)
 
 
-@intrinsic("llvm.nvvm.f2tf32")
+@intrinsic("llvm.nvvm.f2tf32", words="rna rn rz")
 def _tf32(call: Call) -> Compute:
     mode = call.name.split(".")[3]
     return lambda: rounding.round_to_tf32(call.array(0), mode).view(dtype_of(call.type))
@@ -216,7 +217,7 @@ def _to_int(call: Call) -> Compute:
 for _name in _TO_INT:
     for _source in "fd":
         for _mode in MODES:
-            intrinsic(f"llvm.nvvm.{_source}2{_name}.{_mode}")(_to_int)
+            intrinsic(f"llvm.nvvm.{_source}2{_name}.{_mode}", words="ftz")(_to_int)
 
 
 def _from_int(call: Call) -> Compute:
@@ -250,13 +251,13 @@ def _double_of_halves(call: Call) -> Compute:
 # --- integers -----------------------------------------------------------------------------------
 
 
-@intrinsic("llvm.nvvm.mulhi")
+@intrinsic("llvm.nvvm.mulhi", words="s us i ui ll ull")
 def _high_product(call: Call) -> Compute:
     is_signed = not call.name.split(".")[3].startswith("u")
     return lambda: high_product(call.array(0), call.array(1), is_signed=is_signed)
 
 
-@intrinsic("llvm.nvvm.sad")
+@intrinsic("llvm.nvvm.sad", words="s us i ui ll ull")
 def _absolute_difference(call: Call) -> Compute:
     is_unsigned = call.name.split(".")[3].startswith("u")
 

@@ -28,6 +28,7 @@ from tilewright.interp.simt.types import FLOAT, IntType
 from tilewright.ir.op import Array
 
 _Function = Callable[..., Array]
+_MODES = " ".join(MODES)
 
 
 def _elementwise(call: PtxCall, function: _Function, kind: str, count: int) -> Compute:
@@ -75,7 +76,21 @@ def _mode(call: PtxCall) -> str:
     return call.one_of(*MODES, default="rn")
 
 
-@ptx("add", "sub", "mul", "div", "rem", "min", "max", "and", "or", "xor", "shl", "shr")
+@ptx(
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "rem",
+    "min",
+    "max",
+    "and",
+    "or",
+    "xor",
+    "shl",
+    "shr",
+    words=f"{_MODES} ftz sat lo hi wide NaN approx full",
+)
 def _binary(call: PtxCall) -> Compute:
     kind = call.kinds()[-1]
     return _elementwise(call, _binary_function(call, kind), _read_kind(call, kind), 2)
@@ -146,7 +161,7 @@ def _float_function(call: PtxCall, name: str, mode: str, kind: str) -> _Function
     return directed[name]
 
 
-@ptx("mad", "fma")
+@ptx("mad", "fma", words=f"{_MODES} ftz sat lo hi wide")
 def _multiply_add(call: PtxCall) -> Compute:
     kind, mode = call.kinds()[-1], _mode(call)
     if "f" in kind:
@@ -180,12 +195,15 @@ _UNARY: dict[str, _Function] = {
 }
 
 
-@ptx(*_UNARY)
+@ptx(*_UNARY, words="rn approx ftz")
 def _unary(call: PtxCall) -> Compute:
     return _elementwise(call, _UNARY[call.instruction.opcode[0]], call.kinds()[-1], 1)
 
 
-@ptx("setp")
+@ptx(
+    "setp",
+    words="eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan ftz and or xor",
+)
 def _set_predicate(call: PtxCall) -> Compute:
     targets, kind = call.members(0), call.kinds()[-1]
     call.writes(*targets)
@@ -221,7 +239,7 @@ def _select(call: PtxCall) -> Compute:
     return lambda: [np.where(p(), a(), b())]
 
 
-@ptx("prmt")
+@ptx("prmt", words=None)
 def _permute(call: PtxCall) -> Compute:
     if len(call.words) > 1:
         raise call.unknown()
@@ -243,7 +261,7 @@ def _logic(call: PtxCall) -> Compute:
     return _elementwise(call, function, "u32", 3)
 
 
-@ptx("shf")
+@ptx("shf", words="l r wrap clamp")
 def _funnel_shift(call: PtxCall) -> Compute:
     is_left, clamps = call.has("l"), call.has("clamp")
 
@@ -273,7 +291,7 @@ def _extract_bits(call: PtxCall) -> Compute:
 # --- conversions --------------------------------------------------------------------------------
 
 
-@ptx("cvt")
+@ptx("cvt", words=f"{_MODES} rna rni rzi rmi rpi ftz sat satfinite relu")
 def _convert(call: PtxCall) -> Compute:
     target, source = _conversion_kinds(call)
     call.writes(call.operands[0])

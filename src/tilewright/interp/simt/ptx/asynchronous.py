@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilewright.interp.simt import types as t
+from tilewright.interp.simt.fragments import OPERAND_DTYPES
 from tilewright.interp.simt.in_flight import InFlight
 from tilewright.interp.simt.intrinsics.async_copies import (
     arrive,
@@ -17,7 +18,7 @@ from tilewright.interp.simt.intrinsics.async_copies import (
     test_parity,
 )
 from tilewright.interp.simt.products import ProductForm
-from tilewright.interp.simt.ptx.memory import space_of_words
+from tilewright.interp.simt.ptx.memory import CACHE_WORDS, space_of_words
 from tilewright.interp.simt.ptx.parse import Address, Immediate, PtxOperand
 from tilewright.interp.simt.ptx.registers import Read
 from tilewright.interp.simt.ptx.rules import Compute, PtxCall, ptx
@@ -26,6 +27,12 @@ from tilewright.interp.simt.tensor_map import FIELDS, MAP_BYTES
 from tilewright.ir.op import Array
 
 _SHAPE = re.compile(r"m64n(\d+)k\d+$")
+_ORDERS = "shared shared::cta acquire release relaxed cta cluster"
+_ACCUMULATORS = ("f32", "f16", "s32")
+_BULK = (
+    "1d 2d 3d 4d 5d tile global shared::cta shared::cluster bulk_group "
+    "mbarrier::complete_tx::bytes L2::cache_hint"
+)
 
 
 def _immediate(operand: PtxOperand) -> int:
@@ -38,10 +45,12 @@ def _immediate(operand: PtxOperand) -> int:
 
 def _form(call: PtxCall, *, a_in_registers: bool) -> ProductForm:
     """What the modifiers and the trailing immediates say."""
-    shape = next(m for word in call.words if (m := _SHAPE.match(word)) is not None)
-    accumulator, a, b = [
-        w for w in call.words[call.words.index(shape[0]) + 1 :] if w != "satfinite"
-    ]
+    shape = _SHAPE.match(call.words[3])
+    if call.words[1:3] != ("sync", "aligned") or shape is None or len(call.words) != 7:
+        raise call.unknown()
+    accumulator, a, b = call.words[4:]
+    if accumulator not in _ACCUMULATORS or not {a, b} <= OPERAND_DTYPES.keys():
+        raise call.unknown()
     flags = [_immediate(operand) for operand in call.operands[4:]]
     scales, transposes = flags[:2], flags[2:]
     if not scales:
@@ -59,7 +68,7 @@ def _form(call: PtxCall, *, a_in_registers: bool) -> ProductForm:
     )
 
 
-@ptx("wgmma.mma_async")
+@ptx("wgmma.mma_async", words=None)
 def _product(call: PtxCall) -> Compute:
     machine, site = call.machine, call.site
     targets, left = call.members(0), call.members(1)
@@ -85,7 +94,7 @@ def _product(call: PtxCall) -> Compute:
     return compute
 
 
-@ptx("wgmma.fence")
+@ptx("wgmma.fence", words="sync aligned")
 def _fence_products(call: PtxCall) -> Compute:
     return lambda: _ignore(call.machine.products.warp_groups(call.machine.active()))
 
@@ -94,12 +103,12 @@ def _ignore(value: object) -> None:
     del value
 
 
-@ptx("wgmma.commit_group")
+@ptx("wgmma.commit_group", words="sync aligned")
 def _commit_products(call: PtxCall) -> Compute:
     return lambda: call.machine.products.commit(call.machine.active())
 
 
-@ptx("wgmma.wait_group")
+@ptx("wgmma.wait_group", words="sync aligned")
 def _wait_products(call: PtxCall) -> Compute:
     pending = _immediate(call.operands[0])
     return lambda: call.machine.products.wait(call.machine.active(), pending)
@@ -108,7 +117,7 @@ def _wait_products(call: PtxCall) -> Compute:
 # --- mbarriers ----------------------------------------------------------------------------------
 
 
-@ptx("mbarrier.init")
+@ptx("mbarrier.init", words="shared shared::cta")
 def _initialize(call: PtxCall) -> Compute:
     address, count = call.address(0)[0], call.read(1, "u32")
 
@@ -119,7 +128,7 @@ def _initialize(call: PtxCall) -> Compute:
     return compute
 
 
-@ptx("mbarrier.inval")
+@ptx("mbarrier.inval", words="shared shared::cta")
 def _invalidate(call: PtxCall) -> Compute:
     address = call.address(0)[0]
 
@@ -130,11 +139,9 @@ def _invalidate(call: PtxCall) -> Compute:
     return compute
 
 
-@ptx("mbarrier.arrive", "mbarrier.expect_tx")
+@ptx("mbarrier.arrive", "mbarrier.expect_tx", words=f"{_ORDERS} expect_tx")
 def _arrive(call: PtxCall) -> Compute:
     machine, operands = call.machine, call.operands
-    if call.has("noComplete") or call.has("shared::cluster"):
-        raise call.unknown()
     index = 0
     if not isinstance(operands[0], Address):
         index = 1
@@ -156,7 +163,7 @@ def _arrive(call: PtxCall) -> Compute:
     return compute
 
 
-@ptx("mbarrier.try_wait", "mbarrier.test_wait")
+@ptx("mbarrier.try_wait", "mbarrier.test_wait", words=f"{_ORDERS} parity")
 def _test(call: PtxCall) -> Compute:
     if not call.has("parity"):
         raise call.unknown()
@@ -168,7 +175,7 @@ def _test(call: PtxCall) -> Compute:
 # --- copies -------------------------------------------------------------------------------------
 
 
-@ptx("cp.async.ca", "cp.async.cg")
+@ptx("cp.async.ca", "cp.async.cg", words=f"shared shared::cta global {CACHE_WORDS}")
 def _copy(call: PtxCall) -> Compute:
     machine, site = call.machine, call.site
     target, source = call.address(0)[0], call.address(1)[0]
@@ -204,7 +211,7 @@ def _wait_all_copies(call: PtxCall) -> Compute:
     return lambda: call.machine.copies.wait_all(call.machine.active())
 
 
-@ptx("cp.async.mbarrier.arrive")
+@ptx("cp.async.mbarrier.arrive", words="noinc shared shared::cta")
 def _arrive_when_done(call: PtxCall) -> Compute:
     machine, address, counts = call.machine, call.address(0)[0], not call.has("noinc")
 
@@ -220,7 +227,7 @@ def _commit_bulk(call: PtxCall) -> Compute:
     return lambda: call.machine.copies.commit_bulk(call.machine.active())
 
 
-@ptx("cp.async.bulk.wait_group")
+@ptx("cp.async.bulk.wait_group", words="read")
 def _wait_bulk(call: PtxCall) -> Compute:
     pending = _immediate(call.operands[0])
     return lambda: call.machine.copies.wait_bulk(call.machine.active(), pending)
@@ -231,14 +238,14 @@ def _tensor_operand(call: PtxCall, index: int) -> tuple[Read, list[Read]]:
     return base, [call.registers.reader(c, "s32") for c in operand.coordinates]
 
 
-@ptx("cp.async.bulk.tensor")
+@ptx("cp.async.bulk.tensor", words=_BULK)
 def _copy_box(call: PtxCall) -> Compute:
     if call.words[4].startswith("shared"):
         return _load_box(call)
     return _store_box(call, "")
 
 
-@ptx("cp.reduce.async.bulk.tensor")
+@ptx("cp.reduce.async.bulk.tensor", words=f"{_BULK} add min max and or xor")
 def _reduce_box(call: PtxCall) -> Compute:
     operation = call.one_of("add", "min", "max", "and", "or", "xor")
     if not operation:
@@ -291,7 +298,7 @@ def _store_box(call: PtxCall, operation: str) -> Compute:
 # --- tensor maps that the program makes ---------------------------------------------------------
 
 
-@ptx("tensormap.replace.tile")
+@ptx("tensormap.replace.tile", words=None)
 def _replace(call: PtxCall) -> Compute:
     machine, site, space = call.machine, call.site, space_of_words(call)
     field = call.words[2]
@@ -303,7 +310,7 @@ def _replace(call: PtxCall) -> Compute:
     return lambda: replace_field(machine, space, address(), field, number, value(), site)
 
 
-@ptx("tensormap.cp_fenceproxy")
+@ptx("tensormap.cp_fenceproxy", words=None)
 def _publish(call: PtxCall) -> Compute:
     machine, site = call.machine, call.site
     target, source = call.address(0)[0], call.address(1)[0]
@@ -316,7 +323,7 @@ def _publish(call: PtxCall) -> Compute:
     return compute
 
 
-@ptx("fence.proxy.tensormap::generic")
+@ptx("fence.proxy.tensormap::generic", words="acquire release cta gpu sys")
 def _order_maps(call: PtxCall) -> Compute:
     machine = call.machine
     if call.has("release"):
@@ -328,12 +335,15 @@ def _order_maps(call: PtxCall) -> Compute:
 # --- fences and hints ---------------------------------------------------------------------------
 
 
-@ptx("fence.proxy.async")
+@ptx("fence.proxy.async", "fence.proxy.async.shared::cta", "fence.proxy.async.global")
 def _fence_proxy(call: PtxCall) -> Compute:
     machine = call.machine
     return lambda: machine.synchronization.clocks.fence_proxy(machine.active())
 
 
-@ptx("fence.mbarrier_init", "setmaxnreg", "nanosleep", "griddepcontrol")
+@ptx("fence.mbarrier_init", words="release cluster")
+@ptx("setmaxnreg", words="inc dec sync aligned")
+@ptx("griddepcontrol", words="wait launch_dependents")
+@ptx("nanosleep")
 def _nothing(call: PtxCall) -> Compute:
     return lambda: None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tilewright.interp.simt.fragments import OPERAND_DTYPES
 from tilewright.interp.simt.intrinsics.matrix import (
     load_matrices,
     matrix_count,
@@ -20,12 +21,12 @@ from tilewright.interp.simt.statistics import WARP
 from tilewright.ir.op import Array
 
 
-@ptx("bar.sync", "barrier.sync", "barrier.cta.sync", "bar.cta.sync")
+@ptx("bar.sync", "barrier.sync", "barrier.cta.sync", "bar.cta.sync", words="aligned")
 def _sync(call: PtxCall) -> Compute:
     return _barrier(call, waits=True)
 
 
-@ptx("bar.arrive", "barrier.arrive", "barrier.cta.arrive", "bar.cta.arrive")
+@ptx("bar.arrive", "barrier.arrive", "barrier.cta.arrive", "bar.cta.arrive", words="aligned")
 def _arrive(call: PtxCall) -> Compute:
     return _barrier(call, waits=False)
 
@@ -87,7 +88,7 @@ def _active_mask(call: PtxCall) -> Compute:
     return compute
 
 
-@ptx("shfl.sync")
+@ptx("shfl.sync", words="idx up down bfly")
 def _shuffle(call: PtxCall) -> Compute:
     machine, mode = call.machine, call.words[1]
     targets = call.members(0)
@@ -106,7 +107,7 @@ def _shuffle(call: PtxCall) -> Compute:
     return compute
 
 
-@ptx("ldmatrix.sync.aligned.m8n8")
+@ptx("ldmatrix.sync.aligned.m8n8", words="x1 x2 x4 trans shared shared::cta")
 def _load_matrix(call: PtxCall) -> Compute:
     if not call.has("b16"):
         raise call.unknown()
@@ -118,7 +119,7 @@ def _load_matrix(call: PtxCall) -> Compute:
     )
 
 
-@ptx("stmatrix.sync.aligned.m8n8")
+@ptx("stmatrix.sync.aligned.m8n8", words="x1 x2 x4 trans shared shared::cta")
 def _store_matrix(call: PtxCall) -> Compute:
     if not call.has("b16"):
         raise call.unknown()
@@ -133,10 +134,10 @@ def _store_matrix(call: PtxCall) -> Compute:
     return compute
 
 
-@ptx("mma.sync.aligned")
+@ptx("mma.sync.aligned", words=None)
 def _multiply(call: PtxCall) -> Compute:
-    kinds = [w for w in call.words[3:] if w not in ("row", "col", "satfinite")]
-    if len(kinds) != 4:
+    kinds = [w for w in call.words[3:] if w not in ("row", "col")]
+    if len(kinds) != 4 or not {kinds[1], kinds[2]} <= OPERAND_DTYPES.keys():
         raise call.unknown()
     target, a_kind, b_kind, _ = kinds
     call.writes(*call.members(0))

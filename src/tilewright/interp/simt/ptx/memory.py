@@ -12,6 +12,12 @@ from tilewright.interp.simt.kinds import dtype_of_kind, is_kind
 from tilewright.interp.simt.ptx.rules import Compute, PtxCall, ptx
 from tilewright.ir.op import Array
 
+_ORDERS = "relaxed acquire release acq_rel cta cluster gpu sys"
+_SPACE_WORDS = "global shared shared::cta const local"
+CACHE_WORDS = (
+    "ca cg cs lu cv wb wt L1::evict_first L1::evict_last L1::evict_normal L1::evict_unchanged "
+    "L1::no_allocate L2::64B L2::128B L2::256B L2::cache_hint L2::evict_first L2::evict_last"
+)
 _SPACES = {"global": t.GLOBAL, "shared": t.SHARED, "const": t.GLOBAL, "local": t.LOCAL}
 
 
@@ -32,7 +38,7 @@ def _memory_type(call: PtxCall, count: int) -> tuple[t.LlvmType, str]:
     return (element if count == 1 else t.VectorType(count, element)), kind
 
 
-@ptx("ld", "ldu")
+@ptx("ld", "ldu", words=f"{_ORDERS} {_SPACE_WORDS} {CACHE_WORDS} volatile nc weak v2 v4 v8")
 def _load(call: PtxCall) -> Compute:
     machine, site, space = call.machine, call.site, space_of_words(call)
     members = call.members(0)
@@ -52,7 +58,7 @@ def _load(call: PtxCall) -> Compute:
     return compute
 
 
-@ptx("st")
+@ptx("st", words=f"{_ORDERS} {_SPACE_WORDS} {CACHE_WORDS} volatile weak v2 v4 v8")
 def _store(call: PtxCall) -> Compute:
     machine, site, space = call.machine, call.site, space_of_words(call)
     address, _ = call.address(0)
@@ -69,7 +75,11 @@ def _store(call: PtxCall) -> Compute:
     return compute
 
 
-@ptx("atom", "red")
+@ptx(
+    "atom",
+    "red",
+    words=f"{_ORDERS} {_SPACE_WORDS} {CACHE_WORDS} add min max and or xor exch cas inc dec noftz",
+)
 def _atomic(call: PtxCall) -> Compute:
     machine, site, space = call.machine, call.site, space_of_words(call)
     returns = call.instruction.opcode[0] == "atom"
@@ -99,7 +109,7 @@ def _atomic(call: PtxCall) -> Compute:
     return compute
 
 
-@ptx("prefetch", "prefetchu", "discard", "applypriority", "createpolicy")
+@ptx("prefetch", "prefetchu", "applypriority", "createpolicy", words=None)
 def _hint(call: PtxCall) -> Compute:
     if call.instruction.opcode[0] == "createpolicy":
         call.writes(call.operands[0])
@@ -108,14 +118,12 @@ def _hint(call: PtxCall) -> Compute:
     return lambda: None
 
 
-@ptx("fence", "membar")
+@ptx("fence", "membar", words="sc acq_rel acquire release cta cluster gpu sys gl")
 def _fence(call: PtxCall) -> Compute:
-    if call.has("proxy"):
-        raise call.unknown()
     return lambda: None
 
 
-@ptx("cvta")
+@ptx("cvta", words="to global shared local const")
 def _to_address(call: PtxCall) -> Compute:
     call.writes(call.operands[0])
     read, machine = call.read(1, "u64"), call.machine

@@ -89,25 +89,32 @@ class PtxCall:
 
 PtxRule = Callable[[PtxCall], Compute]
 _AnyRule = TypeVar("_AnyRule", bound=PtxRule)
-_RULES: dict[str, PtxRule] = {}
+_RULES: dict[str, tuple[PtxRule, frozenset[str] | None]] = {}
 
 
-def ptx(*names: str) -> Callable[[_AnyRule], _AnyRule]:
-    """Decorate a function as the rule of instructions, by the first words of their opcodes."""
+def ptx(*names: str, words: str | None = "") -> Callable[[_AnyRule], _AnyRule]:
+    """Decorate a function as the rule of instructions, by the first words of their opcodes.
+
+    What follows must be types or be among `words`, else the instruction is not known; a rule
+    with `words` None looks for itself.
+    """
 
     def register(rule: _AnyRule) -> _AnyRule:
         for name in names:
             assert name not in _RULES, f"second rule for {name}"
-            _RULES[name] = rule
+            _RULES[name] = (rule, None if words is None else frozenset(words.split()))
         return rule
 
     return register
 
 
 def find_ptx_rule(opcode: tuple[str, ...]) -> PtxRule | None:
-    """The rule of an opcode, by the longest beginning that has one."""
+    """The rule of an opcode, None when it is not known."""
     for count in range(len(opcode), 0, -1):
-        rule = _RULES.get(".".join(opcode[:count]))
-        if rule is not None:
-            return rule
+        found = _RULES.get(".".join(opcode[:count]))
+        if found is not None:
+            rule, words = found
+            if words is None or all(w in words or is_kind(w) for w in opcode[count:]):
+                return rule
+            return None
     return None
