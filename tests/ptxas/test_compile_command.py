@@ -78,3 +78,18 @@ def test_an_unknown_machine_lists_those_there_are(file: Path) -> None:
     result = CliRunner().invoke(tool, ["compile", str(file), "--target", "sm_20"])
     assert result.exit_code == 1
     assert "the machines are cpu, sm_90a" in result.output
+
+
+def test_a_kernel_is_explained_in_its_own_lines_with_registers_and_occupancy(file: Path) -> None:
+    arguments = ("--target", "sm_90a", *ARGUMENTS, "--arg", "BLOCK=1024", "--option", "num_warps=2")
+    shown = call("explain", file, *arguments)
+    assert "kernels.py:12  tl.store(out_ptr + offsets" in shown
+    assert "4 × 16 B" in shown and "16 / 16" in shown
+    assert "registers ·" in shown and "programs on an SM" in shown
+
+
+@pytest.mark.parametrize("stage", ["t1", "async_copies", "placed", "t2"])
+def test_every_level_of_the_schedule_can_be_printed(file: Path, stage: str) -> None:
+    arguments = ("--target", "sm_90a", *ARGUMENTS, "--arg", "BLOCK=256")
+    shown = call("ir", file, "--stage", stage, *arguments)
+    assert "#layout0 = #ttg.linear<" in shown and "tensor<256xf32, #layout" in shown

@@ -53,7 +53,7 @@ def compile_(
             _write_all(request, artifact, directory)
             where = f"{directory}: "
         click.secho(f"{where}{title(request)}", bold=True)
-        _echo_resources(request, artifact)
+        echo_resources(request, artifact)
     if collected.error is not None:
         raise collected.error
 
@@ -88,7 +88,7 @@ def _resources(artifact: Artifact) -> dict[str, object]:
     return {**found, "remarks": [*own, *reported]}
 
 
-def _echo_resources(request: CompileRequest, artifact: Artifact) -> None:
+def echo_resources(request: CompileRequest, artifact: Artifact) -> None:
     """Print registers, spills, shared memory and occupancy of a kernel for a GPU."""
     resources = _resources(artifact)
     if not resources:

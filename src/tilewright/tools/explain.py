@@ -1,4 +1,4 @@
-"""`tilewright explain`: what the CPU's schedule made of a kernel, in the kernel's own lines."""
+"""`tilewright explain`: what the schedule made of a kernel, in the kernel's own lines."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tilewright.compiler.request import CompileRequest
 from tilewright.compiler.stages import schedule_of
 from tilewright.support.source import source_line
 from tilewright.targets.cpu.report import Access, NestReport, NestSummary
+from tilewright.tools.explain_gpu import explain_gpu
 from tilewright.tools.show import echo_table, size_text, title
 
 _SLOW = frozenset(("gather", "strided", "scalar"))
@@ -17,11 +18,15 @@ _SLOW = frozenset(("gather", "strided", "scalar"))
 
 def explain(request: CompileRequest) -> None:
     """Print the report on one kernel."""
-    report = schedule_of(request).report
+    scheduled = schedule_of(request)
     click.secho(title(request), bold=True)
-    if not isinstance(report, NestReport):
-        click.echo(f"  the target {request.target} explains nothing")
-        return
+    if isinstance(scheduled.report, NestReport):
+        _explain_nests(scheduled.report)
+    else:
+        explain_gpu(request, scheduled)
+
+
+def _explain_nests(report: NestReport) -> None:
     for number, nest in enumerate(report.nests, 1):
         _explain_nest(number, nest)
     total_bytes = sum(nest.bytes for nest in report.nests)

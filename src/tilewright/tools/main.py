@@ -121,15 +121,25 @@ def _finish(collected: Collected) -> None:
 
 @tool.command()
 @FILE
+@TARGET
 @KERNEL
 @ARGUMENTS
-def explain(file: tuple[Path, str], kernel: str, arguments: tuple[str, ...]) -> None:
-    """Explain the loop nests that the kernels of a file become on the CPU.
+@OPTIONS
+def explain(
+    file: tuple[Path, str],
+    machine: str,
+    kernel: str,
+    arguments: tuple[str, ...],
+    options: tuple[str, ...],
+) -> None:
+    """Explain what the kernels of a file become, in their own lines.
 
-    For each nest: its source lines, bounds, vector width, bytes and operations, how every
-    access reaches memory, and why a slow one is slow.
+    On the CPU, for each loop nest: its bounds, vector width, bytes and operations, how every
+    access reaches memory, and why a slow one is slow. On a GPU: vectors and sectors of every
+    access, conversions with cost and cause, matrix instructions, shared memory, barriers,
+    registers, occupancy. No GPU is needed.
     """
-    collected = requests_of(file[0], kernel or file[1], arguments)
+    collected = requests_of(file[0], kernel or file[1], arguments, machine, options)
     for request in collected.requests:
         explain_request(request)
     _finish(collected)

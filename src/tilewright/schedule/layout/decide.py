@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from math import prod
 
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
@@ -43,6 +44,8 @@ from tilewright.support.errors import InternalError, UnsupportedLayout
 
 _MAX_ROUNDS = 4
 _MAX_ACCESS_BYTES = 16
+SCATTERED_ATTRIBUTE = "scattered"
+"""Marks an access whose addresses are not known to be adjacent."""
 
 
 @dataclass
@@ -144,11 +147,18 @@ class _Walk:
             limit = 1 << (max(1, limit).bit_length() - 1)
             width = self.facts.vector_width(op, limit, order[0])
             self.layouts.vectors[op] = width
+            if self._is_scattered(op):
+                op.attributes[SCATTERED_ATTRIBUTE] = UnitAttr()
             self.widths[key] = max(self.widths.get(key, 1), width)
 
     def _access_key(self, op: Operation) -> tuple[tuple[int, ...], tuple[int, ...]]:
         pointers = op.operands[0]
         return shape_of(pointers.type), self.facts.coalesce_order(pointers)
+
+    def _is_scattered(self, op: Operation) -> bool:
+        """Whether no two addresses of an access are known to be adjacent or equal."""
+        known = self.facts.of(op.operands[0])
+        return prod(known.extents) > 1 and max(*known.contiguity, *known.constancy) == 1
 
     def find_runs(self, kernel: FuncOp) -> None:
         """Note where neighbours are equal, such as the masks of one access: one is enough."""

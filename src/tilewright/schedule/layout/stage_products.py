@@ -17,6 +17,9 @@ from tilewright.ops.staging import LaidOutDotOp, LocalAllocOp
 from tilewright.schedule.layout.anchors import fastest_dim
 from tilewright.schedule.plan.products import ProductPlan
 
+REASON_ATTRIBUTE = "reason"
+"""Why a product runs on a slower instruction than there is."""
+
 
 def stage_product(op: DotOp, operands: Sequence[SSAValue], plan: ProductPlan) -> list[Operation]:
     """The ops that compute a product from laid-out operands; the last one's result is it."""
@@ -36,8 +39,10 @@ def stage_product(op: DotOp, operands: Sequence[SSAValue], plan: ProductPlan) ->
     for name in ("inputPrecision", "maxNumImpreciseAcc"):
         if name in op.properties:
             properties[name] = op.properties[name]
-    staged.append(build(LaidOutDotOp, [a, b, c], [c.type], properties, location=op.location))
-    return staged
+    product = build(LaidOutDotOp, [a, b, c], [c.type], properties, location=op.location)
+    if plan.reason:
+        product.attributes[REASON_ATTRIBUTE] = StringAttr(plan.reason)
+    return [*staged, product]
 
 
 def _instruction_shape(plan: ProductPlan) -> tuple[int, int, int]:

@@ -11,12 +11,13 @@ from tilewright.schedule.async_copy import copy_async
 from tilewright.schedule.global_order import order_global
 from tilewright.schedule.layout.decide import Layouts, decide_layouts
 from tilewright.schedule.layout.rewrite import assign_layouts
-from tilewright.schedule.ordering import order_shared
+from tilewright.schedule.ordering import OrderingReport, order_shared
 from tilewright.schedule.plan.products import MatrixMachine
-from tilewright.schedule.shared_memory import place_shared
+from tilewright.schedule.shared_memory import SharedPlan, place_shared
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.emit import find_kernel
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
+from tilewright.targets.nvidia.remarks import schedule_remarks
 from tilewright.targets.nvidia.tma import effects
 from tilewright.targets.nvidia.tma.barriers import barrier_bytes, carry_phases, place_barriers
 from tilewright.targets.nvidia.tma.select_tensor_maps import take_remarks
@@ -36,6 +37,8 @@ class NvidiaReport:
     """What was decided for a kernel, for people."""
 
     layouts: Layouts
+    shared: SharedPlan
+    ordering: OrderingReport
     shared_bytes: int
     remarks: tuple[str, ...] = ()
 
@@ -68,8 +71,9 @@ def lower_to_threads(
     total_bytes = place_barriers(kernel, shared.total_bytes)
     carry_phases(kernel)
     done()
-    order_shared(kernel, FenceAsyncSharedOp)
-    return NvidiaReport(layouts, total_bytes, take_remarks(kernel))
+    ordering = order_shared(kernel, FenceAsyncSharedOp)
+    remarks = (*take_remarks(kernel), *schedule_remarks(kernel))
+    return NvidiaReport(layouts, shared, ordering, total_bytes, remarks)
 
 
 # Imported for the effects that it registers.

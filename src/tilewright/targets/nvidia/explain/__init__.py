@@ -1,0 +1,1 @@
+"""What the schedule of a GPU kernel decided, for people: `tilewright explain` prints it."""

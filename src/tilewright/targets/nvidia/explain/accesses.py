@@ -1,0 +1,180 @@
+"""How loads and stores reach global memory: vectors, sectors, and what keeps them from more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.analysis.axis import Facts
+from tilewright.analysis.facts import MAX_ACCESS_BYTES, AxisFacts
+from tilewright.ir.encoding import has_layout, layout_of
+from tilewright.ir.locations import describe
+from tilewright.ir.types import PointerType, element_of, storage_bytes
+from tilewright.layout.linear import LinearLayout
+from tilewright.ops.atomics import AtomicOp
+from tilewright.ops.function import FuncOp
+from tilewright.ops.memory import LoadOp, StoreOp
+from tilewright.ops.staging import AsyncCopyOp
+from tilewright.schedule.annotations import vector_elems
+from tilewright.support.dataclass import dataclass
+
+SECTOR_BYTES = 32
+"""What memory moves at least."""
+_LINE_BYTES = 128
+
+Coordinates = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class AccessSummary:
+    """One load, store, copy or atomic.
+
+    *Units*: `bytes_per_lane` of one instruction; `instructions` a lane; `sectors` and `ideal` of
+    32 bytes, the mean of a warp's request. `why` says what keeps it from being wider or from
+    touching fewer sectors.
+    """
+
+    operation: str
+    line: str
+    bytes_per_lane: int
+    vector_elems: int
+    instructions: int
+    sectors: float
+    ideal: float
+    why: str = ""
+
+    @property
+    def is_coalesced(self) -> bool:
+        """Whether a request touches about as many sectors as its bytes need."""
+        return self.sectors <= 1.25 * self.ideal
+
+
+def explain_accesses(kernel: FuncOp) -> tuple[AccessSummary, ...]:
+    """Every access of a T2 kernel to global memory, in the order of the text."""
+    facts = AxisFacts(kernel)
+    return tuple(_summary(op, facts) for op in _accesses(kernel))
+
+
+def _accesses(kernel: FuncOp) -> Iterator[Operation]:
+    for op in kernel.walk():
+        if isinstance(op, LoadOp | StoreOp | AsyncCopyOp | AtomicOp):
+            yield op
+
+
+def _summary(op: Operation, facts: AxisFacts) -> AccessSummary:
+    pointers = op.operands[0]
+    size = _element_bytes(pointers)
+    name = "copy to shared" if isinstance(op, AsyncCopyOp) else op.name.partition(".")[2]
+    if not has_layout(pointers.type):
+        return AccessSummary(name, describe(op), size, 1, 1, 1.0, 1.0, "one element")
+    width = vector_elems(op)
+    layout, known = layout_of(pointers.type), facts.of(pointers)
+    dim = facts.coalesce_order(pointers)[0]
+    request = _Request(layout, known, dim, width, size)
+    why = _why_not_wider(op, facts, dim, width) or _why_more_sectors(request)
+    return AccessSummary(
+        name,
+        describe(op),
+        width * size,
+        width,
+        request.instructions,
+        request.sectors(),
+        request.ideal(),
+        why,
+    )
+
+
+def _element_bytes(pointers: SSAValue) -> int:
+    pointer = element_of(pointers.type)
+    assert isinstance(pointer, PointerType)
+    return storage_bytes(pointer.pointee)
+
+
+class _Request:
+    """The requests of warp 0, with addresses as far as the axis facts know them.
+
+    Elements of one run are adjacent, equal pointers are one element, and different runs are taken
+    to lie apart, so the sectors are an upper bound.
+    """
+
+    def __init__(self, layout: LinearLayout, known: Facts, dim: int, width: int, size: int) -> None:
+        self.layout, self.known, self.dim = layout, known, dim
+        self.width, self.size = width, size
+        at = layout.coordinates()[::width, :, 0]
+        self.instructions = len(at)
+        self._bytes = self._addresses(at)
+
+    def _addresses(self, at: Coordinates) -> Coordinates:
+        """A number for the first byte of each lane: `[instructions, lanes]`, runs apart."""
+        known, size = self.known, self.size
+        run = np.zeros(at.shape[:2], np.int64)
+        inside = np.zeros(at.shape[:2], np.int64)
+        for d in known.dims():
+            length = known.contiguity[d] if d == self.dim else 1
+            if length > 1:
+                inside = at[..., d] % length * size
+                step = length
+            else:
+                step = known.constancy[d]
+            extent = -(-known.extents[d] // step)
+            run = run * extent + at[..., d] // step
+        longest = known.contiguity[self.dim] * size
+        apart = -(-longest // _LINE_BYTES) * _LINE_BYTES
+        return run * apart + inside
+
+    def sectors(self) -> float:
+        """The sectors that a request touches, on average."""
+        steps = np.arange(0, self.width * self.size, min(SECTOR_BYTES, self.width * self.size))
+        sectors = (self._bytes[..., None] + steps) // SECTOR_BYTES
+        return float(np.mean([len(np.unique(request)) for request in sectors]))
+
+    def ideal(self) -> float:
+        """The sectors that the bytes of a request need, on average."""
+        sizes = [len(np.unique(request)) * self.width * self.size for request in self._bytes]
+        return float(np.mean([-(-size // SECTOR_BYTES) for size in sizes]))
+
+
+def _why_not_wider(op: Operation, facts: AxisFacts, dim: int, width: int) -> str:
+    """What keeps an access from 16 bytes a lane; '' where nothing does."""
+    pointers = op.operands[0]
+    size, known, layout = _element_bytes(pointers), facts.of(pointers), layout_of(pointers.type)
+    if width * size >= MAX_ACCESS_BYTES:
+        return ""
+    if isinstance(op, AtomicOp):
+        return "an atomic takes one element"
+    if known.contiguity[dim] == 1:
+        return "the addresses are not known to be adjacent along any dimension"
+    if known.aligned_run(dim) <= width:
+        return _why_short_run(known, dim, size)
+    mask: SSAValue | None = getattr(op, "mask", None)
+    if mask is not None and facts.mask_alignment(mask, dim) <= width:
+        share = facts.mask_alignment(mask, dim)
+        return f"the mask is known to be the same for {share} element(s) in a row only"
+    share = max(1, prod(layout.shape) // (layout.num_lanes * layout.num_warps))
+    if share <= width:
+        threads = layout.num_lanes * layout.num_warps
+        return f"{prod(layout.shape)} elements are {share} for each of {threads} lanes"
+    return f"the layout of its neighbours holds {width} element(s) in a row"
+
+
+def _why_short_run(known: Facts, dim: int, size: int) -> str:
+    run, divisor = known.contiguity[dim], known.divisor_at(dim, known.contiguity[dim])
+    if divisor // known.step < run and divisor < MAX_ACCESS_BYTES:
+        return (
+            f"the addresses are known to be multiples of {divisor} bytes only: a stride or an "
+            f"offset is not known to be a multiple of {MAX_ACCESS_BYTES // size}"
+        )
+    return f"only {run} addresses in a row are adjacent"
+
+
+def _why_more_sectors(request: _Request) -> str:
+    if request.sectors() <= 1.25 * request.ideal():
+        return ""
+    run = request.known.contiguity[request.dim] * request.size
+    if run < SECTOR_BYTES:
+        return f"runs of {run} bytes use a part of each sector of {SECTOR_BYTES}"
+    return "the lanes of a warp hold short pieces of many rows"

@@ -1,0 +1,159 @@
+"""The account of one kernel: accesses, conversions, products, shared memory, barriers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.analysis.alias import is_shared
+from tilewright.interp.rules.memory import integers_of
+from tilewright.ir.encoding import SharedType
+from tilewright.ir.locations import describe
+from tilewright.ir.types import element_of, shape_of
+from tilewright.ops.debug import BarrierOp
+from tilewright.ops.function import FuncOp
+from tilewright.ops.matmul import INPUT_PRECISIONS
+from tilewright.ops.staging import LaidOutDotOp, LocalBarrierOp
+from tilewright.schedule.layout.stage_products import REASON_ATTRIBUTE
+from tilewright.schedule.ordering import BarrierReason, OrderingReport
+from tilewright.schedule.shared_memory import SharedPlan
+from tilewright.schedule.shared_touches import Touch
+from tilewright.support.dataclass import dataclass
+from tilewright.targets.nvidia.explain.accesses import AccessSummary, explain_accesses
+from tilewright.targets.nvidia.explain.conversions import (
+    ConversionSummary,
+    StagingSummary,
+    explain_conversions,
+    explain_staging,
+)
+
+
+@dataclass(frozen=True)
+class ProductSummary:
+    """One matrix product: its instruction, how warps share it, where operands are, and why.
+
+    `shape` is M, N, K of the product; `reason` says why it is not a faster instruction.
+    """
+
+    line: str
+    instruction: str
+    shape: tuple[int, ...]
+    warps: tuple[int, ...]
+    operands: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class BarrierSummary:
+    """One barrier between warps, and the two accesses that it orders."""
+
+    line: str
+    why: str
+
+
+@dataclass(frozen=True)
+class SharedSummary:
+    """One piece of shared memory: what it holds, where, and while which ops run."""
+
+    line: str
+    what: str
+    size_bytes: int
+    offset_bytes: int
+    live: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class KernelSummary:
+    """What was decided for a kernel, in the kernel's own lines."""
+
+    accesses: tuple[AccessSummary, ...]
+    conversions: tuple[ConversionSummary, ...]
+    staging: tuple[StagingSummary, ...]
+    products: tuple[ProductSummary, ...]
+    shared: tuple[SharedSummary, ...]
+    barriers: tuple[BarrierSummary, ...]
+    num_fences: int
+
+
+def explain_kernel(kernel: FuncOp, shared: SharedPlan, ordering: OrderingReport) -> KernelSummary:
+    """The account of a T2 kernel and of the decisions that led to it."""
+    return KernelSummary(
+        explain_accesses(kernel),
+        explain_conversions(kernel),
+        explain_staging(kernel),
+        tuple(_product(op) for op in kernel.walk() if isinstance(op, LaidOutDotOp)),
+        tuple(
+            SharedSummary(
+                describe(b.op), b.what, b.size_bytes, b.offset_bytes, (b.live.start, b.live.end)
+            )
+            for b in shared.buffers
+        ),
+        tuple(_barriers(kernel, ordering)),
+        ordering.fences,
+    )
+
+
+# --- products ---
+
+
+def _product(op: LaidOutDotOp) -> ProductSummary:
+    *batch, rows, columns = shape_of(op.c.type)
+    depth = (op.a.type.extents() if isinstance(op.a.type, SharedType) else shape_of(op.a.type))[-1]
+    a, b = _place(op.a), _place(op.b)
+    places = f"both in {a}" if a == b else f"A in {a}, B in {b}"
+    reason = op.attributes.get(REASON_ATTRIBUTE)
+    return ProductSummary(
+        describe(op),
+        _instruction(op),
+        (*batch, rows, columns, depth),
+        integers_of(op.warps),
+        places,
+        reason.data if isinstance(reason, StringAttr) else "",
+    )
+
+
+def _place(value: SSAValue) -> str:
+    return "shared memory" if is_shared(value) else "registers"
+
+
+def _instruction(op: LaidOutDotOp) -> str:
+    name = op.instruction.data
+    element = op.a.type.element if isinstance(op.a.type, SharedType) else element_of(op.a.type)
+    if name == "fma":
+        return f"fused multiply-adds of {element}"
+    m, n, k = integers_of(op.shape)
+    kind = str(element)
+    if kind == "f32" and op.input_precision is not None:
+        kind = INPUT_PRECISIONS[op.input_precision.value.data]
+    return f"{name} m{m}n{n}k{k} {kind}"
+
+
+# --- barriers ---
+
+
+def _barriers(kernel: FuncOp, ordering: OrderingReport) -> Iterator[BarrierSummary]:
+    """Every barrier op of the kernel with its reason, in order."""
+    reasons: dict[Operation, BarrierReason] = {}
+    for reason in ordering.barriers:
+        reasons.setdefault(reason.op, reason)
+    for op in kernel.walk():
+        if isinstance(op, BarrierOp):
+            yield BarrierSummary(describe(op), "the author's barrier")
+        elif isinstance(op, LocalBarrierOp):
+            known = reasons.get(op.next_op) if op.next_op is not None else None
+            why = "accesses to global memory by other threads" if known is None else _why(known)
+            yield BarrierSummary(describe(op), why)
+
+
+def _why(reason: BarrierReason) -> str:
+    return f"{_access(reason.earlier)}, then {_access(reason.later)}"
+
+
+def _access(touch: Touch) -> str:
+    access = touch.access
+    unit = "asynchronous " if access.is_async else ""
+    verb = "write" if access.is_write else "read"
+    name = access.op.name.partition(".")[2]
+    return f"{unit}{verb} of {name} at {describe(access.op).rpartition('/')[2]}"

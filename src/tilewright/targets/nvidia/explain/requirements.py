@@ -1,0 +1,144 @@
+"""What decided the layout of a value: the op that made it so, and the op that wants it so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import IsTerminator
+
+from tilewright.analysis.alias import carried_from
+from tilewright.ir.locations import describe
+from tilewright.ops.control_flow import ConditionOp, ForOp, WhileOp
+from tilewright.ops.staging import ConvertLayoutOp, LaidOutDotOp
+from tilewright.schedule.layout.anchors import ANCHORS
+from tilewright.schedule.layout.transfer import is_source, is_tile
+from tilewright.support.dataclass import dataclass
+
+_TEXTS = {
+    "tt.load": "the load wants adjacent elements in adjacent lanes",
+    "tt.store": "the store wants adjacent elements in adjacent lanes",
+    "ttg.async_copy_global_to_local": "the copy wants adjacent elements in adjacent lanes",
+    "tt.reduce": "the reduction folds its operand where it is",
+    "tt.scan": "the scan walks along its axis",
+    "tt.gather": "the gather reads its operand where it is",
+    "tt.histogram": "the histogram has a layout of its own",
+    "tt.cat": "the halves of a `cat` are in the same threads",
+    "tt.split": "a split wants both halves in one thread",
+    "ttg.local_load": "it is read from shared memory",
+    "ttg.local_alloc": "it goes to shared memory",
+    "ttg.local_store": "it goes to shared memory",
+}
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """Why a tile is in its layout: a reason in words, and the line of the op that it comes from."""
+
+    text: str
+    line: str
+
+
+def requirement_of_source(value: SSAValue) -> Requirement:
+    """What decided the layout in which a value was made."""
+    return _first((value,), _sources, _made_by) or _default(value)
+
+
+def requirement_of_uses(value: SSAValue) -> Requirement:
+    """What asked for a value in its layout."""
+    for use in value.uses:
+        found = _wanted_by(use.operation)
+        if found is not None:
+            return found
+    return _first((value,), _users, _wanted_by_users) or _default(value)
+
+
+def _first(
+    start: Sequence[SSAValue],
+    step: Callable[[SSAValue], Sequence[SSAValue]],
+    look: Callable[[SSAValue], Requirement | None],
+) -> Requirement | None:
+    """The first requirement on the way from some values, breadth first."""
+    pending, seen = list(start), set(start)
+    for value in pending:
+        found = look(value)
+        if found is not None:
+            return found
+        for other in step(value):
+            if other not in seen:
+                seen.add(other)
+                pending.append(other)
+    return None
+
+
+def _default(value: SSAValue) -> Requirement:
+    owner = value.owner
+    line = "" if isinstance(owner, Block) else describe(owner)
+    return Requirement("nothing decides its layout", line)
+
+
+# --- backward ---
+
+
+def _sources(value: SSAValue) -> Sequence[SSAValue]:
+    owner = value.owner
+    if isinstance(owner, Block) or owner.regions:
+        return carried_from(value) or ()
+    return [] if is_source(owner) else [v for v in owner.operands if is_tile(v)]
+
+
+def _made_by(value: SSAValue) -> Requirement | None:
+    owner = value.owner
+    return None if isinstance(owner, Block) or owner.regions else _text_of(owner, is_result=True)
+
+
+# --- forward ---
+
+
+def _users(value: SSAValue) -> Sequence[SSAValue]:
+    found: list[SSAValue] = []
+    for use in value.uses:
+        found += _passed_on(use.operation, use.index)
+    return found
+
+
+def _passed_on(op: Operation, index: int) -> Iterator[SSAValue]:
+    """The values that hold the operand of an op after it."""
+    if isinstance(op, ForOp):
+        yield op.body.block.args[index - 2]
+        return
+    if isinstance(op, WhileOp):
+        yield op.before_region.block.args[index]
+        return
+    parent = op.parent_op()
+    if not op.has_trait(IsTerminator) or parent is None:
+        yield from op.results
+        return
+    if isinstance(op, ConditionOp):
+        yield parent.results[index - 1]
+        return
+    if isinstance(parent, WhileOp):
+        yield parent.before_region.block.args[index]
+        return
+    yield from parent.results[index : index + 1]
+    if isinstance(parent, ForOp):
+        yield parent.body.block.args[index + 1]
+
+
+def _wanted_by_users(value: SSAValue) -> Requirement | None:
+    found = (_wanted_by(use.operation) for use in value.uses)
+    return next((requirement for requirement in found if requirement is not None), None)
+
+
+def _wanted_by(op: Operation) -> Requirement | None:
+    return _text_of(op, is_result=False)
+
+
+def _text_of(op: Operation, *, is_result: bool) -> Requirement | None:
+    if isinstance(op, LaidOutDotOp):
+        what = "leaves its result" if is_result else "takes its operand"
+        return Requirement(f"the {op.instruction.data} product {what} so", describe(op))
+    text = _TEXTS.get(op.name)
+    if text is None and ANCHORS.find(type(op)) is not None and not isinstance(op, ConvertLayoutOp):
+        text = f"{op.name.partition('.')[2]} wants it so"
+    return None if text is None else Requirement(text, describe(op))

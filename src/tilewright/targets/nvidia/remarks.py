@@ -1,0 +1,44 @@
+"""Remarks on what is slow in a scheduled kernel and could be otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Operation
+
+from tilewright.ir.encoding import has_layout
+from tilewright.ir.locations import describe
+from tilewright.layout.convert import SharedRoundTrip
+from tilewright.ops.function import FuncOp
+from tilewright.ops.staging import ConvertLayoutOp, LaidOutDotOp
+from tilewright.schedule.conversions import conversion_of
+from tilewright.schedule.layout.decide import SCATTERED_ATTRIBUTE
+from tilewright.schedule.layout.stage_products import REASON_ATTRIBUTE
+
+
+def schedule_remarks(kernel: FuncOp) -> tuple[str, ...]:
+    """What is slow in a T2 kernel, each with its line, in the order of the text."""
+    return tuple(dict.fromkeys(remark for op in kernel.walk() for remark in _remarks(op)))
+
+
+def _remarks(op: Operation) -> Iterator[str]:
+    if isinstance(op, LaidOutDotOp):
+        reason = op.attributes.get(REASON_ATTRIBUTE)
+        if isinstance(reason, StringAttr):
+            name = {"fma": "the FMA units", "mma": "mma.sync"}.get(op.instruction.data, "wgmma")
+            yield f"{describe(op)}: the product runs on {name}: {reason.data}"
+    elif isinstance(op, ConvertLayoutOp):
+        if isinstance(conversion_of(op), SharedRoundTrip) and is_in_loop(op):
+            yield f"{describe(op)}: a tile changes threads through shared memory in a loop"
+    elif SCATTERED_ATTRIBUTE in op.attributes and has_layout(op.operands[0].type):
+        name = op.name.partition(".")[2]
+        yield f"{describe(op)}: the addresses of the {name} are not known to be adjacent"
+
+
+def is_in_loop(op: Operation) -> bool:
+    """Whether an op stands in a loop of the kernel."""
+    parent = op.parent_op()
+    while parent is not None and parent.name not in ("scf.for", "scf.while"):
+        parent = parent.parent_op()
+    return parent is not None

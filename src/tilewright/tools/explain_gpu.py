@@ -1,0 +1,174 @@
+"""`tilewright explain --target sm_90a`: what the GPU's schedule made of a kernel, line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from tilewright.compiler.compile import compile_request
+from tilewright.compiler.request import CompileRequest
+from tilewright.runtime.fingerprint import compiler_fingerprint
+from tilewright.support.errors import TilewrightError
+from tilewright.support.source import source_line
+from tilewright.targets.nvidia.emit import find_kernel
+from tilewright.targets.nvidia.explain.accesses import AccessSummary
+from tilewright.targets.nvidia.explain.conversions import ConversionSummary
+from tilewright.targets.nvidia.explain.kernel import KernelSummary, explain_kernel
+from tilewright.targets.nvidia.explain.requirements import Requirement
+from tilewright.targets.nvidia.schedule import NvidiaReport
+from tilewright.targets.target import Scheduled
+from tilewright.tools.compile import echo_resources
+from tilewright.tools.show import echo_table, size_text
+
+
+def explain_gpu(request: CompileRequest, scheduled: Scheduled) -> None:
+    """Print the report on one kernel, and what the assembler made of it where there is one."""
+    report = scheduled.report
+    assert isinstance(report, NvidiaReport)
+    summary = explain_kernel(find_kernel(scheduled.module), report.shared, report.ordering)
+    _echo_lines(summary)
+    _echo_accesses(summary.accesses)
+    _echo_conversions(summary.conversions)
+    _echo_staging(summary)
+    _echo_products(summary)
+    _echo_shared(summary, report.shared_bytes)
+    _echo_barriers(summary)
+    try:
+        artifact = compile_request(request, request.cache_key(compiler_fingerprint()))
+    except TilewrightError as error:
+        click.echo(f"  registers are not known: {error.summary}")
+        if error.hint:
+            click.echo(f"    {error.hint}")
+        _echo_remarks(scheduled.remarks)
+        return
+    echo_resources(request, artifact)
+
+
+def _echo_remarks(remarks: Iterable[str]) -> None:
+    for remark in dict.fromkeys(remarks):
+        click.echo(f"  remark: {remark}")
+
+
+def _echo_lines(summary: KernelSummary) -> None:
+    """The source of every line that the tables below speak of."""
+    places = [
+        *(access.line for access in summary.accesses),
+        *(conversion.line for conversion in summary.conversions),
+        *(staged.line for staged in summary.staging),
+        *(product.line for product in summary.products),
+        *(piece.line for piece in summary.shared),
+    ]
+    known = {place: _number(place) for place in dict.fromkeys(places) if _number(place)}
+    for place in sorted(known, key=lambda place: (place.rpartition(":")[0], known[place])):
+        click.echo(f"    {_short(place)}  {_text_of(place)}")
+
+
+def _echo_accesses(accesses: Iterable[AccessSummary]) -> None:
+    rows = [
+        (
+            f"    {access.operation}",
+            _short(access.line),
+            f"{access.instructions} × {access.bytes_per_lane} B",
+            f"{access.sectors:.3g} / {access.ideal:.3g}",
+            access.why,
+        )
+        for access in accesses
+    ]
+    if rows:
+        header = ("    global access", "line", "per lane", "sectors / least", "why not better")
+        echo_table(header, rows)
+
+
+def _echo_conversions(conversions: Iterable[ConversionSummary]) -> None:
+    rows = [
+        (
+            "    conversion" + " in a loop" * conversion.in_loop,
+            _short(conversion.line),
+            conversion.kind,
+            f"{conversion.cycles} cycles, {size_text(conversion.shared_bytes)}",
+            str(conversion.conflicts),
+            f"{_cause(conversion.made)}; {_cause(conversion.wanted)}",
+        )
+        for conversion in conversions
+    ]
+    if rows:
+        header = ("    conversion", "line", "by", "cost", "bank conflicts", "because")
+        echo_table(header, rows)
+
+
+def _cause(requirement: Requirement) -> str:
+    where = f" ({_short(requirement.line)})" if requirement.line else ""
+    return f"{requirement.text}{where}"
+
+
+def _echo_staging(summary: KernelSummary) -> None:
+    rows = [
+        (
+            f"    {staged.what}",
+            _short(staged.line),
+            f"{staged.bytes_per_lane} B",
+            f"{staged.wavefronts} / {staged.ideal}",
+        )
+        for staged in summary.staging
+    ]
+    if rows:
+        echo_table(("    shared tile", "line", "per lane", "wavefronts / least"), rows)
+
+
+def _echo_products(summary: KernelSummary) -> None:
+    rows = [
+        (
+            f"    {'×'.join(map(str, product.shape))}",
+            _short(product.line),
+            product.instruction,
+            "×".join(map(str, product.warps)),
+            product.operands,
+            product.reason,
+        )
+        for product in summary.products
+    ]
+    if rows:
+        header = ("    product", "line", "instruction", "warps", "operands", "why not faster")
+        echo_table(header, rows)
+
+
+def _echo_shared(summary: KernelSummary, total_bytes: int) -> None:
+    rows = [
+        (
+            f"    {piece.what}",
+            _short(piece.line),
+            str(piece.size_bytes),
+            str(piece.offset_bytes),
+            f"{piece.live[0]}-{piece.live[1]}",
+        )
+        for piece in summary.shared
+    ]
+    if rows:
+        echo_table(("    shared memory", "line", "bytes", "offset", "ops in use"), rows)
+    click.echo(f"  {size_text(total_bytes)} of shared memory for each program")
+
+
+def _echo_barriers(summary: KernelSummary) -> None:
+    rows = [("    barrier", _short(barrier.line), barrier.why) for barrier in summary.barriers]
+    if rows:
+        echo_table(("    barrier", "line", "orders"), rows)
+    click.echo(
+        f"  {len(summary.barriers)} barriers between ops and {summary.num_fences} fences for the "
+        "asynchronous units; what an op with scratch waits for is its own"
+    )
+
+
+def _short(line: str) -> str:
+    """`kernel.py:12` of a line with its whole path."""
+    return Path(line).name
+
+
+def _number(line: str) -> int:
+    number = line.rpartition(":")[2]
+    return int(number) if number.isdigit() else 0
+
+
+def _text_of(line: str) -> str:
+    return source_line(line.rpartition(":")[0], _number(line)).strip()

@@ -1,0 +1,165 @@
+"""What is said of a GPU kernel: each slow thing with its reason and its line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+import tilewright
+import tilewright.language as tl
+from tilewright.compiler.compile import to_schedule, to_tiles
+from tilewright.compiler.request import CompileRequest
+from tilewright.jit import JITFunction
+from tilewright.support.options import option_names
+from tilewright.targets.nvidia.emit import find_kernel
+from tilewright.targets.nvidia.explain.kernel import KernelSummary, explain_kernel
+from tilewright.targets.nvidia.host import named_machine
+from tilewright.targets.nvidia.schedule import NvidiaReport
+from tilewright.targets.target import Scheduled, load_target
+
+FLOATS, HALVES = np.zeros(1 << 16, np.float32), np.zeros(1 << 16, np.float16)
+NUMBERS = np.zeros(1 << 16, np.int32)
+
+
+def schedule(kernel: JITFunction, arguments: Sequence[object], **options: object) -> Scheduled:
+    call = kernel.specialize_call(tuple(arguments), options)
+    fields = {name: getattr(call.options, name) for name in option_names()}
+    source, machine = call.source, named_machine("sm_90a")
+    request = CompileRequest(
+        source.functions, source.kernel, call.specialization, fields, "nvidia", machine
+    )
+    target = load_target("nvidia")
+    return to_schedule(request, target, to_tiles(request, target, None), None)
+
+
+def explain(kernel: JITFunction, arguments: Sequence[object], **options: object) -> KernelSummary:
+    scheduled = schedule(kernel, arguments, **options)
+    report = scheduled.report
+    assert isinstance(report, NvidiaReport)
+    return explain_kernel(find_kernel(scheduled.module), report.shared, report.ordering)
+
+
+@tilewright.jit
+def copy(x, y, stride, BLOCK: tl.constexpr):
+    """One row."""
+    at = tl.program_id(0) * stride + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at))
+
+
+@tilewright.jit
+def masked(x, y, n, BLOCK: tl.constexpr):
+    """A row whose end is anywhere."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n), mask=at < n)
+
+
+@tilewright.jit
+def gather(x, places, y, BLOCK: tl.constexpr):
+    """Elements from anywhere."""
+    at = tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + tl.load(places + at)))
+
+
+@tilewright.jit
+def transpose(x, y, BLOCK: tl.constexpr):
+    """Rows become columns."""
+    i, j = tl.arange(0, BLOCK)[:, None], tl.arange(0, BLOCK)[None, :]
+    tl.store(y + i * BLOCK + j, tl.trans(tl.load(x + i * BLOCK + j)))
+
+
+@tilewright.jit
+def matmul(a, b, c, K, sa, sb, sc, SIZE: tl.constexpr, STEP: tl.constexpr):
+    """A block of a product."""
+    i, k = tl.arange(0, SIZE), tl.arange(0, STEP)
+    left = a + i[:, None] * sa + k[None, :]
+    right = b + k[:, None] * sb + i[None, :]
+    total = tl.zeros((SIZE, SIZE), tl.float32)
+    for _ in range(0, K, STEP):
+        total = tl.dot(tl.load(left), tl.load(right), total)
+        left += STEP
+        right += STEP * sb
+    tl.store(c + i[:, None] * sc + i[None, :], total.to(c.dtype.element_ty))
+
+
+@tilewright.jit
+def exact(a, c, SIZE: tl.constexpr):
+    """A square in full precision."""
+    at = tl.arange(0, SIZE)[:, None] * SIZE + tl.arange(0, SIZE)[None, :]
+    x = tl.load(a + at)
+    tl.store(c + at, tl.dot(x, x, input_precision="ieee"))
+
+
+def product(array: np.ndarray, size: int, **options: object) -> KernelSummary:
+    return explain(matmul, (array, array, array, 512, 512, 512, 512), SIZE=size, STEP=64, **options)
+
+
+def test_a_row_is_taken_16_bytes_a_lane_without_a_wasted_sector() -> None:
+    summary = explain(copy, (FLOATS, FLOATS, 1024), BLOCK=1024)
+    for access in summary.accesses:
+        assert (access.bytes_per_lane, access.instructions) == (16, 2)
+        assert (access.sectors, access.ideal, access.why) == (16, 16, "")
+
+
+def test_an_odd_stride_is_named_as_what_keeps_vectors_narrow() -> None:
+    load, _ = explain(copy, (FLOATS, FLOATS, 1023), BLOCK=1024).accesses
+    assert load.bytes_per_lane == 4 and load.is_coalesced
+    assert "multiples of 4 bytes only" in load.why and "a multiple of 4" in load.why
+
+
+def test_a_mask_that_may_end_anywhere_is_named() -> None:
+    load, _ = explain(masked, (FLOATS, FLOATS, 1001), BLOCK=1024).accesses
+    assert load.why == "the mask is known to be the same for 1 element(s) in a row only"
+
+
+def test_few_elements_for_many_lanes_are_named() -> None:
+    load, _ = explain(copy, (FLOATS, FLOATS, 1024), BLOCK=128).accesses
+    assert load.why == "128 elements are 1 for each of 128 lanes"
+
+
+def test_scattered_addresses_touch_a_sector_each_and_are_a_remark() -> None:
+    scheduled = schedule(gather, (FLOATS, NUMBERS, FLOATS), BLOCK=1024)
+    report = scheduled.report
+    assert isinstance(report, NvidiaReport)
+    kernel = find_kernel(scheduled.module)
+    _, load, _ = explain_kernel(kernel, report.shared, report.ordering).accesses
+    assert (load.sectors, load.ideal) == (32, 4)
+    assert "not known to be adjacent" in load.why
+    (remark,) = scheduled.remarks
+    assert remark.startswith(f"{load.line}: the addresses of the load are not known")
+
+
+def test_a_transpose_is_one_conversion_between_the_load_and_the_store() -> None:
+    (conversion,) = explain(transpose, (FLOATS, FLOATS), BLOCK=64).conversions
+    assert conversion.made.text.startswith("the load wants")
+    assert conversion.wanted.text.startswith("the store wants")
+    assert conversion.shared_bytes == 64 * 64 * 4 and conversion.conflicts == 0
+    assert not conversion.in_loop and conversion.cycles > 0
+
+
+def test_a_matrix_product_says_its_instruction_and_where_its_operands_are() -> None:
+    summary = product(HALVES, 128)
+    (found,) = summary.products
+    assert found.instruction == "wgmma m64n128k16 f16"
+    assert found.shape == (128, 128, 64) and found.warps == (4, 1)
+    assert found.operands == "both in shared memory" and found.reason == ""
+    assert [piece.size_bytes for piece in summary.shared[:2]] == [16384, 16384]
+    assert summary.num_fences == 1
+    assert "asynchronous read of dot" in " ".join(barrier.why for barrier in summary.barriers)
+
+
+def test_operands_are_copied_to_shared_memory_without_bank_conflicts() -> None:
+    staging = product(HALVES, 128).staging
+    assert [staged.what for staged in staging] == ["asynchronous copy"] * 2
+    assert all(staged.wavefronts == staged.ideal for staged in staging)
+
+
+def test_a_product_without_matrix_instructions_is_a_remark() -> None:
+    (remark,) = schedule(exact, (FLOATS, FLOATS), SIZE=64).remarks
+    assert "the product runs on the FMA units: no matrix instruction takes f32 x f32" in remark
+
+
+def test_a_product_by_the_smaller_instruction_says_why() -> None:
+    (found,) = product(HALVES, 32).products
+    assert found.instruction.startswith("mma m16n8k16")
+    assert found.reason == "32 rows are no multiple of 64"
