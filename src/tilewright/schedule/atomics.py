@@ -1,7 +1,10 @@
-"""How the old values of atomics reach the threads that hold copies of them.
+"""What an atomic does besides its accesses: barriers, and old values for threads with copies.
 
 One thread acts for each element. Lanes of its warp get the value by a shuffle, other warps
 through shared memory; a scalar is a tile of which every thread holds a copy.
+
+What the threads of a program wrote before a release must be done when one of them releases,
+and none may read ahead of an acquire, so all wait before the one and after the other.
 """
 
 from __future__ import annotations
@@ -11,9 +14,16 @@ from xdsl.ir import Operation
 from tilewright.ir.encoding import has_layout, layout_of
 from tilewright.ir.types import element_of, storage_bytes
 from tilewright.layout.linear import LinearLayout
-from tilewright.ops.atomics import AtomicCasOp, AtomicLoadOp, AtomicRmwOp
+from tilewright.ops.atomics import (
+    AtomicCasOp,
+    AtomicLoadOp,
+    AtomicOp,
+    AtomicRmwOp,
+    AtomicStoreOp,
+)
 from tilewright.schedule.folds import Exchange, Slots, plan_slots
 from tilewright.schedule.scratch import SCRATCH
+from tilewright.schedule.shared_effects import SHARED_EFFECTS, Access, Order, Step
 
 _LANES_LOG2 = 5
 
@@ -23,9 +33,27 @@ def is_result_used(op: Operation) -> bool:
     return any(True for result in op.results for _ in result.uses)
 
 
+def order_of(op: AtomicOp) -> str:
+    """The memory order of an atomic: a load cannot release, nor a store acquire."""
+    order = op.order_name()
+    if order != "relaxed" and isinstance(op, AtomicLoadOp):
+        return "acquire"
+    return "release" if order != "relaxed" and isinstance(op, AtomicStoreOp) else order
+
+
+def waits_before(op: AtomicOp) -> bool:
+    """Whether all threads wait for each other before the accesses."""
+    return order_of(op) in ("release", "acq_rel")
+
+
+def waits_after(op: AtomicOp) -> bool:
+    """Whether all threads wait for each other behind the accesses."""
+    return order_of(op) in ("acquire", "acq_rel") or plan_broadcast(op) is not None
+
+
 def plan_broadcast(op: Operation) -> Slots | None:
     """The places through which old values reach the warps with copies; None without such."""
-    if not is_result_used(op):
+    if not op.results or not is_result_used(op):
         return None
     result = op.results[0]
     size = storage_bytes(element_of(result.type))
@@ -47,3 +75,13 @@ _SCALAR = LinearLayout((("register", ()), ("lane", ((),) * _LANES_LOG2), ("warp"
 def _broadcast_scratch(op: Operation) -> int:
     slots = plan_broadcast(op)
     return 0 if slots is None else slots.size_bytes
+
+
+@SHARED_EFFECTS.register(AtomicRmwOp, AtomicCasOp, AtomicLoadOp, AtomicStoreOp)
+def _effects(op: AtomicOp) -> tuple[Step, ...]:
+    steps: list[Step] = [Order.BARRIER] if waits_before(op) else []
+    if plan_broadcast(op) is not None:
+        steps += [Access(op, None, True), Order.BARRIER, Access(op, None, False)]
+    elif waits_after(op):
+        steps.append(Order.BARRIER)
+    return tuple(steps)

@@ -19,6 +19,7 @@ from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.memory import LoadOp, StoreOp
 from tilewright.ops.staging import AsyncCopyOp, LocalBarrierOp
+from tilewright.schedule.atomics import waits_after, waits_before
 from tilewright.schedule.shared_effects import Order, shared_steps
 from tilewright.support.dataclass import dataclass
 
@@ -78,11 +79,15 @@ class _Walk:
             has_else = len(op.regions) > 1 and bool(op.regions[1].blocks)
             return _union(*ends, *(() if has_else else (pending,)))
         touches = tuple(_touches(op))
+        if isinstance(op, AtomicOp) and waits_before(op):
+            pending = ()
         if any(touch.conflicts(other) for touch in touches for other in pending):
             assert op.parent is not None
             op.parent.insert_op_before(build(LocalBarrierOp, location=op.location), op)
             self.count += 1
             pending = ()
+        if isinstance(op, AtomicOp):
+            return () if waits_after(op) else _union(pending, touches)
         if not op.regions and Order.BARRIER in shared_steps(op):
             return touches
         return _union(pending, touches)

@@ -1,8 +1,4 @@
-"""Atomics: one thread acts for each element, and hands the old value to those with copies.
-
-What the threads of a program wrote before a release must be done when one of them releases,
-and none may read ahead of an acquire: the barrier before and the barrier after see to it.
-"""
+"""Atomics: one thread acts for each element, and hands the old value to those with copies."""
 
 from __future__ import annotations
 
@@ -27,7 +23,13 @@ from tilewright.ops.atomics import (
     AtomicRmwOp,
     AtomicStoreOp,
 )
-from tilewright.schedule.atomics import is_result_used, plan_broadcast
+from tilewright.schedule.atomics import (
+    is_result_used,
+    order_of,
+    plan_broadcast,
+    waits_after,
+    waits_before,
+)
 from tilewright.schedule.scratch import scratch_offset
 
 _FLOATS: dict[Attribute, str] = {ir.f16: "f16", ir.bf16: "bf16", ir.f32: "f32", ir.f64: "f64"}
@@ -62,13 +64,8 @@ def _store(ctx: ThreadContext, op: AtomicStoreOp) -> None:
 
 def _access(op: AtomicOp, kind: str, element: Attribute, number: str = "") -> AtomicAccess:
     scope = "gpu" if op.scope is None else MEMORY_SCOPES[op.scope.value.data]
-    order = op.order_name()
-    if kind == "load":
-        order = "relaxed" if order == "relaxed" else "acquire"
-    if kind == "store":
-        order = "relaxed" if order == "relaxed" else "release"
     returns = bool(op.results) and is_result_used(op)
-    return AtomicAccess(kind, storage_bits(element), number, order, scope, returns)
+    return AtomicAccess(kind, storage_bits(element), number, order_of(op), scope, returns)
 
 
 def _act(
@@ -81,7 +78,7 @@ def _act(
 ) -> None:
     """Do the access of every element once, in order with the program's other accesses."""
     fn = ctx.fn
-    if access.releases:
+    if waits_before(op):
         ctx.target.barrier(fn)
     old = _access_all(ctx, op, access, pointer, operands, mask)
     if access.returns:
@@ -90,13 +87,8 @@ def _act(
         ctx.define_tile(op.results[0], _handed_on(ctx, op, element, values))
     elif op.results:
         ctx.define_tile(op.results[0], ["poison"] * len(old))
-    if access.acquires and not _has_barrier(op):
+    if waits_after(op) and plan_broadcast(op) is None:
         ctx.target.barrier(fn)
-
-
-def _has_barrier(op: AtomicOp) -> bool:
-    """Whether a barrier stands between the access and the use of its result."""
-    return plan_broadcast(op) is not None
 
 
 def _access_all(
