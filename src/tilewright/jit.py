@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from tilewright.frontend.constants import FunctionRef
 from tilewright.frontend.devices import Placement, place
+from tilewright.frontend.parsing import located_at_parameters
 from tilewright.frontend.passing import (
     array_arguments,
     extra_guard,
@@ -263,11 +264,11 @@ class JITFunction:
         options = {name: v for name, v in kwargs.items() if name in known and name not in names}
         launch = {k: v for k, v in kwargs.items() if k in _LAUNCH_KEYWORDS and k not in names}
         keywords = {k: v for k, v in kwargs.items() if k not in options and k not in launch}
-        arguments = bind(self.fn.__name__, source.parameters, args, keywords, _live_default(self))
-        passed = PassedFunctions(self.fn.__name__, source)
-        specialization = specialize(
-            self.fn.__name__, source.parameters, arguments, passed.reference
-        )
+        name, parameters = self.fn.__name__, source.parameters
+        passed = PassedFunctions(name, source)
+        with located_at_parameters(source.functions, source.kernel):
+            arguments = bind(name, parameters, args, keywords, _live_default(self))
+            specialization = specialize(name, parameters, arguments, passed.reference)
         placement = Placement()
         if not self.is_interpreted:
             placement = _placed(self.fn.__name__, specialization, arguments)

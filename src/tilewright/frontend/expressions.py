@@ -251,7 +251,7 @@ def _tuple(frame: Frame, node: ast.Tuple | ast.List) -> object:
 
 @EXPRESSIONS.register(ast.Dict)
 def _dictionary(frame: Frame, node: ast.Dict) -> object:
-    """The tables of `extern_elementwise`, from tuples of dtypes; there are no other dictionaries."""
+    """The tables of `extern_elementwise`, from tuples of dtypes: there is nothing else."""
     table: dict[object, object] = {}
     for key_node, value_node in zip(node.keys, node.values, strict=True):
         key = None if key_node is None else plain(frame.evaluate(key_node))

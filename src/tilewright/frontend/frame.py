@@ -17,8 +17,8 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.frontend.constants import ModuleRef, Unusable
 from tilewright.frontend.liveness import Liveness, Names, analyze
+from tilewright.frontend.parsing import parse_function
 from tilewright.frontend.program import FunctionSource, LoweringRequest
-from tilewright.frontend.source import parse_function
 from tilewright.frontend.subset import reject
 from tilewright.frontend.values import ModuleValue, value_of
 from tilewright.language.core import tensor

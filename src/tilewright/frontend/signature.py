@@ -116,6 +116,7 @@ def _bound_or_default(
     if not p.has_default:
         raise MissingArgument(
             f"{function}(): the argument `{p.name}` is missing",
+            argument=p.name,
             hint=f"pass `{p.name}`, or give the parameter a default",
         )
     return default(p)

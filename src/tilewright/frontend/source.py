@@ -5,12 +5,8 @@ Nothing here imports xDSL: a launch that finds its kernel in the cache comes thi
 
 from __future__ import annotations
 
-import ast
-import builtins
 import inspect
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 from types import CellType, FunctionType
 from typing import Protocol
 
@@ -32,12 +28,11 @@ from tilewright.frontend.constants import (
     OpRef,
     Unusable,
 )
+from tilewright.frontend.parsing import global_chains, parse_function, text_of
 from tilewright.frontend.program import FunctionSource, Parameter
-from tilewright.frontend.type_text import parse_scalar
+from tilewright.frontend.scope import MISSING, Scope, annotated_class, annotation_text, cell_value
 from tilewright.language.aggregates import AggregateField, fields_of, is_constexpr_annotation
-from tilewright.language.core import constexpr, dtype
 from tilewright.support.dataclass import dataclass, replace
-from tilewright.support.errors import SourceNotAvailable
 
 MUST_USE_MARKER = "__tilewright_must_use__"
 GENERATED_MARKER = "__tilewright_generated__"
@@ -76,11 +71,8 @@ class Guard:
 
     def _current(self) -> object:
         if isinstance(self.namespace, CellType):
-            return _cell_value(self.namespace)
-        return self.namespace.get(self.name.rpartition(".")[2], _MISSING)
-
-
-_MISSING = object()
+            return cell_value(self.namespace)
+        return self.namespace.get(self.name.rpartition(".")[2], MISSING)
 
 
 @dataclass(frozen=True)
@@ -208,7 +200,7 @@ class _Snapshotter:
         for number, base in enumerate(cls.__mro__[1:-1]):
             members[f"(base {number})"] = self.reference(base)
         for name, field in fields_of(cls).items():
-            annotation = _annotated_class(cls, field.annotation)
+            annotation = annotated_class(cls, field.annotation)
             if is_aggregate_class(annotation):
                 members[f"(type {name})"] = self.reference(annotation)
         for base in reversed(cls.__mro__[:-1]):
@@ -231,8 +223,8 @@ class _Snapshotter:
     def _source(
         self, key: str, function: FunctionType, is_host: bool, given: tuple[str, int] | None
     ) -> FunctionSource:
-        text, first_line = given or _text_of(function)
-        scope = _Scope(function)
+        text, first_line = given or text_of(function)
+        scope = Scope(function)
         source = FunctionSource(
             key=key,
             name=function.__name__,
@@ -255,18 +247,18 @@ class _Snapshotter:
             self._capture(chain, scope, captures, is_host)
         return replace(source, captures=captures)
 
-    def _parameter(self, parameter: inspect.Parameter, scope: _Scope) -> Parameter:
+    def _parameter(self, parameter: inspect.Parameter, scope: Scope) -> Parameter:
         has_default = parameter.default is not inspect.Parameter.empty
         return Parameter(
             name=parameter.name,
             kind=_KINDS.get(parameter.kind, "positional"),
-            annotation=_annotation_text(parameter.annotation, scope),
+            annotation=annotation_text(parameter.annotation, scope),
             has_default=has_default,
             default=constant_of(parameter.default, self.reference) if has_default else None,
         )
 
     def _capture(
-        self, chain: tuple[str, ...], scope: _Scope, captures: dict[str, Constant], is_host: bool
+        self, chain: tuple[str, ...], scope: Scope, captures: dict[str, Constant], is_host: bool
     ) -> None:
         """Record what `chain` means: step by step through modules, then one value."""
         namespace, value = scope.find(chain[0])
@@ -275,7 +267,7 @@ class _Snapshotter:
         for name in chain[1:]:
             if not is_namespace(value):
                 return
-            namespace, value = vars(value), getattr(value, name, _MISSING)
+            namespace, value = vars(value), getattr(value, name, MISSING)
             path = f"{path}.{name}"
             captures[path] = self._constant(path, namespace, value, scope, is_host)
 
@@ -284,10 +276,10 @@ class _Snapshotter:
         path: str,
         namespace: Mapping[str, object] | CellType | None,
         value: object,
-        scope: _Scope,
+        scope: Scope,
         is_host: bool,
     ) -> Constant:
-        if value is _MISSING:
+        if value is MISSING:
             return Unusable("UndefinedName", path)
         if namespace is None:
             return BuiltinRef(path)
@@ -305,161 +297,8 @@ class _Snapshotter:
 
 def _again(value: object, name: str) -> Constant:
     """The constant of a changed variable, for comparison; functions compare by identity."""
-    if value is _MISSING:
+    if value is MISSING:
         return Unusable("UndefinedName", name)
     if is_jit(value) or is_host_function(value):
         return Unusable("PlainFunctionCall", name)
     return constant_of(value, lambda _: FunctionRef(""))
-
-
-class _Scope:
-    """Where the free names of a live function are found."""
-
-    def __init__(self, function: FunctionType) -> None:
-        self._globals = function.__globals__
-        cells = function.__closure__ or ()
-        self._cells = dict(zip(function.__code__.co_freevars, cells, strict=True))
-
-    def find(self, name: str) -> tuple[Mapping[str, object] | CellType | None, object]:
-        """The namespace that holds `name` (None: Python's builtins) and its value."""
-        if name in self._cells:
-            cell = self._cells[name]
-            return cell, _cell_value(cell)
-        if name in self._globals:
-            return self._globals, self._globals[name]
-        if hasattr(builtins, name):
-            return None, getattr(builtins, name)
-        return {}, _MISSING
-
-    def owner(self) -> object:
-        """The class in which the function was defined, where it names `super`, else None."""
-        return _cell_value(self._cells["__class__"]) if "__class__" in self._cells else None
-
-    def declares_constexpr(self, name: str) -> bool:
-        """Whether the global was declared as `NAME: tl.constexpr = …`."""
-        annotation = self._globals.get("__annotations__", {}).get(name)
-        return _is_constexpr(annotation) or (
-            isinstance(annotation, str) and annotation.rpartition(".")[2] == "constexpr"
-        )
-
-    def resolve(self, chain: Sequence[str]) -> object:
-        """The live value of a dotted name, or a marker that it has none."""
-        _, value = self.find(chain[0])
-        for name in chain[1:]:
-            value = getattr(value, name, _MISSING)
-        return value
-
-
-def _annotated_class(cls: type, annotation: object) -> object:
-    """What a field's annotation names in the module of its class, where it is postponed text."""
-    if not isinstance(annotation, str):
-        return annotation
-    value: object = sys.modules.get(cls.__module__)
-    for name in annotation.split("."):
-        value = getattr(value, name, None)
-    return value
-
-
-def _cell_value(cell: CellType) -> object:
-    try:
-        return cell.cell_contents
-    except ValueError:  # assigned after the kernel was defined, and not yet
-        return _MISSING
-
-
-def _text_of(function: FunctionType) -> tuple[str, int]:
-    try:
-        lines, first_line = inspect.getsourcelines(function)
-    except (OSError, TypeError):
-        raise SourceNotAvailable(
-            f"Python keeps no source text for `{function.__qualname__}`",
-        ) from None
-    return "".join(lines), first_line
-
-
-def parse_function(source: FunctionSource) -> ast.FunctionDef:
-    """The AST of a function with line and column numbers as in its file.
-
-    Raises: SourceNotAvailable when the text is not a function definition.
-    """
-    node = _parse(source.text, source.first_line, source.indent)
-    if node is None:
-        raise SourceNotAvailable(f"`{source.name}` is not written as an ordinary `def`")
-    return node
-
-
-@lru_cache(maxsize=512)
-def _parse(text: str, first_line: int, indent: int) -> ast.FunctionDef | None:
-    """The definition that `text` holds; nobody changes the tree."""
-    # Text from a nested definition keeps its indentation (columns stay true), so that it needs
-    # a statement around it.
-    prefix = "if True:\n" if indent else ""
-    try:
-        module = ast.parse(prefix + text)
-    except SyntaxError:
-        return None
-    outer = module.body[0] if module.body else None
-    node = outer.body[0] if isinstance(outer, ast.If) else outer
-    if not isinstance(node, ast.FunctionDef):
-        return None
-    ast.increment_lineno(node, first_line - (2 if prefix else 1))
-    return node
-
-
-def global_chains(node: ast.FunctionDef) -> list[tuple[str, ...]]:
-    """The dotted names that the body reads from outside, each once, in order of appearance."""
-    local = {a.arg for a in _arguments(node.args)}
-    nodes = [n for statement in node.body for n in ast.walk(statement)]
-    local |= {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
-    inner = {id(n.value) for n in nodes if isinstance(n, ast.Attribute)}
-    chains = (_chain(n) for n in nodes if id(n) not in inner or not isinstance(n, ast.Attribute))
-    found = dict.fromkeys(c for c in chains if c and c[0] not in local)
-    return sorted(found)
-
-
-def _arguments(arguments: ast.arguments) -> Iterator[ast.arg]:
-    yield from (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-    yield from (a for a in (arguments.vararg, arguments.kwarg) if a is not None)
-
-
-def _chain(node: ast.AST) -> tuple[str, ...] | None:
-    """The names of `a.b.c`, or None for any other expression."""
-    names: list[str] = []
-    while isinstance(node, ast.Attribute):
-        names.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return None
-    return (node.id, *reversed(names))
-
-
-def _annotation_text(annotation: object, scope: _Scope) -> str:
-    """What a parameter's annotation means for its specialisation, '' when nothing."""
-    if isinstance(annotation, str):
-        annotation = _evaluate_annotation(annotation, scope)
-    if _is_constexpr(annotation):
-        return "constexpr"
-    if isinstance(annotation, dtype):
-        return annotation.short_name()
-    if isinstance(annotation, str):
-        return annotation if parse_scalar(annotation) else ""
-    return "const" if getattr(annotation, "__name__", "") == "const" else ""
-
-
-def _is_constexpr(annotation: object) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, constexpr)
-
-
-def _evaluate_annotation(text: str, scope: _Scope) -> object:
-    """The value of a postponed annotation: a dotted name, a quoted type, or the text itself."""
-    try:
-        node = ast.parse(text, mode="eval").body
-    except SyntaxError:
-        return text
-    if isinstance(node, ast.Constant):
-        return node.value
-    chain = _chain(node)
-    if chain is None:
-        return text
-    value = scope.resolve(chain)
-    return text if value is _MISSING else value

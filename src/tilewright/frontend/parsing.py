@@ -1,0 +1,104 @@
+"""The text of functions as syntax trees: definitions, the names they read, where parameters are."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from types import FunctionType
+
+from tilewright.frontend.program import FunctionSource
+from tilewright.support.errors import SourceNotAvailable, TilewrightError
+from tilewright.support.source import Span
+
+
+def text_of(function: FunctionType) -> tuple[str, int]:
+    """The source text of a live function and the number of its first line."""
+    try:
+        lines, first_line = inspect.getsourcelines(function)
+    except (OSError, TypeError):
+        raise SourceNotAvailable(
+            f"Python keeps no source text for `{function.__qualname__}`",
+        ) from None
+    return "".join(lines), first_line
+
+
+def parse_function(source: FunctionSource) -> ast.FunctionDef:
+    """The AST of a function with line and column numbers as in its file.
+
+    Raises: SourceNotAvailable when the text is not a function definition.
+    """
+    node = _parse(source.text, source.first_line, source.indent)
+    if node is None:
+        raise SourceNotAvailable(f"`{source.name}` is not written as an ordinary `def`")
+    return node
+
+
+@lru_cache(maxsize=512)
+def _parse(text: str, first_line: int, indent: int) -> ast.FunctionDef | None:
+    """The definition that `text` holds; nobody changes the tree."""
+    # Text from a nested definition keeps its indentation (columns stay true), so that it needs
+    # a statement around it.
+    prefix = "if True:\n" if indent else ""
+    try:
+        module = ast.parse(prefix + text)
+    except SyntaxError:
+        return None
+    outer = module.body[0] if module.body else None
+    node = outer.body[0] if isinstance(outer, ast.If) else outer
+    if not isinstance(node, ast.FunctionDef):
+        return None
+    ast.increment_lineno(node, first_line - (2 if prefix else 1))
+    return node
+
+
+def global_chains(node: ast.FunctionDef) -> list[tuple[str, ...]]:
+    """The dotted names that the body reads from outside, each once, in order of appearance."""
+    local = {a.arg for a in _arguments(node.args)}
+    nodes = [n for statement in node.body for n in ast.walk(statement)]
+    local |= {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    inner = {id(n.value) for n in nodes if isinstance(n, ast.Attribute)}
+    chains = (chain_of(n) for n in nodes if id(n) not in inner or not isinstance(n, ast.Attribute))
+    found = dict.fromkeys(c for c in chains if c and c[0] not in local)
+    return sorted(found)
+
+
+def _arguments(arguments: ast.arguments) -> Iterator[ast.arg]:
+    yield from (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    yield from (a for a in (arguments.vararg, arguments.kwarg) if a is not None)
+
+
+def chain_of(node: ast.AST) -> tuple[str, ...] | None:
+    """The names of `a.b.c`, or None for any other expression."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    return (node.id, *reversed(names))
+
+
+@contextmanager
+def located_at_parameters(functions: Mapping[str, FunctionSource], kernel: str) -> Generator[None]:
+    """Give an error about an argument of a launch the place of the parameter in the `def`."""
+    try:
+        yield
+    except TilewrightError as error:
+        if error.argument is not None and error.span is None:
+            _place_at_parameter(error, functions[kernel])
+        raise
+
+
+def _place_at_parameter(error: TilewrightError, source: FunctionSource) -> None:
+    parameters = _arguments(parse_function(source).args)
+    node = next((p for p in parameters if p.arg == error.argument), None)
+    if node is None:
+        return
+    line = source.text.splitlines()[node.lineno - source.first_line]
+    offsets = (node.col_offset, node.end_col_offset or 0)
+    start, end = (len(line.encode()[:offset].decode()) for offset in offsets)
+    error.span = Span(source.file, node.lineno, start + 1, end + 1, source.name)
+    error.source = line
