@@ -209,7 +209,10 @@ def expm1(x: object) -> tensor:
 
 @op("math.fdiv")
 def fdiv(x: object, y: object, ieee_rounding: object = False, approx: object = False) -> tensor:
-    """x / y on floats; `ieee_rounding` and `approx` are accepted, the CPU always rounds right."""
+    """x / y on floats; with `ieee_rounding` rounded to nearest even, as the CPU always does.
+
+    `approx` is accepted and changes nothing: without `ieee_rounding` a GPU approximates.
+    """
     only_in_kernels("math.fdiv")
 
 

@@ -191,13 +191,17 @@ def fma(b: Builder, x: object, y: object, z: object) -> tensor:
 def fdiv(
     b: Builder, x: object, y: object, ieee_rounding: object = False, approx: object = False
 ) -> tensor:
-    """x / y on floats; `ieee_rounding` and `approx` are accepted, the CPU always rounds right."""
-    boolean_constant(ieee_rounding, "fdiv", "ieee_rounding")
+    """x / y on floats; with `ieee_rounding` rounded to nearest even, as the CPU always does.
+
+    `approx` is accepted and changes nothing: without `ieee_rounding` a GPU approximates.
+    """
+    is_rounded = boolean_constant(ieee_rounding, "fdiv", "ieee_rounding")
     boolean_constant(approx, "fdiv", "approx")
     left, right = meet(b, x, y)
     if not left.dtype.is_floating():
         raise DtypeNotAllowed(f"fdiv(): operands are {left.dtype}; floats are needed")
-    return elementwise(b, "arith.divf", left, right)
+    name = "tt.precise_divf" if is_rounded and left.dtype == float32 else "arith.divf"
+    return elementwise(b, name, left, right)
 
 
 @surface()

@@ -99,7 +99,7 @@ def own_cost(op: Operation) -> int:
     if found is not None:
         constant = owner(op.operands[1]) if len(op.operands) > 1 else None
         return 2 if not is_float(op.results[0].type) and isinstance(constant, ConstantOp) else found
-    if op.name.startswith("math."):
+    if op.name.startswith(("math.", "tt.extern_elementwise")):
         return 1 if op.name in _CHEAP_MATH else 10
     return 1 if isinstance(op, ElementwiseOp) else 0
 
