@@ -14,8 +14,8 @@ import numpy as np
 
 from tests.corpus.case import EXACT, Array, Case, is_float
 from tests.corpus.run import launch, prepare, reduced_machine, run_compiled, run_interpreted
+from tests.corpus.threads import run_threads
 from tests.fuzz.program import Program
-from tests.fuzz.simulated import run_simulated
 from tilewright.jit import JITFunction
 from tilewright.support.errors import TilewrightError
 
@@ -86,7 +86,7 @@ def load_kernel(program: Program, folder: Path) -> JITFunction:
 
 def _run(case: Case, variant: str) -> dict[str, Array]:
     if variant == SIMULATED:
-        return run_simulated(case)
+        return run_threads(case)
     if variant == "default":
         return run_compiled(case)
     if variant == "unoptimized":
