@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from tilewright.layout.linear import LinearLayout
 from tilewright.support.dataclass import dataclass
@@ -46,6 +47,7 @@ class AxisSpread:
         return sum(1 << bit.index for bit in self.warps)
 
 
+@cache
 def spread_along(layout: LinearLayout, axis: int) -> AxisSpread:
     """How `axis` of a tile spreads over its threads.
 

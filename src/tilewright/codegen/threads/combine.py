@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.ir import Attribute, Block
+from xdsl.ir import Attribute, Block, Operation
 
-from tilewright.codegen.rules.control import emit_body
+from tilewright.codegen.context import Rule
 from tilewright.codegen.threads.context import ThreadContext
 from tilewright.codegen.threads.words import as_words32, from_words32, pack, storage_bits, unpack
 from tilewright.ir.types import element_of
 from tilewright.ops.reduction import CombineOp
 from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import InternalError
 
 Value = tuple[str, ...]
 
@@ -26,11 +27,16 @@ _COMMUTATIVE = frozenset(f"arith.{name}" for name in (*_INTEGER_OPS, *_FLOAT_OPS
 
 @dataclass(frozen=True)
 class Combine:
-    """The combine function of one fold in one function being emitted."""
+    """The combine function of one fold in one function being emitted.
+
+    `rules` are those of the ops of its region in order, which is emitted many times, at the line
+    of the fold.
+    """
 
     ctx: ThreadContext
     block: Block
     elements: tuple[Attribute, ...]
+    rules: tuple[tuple[Rule, Operation], ...]
 
     @property
     def single_op(self) -> str:
@@ -49,8 +55,13 @@ class Combine:
 
     def apply(self, first: Value, second: Value) -> Value:
         """`first ⊕ second`."""
-        self.ctx.values.update(zip(self.block.args, (*first, *second), strict=True))
-        return tuple(emit_body(self.ctx, self.block)[0])
+        values = self.ctx.values
+        values.update(zip(self.block.args, (*first, *second), strict=True))
+        for rule, op in self.rules:
+            rule(self.ctx, op)
+        end = self.block.last_op
+        assert end is not None
+        return tuple(values[value] for value in end.operands)
 
     def fold(self, values: Sequence[Value]) -> Value:
         """All values combined: the first half ⊕ the second half, the first the larger one."""
@@ -62,8 +73,19 @@ class Combine:
 
 def combine_of(ctx: ThreadContext, op: CombineOp) -> Combine:
     """The combine function of an op."""
-    elements = tuple(element_of(value.type) for value in op.operands)
-    return Combine(ctx, op.regions[0].block, elements)
+    block = op.regions[0].block
+    rules = tuple((_rule_of(ctx, inner), inner) for inner in list(block.ops)[:-1])
+    return Combine(ctx, block, tuple(element_of(value.type) for value in op.operands), rules)
+
+
+def _rule_of(ctx: ThreadContext, op: Operation) -> Rule:
+    """The rule of an op on scalars."""
+    rule = ctx.rules.find(type(op))
+    if rule is None and ctx.default_rules is not None:
+        rule = ctx.default_rules.find(type(op))
+    if rule is None:
+        raise InternalError(f"no lowering rule for {op.name} ({ctx.rules.name})")
+    return rule
 
 
 def exchange(
