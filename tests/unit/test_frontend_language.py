@@ -12,7 +12,7 @@ import pytest
 import tilewright
 import tilewright.language as tl
 from tilewright.language import float32 as f32
-from tilewright.support.errors import CompileError
+from tilewright.support.errors import CompileError, UnexpectedArgument
 
 WIDTH = tl.constexpr(4)
 DECLARED: tl.constexpr = 3
@@ -456,3 +456,20 @@ def test_columns_count_characters():
     lines = str(caught.value).splitlines()
     assert "col 62," in lines[1]
     assert lines[2].index("3))") == lines[3].index("^")
+
+
+@tilewright.jit
+def prints_with_options(x):
+    tl.static_print("a", (1, 2), x, sep="-", end="!\n", flush=True)
+
+
+@tilewright.jit
+def prints_with_another(x):
+    tl.static_print(x, colour="red")
+
+
+def test_static_print_takes_the_options_of_print(capsys: pytest.CaptureFixture[str]):
+    prints_with_options.warmup(3)
+    assert capsys.readouterr().out == "a-(1, 2)-int32!\n"
+    with pytest.raises(UnexpectedArgument, match="colour"):
+        prints_with_another.warmup(3)

@@ -35,12 +35,24 @@ def static_print(
     frame: Frame, node: ast.AST, positional: Sequence[object], keywords: Mapping[str, object]
 ) -> object:
     """Print compile-time values, and the types of runtime ones, when the kernel is compiled."""
-    separator, end = (
-        plain(keywords.get(k, constexpr(d))) for k, d in (("sep", " "), ("end", "\n"))
-    )
+    bound = bind("tl.static_print", _PRINT, positional, keywords, lambda p: constexpr(p.default))
+    separator, end = (plain(bound[name]) for name in ("sep", "end"))
+    if plain(bound["file"]) is not None:
+        raise UnsupportedError(
+            "static_print(): `file` is given; lines go to the standard output", argument="file"
+        )
     texts = [_shown(value) for value in positional]
     frame.lowering.messages.append(str(separator).join(texts) + str(end))
     return NOTHING
+
+
+_PRINT = [
+    Parameter("values", "varargs"),
+    Parameter("sep", "keyword", has_default=True, default=" "),
+    Parameter("end", "keyword", has_default=True, default="\n"),
+    Parameter("file", "keyword", has_default=True),
+    Parameter("flush", "keyword", has_default=True, default=False),
+]
 
 
 def _shown(value: object) -> str:

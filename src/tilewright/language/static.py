@@ -6,8 +6,18 @@ from tilewright.language.stubs import only_in_kernels, op
 
 
 @op("static_print")
-def static_print(*values: object, sep: str = " ", end: str = "\n") -> None:
-    """Print compile-time values, and the types of runtime ones, when the kernel is compiled."""
+def static_print(
+    *values: object,
+    sep: str = " ",
+    end: str = "\n",
+    file: object = None,
+    flush: bool = False,
+) -> None:
+    """Print compile-time values, and the types of runtime ones, when the kernel is compiled.
+
+    What is printed goes to the standard output once the kernel is lowered; `file` and `flush` are
+    taken for the sake of programs that pass them, `file` as None only.
+    """
     only_in_kernels("static_print")
 
 
