@@ -16,6 +16,7 @@ import tilewright
 import tilewright.language as tl
 from tilewright.frontend.devices import DeviceMismatch
 from tilewright.runtime.hooks import LAUNCH_HOOKS
+from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.targets.nvidia.errors import LaunchRefused
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
@@ -212,6 +213,22 @@ def test_resources_of_a_loaded_kernel_are_known(torch: ModuleType) -> None:
     kernel = add(x, x, x)
     assert 0 < kernel.n_regs < 64 and kernel.n_spills == 0
     assert ".entry add_kernel" in kernel.asm["ptx"]
+
+
+@tilewright.jit
+def move_kernel(source, target, factor, BLOCK: tl.constexpr, WIDTH: tl.constexpr):
+    row = tl.program_id(0) * BLOCK
+    target.store([row, 0], source.load([row, 0]) * factor)
+
+
+def test_described_tensors_are_told_apart_on_the_native_path(torch: ModuleType) -> None:
+    tensors = [torch.randn(64, 64, device="cuda") for _ in range(4)]
+    for _ in range(3):
+        for x in tensors:
+            out = torch.zeros_like(x)
+            source, target = (TensorDescriptor.from_tensor(t, (16, 64)) for t in (x, out))
+            move_kernel[(4,)](source, target, 2.0, BLOCK=16, WIDTH=64)
+            assert torch.equal(out, 2 * x)
 
 
 FAULT = """

@@ -10,6 +10,11 @@ from tilewright.targets.nvidia.launcher import LaunchAttribute, LaunchConfig
 
 POINTER = ctypes.c_void_p
 LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int32, POINTER, POINTER, POINTER, POINTER)
+ENCODE = ctypes.CFUNCTYPE(
+    *(ctypes.c_int32, POINTER, ctypes.c_int32, ctypes.c_uint32),
+    *(*[POINTER] * 5, *[ctypes.c_int32] * 4),
+)
+MAP_BYTES = 128
 GET_CONTEXT = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(POINTER))
 ILLEGAL_ADDRESS = 700
 HOPPER = {75: 9, 76: 0, 16: 132, 10: 32, 1: 1024, 39: 2048, 106: 32, 82: 65536, 97: 232448}
@@ -32,13 +37,18 @@ class Launched:
     function: int
     words: tuple[int, ...]
     attributes: tuple[tuple[int, tuple[int, ...]], ...]
+    maps: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass
 class FakeCuda:
-    """Devices with primary contexts 100 + device; kernels take `num_params` words."""
+    """Devices with primary contexts 100 + device; kernels take `num_params` words, then maps.
+
+    A tensor map is what it was made of: address, rank, extents and strides from the last on.
+    """
 
     num_params: int = 0
+    num_maps: int = 0
     num_devices: int = 2
     context: int = 0
     result: int = 0
@@ -50,10 +60,13 @@ class FakeCuda:
     def __post_init__(self) -> None:
         self._launch = LAUNCH(self._launched)
         self._get_context = GET_CONTEXT(self._current)
+        self._encode = ENCODE(self._encoded)
 
     def _launched(self, config: int, function: int, params: int, extra: int) -> int:
         read = LaunchConfig.from_address(config)
-        slots = (POINTER * self.num_params).from_address(params) if self.num_params else ()
+        count = self.num_params + self.num_maps
+        pointers = list((POINTER * count).from_address(params)) if count else []
+        slots, maps = pointers[: self.num_params], pointers[self.num_params :]
         words = tuple(ctypes.c_uint64.from_address(slot).value for slot in slots)
         self.launches.append(
             Launched(
@@ -64,8 +77,18 @@ class FakeCuda:
                 function,
                 words,
                 tuple(self._attributes(read)),
+                tuple(_words_of(address) for address in maps),
             )
         )
+        return self.result
+
+    def _encoded(
+        self, target: int, kind: int, rank: int, base: int, extents: int, strides: int, *rest: int
+    ) -> int:
+        self.calls.append(("encode", base))
+        words = [base, rank, *(ctypes.c_uint64 * rank).from_address(extents)]
+        words += (ctypes.c_uint64 * (rank - 1)).from_address(strides) if rank > 1 else []
+        (ctypes.c_uint64 * 16).from_address(target)[: len(words)] = words
         return self.result
 
     def _attributes(self, config: LaunchConfig) -> list[tuple[int, tuple[int, ...]]]:
@@ -115,7 +138,11 @@ class FakeCuda:
         self.calls.append(("attribute", number, value))
 
     def entry_point(self, name: str) -> int:
-        functions = {"cuLaunchKernelEx": self._launch, "cuCtxGetCurrent": self._get_context}
+        functions = {
+            "cuLaunchKernelEx": self._launch,
+            "cuCtxGetCurrent": self._get_context,
+            "cuTensorMapEncodeTiled": self._encode,
+        }
         return ctypes.cast(functions[name], POINTER).value or 0
 
     def pointer_device(self, address: int) -> int:
@@ -123,6 +150,12 @@ class FakeCuda:
 
     def describe(self, code: int) -> tuple[str, str]:
         return NAMES.get(code, "CUDA_ERROR_UNKNOWN"), "something went wrong"
+
+
+def _words_of(address: int) -> tuple[int, ...]:
+    """The words of a fake tensor map, without the zeros behind them."""
+    words = list((ctypes.c_uint64 * (MAP_BYTES // 8)).from_address(address))
+    return tuple(words[: 2 + 2 * words[1] - 1])
 
 
 class FakeDtype:

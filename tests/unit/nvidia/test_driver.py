@@ -10,7 +10,7 @@ import pytest
 from tilewright.frontend.passing import ParameterFacts
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.launcher import GATE, SLOW_PATH
-from tilewright.support.errors import TilewrightError
+from tilewright.support.errors import ArgumentNotSupported, TilewrightError
 from tilewright.targets.nvidia.driver import NvidiaDriver, NvidiaKernel, last_launches
 from tilewright.targets.nvidia.errors import (
     DeviceFault,
@@ -337,3 +337,97 @@ def test_launches_from_several_threads_keep_their_arguments() -> None:
         thread.join()
     assert len(cuda.launches) == 600
     assert all(n == 2 * (x // 16) + 3 for x, n in (launch.words for launch in cuda.launches))
+
+
+# --- tensor maps ------------------------------------------------------------------------------
+
+
+def mapped(cuda: FakeCuda) -> NvidiaKernel:
+    """A kernel of an address, two extents and a stride, with one map of them."""
+    recipe = {
+        "number": "f32",
+        "base": ["slot", 0, 64],
+        "shape": [["slot", 1, 32], ["slot", 2, 32]],
+        "strides": [["slot", 3, 64]],
+        "box": [16, 32],
+        "swizzle_bytes": 128,
+        "fills_nan": False,
+    }
+    cuda.num_maps = 1
+    names = [
+        [[name], type_] for name, type_ in zip("xhws", ("*fp32", "i32", "i32", "i64"), strict=True)
+    ]
+    slots = ("ptr", "i32", "i32", "i64")
+    return loaded(cuda, slots=slots, arguments=names, tensor_maps=[recipe])
+
+
+MAPPED_PARAMETERS = (
+    POINTER_ARGUMENT,
+    *(ParameterFacts(type_, slot, None, True) for type_, slot in (("i32", 1), ("i32", 2))),
+    ParameterFacts("i64", 3, None, True),
+)
+
+
+def test_tensor_maps_are_the_same_on_both_paths() -> None:
+    cuda = FakeCuda()
+    kernel, x = mapped(cuda), FakeTensor(0x7000)
+    launcher = kernel.fast_launcher(MAPPED_PARAMETERS, (x, 64, 48, 64))
+    assert launcher is not None
+    kernel.launch((1, 1, 1), (0x7000, 64, 48, 64))
+    assert launcher(1, 1, 1, x, 64, 48, 64) is None
+    slow, fast = cuda.launches
+    assert slow == fast
+    assert fast.maps == ((0x7000, 2, 48, 64, 256),)
+
+
+def test_a_tensor_map_is_made_once_for_each_tensor() -> None:
+    cuda = FakeCuda()
+    launcher = mapped(cuda).fast_launcher(MAPPED_PARAMETERS, (FakeTensor(0x7000), 64, 48, 64))
+    assert launcher is not None
+    for _ in range(3):
+        for address in (0x7000, 0x8000):
+            assert launcher(1, 1, 1, FakeTensor(address), 64, 48, 64) is None
+    assert [call for call in cuda.calls if call[0] == "encode"] == [
+        ("encode", 0x7000),
+        ("encode", 0x8000),
+    ]
+    assert [launch.maps[0][0] for launch in cuda.launches] == [0x7000, 0x8000] * 3
+
+
+def test_more_tensors_than_entries_keep_their_own_maps() -> None:
+    cuda = FakeCuda()
+    launcher = mapped(cuda).fast_launcher(MAPPED_PARAMETERS, (FakeTensor(0x7000), 64, 48, 64))
+    assert launcher is not None
+    for _ in range(2):
+        for number in range(1, 300):
+            launcher(1, 1, 1, FakeTensor(4096 * number), number, 48, 4 * number)
+    found = [launch.maps[0] for launch in cuda.launches]
+    expected = [(4096 * n, 2, 48, n, 16 * n) for n in range(1, 300)]
+    assert found == 2 * expected
+
+
+def test_a_tensor_that_no_map_describes_is_refused_on_the_native_path() -> None:
+    cuda = FakeCuda()
+    launcher = mapped(cuda).fast_launcher(MAPPED_PARAMETERS, (FakeTensor(0x7000), 64, 48, 64))
+    assert launcher is not None
+    with pytest.raises(ArgumentNotSupported, match="no multiple of 16"):
+        launcher(1, 1, 1, FakeTensor(0x7000), 64, 48, 63)
+    assert cuda.launches == []
+
+
+def test_threads_get_the_maps_of_their_own_tensors() -> None:
+    cuda = FakeCuda()
+    launcher = mapped(cuda).fast_launcher(MAPPED_PARAMETERS, (FakeTensor(0x7000), 64, 48, 64))
+    assert launcher is not None
+
+    def run(first: int) -> None:
+        for number in range(first, first + 150):
+            launcher(1, 1, 1, FakeTensor(4096 * number), number, 48, 4 * number)
+
+    threads = [threading.Thread(target=run, args=(100 * i + 1,)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(cuda.launches) == 450
+    assert all(launch.maps[0][3] * 4096 == launch.words[0] for launch in cuda.launches)

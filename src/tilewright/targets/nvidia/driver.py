@@ -33,6 +33,7 @@ from tilewright.targets.nvidia.launcher import (
     launcher_factory,
 )
 from tilewright.targets.nvidia.map_cache import TensorMaps, tensor_maps
+from tilewright.targets.nvidia.native_maps import NativeMaps
 from tilewright.targets.nvidia.streams import StreamGetter, stream_getter, stream_handle
 
 # The driver's numbers for attributes of a kernel (cuda.h, CUfunction_attribute).
@@ -90,7 +91,7 @@ class NvidiaKernel:
         self, parameters: Sequence[ParameterGuard], arguments: Sequence[object]
     ) -> FastLaunch | None:
         """The guarded native launcher for arguments like these, or None."""
-        if self.factory is None or self.tensor_maps.recipes:
+        if self.factory is None:
             return None
         guards: list[Guard] = []
         for parameter, value in zip(parameters, arguments, strict=True):
@@ -99,10 +100,13 @@ class NvidiaKernel:
                 return None
             guards.append(guard)
         has_stream = any(p.slot == len(self.types) for p in parameters)
-        arrays = [v for p, v in zip(parameters, arguments, strict=True) if p.type.startswith("*")]
-        getter = None if has_stream else stream_getter(arrays)
+        arrays = [_array(p, value) for p, value in zip(parameters, arguments, strict=True)]
+        getter = None if has_stream else stream_getter(a for a in arrays if a is not None)
+        maps = NativeMaps(self.tensor_maps, len(self.types)) if self.tensor_maps.recipes else None
         record = self._record_for(getter, len(self.types) if has_stream else -1)
-        keepalive = (self, getter, self.device)
+        if maps is not None:
+            record.maps = ctypes.addressof(maps.record)
+        keepalive = (self, getter, self.device, maps)
         return self.factory.make(guards, record, self.report, keepalive)
 
     def _record_for(self, getter: StreamGetter | None, stream_slot: int) -> LaunchRecord:
@@ -121,11 +125,19 @@ class NvidiaKernel:
 _NAMES: dict[int, NvidiaKernel] = {}
 
 
+def _array(parameter: ParameterGuard, value: object) -> object | None:
+    """The array that an argument is or describes; None for others."""
+    if parameter.type.startswith("tensordesc"):
+        return getattr(value, "base", None)
+    return value if parameter.type.startswith("*") else None
+
+
 def _is_here(parameter: ParameterGuard, value: object, device: int) -> bool:
     """Whether an array is on the device itself; pinned memory of the host is not."""
-    if not parameter.type.startswith("*"):
+    array = _array(parameter, value)
+    if array is None:
         return True
-    ask = getattr(value, "get_device", None)
+    ask = getattr(array, "get_device", None)
     return callable(ask) and ask() == device
 
 

@@ -28,6 +28,7 @@ from tilewright.targets.nvidia.launcher_ir import (
     ENTRY_FIELDS,
     HISTORY_FIELDS,
     LAUNCHER_EXTERNALS,
+    MAP_FIELDS,
     NUM_ENTRIES,
     NUM_ENTRY_SLOTS,
     RECORD_FIELDS,
@@ -82,6 +83,25 @@ class LaunchRecord(ctypes.Structure):
         ("stream_argument", ctypes.c_void_p),
         ("stream_slot", ctypes.c_int64),
         ("history", ctypes.c_void_p),
+        ("maps", ctypes.c_void_p),
+    )
+
+
+class MapRecord(ctypes.Structure):
+    """Where the native launcher finds the tensor maps of launches like an earlier one.
+
+    `key_slots` lists the `num_keys` slots that the maps depend on. An entry has a word that is 1
+    when it is filled, the keys, and from `maps_at` on the maps. `maker(slots, entry)` fills one.
+    """
+
+    _fields_ = (
+        ("num_maps", ctypes.c_int64),
+        ("num_keys", ctypes.c_int64),
+        ("key_slots", ctypes.c_void_p),
+        ("entries", ctypes.c_void_p),
+        ("entry_bytes", ctypes.c_int64),
+        ("maps_at", ctypes.c_int64),
+        ("maker", ctypes.c_void_p),
     )
 
 
@@ -230,6 +250,7 @@ def _check_layout() -> None:
         (LaunchRecord, RECORD_FIELDS),
         (HistoryEntry, ENTRY_FIELDS),
         (History, HISTORY_FIELDS),
+        (MapRecord, MAP_FIELDS),
     )
     wrong = [
         f"{structure.__name__}.{name}"

@@ -29,8 +29,18 @@ class TensorMaps:
         """The maps of a launch. Raises: ArgumentNotSupported, LaunchRefused."""
         if not self.recipes:
             return []
-        slots = [value if isinstance(value, int) else 0 for value in arguments]
+        return self.of_slots([value if isinstance(value, int) else 0 for value in arguments])
+
+    def of_slots(self, slots: Sequence[int]) -> list[bytes]:
+        """The maps of a launch by its slots, of which only the low bits of each type count.
+
+        Raises: ArgumentNotSupported, LaunchRefused.
+        """
         return [self._value(index, slots) for index in range(len(self.recipes))]
+
+    def key_slots(self) -> tuple[int, ...]:
+        """The slots that the maps depend on."""
+        return tuple(dict.fromkeys(slot for recipe in self.recipes for slot in recipe.slots()))
 
     def _value(self, index: int, slots: Sequence[int]) -> bytes:
         recipe = self.recipes[index]
