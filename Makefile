@@ -11,6 +11,7 @@ GPU_VENV := .venv-gpu
 GPU_PYTHON := $(GPU_VENV)/bin/python
 UNMARKED := not ptxas and not torch and not gpu and not slow
 PYTEST_WORKERS ?= 2
+GPU_WORKERS ?= 6
 
 # The first Python that is new enough; `make PYTHON=/path/to/python …` overrides the search.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -53,7 +54,8 @@ bench: $(TORCH_VENV)/.installed  ## Measure against NumPy and torch; writes benc
 	$(TORCH_BIN)/python -m benchmarks
 
 gpu-test: $(GPU_SETUP)  ## Tests on a real NVIDIA GPU.
-	PYTHONPATH=src$${PYTHONPATH:+:$$PYTHONPATH} $(GPU_PYTHON) -m pytest -m gpu tests
+	PYTHONPATH=src$${PYTHONPATH:+:$$PYTHONPATH} $(GPU_PYTHON) -m pytest -n $(GPU_WORKERS) \
+	  -m "gpu and not slow" tests
 
 gpu-bench: $(GPU_SETUP)  ## Measure on a real NVIDIA GPU; writes benchmarks/results/.
 	PYTHONPATH=src$${PYTHONPATH:+:$$PYTHONPATH} $(GPU_PYTHON) -m benchmarks.gpu
