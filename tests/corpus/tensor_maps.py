@@ -36,7 +36,7 @@ def _tensor_map(
     below = max(address for address in arrays if address <= tensor.address)
     array = arrays[below].reshape(-1)
     skipped = (tensor.address - below) // array.itemsize
-    if array.dtype.kind in "iu" and recipe.number in _INTEGERS:
+    if recipe.number in _INTEGERS:
         array = array.view(_INTEGERS[recipe.number])
     view = np.lib.stride_tricks.as_strided(
         array[skipped:], tensor.shape, (*tensor.strides_bytes, array.itemsize)

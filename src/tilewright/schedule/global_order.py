@@ -8,7 +8,7 @@ elements by the same threads: see the memory model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -22,15 +22,20 @@ from tilewright.ops.staging import AsyncCopyOp, LocalBarrierOp
 from tilewright.schedule.atomics import waits_after, waits_before
 from tilewright.schedule.shared_effects import Order, shared_steps
 from tilewright.support.dataclass import dataclass
+from tilewright.support.rules import RuleTable
 
 
 @dataclass(frozen=True)
 class Touch:
-    """A read or write of global memory: the pointers, and the argument they come from."""
+    """A read or write of global memory: the pointers, and the argument they come from.
+
+    `is_over`: what any thread does to memory later comes after it anyway.
+    """
 
     pointers: SSAValue
     base: SSAValue | None
     is_write: bool
+    is_over: bool = False
 
     def conflicts(self, other: Touch) -> bool:
         """Whether another thread may do `other` to an element that a thread does this to."""
@@ -78,7 +83,7 @@ class _Walk:
             ends = [self.block(b, pending) for region in op.regions for b in region.blocks]
             has_else = len(op.regions) > 1 and bool(op.regions[1].blocks)
             return _union(*ends, *(() if has_else else (pending,)))
-        touches = tuple(_touches(op))
+        touches = global_touches(op)
         if isinstance(op, AtomicOp) and waits_before(op):
             pending = ()
         if any(touch.conflicts(other) for touch in touches for other in pending):
@@ -88,9 +93,10 @@ class _Walk:
             pending = ()
         if isinstance(op, AtomicOp):
             return () if waits_after(op) else _union(pending, touches)
+        lasting = tuple(touch for touch in touches if not touch.is_over)
         if not op.regions and Order.BARRIER in shared_steps(op):
-            return touches
-        return _union(pending, touches)
+            return lasting
+        return _union(pending, lasting)
 
     def _loop(self, op: Operation, pending: Pending) -> Pending:
         """A loop's blocks twice: the second time behind what the first left."""
@@ -103,13 +109,30 @@ class _Walk:
         return pending
 
 
-def _touches(op: Operation) -> Iterator[Touch]:
-    if isinstance(op, LoadOp | AsyncCopyOp):
-        yield Touch(op.ptr, base_argument(op.ptr), False)
-    elif isinstance(op, StoreOp):
-        yield Touch(op.ptr, base_argument(op.ptr), True)
-    elif isinstance(op, AtomicOp):
-        yield Touch(op.operands[0], base_argument(op.operands[0]), True)
+GlobalRule = Callable[[Operation], Sequence[Touch]]
+GLOBAL_TOUCHES: RuleTable[GlobalRule] = RuleTable("touches of global memory")
+"""What ops do to global memory; a target adds its own."""
+
+
+@GLOBAL_TOUCHES.register(LoadOp, AsyncCopyOp)
+def _load(op: LoadOp | AsyncCopyOp) -> Sequence[Touch]:
+    return (Touch(op.ptr, base_argument(op.ptr), False),)
+
+
+@GLOBAL_TOUCHES.register(StoreOp)
+def _store(op: StoreOp) -> Sequence[Touch]:
+    return (Touch(op.ptr, base_argument(op.ptr), True),)
+
+
+@GLOBAL_TOUCHES.register(*AtomicOp.__subclasses__())
+def _atomic(op: Operation) -> Sequence[Touch]:
+    return (Touch(op.operands[0], base_argument(op.operands[0]), True),)
+
+
+def global_touches(op: Operation) -> tuple[Touch, ...]:
+    """What an op without regions does to global memory."""
+    rule = GLOBAL_TOUCHES.find(type(op))
+    return () if rule is None else tuple(rule(op))
 
 
 def _union(*groups: Pending) -> Pending:

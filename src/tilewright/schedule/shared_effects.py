@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from enum import Enum
 
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.analysis.alias import carried_from, is_shared
+from tilewright.ir.encoding import SharedType, TokenType
 from tilewright.ops.debug import BarrierOp
 from tilewright.ops.staging import (
     AsyncCommitOp,
@@ -166,7 +168,7 @@ def ends_of(
 
 def _sources(op: Operation, kinds: tuple[type[Operation], ...]) -> Iterator[Operation]:
     """The ops of some kinds whose results reach an op, through each other and control flow."""
-    pending: list[SSAValue] = list(op.operands)
+    pending = _handed(op)
     seen = set(pending)
     while pending:
         value = pending.pop()
@@ -174,11 +176,16 @@ def _sources(op: Operation, kinds: tuple[type[Operation], ...]) -> Iterator[Oper
         if sources is None and isinstance(value, OpResult) and isinstance(value.op, kinds):
             if not isinstance(value.op, AsyncWaitOp):
                 yield value.op
-            sources = list(value.op.operands)
+            sources = _handed(value.op)
         for source in sources or ():
             if source not in seen:
                 seen.add(source)
                 pending.append(source)
+
+
+def _handed(op: Operation) -> list[SSAValue]:
+    """What an op takes that may stand for an asynchronous one: tokens and tiles."""
+    return [v for v in op.operands if isinstance(v.type, TokenType | TensorType | SharedType)]
 
 
 def _is_handed_on(value: SSAValue) -> bool:

@@ -65,7 +65,8 @@ class InitBarriersOp(TileOp):
 class TmaLoadOp(TileOp):
     """Start copying the block at `indices` to the shared tile `dst`.
 
-    Mbarrier number `barrier`, whose place is `barrier_bytes`, counts the bytes.
+    Mbarrier number `barrier`, whose place is `barrier_bytes`, counts the bytes. `is_fenced`: it
+    may read what threads wrote in this launch.
     """
 
     name = "ttng.tma_load"
@@ -74,6 +75,7 @@ class TmaLoadOp(TileOp):
     indices = var_operand_def()
     barrier = prop_def(IntegerAttr)
     barrier_bytes = opt_prop_def(IntegerAttr)
+    is_fenced = opt_prop_def(UnitAttr)
     token = result_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 

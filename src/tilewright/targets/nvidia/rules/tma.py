@@ -87,6 +87,8 @@ def _load(ctx: ThreadContext, op: TmaLoadOp) -> None:
     indices = [ctx.value(index) for index in op.indices]
 
     def emit(fn: FunctionBuilder) -> None:
+        if op.is_fenced is not None:
+            fn.emit("call void @llvm.nvvm.fence.proxy.async()")
         barrier = f"ptr addrspace(3) {_barrier(fn, op.barrier_bytes)}"
         name = "@llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"
         fn.value(f"call i64 {name}({barrier}, i32 {plan.num_bytes})")

@@ -1,9 +1,12 @@
-"""What the ops of the copy engine do to shared memory, for those who order it."""
+"""What the ops of the copy engine do to memory, for those who order it."""
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
+from collections.abc import Sequence
 
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from tilewright.schedule.global_order import GLOBAL_TOUCHES, Touch
 from tilewright.schedule.shared_effects import (
     SHARED_EFFECTS,
     Access,
@@ -14,6 +17,7 @@ from tilewright.schedule.shared_effects import (
 )
 from tilewright.targets.nvidia.tma_ops import (
     InitBarriersOp,
+    TensorMapOp,
     TmaLoadOp,
     TmaStoreOp,
     TmaStoreWaitOp,
@@ -46,3 +50,27 @@ def _store(op: TmaStoreOp) -> tuple[Step, ...]:
 def _store_wait(op: Operation) -> tuple[Step, ...]:
     """One thread waits, so others need a barrier behind it."""
     return ends_of(op, (TmaStoreOp,))
+
+
+def described_argument(desc: SSAValue) -> SSAValue:
+    """The argument that the address of a tensor map comes from."""
+    assert isinstance(desc, OpResult) and isinstance(desc.op, TensorMapOp)
+    return desc.op.arguments[0]
+
+
+@GLOBAL_TOUCHES.register(TmaLoadOp)
+def _read(op: TmaLoadOp) -> Sequence[Touch]:
+    """Every thread waits for what is read before it writes anything."""
+    return (Touch(op.desc, described_argument(op.desc), is_write=False, is_over=True),)
+
+
+@GLOBAL_TOUCHES.register(TmaStoreOp)
+def _write(op: TmaStoreOp) -> Sequence[Touch]:
+    return (Touch(op.desc, described_argument(op.desc), is_write=True),)
+
+
+@GLOBAL_TOUCHES.register(TmaStoreWaitOp)
+def _written(op: TmaStoreWaitOp) -> Sequence[Touch]:
+    """What one thread knows to be written, others know behind a barrier after it."""
+    stores = [token.op for token in op.tokens if isinstance(token, OpResult)]
+    return [touch for store in stores if isinstance(store, TmaStoreOp) for touch in _write(store)]

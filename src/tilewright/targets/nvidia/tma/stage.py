@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr, i32
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from tilewright.ir.effects import effects_of
@@ -31,6 +31,7 @@ from tilewright.ops.shape import TransOp
 from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp, LocalLoadOp, MemdescTransOp
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.tma.boxes import plan_boxes
+from tilewright.targets.nvidia.tma.visibility import mark_visible
 from tilewright.targets.nvidia.tma_ops import (
     InitBarriersOp,
     TmaLoadOp,
@@ -46,9 +47,13 @@ def stage_tensor_maps(kernel: FuncOp) -> int:
     loads = [op for op in accesses if isinstance(op, DescriptorLoadOp)]
     for number, load in enumerate(loads):
         _stage_load(load, number)
-    for op in accesses:
-        if not isinstance(op, DescriptorLoadOp):
-            _stage_store(op)
+    stores = [op for op in accesses if not isinstance(op, DescriptorLoadOp)]
+    blocks = dict.fromkeys(op.parent for op in stores if op.parent is not None)
+    for store in stores:
+        _stage_store(store)
+    for block in blocks:
+        _wait_for_stores(block)
+    mark_visible(kernel)
     if loads:
         first = kernel.body.block.first_op
         assert first is not None
@@ -204,17 +209,35 @@ def _replace_op(op: Operation, value: SSAValue) -> None:
 
 
 def _stage_store(op: DescriptorStoreOp | DescriptorReduceOp) -> None:
-    block, following = op.parent, op.next_op
-    assert block is not None and following is not None
+    block = op.parent
+    assert block is not None
     tile = build(LocalAllocOp, [op.src], [_tile_type(op.desc)], location=op.location)
     properties: dict[str, Attribute] = {}
     if isinstance(op, DescriptorReduceOp):
         properties["kind"] = op.kind
     operands = [op.desc, tile.results[0], *op.indices]
     store = build(TmaStoreOp, operands, [TOKEN], properties, location=op.location)
-    complete: dict[str, Attribute] = {"is_complete": UnitAttr()}
-    wait = build(TmaStoreWaitOp, [store.results[0]], (), complete, location=op.location)
-    for new in (tile, store, wait):
-        block.insert_op_before(new, following)
+    for new in (tile, store):
+        block.insert_op_before(new, op)
     op.detach()
     op.erase()
+
+
+def _wait_for_stores(block: Block) -> None:
+    """Wait for the stores of a block before anything else touches global memory, and at its end."""
+    started: list[SSAValue] = []
+    for op in tuple(block.ops):
+        if isinstance(op, TmaStoreOp):
+            started.append(op.token)
+        elif started and _ends_stores(op):
+            block.insert_op_before(build(TmaStoreWaitOp, started, location=op.location), op)
+            started = []
+
+
+def _ends_stores(op: Operation) -> bool:
+    if op.regions or op.has_trait(IsTerminator):
+        return True
+    effects = effects_of(op)
+    return (effects.reads or effects.writes) and not op.name.startswith(
+        ("ttg.local", "ttg.convert")
+    )
