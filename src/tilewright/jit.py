@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial, update_wrapper
 from types import FunctionType
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from tilewright.frontend.constants import FunctionRef
 from tilewright.frontend.devices import Placement, place
@@ -27,20 +27,17 @@ from tilewright.frontend.passing import (
     runtime_values,
     value_at,
 )
-from tilewright.frontend.program import Parameter, Specialization
+from tilewright.frontend.program import Specialization
 from tilewright.frontend.signature import bind, specialize
 from tilewright.frontend.source import KernelSource, snapshot
-from tilewright.runtime.artifact import Artifact
-from tilewright.runtime.cache import open_default
-from tilewright.runtime.driver import FastLaunch, Grid
+from tilewright.runtime.call_shape import CallShape
+from tilewright.runtime.driver import Grid
 from tilewright.runtime.drivers import load_driver
-from tilewright.runtime.fingerprint import compiler_fingerprint, digest
+from tilewright.runtime.fingerprint import digest
 from tilewright.runtime.grid import GridLike, check_grid
 from tilewright.runtime.hooks import LAUNCH_HOOKS, LaunchInfo
-from tilewright.runtime.isolation import is_isolated
-from tilewright.runtime.kernel import STATISTICS, CompiledKernel, StageTexts
-from tilewright.runtime.warm import CallForm, WarmCalls, is_native
-from tilewright.support.collection import collection_paused
+from tilewright.runtime.kernel import CompiledKernel
+from tilewright.runtime.warm import WarmCalls, is_native
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
     ArgumentNotSupported,
@@ -56,48 +53,9 @@ from tilewright.support.options import (
     runtime_options,
 )
 
-if TYPE_CHECKING:
-    from tilewright.compiler.request import CompileRequest
-
 _MAX_LAUNCHERS = 8
 # Keywords of a launch that change nothing that is compiled.
 _LAUNCH_KEYWORDS = ("stream",)
-
-
-@dataclass
-class _CallShape:
-    """Launches with the same keywords, and as many positional arguments as the last one had.
-
-    `order` picks what launchers look at out of the values as they are passed, with `defaults`
-    behind them: the kernel's parameters, then `extras`, the options and the stream by name; () is
-    as they come.
-    """
-
-    order: tuple[int, ...]
-    num_positional: int
-    names: tuple[str, ...]
-    extras: tuple[str, ...]
-    defaults: tuple[object, ...]
-    launchers: list[tuple[FastLaunch, CompiledKernel]]
-
-    def form(self, keywords: tuple[str, ...]) -> CallForm:
-        """This shape as the native calls take it; `keywords` are those of the calls."""
-        num_given = self.num_positional + len(keywords)
-        order = self.order or tuple(range(num_given))
-        positions = tuple(i if i < num_given else None for i in order)
-        defaults = tuple(None if i < num_given else self.defaults[i - num_given] for i in order)
-        return CallForm(keywords, self.num_positional, self.names, positions, defaults)
-
-    def try_others(
-        self, extents: Sequence[object], values: Sequence[object]
-    ) -> CompiledKernel | None:
-        """Launch by a launcher behind the first and move it to the front; None if none fits."""
-        for index in range(1, len(self.launchers)):
-            launcher, kernel = self.launchers[index]
-            if launcher(*extents, *values) is None:
-                self.launchers.insert(0, self.launchers.pop(index))
-                return kernel
-        return None
 
 
 class JITFunction:
@@ -125,7 +83,7 @@ class JITFunction:
         self.is_interpreted = debug_options().interpret
         self._source: KernelSource | None = None
         self._kernels: dict[object, CompiledKernel] = {}
-        self._shapes: dict[tuple[str, ...], _CallShape] = {}
+        self._shapes: dict[tuple[str, ...], CallShape] = {}
         self._is_guarded = False
         self._warm: WarmCalls | None = None
         self._entry: Callable[..., CompiledKernel] = self._launch
@@ -267,7 +225,9 @@ class JITFunction:
         name, parameters = self.fn.__name__, source.parameters
         passed = PassedFunctions(name, source)
         with located_at_parameters(source.functions, source.kernel):
-            arguments = bind(name, parameters, args, keywords, _live_default(self))
+            arguments = bind(
+                name, parameters, args, keywords, lambda p: _live_defaults(self.fn)[p.name]
+            )
             specialization = specialize(name, parameters, arguments, passed.reference)
         placement = Placement()
         if not self.is_interpreted:
@@ -302,6 +262,8 @@ class JITFunction:
         return kernel
 
     def _build(self, call: Call) -> CompiledKernel:
+        from tilewright.compiler.build import build_kernel
+
         return build_kernel(call.source, call.specialization, call.options, call.placement)
 
     def _remember(
@@ -311,7 +273,8 @@ class JITFunction:
         key = tuple(kwargs)
         shape = self._shapes.get(key)
         if shape is None or shape.num_positional != len(args):
-            shape = _call_shape(self, args, kwargs)
+            defaults = _live_defaults(self.fn)
+            shape = CallShape.of_call(self.arg_names, len(args), key, defaults)
             self._shapes[key] = shape
         call = prepared.call
         guards = parameter_guards(self.source.parameters, call.specialization)
@@ -412,34 +375,12 @@ class PassedFunctions:
         return KernelSource(self._functions, self._source.kernel, self._source.guards)
 
 
-def _live_default(function: JITFunction) -> Callable[[Parameter], object]:
-    """Defaults as live objects, read off the Python function."""
-    import inspect
-
-    defaults = inspect.signature(function.fn).parameters
-
-    def default(parameter: Parameter) -> object:
-        return defaults[parameter.name].default
-
-    return default
-
-
-def _call_shape(
-    function: JITFunction, args: tuple[object, ...], kwargs: Mapping[str, object]
-) -> _CallShape:
-    """The shape of calls with as many positional arguments and the same keywords."""
-    names = function.arg_names
-    given = (*names[: len(args)], *kwargs)
-    default = _live_default(function)
-    missing = [p for p in function.source.parameters if p.name not in given]
-    extras = tuple(name for name in given if name not in names)
-    passed = (*given, *(p.name for p in missing))
-    wanted = (*names, *extras)
-    is_in_order = passed == wanted and not missing
-    order = () if is_in_order else tuple(passed.index(name) for name in wanted)
-    return _CallShape(
-        order, len(args), names, extras, tuple(default(p) for p in missing), launchers=[]
-    )
+def _live_defaults(function: FunctionType) -> dict[str, object]:
+    """Defaults as live objects, read off the Python function, by parameter."""
+    code, defaults = function.__code__, function.__defaults__ or ()
+    positional = code.co_varnames[: code.co_argcount]
+    last = positional[len(positional) - len(defaults) :]
+    return {**dict(zip(last, defaults, strict=True)), **(function.__kwdefaults__ or {})}
 
 
 def _placed(
@@ -480,85 +421,6 @@ def _identity(specialization: Specialization) -> object:
 
 def _hashable(value: object) -> object:
     return (type(value), repr(value) if isinstance(value, float) else value)
-
-
-def make_request(
-    source: KernelSource,
-    specialization: Specialization,
-    options: CompileOptions,
-    placement: Placement | None = None,
-    machine: Mapping[str, int | float | str | bool | None] | None = None,
-) -> CompileRequest:
-    """What to compile a specialisation of a kernel with; `machine` None is the placement's own.
-
-    Raises: UnsupportedError for an option that the target does not have.
-    """
-    from tilewright.compiler.collector import CompileCall, record_call
-    from tilewright.compiler.request import CompileRequest
-
-    record_call(CompileCall(source, specialization, options))
-    where = placement or Placement()
-    driver = load_driver(where.target)
-    driver.check_options(options)
-    names = [name for name in option_names() if name not in driver.ignored_options]
-    fields = {name: getattr(options, name) for name in names}
-    if machine is None:
-        machine = driver.machine(where.device)
-    return CompileRequest(
-        source.functions, source.kernel, specialization, fields, where.target, machine
-    )
-
-
-def _compile(request: CompileRequest, key: str) -> Artifact:
-    if is_isolated():
-        from tilewright.compiler.worker import compile_in_worker
-
-        return compile_in_worker(request, key)
-    from tilewright.compiler.instruments import compile_watched
-
-    return compile_watched(request, key)
-
-
-@collection_paused()
-def build_artifact(request: CompileRequest) -> Artifact:
-    """Compile a request, or take what it compiles to from the disk cache."""
-    from tilewright.compiler.collector import record_request
-
-    record_request(request)
-    key = request.cache_key(compiler_fingerprint())
-    cache = open_default()
-    stored = None if debug_options().always_compile else cache.get(key)
-    artifact = None if stored is None else Artifact.from_sections(key, stored)
-    if artifact is not None:
-        STATISTICS.loaded_from_disk += 1
-        return artifact
-    artifact = _compile(request, key)
-    STATISTICS.compiled += 1
-    STATISTICS.compile_seconds += float(str(artifact.metadata["compile_seconds"]))
-    cache.put(key, artifact.to_sections())
-    return artifact
-
-
-@collection_paused()
-def build_kernel(
-    source: KernelSource,
-    specialization: Specialization,
-    options: CompileOptions,
-    placement: Placement | None = None,
-) -> CompiledKernel:
-    """Compile a specialisation, or take it from the disk cache, and load it."""
-    where = placement or Placement()
-    request = make_request(source, specialization, options, where)
-    driver = load_driver(where.target)
-    artifact = build_artifact(request)
-    loaded = driver.load(artifact, where.device)
-
-    def produce(stage: str) -> str | bytes:
-        from tilewright.compiler.stages import artifact_stage
-
-        return artifact_stage(request, artifact, stage)
-
-    return CompiledKernel(artifact, loaded, StageTexts(driver.stages, produce))
 
 
 def jit(

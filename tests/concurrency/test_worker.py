@@ -16,6 +16,7 @@ import pytest
 import tilewright
 import tilewright.language as tl
 from tilewright.compiler import instruments, worker
+from tilewright.compiler.build import build_kernel
 from tilewright.compiler.collector import collected_requests
 from tilewright.compiler.compile import compile_request
 from tilewright.compiler.reproducer import (
@@ -29,7 +30,6 @@ from tilewright.compiler.reproducer import (
 from tilewright.compiler.request import CompileRequest
 from tilewright.compiler.worker import compile_in_worker, decode_error, describe_exit, encode_error
 from tilewright.frontend.program import Specialization
-from tilewright.jit import build_kernel
 from tilewright.support.errors import DotShapeMismatch, InternalError, StaticAssertionFailed
 from tilewright.support.options import CompileOptions
 from tilewright.support.source import Span

@@ -10,10 +10,10 @@ import pytest
 import tilewright
 import tilewright.language as tl
 from tests.ops.harness import interpret
+from tilewright.compiler.build import make_request
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.lower import lower_kernel
 from tilewright.ir.text import print_module
-from tilewright.jit import make_request
 from tilewright.support.errors import UnsupportedError
 from tilewright.support.options import CompileOptions
 

@@ -15,13 +15,14 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tilewright.compiler.build import make_request
 from tilewright.compiler.collector import CompileCall, collected_calls
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.constants import Constant
 from tilewright.frontend.devices import Placement
 from tilewright.frontend.program import Specialization
 from tilewright.frontend.type_text import parse_scalar
-from tilewright.jit import JITFunction, make_request
+from tilewright.jit import JITFunction
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
     InvalidOption,

@@ -21,9 +21,10 @@ from types import ModuleType
 import numpy as np
 
 import tilewright.language as tl
+from tilewright.compiler.build import make_request
 from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.request import CompileRequest
-from tilewright.jit import JITFunction, make_request
+from tilewright.jit import JITFunction
 from tilewright.ops.library import SURFACE
 from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.support.dataclass import dataclass, replace

@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol, cast
 
+from tilewright.compiler.build import build_artifact, make_request
 from tilewright.frontend.devices import Placement
 from tilewright.frontend.program import Specialization
 from tilewright.frontend.source import KernelSource
-from tilewright.jit import build_artifact, make_request
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.fingerprint import compiler_fingerprint
 from tilewright.runtime.kernel import STATISTICS

@@ -13,9 +13,9 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, SymbolRefAt
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from tilewright.compiler.build import make_request
 from tilewright.frontend.lower import lower_kernel
 from tilewright.ir.text import print_module
-from tilewright.jit import make_request
 from tilewright.support.options import CompileOptions
 
 if TYPE_CHECKING:

@@ -1,0 +1,96 @@
+"""From a specialised kernel to a loaded one: the request, the disk cache, the compiler, the driver.
+
+Part of a cache hit: what compiles is imported where something has to be compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tilewright.compiler.collector import CompileCall, record_call, record_request
+from tilewright.compiler.request import CompileRequest
+from tilewright.frontend.devices import Placement
+from tilewright.frontend.program import Specialization
+from tilewright.frontend.source import KernelSource
+from tilewright.runtime.artifact import Artifact
+from tilewright.runtime.cache import open_default
+from tilewright.runtime.drivers import load_driver
+from tilewright.runtime.fingerprint import compiler_fingerprint
+from tilewright.runtime.isolation import is_isolated
+from tilewright.runtime.kernel import STATISTICS, CompiledKernel, StageTexts
+from tilewright.support.collection import collection_paused
+from tilewright.support.options import CompileOptions, debug_options, option_names
+
+
+def make_request(
+    source: KernelSource,
+    specialization: Specialization,
+    options: CompileOptions,
+    placement: Placement | None = None,
+    machine: Mapping[str, int | float | str | bool | None] | None = None,
+) -> CompileRequest:
+    """What to compile a specialisation of a kernel with; `machine` None is the placement's own.
+
+    Raises: UnsupportedError for an option that the target does not have.
+    """
+    record_call(CompileCall(source, specialization, options))
+    where = placement or Placement()
+    driver = load_driver(where.target)
+    driver.check_options(options)
+    names = [name for name in option_names() if name not in driver.ignored_options]
+    fields = {name: getattr(options, name) for name in names}
+    if machine is None:
+        machine = driver.machine(where.device)
+    return CompileRequest(
+        source.functions, source.kernel, specialization, fields, where.target, machine
+    )
+
+
+def _compile(request: CompileRequest, key: str) -> Artifact:
+    if is_isolated():
+        from tilewright.compiler.worker import compile_in_worker
+
+        return compile_in_worker(request, key)
+    from tilewright.compiler.instruments import compile_watched
+
+    return compile_watched(request, key)
+
+
+@collection_paused()
+def build_artifact(request: CompileRequest) -> Artifact:
+    """Compile a request, or take what it compiles to from the disk cache."""
+    record_request(request)
+    key = request.cache_key(compiler_fingerprint())
+    cache = open_default()
+    stored = None if debug_options().always_compile else cache.get(key)
+    artifact = None if stored is None else Artifact.from_sections(key, stored)
+    if artifact is not None:
+        STATISTICS.loaded_from_disk += 1
+        return artifact
+    artifact = _compile(request, key)
+    STATISTICS.compiled += 1
+    STATISTICS.compile_seconds += float(str(artifact.metadata["compile_seconds"]))
+    cache.put(key, artifact.to_sections())
+    return artifact
+
+
+@collection_paused()
+def build_kernel(
+    source: KernelSource,
+    specialization: Specialization,
+    options: CompileOptions,
+    placement: Placement | None = None,
+) -> CompiledKernel:
+    """Compile a specialisation, or take it from the disk cache, and load it."""
+    where = placement or Placement()
+    request = make_request(source, specialization, options, where)
+    driver = load_driver(where.target)
+    artifact = build_artifact(request)
+    loaded = driver.load(artifact, where.device)
+
+    def produce(stage: str) -> str | bytes:
+        from tilewright.compiler.stages import artifact_stage
+
+        return artifact_stage(request, artifact, stage)
+
+    return CompiledKernel(artifact, loaded, StageTexts(driver.stages, produce))
