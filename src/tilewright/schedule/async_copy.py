@@ -18,10 +18,18 @@ from tilewright.ir.encoding import TOKEN, SharedType, layout_of
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, is_integer, storage_bytes
 from tilewright.layout.placing import plan_access
-from tilewright.ops.creation import ConstantOp
+from tilewright.ops.creation import ConstantOp, SplatOp
+from tilewright.ops.elementwise import CastOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.memory import LoadOp
-from tilewright.ops.staging import AsyncCommitOp, AsyncCopyOp, AsyncWaitOp, LocalAllocOp
+from tilewright.ops.shape import BroadcastOp
+from tilewright.ops.staging import (
+    AsyncCommitOp,
+    AsyncCopyOp,
+    AsyncWaitOp,
+    ConvertLayoutOp,
+    LocalAllocOp,
+)
 from tilewright.schedule.annotations import set_vector_elems, vector_elems
 
 _COPY_BYTES = (4, 8, 16)
@@ -71,7 +79,12 @@ def _is_volatile(load: LoadOp) -> bool:
 
 
 def _is_zero(value: SSAValue) -> bool:
+    """Whether every byte of a value is zero for certain."""
     owner = value.owner
+    # The zero of one type is cast to that of another, all of whose bits are zero as well.
+    while isinstance(owner, SplatOp | BroadcastOp | CastOp | ConvertLayoutOp):
+        value = owner.operands[0]
+        owner = value.owner
     if not isinstance(owner, ConstantOp):
         return False
     number = owner.splat_value()
