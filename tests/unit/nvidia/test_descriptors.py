@@ -12,7 +12,7 @@ import tilewright
 import tilewright.language as tl
 from tests.unit.nvidia.descriptor_launching import check, lowered
 from tilewright.ir.op import Array
-from tilewright.ops.staging import ConvertLayoutOp, LocalLoadOp
+from tilewright.ops.staging import ConvertLayoutOp, LocalBarrierOp, LocalLoadOp
 from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.support.errors import ArgumentNotSupported
 from tilewright.targets.nvidia.emit import find_kernel
@@ -401,3 +401,31 @@ def test_stores_one_after_the_other_are_waited_for_once() -> None:
     out = numbers((70, 128), "float16") * 0
     arguments = [described(x, (16, 64)), described(out, (16, 64)), 70, 16, 64]
     assert count(persistent, arguments, TmaStoreWaitOp) == 1
+
+
+@tilewright.jit
+def overwritten(source, target, n, B: tl.constexpr):
+    for i in range(n):
+        target.store([0, 0], source.load([i, 0]))
+
+
+def test_only_stores_that_are_read_or_overwritten_are_waited_for_until_they_are_complete() -> None:
+    def is_complete(kernel: object, *arguments: object) -> list[bool]:
+        function = find_kernel(lowered(kernel, arguments, {}).scheduled.module)
+        waits = [op for op in function.walk() if isinstance(op, TmaStoreWaitOp)]
+        return [op.is_complete is not None for op in waits]
+
+    x = numbers((32, 64), "float16")
+    tensor, out = described(x, (16, 64)), described(0 * x, (16, 64))
+    assert is_complete(copy_block, tensor, out, 16, 64) == [False]
+    assert is_complete(persistent, tensor, out, 70, 16, 64) == [False]
+    assert is_complete(overwritten, tensor, out, 3, 16) == [True]
+    assert is_complete(store_then_load, x, x, 32, 16) == [True]
+    check(overwritten, (1,), tensor, out, 3, 16)
+
+
+def test_a_store_needs_no_more_barriers_than_its_tile() -> None:
+    x = numbers((32, 64), "float16")
+    arguments = [described(x, (16, 64)), described(0 * x, (16, 64)), 16, 64]
+    # The mbarriers are made, and the tile is written.
+    assert count(copy_block, arguments, LocalBarrierOp) == 1

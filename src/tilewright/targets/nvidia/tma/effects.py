@@ -58,19 +58,25 @@ def described_argument(desc: SSAValue) -> SSAValue:
     return desc.op.arguments[0]
 
 
-@GLOBAL_TOUCHES.register(TmaLoadOp)
-def _read(op: TmaLoadOp) -> Sequence[Touch]:
-    """Every thread waits for what is read before it writes anything."""
-    return (Touch(op.desc, described_argument(op.desc), is_write=False, is_over=True),)
+def _touch(op: TmaLoadOp | TmaStoreOp, *, is_over: bool) -> Touch:
+    is_write = isinstance(op, TmaStoreOp)
+    base = described_argument(op.desc)
+    return Touch(op.desc, base, is_write=is_write, is_over=is_over, is_first=True)
 
 
-@GLOBAL_TOUCHES.register(TmaStoreOp)
-def _write(op: TmaStoreOp) -> Sequence[Touch]:
-    return (Touch(op.desc, described_argument(op.desc), is_write=True),)
+@GLOBAL_TOUCHES.register(TmaLoadOp, TmaStoreOp)
+def _started(op: TmaLoadOp | TmaStoreOp) -> Sequence[Touch]:
+    """There is a wait before anything else touches global memory."""
+    return (_touch(op, is_over=True),)
 
 
 @GLOBAL_TOUCHES.register(TmaStoreWaitOp)
 def _written(op: TmaStoreWaitOp) -> Sequence[Touch]:
     """What one thread knows to be written, others know behind a barrier after it."""
-    stores = [token.op for token in op.tokens if isinstance(token, OpResult)]
-    return [touch for store in stores if isinstance(store, TmaStoreOp) for touch in _write(store)]
+    return [_touch(store, is_over=False) for store in stores_of(op)]
+
+
+def stores_of(wait: TmaStoreWaitOp) -> list[TmaStoreOp]:
+    """The stores that a wait is for."""
+    ops = [token.op for token in wait.tokens if isinstance(token, OpResult)]
+    return [op for op in ops if isinstance(op, TmaStoreOp)]

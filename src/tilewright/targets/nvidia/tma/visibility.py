@@ -7,16 +7,17 @@ one may read is waited for until it has been written, not only until its tile ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import UnitAttr
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilewright.ops.atomics import AtomicOp
+from tilewright.ops.control_flow import ForOp, WhileOp
 from tilewright.ops.debug import BarrierOp
 from tilewright.ops.function import FuncOp
 from tilewright.schedule.global_order import Touch, global_touches
-from tilewright.targets.nvidia.tma.effects import described_argument
+from tilewright.targets.nvidia.tma.effects import described_argument, stores_of
 from tilewright.targets.nvidia.tma_ops import TmaLoadOp, TmaStoreOp, TmaStoreWaitOp
 
 
@@ -25,17 +26,49 @@ def mark_visible(kernel: FuncOp) -> None:
     ops = list(kernel.walk())
     synchronizes = any(isinstance(op, AtomicOp) and _is_used(op) for op in ops)
     releases = any(isinstance(op, AtomicOp | BarrierOp) for op in ops)
+    copies = [op for op in ops if isinstance(op, TmaLoadOp | TmaStoreOp)]
     plain = [op for op in ops if not isinstance(op, TmaLoadOp | TmaStoreOp | TmaStoreWaitOp)]
     written = _bases(plain, is_write=True)
     read = _bases([op for op in ops if not isinstance(op, TmaStoreOp)], is_write=False)
+    stores = [op for op in copies if isinstance(op, TmaStoreOp)]
     for op in ops:
         if isinstance(op, TmaLoadOp) and (synchronizes or _meets(op.desc, written)):
             op.properties["is_fenced"] = UnitAttr()
         if isinstance(op, TmaStoreWaitOp):
-            stores = [token.op for token in op.tokens if isinstance(token, OpResult)]
-            descs = [store.desc for store in stores if isinstance(store, TmaStoreOp)]
-            if releases or any(_meets(desc, read) for desc in descs):
+            own = stores_of(op)
+            is_seen = releases or any(_meets(store.desc, read) for store in own)
+            if is_seen or any(_is_overwritten(store, stores) for store in own):
                 op.properties["is_complete"] = UnitAttr()
+
+
+def _is_overwritten(store: TmaStoreOp, stores: Sequence[TmaStoreOp]) -> bool:
+    """Whether a later store of the program may go to the same block, as far as indices tell.
+
+    Stores to overlapping blocks with different indices keep no order: nobody waits for it.
+    """
+    loop = _loop_around(store)
+    if loop is not None and not any(_is_inside(index, loop) for index in store.indices):
+        return True
+    base = described_argument(store.desc)
+    others = [op for op in stores if op is not store and described_argument(op.desc) is base]
+    return any(op.desc is not store.desc or _same_indices(op, store) for op in others)
+
+
+def _same_indices(left: TmaStoreOp, right: TmaStoreOp) -> bool:
+    return all(a is b for a, b in zip(left.indices, right.indices, strict=True))
+
+
+def _loop_around(op: Operation) -> Operation | None:
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, ForOp | WhileOp):
+        parent = parent.parent_op()
+    return parent
+
+
+def _is_inside(value: SSAValue, loop: Operation) -> bool:
+    owner = value.owner
+    op = owner if isinstance(owner, Operation) else owner.parent_op()
+    return op is not None and (op is loop or loop.is_ancestor(op))
 
 
 def _is_used(op: Operation) -> bool:
