@@ -38,6 +38,12 @@ class Joint:
         np.maximum(self.fenced, other.fenced, out=self.fenced)
 
 
+def span(threads: Array) -> Array | slice:
+    """Ascending numbers as a slice where they follow each other: rows are then not copied."""
+    first, last = int(threads[0]), int(threads[-1])
+    return slice(first, last + 1) if last - first + 1 == len(threads) else threads
+
+
 class Clocks:
     """The vector clocks of one cta."""
 
@@ -83,15 +89,16 @@ class Clocks:
 
     def release(self, threads: Array) -> Joint:
         """What threads know, for others to acquire; what they do next is not part of it."""
-        joint = Joint(self.known[threads].max(0), self.fenced[threads].max(0))
+        rows = span(threads)
+        joint = Joint(self.known[rows].max(0), self.fenced[rows].max(0))
         self.known[threads, threads] += 1
         return joint
 
     def acquire(self, threads: Array, joint: Joint) -> None:
         """Order threads after what `joint` knows."""
-        size = len(joint.known)
-        self.known[threads, :size] = np.maximum(self.known[threads, :size], joint.known)
-        self.fenced[threads] = np.maximum(self.fenced[threads], joint.fenced)
+        rows, size = span(threads), len(joint.known)
+        self.known[rows, :size] = np.maximum(self.known[rows, :size], joint.known)
+        self.fenced[rows] = np.maximum(self.fenced[rows], joint.fenced)
 
     def complete(self, threads: Array, column: int, clock: int) -> None:
         """Order threads after what an agent did up to a clock."""

@@ -16,6 +16,7 @@ from tilewright.ir.op import Array
 
 _GENERIC, _ATOMIC, _ASYNC = 0, 1, 2
 _WIDEST = 16
+_FIRST_ROOM = 256
 # The generation of asynchronous accesses: no barrier of threads orders what runs by itself.
 _NEVER = 1 << 60
 
@@ -23,10 +24,12 @@ _NEVER = 1 << 60
 class Shadow:
     """The last accesses of `size` bytes of shared memory."""
 
-    def __init__(self, size: int, clocks: Clocks) -> None:
+    def __init__(self, size: int, clocks: Clocks, granule: int = _WIDEST) -> None:
         self.clocks = clocks
-        self.granule = _WIDEST
-        count = -(-size // _WIDEST)
+        self.granule = granule
+        count = -(-size // granule)
+        # Granules up to here were accessed.
+        self._end = 0
         self.writer = np.full(count, -1, np.int32)
         self.write_clock = np.zeros(count, np.int32)
         self.write_generation = np.zeros(count, np.int64)
@@ -34,7 +37,8 @@ class Shadow:
         self.write_site = np.zeros(count, np.int32)
         self.read_generation = np.zeros(count, np.int64)
         self.read_site = np.zeros(count, np.int32)
-        self.reads = np.zeros((count, clocks.known.shape[1]), np.int32)
+        # A row per thread and agent; it grows with what is accessed.
+        self.reads = np.zeros((clocks.known.shape[1], 0), np.int32)
         self._sites: dict[int, Site] = {}
 
     def _line(self, site: Site) -> int:
@@ -49,14 +53,16 @@ class Shadow:
             self._refine(width)
         count = num_bytes // self.granule
         first = offsets // self.granule
+        self._end = max(self._end, int(first.max()) + count)
         return first[:, None] if count == 1 else first[:, None] + np.arange(count)
 
     def _refine(self, width: int) -> None:
         factor = self.granule // width
         for name, table in list(vars(self).items()):
             if isinstance(table, np.ndarray):
-                setattr(self, name, np.repeat(table, factor, axis=0))
+                setattr(self, name, np.repeat(table, factor, axis=-1))
         self.granule = width
+        self._end *= factor
 
     # --- accesses of threads ----------------------------------------------------------------
 
@@ -104,8 +110,9 @@ class Shadow:
             return
         rows, columns = np.nonzero(hot)
         granules, who = places[rows, columns], threads[rows]
-        width = min(self.reads.shape[1], self.clocks.known.shape[1])
-        last = self.reads[granules, :width]
+        self._make_room()
+        width = min(self.reads.shape[0], self.clocks.known.shape[1])
+        last = self.reads[:width, granules].T
         bad = last > self.clocks.known[who, :width]
         bad[np.arange(len(who)), who] = False
         if bad.any():
@@ -113,12 +120,20 @@ class Shadow:
             self._report_read(int(granules[index]), int(who[index]), int(reader))
 
     def _record_read(self, places: Array, columns: Array, clocks: Array, site: Site) -> None:
-        if self.reads.shape[1] < self.clocks.known.shape[1]:
-            missing = self.clocks.known.shape[1] - self.reads.shape[1]
-            more = np.zeros((len(self.reads), missing), np.int32)
-            self.reads = np.concatenate([self.reads, more], axis=1)
-        self.reads[places, columns] = clocks
+        self._make_room()
+        self.reads[columns, places] = clocks
         self.read_site[places] = self._line(site)
+
+    def _make_room(self) -> None:
+        """Let the table of reads cover all agents and all granules that were accessed."""
+        rows, columns = self.clocks.known.shape[1], self.reads.shape[1]
+        if self.reads.shape[0] >= rows and columns >= self._end:
+            return
+        if columns < self._end:
+            columns = min(max(2 * columns, self._end, _FIRST_ROOM), len(self.writer))
+        more = np.zeros((rows, columns), np.int32)
+        more[: self.reads.shape[0], : self.reads.shape[1]] = self.reads
+        self.reads = more
 
     # --- accesses of the asynchronous proxy and of copies -----------------------------------
 

@@ -28,12 +28,14 @@ class SharedMemory:
         self.size = size
         self._synchronization = synchronization
         self._report = report
+        self.shadow = Shadow(size, synchronization.clocks)
         self.reset()
 
     def reset(self) -> None:
         """Forget everything, for the next cta."""
         self.region = Region("shared memory", SHARED_BASE, self.size, is_initialized=False)
-        self.shadow = Shadow(self.size, self._synchronization.clocks)
+        # The next cta most likely accesses it as finely as this one did.
+        self.shadow = Shadow(self.size, self._synchronization.clocks, self.shadow.granule)
 
     def _places(self, addresses: Array, num_bytes: int) -> Array:
         self.region.indices(addresses, num_bytes)
