@@ -1,6 +1,6 @@
 """The CPU's guarded launch as LLVM text: one C function that serves every compiled kernel.
 
-The guards are every target's (`codegen/launch_guards.py`). When all of them hold, the pool runs
+The guards are every target's (`codegen/launch_calls.py`). When all of them hold, the pool runs
 the grid without the GIL.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tilewright.codegen.launch_guards import LAUNCHER_SYMBOLS, launcher_text
+from tilewright.codegen.launch_calls import LAUNCHER_SYMBOLS, launcher_text
 
 _LAUNCH = r"""
 @grid.message = private constant [37 x i8] c"the grid has more than 2^63 programs\00"

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import llvmlite.binding as llvm
 
-from tilewright.codegen.launch_guards import PYTHON_EXTERNALS
+from tilewright.codegen.launch_calls import PYTHON_EXTERNALS
 from tilewright.codegen.link import LoadedCode, load_object
 from tilewright.codegen.optimize import LAUNCH_PIPELINE, compile_module
 from tilewright.codegen.whitelist import CPU_WHITELIST

@@ -10,7 +10,7 @@ from typing import Final
 
 import llvmlite.binding as llvm
 
-from tilewright.codegen.launch_guards import LAUNCHER_SYMBOLS
+from tilewright.codegen.launch_calls import LAUNCHER_SYMBOLS
 from tilewright.codegen.link import LoadedCode, load_object
 from tilewright.codegen.optimize import LAUNCH_PIPELINE, compile_module
 from tilewright.codegen.whitelist import CPU_WHITELIST

@@ -1,13 +1,13 @@
 """The GPU's guarded launch as LLVM text: one C function that serves every compiled kernel.
 
-The guards are every target's (`codegen/launch_guards.py`). When all of them hold and the thread's
+The guards are every target's (`codegen/launch_calls.py`). When all of them hold and the thread's
 context is the one that the kernel was loaded in, the function asks for the current stream, notes
 the launch in the history, and calls `cuLaunchKernelEx` without the GIL. Nothing is allocated.
 """
 
 from __future__ import annotations
 
-from tilewright.codegen.launch_guards import PYTHON_EXTERNALS, launcher_text
+from tilewright.codegen.launch_calls import PYTHON_EXTERNALS, launcher_text
 
 # Byte offsets in `LaunchConfig`, the driver's own structure (cuda.h, CUlaunchConfig).
 CONFIG_FIELDS: dict[str, int] = {"grid": 0, "stream": 32}
