@@ -38,6 +38,8 @@ def _tensor_map(
     skipped = (tensor.address - below) // array.itemsize
     if recipe.number in _INTEGERS:
         array = array.view(_INTEGERS[recipe.number])
+    elif array.itemsize == 1:  # 8-bit floats are not NumPy's own
+        array = array.view(np.uint8)
     view = np.lib.stride_tricks.as_strided(
         array[skipped:], tensor.shape, (*tensor.strides_bytes, array.itemsize)
     )

@@ -274,7 +274,6 @@ uint8, uint16, uint32, uint64 = (dtype(f"uint{w}") for w in (8, 16, 32, 64))
 float8e5, float8e5b16 = dtype("fp8e5"), dtype("fp8e5b16")
 float8e4nv, float8e4b8, float8e4b15 = dtype("fp8e4nv"), dtype("fp8e4b8"), dtype("fp8e4b15")
 float16, bfloat16, float32, float64 = dtype("fp16"), dtype("bf16"), dtype("fp32"), dtype("fp64")
-pi32_t = int32
 
 DTYPES: tuple[dtype, ...] = (
     int1,
@@ -348,6 +347,9 @@ class pointer_type(dtype):
     def short_name(self) -> str:
         """The name used in signatures: `*fp32`, `*kfp32`."""
         return f"*{'k' if self.const else ''}{self.element_ty.short_name()}"
+
+
+pi32_t = pointer_type(int32)
 
 
 class block_type(dtype):

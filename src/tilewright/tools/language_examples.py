@@ -29,7 +29,7 @@ EXAMPLES: dict[str, str] = {
     **{name: f"(n & 3).to(tl.{name}).to(tl.float32)" for name in _DTYPES.split()},
     **{name: f"(n & 3).to(tl.float32).to(tl.{name}).to(tl.float32)" for name in _FP8.split()},
     "int1": "n.to(tl.int1)",
-    "pi32_t": "tl.zeros((16,), tl.pi32_t)",
+    "pi32_t": "tl.load(byte_ptr.to(tl.pi32_t))",
     "void": "tl.static_assert(tl.void.is_void())",
     "dtype": "x.to(tl.dtype('fp16'))",
     "pointer_type": "x_ptr.to(tl.pointer_type(tl.int8)) == byte_ptr",
