@@ -17,6 +17,7 @@ from tilewright.layout.axis import spread_along
 from tilewright.layout.build import coalesced
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.atomics import AtomicOp
+from tilewright.ops.creation import UnsplatOp
 from tilewright.ops.debug import AssertOp, PrintOp
 from tilewright.ops.indexing import GatherOp, HistogramOp, SortOp
 from tilewright.ops.inline import InlineAsmOp
@@ -198,6 +199,11 @@ def _histogram(near: Neighbours, op: HistogramOp) -> Anchored:
 @ANCHORS.register(SortOp)
 def _sort(near: Neighbours, op: SortOp) -> Anchored:
     return _same(op, _along(near, op.operands, len(shape_of(op.src.type)) - 1))
+
+
+@ANCHORS.register(UnsplatOp)
+def _unsplat(near: Neighbours, op: UnsplatOp) -> Anchored:
+    return Anchored((own_or_default(near, op.src),), (None,))
 
 
 @ANCHORS.register(InlineAsmOp)
