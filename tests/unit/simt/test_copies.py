@@ -311,6 +311,49 @@ def test_copies_in_assembly_do_the_same() -> None:
     np.testing.assert_array_equal(out, x[np.arange(64) ^ 33])
 
 
+def in_assembly(code: str, operands: str) -> str:
+    codes = ["r" if operand.startswith("i32") else "l" for operand in operands.split(", ")]
+    constraints = ",".join(codes)
+    return f'  call void asm sideeffect "{code}", "{constraints}"({operands})\n'
+
+
+def test_boxes_in_assembly_land_and_leave() -> None:
+    x, y = random_bits(20 * 12, 2).reshape(20, 12), np.zeros((20, 12), np.uint32)
+    load = in_assembly(
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes "
+        "[$0], [$1, {$2, $3}], [$4];",
+        "ptr addrspace(3) @shared, ptr %from, i32 2, i32 4, ptr addrspace(3) %bar",
+    )
+    store = in_assembly(
+        "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [$0, {$1, $2}], [$3]; "
+        "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;",
+        "ptr %to, i32 0, i32 1, ptr addrspace(3) @shared",
+    )
+    body = INIT + elected(expect(256) + load) + SPIN + elected(store).replace("issue", "leave")
+    maps = (TensorMap(x, (8, 8)), TensorMap(y, (8, 8)))
+    run(body, f"{TENSOR_MAP} %from; {TENSOR_MAP} %to", *maps)
+    expected = np.zeros_like(y)
+    expected[1:9, :8] = x[4:12, 2:10]
+    np.testing.assert_array_equal(y, expected)
+
+
+def test_contiguous_bytes_land_and_leave() -> None:
+    x, y = random_bits(64, 5), np.zeros(64, np.uint32)
+    load = (
+        "  call void @llvm.nvvm.cp.async.bulk.global.to.shared.cta(ptr addrspace(3) @shared, "
+        "ptr addrspace(3) %bar, ptr addrspace(1) %x, i32 128, i64 0, i1 0)\n"
+    )
+    store = in_assembly(
+        "cp.async.bulk.global.shared::cta.bulk_group [$0], [$1], $2; "
+        "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;",
+        "ptr addrspace(1) %y, ptr addrspace(3) @shared, i32 64",
+    )
+    body = INIT + elected(expect(128) + load) + SPIN + elected(store).replace("issue", "leave")
+    run(body, "x; y", x, y)
+    np.testing.assert_array_equal(y[:16], x[:16])
+    assert not y[16:].any()
+
+
 def test_a_wait_loop_in_assembly_waits() -> None:
     spin = (
         '  call void asm sideeffect "{ .reg .pred p; LW${:uid}: '

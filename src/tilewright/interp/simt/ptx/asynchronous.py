@@ -295,6 +295,37 @@ def _store_box(call: PtxCall, operation: str) -> Compute:
     return compute
 
 
+@ptx("cp.async.bulk.shared::cta", "cp.async.bulk.shared::cluster", words=_BULK)
+def _load_bytes(call: PtxCall) -> Compute:
+    machine, site = call.machine, call.site
+    target, source = call.address(0)[0], call.address(1)[0]
+    size, barrier = call.read(2, "u32"), call.address(3)[0]
+
+    def compute() -> None:
+        operands = (target(), barrier(), source(), size())
+        for thread in machine.active():
+            place, bar, start, count = (int(values[thread]) for values in operands)
+            machine.copies.load_bytes(place, bar, start, count, int(thread), site)
+        machine.progress += 1
+
+    return compute
+
+
+@ptx("cp.async.bulk.global", words=_BULK)
+def _store_bytes(call: PtxCall) -> Compute:
+    machine, site = call.machine, call.site
+    target, source, size = call.address(0)[0], call.address(1)[0], call.read(2, "u32")
+
+    def compute() -> None:
+        operands = (target(), source(), size())
+        for thread in machine.active():
+            place, start, count = (int(values[thread]) for values in operands)
+            machine.copies.store_bytes(place, start, count, int(thread), site)
+        machine.progress += 1
+
+    return compute
+
+
 # --- tensor maps that the program makes ---------------------------------------------------------
 
 
