@@ -114,6 +114,17 @@ class LaneCode:
         product = a * b
         return product, self.fused(a, b, -product)
 
+    def plain_quotient(self, a: LaneValue, b: LaneValue) -> LaneValue:
+        """`a / b` within a last place, for a `b` whose reciprocal is a normal number."""
+        if b.element == "float" or not self.has(NVPTX):
+            return a / b
+        # The quotient of doubles is a subroutine there; this reciprocal has 20 bits.
+        inverse = self.call("llvm.nvvm.rcp.approx.ftz.d", b)
+        for _ in range(2):
+            inverse = self.fused(inverse, self.fused(-b, inverse, 1.0), inverse)
+        quotient = a * inverse
+        return self.fused(self.fused(-b, quotient, a), inverse, quotient)
+
     def split(self, value: LaneValue, width: int) -> list[LaneValue]:
         """`value` as pieces of `width` lanes, which divides the lane count."""
         if self.lanes is None or self.lanes == width:

@@ -77,7 +77,7 @@ def log1p_tail(code: LaneCode, f: LaneValue) -> LaneValue:
     if f.element == "float":
         cubic = code.horner(f, _LOG)
         return square * code.multiply_add(f, cubic, -0.5)
-    s = f / (f + 2.0)
+    s = code.plain_quotient(f, f + 2.0)
     z = s * s
     half_square = square * 0.5
     return code.multiply_add(s, half_square + z * code.horner(z, _ATANH), -half_square)

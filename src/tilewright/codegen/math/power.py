@@ -41,7 +41,7 @@ def _single_logarithm(code: LaneCode, magnitude: LaneValue) -> LaneValue:
     """The base-2 logarithm of a positive float as a double, relative error 2^-40."""
     k, m = decompose(code, magnitude)
     f = (m - 1.0).convert("fpext", "double")
-    s = f / (f + 2.0)
+    s = code.plain_quotient(f, f + 2.0)
     z = s * s
     # 2·atanh(s) = 2·s + s·z·(…).
     natural = s * code.multiply_add(z, code.horner(z, _ATANH), 2.0)
