@@ -54,7 +54,7 @@ bench: $(TORCH_VENV)/.installed  ## Measure against NumPy and torch; writes benc
 	$(TORCH_BIN)/python -m benchmarks
 
 gpu-test: $(GPU_SETUP)  ## Tests on a real NVIDIA GPU.
-	PYTHONPATH=src$${PYTHONPATH:+:$$PYTHONPATH} $(GPU_PYTHON) -m pytest -n $(GPU_WORKERS) \
+	PYTHONPATH=src$${PYTHONPATH:+:$$PYTHONPATH} $(GPU_PYTHON) -m pytest -n $(GPU_WORKERS) -p no:benchmark \
 	  -m "gpu and not slow" tests
 
 gpu-bench: $(GPU_SETUP)  ## Measure on a real NVIDIA GPU; writes benchmarks/results/.
