@@ -125,7 +125,9 @@ def test_options_that_no_gpu_has_are_refused_before_compiling(
 
 def test_every_stage_can_be_read(cuda: FakeCuda) -> None:
     kernel = make_kernel()[(4,)](*tensors(), 1000)
-    assert tuple(kernel.asm) == ("source", "ttir", "t2", "llir", "ptx", "cubin", "sass")
+    stages = ("source", "ttir", "t1", "t2", "llir", "ptx", "cubin", "sass")
+    assert tuple(kernel.asm) == stages
+    assert "tt.load" in kernel.asm["ttir"] and "tt.load" in kernel.asm["t1"]
     assert ".visible .entry add(" in kernel.asm["ptx"]
     assert "ptx_kernel" in kernel.asm["llir"]
     assert kernel.asm["cubin"][:4] == b"\x7fELF"

@@ -41,7 +41,7 @@ class CompiledKernel:
     """One kernel compiled for one specialisation and loaded.
 
     `asm` maps a stage to its text or bytes: `source`, `ttir`, `llir` everywhere; `nests`, `asm`,
-    `object` on the CPU; `t2`, `ptx`, `cubin`, `sass` on NVIDIA GPUs. `metadata` says what was
+    `object` on the CPU; `t1`, `t2`, `ptx`, `cubin`, `sass` on NVIDIA GPUs. `metadata` says what was
     compiled for what; `remarks` are the compiler's notes on slow paths.
     """
 

@@ -195,7 +195,7 @@ class NvidiaDriver:
     """
 
     slow_path: object = SLOW_PATH
-    stages = ("source", "ttir", "t2", "llir", "ptx", "cubin", "sass")
+    stages = ("source", "ttir", "t1", "t2", "llir", "ptx", "cubin", "sass")
     ignored_options: frozenset[str] = frozenset()
 
     def __init__(self, cache: DiskCache | None, cuda: Cuda | None = None) -> None:
