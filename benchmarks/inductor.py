@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 import numpy as np
 
@@ -57,7 +57,7 @@ def use_alias() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ALIAS), rest)))
 
 
-def graphs(torch: ModuleType) -> Iterator[tuple[str, Callable[..., object], list[object], bool]]:
+def graphs(torch: ModuleType) -> Iterator[tuple[str, FunctionType, list[object], bool]]:
     """Name, function and inputs of each graph without gradients."""
     listed = importlib.import_module("tests.torch.graphs").GRAPHS
     for graph in listed:
@@ -70,7 +70,7 @@ def compare(
     torch: ModuleType,
     threads: int,
     name: str,
-    fn: Callable[..., object],
+    fn: FunctionType,
     inputs: list[object],
     is_dynamic: bool,
 ) -> Row:
@@ -92,7 +92,7 @@ def compare(
 
 def compiled(
     torch: ModuleType,
-    fn: Callable[..., object],
+    fn: FunctionType,
     inputs: list[object],
     is_dynamic: bool,
     backend: str,
@@ -101,8 +101,10 @@ def compiled(
     config = importlib.import_module("torch._inductor.config")
     # A cache of Inductor's keeps generated code by graph, not by the backend that wrote it.
     with config.patch(cpu_backend=backend, compile_threads=1, force_disable_caches=True):
-        torch._dynamo.reset()
-        call = torch.compile(fn, dynamic=is_dynamic or None)
+        # What is compiled is kept by code object, whatever the settings were.
+        code = fn.__code__.replace(co_name=f"{fn.__name__}_{backend}")
+        own = FunctionType(code, fn.__globals__, code.co_name)
+        call = torch.compile(own, dynamic=is_dynamic or None)
         try:
             with torch.inference_mode():
                 call(*inputs)
