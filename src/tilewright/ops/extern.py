@@ -183,9 +183,19 @@ _ROWS: tuple[Extern, ...] = (
 EXTERNS: dict[str, Extern] = {row.symbol: row for row in _ROWS}
 
 
+def _by_name() -> dict[str, tuple[Extern, ...]]:
+    names: dict[str, list[Extern]] = {}
+    for row in _ROWS:
+        names.setdefault(row.name, []).append(row)
+    return {name: tuple(rows) for name, rows in names.items()}
+
+
+_BY_NAME = _by_name()
+
+
 def overloads(name: str) -> tuple[Extern, ...]:
     """The functions of one public name."""
-    return tuple(row for row in _ROWS if row.name == name)
+    return _BY_NAME[name]
 
 
 @irdl_op_definition
