@@ -66,19 +66,18 @@ def _echo_lines(summary: KernelSummary) -> None:
 
 
 def _echo_accesses(accesses: Iterable[AccessSummary]) -> None:
-    rows = [
-        (
-            f"    {access.operation}",
-            _short(access.line),
-            f"{access.instructions} × {access.bytes_per_lane} B",
-            f"{access.sectors:.3g} / {access.ideal:.3g}",
-            access.why,
-        )
-        for access in accesses
-    ]
+    rows = [_access_row(access) for access in accesses]
     if rows:
-        header = ("    global access", "line", "per lane", "sectors / least", "why not better")
+        header = ("    global access", "line", "per lane", "sectors / least", "remarks")
         echo_table(header, rows)
+
+
+def _access_row(access: AccessSummary) -> tuple[str, ...]:
+    name, line = f"    {access.operation}", _short(access.line)
+    if access.engine_bytes:
+        return name, line, "", "", f"{size_text(access.engine_bytes)} by the copy engine"
+    per_lane = f"{access.instructions} × {access.bytes_per_lane} B"
+    return name, line, per_lane, f"{access.sectors:.3g} / {access.ideal:.3g}", access.why
 
 
 def _echo_conversions(conversions: Iterable[ConversionSummary]) -> None:

@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.analysis.axis import Facts
 from tilewright.analysis.facts import MAX_ACCESS_BYTES, AxisFacts
-from tilewright.ir.encoding import has_layout, layout_of
+from tilewright.ir.encoding import SharedType, has_layout, layout_of
 from tilewright.ir.locations import describe
 from tilewright.ir.types import PointerType, element_of, storage_bytes
 from tilewright.layout.linear import LinearLayout
@@ -21,6 +21,7 @@ from tilewright.ops.memory import LoadOp, StoreOp
 from tilewright.ops.staging import AsyncCopyOp
 from tilewright.schedule.annotations import vector_elems
 from tilewright.support.dataclass import dataclass
+from tilewright.targets.nvidia.tma_ops import TmaLoadOp, TmaStoreOp
 
 SECTOR_BYTES = 32
 """What memory moves at least."""
@@ -35,7 +36,8 @@ class AccessSummary:
 
     *Units*: `bytes_per_lane` of one instruction; `instructions` a lane; `sectors` and `ideal` of
     32 bytes, the mean of a warp's request. `why` says what keeps it from being wider or from
-    touching fewer sectors.
+    touching fewer sectors. `engine_bytes` are those of a block that the copy engine moves; no lane
+    takes part in that.
     """
 
     operation: str
@@ -46,6 +48,7 @@ class AccessSummary:
     sectors: float
     ideal: float
     why: str = ""
+    engine_bytes: int = 0
 
     @property
     def is_coalesced(self) -> bool:
@@ -56,13 +59,23 @@ class AccessSummary:
 def explain_accesses(kernel: FuncOp) -> tuple[AccessSummary, ...]:
     """Every access of a T2 kernel to global memory, in the order of the text."""
     facts = AxisFacts(kernel)
-    return tuple(_summary(op, facts) for op in _accesses(kernel))
+    return tuple(_accesses(kernel, facts))
 
 
-def _accesses(kernel: FuncOp) -> Iterator[Operation]:
+def _accesses(kernel: FuncOp, facts: AxisFacts) -> Iterator[AccessSummary]:
     for op in kernel.walk():
         if isinstance(op, LoadOp | StoreOp | AsyncCopyOp | AtomicOp):
-            yield op
+            yield _summary(op, facts)
+        elif isinstance(op, TmaLoadOp):
+            yield _by_engine(op, "block load", op.dst)
+        elif isinstance(op, TmaStoreOp):
+            yield _by_engine(op, "block store" if op.kind is None else "block reduce", op.src)
+
+
+def _by_engine(op: Operation, name: str, tile: SSAValue) -> AccessSummary:
+    assert isinstance(tile.type, SharedType)
+    size = prod(tile.type.extents()) * storage_bytes(tile.type.element)
+    return AccessSummary(name, describe(op), 0, 0, 0, 0.0, 0.0, engine_bytes=size)
 
 
 def _summary(op: Operation, facts: AxisFacts) -> AccessSummary:
