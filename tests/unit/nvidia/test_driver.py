@@ -11,14 +11,14 @@ from tilewright.frontend.passing import ParameterFacts
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.launcher import GATE, SLOW_PATH
 from tilewright.support.errors import ArgumentNotSupported, TilewrightError
-from tilewright.targets.nvidia.driver import NvidiaDriver, NvidiaKernel, last_launches
+from tilewright.targets.nvidia.driver import NvidiaDriver, NvidiaKernel
 from tilewright.targets.nvidia.errors import (
     DeviceFault,
     DeviceNotSupported,
     LaunchRefused,
     ResourcesExceeded,
 )
-from tilewright.targets.nvidia.launcher import NUM_ENTRY_SLOTS
+from tilewright.targets.nvidia.launcher import HISTORY, NUM_ENTRY_SLOTS
 
 from .fake_cuda import FLOAT16, ILLEGAL_ADDRESS, FakeCuda, FakeTensor
 
@@ -160,6 +160,7 @@ def test_a_fault_that_shows_while_loading_names_what_was_launched() -> None:
     ("code", "error", "text"),
     [
         (1, LaunchRefused, "does not take this grid"),
+        (400, LaunchRefused, "no stream of the arrays' GPU"),
         (701, ResourcesExceeded, "128 threads"),
         (912, LaunchRefused, "multiple of the cluster"),
         (720, LaunchRefused, "do not fit on the GPU together"),
@@ -319,7 +320,7 @@ def test_many_arguments_are_noted_as_far_as_they_fit() -> None:
     launcher = kernel.fast_launcher(parameters, values)
     assert launcher is not None and launcher(1, 1, 1, *values) is None
     assert cuda.launches[0].words == tuple(values)
-    assert f"a{NUM_ENTRY_SLOTS - 1}={2 * NUM_ENTRY_SLOTS + 1})" in last_launches(1)[0]
+    assert f"a{NUM_ENTRY_SLOTS - 1}={2 * NUM_ENTRY_SLOTS + 1})" in HISTORY.latest(1)[0]
 
 
 def test_launches_from_several_threads_keep_their_arguments() -> None:

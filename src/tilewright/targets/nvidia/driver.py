@@ -85,7 +85,13 @@ class NvidiaKernel:
 
     def report(self, code: int) -> None:
         """Raise what the driver's result code of a launch means."""
-        raise launch_error(self.cuda, code, self.name, self.shape, last_launches())
+        raise launch_error(self.cuda, code, self.name, self.shape, HISTORY.latest())
+
+    def describe(self, grid: Grid, slots: Sequence[int]) -> str:
+        """A launch in words: the name, the grid, and the arguments as far as slots tell."""
+        pairs = zip(self.slot_names, self.types, slots, strict=False)
+        shown = ", ".join(f"{name}={_value_text(type_, word)}" for name, type_, word in pairs)
+        return f"{self.name}[{grid}]({shown})"
 
     def fast_launcher(
         self, parameters: Sequence[ParameterGuard], arguments: Sequence[object]
@@ -116,13 +122,8 @@ class NvidiaKernel:
         if getter is not None:
             record.stream_getter = id(getter)
             record.stream_argument = id(self.device)
-        _NAMES[ctypes.addressof(record)] = self
+        HISTORY.owners[ctypes.addressof(record)] = self
         return record
-
-
-# Which kernel a record in the history belongs to. Kernels are kept for the life of the process by
-# their functions, and so are records.
-_NAMES: dict[int, NvidiaKernel] = {}
 
 
 def _array(parameter: ParameterGuard, value: object) -> object | None:
@@ -139,22 +140,6 @@ def _is_here(parameter: ParameterGuard, value: object, device: int) -> bool:
         return True
     ask = getattr(array, "get_device", None)
     return callable(ask) and ask() == device
-
-
-def last_launches(limit: int = 4) -> list[str]:
-    """The last launches of this process in words, the last one first."""
-    return [
-        _describe(_NAMES.get(address), grid, slots)
-        for address, grid, slots in HISTORY.latest()[:limit]
-    ]
-
-
-def _describe(kernel: NvidiaKernel | None, grid: Grid, slots: Sequence[int]) -> str:
-    if kernel is None:
-        return f"a kernel over the grid {grid}"
-    pairs = zip(kernel.slot_names, kernel.types, slots, strict=False)
-    shown = ", ".join(f"{name}={_value_text(type_, word)}" for name, type_, word in pairs)
-    return f"{kernel.name}[{grid}]({shown})"
 
 
 def _value_text(type_: str, word: int) -> str:
@@ -266,7 +251,7 @@ class NvidiaDriver:
             with using_context(self.cuda, context):
                 function = self._function(artifact, shape)
         except CudaError as error:
-            raise load_error(error, name, last_launches()) from error
+            raise load_error(error, name, HISTORY.latest()) from error
         types = metadata["slots"]
         assert isinstance(types, list)
         attributes = shape.attributes()
@@ -284,7 +269,7 @@ class NvidiaDriver:
             self._factory,
             tensor_maps(self.cuda, metadata, _slot_names(metadata)),
         )
-        _NAMES[ctypes.addressof(record)] = kernel
+        HISTORY.owners[ctypes.addressof(record)] = kernel
         return kernel
 
     def _function(self, artifact: Artifact, shape: LaunchShape) -> int:

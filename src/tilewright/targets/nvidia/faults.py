@@ -16,7 +16,8 @@ from tilewright.targets.nvidia.launcher import LaunchShape
 
 # Result codes (cuda.h, CUresult).
 _INVALID_VALUE, _OUT_OF_MEMORY, _NO_BINARY = 1, 2, 209
-_OUT_OF_RESOURCES, _COOPERATIVE_TOO_LARGE, _INVALID_CLUSTER = 701, 720, 912
+_INVALID_HANDLE, _OUT_OF_RESOURCES, _COOPERATIVE_TOO_LARGE = 400, 701, 720
+_INVALID_CLUSTER = 912
 # Codes of a kernel that stopped: the context is lost, and every later call gives them again.
 _STICKY = frozenset((700, 702, 710, 714, 715, 716, 717, 718, 719))
 _MEANINGS = {
@@ -54,6 +55,11 @@ def launch_error(
             f"{kernel}: the GPU does not take this grid in clusters of {shape.cluster}",
             hint="every axis of the grid must be a multiple of the cluster's; a cluster has at "
             "most 16 programs",
+        )
+    if code == _INVALID_HANDLE:
+        return LaunchRefused(
+            f"{kernel}: the stream of the launch is no stream of the arrays' GPU",
+            hint="pass a stream of that GPU, or none",
         )
     if code == _INVALID_VALUE:
         return LaunchRefused(

@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import functools
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import llvmlite.binding as llvm
 
@@ -116,10 +116,26 @@ class HistoryEntry(ctypes.Structure):
     )
 
 
+class LaunchedKernel(Protocol):
+    """Whoever can put a launch into words."""
+
+    def describe(self, grid: Grid, slots: Sequence[int]) -> str:
+        """A launch of this kernel over `grid`, with the words of its first slots."""
+        ...
+
+
 class History(ctypes.Structure):
-    """The last launches of this process, in a ring; launchers write it under the GIL."""
+    """The last launches of this process, in a ring; launchers write it under the GIL.
+
+    `owners` are the kernels that records belong to, by the address of the record. Records live
+    as long as their launchers, a kernel as long as its function.
+    """
 
     _fields_ = (("count", ctypes.c_int64), ("entries", HistoryEntry * NUM_ENTRIES))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.owners: dict[int, LaunchedKernel] = {}
 
     def note(self, record: LaunchRecord, grid: Grid, slots: bytes) -> None:
         """Write down a launch, as the native launcher does."""
@@ -129,15 +145,18 @@ class History(ctypes.Structure):
         ctypes.memmove(entry.slots, slots, 8 * words)
         self.count += 1
 
-    def latest(self) -> list[tuple[int, Grid, tuple[int, ...]]]:
-        """The launches that are still known, the last one first: record, grid, slots."""
-        first = max(self.count - NUM_ENTRIES, 0)
-        found: list[tuple[int, Grid, tuple[int, ...]]] = []
-        for index in range(self.count - 1, first - 1, -1):
-            entry = self.entries[index % NUM_ENTRIES]
-            x, y, z = entry.grid
-            found.append((entry.record, (x, y, z), tuple(entry.slots[: entry.num_slots])))
-        return found
+    def latest(self, limit: int = 4) -> list[str]:
+        """The last launches in words, the very last one first."""
+        first = max(self.count - min(limit, NUM_ENTRIES), 0)
+        return [self._describe(index) for index in range(self.count - 1, first - 1, -1)]
+
+    def _describe(self, index: int) -> str:
+        entry = self.entries[index % NUM_ENTRIES]
+        x, y, z = entry.grid
+        owner = self.owners.get(entry.record)
+        if owner is None:
+            return f"a kernel over the grid {(x, y, z)}"
+        return owner.describe((x, y, z), tuple(entry.slots[: entry.num_slots]))
 
 
 # One a process: every native launcher has its address, and a fault is the process's.
