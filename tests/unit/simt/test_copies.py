@@ -47,6 +47,15 @@ def test_a_copy_is_there_for_others_after_wait_and_barrier() -> None:
     np.testing.assert_array_equal(out, x[np.arange(64) ^ 33])
 
 
+def test_copies_count_as_accesses_of_both_memories() -> None:
+    x, out = random_bits(256, 1), np.zeros(256, np.uint32)
+    report = run(COPY + COMMIT + WAIT + BARRIER + read_back(33), "x; out", x, out)
+    (shared,) = (access for access in report.shared_accesses() if access.kind == "copy")
+    (read,) = (access for access in report.global_accesses() if access.kind == "copy")
+    assert (shared.transactions_per_request, shared.efficiency) == (4, 1)
+    assert read.requests == 2
+
+
 def test_the_wait_alone_serves_the_thread_itself_only() -> None:
     x, out = copied(COPY + COMMIT + WAIT + read_back(0))
     np.testing.assert_array_equal(out, x)

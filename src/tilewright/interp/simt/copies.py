@@ -8,6 +8,7 @@ from tilewright.interp.simt.atomics import change_function
 from tilewright.interp.simt.faults import Fault
 from tilewright.interp.simt.memory import GlobalMemory, check_alignment
 from tilewright.interp.simt.shared import SharedMemory
+from tilewright.interp.simt.statistics import Report
 from tilewright.interp.simt.synchronization import Synchronization
 from tilewright.interp.simt.syntax import Site
 from tilewright.interp.simt.tensor_map import MAP_BYTES, BoxedArray
@@ -30,11 +31,13 @@ class Copies:
         memory: GlobalMemory,
         shared: SharedMemory,
         synchronization: Synchronization,
+        report: Report,
     ) -> None:
         self._threads = threads
         self._memory = memory
         self._shared = shared
         self._synchronization = synchronization
+        self._report = report
         self.tensor_maps: dict[int, BoxedArray] = {}
         self._acquired: set[int] = set()
         self.reset()
@@ -61,9 +64,20 @@ class Copies:
             if size > 0:
                 align = int(size) & -int(size)
                 data[part, : int(size)] = self._memory.gather(sources[part], int(size), align)
+        self._count(targets, sources, sizes, width, threads, site)
         columns = self._column() + threads
         clocks = self._committed[threads] + 1
         self._shared.write_tile(targets, data, threads, (columns, clocks), site)
+
+    def _count(
+        self, targets: Array, sources: Array, sizes: Array, width: int, threads: Array, site: Site
+    ) -> None:
+        written = self._report.access(site, "copy", "shared", width)
+        self._report.record(written, targets, threads, width)
+        reading = sizes > 0
+        if reading.any():
+            read = self._report.access(site, "copy", "global", width)
+            self._report.record(read, sources[reading], threads[reading], width)
 
     def commit(self, threads: Array) -> None:
         """Close the group of each thread's copies."""

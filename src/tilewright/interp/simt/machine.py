@@ -46,7 +46,7 @@ class Machine:
         self.synchronization = Synchronization(threads)
         self.shared = SharedMemory(shared_bytes, self.synchronization, self.report)
         self.products = Products(threads, self.shared, self.synchronization)
-        self.copies = Copies(threads, self.memory, self.shared, self.synchronization)
+        self.copies = Copies(threads, self.memory, self.shared, self.synchronization, self.report)
         self.global_shadow: GlobalShadow | None = None
         self.local_bytes = 0
         self._local = self._new_local()
