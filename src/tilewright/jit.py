@@ -274,7 +274,7 @@ class JITFunction:
         shape = self._shapes.get(key)
         if shape is None or shape.num_positional != len(args):
             defaults = _live_defaults(self.fn)
-            shape = CallShape.of_call(self.arg_names, len(args), key, defaults)
+            shape = CallShape.of_call(tuple(self.arg_names), len(args), key, defaults)
             self._shapes[key] = shape
         call = prepared.call
         guards = parameter_guards(self.source.parameters, call.specialization)
