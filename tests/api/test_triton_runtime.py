@@ -23,6 +23,14 @@ def scale_kernel(x_ptr, out_ptr, n, factor: tl.constexpr = 2, *, BLOCK: tl.const
     tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) * factor, mask=mask)
 
 
+@pytest.fixture(autouse=True)
+def on_the_cpu():
+    """Compile for the CPU, also where there is a GPU."""
+    driver.set_active(triton.backends.backends["cpu"].driver())
+    yield
+    driver.reset_active()
+
+
 def make_kernel(**options):
     """A kernel of its own for a test that changes it."""
 

@@ -43,3 +43,33 @@ def test_a_kernel_becomes_c_source_that_loads_and_launches_it(
     assert "CUstream stream, CUdeviceptr x_ptr, CUdeviceptr out_ptr, int32_t n" in (
         header.read_text(encoding="utf-8")
     )
+
+
+COMPILE = """
+import os, sys
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.runtime.cache import _base32
+
+@triton.jit
+def add_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) + 1, mask=mask)
+
+signature = {"x_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32", "BLOCK": "constexpr"}
+source = triton.compiler.ASTSource(add_kernel, signature, {"BLOCK": 1024}, {(0,): []})
+kernel = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 8})
+path = os.path.join(os.environ["TRITON_CACHE_DIR"], _base32(kernel.hash), "add_kernel.cubin")
+assert open(path, "rb").read() == kernel.asm["cubin"]
+assert kernel.metadata.num_warps == 8 and not hasattr(kernel.metadata, "global_scratch_size")
+assert ".target sm_90a" in kernel.asm["ptx"]
+print(kernel.metadata.target.backend, kernel.n_regs > 0, kernel.n_spills)
+"""
+
+
+def test_a_kernel_compiles_for_a_gpu_that_is_not_there(tmp_path: Path) -> None:
+    cache = tmp_path / "files"
+    result = run_script(tmp_path / "kernel.py", COMPILE, {"TRITON_CACHE_DIR": str(cache)})
+    assert result.stdout.split() == ["cuda", "True", "0"], result.stderr

@@ -14,7 +14,7 @@ from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.fingerprint import compiler_fingerprint
 from tilewright.runtime.kernel import STATISTICS
 from tilewright.support.errors import TilewrightError
-from tilewright.support.options import CompileOptions, option_names
+from tilewright.support.options import CompileOptions, option_names, variable_text
 
 from .. import knobs
 from ..backends.compiler import BaseBackend, GPUTarget, backend_for, target_folder
@@ -108,6 +108,8 @@ def compiled_kernel(
     before, started = STATISTICS.loaded_from_disk, time.perf_counter()
     artifact = build_artifact(request)
     kernel = CompiledKernel(src, request, artifact, target, where.device)
+    if "cubin" in artifact.sections and variable_text("TRITON_CACHE_DIR"):
+        _put_cubin(kernel)
     listener = knobs.compilation.listener
     if listener is not None:
         microseconds = int(1e6 * (time.perf_counter() - started))
@@ -119,6 +121,16 @@ def compiled_kernel(
             cache_hit=STATISTICS.loaded_from_disk > before,
         )
     return kernel
+
+
+def _put_cubin(kernel: CompiledKernel) -> None:
+    """Leave the cubin where clients that launch it themselves look for it."""
+    from ..runtime.cache import get_cache_manager  # it needs this module
+
+    files = get_cache_manager(kernel.hash)
+    name = f"{kernel.name}.cubin"
+    if files.get_file(name) is None:
+        files.put(kernel.artifact.sections["cubin"], name)
 
 
 def _machine(target: GPUTarget, where: Placement) -> Features | None:

@@ -36,7 +36,7 @@ from ..compiler.compiler import ASTSource, CompiledKernel, compiled_kernel
 from ._async_compile import AsyncCompileMode, FutureKernel, active_mode
 from .driver import CPUDriver, capability, driver
 from .errors import OutOfResources
-from .raising import as_triton_raises
+from .raising import as_launch_raises, as_triton_raises
 from .tensors import MockTensor, TensorWrapper, reinterpret
 
 T = TypeVar("T")
@@ -361,7 +361,7 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
         if foreign:
             foreign = foreign.difference(p.name for p in self.source.parameters)
         if not foreign:
-            return super().specialize_call(args, kwargs)
+            return self._specialize_call(args, kwargs)
         if "launch_cooperative_grid" in foreign and kwargs["launch_cooperative_grid"]:
             raise UnsupportedError(
                 f"{self.__name__}(): launch_cooperative_grid is asked for, and programs of a grid "
@@ -369,8 +369,14 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
                 hint="wait for programs with a lower id only, or launch a kernel for each step",
             )
         rest = {name: value for name, value in kwargs.items() if name not in foreign}
-        call = super().specialize_call(args, rest)
+        call = self._specialize_call(args, rest)
         return replace(call, extras={**call.extras, **{n: kwargs[n] for n in foreign}})
+
+    def _specialize_call(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
+        try:
+            return super().specialize_call(args, kwargs)
+        except TilewrightError as error:
+            raise as_launch_raises(error) from None
 
     def _options(self, changes: Mapping[str, object]) -> CompileOptions:
         if self.debug is None and "debug" not in changes and knobs.runtime.debug:

@@ -56,7 +56,7 @@ def as_triton_raises(
     An error with a place in a kernel is a `CompilationError` in Triton too; where the line of
     the kernel's `def` is known it says the place in Triton's words, `at LINE:COLUMN:`.
     """
-    if error.span is not None:
+    if error.span is not None and python is None:
         return _with_position(error, first_line)
     wanted = python or _PYTHON_CLASSES.get(type(error))
     if wanted is None or isinstance(error, wanted):
@@ -64,7 +64,14 @@ def as_triton_raises(
     return _rebuild(type(error), wanted, error.summary, error.__dict__)
 
 
+def as_launch_raises(error: TilewrightError) -> TilewrightError:
+    """`error` about the arguments of a launch, of the class that Triton's binder raises."""
+    return as_triton_raises(error, _PYTHON_CLASSES.get(type(error)))
+
+
 def _with_position(error: TilewrightError, first_line: int | None) -> TilewrightError:
+    if isinstance(error, tuple(_PYTHON_CLASSES.values())):
+        return error  # of a launch: it names the parameter, where Triton names no place
     place = error.chain[-1] if error.chain else error.span
     if isinstance(error, CompileError) and place is not None and first_line is not None:
         error.preface = f"at {place.line - first_line + 1}:{place.column - 1}:"
