@@ -12,13 +12,12 @@ from tests.corpus.everything import CASES, FAMILIES, over
 from tests.corpus.run import run_module
 from tests.corpus.threads import gpu_request
 from tilewright.compiler.compile import to_tiles
+from tilewright.compiler.instruments import verifier_of
 from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION
 from tilewright.targets.nvidia.schedule import lower_to_threads
 from tilewright.targets.target import load_target
 
 _MOVING = ("reductions", "shapes", "matmul", "indexing", "control", "blocks", "memory")
-# Assembly is text to the interpreter.
-_NOT_INTERPRETED = ("inline",)
 
 
 def of_families(names: tuple[str, ...], step: int) -> list[Case]:
@@ -26,13 +25,21 @@ def of_families(names: tuple[str, ...], step: int) -> list[Case]:
 
 
 def stages(case: Case, **options: object) -> Iterator[tuple[str, ModuleOp]]:
-    """The module at T0, and after each step of the schedule that leaves a whole program."""
-    request = gpu_request(case, **options)
-    module = to_tiles(request, load_target("nvidia"), None)
+    """The module at T0, and after each step of the schedule that leaves a whole program.
+
+    Each is checked against the contract of its level.
+    """
+    request, target = gpu_request(case, **options), load_target("nvidia")
+    verify = verifier_of(target)
+    module = to_tiles(request, target, verify)
     found = [("T0", module.clone())]
-    lower_to_threads(
-        module, request.machine, request.options, lambda n, m: found.append((n, m.clone()))
-    )
+
+    def show(name: str, shown: ModuleOp) -> None:
+        verify(name, shown)
+        found.append((name, shown.clone()))
+
+    lower_to_threads(module, request.machine, request.options, show)
+    verify("schedule", module)
     # Between the places of shared tiles and the barriers, warps are not ordered.
     found = [(name, shown) for name, shown in found if name != "placed"]
     yield from [*found, ("T2", module)]
@@ -44,7 +51,6 @@ def require_same_after_each_step(case: Case, **options: object) -> None:
     )
     before = None
     for name, module in stages(case, **options):
-        module.verify()
         after = run_module(case, module, NVIDIA_INTERPRETATION)
         if before is not None:
             check(exactly, after, before, f"after {name} against the step before")

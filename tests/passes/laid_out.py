@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilewright.compiler.compile import to_tiles
-from tilewright.compiler.instruments import Verifier, levels_of
+from tilewright.compiler.instruments import verifier_of
 from tilewright.compiler.request import CompileRequest
 from tilewright.jit import JITFunction
 from tilewright.ops.function import FuncOp
@@ -26,7 +26,7 @@ def steps(kernel: JITFunction, arguments: Sequence[object], **options: object) -
         source.functions, source.kernel, call.specialization, fields, "nvidia", machine
     )
     target = load_target("nvidia")
-    verify, found = Verifier(levels_of(target)), {}
+    verify, found = verifier_of(target), {}
 
     def show(name: str, module: ModuleOp) -> None:
         verify(name, module)

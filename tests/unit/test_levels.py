@@ -7,12 +7,15 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tests.ops.examples import EXAMPLES, module_text
 from tilewright.ir.effects import ANY, NONE, Effects, effects_of, is_removable
+from tilewright.ir.encoding import LayoutAttr, SharedType, TokenType
 from tilewright.ir.levels import C2, LEVELS, T0, T1, T2, check_locations, verify_level
 from tilewright.ir.text import parse_module
 from tilewright.ops.dialects import make_dialects, tile_context
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.ops import CPU_OPS, AllocOp, NestOp
+from tilewright.targets.nvidia.ops import NVIDIA_OPS
 
+NVIDIA_ATTRIBUTES = (LayoutAttr, SharedType, TokenType)
 LOC = 'loc("k.py":3:4)'
 
 
@@ -225,3 +228,28 @@ def test_loop_has_the_effects_of_its_body_and_a_waiting_loop_stays() -> None:
     (loop,) = [op for op in module.walk() if op.name == "scf.while"]
     assert effects_of(loop) == NONE
     assert not is_removable(loop)
+
+
+def test_a_shared_tile_without_a_place_is_not_scheduled() -> None:
+    context = tile_context(tuple(make_dialects(NVIDIA_OPS, NVIDIA_ATTRIBUTES)))
+    module = parse_module(
+        f"""
+#shared = #ttg.linear<"offset(1 2 4) atom(8)">
+"builtin.module"() ({{
+  "tt.func"() <{{sym_name = "k", function_type = () -> ()}}> ({{
+    %0 = "ttg.local_alloc"() : () -> !ttg.memdesc<[8], f32, #shared, 1> {LOC}
+    "tt.return"() : () -> () {LOC}
+  }}) : () -> () {LOC}
+}}) : () -> () {LOC}""",
+        context,
+    )
+    verify_level(module, T1.extended(*NVIDIA_OPS))
+    message = refusal(module, T2.extended(*NVIDIA_OPS))
+    assert message == "invalid T2: ttg.local_alloc at k.py:3 has no `offset_bytes` yet"
+
+
+def test_a_tile_without_a_layout_is_not_laid_out() -> None:
+    module = kernel(
+        '%y = "tt.make_range"() <{start = 0 : i32, end = 8 : i32}> : () -> tensor<8xi32>'
+    )
+    assert refusal(module, T1).endswith("has a value of type tensor<8xi32>: a tile has a layout")

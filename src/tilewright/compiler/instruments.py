@@ -76,7 +76,7 @@ def _asked_for(debug: DebugOptions, request: CompileRequest, key: str) -> list[O
     observers: list[Observer] = []
     if debug.verify_each:
         target = load_target(request.target)
-        observers.append(Verifier(levels_of(target)))
+        observers.append(verifier_of(target))
     if debug.dump_ir is not None:
         name = f"{request.name}-{key[:12]}" if key else request.name
         observers.append(StageDump(debug.dump_ir / name))
@@ -182,24 +182,26 @@ def _files(stage: str, result: StageResult) -> list[tuple[str, bytes]]:
     return [(name if name == stage else f"{stage}-{name}", data) for name, data in result.items()]
 
 
-def levels_of(target: Target) -> dict[str, Level]:
-    """The level that each stage of a target's schedule leaves, with the target's own ops."""
+def verifier_of(target: Target) -> Verifier:
+    """The check of every stage of a target: each step of the schedule by the level it leaves."""
     names = {**target.steps, "schedule": target.level}
-    return {stage: LEVELS[name].extended(*target.ops) for stage, name in names.items()}
+    levels = {stage: LEVELS[name].extended(*target.ops) for stage, name in names.items()}
+    return Verifier({"frontend": T0, **levels}, T0.extended(*target.tile_ops))
 
 
 @dataclass(frozen=True)
 class Verifier:
-    """A check of each IR stage against the contract of its level; T0 for those not named."""
+    """A check of each IR stage against the contract of its level; `tiles` for those not named."""
 
     levels: Mapping[str, Level]
+    tiles: Level = T0
 
     def __call__(self, stage: str, result: StageResult) -> None:
         """Verify the module. Raises: `InternalError` that names the stage and the op."""
         if not isinstance(result, ModuleOp):
             return
         try:
-            verify_level(result, self.levels.get(stage, T0))
+            verify_level(result, self.levels.get(stage, self.tiles))
         except InternalError as error:
             raise InternalError(
                 f"after stage `{stage}`: {error.summary}", span=error.span, chain=error.chain

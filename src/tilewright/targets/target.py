@@ -69,7 +69,8 @@ class Target:
     names the scheduled level in `ir/levels.py`; `ops` and `attributes` are those that only it has.
     `assembly` is what its assembly language is called as a stage.
     `views` show the sections of an artifact as text, by the name of the stage (`sass`).
-    `steps` are those that `schedule` shows on its way, each with the level that it leaves.
+    `steps` are those that `schedule` shows on its way, each with the level that it leaves;
+    `tile_ops` are those of its `ops` that its tile passes leave in T0.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Target:
     assembly: str = "asm"
     views: Mapping[str, Callable[[Mapping[str, bytes]], str]] = field(default_factory=dict)
     steps: Mapping[str, str] = field(default_factory=dict)
+    tile_ops: tuple[type[Operation], ...] = ()
 
 
 TARGETS = ("cpu", "nvidia")
