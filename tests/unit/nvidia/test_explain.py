@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
+import pytest
+from click.testing import CliRunner
 
 import tilewright
 import tilewright.language as tl
@@ -17,6 +20,7 @@ from tilewright.targets.nvidia.explain.kernel import KernelSummary, explain_kern
 from tilewright.targets.nvidia.host import named_machine
 from tilewright.targets.nvidia.schedule import NvidiaReport
 from tilewright.targets.target import Scheduled, load_target
+from tilewright.tools.main import tool
 
 FLOATS, HALVES = np.zeros(1 << 16, np.float32), np.zeros(1 << 16, np.float16)
 NUMBERS = np.zeros(1 << 16, np.int32)
@@ -163,3 +167,30 @@ def test_a_product_by_the_smaller_instruction_says_why() -> None:
     (found,) = product(HALVES, 32).products
     assert found.instruction.startswith("mma m16n8k16")
     assert found.reason == "32 rows are no multiple of 64"
+
+
+def test_without_an_assembler_everything_but_registers_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TILEWRIGHT_PTXAS", raising=False)
+    monkeypatch.setattr("tilewright.targets.nvidia.toolchain._candidates", lambda name: iter(()))
+    file = tmp_path / "kernels.py"
+    file.write_text(SCATTERED, encoding="utf-8")
+    arguments = ("explain", str(file), "--target", "sm_90a", "--arg", "x=*fp32:16")
+    result = CliRunner().invoke(tool, [*arguments, "--arg", "y=*fp32:16", "--arg", "BLOCK=1024"])
+    assert result.exit_code == 0, result.output
+    assert "kernels.py:9  tl.store(y + at, tl.load(x + at * at))" in result.output
+    assert "registers are not known" in result.output
+    assert "remark: " in result.output and "not known to be adjacent" in result.output
+
+
+SCATTERED = '''
+import tilewright
+import tilewright.language as tl
+
+@tilewright.jit
+def squares(x, y, BLOCK: tl.constexpr):
+    """Every element whose index is a square."""
+    at = tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at * at))
+'''
