@@ -22,7 +22,8 @@ class TensorDescriptor:
     """A tensor in memory, its shape and strides in elements, and the block that kernels use.
 
     Passed to a kernel it is what `tl.make_tensor_descriptor` gives there. `base` is an array of
-    any package; nothing is copied, and the descriptor keeps `base` alive.
+    any package; nothing is copied, and the descriptor keeps `base` alive. `round_f32_to_tf32`
+    is accepted: loads here give every bit, and `dot` rounds what it needs to.
     Constraints: 1 to 5 dimensions; positive extents; the last stride is 1, the others multiples
     of 16 bytes; block extents powers of two, the last with at least 16 bytes; the address of
     `base` a multiple of 16 (checked when a kernel is launched).
@@ -34,6 +35,7 @@ class TensorDescriptor:
     strides: Sequence[int]
     block_shape: Sequence[int]
     padding: str = "zero"
+    round_f32_to_tf32: bool = False
 
     def __post_init__(self) -> None:
         self.shape = tuple(int(extent) for extent in self.shape)
@@ -52,13 +54,18 @@ class TensorDescriptor:
 
     @staticmethod
     def from_tensor(
-        tensor: object, block_shape: Sequence[int], padding: str = "zero"
+        tensor: object,
+        block_shape: Sequence[int],
+        padding: str = "zero",
+        round_f32_to_tf32: bool = False,
     ) -> TensorDescriptor:
         """The descriptor of a whole array. Raises: as the constructor."""
         shape = getattr(tensor, "shape", None)
         if shape is None:
             raise ArgumentNotSupported(f"{type(tensor).__name__} has no shape")
-        return TensorDescriptor(tensor, shape, _strides_of(tensor), block_shape, padding)
+        return TensorDescriptor(
+            tensor, shape, _strides_of(tensor), block_shape, padding, round_f32_to_tf32
+        )
 
     def _check_ranks(self) -> None:
         rank = len(self.shape)
