@@ -179,6 +179,23 @@ def test_descriptors_made_in_the_kernel_are_right(torch: ModuleType) -> None:
     check(torch, cases.made_by_program, (2,), x, 0 * x, 32, 32, 16, 32)
 
 
+def test_maps_that_programs_make_are_right(torch: ModuleType) -> None:
+    arguments = cases.grouped_arguments([(64, 32, 32), (72, 40, 48), (8, 64, 64), (512, 256, 64)])
+    for programs in (1, 3, 132):
+        check(torch, cases.grouped, (programs,), *arguments)
+    x = cases.numbers((392,), "int32")
+    check(torch, cases.made_of_three, (1,), x, 0 * x, np.array([8], np.int32), 2, 4, 16)
+
+
+def test_more_programs_than_slots_share_them(torch: ModuleType) -> None:
+    x = torch.arange(20000 * 16 * 16, device="cuda", dtype=torch.int32)
+    out = torch.zeros(20000 * 16, 16, device="cuda", dtype=torch.int32)
+    for _ in range(5):
+        out.zero_()
+        move_own[(20000,)](x, out, 20000 * 16, 16)
+        assert torch.equal(out.view(-1), x)
+
+
 def test_rows_by_their_numbers_are_read_and_written(torch: ModuleType) -> None:
     x = cases.numbers((20, 32))
     rows = np.array([3, 1, 4, 19, 5, 9, 2, 6], np.int32)
@@ -192,6 +209,14 @@ def test_an_unaligned_tensor_is_refused_by_name(torch: ModuleType) -> None:
     with pytest.raises(ArgumentNotSupported, match=r"descriptor of `x` has stride 0 of 264 bytes"):
         cases.made_here[(1,)](x, x, 40, 66, 16, 32)
     cases.made_here[(1,)](x, x, 40, 66, 16, 32, descriptors="pointers")
+
+
+@tilewright.jit
+def move_own(x, out, rows, B: tl.constexpr):
+    pid = tl.program_id(0)
+    source = tl.make_tensor_descriptor(x + pid * B * B, [B, B], [B, 1], [B, B])
+    target = tl.make_tensor_descriptor(out, [rows, B], [B, 1], [B, B])
+    target.store([pid * B, 0], source.load([0, 0]))
 
 
 @tilewright.jit

@@ -43,3 +43,9 @@ def test_five_dimensions_and_nested_phases_assemble() -> None:
     assert not assembled(cases.add_five, [x, x]).resources.has_spills
     x = cases.described(cases.numbers((24, 24)), (16, 16))
     assert not assembled(cases.nested, [x, x, 3, 5, 16]).resources.has_spills
+
+
+def test_maps_that_programs_make_assemble() -> None:
+    arguments = cases.grouped_arguments([(64, 32, 32), (8, 64, 64)])
+    result = assembled(cases.grouped, arguments)
+    assert not result.resources.has_spills and result.remarks() == ()

@@ -16,7 +16,12 @@ from tilewright.ops.staging import ConvertLayoutOp, LocalBarrierOp, LocalLoadOp
 from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.support.errors import ArgumentNotSupported
 from tilewright.targets.nvidia.emit import find_kernel
-from tilewright.targets.nvidia.tma_ops import TmaLoadOp, TmaStoreOp, TmaStoreWaitOp
+from tilewright.targets.nvidia.tma_ops import (
+    MakeTensorMapOp,
+    TmaLoadOp,
+    TmaStoreOp,
+    TmaStoreWaitOp,
+)
 
 DTYPES = ["int8", "float16", "bfloat16", "float32", "int32", "float64", "int64", "float8_e5m2"]
 
@@ -342,9 +347,84 @@ def made_by_program(x, out, rows, columns, BM: tl.constexpr, BN: tl.constexpr):
     target.store([pid * BM, 0], source.load([0, 0]))
 
 
-def test_a_descriptor_that_differs_between_programs_is_right() -> None:
+def test_a_descriptor_that_differs_between_programs_is_made_by_them() -> None:
     x = numbers((64, 32))
-    check(made_by_program, (2,), x, 0 * x, 32, 32, 16, 32)
+    arguments = [x, 0 * x, 32, 32, 16, 32]
+    check(made_by_program, (2,), *arguments)
+    assert count(made_by_program, arguments, MakeTensorMapOp) == 1
+    assert count(made_by_program, arguments, TmaLoadOp, TmaStoreOp) == 2
+
+
+@tilewright.jit
+def grouped(sizes, a, b, c, groups, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Products of several sizes, one behind the other in three arrays."""
+    first_a = 0
+    first_b = 0
+    first_c = 0
+    for g in range(groups):
+        m, n, k = tl.load(sizes + 3 * g), tl.load(sizes + 3 * g + 1), tl.load(sizes + 3 * g + 2)
+        left = tl.make_tensor_descriptor(a + first_a, [m, k], [k, 1], [BM, BK])
+        right = tl.make_tensor_descriptor(b + first_b, [k, n], [n, 1], [BK, BN])
+        out = tl.make_tensor_descriptor(c + first_c, [m, n], [n, 1], [BM, BN])
+        columns = tl.cdiv(n, BN)
+        for t in range(tl.program_id(0), tl.cdiv(m, BM) * columns, tl.num_programs(0)):
+            i, j = t // columns * BM, t % columns * BN
+            acc = tl.zeros((BM, BN), tl.float32)
+            for l in range(0, k, BK):
+                acc = tl.dot(left.load([i, l]), right.load([l, j]), acc)
+            out.store([i, j], acc)
+        first_a += m * k
+        first_b += k * n
+        first_c += m * n
+
+
+def grouped_arguments(sizes: Sequence[tuple[int, int, int]]) -> list[object]:
+    num_a, num_b, num_c = (
+        sum(m * k for m, _, k in sizes), sum(k * n for _, n, k in sizes),
+        sum(m * n for m, n, _ in sizes),
+    )  # fmt: skip
+    a, b = numbers((num_a,), "float16", 4), numbers((num_b,), "float16", 4)
+    c = np.zeros(num_c, np.float32)
+    return [np.array(sizes, np.int32).ravel(), a, b, c, len(sizes), 64, 32, 32]
+
+
+def test_a_program_makes_maps_again_and_again() -> None:
+    arguments = grouped_arguments([(64, 32, 32), (72, 40, 48), (8, 64, 64)])
+    check(grouped, (3,), *arguments, tolerance=1e-6)
+    assert count(grouped, arguments, MakeTensorMapOp) == 3
+
+
+@tilewright.jit
+def made_of_three(x, out, first, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr):
+    start = tl.load(first)
+    source = tl.make_tensor_descriptor(x + start, [3, 8, 16], [8 * 16, 16, 1], [A, B, C])
+    line = tl.make_tensor_descriptor(out + start, [384 - start], [1], [A * B * C])
+    line.store([0], tl.reshape(source.load([1, 0, 0]), (A * B * C,)))
+    line.atomic_add([0], tl.full((A * B * C,), 5, tl.int32))
+
+
+def test_made_maps_have_any_rank_and_are_combined_through() -> None:
+    x = numbers((392,), "int32")
+    check(made_of_three, (1,), x, 0 * x, np.array([8], np.int32), 2, 4, 16)
+
+
+@tilewright.jit
+def chosen(x, y, out, flag, B: tl.constexpr):
+    desc = tl.make_tensor_descriptor(x, [B, B], [B, 1], [B, B])
+    if tl.load(flag) != 0:
+        desc = tl.make_tensor_descriptor(y, [B, B], [B, 1], [B, B])
+    target = tl.make_tensor_descriptor(out, [B, B], [B, 1], [B, B])
+    target.store([0, 0], desc.load([0, 0]))
+
+
+@pytest.mark.parametrize("flag", [0, 1])
+def test_a_descriptor_that_control_flow_chooses_is_made_of_pointers(flag: int) -> None:
+    x = numbers((16, 16))
+    arguments = [x, x + 100, 0 * x, np.array([flag], np.int32), 16]
+    check(chosen, (1,), *arguments)
+    (remark,) = lowered(chosen, arguments, {}).scheduled.remarks
+    assert "the load through a descriptor is made of pointers" in remark
+    assert "depends on control flow" in remark
 
 
 @tilewright.jit

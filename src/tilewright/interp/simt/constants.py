@@ -67,6 +67,8 @@ class Constants:
         initializer = variable.initializer
         if isinstance(initializer, Constant) and isinstance(initializer.value, bytes):
             region.bytes()[:] = np.frombuffer(initializer.value, np.uint8)
+        elif isinstance(initializer, Constant) and initializer.value is None:
+            region.bytes()[:] = 0
         elif isinstance(initializer, Constant):
             region.bytes()[:] = to_bytes(self.value(initializer), variable.type)[0]
         region.is_writable = not variable.is_constant

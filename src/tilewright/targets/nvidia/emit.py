@@ -16,7 +16,14 @@ from tilewright.ir.types import PointerType, i1
 from tilewright.ops.function import FuncOp
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.math import NvidiaMath
-from tilewright.targets.nvidia.rules import NVIDIA_RULES, approximate, assembly, products, tma
+from tilewright.targets.nvidia.rules import (
+    NVIDIA_RULES,
+    approximate,
+    assembly,
+    products,
+    tensor_maps,
+    tma,
+)
 from tilewright.targets.nvidia.services import NvidiaServices
 from tilewright.targets.nvidia.tma_ops import TensorMapOp
 
@@ -118,4 +125,4 @@ def _debug_scope(builder: ModuleBuilder, kernel: FuncOp) -> str:
 
 
 # Imported for the rules that they register.
-RULE_MODULES = (approximate, assembly, products, tma)
+RULE_MODULES = (approximate, assembly, products, tensor_maps, tma)

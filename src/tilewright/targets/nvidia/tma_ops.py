@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr
 from xdsl.irdl import (
+    AttrSizedOperandSegments,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
@@ -39,6 +40,52 @@ class TensorMapOp(TileOp):
     index = prop_def(IntegerAttr)
     result = result_def()
     traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class MakeTensorMapOp(TileOp):
+    """A tensor descriptor that the program makes, in a slot of global memory of its own.
+
+    `number` is what the elements are to the engine, `index` which map of the program this is.
+    `workspace` (a shared tile of 128 bytes) and `scratch` come at T1.
+    """
+
+    name = "ttng.make_tensor_map"
+    base = operand_def()
+    shape = var_operand_def()
+    strides = var_operand_def()
+    workspace = opt_operand_def(SharedType)
+    scratch = opt_operand_def()
+    number = prop_def(StringAttr)
+    fills_nan = opt_prop_def(UnitAttr)
+    index = prop_def(IntegerAttr)
+    result = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class TakeMapSlotOp(TileOp):
+    """A slot for `num_maps` tensor maps that no other running program has, of `num_slots`.
+
+    The address is the first thread's to know: a word that says that the slot is taken, and from
+    byte 128 on the maps.
+    """
+
+    name = "ttng.take_map_slot"
+    num_slots = prop_def(IntegerAttr)
+    num_maps = prop_def(IntegerAttr)
+    result = result_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class LeaveMapSlotOp(TileOp):
+    """Give a slot back: no copy uses its maps any more."""
+
+    name = "ttng.leave_map_slot"
+    slot = operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 def _require_block(op: TileOp, desc: object, tile: SharedType) -> None:
@@ -134,4 +181,14 @@ class TmaStoreWaitOp(TileOp):
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
-TMA_OPS = (TensorMapOp, InitBarriersOp, TmaLoadOp, TmaWaitOp, TmaStoreOp, TmaStoreWaitOp)
+TMA_OPS = (
+    TensorMapOp,
+    MakeTensorMapOp,
+    TakeMapSlotOp,
+    LeaveMapSlotOp,
+    InitBarriersOp,
+    TmaLoadOp,
+    TmaWaitOp,
+    TmaStoreOp,
+    TmaStoreWaitOp,
+)

@@ -20,7 +20,6 @@ from tilewright.targets.nvidia.tma.barriers import BARRIER_BYTES
 from tilewright.targets.nvidia.tma.boxes import BoxPlan, plan_boxes
 from tilewright.targets.nvidia.tma_ops import (
     InitBarriersOp,
-    TensorMapOp,
     TmaLoadOp,
     TmaStoreOp,
     TmaStoreWaitOp,
@@ -31,8 +30,8 @@ _NO_HINT = "i64 0, i1 false"
 _REDUCTIONS = {"fadd": "add", "umin": "min", "umax": "max"}
 
 
-def in_first_thread(ctx: ThreadContext, emit: Callable[[FunctionBuilder], None]) -> None:
-    """Emit what one thread of the program does."""
+def in_first_thread(ctx: ThreadContext, emit: Callable[[FunctionBuilder], None]) -> str:
+    """Emit what one thread of the program does; the block in which it ends."""
     fn = ctx.fn
     is_first = is_zero(ctx, ctx.target.lanes - 1, ctx.target.warps - 1)
     assert is_first is not None
@@ -40,8 +39,10 @@ def in_first_thread(ctx: ThreadContext, emit: Callable[[FunctionBuilder], None])
     fn.branch_if(is_first, body, done)
     fn.place(body)
     emit(fn)
+    last = fn.block
     fn.branch(done)
     fn.place(done)
+    return last
 
 
 def _barrier(fn: FunctionBuilder, place: IntegerAttr | None) -> str:
@@ -58,11 +59,6 @@ def block_plan(desc: SSAValue) -> BoxPlan:
     if isinstance(plan, str):
         raise InternalError(f"a block that the copy engine does not move: {plan}")
     return plan
-
-
-@NVIDIA_RULES.register(TensorMapOp)
-def _tensor_map(ctx: ThreadContext, op: TensorMapOp) -> None:
-    ctx.define(op, f"%m{op.index.value.data}")
 
 
 @NVIDIA_RULES.register(InitBarriersOp)

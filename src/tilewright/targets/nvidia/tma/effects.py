@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from tilewright.analysis.provenance import base_argument
 from tilewright.schedule.global_order import GLOBAL_TOUCHES, Touch
 from tilewright.schedule.shared_effects import (
     SHARED_EFFECTS,
@@ -17,6 +18,7 @@ from tilewright.schedule.shared_effects import (
 )
 from tilewright.targets.nvidia.tma_ops import (
     InitBarriersOp,
+    MakeTensorMapOp,
     TensorMapOp,
     TmaLoadOp,
     TmaStoreOp,
@@ -28,6 +30,12 @@ from tilewright.targets.nvidia.tma_ops import (
 @SHARED_EFFECTS.register(InitBarriersOp)
 def _init(op: InitBarriersOp) -> tuple[Step, ...]:
     return (Order.BARRIER,)
+
+
+@SHARED_EFFECTS.register(MakeTensorMapOp)
+def _make(op: MakeTensorMapOp) -> tuple[Step, ...]:
+    """One thread writes its workspace and reads it."""
+    return () if op.workspace is None else (Access(op, op.workspace, is_write=True),)
 
 
 @SHARED_EFFECTS.register(TmaLoadOp)
@@ -52,9 +60,12 @@ def _store_wait(op: Operation) -> tuple[Step, ...]:
     return ends_of(op, (TmaStoreOp,))
 
 
-def described_argument(desc: SSAValue) -> SSAValue:
-    """The argument that the address of a tensor map comes from."""
-    assert isinstance(desc, OpResult) and isinstance(desc.op, TensorMapOp)
+def described_argument(desc: SSAValue) -> SSAValue | None:
+    """The argument that the address of a tensor map comes from; None where it is not known."""
+    assert isinstance(desc, OpResult)
+    if isinstance(desc.op, MakeTensorMapOp):
+        return base_argument(desc.op.base)
+    assert isinstance(desc.op, TensorMapOp)
     return desc.op.arguments[0]
 
 

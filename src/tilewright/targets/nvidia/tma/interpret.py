@@ -32,6 +32,9 @@ from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.tensor_map import TensorMapRecipe
 from tilewright.targets.nvidia.tma_ops import (
     InitBarriersOp,
+    LeaveMapSlotOp,
+    MakeTensorMapOp,
+    TakeMapSlotOp,
     TensorMapOp,
     TmaLoadOp,
     TmaStoreOp,
@@ -45,6 +48,9 @@ _TOKEN = np.zeros((), np.int32)
 def register_copy_engine(rules: Rules) -> None:
     """Add the rules of the copy engine's ops."""
     rules.plain.register(TensorMapOp)(_tensor_map)
+    rules.plain.register(MakeTensorMapOp)(_make_tensor_map)
+    rules.plain.register(TakeMapSlotOp)(lambda _, __: lambda program: _TOKEN)
+    rules.plain.register(LeaveMapSlotOp)(lambda _, __: lambda program, slot: None)
     rules.plain.register(InitBarriersOp)(_nothing)
     rules.plain.register(TmaLoadOp)(_load)
     rules.plain.register(TmaWaitOp)(_wait)
@@ -75,6 +81,27 @@ def _tensor_map(operation: Operation, _: Preparation) -> PlainFunction:
             block=shape_of(block.block),
             offsets=(0,) * len(tensor.shape),
             padding=2 if recipe.fills_nan else 1,
+        )
+
+    return evaluate
+
+
+def _make_tensor_map(operation: Operation, _: Preparation) -> PlainFunction:
+    """A descriptor as the program made it; workspace and slot have no meaning of their own."""
+    assert isinstance(operation, MakeTensorMapOp)
+    rank, block = len(operation.shape), _block(operation.result).block
+    padding = 1 if operation.fills_nan is None else 2
+
+    def evaluate(program: Program, base: Array, *numbers: Array) -> BlockPointer:
+        plain = tuple(int(number) for number in numbers[: 2 * rank])
+        return BlockPointer(
+            base=int(base),
+            element=element_of(block),
+            shape=plain[:rank],
+            strides=plain[rank:],
+            block=shape_of(block),
+            offsets=(0,) * rank,
+            padding=padding,
         )
 
     return evaluate

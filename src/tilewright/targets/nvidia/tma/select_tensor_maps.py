@@ -5,8 +5,10 @@
     ⇒ %d = ttng.tensor_map {recipe = …}      at the start of the kernel, made by the launch
       %x = descriptor_load %d[%i, %j]
 
-An access stays one through a descriptor where the launch can make the descriptor, and the engine
-moves its block; else it is made of pointers, and a remark says why.
+An access stays one through a descriptor where the engine moves its block; else it is made of
+pointers, and a remark says why. The launch makes a descriptor that follows from the kernel's
+arguments; the program makes any other one (`ttng.make_tensor_map`), in a slot of global memory
+that it takes at its start and gives back at its end.
 
 Requires T0; produces T0 whose descriptors all come from tensor maps.
 """
@@ -16,10 +18,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, i32
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from tilewright.analysis.facts import AxisFacts
 from tilewright.ir import types as ir
+from tilewright.ir.attributes import integer_array
 from tilewright.ir.locations import describe
 from tilewright.ir.op import build
 from tilewright.ops.atomics import RMW_KINDS
@@ -31,6 +35,7 @@ from tilewright.ops.memory import (
     DescriptorReduceOp,
     DescriptorScatterOp,
     DescriptorStoreOp,
+    MakeTensorDescriptorOp,
 )
 from tilewright.passes.expand_structures import Expansion, Rule, Structure
 from tilewright.passes.lower_descriptors import POINTER_RULES, expand_descriptors
@@ -38,7 +43,12 @@ from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.tensor_map import Expression, TensorMapRecipe, slots_of
 from tilewright.targets.nvidia.tma.boxes import plan_boxes
 from tilewright.targets.nvidia.tma.recipes import expression_of
-from tilewright.targets.nvidia.tma_ops import TensorMapOp
+from tilewright.targets.nvidia.tma_ops import (
+    LeaveMapSlotOp,
+    MakeTensorMapOp,
+    TakeMapSlotOp,
+    TensorMapOp,
+)
 
 REMARKS_ATTRIBUTE = "remarks"
 """Left on the kernel: why accesses are made of pointers."""
@@ -50,6 +60,10 @@ _FLOAT_NUMBERS: dict[Attribute, str] = {
     ir.f32: "f32",
     ir.f64: "f64",
 }
+# Other places end a launch with an illegal instruction, as do stores at negative indices; loads
+# take those. Measured on an H200, 2026-11-21, driver 580.
+_START_BYTES = 16
+_CHOSEN = "which descriptor it is depends on control flow"
 _SIGNED_KINDS = ("max", "min")
 
 
@@ -57,13 +71,14 @@ _SIGNED_KINDS = ("max", "min")
 class SelectTensorMaps:
     """The pass; see the module."""
 
+    num_slots: int = 132 * 16
     name: str = "select-tensor-maps"
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function that makes a descriptor."""
         for op in tuple(module.body.block.ops):
             if isinstance(op, FuncOp):
-                _Selection(op).run()
+                _Selection(op, self.num_slots).run()
 
 
 def take_remarks(kernel: FuncOp) -> tuple[str, ...]:
@@ -75,9 +90,12 @@ def take_remarks(kernel: FuncOp) -> tuple[str, ...]:
 class _Selection:
     """The tensor maps of one kernel, and why it has no more of them."""
 
-    def __init__(self, kernel: FuncOp) -> None:
+    def __init__(self, kernel: FuncOp, num_slots: int) -> None:
         self._kernel = kernel
+        self._num_slots = num_slots
+        self._facts = AxisFacts(kernel)
         self._maps: dict[tuple[str, Attribute], SSAValue] = {}
+        self._made: dict[tuple[SSAValue, str, bool], SSAValue] = {}
         self._remarks: list[str] = []
 
     def run(self) -> None:
@@ -85,6 +103,8 @@ class _Selection:
         rules: dict[type[Operation], Rule] = dict(POINTER_RULES)
         rules.update(dict.fromkeys((*_WHOLE_BLOCKS, *_ROWS), self._rule))
         expand_descriptors(self._kernel, rules)
+        if self._made:
+            self._add_slot()
         if self._remarks:
             texts = [StringAttr(text) for text in dict.fromkeys(self._remarks)]
             self._kernel.attributes[REMARKS_ATTRIBUTE] = ArrayAttr(texts)
@@ -103,34 +123,105 @@ class _Selection:
 
     def _map(self, structure: Structure, op: Operation) -> SSAValue | str:
         """The tensor map for an access, or why there is none."""
-        if isinstance(op, _ROWS):
-            return "the copy engine has no rows by their numbers"
-        recipe = _recipe(structure, op)
-        if isinstance(recipe, str):
-            return recipe
+        form = _form(structure, op)
+        if isinstance(form, str):
+            return form
+        reason = self._no_place(op)
+        if reason:
+            return reason
+        recipe = _recipe(structure, form)
+        if recipe is not None:
+            return self._of_launch(recipe, structure.block)
+        made_by = op.operands[0].owner
+        if not isinstance(made_by, MakeTensorDescriptorOp):
+            return _CHOSEN
+        return self._of_program(made_by, form)
+
+    def _no_place(self, op: Operation) -> str:
+        """Why the engine does not reach where an access starts; '' where it does."""
+        assert isinstance(op, DescriptorLoadOp | DescriptorStoreOp | DescriptorReduceOp)
+        block = op.operands[0].type
+        assert isinstance(block, ir.DescriptorType)
+        last = self._facts.of(op.indices[-1])
+        if last.divisor() * ir.storage_bytes(block.block) % _START_BYTES:
+            return f"the last index is not known to be a multiple of {_START_BYTES} bytes"
+        is_load = isinstance(op, DescriptorLoadOp)
+        if not is_load and not all(self._facts.of(i).is_nonnegative for i in op.indices):
+            return "an index may be negative"
+        return ""
+
+    def _of_launch(self, recipe: TensorMapRecipe, block: Attribute) -> SSAValue:
         text = json.dumps(recipe.to_metadata(), sort_keys=True)
-        key = (text, structure.block)
+        key = (text, block)
         if key not in self._maps:
-            self._maps[key] = self._make(text, recipe.slots(), structure.block)
+            entry = self._kernel.body.block
+            properties: dict[str, Attribute] = {
+                "recipe": StringAttr(text),
+                "index": IntegerAttr(len(self._maps), i32),
+            }
+            arguments = [entry.args[slot] for slot in recipe.slots()]
+            type_ = ir.DescriptorType(block)
+            made = build(TensorMapOp, arguments, [type_], properties, (), self._kernel.location)
+            assert entry.first_op is not None
+            entry.insert_op_before(made, entry.first_op)
+            self._maps[key] = made.results[0]
         return self._maps[key]
 
-    def _make(self, recipe: str, slots: Sequence[int], block: Attribute) -> SSAValue:
-        properties: dict[str, Attribute] = {
-            "recipe": StringAttr(recipe),
-            "index": IntegerAttr(len(self._maps), i32),
-        }
+    def _of_program(self, op: MakeTensorDescriptorOp, form: _Form) -> SSAValue:
+        key = (op.result, form.number, form.fills_nan)
+        if key not in self._made:
+            rank = len(op.shape)
+            properties: dict[str, Attribute] = {
+                "number": StringAttr(form.number),
+                "index": IntegerAttr(len(self._made), i32),
+                "operandSegmentSizes": integer_array((1, rank, rank, 0, 0)),
+            }
+            if form.fills_nan:
+                properties["fills_nan"] = UnitAttr()
+            operands = [op.base, *op.shape, *op.strides]
+            type_ = op.result.type
+            made = build(MakeTensorMapOp, operands, [type_], properties, location=op.location)
+            assert op.parent is not None
+            op.parent.insert_op_before(made, op)
+            self._made[key] = made.results[0]
+        return self._made[key]
+
+    def _add_slot(self) -> None:
+        """Take a slot for the program's maps at its start, and give it back at its end."""
         entry = self._kernel.body.block
-        first = entry.first_op
-        assert first is not None
-        type_ = ir.DescriptorType(block)
-        arguments = [entry.args[slot] for slot in slots]
-        made = build(TensorMapOp, arguments, [type_], properties, location=self._kernel.location)
-        entry.insert_op_before(made, first)
-        return made.results[0]
+        first, last = entry.first_op, entry.last_op
+        assert first is not None and last is not None
+        properties: dict[str, Attribute] = {
+            "num_slots": IntegerAttr(self._num_slots, i32),
+            "num_maps": IntegerAttr(len(self._made), i32),
+        }
+        location = self._kernel.location
+        take = build(TakeMapSlotOp, (), [ir.pointer_to(ir.i8)], properties, location=location)
+        entry.insert_op_before(take, first)
+        leave = build(LeaveMapSlotOp, [take.results[0]], location=location)
+        entry.insert_op_before(leave, last)
+        for made in self._made.values():
+            op = made.owner
+            assert isinstance(op, MakeTensorMapOp)
+            rank = len(op.shape)
+            op.operands = [*op.operands, take.results[0]]
+            op.properties["operandSegmentSizes"] = integer_array((1, rank, rank, 0, 1))
 
 
-def _recipe(structure: Structure, op: Operation) -> TensorMapRecipe | str:
-    """How the launch makes the tensor map of an access, or why it cannot."""
+@dataclass(frozen=True)
+class _Form:
+    """What a tensor map holds beside the tensor."""
+
+    number: str
+    box: tuple[int, ...]
+    swizzle_bytes: int
+    fills_nan: bool
+
+
+def _form(structure: Structure, op: Operation) -> _Form | str:
+    """How the engine makes an access, or why it does not."""
+    if isinstance(op, _ROWS):
+        return "the copy engine has no rows by their numbers"
     element, shape = ir.element_of(structure.block), ir.shape_of(structure.block)
     accessed = op.results[0] if isinstance(op, DescriptorLoadOp) else op.operands[1]
     if ir.shape_of(accessed.type) != shape:
@@ -139,18 +230,23 @@ def _recipe(structure: Structure, op: Operation) -> TensorMapRecipe | str:
     number = _number(element, op)
     if number is None or (fills_nan and element not in _FLOAT_NUMBERS):
         return f"the copy engine has no {element}" + (" to fill with NaN" if fills_nan else "")
+    last = expression_of(structure.strides[-1])
+    if last != ("constant", 1):
+        is_chosen = not isinstance(op.operands[0].owner, MakeTensorDescriptorOp)
+        return _CHOSEN if is_chosen else "the last stride is not the constant 1"
     plan = plan_boxes(shape, ir.storage_bytes(element))
-    if isinstance(plan, str):
-        return plan
+    return plan if isinstance(plan, str) else _Form(number, plan.box, plan.swizzle_bytes, fills_nan)
+
+
+def _recipe(structure: Structure, form: _Form) -> TensorMapRecipe | None:
+    """How the launch makes the tensor map of an access; None where it cannot."""
     base = expression_of(structure.base)
     extents = _expressions(structure.shape)
-    strides = _expressions(structure.strides)
+    strides = _expressions(structure.strides[:-1])
     if base is None or not slots_of(base) or extents is None or strides is None:
-        return "its address, shape and strides do not follow from the kernel's arguments"
-    if strides[-1] != ("constant", 1):
-        return "the last stride is not the constant 1"
+        return None
     return TensorMapRecipe(
-        number, base, extents, strides[:-1], plan.box, plan.swizzle_bytes, fills_nan
+        form.number, base, extents, strides, form.box, form.swizzle_bytes, form.fills_nan
     )
 
 

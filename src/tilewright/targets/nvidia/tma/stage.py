@@ -21,19 +21,23 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
+from tilewright.ir.attributes import integer_array
 from tilewright.ir.effects import effects_of
 from tilewright.ir.encoding import TOKEN, SharedType, layout_of, shared_tile
 from tilewright.ir.op import build
 from tilewright.ir.types import DescriptorType, element_of, shape_of, storage_bytes
+from tilewright.layout.build import shared_linear
 from tilewright.ops.function import FuncOp
 from tilewright.ops.memory import DescriptorLoadOp, DescriptorReduceOp, DescriptorStoreOp
 from tilewright.ops.shape import TransOp
 from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp, LocalLoadOp, MemdescTransOp
 from tilewright.support.errors import InternalError
+from tilewright.targets.nvidia.tensor_map import MAP_BYTES
 from tilewright.targets.nvidia.tma.boxes import plan_boxes
 from tilewright.targets.nvidia.tma.visibility import mark_visible
 from tilewright.targets.nvidia.tma_ops import (
     InitBarriersOp,
+    MakeTensorMapOp,
     TmaLoadOp,
     TmaStoreOp,
     TmaStoreWaitOp,
@@ -54,6 +58,9 @@ def stage_tensor_maps(kernel: FuncOp) -> int:
     for block in blocks:
         _wait_for_stores(block)
     mark_visible(kernel)
+    for op in tuple(kernel.walk()):
+        if isinstance(op, MakeTensorMapOp):
+            _add_workspace(op)
     if loads:
         first = kernel.body.block.first_op
         assert first is not None
@@ -61,6 +68,18 @@ def stage_tensor_maps(kernel: FuncOp) -> int:
         init = build(InitBarriersOp, properties=count, location=kernel.location)
         kernel.body.block.insert_op_before(init, first)
     return len(loads)
+
+
+def _add_workspace(op: MakeTensorMapOp) -> None:
+    """Shared memory in which a program makes a tensor map."""
+    block, scratch = op.parent, op.scratch
+    assert block is not None and scratch is not None
+    type_ = shared_tile(i32, shared_linear((MAP_BYTES // 4,), (0,)))
+    workspace = build(LocalAllocOp, (), [type_], location=op.location)
+    block.insert_op_before(workspace, op)
+    rank = len(op.shape)
+    op.operands = [op.base, *op.shape, *op.strides, workspace.results[0], scratch]
+    op.properties["operandSegmentSizes"] = integer_array((1, rank, rank, 1, 1))
 
 
 _STAGED = (DescriptorLoadOp, DescriptorStoreOp, DescriptorReduceOp)

@@ -18,7 +18,12 @@ from tilewright.ops.debug import BarrierOp
 from tilewright.ops.function import FuncOp
 from tilewright.schedule.global_order import Touch, global_touches
 from tilewright.targets.nvidia.tma.effects import described_argument, stores_of
-from tilewright.targets.nvidia.tma_ops import TmaLoadOp, TmaStoreOp, TmaStoreWaitOp
+from tilewright.targets.nvidia.tma_ops import (
+    MakeTensorMapOp,
+    TmaLoadOp,
+    TmaStoreOp,
+    TmaStoreWaitOp,
+)
 
 
 def mark_visible(kernel: FuncOp) -> None:
@@ -37,7 +42,9 @@ def mark_visible(kernel: FuncOp) -> None:
         if isinstance(op, TmaStoreWaitOp):
             own = stores_of(op)
             is_seen = releases or any(_meets(store.desc, read) for store in own)
-            if is_seen or any(_is_overwritten(store, stores) for store in own):
+            # A map that a program made is changed or given away once its copies are done.
+            is_made = any(isinstance(store.desc.owner, MakeTensorMapOp) for store in own)
+            if is_seen or is_made or any(_is_overwritten(store, stores) for store in own):
                 op.properties["is_complete"] = UnitAttr()
 
 
@@ -50,7 +57,8 @@ def _is_overwritten(store: TmaStoreOp, stores: Sequence[TmaStoreOp]) -> bool:
     if loop is not None and not any(_is_inside(index, loop) for index in store.indices):
         return True
     base = described_argument(store.desc)
-    others = [op for op in stores if op is not store and described_argument(op.desc) is base]
+    bases = (base, None)
+    others = [op for op in stores if op is not store and described_argument(op.desc) in bases]
     return any(op.desc is not store.desc or _same_indices(op, store) for op in others)
 
 
@@ -82,4 +90,5 @@ def _bases(ops: Iterable[Operation], *, is_write: bool) -> set[SSAValue | None]:
 
 
 def _meets(desc: SSAValue, bases: set[SSAValue | None]) -> bool:
-    return None in bases or described_argument(desc) in bases
+    argument = described_argument(desc)
+    return None in bases or argument in bases or (argument is None and bool(bases))

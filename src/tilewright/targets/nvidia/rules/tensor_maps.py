@@ -1,0 +1,145 @@
+"""Tensor maps: those that the launch passed, and those that a program makes.
+
+A program makes a map in shared memory, field by field, copies it to its slot of global memory and
+lets the copy engine see it. A slot is taken by a compare-and-swap: a kernel has as many as
+programs run at once, so that one is free, and no allocator and no launch has to know of them.
+
+*Source*: PTX ISA 8.8, 9.7.9.28 "tensormap.replace", 9.7.13.4 "fence.proxy.tensormap".
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from tilewright.codegen.llvm_builder import FunctionBuilder
+from tilewright.codegen.threads.context import AtomicAccess, ThreadContext
+from tilewright.codegen.threads.rules.staging import add
+from tilewright.codegen.threads.shared import load_shared, shared_pointer, store_shared
+from tilewright.support.errors import InternalError
+from tilewright.targets.nvidia.rules import NVIDIA_RULES
+from tilewright.targets.nvidia.rules.tma import block_plan, in_first_thread
+from tilewright.targets.nvidia.tensor_map import MAP_BYTES
+from tilewright.targets.nvidia.tma_ops import (
+    LeaveMapSlotOp,
+    MakeTensorMapOp,
+    TakeMapSlotOp,
+    TensorMapOp,
+)
+
+_SLOTS = "tensor_map_slots"
+_TAKE = AtomicAccess("cas", 32, "", "acquire", "gpu")
+_LEAVE = AtomicAccess("store", 32, "", "release", "gpu")
+# What `tensormap.replace` calls the numbers; integers and the small floats as in the driver.
+_ELEMENT_TYPES = {
+    **{"u8": 0, "u16": 1, "u32": 2, "i32": 3, "u64": 4, "i64": 5, "f16": 6},
+    **{"f32": 7, "f64": 9, "bf16": 10},
+}
+_SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
+
+
+@NVIDIA_RULES.register(TensorMapOp)
+def _tensor_map(ctx: ThreadContext, op: TensorMapOp) -> None:
+    ctx.define(op, f"%m{op.index.value.data}")
+
+
+@NVIDIA_RULES.register(TakeMapSlotOp)
+def _take(ctx: ThreadContext, op: TakeMapSlotOp) -> None:
+    num_slots = op.num_slots.value.data
+    slot_bytes = MAP_BYTES * (1 + op.num_maps.value.data)
+    size = num_slots * slot_bytes
+    definition = f"internal addrspace(1) global [{size} x i8] zeroinitializer, align {MAP_BYTES}"
+    slots = ctx.module.add_global(_SLOTS, definition)
+    before = ctx.fn.block
+    taken = ""
+
+    def emit(fn: FunctionBuilder) -> None:
+        nonlocal taken
+        generic = fn.value(f"addrspacecast ptr addrspace(1) {slots} to ptr")
+        first = fn.value(f"urem i32 {ctx.target.program_id(fn, 0)}, {num_slots}")
+        again, done, entry = fn.new_label(), fn.new_label(), fn.block
+        fn.branch(again)
+        fn.place(again)
+        header = len(fn.lines)
+        index = fn.value("phi")
+        taken = fn.value(f"getelementptr [{slot_bytes} x i8], ptr {generic}, i32 {index}")
+        (old,) = ctx.target.atomic(fn, _TAKE, taken, [["0"], ["1"]], 1, None)
+        following = fn.value(f"add i32 {index}, 1")
+        following = fn.value(f"urem i32 {following}, {num_slots}")
+        is_free = fn.value(f"icmp eq i32 {old}, 0")
+        back = fn.block
+        fn.branch_if(is_free, done, again)
+        incoming = f"[ {first}, %{entry} ], [ {following}, %{back} ]"
+        fn.lines[header] = f"  {index} = phi i32 {incoming}"
+        fn.place(done)
+
+    last = in_first_thread(ctx, emit)
+    ctx.define(op, ctx.fn.value(f"phi ptr [ null, %{before} ], [ {taken}, %{last} ]"))
+
+
+@NVIDIA_RULES.register(LeaveMapSlotOp)
+def _leave(ctx: ThreadContext, op: LeaveMapSlotOp) -> None:
+    slot = ctx.value(op.slot)
+    in_first_thread(ctx, lambda fn: _ignore(ctx.target.atomic(fn, _LEAVE, slot, [["0"]], 1, None)))
+
+
+def _ignore(value: object) -> None:
+    del value
+
+
+@NVIDIA_RULES.register(MakeTensorMapOp)
+def _make(ctx: ThreadContext, op: MakeTensorMapOp) -> None:
+    if op.workspace is None or op.scratch is None:
+        raise InternalError("a tensor map has no place to be made in")
+    start, offset = ctx.value(op.workspace), MAP_BYTES * (1 + op.index.value.data)
+    slot = ctx.fn.value(f"getelementptr i8, ptr {ctx.value(op.scratch)}, i32 {offset}")
+
+    def emit(fn: FunctionBuilder) -> None:
+        for at in range(0, MAP_BYTES, 8):
+            store_shared(fn, add(fn, start, str(at)), ["0"], 64)
+        _Fields(ctx, op, shared_pointer(fn, start)).emit()
+        for at in range(0, MAP_BYTES, 16):
+            words = load_shared(fn, add(fn, start, str(at)), 2, 64)
+            for index, word in enumerate(words):
+                place = fn.value(f"getelementptr i8, ptr {slot}, i32 {at + 8 * index}")
+                fn.emit(f"store i64 {word}, ptr {place}, align 8")
+        fn.emit("call void @llvm.nvvm.fence.proxy.tensormap_generic.release.gpu()")
+        name = "@llvm.nvvm.fence.proxy.tensormap_generic.acquire.gpu"
+        fn.emit(f"call void {name}(ptr {slot}, i32 {MAP_BYTES})")
+
+    in_first_thread(ctx, emit)
+    ctx.define(op, slot)
+
+
+class _Fields:
+    """Writes the fields of one map; dims go from the last on."""
+
+    def __init__(self, ctx: ThreadContext, op: MakeTensorMapOp, pointer: str) -> None:
+        self.ctx, self.fn, self.op = ctx, ctx.fn, op
+        self.pointer = pointer
+        self.plan = block_plan(op.result)
+
+    def emit(self) -> None:
+        """Write every field."""
+        op, rank = self.op, len(self.op.shape)
+        address = self.fn.value(f"ptrtoint ptr {self.ctx.value(op.base)} to i64")
+        self._set("global.address", f"i64 {address}")
+        self._set("rank", f"i32 {rank - 1}")
+        self._set("elemtype", f"i32 {_ELEMENT_TYPES[op.number.data]}")
+        for index, dim in enumerate(reversed(range(rank))):
+            self._set("global.dim", f"i32 {index}, i32 {self.ctx.value(op.shape[dim])}")
+            self._set("box.dim", f"i32 {index}, i32 {self.plan.box[dim]}")
+            self._set("element.stride", f"i32 {index}, i32 1")
+        size = self.plan.element_bytes
+        for index, stride in enumerate(reversed(op.strides[:-1])):
+            self._set("global.stride", f"i32 {index}, i64 {self._bytes(stride, size)}")
+        self._set("interleave.layout", "i32 0")
+        self._set("swizzle.mode", f"i32 {_SWIZZLES[self.plan.swizzle_bytes]}")
+        self._set("fill.mode", f"i32 {int(op.fills_nan is not None)}")
+
+    def _bytes(self, stride: SSAValue, size: int) -> str:
+        name = self.ctx.value(stride)
+        return self.fn.value(f"mul i64 {name}, {size}")
+
+    def _set(self, field: str, arguments: str) -> None:
+        name = f"@llvm.nvvm.tensormap.replace.{field}.p3"
+        self.fn.emit(f"call void {name}(ptr addrspace(3) {self.pointer}, {arguments})")
