@@ -66,7 +66,7 @@ def gather(g: Expressions, kind: Kind, depth: int) -> Made:
     return f"tl.gather({x}, (({index}) & ({size} - 1)), {axis})", bound
 
 
-@form(1, shapes="C", dtypes=("int32",))
+@form(8, shapes="C", dtypes=("int32",))
 def histogram(g: Expressions, kind: Kind, depth: int) -> Made:
     """Counts of values; those out of the bins are not counted."""
     x = g.expression(Kind("int32", "V"), depth)[0]

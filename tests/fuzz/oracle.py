@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import linecache
 import sys
 import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -46,8 +47,16 @@ class Finding:
     text: str
 
 
-def examine(program: Program, variants: tuple[str, ...] = VARIANTS) -> Finding | None:
-    """Run a program every way; the first disagreement, or None."""
+Run = Callable[[Case], dict[str, Array]]
+
+
+def examine(
+    program: Program, variants: tuple[str, ...] = VARIANTS, more: Mapping[str, Run] | None = None
+) -> Finding | None:
+    """Run a program every way; the first disagreement, or None.
+
+    `more` are ways by name that stand in place of the default compilation.
+    """
     with tempfile.TemporaryDirectory() as folder:
         case = Case(
             f"fuzz-{program.seed}",
@@ -60,9 +69,12 @@ def examine(program: Program, variants: tuple[str, ...] = VARIANTS) -> Finding |
         expected = _attempt("interpreter", lambda: run_interpreted(case))
         if isinstance(expected, Finding):
             return expected
-        ways = variants if variants == (SIMULATED,) else ("default", *variants)
-        for variant in ways:
-            got = _attempt(variant, lambda variant=variant: _run(case, variant))
+        ways = dict(more or {})
+        if not ways and variants != (SIMULATED,):
+            variants = ("default", *variants)
+        ways |= {name: partial(_run, variant=name) for name in variants}
+        for variant, run in ways.items():
+            got = _attempt(variant, partial(run, case))
             finding = got if isinstance(got, Finding) else _compare(variant, got, expected)
             if finding is not None:
                 return finding
@@ -94,13 +106,12 @@ def _run(case: Case, variant: str) -> dict[str, Array]:
     return launch(prepare(case, _machine(variant)))
 
 
-@functools.cache
+@cache
 def _machine(variant: str) -> dict[str, object]:
     return dict(reduced_machine(without=_WITHOUT[variant]))
 
 
-def _attempt(way: str, run: object) -> dict[str, Array] | Finding:
-    assert callable(run)
+def _attempt(way: str, run: Callable[[], dict[str, Array]]) -> dict[str, Array] | Finding:
     try:
         return run()
     except _FAILURES as error:

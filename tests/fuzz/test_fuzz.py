@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fuzz.generator import generate
-from tests.fuzz.oracle import VARIANTS, examine
+from tests.fuzz.oracle import SIMULATED, VARIANTS, examine
 from tests.fuzz.program import Assign, Effect, Kind, Nested, Program
 from tests.fuzz.reduction import reduce
 
@@ -24,6 +24,13 @@ def require_agreement(first: int, count: int) -> None:
 @pytest.mark.parametrize("first", range(0, 120, CHUNK))
 def test_random_programs_agree(first: int) -> None:
     require_agreement(first, CHUNK)
+
+
+@pytest.mark.parametrize("first", range(200_000, 200_030, CHUNK))
+def test_random_programs_agree_on_the_simulated_gpu(first: int) -> None:
+    for seed in range(first, first + CHUNK):
+        finding = examine(generate(seed), (SIMULATED,))
+        assert finding is None, f"seed {seed}: {finding.kind}\n{finding.text}"
 
 
 @pytest.mark.slow

@@ -1,0 +1,53 @@
+"""Random programs on the GPU: they leave the memory that the interpreter leaves.
+
+A failure prints the seed and the smallest program that fails the same way.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import torch
+from tests.corpus.case import Case
+from tests.fuzz.generator import generate
+from tests.fuzz.oracle import Finding, Run, examine
+from tests.fuzz.program import Program
+from tests.fuzz.reduction import reduce
+from tests.gpu.test_corpus import DeviceMemory
+
+pytestmark = pytest.mark.gpu
+
+CHUNK = 20
+_REDUCTIONS = 60
+
+
+def run_on_gpu(case: Case) -> dict[str, np.ndarray]:
+    """What the arrays hold after a launch on the GPU."""
+    memory = DeviceMemory(case)
+    case.kernel[case.grid](**memory.arguments, enable_fp_fusion=False, **case.options)
+    torch.cuda.synchronize()
+    return memory.arrays()
+
+
+WAYS: dict[str, Run] = {"gpu": run_on_gpu}
+
+
+def shrunk(program: Program, finding: Finding) -> Program:
+    """The smallest program found with the same finding."""
+
+    def fails(candidate: Program) -> bool:
+        found = examine(candidate, (), WAYS)
+        return found is not None and found.kind == finding.kind
+
+    return reduce(program, fails, _REDUCTIONS)
+
+
+@pytest.mark.parametrize("first", range(300_000, 300_200, CHUNK))
+def test_random_programs_agree(first: int) -> None:
+    for seed in range(first, first + CHUNK):
+        program = generate(seed)
+        finding = examine(program, (), WAYS)
+        if finding is not None:
+            text = shrunk(program, finding).source()
+            pytest.fail(f"seed {seed}: {finding.kind}\n{finding.text}\n{text}")
