@@ -89,9 +89,8 @@ class Report:
         self, record: AccessStatistics, addresses: Array, threads: Array, num_bytes: int
     ) -> None:
         """Count one execution: the addresses that the active `threads` access."""
-        requests = len(threads) // WARP
-        if len(threads) % WARP:
-            requests = int(np.count_nonzero(np.diff(threads // WARP))) + 1
+        # Warps of which some threads take no part are requests of their own as well.
+        requests = int(np.count_nonzero(np.diff(threads // WARP))) + 1
         record.requests += requests
         record.executions += 1
         if record.executions > _SAMPLES:

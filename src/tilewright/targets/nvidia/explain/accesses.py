@@ -110,8 +110,8 @@ def _element_bytes(pointers: SSAValue) -> int:
 class _Request:
     """The requests of warp 0, with addresses as far as the axis facts know them.
 
-    Elements of one run are adjacent, equal pointers are one element, and different runs are taken
-    to lie apart, so the sectors are an upper bound.
+    Elements of one run are adjacent, equal pointers are one element, different runs are taken to
+    lie apart, and to begin where their alignment allows the most sectors: an upper bound.
     """
 
     def __init__(self, layout: LinearLayout, known: Facts, dim: int, width: int, size: int) -> None:
@@ -136,13 +136,22 @@ class _Request:
             extent = -(-known.extents[d] // step)
             run = run * extent + at[..., d] // step
         longest = known.contiguity[self.dim] * size
-        apart = -(-longest // _LINE_BYTES) * _LINE_BYTES
+        # A line more: a run may begin anywhere in its first one.
+        apart = -(-longest // _LINE_BYTES) * _LINE_BYTES + _LINE_BYTES
         return run * apart + inside
 
     def sectors(self) -> float:
         """The sectors that a request touches, on average."""
+        alignment = max(self.known.divisibility[self.dim], self.size)
+        # More than 16 bytes is never asked of an argument, and arrays begin at sectors.
+        if alignment >= MAX_ACCESS_BYTES:
+            return self._sectors_from(0)
+        return max(self._sectors_from(start) for start in range(0, SECTOR_BYTES, alignment))
+
+    def _sectors_from(self, start: int) -> float:
+        """The sectors of a request whose runs begin `start` bytes behind a sector."""
         steps = np.arange(0, self.width * self.size, min(SECTOR_BYTES, self.width * self.size))
-        sectors = (self._bytes[..., None] + steps) // SECTOR_BYTES
+        sectors = (self._bytes[..., None] + steps + start) // SECTOR_BYTES
         return float(np.mean([len(np.unique(request)) for request in sectors]))
 
     def ideal(self) -> float:
