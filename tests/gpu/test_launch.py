@@ -202,6 +202,7 @@ if find_spec("cupy") is not None:
     def test_cupy_arrays_go_to_their_stream(torch: ModuleType) -> None:
         cupy = importlib.import_module("cupy")
         x, out = cupy.ones(1000, dtype=np.float32), cupy.zeros(1000, dtype=np.float32)
+        cupy.cuda.Device().synchronize()  # a non-blocking stream does not wait for the default one
         with cupy.cuda.Stream(non_blocking=True) as stream:
             add(x, x, out)
             stream.synchronize()
