@@ -101,7 +101,7 @@ uint8, uint16, uint32, uint64 = (dtype(f"uint{w}") for w in (8, 16, 32, 64))
 float8e5, float8e5b16 = dtype("fp8e5"), dtype("fp8e5b16")
 float8e4nv, float8e4b8, float8e4b15 = dtype("fp8e4nv"), dtype("fp8e4b8"), dtype("fp8e4b15")
 float16, bfloat16, float32, float64 = dtype("fp16"), dtype("bf16"), dtype("fp32"), dtype("fp64")
-pi32_t = int32
+pi32_t = pointer_type(int32)
 slice = builtins.slice
 
 _OWN = frozenset(globals())
@@ -145,6 +145,5 @@ __getattr__ = refuse(
     {
         "advance": "use tensor descriptors",
         "ir": "there is no C++ module; `tilewright ir FILE` prints the IR of a kernel",
-        "aggregate_replace": "build a new aggregate from the fields of the old one",
     },
 )
