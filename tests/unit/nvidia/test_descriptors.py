@@ -509,3 +509,63 @@ def test_a_store_needs_no_more_barriers_than_its_tile() -> None:
     arguments = [described(x, (16, 64)), described(0 * x, (16, 64)), 16, 64]
     # The mbarriers are made, and the tile is written.
     assert count(copy_block, arguments, LocalBarrierOp) == 1
+
+
+@tilewright.jit
+def sum_blocks(a, b, c, out, BM: tl.constexpr, BN: tl.constexpr):
+    out.store([0, 0], a.load([0, 0]) + b.load([0, 0]) + c.load([0, 0]))
+    out.store([0, BN], a.load([0, BN]))
+
+
+def test_blocks_that_do_not_fit_together_are_made_of_pointers() -> None:
+    x = numbers((64, 512))
+    tensors = [described(array, (64, 256)) for array in (x, x + 1, x + 2, 0 * x)]
+    arguments = [*tensors, 64, 256]
+    check(sum_blocks, (1,), *arguments)
+    remarks = lowered(sum_blocks, arguments, {}).scheduled.remarks
+    assert len([r for r in remarks if "other blocks take the shared memory" in r]) == 2
+
+
+@pytest.mark.parametrize("num_warps", [1, 2, 16])
+def test_any_number_of_warps_waits_for_one_copy(num_warps: int) -> None:
+    x = numbers((33, 120))
+    tensors = [described(x, (32, 64)), described(0 * x, (32, 64))]
+    check(copy_block, (2, 2), *tensors, 32, 64, num_warps=num_warps)
+    arguments = operands(64, 64, 64, "float16", (64, 64, 32))
+    check(matmul, (1, 1), *arguments, tolerance=1e-6, num_warps=num_warps)
+
+
+@tilewright.jit
+def attention(q, k, v, out, n, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
+    i = tl.program_id(0) * BM
+    x = q.load([i, 0])
+    acc = tl.zeros((BM, D), tl.float32)
+    total = tl.zeros((BM,), tl.float32)
+    for j in range(0, n, BN):
+        p = tl.dot(x, k.load([j, 0]).T) * 0.01
+        p = tl.exp2(p)
+        total += tl.sum(p, 1)
+        acc = tl.dot(p.to(v.dtype), v.load([j, 0]), acc)
+    out.store([i, 0], acc / total[:, None])
+
+
+def attention_arguments(n: int) -> list[object]:
+    q, k, v = (numbers((n, 64), "float16", 3 + i) for i in range(3))
+    blocks = ((64, 64), (32, 64), (32, 64), (64, 64))
+    arrays = (q, k, v, np.zeros((n, 64), np.float32))
+    tensors = [described(a, b) for a, b in zip(arrays, blocks, strict=True)]
+    return [*tensors, n, 64, 32, 64]
+
+
+def test_attention_over_descriptors_is_right() -> None:
+    arguments = attention_arguments(128)
+    check(attention, (2,), *arguments, tolerance=2e-3)
+    assert count(attention, arguments, LocalLoadOp) == 0
+
+
+def test_loads_of_one_iteration_start_together() -> None:
+    function = find_kernel(lowered(attention, attention_arguments(128), {}).scheduled.module)
+    names = [op.name for op in function.walk()]
+    first = names.index("scf.for")
+    loop = [name for name in names[first:] if name in ("ttng.tma_load", "ttng.tma_wait")]
+    assert loop == ["ttng.tma_load", "ttng.tma_load", "ttng.tma_wait", "ttng.tma_wait"]

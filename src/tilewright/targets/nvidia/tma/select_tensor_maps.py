@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i32
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -28,6 +29,7 @@ from tilewright.ir.locations import describe
 from tilewright.ir.op import build
 from tilewright.ops.atomics import RMW_KINDS
 from tilewright.ops.function import FuncOp
+from tilewright.ops.matmul import DotOp
 from tilewright.ops.memory import (
     PADDINGS,
     DescriptorGatherOp,
@@ -37,6 +39,7 @@ from tilewright.ops.memory import (
     DescriptorStoreOp,
     MakeTensorDescriptorOp,
 )
+from tilewright.ops.shape import TransOp
 from tilewright.passes.expand_structures import Expansion, Rule, Structure
 from tilewright.passes.lower_descriptors import POINTER_RULES, expand_descriptors
 from tilewright.support.dataclass import dataclass
@@ -64,6 +67,8 @@ _FLOAT_NUMBERS: dict[Attribute, str] = {
 # take those. Measured on an H200, 2026-11-21, driver 580.
 _START_BYTES = 16
 _CHOSEN = "which descriptor it is depends on control flow"
+_MAX_LOADED_BYTES = 144 << 10
+"""What the loaded blocks of a kernel take of shared memory before others are left out."""
 _SIGNED_KINDS = ("max", "min")
 
 
@@ -97,6 +102,7 @@ class _Selection:
         self._maps: dict[tuple[str, Attribute], SSAValue] = {}
         self._made: dict[tuple[SSAValue, str, bool], SSAValue] = {}
         self._remarks: list[str] = []
+        self._loaded_bytes = 0
 
     def run(self) -> None:
         """Rewrite the kernel."""
@@ -126,6 +132,8 @@ class _Selection:
         form = _form(structure, op)
         if isinstance(form, str):
             return form
+        if not self._has_room(op):
+            return "other blocks take the shared memory"
         reason = self._no_place(op)
         if reason:
             return reason
@@ -149,6 +157,20 @@ class _Selection:
         if not is_load and not all(self._facts.of(i).is_nonnegative for i in op.indices):
             return "an index may be negative"
         return ""
+
+    def _has_room(self, op: Operation) -> bool:
+        """Whether a loaded block goes to shared memory beside those before it.
+
+        What a matrix product reads is there anyway.
+        """
+        if not isinstance(op, DescriptorLoadOp):
+            return True
+        type_ = op.result.type
+        num_bytes = prod(ir.shape_of(type_)) * ir.storage_bytes(type_)
+        if self._loaded_bytes + num_bytes > _MAX_LOADED_BYTES and not _feeds_product(op.result):
+            return False
+        self._loaded_bytes += num_bytes
+        return True
 
     def _of_launch(self, recipe: TensorMapRecipe, block: Attribute) -> SSAValue:
         text = json.dumps(recipe.to_metadata(), sort_keys=True)
@@ -206,6 +228,13 @@ class _Selection:
             rank = len(op.shape)
             op.operands = [*op.operands, take.results[0]]
             op.properties["operandSegmentSizes"] = integer_array((1, rank, rank, 0, 1))
+
+
+def _feeds_product(value: SSAValue) -> bool:
+    users = [use.operation for use in value.uses]
+    return any(
+        isinstance(u, DotOp) or (isinstance(u, TransOp) and _feeds_product(u.result)) for u in users
+    )
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
+from tilewright.analysis.alias import tile_bytes
+from tilewright.analysis.liveness import is_control_flow
 from tilewright.ir.attributes import integer_array
 from tilewright.ir.effects import effects_of
 from tilewright.ir.encoding import TOKEN, SharedType, layout_of, shared_tile
@@ -82,6 +84,7 @@ def _add_workspace(op: MakeTensorMapOp) -> None:
     op.properties["operandSegmentSizes"] = integer_array((1, rank, rank, 1, 1))
 
 
+_TOGETHER_BYTES = 64 << 10
 _STAGED = (DescriptorLoadOp, DescriptorStoreOp, DescriptorReduceOp)
 
 
@@ -107,12 +110,30 @@ def _stage_load(load: DescriptorLoadOp, number: int) -> None:
     operands = [load.desc, tile.results[0], *load.indices]
     start = build(TmaLoadOp, operands, [TOKEN], dict(barrier), location=load.location)
     wait = build(TmaWaitOp, [start.results[0]], (), dict(barrier), location=load.location)
+    place = _earliest(load)
     for op in (tile, start):
-        block.insert_op_before(op, load)
+        block.insert_op_before(op, place)
     block.insert_op_before(wait, _latest(load, type_))
     _Readers(tile.results[0], type_, wait).replace(load.result)
     load.detach()
     load.erase()
+
+
+def _earliest(load: DescriptorLoadOp) -> Operation:
+    """The first op that the start of a load may stand before.
+
+    It stays behind its operands, behind what writes global memory or waits for other programs,
+    behind control flow, which its tile would outlive, and behind the loads before it.
+    """
+    operands = {operand.owner for operand in load.operands}
+    place: Operation = load
+    op = load.prev_op
+    while op is not None and op not in operands and not is_control_flow(op):
+        if isinstance(op, TmaLoadOp) or _may_write_global(op):
+            break
+        place = op
+        op = op.prev_op
+    return place
 
 
 def _latest(load: DescriptorLoadOp, shared: SharedType) -> Operation:
@@ -120,10 +141,15 @@ def _latest(load: DescriptorLoadOp, shared: SharedType) -> Operation:
     users = {_ancestor_beside(load, user) for user in _readers(load.result, shared)}
     op = load.next_op
     while op is not None:
-        if op in users or op.regions or op.has_trait(IsTerminator) or _may_write_global(op):
+        if op in users or _ends_stretch(op) or _may_write_global(op):
             return op
         op = op.next_op
     raise InternalError("a block without a terminator")
+
+
+def _ends_stretch(op: Operation) -> bool:
+    """Whether control leaves the straight line here."""
+    return is_control_flow(op) or op.has_trait(IsTerminator)
 
 
 def _readers(value: SSAValue, shared: SharedType) -> Iterator[Operation]:
@@ -164,7 +190,8 @@ def _ancestor_beside(op: Operation, user: Operation) -> Operation:
 
 
 def _may_write_global(op: Operation) -> bool:
-    return effects_of(op).writes and not op.name.startswith(("ttg.", "ttng.tma_load"))
+    is_other = not op.name.startswith("ttg.") and not isinstance(op, TmaLoadOp | TmaWaitOp)
+    return is_other and effects_of(op).writes
 
 
 class _Readers:
@@ -243,18 +270,35 @@ def _stage_store(op: DescriptorStoreOp | DescriptorReduceOp) -> None:
 
 
 def _wait_for_stores(block: Block) -> None:
-    """Wait for the stores of a block before anything else touches global memory, and at its end."""
+    """Wait for the stores of a block before anything else touches global memory, and at its end.
+
+    Stores of small tiles run together; a large one waits until the tiles before it are free.
+    """
     started: list[SSAValue] = []
+    size = 0
     for op in tuple(block.ops):
+        grown = size + _stored_bytes(op)
+        if started and (_ends_stores(op) or (grown > size and grown > _TOGETHER_BYTES)):
+            block.insert_op_before(build(TmaStoreWaitOp, started, location=op.location), op)
+            started, grown = [], grown - size
+        size = grown if started or grown else 0
         if isinstance(op, TmaStoreOp):
             started.append(op.token)
-        elif started and _ends_stores(op):
-            block.insert_op_before(build(TmaStoreWaitOp, started, location=op.location), op)
-            started = []
+
+
+def _stored_bytes(op: Operation) -> int:
+    """The bytes of a tile that is made to be stored."""
+    if not isinstance(op, LocalAllocOp):
+        return 0
+    is_stored = any(isinstance(use.operation, TmaStoreOp) for use in op.result.uses)
+    assert isinstance(op.result.type, SharedType)
+    return tile_bytes(op.result.type) if is_stored else 0
 
 
 def _ends_stores(op: Operation) -> bool:
-    if op.regions or op.has_trait(IsTerminator):
+    if isinstance(op, TmaStoreOp):
+        return False
+    if _ends_stretch(op):
         return True
     effects = effects_of(op)
     return (effects.reads or effects.writes) and not op.name.startswith(
