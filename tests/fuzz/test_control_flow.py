@@ -11,7 +11,7 @@ import ast
 import importlib.util
 import random
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,11 +20,19 @@ import tilewright
 
 NUM_PROGRAMS = 12
 INPUTS = ([5, -3, 7], [0, 1, 2], [-4, 100, 3])
+LANES = 16
 KERNEL = """
 
 @tilewright.jit
 def kernel(x, out):
     tl.store(out, function(tl.load(x), tl.load(x + 1), tl.load(x + 2), 3))
+
+
+@tilewright.jit
+def mapped(x, out):
+    i = tl.arange(0, 16)
+    a, b, c = tl.load(x + i), tl.load(x + 16 + i), tl.load(x + 32 + i)
+    tl.store(out + i, tl.map_elementwise(function, a, b, c, 3))
 """
 
 
@@ -141,11 +149,16 @@ def in_python(text: str, values: list[int]) -> int:
     return namespace["function"](*values, 3)
 
 
-def in_a_kernel(path: Path, values: list[int]) -> int:
-    """The result of the program's kernel, run by the interpreter."""
+def load(path: Path) -> ModuleType:
+    """The program as a module."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def in_a_kernel(module: ModuleType, values: list[int]) -> int:
+    """The result of the program's kernel, run by the interpreter."""
     kernel: tilewright.JITFunction = module.kernel
     out = np.zeros(1, np.int32)
     kernel.interpret[(1,)](np.array(values, np.int32), out)
@@ -160,5 +173,18 @@ def test_control_flow_means_what_it_means_in_python(
     text = Writer(seed).program()
     path = tmp_path / f"program{seed}.py"
     path.write_text(text)
+    module = load(path)
     for values in INPUTS:
-        assert in_a_kernel(path, values) == in_python(text, values), f"{values}\n{text}"
+        assert in_a_kernel(module, values) == in_python(text, values), f"{values}\n{text}"
+    require_lanes_agree(module, text, seed)
+
+
+def require_lanes_agree(module: ModuleType, text: str, seed: int) -> None:
+    """The function mapped over tiles gives each element what Python gives it."""
+    values = np.random.default_rng(seed).integers(-20, 20, (3, LANES), dtype=np.int32)
+    expected = [in_python(text, [int(v) for v in column]) for column in values.T]
+    interpreted, compiled = np.zeros(LANES, np.int32), np.zeros(LANES, np.int32)
+    module.mapped.interpret[(1,)](values, interpreted)
+    assert interpreted.tolist() == expected, f"{values}\n{text}"
+    module.mapped[(1,)](values, compiled)
+    assert compiled.tolist() == expected, f"{values}\n{text}"

@@ -10,6 +10,7 @@ from xdsl.ir import Attribute
 
 from tilewright.frontend.constants import BuiltinRef, OpRef
 from tilewright.frontend.frame import Frame
+from tilewright.frontend.lanes import is_divergent, spread
 from tilewright.frontend.program import Parameter
 from tilewright.frontend.sequences import iterate
 from tilewright.frontend.signature import bind
@@ -154,11 +155,14 @@ def _runtime_range(frame: Frame, name: str, bound: Mapping[str, object]) -> Loop
     bounds = [_integer(frame, name, value) for value in given]
     common = int64 if any(_needs_64_bits(t.dtype) for t in bounds) else int32
     lower, upper, stride = (convert(b, t, common) for t in bounds)
+    if any(t.static_shape for t in bounds):  # each lane has a range of its own
+        lower, upper, stride = (spread(b, t) for t in (lower, upper, stride))
     if not is_descending:
         return LoopRange(lower, upper, stride, None, _hints(bound))
     # Count 0, s, 2s, … up to the distance; the variable is the start minus the counter.
     length = binary(b, "Sub", lower, upper)
-    return LoopRange(b.constant(0, common), length, stride, lower, _hints(bound))
+    start = spread(b, b.constant(0, common)) if lower.static_shape else b.constant(0, common)
+    return LoopRange(start, length, stride, lower, _hints(bound))
 
 
 def _checked_step(name: str, step: object) -> int | None:
@@ -181,7 +185,8 @@ def _integer(frame: Frame, name: str, value: object) -> tensor:
     if is_constant(value) and (isinstance(known, bool) or not isinstance(known, int)):
         raise LoopBoundsError(f"{name}(): a bound is {describe(value)}; integers are needed")
     scalar = to_tensor(frame.builder, value)
-    if scalar.static_shape or not scalar.dtype.is_int():
+    is_scalar = not scalar.static_shape or is_divergent(frame.builder, scalar)
+    if not is_scalar or not scalar.dtype.is_int():
         raise LoopBoundsError(
             f"{name}(): a bound is {describe(value)}; scalar integers are needed",
         )

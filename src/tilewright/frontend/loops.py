@@ -94,7 +94,9 @@ def _unroll_from(frame: Frame, node: ast.For, name: str, values: Sequence[object
 def _runtime_for(frame: Frame, node: ast.For, name: str, bounds: LoopRange) -> Exit:
     """Lower to scf.for, or to scf.while where the body may leave the loop at run time."""
     carry = Carry(frame, node, assigned(node.body) - {name})
-    if leaves_loop(node.body) and _leaves_at_run_time(frame, node, name, bounds, carry):
+    is_uniform = not bounds.lower.static_shape
+    leaves = leaves_loop(node.body)
+    if not is_uniform or (leaves and _leaves_at_run_time(frame, node, name, bounds, carry)):
         counted = Counted(node, name, bounds)
         exit_ = lower_while(frame, node, counted, carry, bounds.hints)
     else:
