@@ -279,3 +279,12 @@ def dynamic_pointwise(x):
 @graph(lambda: (normal(37, 53),), is_dynamic=True)
 def dynamic_softmax(x):
     return F.softmax(x, -1).sum(0)
+
+
+# --- functions of libdevice -------------------------------------------------------------------
+
+
+@graph(lambda: (normal(500),))
+def special_functions(x):
+    y = torch.erfinv(torch.tanh(x) * 0.9) + torch.special.i0(x)
+    return torch.lgamma(x.abs() + 1), y, torch.nextafter(x, x + 1), torch.expm1(x)

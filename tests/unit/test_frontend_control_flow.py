@@ -403,3 +403,27 @@ def loop_bounds(x, out, start, stop, STEP: tl.constexpr):
 def test_range_iterates_as_in_python(bounds: tuple[int, int, int]):
     values = list(range(*bounds))
     assert run(loop_bounds, [0], *bounds)[:2] == [len(values), values[-1] if values else -100]
+
+
+@tilewright.jit
+def is_floating(x):
+    return (x + tl.zeros((1,), tl.int1)).dtype.is_floating()
+
+
+@tilewright.jit
+def largest(a, b):
+    mask = a > b
+    if is_floating(a):
+        mask |= a != a
+    return tl.where(mask, a, b)
+
+
+@tilewright.jit
+def largest_element(x, out):
+    tl.store(out, tl.reduce(tl.load(x + tl.arange(0, 4)), 0, largest))
+
+
+def test_a_branch_on_a_constant_that_a_function_returned_leaves_no_op():
+    assert run(largest_element, [1, 7, 3, 2])[0] == 7
+    arrays = np.zeros(4, np.float32), np.zeros(4, np.float32)
+    assert "scf.if" not in largest_element.warmup(*arrays).asm["ttir"]

@@ -22,6 +22,7 @@ from tilewright.language.core import constexpr, int1, tensor
 from tilewright.ops.builder import ir_type, ssa
 from tilewright.ops.casting import convert
 from tilewright.ops.control_flow import IfOp, YieldOp
+from tilewright.ops.creation import ConstantOp
 from tilewright.ops.math import select
 from tilewright.ops.operators import binary, logical_not
 from tilewright.ops.tiles import item
@@ -169,7 +170,7 @@ def lower_branch(frame: Frame, statements: Sequence[ast.stmt], lanes: tensor | N
 
 def _lower_if(frame: Frame, node: ast.If, rest: Sequence[ast.stmt]) -> tuple[Exit, bool]:
     """Lower an `if`; the second result says that `rest` was lowered too."""
-    test = condition(frame, node.test)
+    test = _known(condition(frame, node.test))
     if isinstance(test, bool):
         return lower_block(frame, node.body if test else node.orelse), False
     b = frame.at(node)
@@ -191,6 +192,17 @@ def _lower_if(frame: Frame, node: ast.If, rest: Sequence[ast.stmt]) -> tuple[Exi
         frame.place(error, node)
         raise
     return Exit(then.exit.leaves and other.exit.leaves), is_done
+
+
+def _known(test: bool | tensor) -> bool | tensor:
+    """The truth of a condition that is a constant of the IR, as functions return constexprs.
+
+    A combine function with a branch that is never taken would keep a reduction from vectors.
+    """
+    if isinstance(test, bool):
+        return test
+    made_by = ssa(test).owner
+    return bool(made_by.splat_value()) if isinstance(made_by, ConstantOp) else test
 
 
 def _merge(
