@@ -43,4 +43,4 @@ def _tensor_map(
     view = np.lib.stride_tricks.as_strided(
         array[skipped:], tensor.shape, (*tensor.strides_bytes, array.itemsize)
     )
-    return TensorMap(view, recipe.box, recipe.swizzle_bytes)
+    return TensorMap(view, recipe.box, recipe.swizzle_bytes, recipe.fills_nan)

@@ -110,6 +110,28 @@ def test_five_dimensions_are_copied() -> None:
     check(add_five, (1,), described(x, block), described(0 * x, block))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_what_is_out_of_bounds_reads_as_nan_where_asked(dtype: str) -> None:
+    x = numbers((24, 40), dtype)
+    source = TensorDescriptor.from_tensor(x, (32, 64), "nan")
+    arguments = [source, described(numbers((32, 64), dtype), (32, 64)), 32, 64]
+    check(copy_block, (1, 1), *arguments)
+    assert count(copy_block, arguments, TmaLoadOp) == 1
+
+
+@tilewright.jit
+def made_with_nan(x, out, first, B: tl.constexpr):
+    start = tl.load(first)
+    source = tl.make_tensor_descriptor(x + start, [8, B], [B, 1], [B, B], padding_option="nan")
+    target = tl.make_tensor_descriptor(out, [B, B], [B, 1], [B, B])
+    target.store([0, 0], source.load([0, 0]))
+
+
+def test_a_made_map_fills_with_nan_too() -> None:
+    x = numbers((32, 16))
+    check(made_with_nan, (1,), x, 0 * x, np.array([16], np.int32), 16)
+
+
 @tilewright.jit
 def shift(source, target, i, j):
     target.store([j, i], source.load([i, j]))

@@ -156,10 +156,10 @@ class Copies:
             )
 
     def _read_box(self, tensor_map: BoxedArray, coordinates: tuple[int, ...]) -> Array:
-        """The bytes of a box, zeros outside of the array."""
+        """The bytes of a box, with its padding outside of the array."""
         addresses, inside = tensor_map.element_addresses(coordinates)
         size = tensor_map.dtype.itemsize
-        data = np.zeros((len(addresses), size), np.uint8)
+        data = np.tile(tensor_map.padding(), (len(addresses), 1))
         if inside.any():
             data[inside] = self._memory.gather(addresses[inside], size, size)
         return data.reshape(-1)

@@ -61,6 +61,7 @@ class BoxedArray:
     strides: tuple[int, ...]
     box: tuple[int, ...]
     swizzle_bytes: int = 0
+    fills_nan: bool = False
 
     def problem(self) -> str:
         """Why the hardware would refuse this, empty when it would not."""
@@ -72,6 +73,8 @@ class BoxedArray:
             return f"every extent of a box is 1 to 256, not {self.box}"
         if row_bytes % _CHUNK or (self.swizzle_bytes and row_bytes > self.swizzle_bytes):
             return f"rows of {row_bytes} bytes with swizzle {self.swizzle_bytes}"
+        if self.fills_nan and self.dtype.kind in "iub":
+            return f"elements of {self.dtype} have no NaN"
         if self.address % _CHUNK:
             return f"the array at {self.address:#x} is not aligned to 16 bytes"
         if self.strides[-1] != itemsize or any(s % _CHUNK for s in self.strides[:-1]):
@@ -82,6 +85,11 @@ class BoxedArray:
     def num_bytes(self) -> int:
         """The bytes of a box."""
         return int(np.prod(self.box)) * self.dtype.itemsize
+
+    def padding(self) -> Array:
+        """The bytes of an element outside of the array."""
+        value = np.full(1, np.nan if self.fills_nan else 0, self.dtype)
+        return value.view(np.uint8)
 
     def element_addresses(self, coordinates: tuple[int, ...]) -> tuple[Array, Array]:
         """Addresses of the box's elements, and which lie inside; coordinates innermost first."""
@@ -109,7 +117,7 @@ class BoxedArray:
         swizzle, fill, interleave = values[22:]
         if kind not in _ELEMENT_TYPES or rank > _RANKS or not all(box[:rank]):
             raise Fault(KernelFault, "a tensor map is used before all of its fields were set")
-        if fill or interleave or any(step != 1 for step in steps[:rank]):
+        if interleave or any(step != 1 for step in steps[:rank]):
             raise Fault(KernelFault, "a tensor map has a form that is not simulated")
         dtype = _ELEMENT_TYPES[kind]
         found = BoxedArray(
@@ -119,6 +127,7 @@ class BoxedArray:
             (*reversed(strides[: rank - 1]), dtype.itemsize),
             tuple(reversed(box[:rank])),
             _SWIZZLE_BYTES[swizzle],
+            bool(fill),
         )
         if found.problem():
             raise Fault(KernelFault, f"a tensor map is not valid: {found.problem()}")
@@ -130,12 +139,13 @@ class TensorMap:
     """A tensor map over `array`: copies move a `box`, whose dims are those of the array.
 
     Both shapes are in the array's order, the last dim contiguous. Elements outside of the array
-    read as zero and are not written.
+    read as zero, or NaN with `fills_nan`, and are not written.
     """
 
     array: Array
     box: tuple[int, ...]
     swizzle_bytes: int = 0
+    fills_nan: bool = False
 
     def __post_init__(self) -> None:
         """Check what the hardware demands."""
@@ -146,6 +156,5 @@ class TensorMap:
     def at(self, address: int) -> BoxedArray:
         """The map when its array lies at a simulated address."""
         array = self.array
-        return BoxedArray(
-            address, array.dtype, array.shape, array.strides, self.box, self.swizzle_bytes
-        )
+        layout = (array.dtype, array.shape, array.strides, self.box, self.swizzle_bytes)
+        return BoxedArray(address, *layout, self.fills_nan)
