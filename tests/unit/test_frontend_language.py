@@ -473,3 +473,18 @@ def test_static_print_takes_the_options_of_print(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == "a-(1, 2)-int32!\n"
     with pytest.raises(UnexpectedArgument, match="colour"):
         prints_with_another.warmup(3)
+
+
+@tilewright.jit
+def counts_blocks(out, SIZE: tl.constexpr, BLOCK: tl.constexpr):
+    total = 0
+    for k in tl.static_range(tl.cdiv(SIZE, BLOCK)):
+        total += k
+    COUNT: tl.constexpr = tilewright.cdiv(SIZE, 2 * BLOCK)
+    tl.store(out + tl.arange(0, COUNT), total + tl.cdiv(total, 4))
+
+
+def test_a_quotient_of_constants_is_a_constant():
+    out = np.zeros(2, np.int32)
+    counts_blocks[(1,)](out, SIZE=50, BLOCK=16)
+    assert out.tolist() == [6 + 2, 6 + 2]

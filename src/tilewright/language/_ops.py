@@ -478,8 +478,8 @@ def cat(input: object, other: object, can_reorder: object = False, dim: object =
 
 
 @op("cdiv")
-def cdiv(x: object, div: object) -> tensor:
-    """x / div rounded up, for non-negative integers."""
+def cdiv(x: object, div: object) -> object:
+    """x / div rounded up, for non-negative integers; of constants a constant."""
     only_in_kernels("cdiv")
 
 

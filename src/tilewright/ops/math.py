@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilewright.ir.op import ElementwiseOp
 from tilewright.language.core import (
     PropagateNan,
+    constexpr,
     dtype,
     float32,
     float64,
@@ -225,8 +226,11 @@ def umulhi(b: Builder, x: object, y: object) -> tensor:
 
 
 @surface(member=True)
-def cdiv(b: Builder, x: object, div: object) -> tensor:
-    """x / div rounded up, for non-negative integers."""
+def cdiv(b: Builder, x: object, div: object) -> object:
+    """x / div rounded up, for non-negative integers; of constants a constant."""
+    known, divisor = unwrap(x), unwrap(div)
+    if isinstance(known, int) and isinstance(divisor, int) and divisor:
+        return constexpr(-(-known // divisor))
     one_less = binary(b, "Sub", to_tensor(b, div) if not is_number(div) else div, 1)
     return binary(b, "FloorDiv", binary(b, "Add", x, one_less), div)
 
