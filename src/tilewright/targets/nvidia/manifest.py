@@ -14,7 +14,7 @@ from tilewright.targets.nvidia.ops import NVIDIA_OPS
 from tilewright.targets.nvidia.ptx import to_ptx
 from tilewright.targets.nvidia.schedule import STEPS, lower_to_threads
 from tilewright.targets.nvidia.tile_passes import nvidia_tile_passes
-from tilewright.targets.nvidia.tma_ops import TensorMapOp
+from tilewright.targets.nvidia.tma_ops import TENSOR_MAP_OPS
 from tilewright.targets.target import MachineFeatures, Scheduled, ShowStep, Target
 
 
@@ -61,5 +61,5 @@ TARGET = Target(
     assembly="ptx",
     views={"sass": sass_of},
     steps=STEPS,
-    tile_ops=(TensorMapOp,),
+    tile_ops=TENSOR_MAP_OPS,
 )

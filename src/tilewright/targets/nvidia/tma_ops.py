@@ -181,11 +181,10 @@ class TmaStoreWaitOp(TileOp):
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
+TENSOR_MAP_OPS = (TensorMapOp, MakeTensorMapOp, TakeMapSlotOp, LeaveMapSlotOp)
+"""What stands in T0 already: which accesses the engine makes is decided there."""
 TMA_OPS = (
-    TensorMapOp,
-    MakeTensorMapOp,
-    TakeMapSlotOp,
-    LeaveMapSlotOp,
+    *TENSOR_MAP_OPS,
     InitBarriersOp,
     TmaLoadOp,
     TmaWaitOp,
