@@ -186,7 +186,7 @@ def operator_method(lowering: Lowering, value: object, name: str) -> AggregateMe
 def aggregate_replace(
     frame: Frame, node: ast.AST, positional: Sequence[object], keywords: Mapping[str, object]
 ) -> tuple_:
-    """`tl.aggregate_replace(obj, field=value, …)`: a changed copy.
+    """`tl.aggregate_replace(instance, field=value, …)`: a changed copy.
 
     Raises: NotCallable, UnexpectedArgument.
     """

@@ -844,7 +844,7 @@ def inline_asm_elementwise(
 
 
 @op("interleave")
-def interleave(a: object, other: object) -> tensor:
+def interleave(a: object, b: object) -> tensor:
     """The elements of both tiles alternating along the last dimension."""
     only_in_kernels("interleave")
 
@@ -856,8 +856,8 @@ def item(input: object) -> tensor:
 
 
 @op("join")
-def join(a: object, other: object) -> tensor:
-    """A new last dimension of 2: result[..., 0] = a, result[..., 1] = other."""
+def join(a: object, b: object) -> tensor:
+    """A new last dimension of 2: result[..., 0] = a, result[..., 1] = b."""
     only_in_kernels("join")
 
 
@@ -1124,7 +1124,7 @@ def rand(seed: object, offset: object, n_rounds: object = 10) -> tensor:
 
 
 @op("rand4x")
-def rand4x(seed: object, offset: object, n_rounds: object = 10) -> tuple_:
+def rand4x(seed: object, offsets: object, n_rounds: object = 10) -> tuple_:
     """Four tiles of random fp32, uniform in [0, 1), cheaper than four `rand`."""
     only_in_kernels("rand4x")
 

@@ -91,8 +91,8 @@ _assign_fields.__dict__["__tilewright_generated__"] = True
 
 
 @op("aggregate_replace")
-def aggregate_replace(obj: object, **changes: object) -> object:
-    """A copy of the aggregate `obj` with the fields that `changes` names replaced.
+def aggregate_replace(instance: object, **changes: object) -> object:
+    """A copy of the aggregate `instance` with the fields that `changes` names replaced.
 
     Raises: UnexpectedArgument for a name that is no field.
     """

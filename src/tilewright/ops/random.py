@@ -247,9 +247,9 @@ def rand(b: Builder, seed: object, offset: object, n_rounds: object = 10) -> ten
 
 
 @surface()
-def rand4x(b: Builder, seed: object, offset: object, n_rounds: object = 10) -> tuple_:
+def rand4x(b: Builder, seed: object, offsets: object, n_rounds: object = 10) -> tuple_:
     """Four tiles of random fp32, uniform in [0, 1), cheaper than four `rand`."""
-    words = _words_at(b, seed, offset, n_rounds, "rand4x")
+    words = _words_at(b, seed, offsets, n_rounds, "rand4x")
     return tuple_([uint_to_uniform_float(b, word) for word in words])
 
 

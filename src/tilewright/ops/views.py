@@ -198,19 +198,19 @@ def trans(b: Builder, input: object, *dims: object) -> tensor:
 
 
 @surface()
-def join(b: Builder, a: object, other: object) -> tensor:
-    """A new last dimension of 2: result[..., 0] = a, result[..., 1] = other."""
-    x, y = broadcast_pair(b, to_tensor(b, a), to_tensor(b, other))
+def join(builder: Builder, a: object, b: object) -> tensor:
+    """A new last dimension of 2: result[..., 0] = a, result[..., 1] = b."""
+    x, y = broadcast_pair(builder, to_tensor(builder, a), to_tensor(builder, b))
     if x.dtype != y.dtype:
         raise DtypeMismatch(
             f"join(): `a` is {x.dtype} but `b` is {y.dtype}", argument="b", hint="cast one side"
         )
     is_scalar = not x.static_shape
     if is_scalar:
-        x, y = broadcast_tensor(b, x, (1,)), broadcast_tensor(b, y, (1,))
+        x, y = (broadcast_tensor(builder, v, (1,)) for v in (x, y))
     shape = check_shape((*x.static_shape, 2), "join", "a")
-    joined = b.tensor(JoinOp, [x, y], block_type(x.dtype, shape))
-    return reshape_to(b, joined, (2,)) if is_scalar else joined
+    joined = builder.tensor(JoinOp, [x, y], block_type(x.dtype, shape))
+    return reshape_to(builder, joined, (2,)) if is_scalar else joined
 
 
 @surface(member=True)
@@ -232,13 +232,13 @@ def split(b: Builder, a: object) -> tuple_:
 
 
 @surface()
-def interleave(b: Builder, a: object, other: object) -> tensor:
+def interleave(builder: Builder, a: object, b: object) -> tensor:
     """The elements of both tiles alternating along the last dimension."""
-    joined = join(b, a, other)
+    joined = join(builder, a, b)
     shape = joined.static_shape
     if len(shape) == 1:
         return joined
-    return reshape_to(b, joined, (*shape[:-2], 2 * shape[-2]))
+    return reshape_to(builder, joined, (*shape[:-2], 2 * shape[-2]))
 
 
 @surface()
