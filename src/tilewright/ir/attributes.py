@@ -37,6 +37,7 @@ class FastMathAttr(Data[tuple[str, ...]]):
 
 CONTRACT = FastMathAttr(("contract",))
 RECIPROCAL = FastMathAttr(("arcp",))
+APPROXIMATE = FastMathAttr(("afn",))
 
 
 def integer_array(values: Sequence[int]) -> Attribute:

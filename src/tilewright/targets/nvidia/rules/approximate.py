@@ -13,6 +13,7 @@ from tilewright.codegen.context import EmitContext
 from tilewright.codegen.rules import DEFAULT_RULES
 from tilewright.codegen.rules.arithmetic import narrowed, widened
 from tilewright.codegen.threads.context import ThreadContext
+from tilewright.ir.attributes import FastMathAttr
 from tilewright.ir.types import element_of, f32
 from tilewright.ops.elementwise import ELEMENTWISE
 from tilewright.support.errors import InternalError
@@ -32,7 +33,7 @@ def _scalar(ctx: EmitContext, op: Operation) -> None:
     type_ = op.results[0].type
     operands = [widened(ctx, value.type, ctx.value(value)) for value in op.operands]
     wide = operands[0][0]
-    if element_of(wide) != f32 or (isinstance(op, _DIVIDE) and not _may_change(op)):
+    if element_of(wide) != f32 or not _may_change(op):
         rule = DEFAULT_RULES.find(type(op))
         if rule is None:
             raise InternalError(f"no default rule for {op.name}")
@@ -57,4 +58,4 @@ def _exact_remainder(ctx: EmitContext, op: Operation) -> None:
 
 def _may_change(op: Operation) -> bool:
     flags = op.properties.get("fastmath")
-    return flags is not None and "arcp" in getattr(flags, "data", ())
+    return isinstance(flags, FastMathAttr) and bool({"arcp", "afn"} & set(flags.data))
