@@ -10,7 +10,7 @@ import pytest
 
 import tilewright
 import tilewright.language as tl
-from tests.unit.nvidia import test_descriptors as cases
+from tests.unit.nvidia import descriptor_kernels as cases
 from tests.unit.nvidia.descriptor_launching import interpreted
 from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.support.errors import ArgumentNotSupported

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.unit.nvidia import test_descriptors as cases
+from tests.unit.nvidia import descriptor_kernels as cases
 from tests.unit.nvidia.descriptor_launching import MACHINE, lowered
 from tilewright.targets.nvidia.assembler import Assembled, assemble_ptx
 from tilewright.targets.nvidia.ptx import to_ptx

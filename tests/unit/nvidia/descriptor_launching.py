@@ -130,3 +130,9 @@ def check(
         else:
             np.testing.assert_array_equal(*wide, err_msg=f"argument {index}")
     return report
+
+
+def count(kernel: object, arguments: Sequence[object], *kinds: type, **options: object) -> int:
+    """How many ops of some kinds a kernel has at T2."""
+    function = find_kernel(lowered(kernel, arguments, options).scheduled.module)
+    return sum(isinstance(op, kinds) for op in function.walk())
