@@ -185,3 +185,20 @@ def test_packed_float_reductions_add_each_half() -> None:
         names="x",
     )
     assert x.tolist() == [0.0, 64.0]
+
+
+def test_a_vector_is_one_atomic_for_each_element() -> None:
+    x, out = np.zeros(2, np.float32), np.zeros(THREADS, np.float32)
+    run(
+        element("q", "out")
+        + "  %old = call {float, float} asm sideeffect "
+        + """"atom.relaxed.gpu.global.add.v2.f32 {$0, $1}, [$2], {$3, $4};", "=f,=f,l,f,f"(
+  ptr addrspace(1) %x, float 1.0, float 2.0)
+  %second = extractvalue {float, float} %old, 1
+  store float %second, ptr addrspace(1) %q
+""".replace("(\n  ", "("),
+        x,
+        out,
+    )
+    assert x.tolist() == [THREADS, 2 * THREADS]
+    assert sorted(out.tolist()) == list(range(0, 2 * THREADS, 2))

@@ -9,6 +9,7 @@ import numpy as np
 from tilewright.interp.simt import types as t
 from tilewright.interp.simt.atomics import change_function
 from tilewright.interp.simt.kinds import dtype_of_kind, is_kind
+from tilewright.interp.simt.ptx.registers import Read
 from tilewright.interp.simt.ptx.rules import Compute, PtxCall, ptx
 from tilewright.ir.op import Array
 
@@ -78,7 +79,8 @@ def _store(call: PtxCall) -> Compute:
 @ptx(
     "atom",
     "red",
-    words=f"{_ORDERS} {_SPACE_WORDS} {CACHE_WORDS} add min max and or xor exch cas inc dec noftz",
+    words=f"{_ORDERS} {_SPACE_WORDS} {CACHE_WORDS} add min max and or xor exch cas inc dec noftz "
+    "v2 v4 v8",
 )
 def _atomic(call: PtxCall) -> Compute:
     machine, site, space = call.machine, call.site, space_of_words(call)
@@ -88,12 +90,14 @@ def _atomic(call: PtxCall) -> Compute:
     operation = call.one_of("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec")
     kind = next(word for word in reversed(call.words) if is_kind(word))
     address, _ = call.address(int(returns))
-    sources = call.operands[int(returns) + 1 :]
+    sources = range(int(returns) + 1, len(call.operands))
     width = 4 if kind in ("f16x2", "bf16x2") else dtype_of_kind(kind).itemsize
-    readers = [call.registers.reader(source, f"u{8 * width}") for source in sources]
+    # A vector is one atomic for each of its elements, in no order among them.
+    rows = zip(*(call.members(source) for source in sources), strict=True)
+    lanes = [[call.registers.reader(member, f"u{8 * width}") for member in row] for row in rows]
     change = change_function(operation, kind)
 
-    def compute() -> Sequence[Array] | None:
+    def element(at: Array, readers: Sequence[Read]) -> Array:
         inputs = [read() for read in readers]
 
         def update(old: Array, threads: Array) -> Array:
@@ -101,11 +105,15 @@ def _atomic(call: PtxCall) -> Compute:
             after = change(before, *(value[threads] for value in inputs))
             return np.ascontiguousarray(after)[:, None].view(np.uint8)
 
-        old = machine.update(space, address(), width, update, site)
-        return [np.ascontiguousarray(old).view(f"u{width}")[:, 0]] if returns else None
+        old = machine.update(space, at, width, update, site)
+        return np.ascontiguousarray(old).view(f"u{width}")[:, 0]
 
-    if len(call.members(0)) > 1:
-        raise call.unknown()
+    def compute() -> Sequence[Array] | None:
+        first = address()
+        step = first.dtype.type(width)
+        old = [element(first + step * first.dtype.type(k), row) for k, row in enumerate(lanes)]
+        return old if returns else None
+
     return compute
 
 
