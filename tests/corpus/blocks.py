@@ -113,6 +113,45 @@ def descriptor_adds(x, out, rows, columns, M: tl.constexpr, N: tl.constexpr):
     target.atomic_add([0, tl.program_id(1) * N], a)
 
 
+@tilewright.jit
+def descriptor_matmul(a, b, c, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """Operands in halves, so that a machine with matrix units takes them from shared memory."""
+    left = tl.make_tensor_descriptor(a, [m, k], [k, 1], [M, K])
+    right = tl.make_tensor_descriptor(b, [n, k], [k, 1], [N, K])
+    out = tl.make_tensor_descriptor(c, [m, n], [n, 1], [M, N])
+    i, j = tl.program_id(0) * M, tl.program_id(1) * N
+    acc = tl.zeros((M, N), tl.float32)
+    for at in range(0, k, K):
+        acc = tl.dot(left.load([i, at]), right.load([j, at]).T, acc)
+    out.store([i, j], acc)
+
+
+@tilewright.jit
+def descriptor_paths(x, out, rows, columns, count, B: tl.constexpr):
+    """Loads in nested loops and on both sides of a branch."""
+    source = tl.make_tensor_descriptor(x, [rows, columns], [columns, 1], [B, B])
+    acc = tl.zeros((B, B), tl.int32)
+    for i in range(count):
+        acc += source.load([i, 0])
+        for j in range(i):
+            if (i + j) % 2 == 0:
+                acc += source.load([j, i])
+            else:
+                acc -= source.load([i, j]) * 2
+    target = tl.make_tensor_descriptor(out, [B, B], [B, 1], [B, B])
+    target.store([0, 0], acc)
+
+
+@tilewright.jit
+def descriptor_groups(x, out, starts, rows, M: tl.constexpr, N: tl.constexpr):
+    """Descriptors that follow from what a program reads."""
+    for g in range(tl.program_id(0), 4, tl.num_programs(0)):
+        start = tl.load(starts + g)
+        source = tl.make_tensor_descriptor(x + start * N, [rows - start, N], [N, 1], [M, N])
+        target = tl.make_tensor_descriptor(out + g * M * N, [M, N], [N, 1], [M, N])
+        target.store([0, 0], source.load([1, 0]))
+
+
 def _two(kernel: object, reference: object, dtype: object = np.int32, is_transposed: bool = False,
          tile: tuple[int, int] = (16, 16)) -> Case:  # fmt: skip
     m, n = tile
@@ -176,6 +215,32 @@ def _adds(a: SimpleNamespace) -> None:
     a.out[:] += padded.reshape(3, 16, COLUMNS).sum(axis=0, dtype=np.int32)
 
 
+def _matmul_transposed(a: SimpleNamespace) -> None:
+    a.c[:] = wide(a.a) @ wide(a.b).T
+
+
+def _paths(a: SimpleNamespace) -> None:
+    padded = np.zeros((a.rows + a.B + 8, a.columns + a.B + 8), np.int32)
+    padded[: a.rows, : a.columns] = a.x
+
+    def block(i: int, j: int) -> np.ndarray:
+        return padded[i : i + a.B, j : j + a.B]
+
+    total = np.zeros_like(a.out)
+    for i in range(a.count):
+        total += block(i, 0)
+        for j in range(i):
+            total += block(j, i) if (i + j) % 2 == 0 else -2 * block(i, j)
+    a.out[:] = total
+
+
+def _groups(a: SimpleNamespace) -> None:
+    padded = np.zeros((a.rows + 1 + a.M, a.N), np.int32)
+    padded[: a.rows] = a.x
+    for g, start in enumerate(a.starts):
+        a.out[g * a.M : (g + 1) * a.M] = padded[start + 1 : start + 1 + a.M]
+
+
 CASES = [
     _two(block_copy, _plus_one),
     _two(block_transpose, _transposed, is_transposed=True),
@@ -218,5 +283,30 @@ CASES = [
             "N": 16,
         },
         _adds,
+    ),
+    Case(
+        "descriptor-matmul", descriptor_matmul, (2, 2),
+        lambda rng: {
+            "a": whole(rng, (72, 88), np.int32, -3, 4).astype(np.float16),
+            "b": whole(rng, (40, 88), np.int32, -3, 4).astype(np.float16),
+            "c": blank((72, 40)), "m": 72, "n": 40, "k": 88, "M": 64, "N": 32, "K": 32,
+        },
+        _matmul_transposed,
+    ),
+    Case(
+        "descriptor-paths", descriptor_paths, (1,),
+        lambda rng: {
+            "x": whole(rng, (20, 24), np.int32, -99, 99), "out": blank((16, 16), np.int32),
+            "rows": 20, "columns": 24, "count": 4, "B": 16,
+        },
+        _paths,
+    ),
+    Case(
+        "descriptor-groups", descriptor_groups, (3,),
+        lambda rng: {
+            "x": whole(rng, (40, 16), np.int32, -99, 99), "out": blank((32, 16), np.int32),
+            "starts": np.array([4, 0, 35, 20], np.int32), "rows": 40, "M": 8, "N": 16,
+        },
+        _groups,
     ),
 ]  # fmt: skip
