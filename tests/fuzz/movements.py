@@ -121,3 +121,31 @@ def joined(g: Expressions, kind: Kind, depth: int) -> Made:
     """The halves of two tiles that were joined and split again."""
     x, y = g.expression(kind, depth)[0], g.expression(kind, depth)[0]
     return f"tl.split(tl.join({x}, {y}))[{g.rng.randint(0, 1)}]", 0
+
+
+@form(1, shapes="T")
+def folded(g: Expressions, kind: Kind, depth: int) -> Made:
+    """Three dimensions on the way: permuted, scanned, sorted or reduced and spread again."""
+    x, bound = g.expression(kind, depth)
+    cube, axis = "(M, 2, N // 2)", g.rng.randint(0, 2)
+    inner = f"tl.reshape({x}, {cube})"
+    order = g.rng.choice(((2, 0, 1), (1, 2, 0), (0, 2, 1), (2, 1, 0)))
+    name = g.rng.choice(("max", "min"))
+    reduced = f"tl.{name}({inner}, {axis}, keep_dims=True).to(tl.{kind.dtype})"
+    moved = g.rng.choice((
+        f"tl.permute({inner}, {order})", f"tl.sort({inner})", f"tl.flip({inner}, {axis})",
+        f"tl.associative_scan({inner}, {axis}, greater)", f"tl.broadcast_to({reduced}, {cube})",
+    ))  # fmt: skip
+    return f"tl.reshape({moved}, (M, N))", bound
+
+
+@form(1, shapes="T", dtypes=("float32",), fits=lambda g, kind: g.rows >= 4)
+def batched_dot(g: Expressions, kind: Kind, depth: int) -> Made:
+    """Two products at once, their rows added up."""
+    dtype = g.rng.choice(("float32", "float16", "bfloat16"))
+    (x, bx), (y, by) = (g.expression(Kind(dtype, shape), depth) for shape in "TU")
+    z, bz = g.leaf(kind)
+    left, right = f"tl.reshape({x}, (2, M // 2, N))", f"tl.reshape({y}, (2, N, M // 2))"
+    product = f"tl.dot({left}, {right}, input_precision='ieee')"
+    text = f"(tl.reshape(tl.sum({product}, 2), (M, 1)) + {z})"
+    return text, bx * by * g.columns * g.rows + bz
