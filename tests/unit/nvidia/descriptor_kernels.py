@@ -300,3 +300,10 @@ def attention_arguments(n: int) -> list[object]:
     arrays = (q, k, v, np.zeros((n, 64), np.float32))
     tensors = [described(a, b) for a, b in zip(arrays, blocks, strict=True)]
     return [*tensors, n, 64, 32, 64]
+
+
+@tilewright.jit
+def sparse(source, target, wanted, n, B: tl.constexpr):
+    for i in range(n):
+        if tl.load(wanted + i) != 0:
+            target.store([i * B, 0], source.load([i * B, 0]) + i)

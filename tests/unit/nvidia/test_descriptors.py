@@ -22,6 +22,7 @@ from tests.unit.nvidia.descriptor_kernels import (
     row_sums,
     scale_row,
     shift,
+    sparse,
     store_then_load,
     transpose,
 )
@@ -172,3 +173,9 @@ def test_any_number_of_warps_waits_for_one_copy(num_warps: int) -> None:
     check(copy_block, (2, 2), *tensors, 32, 64, num_warps=num_warps)
     arguments = operands(64, 64, 64, "float16", (64, 64, 32))
     check(matmul, (1, 1), *arguments, tolerance=1e-6, num_warps=num_warps)
+
+
+def test_a_branch_without_results_carries_its_phase_out() -> None:
+    x = numbers((80, 16))
+    wanted = np.array([1, 0, 1, 1, 0], np.int32)
+    check(sparse, (1,), described(x, (16, 16)), described(0 * x, (16, 16)), wanted, 5, 16)
