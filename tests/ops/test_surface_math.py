@@ -247,6 +247,37 @@ def test_scaled_products_agree_with_double_precision(
     np.testing.assert_allclose(out, (x * scale_a) @ (y * scale_b), rtol=1e-5, atol=1e-4)
 
 
+@tilewright.jit
+def batched_scaled_kernel(a, sa, b, sb, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    batch = tl.arange(0, 2)[:, None, None]
+    m, n = tl.arange(0, M)[None, :, None], tl.arange(0, N)[None, None, :]
+    k = tl.arange(0, K // 2)
+    groups = tl.arange(0, K // 32)[None, None, :]
+    rows = tl.arange(0, N)[None, :, None]
+    x = tl.load(a + batch * (M * K // 2) + m * (K // 2) + k[None, None, :])
+    y = tl.load(b + batch * (K // 2 * N) + k[None, :, None] * N + n)
+    xs = tl.load(sa + batch * (M * K // 32) + m * (K // 32) + groups)
+    ys = tl.load(sb + batch * (N * K // 32) + rows * (K // 32) + groups)
+    acc = tl.dot_scaled(x, xs, "e2m1", y, ys, "e2m1")
+    tl.store(out + batch * (M * N) + m * N + n, acc)
+
+
+def test_a_batch_of_scaled_products_is_one_product_each(rng: np.random.Generator) -> None:
+    a, b = (
+        rng.integers(0, 256, (2, M, K // 2), np.uint8),
+        rng.integers(0, 256, (2, K // 2, N), np.uint8),
+    )
+    sa, sb = (rng.integers(120, 134, (2, n, K // 32), np.uint8) for n in (M, N))
+    out, single = np.zeros((2, M, N), np.float32), np.zeros((M, N), np.float32)
+    batched_scaled_kernel[(1,)](a, sa, b, sb, out, M=M, N=N, K=K)
+    for index in range(2):
+        interpret(
+            scaled_kernel, (1,), a[index], sa[index], b[index], sb[index], single,
+            FA="e2m1", FB="e2m1", KA=True, KB=True, M=M, N=N, K=K, AM=M, AK=K // 2, BK=K // 2, BN=N,
+        )  # fmt: skip
+        np.testing.assert_allclose(out[index], single, rtol=1e-5, atol=1e-4)
+
+
 def test_a_scale_of_255_is_nan_and_of_0_the_least_power() -> None:
     a, b = (np.ones(s, ml_dtypes.bfloat16) for s in ((M, K), (K, N)))
     sa, sb = (np.full((n, K // 32), 127, np.uint8) for n in (M, N))
@@ -294,4 +325,4 @@ def test_what_no_scaled_product_can_be_is_refused() -> None:
     with pytest.raises(DotShapeMismatch, match="`rhs_scale`"):
         scaled(emission, rhs_scale=emission.value(uint8, K // 32, N))
     with pytest.raises(DotShapeMismatch, match="2 dimensions"):
-        scaled(emission, lhs=emission.value(uint8, 2, M, K // 2))
+        scaled(emission, lhs=emission.value(uint8, K // 2))

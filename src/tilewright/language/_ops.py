@@ -688,9 +688,10 @@ def dot_scaled(
 ) -> tensor:
     """(lhs * lhs_scale) @ (rhs * rhs_scale) + acc, each scale for 32 elements along K.
 
-    Shapes: lhs [M, K], rhs [K, N], lhs_scale [M, K/32], rhs_scale [N, K/32], acc and result
-    [M, N]. e2m1 packs two elements in a uint8, the low four bits first, along K, or along M or N
-    with `*_k_pack=False`. A scale that is None is 1.
+    Shapes: lhs [..., M, K], rhs [..., K, N], lhs_scale [..., M, K/32], rhs_scale [..., N, K/32],
+    acc and result [..., M, N]; leading dimensions are a batch. e2m1 packs two elements in a
+    uint8, the low four bits first, along K, or along M or N with `*_k_pack=False`. A scale that
+    is None is 1.
     Dtypes: formats "e2m1" (uint8), "e4m3", "e5m2" (fp8 or uint8), "bf16", "fp16" (rounded to
     bf16); scales are e8m0 in uint8, 255 being NaN unless `fast_math`. The result is fp32.
     Raises: InvalidOption, DotDtypeMismatch, DotShapeMismatch.

@@ -49,7 +49,10 @@ _LEAST_SCALE = 0x0040  # 2^-127, a subnormal of bfloat16
 
 @dataclass(frozen=True)
 class _Side:
-    """One operand: `axis` is its dimension K, `packed_axis` where two e2m1 share a byte."""
+    """One operand: `axis` is its dimension K, `packed_axis` where two e2m1 share a byte.
+
+    Both count among the last two dimensions: 1 is the last.
+    """
 
     name: str
     format: str
@@ -74,9 +77,10 @@ def dot_scaled(
 ) -> tensor:
     """(lhs * lhs_scale) @ (rhs * rhs_scale) + acc, each scale for 32 elements along K.
 
-    Shapes: lhs [M, K], rhs [K, N], lhs_scale [M, K/32], rhs_scale [N, K/32], acc and result
-    [M, N]. e2m1 packs two elements in a uint8, the low four bits first, along K, or along M or N
-    with `*_k_pack=False`. A scale that is None is 1.
+    Shapes: lhs [..., M, K], rhs [..., K, N], lhs_scale [..., M, K/32], rhs_scale [..., N, K/32],
+    acc and result [..., M, N]; leading dimensions are a batch. e2m1 packs two elements in a
+    uint8, the low four bits first, along K, or along M or N with `*_k_pack=False`. A scale that
+    is None is 1.
     Dtypes: formats "e2m1" (uint8), "e4m3", "e5m2" (fp8 or uint8), "bf16", "fp16" (rounded to
     bf16); scales are e8m0 in uint8, 255 being NaN unless `fast_math`. The result is fp32.
     Raises: InvalidOption, DotDtypeMismatch, DotShapeMismatch.
@@ -106,9 +110,9 @@ def _side(name: str, format_: object, axis: int, k_pack: object) -> _Side:
 def _scaled(b: Builder, operand: object, scale: object, side: _Side, is_fast: bool) -> tensor:
     """The operand as bfloat16 with its scales applied."""
     x = require_tensor(unwrap(operand), "dot_scaled", side.name)
-    if len(x.static_shape) != 2:
+    if len(x.static_shape) < 2:
         raise DotShapeMismatch(
-            f"dot_scaled(): `{side.name}` is {x.type}; a tile of 2 dimensions is needed",
+            f"dot_scaled(): `{side.name}` is {x.type}; a tile of 2 dimensions or more is needed",
             argument=side.name,
         )
     values = _decoded(b, x, side)
@@ -140,13 +144,19 @@ def _require_dtype(x: tensor, allowed: tuple[dtype, ...], name: str, format_: st
 
 def _unpacked(b: Builder, x: tensor, axis: int) -> tensor:
     """Pairs of e2m1 in uint8 as twice as many bfloat16 along `axis`."""
-    packed = x if axis == 1 else transpose(b, x, (1, 0))
+    packed = x if axis == 1 else _turned(b, x)
     low = _from_e2m1(b, binary(b, "BitAnd", packed, 0xF))
     high = _from_e2m1(b, binary(b, "RShift", packed, 4))
     pairs = join(b, low, high)
-    rows, columns = packed.static_shape
-    values = reshape_to(b, pairs, (rows, 2 * columns))
-    return values if axis == 1 else transpose(b, values, (1, 0))
+    *leading, columns = packed.static_shape
+    values = reshape_to(b, pairs, (*leading, 2 * columns))
+    return values if axis == 1 else _turned(b, values)
+
+
+def _turned(b: Builder, x: tensor) -> tensor:
+    """`x` with its last two dimensions exchanged."""
+    rank = len(x.static_shape)
+    return transpose(b, x, (*range(rank - 2), rank - 1, rank - 2))
 
 
 def _from_e2m1(b: Builder, code: tensor) -> tensor:
@@ -176,18 +186,19 @@ def _factors(
     name = f"{side.name}_scale"
     x = require_tensor(unwrap(scale), "dot_scaled", name)
     _require_dtype(x, (uint8,), name, "e8m0")
-    rows, depth = (shape[1 - side.axis], shape[side.axis])
-    groups = depth // ELEMS_PER_SCALE
-    if depth % ELEMS_PER_SCALE or x.static_shape != (rows, groups):
+    *batch, first, last = shape
+    rows, depth = (first, last) if side.axis == 1 else (last, first)
+    leading, groups = (*batch, rows), depth // ELEMS_PER_SCALE
+    if depth % ELEMS_PER_SCALE or x.static_shape != (*leading, groups):
         raise DotShapeMismatch(
             f"dot_scaled(): `{name}` has shape {list(x.static_shape)}; for `{side.name}` of shape "
-            f"{list(shape)} it must be [{rows}, {depth}/{ELEMS_PER_SCALE}]",
+            f"{list(shape)} it must be [{', '.join(map(str, leading))}, {depth}/{ELEMS_PER_SCALE}]",
             argument=name,
         )
-    powers = insert_dim(b, _power_of_two(b, x, is_fast), 2)
-    repeated = broadcast_tensor(b, powers, (rows, groups, ELEMS_PER_SCALE))
-    factors = reshape_to(b, repeated, (rows, depth))
-    return factors if side.axis == 1 else transpose(b, factors, (1, 0))
+    powers = insert_dim(b, _power_of_two(b, x, is_fast), len(shape))
+    repeated = broadcast_tensor(b, powers, (*leading, groups, ELEMS_PER_SCALE))
+    factors = reshape_to(b, repeated, (*leading, depth))
+    return factors if side.axis == 1 else _turned(b, factors)
 
 
 def _power_of_two(b: Builder, exponent: tensor, is_fast: bool) -> tensor:
