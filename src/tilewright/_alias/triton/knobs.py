@@ -69,7 +69,7 @@ class Env(Generic[Value]):
         self,
         name: str,
         parse: Callable[[str], Value],
-        default: Value,
+        default: Value | Callable[[], Value],
         ours: str | None = None,
     ) -> None:
         self.name = name
@@ -89,7 +89,11 @@ class Env(Generic[Value]):
         text = variable_text(self.name)
         if text is None and self.ours is not None:
             text = variable_text(self.ours)
-        return self.default if text is None else self.parse(text)
+        if text is not None:
+            return self.parse(text)
+        return (
+            cast("Callable[[], Value]", self.default)() if callable(self.default) else self.default
+        )
 
     def __set__(self, instance: base_knobs, value: Value) -> None:
         instance.__dict__[f"_{self.attribute}"] = value
@@ -187,27 +191,20 @@ class base_knobs:
                 set_variable(name, text)
 
 
-class cache_knobs(base_knobs):
-    """Where compiled kernels are kept."""
+def _own_cache_directory() -> str:
+    own = runtime_options().cache_dir
+    return str(own) if own is not None else os.path.expanduser("~/.triton/cache")
 
+
+class cache_knobs(base_knobs):
+    """Where files of clients are kept; compiled kernels are in Tilewright's cache."""
+
+    dir: Env[str] = Env("TRITON_CACHE_DIR", os.path.expanduser, _own_cache_directory)
     home_dir = _string("TRITON_HOME")
     dump_dir: Env[str | None] = Env("TRITON_DUMP_DIR", _path, None)
     override_dir: Env[str | None] = Env("TRITON_OVERRIDE_DIR", _path, None)
     manager_class = _string("TRITON_CACHE_MANAGER")
     remote_manager_class = _string("TRITON_REMOTE_CACHE_BACKEND")
-
-    @property
-    def dir(self) -> str:
-        """The directory for files of clients; our own cache is elsewhere."""
-        given = variable_text("TRITON_CACHE_DIR")
-        if given is not None:
-            return os.path.expanduser(given)
-        own = runtime_options().cache_dir
-        return str(own) if own is not None else os.path.expanduser("~/.triton/cache")
-
-    @dir.setter
-    def dir(self, path: str) -> None:
-        set_variable("TRITON_CACHE_DIR", path)
 
 
 class compilation_knobs(base_knobs):
