@@ -23,6 +23,7 @@ from tilewright.support.errors import TilewrightError
 # What is compared with the interpreter, beside the default compilation.
 VARIANTS = ("unoptimized", "avx2", "sse2")
 SIMULATED = "sm_90a"
+_WARPS = (4, 1, 8, 2)
 _WITHOUT = {
     "avx2": ("avx512", "avx10", "amx", "evex512", "avxvnni", "avxneconvert"),
     "sse2": ("avx", "amx", "evex512", "f16c", "fma", "vaes", "vpclmulqdq", "sse3", "ssse3", "sse4",
@@ -98,7 +99,8 @@ def load_kernel(program: Program, folder: Path) -> JITFunction:
 
 def _run(case: Case, variant: str) -> dict[str, Array]:
     if variant == SIMULATED:
-        return run_threads(case)
+        number = int(case.name.rpartition("-")[2])
+        return run_threads(case, num_warps=_WARPS[number % len(_WARPS)])
     if variant == "default":
         return run_compiled(case)
     if variant == "unoptimized":
