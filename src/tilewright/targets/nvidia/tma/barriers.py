@@ -28,33 +28,38 @@ BARRIER_BYTES = 8
 _Phases = dict[int, SSAValue]
 
 
+def barrier_bytes(kernel: FuncOp) -> int:
+    """The most that the mbarriers of a kernel take of shared memory."""
+    init = _init_of(kernel)
+    return 0 if init is None else BARRIER_BYTES * (1 + init.count.value.data)
+
+
 def place_barriers(kernel: FuncOp, start_bytes: int) -> int:
     """Put the mbarriers of a kernel behind its shared tiles; where shared memory ends then."""
+    init = _init_of(kernel)
+    if init is None:
+        return start_bytes
     start = -(-start_bytes // BARRIER_BYTES) * BARRIER_BYTES
-    end = start_bytes
+    init.properties["offset_bytes"] = IntegerAttr(start, i32)
     for op in kernel.walk():
         if isinstance(op, TmaLoadOp | TmaWaitOp):
             place = start + BARRIER_BYTES * op.barrier.value.data
             op.properties["barrier_bytes"] = IntegerAttr(place, i32)
-        elif isinstance(op, InitBarriersOp):
-            op.properties["offset_bytes"] = IntegerAttr(start, i32)
-            end = start + BARRIER_BYTES * op.count.value.data
-    return end
-
-
-def barrier_bytes(kernel: FuncOp) -> int:
-    """The most that the mbarriers of a kernel take of shared memory."""
-    counts = [op.count.value.data for op in kernel.walk() if isinstance(op, InitBarriersOp)]
-    return BARRIER_BYTES * (1 + sum(counts)) if counts else 0
+    return start + BARRIER_BYTES * init.count.value.data
 
 
 def carry_phases(kernel: FuncOp) -> None:
     """Give every wait its phase, through loops and branches."""
-    first = next((op for op in kernel.walk() if isinstance(op, InitBarriersOp)), None)
-    if first is None:
+    init = _init_of(kernel)
+    if init is None:
         return
-    zero, one = (_constant(value, first) for value in (0, 1))
-    _Carrying(one).block(kernel.body.block, dict.fromkeys(range(first.count.value.data), zero))
+    zero, one = (_constant(value, init) for value in (0, 1))
+    _Carrying(one).block(kernel.body.block, dict.fromkeys(range(init.count.value.data), zero))
+
+
+def _init_of(kernel: FuncOp) -> InitBarriersOp | None:
+    """The op that makes the mbarriers of a kernel, which has some where it loads."""
+    return next((op for op in kernel.body.block.ops if isinstance(op, InitBarriersOp)), None)
 
 
 def _constant(value: int, before: Operation) -> SSAValue:

@@ -40,6 +40,8 @@ from tilewright.targets.nvidia.tma.visibility import mark_visible
 from tilewright.targets.nvidia.tma_ops import (
     InitBarriersOp,
     MakeTensorMapOp,
+    TakeMapSlotOp,
+    TensorMapOp,
     TmaLoadOp,
     TmaStoreOp,
     TmaStoreWaitOp,
@@ -49,6 +51,8 @@ from tilewright.targets.nvidia.tma_ops import (
 
 def stage_tensor_maps(kernel: FuncOp) -> int:
     """Rewrite the accesses of a kernel; how many mbarriers its loads take."""
+    if not any(isinstance(op, TensorMapOp | TakeMapSlotOp) for op in kernel.body.block.ops):
+        return 0
     accesses = [op for op in kernel.walk() if isinstance(op, _STAGED)]
     loads = [op for op in accesses if isinstance(op, DescriptorLoadOp)]
     for number, load in enumerate(loads):
