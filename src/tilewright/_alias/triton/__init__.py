@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from types import FunctionType
 from typing import TYPE_CHECKING
 
 import tilewright
@@ -25,6 +23,7 @@ from .runtime.jit import (
     MockTensor,
     TensorWrapper,
     constexpr_function,
+    jit,
     reinterpret,
 )
 
@@ -45,34 +44,6 @@ cdiv.__dict__["__tilewright_op__"] = "cdiv"
 next_power_of_2 = constexpr_function(tilewright.next_power_of_2)
 aggregate = tilewright.language.aggregate
 must_use_result = tilewright.language.must_use_result
-
-
-def jit(
-    fn: FunctionType | None = None,
-    *,
-    version: object = None,
-    repr: Callable[..., str] | None = None,
-    launch_metadata: Callable[..., Mapping[str, object]] | None = None,
-    do_not_specialize: Iterable[str | int] | None = None,
-    do_not_specialize_on_alignment: Iterable[str | int] | None = None,
-    debug: bool | None = None,
-    noinline: bool | None = None,
-) -> JITFunction | Callable[[FunctionType], JITFunction]:
-    """`tilewright.jit` with every keyword of Triton's; `version` changes nothing."""
-
-    def decorate(function: FunctionType) -> JITFunction:
-        return JITFunction(
-            function,
-            version=version,
-            do_not_specialize=do_not_specialize,
-            do_not_specialize_on_alignment=do_not_specialize_on_alignment,
-            debug=debug,
-            noinline=noinline,
-            repr=repr,
-            launch_metadata=launch_metadata,
-        )
-
-    return decorate if fn is None else decorate(fn)
 
 
 # Most programs that launch kernels measure nothing.

@@ -13,6 +13,8 @@ from typing import Generic, TypeVar, cast
 
 from tilewright.support.options import runtime_options, set_variable, variable_text
 
+from ._names import refuse
+
 F = TypeVar("F", bound=Callable[..., object])
 Value = TypeVar("Value")
 Hook = Callable[..., object]
@@ -354,3 +356,5 @@ def _normal(setting: Env[object], text: str) -> str:
 
 
 refresh_knobs()
+
+__getattr__ = refuse(__name__, {})

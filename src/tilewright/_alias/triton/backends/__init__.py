@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilewright.support.dataclass import dataclass
 
+from .._names import refuse
 from ..runtime.driver import CPUDriver, CUDADriver, DriverBase
 from .compiler import BaseBackend, CPUBackend, CUDABackend
 
@@ -20,5 +21,7 @@ backends: dict[str, Backend] = {
     "nvidia": Backend(CUDABackend, CUDADriver),
     "cpu": Backend(CPUBackend, CPUDriver),
 }
+
+__getattr__ = refuse(__name__, {"amd": "the targets are the CPU and NVIDIA GPUs"})
 
 __all__ = ["Backend", "BaseBackend", "DriverBase", "backends"]

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from .compiler import ASTSource, CompiledKernel, LazyDict, compile, make_backend
+from .compiler import (
+    ASTSource,
+    CompiledKernel,
+    IRSource,
+    LazyDict,
+    compile,
+    make_backend,
+    max_shared_mem,
+)
 from .errors import CompilationError
 
 __all__ = [
     "ASTSource",
     "CompilationError",
     "CompiledKernel",
+    "IRSource",
     "LazyDict",
     "compile",
     "make_backend",
+    "max_shared_mem",
 ]

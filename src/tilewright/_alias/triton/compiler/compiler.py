@@ -17,6 +17,7 @@ from tilewright.support.errors import TilewrightError
 from tilewright.support.options import CompileOptions, option_names, variable_text
 
 from .. import knobs
+from .._names import refuse
 from ..backends.compiler import BaseBackend, GPUTarget, backend_for, target_folder
 from ..runtime.driver import CUDADriver, driver
 from ..runtime.raising import as_triton_raises
@@ -94,6 +95,18 @@ def compile(
         raise raised.with_traceback(None) from None
 
 
+class IRSource:
+    """A kernel in a file of IR, which Tilewright does not compile."""
+
+    def __init__(self, path: str, context: object = None, backend: object = None) -> None:
+        raise refuse_ir_source(str(path))
+
+
+def max_shared_mem(device: int) -> int:
+    """The bytes of shared memory that one program can have."""
+    return driver.active.utils.get_device_properties(device)["max_shared_mem"]
+
+
 def compiled_kernel(
     src: ASTSource,
     source: KernelSource,
@@ -141,13 +154,17 @@ def _machine(target: GPUTarget, where: Placement) -> Features | None:
     return named.named_machine(f"sm_{target.arch}a" if target.arch == 90 else str(target.arch))
 
 
+__getattr__ = refuse(__name__, {})
+
 __all__ = [
     "ASTSource",
     "AsmDict",
     "CompiledKernel",
     "GPUTarget",
+    "IRSource",
     "LazyDict",
     "compile",
     "make_backend",
+    "max_shared_mem",
     "triton_key",
 ]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from .._names import refuse
 from . import _allocation as _allocation
 from . import autotuner, cache, errors, interpreter, jit
 from .autotuner import Autotuner, Config, Heuristics, autotune, heuristics
 from .driver import driver
 from .errors import InterpreterError, OutOfResources
 from .jit import JITFunction, KernelInterface, MockTensor, TensorWrapper, reinterpret
+
+__getattr__ = refuse(__name__, {})
 
 __all__ = [
     "Autotuner",

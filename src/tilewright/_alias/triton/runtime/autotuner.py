@@ -14,6 +14,7 @@ from tilewright.runtime.tuning import Benchmarker
 from tilewright.support.errors import TilewrightError
 
 from .. import knobs
+from .._names import refuse
 from .errors import AutotunerError, OutOfResources, PTXASError
 from .jit import JITFunction, KernelInterface
 from .raising import as_triton_raises
@@ -138,6 +139,8 @@ def heuristics(values: Mapping[str, Heuristic]) -> Callable[[Kernel], Heuristics
     """A decorator that computes parameters from the other arguments at each launch."""
     return lambda fn: Heuristics(fn, (), values)
 
+
+__getattr__ = refuse(__name__, {})
 
 __all__ = [
     "Autotuner",

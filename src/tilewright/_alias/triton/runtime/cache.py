@@ -17,6 +17,7 @@ from typing import cast
 from tilewright.runtime.fingerprint import digest
 
 from .. import knobs
+from .._names import refuse
 from ..backends.compiler import BaseBackend
 from ..compiler.compiler import triton_key
 from ..compiler.source import ASTSource
@@ -120,6 +121,10 @@ def get_cache_key(
     options = repr(sorted(vars(backend_options).items(), key=lambda item: item[0]))
     return digest(triton_key(), src.hash(), backend.hash(), options, repr(sorted(env_vars.items())))
 
+
+__getattr__ = refuse(
+    __name__, {"RemoteCacheManager": "share a directory with TILEWRIGHT_CACHE_DIR"}
+)
 
 __all__ = [
     "CacheManager",

@@ -31,6 +31,7 @@ from tilewright.support.errors import (
 from tilewright.support.options import CompileOptions
 
 from .. import knobs
+from .._names import refuse
 from ..backends.compiler import BaseBackend, GPUTarget
 from ..compiler.compiler import ASTSource, CompiledKernel, compiled_kernel
 from ._async_compile import AsyncCompileMode, FutureKernel, active_mode
@@ -417,6 +418,34 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
         )
 
 
+def jit(
+    fn: FunctionType | None = None,
+    *,
+    version: object = None,
+    repr: Callable[..., str] | None = None,
+    launch_metadata: Callable[..., Mapping[str, object]] | None = None,
+    do_not_specialize: Iterable[str | int] | None = None,
+    do_not_specialize_on_alignment: Iterable[str | int] | None = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+) -> JITFunction | Callable[[FunctionType], JITFunction]:
+    """`tilewright.jit` with every keyword of Triton's; `version` changes nothing."""
+
+    def decorate(function: FunctionType) -> JITFunction:
+        return JITFunction(
+            function,
+            version=version,
+            do_not_specialize=do_not_specialize,
+            do_not_specialize_on_alignment=do_not_specialize_on_alignment,
+            debug=debug,
+            noinline=noinline,
+            repr=repr,
+            launch_metadata=launch_metadata,
+        )
+
+    return decorate if fn is None else decorate(fn)
+
+
 class _Skipped(Exception):
     """A hook asked for no compilation; nothing is launched."""
 
@@ -579,6 +608,8 @@ def native_specialize_impl(
     return type_, key
 
 
+__getattr__ = refuse(__name__, {"JITCallable": "kernels are of the class JITFunction"})
+
 __all__ = [
     "ASTSource",
     "ConstexprFunction",
@@ -590,6 +621,7 @@ __all__ = [
     "OutOfResources",
     "TensorWrapper",
     "constexpr_function",
+    "jit",
     "mangle_type",
     "native_specialize_impl",
     "reinterpret",
