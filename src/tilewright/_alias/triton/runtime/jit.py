@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
 import textwrap
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import FunctionType
-from typing import Generic, TypeVar, cast
+from typing import cast
 
-from tilewright.frontend.arrays import array_facts, descriptor_facts, scalar_value
 from tilewright.frontend.devices import Placement
-from tilewright.frontend.program import Parameter, Specialization, TupleType, TypeTree
-from tilewright.frontend.signature import integer_type
 from tilewright.jit import Call
 from tilewright.jit import JITFunction as _JITFunction
-from tilewright.language.host import ConstexprFunction as _ConstexprFunction
 from tilewright.runtime.grid import GridLike
 from tilewright.runtime.kernel import CompiledKernel as _CompiledKernel
 from tilewright.support.dataclass import replace
@@ -35,51 +30,17 @@ from .._names import refuse
 from ..backends.compiler import BaseBackend, GPUTarget
 from ..compiler.compiler import ASTSource, CompiledKernel, compiled_kernel
 from ._async_compile import AsyncCompileMode, FutureKernel, active_mode
+from .compile_hooks import JitFunctionInfo, hook_info, source_of
+from .constexpr import ConstexprFunction, constexpr_function, definition_index
 from .driver import CPUDriver, capability, driver
 from .errors import OutOfResources
+from .interface import KernelInterface, KernelParam
 from .raising import as_launch_raises, as_triton_raises
+from .specialization import mangle_type, native_specialize_impl
 from .tensors import MockTensor, TensorWrapper, reinterpret
 
-T = TypeVar("T")
 PreRunHook = Callable[..., object]
 LaunchMetadata = Callable[..., Mapping[str, object]]
-
-
-class KernelInterface(Generic[T]):
-    """What can be launched over a grid; a base class for launchers of other packages."""
-
-    run: T
-
-    def warmup(self, *args: object, grid: GridLike, **kwargs: object) -> object:
-        """Compile for arguments like these without launching."""
-        wrapped = [MockTensor.wrap_dtype(value) for value in args]
-        run = cast("Callable[..., object]", self.run)
-        return run(*wrapped, grid=grid, warmup=True, **kwargs)
-
-    def __getitem__(self, grid: GridLike) -> T:
-        """The launcher over `grid`."""
-
-        def launch(*args: object, **kwargs: object) -> object:
-            run = cast("Callable[..., object]", self.run)
-            return run(*args, grid=grid, warmup=False, **kwargs)
-
-        return cast("T", launch)
-
-
-class KernelParam:
-    """One parameter of a kernel, as launchers of other packages ask about it."""
-
-    def __init__(self, num: int, parameter: Parameter, default: object) -> None:
-        self.num = num
-        self.name = parameter.name
-        self.annotation = parameter.annotation
-        self.annotation_type = "" if parameter.annotation in _NO_TYPES else parameter.annotation
-        self.is_constexpr = parameter.is_constexpr
-        self.is_const = parameter.annotation == "const" or parameter.annotation.startswith("*k")
-        self.has_default = parameter.has_default
-        self.default = default
-        self.do_not_specialize = not parameter.specialize
-        self.do_not_specialize_on_alignment = not parameter.specialize_alignment
 
 
 # The chains stay the same objects, whatever is assigned to the settings.
@@ -93,7 +54,6 @@ _FOREIGN_OPTIONS = frozenset(
         *("min_shared_mem", "sched4reg", "num_cpu_threads", "enable_fast_math", "vec_lib"),
     )
 )
-_NO_TYPES = ("constexpr", "const")
 # What belongs to one process: a pickled kernel takes it up again where it is needed.
 _PROCESS_STATE = (
     *("_source", "_kernels", "_shapes", "_warm", "_entry", "__wrapped__", "pre_run_hooks"),
@@ -230,13 +190,13 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
     def def_line(self) -> int:
         """The line of the file where `def` stands."""
         text, first = self._whole_text()
-        return first + text[: _def_index(text)].count("\n")
+        return first + text[: definition_index(text)].count("\n")
 
     @property
     def src(self) -> str:
         """The source from `def` on, without decorators."""
         text = textwrap.dedent(self._whole_text()[0])
-        return text[_def_index(text) :]
+        return text[definition_index(text) :]
 
     def _whole_text(self) -> tuple[str, int]:
         if self._text is None:
@@ -327,7 +287,7 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
     ) -> FutureKernel:
         """The future of the kernel for arguments like these."""
         call = self.specialize_call(args, kwargs)
-        key = (_source_of(self, call.specialization).hash(), call.options, call.placement)
+        key = (source_of(self, call.specialization).hash(), call.options, call.placement)
         return mode.submit(key, lambda: self._kernel(call), lambda kernel: None)
 
     def warmup(  # pyright: ignore[reportIncompatibleMethodOverride] - a hook may skip the compile
@@ -388,11 +348,11 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
         return as_triton_raises(error, first_line=self.def_line).with_traceback(None)
 
     def _build(self, call: Call) -> _CompiledKernel:
-        source = _source_of(self, call.specialization)
+        source = source_of(self, call.specialization)
         compile_hook, done_hook = knobs.runtime.jit_cache_hook, knobs.runtime.jit_post_compile_hook
         info = None
         if compile_hook is not None or done_hook is not None:
-            info = _hook_info(self, call)
+            info = hook_info(self, call)
         if compile_hook is not None and info is not None and compile_hook(**info):
             raise _Skipped
         where = call.placement
@@ -473,139 +433,11 @@ class _DeviceCaches(dict[int, tuple[object, ...]]):
         return self._entry
 
 
-def _source_of(function: JITFunction, specialization: Specialization) -> ASTSource:
-    """The `ASTSource` that stands for a specialisation."""
-    names = [name for name, _ in specialization.signature]
-    constants: dict[str | tuple[int, ...], object] = {
-        (names.index(str(path[0])), *cast("tuple[int, ...]", path[1:])): value
-        for path, value in specialization.constants.items()
-    }
-    attributes = {
-        (names.index(str(path[0])), *cast("tuple[int, ...]", path[1:])): [["tt.divisibility", 16]]
-        for path in specialization.divisibility
-    }
-    signature = {name: _type_words(type_) for name, type_ in specialization.signature}
-    return ASTSource(function, signature, constants, attributes)
-
-
-def _type_words(type_: TypeTree) -> object:
-    return tuple(_type_words(t) for t in type_.items) if isinstance(type_, TupleType) else type_
-
-
 def _target_of(where: Placement) -> GPUTarget:
     """What a launch that runs there is compiled for."""
     if where.target == "cpu":
         return CPUDriver().get_current_target()
     return GPUTarget("cuda", capability(where.device), 32)
-
-
-class JitFunctionInfo:
-    """What compile hooks are told about the function."""
-
-    def __init__(self, module: str, name: str, jit_function: JITFunction) -> None:
-        self.module = module
-        self.name = name
-        self.jit_function = jit_function
-
-
-def _hook_info(function: JITFunction, call: Call) -> dict[str, object]:
-    source = _source_of(function, call.specialization)
-    options = {name: getattr(call.options, name) for name in ("num_warps", "num_stages")}
-    types = ", ".join(f"{name}: {type_}" for name, type_ in source.signature.items())
-    key = source.hash()
-    specialization = {
-        "name": function.__name__,
-        "key": key,
-        "signature": source.signature,
-        "constants": source.constants,
-        "attrs": source.attrs,
-        "options": options,
-    }
-    from .preload import serialize  # loads JSON, which few programs need
-
-    compile_info = {
-        **{"key": key, "signature": source.signature, "device": 0},
-        **{"constants": source.constants, "configs": [source.attrs], "extern_libs": None},
-        **{"specialization_data": serialize(specialization), "is_warmup": False, **options},
-    }
-    return {
-        "key": key,
-        "repr": f"{function.__name__}[num_warps={call.options.num_warps}]({types})",
-        "fn": JitFunctionInfo(function.module, function.__name__, function),
-        "compile": compile_info,
-        "is_manual_warmup": False,
-        "already_compiled": False,
-    }
-
-
-def _def_index(text: str) -> int:
-    """Where the definition starts in the text of a function with its decorators."""
-    found = re.search(r"^[ \t]*def\s+\w+\s*\(", text, re.MULTILINE)
-    return 0 if found is None else found.start()
-
-
-class ConstexprFunction(_ConstexprFunction):
-    """A function that kernels call with compile-time values."""
-
-    @property
-    def src(self) -> str:
-        """The source from `def` on."""
-        text = textwrap.dedent(inspect.getsource(self.fn))
-        return text[_def_index(text) :]
-
-    @property
-    def cache_key(self) -> str:
-        """The identity of the function's source."""
-        return self.src
-
-
-def constexpr_function(fn: FunctionType) -> ConstexprFunction:
-    """Make an ordinary Python function callable from kernels, on compile-time values."""
-    return ConstexprFunction(fn)
-
-
-def mangle_type(arg: object, specialize: bool = False) -> str:
-    """The type of an argument in a signature: `*fp32`, `i32`, `constexpr`."""
-    return _native_type(arg)[0]
-
-
-def _native_type(value: object) -> tuple[str, str]:
-    """The type of an argument in a signature, and its kind for specialisation."""
-    if value is None:
-        return "constexpr", ""
-    number = scalar_value(value)
-    if isinstance(number, bool):
-        return "u1", ""
-    if isinstance(number, int):
-        return integer_type(number), "int"
-    if isinstance(number, float):
-        return "fp32", ""
-    descriptor = descriptor_facts(value)
-    if descriptor is not None:
-        return descriptor, ""
-    facts = array_facts(value)
-    return ("constexpr", "") if facts is None else (f"*{facts.element.short_name()}", "tensor")
-
-
-def native_specialize_impl(
-    backend: type[BaseBackend],
-    arg: object,
-    is_const: bool = False,
-    specialize_value: bool = True,
-    align: bool = True,
-) -> tuple[str, object]:
-    """The type of an argument and the key of its value, as a launch specialises it."""
-    type_, kind = _native_type(arg)
-    if type_ == "constexpr":
-        return type_, arg
-    if kind == "int" and arg == 1 and specialize_value:
-        return "constexpr", 1
-    if is_const and type_.startswith("*"):
-        type_ = f"*k{type_[1:]}"
-    if not kind:
-        return type_, None
-    key = backend.get_arg_specialization(arg, kind, align=align) if specialize_value else ""
-    return type_, key
 
 
 __getattr__ = refuse(__name__, {"JITCallable": "kernels are of the class JITFunction"})

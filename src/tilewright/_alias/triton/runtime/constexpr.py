@@ -1,0 +1,36 @@
+"""Functions that run while a kernel is compiled, with the surface of Triton's class."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from types import FunctionType
+
+from tilewright.language.host import ConstexprFunction as _ConstexprFunction
+
+
+def definition_index(text: str) -> int:
+    """Where the definition starts in the text of a function with its decorators."""
+    found = re.search(r"^[ \t]*def\s+\w+\s*\(", text, re.MULTILINE)
+    return 0 if found is None else found.start()
+
+
+class ConstexprFunction(_ConstexprFunction):
+    """A function that kernels call with compile-time values."""
+
+    @property
+    def src(self) -> str:
+        """The source from `def` on."""
+        text = textwrap.dedent(inspect.getsource(self.fn))
+        return text[definition_index(text) :]
+
+    @property
+    def cache_key(self) -> str:
+        """The identity of the function's source."""
+        return self.src
+
+
+def constexpr_function(fn: FunctionType) -> ConstexprFunction:
+    """Make an ordinary Python function callable from kernels, on compile-time values."""
+    return ConstexprFunction(fn)
