@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -288,6 +289,42 @@ def test_compile_hooks_can_be_told_and_a_kernel_preloaded_from_what_they_got() -
     assert told[0]["repr"].startswith("changed_kernel[num_warps=4]")
     preloaded = make_kernel().preload(told[0]["compile"]["specialization_data"])
     assert preloaded.src.signature == told[0]["compile"]["signature"]
+
+
+def test_a_cache_hook_that_says_true_leaves_the_kernel_uncompiled() -> None:
+    kernel = make_kernel()
+    triton.knobs.runtime.jit_cache_hook = lambda **info: True
+    x, out = arrays()
+    try:
+        assert kernel[(1,)](x, out, N=16) is None
+        assert kernel.warmup(x, out, N=16, grid=(1,)) is None
+    finally:
+        triton.knobs.runtime.jit_cache_hook = None
+    assert not out.any()
+
+
+def test_a_compile_listener_is_told_what_was_compiled_and_for_how_long() -> None:
+    told = []
+    triton.knobs.compilation.listener = lambda **found: told.append(found)
+    try:
+        compiled_scale()
+    finally:
+        triton.knobs.compilation.listener = None
+    assert told[0]["metadata"]["name"] == "scale_kernel"
+    assert told[0]["times"].total >= 0
+    assert told[0]["src"].fn is scale_kernel
+
+
+def test_kernels_are_compiled_by_an_executor_while_the_program_goes_on() -> None:
+    mock = triton.MockTensor(tl.float32)
+    with ThreadPoolExecutor(1) as executor, triton.AsyncCompileMode(executor) as mode:
+        one = scale_kernel.warmup(mock, mock, 5, BLOCK=64, grid=(1,))
+        two = scale_kernel.warmup(mock, mock, 6, BLOCK=64, grid=(1,))
+        assert isinstance(one, triton.FutureKernel)
+        assert one is two
+        assert len(mode.future_kernels) == 1
+    assert one.result().name == "scale_kernel"
+    assert one.metadata.name == "scale_kernel"
 
 
 def test_knobs_write_and_read_the_environment_and_ours(monkeypatch: pytest.MonkeyPatch) -> None:
