@@ -488,3 +488,30 @@ def test_a_quotient_of_constants_is_a_constant():
     out = np.zeros(2, np.int32)
     counts_blocks[(1,)](out, SIZE=50, BLOCK=16)
     assert out.tolist() == [6 + 2, 6 + 2]
+
+
+@tilewright.jit
+def twice_constant(x):
+    return 2 * x
+
+
+@tilewright.jit
+def chooses_constant(condition):
+    if condition > 0:
+        return 3
+    return 4
+
+
+@tilewright.jit
+def returns_constants(out, condition, SIZE: tl.constexpr):
+    wide: tl.constexpr = twice_constant(SIZE)
+    tl.static_assert((tl.zeros((wide,), tl.float16) * twice_constant(0.5)).dtype == tl.float16)
+    x = tl.arange(0, twice_constant(SIZE))
+    tl.store(out + x, x * chooses_constant(condition))
+
+
+def test_a_function_of_constants_returns_a_constant():
+    for condition, factor in ((1, 3), (-1, 4)):
+        out = np.zeros(8, np.int32)
+        returns_constants[(1,)](out, condition, SIZE=4)
+        assert out.tolist() == [factor * i for i in range(8)]

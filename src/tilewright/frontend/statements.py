@@ -107,7 +107,7 @@ def _return(frame: Frame, node: ast.Return) -> Exit:
     value = constexpr(None) if node.value is None else frame.evaluate(node.value)
     if len(frame.lowering.frames) == 1 and plain(value) is not None:
         raise ReturnTypeMismatch("a kernel returns no value", hint="store results through pointers")
-    frame.assign(VALUE, assignable(frame, value, node), node)
+    frame.assign(VALUE, value, node)
     frame.variables[RETURN] = SET
     return LEAVES
 
