@@ -57,7 +57,8 @@ def test_the_own_timer_finds_the_fastest_and_spends_little_on_the_hopeless() -> 
     tuner = tuned(kernel, configs, do_bench=None, warmup=0, rep=200)
     tuner[(1,)](data(), 4)
     assert tuner.best_config == FAST
-    assert [launch["BLOCK"] for launch in kernel.launches].count(40) <= 4
+    blocks = [launch["BLOCK"] for launch in kernel.launches]
+    assert blocks.count(40) < blocks.count(1) / 2
 
 
 def test_one_configuration_is_launched_once_and_not_timed() -> None:
