@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.passing import ParameterFacts, memory_bounds, runtime_values
@@ -288,14 +288,22 @@ def _metadata(request: CompileRequest, artifact: Artifact, target: GPUTarget) ->
         num_warps=int(options.get("num_warps") or 1),
         num_stages=int(options.get("num_stages") or 1),
         num_ctas=int(options.get("num_ctas") or 1),
-        cluster_dims=(1, 1, 1),
+        cluster_dims=_cluster(options.get("cluster_dims")),
         shared=int(str(artifact.metadata.get("shared_bytes", 0))),
         warp_size=target.warp_size,
         debug=bool(options.get("debug")),
         backend_name=target.backend,
-        launch_pdl=False,
-        launch_cooperative_grid=False,
+        launch_pdl=bool(options.get("launch_pdl")),
+        launch_cooperative_grid=bool(options.get("launch_cooperative_grid")),
     )
+
+
+def _cluster(given: object) -> tuple[int, int, int]:
+    """The ctas of a cluster along each axis of the grid."""
+    if not isinstance(given, tuple | list):
+        return (1, 1, 1)
+    x, y, z = (int(str(extent)) for extent in cast("Sequence[object]", given))
+    return (x, y, z)
 
 
 def refuse_ir_source(path: str) -> UnsupportedError:

@@ -49,7 +49,7 @@ _EXIT_HOOKS = knobs.runtime.launch_exit_hook
 # Options of Triton's compiler for NVIDIA GPUs that change nothing here.
 _FOREIGN_OPTIONS = frozenset(
     (
-        *("launch_pdl", "launch_cooperative_grid", "clc", "ptx_version", "ptx_options", "arch"),
+        *("clc", "ptx_version", "arch"),
         *("ir_override", "extern_libs", "enable_reflect_ftz", "instrumentation_mode", "warp_size"),
         *("min_shared_mem", "sched4reg", "num_cpu_threads", "enable_fast_math", "vec_lib"),
     )
@@ -323,21 +323,22 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
             foreign = foreign.difference(p.name for p in self.source.parameters)
         if not foreign:
             return self._specialize_call(args, kwargs)
-        if "launch_cooperative_grid" in foreign and kwargs["launch_cooperative_grid"]:
-            raise UnsupportedError(
-                f"{self.__name__}(): launch_cooperative_grid is asked for, and programs of a grid "
-                "do not all run at once here",
-                hint="wait for programs with a lower id only, or launch a kernel for each step",
-            )
         rest = {name: value for name, value in kwargs.items() if name not in foreign}
         call = self._specialize_call(args, rest)
         return replace(call, extras={**call.extras, **{n: kwargs[n] for n in foreign}})
 
     def _specialize_call(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
         try:
-            return super().specialize_call(args, kwargs)
+            call = super().specialize_call(args, kwargs)
         except TilewrightError as error:
             raise as_launch_raises(error) from None
+        if call.options.launch_cooperative_grid and call.placement.target == "cpu":
+            raise UnsupportedError(
+                f"{self.__name__}(): launch_cooperative_grid is asked for, and the programs of a "
+                "grid do not all run at once on the CPU",
+                hint="wait for programs with a lower id only, or launch a kernel for each step",
+            )
+        return call
 
     def _options(self, changes: Mapping[str, object]) -> CompileOptions:
         if self.debug is None and "debug" not in changes and knobs.runtime.debug:
