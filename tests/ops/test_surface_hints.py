@@ -370,7 +370,7 @@ def extern_kernel(x, y):
 
 def test_symbols_of_libdevice_are_functions_of_the_language() -> None:
     x, y = np.arange(-2, 2, dtype=np.int32), np.arange(-2.0, 2.0)
-    interpret(extern_kernel, (1,), x, y)
+    extern_kernel[(1,)](x, y)
     assert x.tolist() == [2, 1, 0, 1]
     assert y.tolist() == [2.0, 1.0, 0.0, 1.0]
 
