@@ -119,3 +119,16 @@ def test_constraints_that_do_not_fit_are_errors() -> None:
         llvm_text(wrong_inputs, (x, x), SIZE=SIZE)
     with pytest.raises(UnsupportedError, match="'=x'"):
         llvm_text(wrong_constraint, (x, x), SIZE=SIZE)
+
+
+@tilewright.jit
+def impatient(flag, out, timeout):
+    tl.store(out, tl.atomic_poll(flag, 1, timeout_ns=timeout).to(tl.int32))
+    tl.store(out + 1, tl.atomic_poll(flag, 0, timeout_ns=timeout).to(tl.int32))
+
+
+def test_a_wait_ends_by_the_clock() -> None:
+    (_, out, _), _ = simulated(
+        impatient, (1,), (np.zeros(1, np.int32), np.full(2, 9, np.int32), 3000)
+    )
+    assert out.tolist() == [0, 1]
