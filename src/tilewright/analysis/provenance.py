@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, OpResult, SSAValue
 
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation import SplatOp
@@ -35,7 +35,8 @@ def base_argument(pointer: SSAValue) -> SSAValue | None:
                 return None
             pointer = parent.iter_args[pointer.index - 1]
             continue
-        op = pointer.owner
+        assert isinstance(pointer, OpResult)
+        op = pointer.op
         if op.name != "ttg.convert_layout" and not isinstance(op, _DERIVED):
             return None
         pointer = op.operands[0]

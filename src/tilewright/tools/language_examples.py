@@ -176,29 +176,31 @@ EXAMPLES: dict[str, str] = {
     "device_assert": "tl.device_assert(n < 16, 'small')",
 }
 
-EXAMPLES |= {
-    **{f"math.{name}": f"tl.math.{name}(x * 0.1)" for name in _MATH_UNARY.split()},
-    **{f"math.{name}": f"tl.math.{name}(x * x + 1.0)" for name in _MATH_POSITIVE.split()},
-    **{f"math.{name}": f"tl.math.{name}(x * 0.01)" for name in _MATH_FRACTION.split()},
-    **{f"math.{name}": f"tl.math.{name}(x * x + 1.0, y)" for name in _MATH_BINARY.split()},
-    "math.acosh": "tl.math.acosh(x * x + 1.0)",
-    "math.fma": "tl.math.fma(x, y, x)",
-    "math.umulhi": "tl.math.umulhi(n, n)",
-    "target_info.current_target": "tl.static_assert(tl.target_info.current_target().backend != '')",
-    "target_info.cuda_capability_geq": (
-        "if tl.target_info.cuda_capability_geq(9):\n    keep(out, x)"
-    ),
-    **{
-        f"target_info.{name}": f"if tl.target_info.{name}():\n    keep(out, x)"
-        for name in ("is_cuda", "is_hip", "is_hip_cdna3", "is_hip_cdna4", "is_hip_gfx1250")
-    },
-    "extra.cuda.num_warps": "tl.zeros((tl.extra.cuda.num_warps(),), tl.float32)",
-    "extra.cuda.num_threads": "tl.zeros((tl.extra.cuda.num_threads(),), tl.float32)",
-    "extra.cuda.globaltimer": "tl.device_assert(tl.extra.cuda.globaltimer() != 0)",
-    "extra.cuda.smid": "keep(out, tl.extra.cuda.smid())",
-    "extra.cuda.gdc_wait": "tl.extra.cuda.gdc_wait()",
-    "extra.cuda.gdc_launch_dependents": "tl.extra.cuda.gdc_launch_dependents()",
-}
+EXAMPLES.update(
+    {
+        **{f"math.{name}": f"tl.math.{name}(x * 0.1)" for name in _MATH_UNARY.split()},
+        **{f"math.{name}": f"tl.math.{name}(x * x + 1.0)" for name in _MATH_POSITIVE.split()},
+        **{f"math.{name}": f"tl.math.{name}(x * 0.01)" for name in _MATH_FRACTION.split()},
+        **{f"math.{name}": f"tl.math.{name}(x * x + 1.0, y)" for name in _MATH_BINARY.split()},
+        "math.acosh": "tl.math.acosh(x * x + 1.0)",
+        "math.fma": "tl.math.fma(x, y, x)",
+        "math.umulhi": "tl.math.umulhi(n, n)",
+        "target_info.current_target": "tl.static_assert(tl.target_info.current_target().backend != '')",
+        "target_info.cuda_capability_geq": (
+            "if tl.target_info.cuda_capability_geq(9):\n    keep(out, x)"
+        ),
+        **{
+            f"target_info.{name}": f"if tl.target_info.{name}():\n    keep(out, x)"
+            for name in ("is_cuda", "is_hip", "is_hip_cdna3", "is_hip_cdna4", "is_hip_gfx1250")
+        },
+        "extra.cuda.num_warps": "tl.zeros((tl.extra.cuda.num_warps(),), tl.float32)",
+        "extra.cuda.num_threads": "tl.zeros((tl.extra.cuda.num_threads(),), tl.float32)",
+        "extra.cuda.globaltimer": "tl.device_assert(tl.extra.cuda.globaltimer() != 0)",
+        "extra.cuda.smid": "keep(out, tl.extra.cuda.smid())",
+        "extra.cuda.gdc_wait": "tl.extra.cuda.gdc_wait()",
+        "extra.cuda.gdc_launch_dependents": "tl.extra.cuda.gdc_launch_dependents()",
+    }
+)
 
 # Names of Triton that are not here, and what serves in their place.
 ABSENT: dict[str, str] = {
