@@ -185,7 +185,9 @@ EXAMPLES.update(
         "math.acosh": "tl.math.acosh(x * x + 1.0)",
         "math.fma": "tl.math.fma(x, y, x)",
         "math.umulhi": "tl.math.umulhi(n, n)",
-        "target_info.current_target": "tl.static_assert(tl.target_info.current_target().backend != '')",
+        "target_info.current_target": (
+            "tl.static_assert(tl.target_info.current_target().backend != '')"
+        ),
         "target_info.cuda_capability_geq": (
             "if tl.target_info.cuda_capability_geq(9):\n    keep(out, x)"
         ),
