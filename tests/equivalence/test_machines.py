@@ -8,8 +8,11 @@ from __future__ import annotations
 import functools
 import platform
 
+import numpy as np
 import pytest
 
+import tilewright
+import tilewright.language as tl
 from tests.corpus.case import Case, check
 from tests.corpus.everything import CASES, every_case, over
 from tests.corpus.run import launch, prepare, reduced_machine
@@ -60,6 +63,32 @@ def test_narrower_vectors_agree_with_numpy(case: Case, features: str) -> None:
     machine = reduced_machine(without=REDUCED[features])
     got = launch(prepare(case, machine))
     check(case, got, case.expected(), f"compiled for {features} against NumPy")
+
+
+@tilewright.jit
+def half_outside(x, out, row, N: tl.constexpr):
+    """A row of a matrix from column -N/2 on: the first half is out of bounds."""
+    block = tl.make_tensor_descriptor(x, [16, 64], [64, 1], [1, N]).load([row, -(N // 2)])
+    tl.store(out + tl.arange(0, N)[None, :], block)
+
+
+@needs_x86
+@pytest.mark.parametrize("dtype", [np.uint64, np.float32])
+@pytest.mark.parametrize("features", REDUCED)
+def test_the_half_of_a_mask_that_is_known_to_be_false_is_not_loaded(
+    features: str, dtype: type[np.generic]
+) -> None:
+    x, size = np.arange(1, 1025).astype(dtype), 256 // dtype().itemsize
+    case = Case(
+        "half-outside",
+        half_outside,
+        (1,),
+        lambda _: {"x": x, "out": np.ones(size, dtype), "row": 6, "N": size},
+        lambda _: None,
+    )
+    got = launch(prepare(case, reduced_machine(without=REDUCED[features])))["out"]
+    assert not got[: size // 2].any()
+    assert np.array_equal(got[size // 2 :], x[6 * 64 :][: size // 2])
 
 
 @needs_x86
