@@ -78,7 +78,7 @@ def half_outside(x, out, row, N: tl.constexpr):
 def test_the_half_of_a_mask_that_is_known_to_be_false_is_not_loaded(
     features: str, dtype: type[np.generic]
 ) -> None:
-    x, size = np.arange(1, 1025).astype(dtype), 256 // dtype().itemsize
+    x, size = np.arange(1, 1025).astype(dtype), 64 // dtype().itemsize
     case = Case(
         "half-outside",
         half_outside,
