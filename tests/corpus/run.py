@@ -163,13 +163,18 @@ def prepare(case: Case, machine: Mapping[str, object] | None = None, shift: int 
 
 
 def launch(
-    prepared: Prepared, *, optimize: bool = True, pool: ThreadPool | None = None
+    prepared: Prepared,
+    *,
+    optimize: bool = True,
+    pool: ThreadPool | None = None,
+    module: ModuleOp | None = None,
 ) -> dict[str, Array]:
     """Compile, run on the CPU and return the arrays; by default on the process's own pool.
 
-    `optimize=False` leaves out LLVM's passes and the back end's optimisations.
+    `optimize=False` leaves out LLVM's passes and the back end's optimisations; `module` stands
+    in place of the kernel's own T0.
     """
-    kernel = load_kernel(prepared, optimize=optimize)
+    kernel = load_kernel(prepared, optimize=optimize, module=module)
     extents = check_grid(prepared.case.name, prepared.case.grid, prepared.memory.values)
     if pool is None:
         kernel.launch(extents, prepared.arguments)
@@ -182,10 +187,13 @@ def launch(
     return prepared.memory.arrays()
 
 
-def load_kernel(prepared: Prepared, *, optimize: bool = True) -> CpuKernel:
+def load_kernel(
+    prepared: Prepared, *, optimize: bool = True, module: ModuleOp | None = None
+) -> CpuKernel:
     """Compile for the request's machine and link into this process, past every cache."""
     request, target = prepared.request, load_target("cpu")
-    scheduled = target.schedule(tile_module(request), request.machine, request.options)
+    module = tile_module(request) if module is None else module
+    scheduled = target.schedule(module, request.machine, request.options)
     compiled = compile_module(
         target.emit(scheduled, request.machine, request.options),
         str(request.machine["cpu"]),

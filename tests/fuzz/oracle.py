@@ -10,19 +10,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
 from tests.corpus.case import EXACT, Array, Case, is_float
-from tests.corpus.run import launch, prepare, reduced_machine, run_compiled, run_interpreted
+from tests.corpus.run import (
+    launch,
+    prepare,
+    reduced_machine,
+    run_compiled,
+    run_interpreted,
+    run_module,
+)
 from tests.corpus.threads import run_threads
 from tests.fuzz.program import Program
+from tilewright.frontend.lower import lower_kernel
 from tilewright.jit import JITFunction
 from tilewright.support.errors import TilewrightError
+from tilewright.targets.target import load_target
 
 # What is compared with the interpreter, beside the default compilation.
 VARIANTS = ("unoptimized", "avx2", "sse2")
 SIMULATED = "sm_90a"
+GPU = "gpu"
 _WARPS = (4, 1, 8, 2)
 _WITHOUT = {
     "avx2": ("avx512", "avx10", "amx", "evex512", "avxvnni", "avxneconvert"),
@@ -48,6 +59,7 @@ class Finding:
     text: str
 
 
+_Result = TypeVar("_Result")
 Run = Callable[[Case], dict[str, Array]]
 
 
@@ -59,14 +71,7 @@ def examine(
     `more` are ways by name that stand in place of the default compilation.
     """
     with tempfile.TemporaryDirectory() as folder:
-        case = Case(
-            f"fuzz-{program.seed}",
-            load_kernel(program, Path(folder)),
-            (program.grid,),
-            lambda _: program.arguments(),
-            lambda _: None,
-            EXACT,
-        )
+        case = case_of(program, Path(folder))
         expected = _attempt("interpreter", lambda: run_interpreted(case))
         if isinstance(expected, Finding):
             return expected
@@ -80,6 +85,48 @@ def examine(
             if finding is not None:
                 return finding
     return None
+
+
+def examine_briskly(program: Program, variant: str) -> Finding | None:
+    """Interpret and compile one lowering of a program, one way: a third of the time."""
+    with tempfile.TemporaryDirectory() as folder:
+        case = case_of(program, Path(folder))
+        prepared = prepare(case, _machine(variant) if variant in _WITHOUT else None)
+        module = _attempt("frontend", lambda: lower_kernel(prepared.request))
+        if isinstance(module, Finding):
+            return module
+        expected = _attempt("interpreter", lambda: run_module(case, module))
+        if isinstance(expected, Finding):
+            return expected
+
+        def compiled() -> dict[str, Array]:
+            request = prepared.request
+            for tile_pass in load_target("cpu").tile_passes(request.machine, request.options):
+                tile_pass.apply(module)
+            return launch(prepared, optimize=variant != "unoptimized", module=module)
+
+        got = _attempt(variant, compiled)
+        return got if isinstance(got, Finding) else _compare(variant, got, expected)
+
+
+def case_of(program: Program, folder: Path) -> Case:
+    """The program as a case, its source in `folder`."""
+    return Case(
+        f"fuzz-{program.seed}",
+        load_kernel(program, folder),
+        (program.grid,),
+        lambda _: program.arguments(),
+        lambda _: None,
+        EXACT,
+    )
+
+
+def ways_of(variants: tuple[str, ...]) -> tuple[dict[str, Run], tuple[str, ...]]:
+    """`more` and `variants` of `examine`: a GPU stands in place of the default compilation."""
+    if GPU not in variants:
+        return {}, variants
+    run_on_gpu = importlib.import_module("tests.gpu.fuzz_way").run_on_gpu
+    return {GPU: run_on_gpu}, tuple(v for v in variants if v != GPU)
 
 
 def load_kernel(program: Program, folder: Path) -> JITFunction:
@@ -113,7 +160,7 @@ def _machine(variant: str) -> dict[str, object]:
     return dict(reduced_machine(without=_WITHOUT[variant]))
 
 
-def _attempt(way: str, run: Callable[[], dict[str, Array]]) -> dict[str, Array] | Finding:
+def _attempt(way: str, run: Callable[[], _Result]) -> _Result | Finding:
     try:
         return run()
     except _FAILURES as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.fuzz.farm import Farm, examine_task
 from tests.fuzz.generator import generate
 from tests.fuzz.oracle import SIMULATED, VARIANTS, examine
 from tests.fuzz.program import Assign, Effect, Kind, Nested, Program
@@ -82,3 +83,27 @@ def test_reduction_leaves_what_the_failure_needs() -> None:
     source = small.source()
     assert "if pid" not in source and "o0" not in source and "o2" not in source
     assert "v3" not in source and "v2 + v1" not in source
+
+
+def test_a_program_that_kills_its_worker_is_a_finding() -> None:
+    # The generated module aborts when it is imported.
+    deadly = Program(0, 1, 1, 1, (), (Effect("pass"), Effect("pass\n\nimport os\nos.abort()")))
+    with Farm(1, ("avx2",)) as farm:
+        finding = farm.examine(deadly)
+        assert finding is not None and finding.kind == "died: SIGABRT"
+        assert farm.examine(11) is None
+
+
+def test_a_program_that_hangs_is_a_finding() -> None:
+    forever = Program(0, 1, 1, 1, (), (Effect("pass\n\nwhile True:\n    pass"),))
+    with Farm(1, ("avx2",)) as farm:
+        assert farm.examine(11) is None
+        farm.seconds = 0.5
+        finding = farm.examine(forever)
+        assert finding is not None and finding.kind == "hung"
+
+
+def test_brisk_programs_agree() -> None:
+    for seed in range(20_000, 20_004):
+        finding = examine_task(seed, (), True)
+        assert finding is None, f"seed {seed}: {finding.kind}\n{finding.text}"

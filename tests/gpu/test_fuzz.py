@@ -5,16 +5,13 @@ A failure prints the seed and the smallest program that fails the same way.
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-import torch
-from tests.corpus.case import Case
 from tests.fuzz.generator import generate
-from tests.fuzz.oracle import Finding, Run, examine
+from tests.fuzz.oracle import GPU, Finding, Run, examine
 from tests.fuzz.program import Program
 from tests.fuzz.reduction import reduce
-from tests.gpu.test_corpus import DeviceMemory
+from tests.gpu.fuzz_way import run_on_gpu
 
 pytestmark = pytest.mark.gpu
 
@@ -22,15 +19,7 @@ CHUNK = 20
 _REDUCTIONS = 60
 
 
-def run_on_gpu(case: Case) -> dict[str, np.ndarray]:
-    """What the arrays hold after a launch on the GPU."""
-    memory = DeviceMemory(case)
-    case.kernel[case.grid](**memory.arguments, enable_fp_fusion=False, **case.options)
-    torch.cuda.synchronize()
-    return memory.arrays()
-
-
-WAYS: dict[str, Run] = {"gpu": run_on_gpu}
+WAYS: dict[str, Run] = {GPU: run_on_gpu}
 
 
 def shrunk(program: Program, finding: Finding) -> Program:
