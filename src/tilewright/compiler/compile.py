@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 
 from xdsl.dialects.builtin import ModuleOp
 
+from tilewright.analysis.argument_effects import ArgumentEffects, argument_effects
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.lower import lower_kernel
+from tilewright.frontend.passing import slot_count
 from tilewright.runtime.artifact import Artifact
 from tilewright.targets.target import Scheduled, Target, load_target
 
@@ -26,7 +29,9 @@ def compile_request(
     """
     started = time.perf_counter()
     target = load_target(request.target)
-    module = to_tiles(request, target, observe)
+    module = lower_kernel(request)
+    effects = argument_effects(module)
+    apply_tile_passes(request, target, module, observe)
     scheduled = to_schedule(request, target, module, observe)
     text = target.emit(scheduled, request.machine, request.options)
     if observe is not None:
@@ -35,19 +40,27 @@ def compile_request(
     if observe is not None:
         observe("object", sections)
     seconds = time.perf_counter() - started
-    return Artifact(key, _metadata(request, scheduled, seconds), sections)
+    metadata = _metadata(request, scheduled, effects, seconds)
+    return Artifact(key, metadata, sections)
 
 
 def to_tiles(request: CompileRequest, target: Target, observe: Observer | None) -> ModuleOp:
     """The kernel as T0, after the target's tile passes."""
     module = lower_kernel(request)
+    apply_tile_passes(request, target, module, observe)
+    return module
+
+
+def apply_tile_passes(
+    request: CompileRequest, target: Target, module: ModuleOp, observe: Observer | None
+) -> None:
+    """Let the target's tile passes rewrite the kernel, in place."""
     if observe is not None:
         observe("frontend", module)
     for tile_pass in target.tile_passes(request.machine, request.options):
         tile_pass.apply(module)
         if observe is not None:
             observe(tile_pass.name, module)
-    return module
 
 
 def to_schedule(
@@ -60,12 +73,19 @@ def to_schedule(
     return scheduled
 
 
-def _metadata(request: CompileRequest, scheduled: Scheduled, seconds: float) -> dict[str, object]:
-    arguments = [[list(path), type_] for path, type_ in request.specialization.runtime_leaves()]
+def _metadata(
+    request: CompileRequest, scheduled: Scheduled, effects: ArgumentEffects, seconds: float
+) -> dict[str, object]:
+    leaves = request.specialization.runtime_leaves()
+    arguments = [[list(path), type_] for path, type_ in leaves]
+    first_slots = accumulate((slot_count(type_) for _, type_ in leaves), initial=0)
+    paths = {slot: list(path) for slot, (path, _) in zip(first_slots, leaves, strict=False)}
     return {
         "name": request.name,
         "target": request.target,
         "arguments": arguments,
+        "reads": [path for slot, path in paths.items() if slot in effects.read],
+        "writes": [path for slot, path in paths.items() if slot in effects.written],
         "options": dict(request.options),
         "remarks": list(scheduled.remarks),
         "compile_seconds": seconds,

@@ -37,6 +37,13 @@ def effects_of(operation: Operation) -> Effects:
         for nested in _nested(operation):
             total = total | effects_of(nested)
         return total
+    return own_effects(operation)
+
+
+def own_effects(operation: Operation) -> Effects:
+    """The effects of an op without what is nested in it: none for loops and branches."""
+    if operation.name in _STRUCTURAL:
+        return NONE
     reads = operation.has_trait(MemoryReadEffect)
     writes = operation.has_trait(MemoryWriteEffect)
     if reads or writes:

@@ -17,8 +17,8 @@ class Artifact:
     """A compiled kernel as data.
 
     `metadata` is JSON: `name`, `target`, `arguments` (path and type of every runtime argument),
-    `remarks`, and what the target's driver needs. `sections` holds the binary and what goes
-    with it.
+    `reads` and `writes` (the paths of those whose memory the kernel reads, or writes), `remarks`,
+    and what the target's driver needs. `sections` holds the binary and what goes with it.
     """
 
     key: str

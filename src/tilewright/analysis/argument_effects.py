@@ -1,0 +1,158 @@
+"""Which arguments of a kernel point to memory that it reads, and which to memory that it writes.
+
+A launch asks: a tuner saves the arrays that its trials would change for good, and an array that
+must not be written is refused where a kernel stores through it.
+
+Addresses are followed through arithmetic, selects, loops, descriptors and 64-bit integers. An
+address that comes from elsewhere, such as one that was loaded, may be that of any argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import IntegerType, ModuleOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+
+from tilewright.ir.effects import Effects, own_effects
+from tilewright.ir.types import DescriptorType, element_of, is_pointer
+from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
+from tilewright.ops.function import FuncOp
+from tilewright.support.dataclass import dataclass
+
+_ADDRESS_BITS = 64
+
+
+@dataclass(frozen=True)
+class ArgumentEffects:
+    """The indices of the kernel's arguments whose memory it reads, and whose it writes."""
+
+    read: frozenset[int]
+    written: frozenset[int]
+
+
+def argument_effects(module: ModuleOp) -> ArgumentEffects:
+    """The effects of the one kernel of a T0 module, through each of its arguments."""
+    kernel = next(op for op in module.ops if isinstance(op, FuncOp))
+    origins = _Origins(kernel)
+    read = written = 0
+    for op in kernel.walk():
+        effects = own_effects(op)
+        if effects.reads or effects.writes:
+            found_read, found_written = _touched(op, effects, origins)
+            read |= found_read
+            written |= found_written
+    return ArgumentEffects(origins.indices(read), origins.indices(written))
+
+
+def _touched(op: Operation, effects: Effects, origins: _Origins) -> tuple[int, int]:
+    """What an op reads and writes, as sets of origins.
+
+    Its address comes first; an address among the other operands gets out of sight.
+    """
+    first, rest = 0, 0
+    for index, operand in enumerate(op.operands):
+        if index == 0:
+            first = origins.of(operand)
+        else:
+            rest |= origins.of(operand)
+    return first * effects.reads | rest, first * effects.writes | rest
+
+
+class _Origins:
+    """The arguments that each address may come from, as bits of an integer."""
+
+    def __init__(self, kernel: FuncOp) -> None:
+        entry = kernel.body.block
+        self._pointers = [i for i, a in enumerate(entry.args) if is_pointer(a.type)]
+        self._unknown = 1 << len(entry.args)
+        self._bits: dict[SSAValue, int] = {entry.args[i]: 1 << i for i in self._pointers}
+        addresses = [value for value in _values(kernel, entry) if _may_hold_address(value.type)]
+        self._spread(addresses)
+        for value in addresses:
+            if _is_made_here(value) and not self.of(value):
+                self._bits[value] = self._unknown
+        self._spread(addresses)
+
+    def of(self, value: SSAValue) -> int:
+        """The origins of a value; 0 for one that is no address."""
+        return self._bits.get(value, 0)
+
+    def indices(self, bits: int) -> frozenset[int]:
+        """The arguments that a set of origins stands for."""
+        if bits & self._unknown:
+            return frozenset(self._pointers)
+        return frozenset(i for i in self._pointers if bits >> i & 1)
+
+    def _spread(self, addresses: list[SSAValue]) -> None:
+        """Hand origins on from operands to results until nothing is new.
+
+        Loops hand addresses back to their start: one more round for each that does.
+        """
+        is_changed = True
+        while is_changed:
+            is_changed = False
+            for value in addresses:
+                before = bits = self.of(value)
+                for source in _sources(value):
+                    bits |= self.of(source)
+                if bits != before:
+                    self._bits[value] = bits
+                    is_changed = True
+
+
+def _values(kernel: FuncOp, entry: Block) -> Iterator[SSAValue]:
+    """Every value of a kernel but its arguments, operands before what is made of them."""
+    for op in kernel.walk():
+        for region in op.regions:
+            for block in region.blocks:
+                if block is not entry:
+                    yield from block.args
+        yield from op.results
+
+
+def _may_hold_address(type_: Attribute) -> bool:
+    if isinstance(type_, DescriptorType) or is_pointer(type_):
+        return True
+    element = element_of(type_)
+    return isinstance(element, IntegerType) and element.width.data >= _ADDRESS_BITS
+
+
+def _is_made_here(value: SSAValue) -> bool:
+    """Whether a pointer is the result of an op, and not handed on by a loop or a branch."""
+    return is_pointer(value.type) and isinstance(value, OpResult) and not value.op.regions
+
+
+def _sources(value: SSAValue) -> tuple[SSAValue, ...]:
+    """The values that `value` is computed from, or is handed on from."""
+    if isinstance(value, OpResult):
+        return _result_sources(value.op, value.index)
+    assert isinstance(value, BlockArgument)
+    parent = value.block.parent_op()
+    if isinstance(parent, ForOp):
+        if value.index == 0:
+            return ()
+        return (parent.iter_args[value.index - 1], _handed_on(parent.body.block)[value.index - 1])
+    if isinstance(parent, WhileOp) and value.block is parent.before_region.block:
+        return (parent.arguments[value.index], _handed_on(parent.after_region.block)[value.index])
+    if isinstance(parent, WhileOp):
+        return (_handed_on(parent.before_region.block)[1 + value.index],)
+    return () if parent is None else tuple(parent.operands)
+
+
+def _result_sources(op: Operation, index: int) -> tuple[SSAValue, ...]:
+    if isinstance(op, ForOp):
+        return (op.iter_args[index], _handed_on(op.body.block)[index])
+    if isinstance(op, IfOp):
+        return tuple(_handed_on(region.block)[index] for region in op.regions)
+    if isinstance(op, WhileOp):
+        return (_handed_on(op.before_region.block)[1 + index],)
+    effects = own_effects(op)
+    # What is loaded has nothing to do with where it was.
+    return () if effects.reads and not effects.writes else tuple(op.operands)
+
+
+def _handed_on(block: Block) -> tuple[SSAValue, ...]:
+    last = block.last_op
+    assert last is not None
+    return tuple(last.operands)
