@@ -31,8 +31,8 @@ endif
 GPU_SETUP := $(if $(filter $(GPU_VENV)/%,$(GPU_PYTHON)),$(GPU_VENV)/.installed)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test ptxas-test torch-test bench gpu-test gpu-bench docs format lint \
-  typecheck clean
+.PHONY: help demo test ptxas-test torch-test bench gpu-test gpu-bench replay docs format \
+  lint typecheck clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -59,6 +59,10 @@ gpu-test: $(GPU_SETUP)  ## Tests on a real NVIDIA GPU.
 
 gpu-bench: $(GPU_SETUP)  ## Measure on a real NVIDIA GPU; writes benchmarks/results/.
 	PYTHONPATH=src$${PYTHONPATH:+:$$PYTHONPATH} $(GPU_PYTHON) -m benchmarks.gpu
+
+BASE ?= main
+replay: $(VENV)/.installed-dev  ## Compare the corpus's emitted text with commit BASE's.
+	$(BIN)/python -m tests.replay $(BASE)
 
 docs: $(VENV)/.installed-dev $(VENV)/.installed-docs  ## Execute the documents, then build HTML.
 	$(BIN)/python -m pytest tests/docs
