@@ -14,7 +14,7 @@ from functools import partial, update_wrapper
 from types import FunctionType
 from typing import cast
 
-from tilewright.frontend.constants import FunctionRef
+from tilewright.frontend.constants import AggregateRef, FunctionRef, HostFunctionRef
 from tilewright.frontend.devices import Placement, place
 from tilewright.frontend.parsing import located_at_parameters
 from tilewright.frontend.passing import (
@@ -40,7 +40,6 @@ from tilewright.runtime.kernel import CompiledKernel
 from tilewright.runtime.warm import WarmCalls, is_native
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
-    ArgumentNotSupported,
     CapturedValueChanged,
     NotAKernelLaunch,
     TilewrightError,
@@ -345,28 +344,23 @@ class _Interpreted:
 
 
 class PassedFunctions:
-    """The jit functions among the arguments of a call: their sources join the kernel's."""
+    """The functions among the arguments of a call: their sources join the kernel's."""
 
     def __init__(self, kernel: str, source: KernelSource) -> None:
         self._kernel = kernel
         self._source = source
         self._functions = dict(source.functions)
 
-    def reference(self, value: object) -> FunctionRef:
-        """The reference to a jit function that is passed as an argument."""
-        if not isinstance(value, JITFunction):
-            raise ArgumentNotSupported(
-                f"{self._kernel}(): the function {value!r} cannot be an argument",
-                hint="decorate it with @tilewright.jit",
-            )
-        passed = value.source
+    def reference(self, value: object) -> FunctionRef | HostFunctionRef | AggregateRef:
+        """The reference to a function or aggregate class that is passed as an argument."""
+        passed = value.source if isinstance(value, JITFunction) else snapshot(value)
         for key, function in passed.functions.items():
             if self._functions.setdefault(key, function) != function:
                 raise UnsupportedError(
                     f"{self._kernel}(): two different functions are named {key}",
                     hint="give the functions different names",
                 )
-        return FunctionRef(passed.kernel)
+        return passed.reference
 
     def joined(self) -> KernelSource:
         """The kernel's snapshot with what was passed."""

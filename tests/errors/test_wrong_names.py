@@ -32,6 +32,11 @@ def double(x, factor: tl.constexpr = 2):
 
 
 @tilewright.jit
+def filled(size: tl.constexpr):
+    return tl.sum(tl.zeros(size, tl.float32))
+
+
+@tilewright.jit
 def adds_tile_of_three(x):
     return x + tl.arange(0, 3)
 
@@ -68,7 +73,7 @@ def plain_global_dictionary(x):
 @wrong(tile())
 @tilewright.jit
 def plain_function_call(x):
-    tl.store(x, plain_function(1.0))
+    tl.store(x, plain_function(tl.load(x)))
 
 
 @wrong(tile())
@@ -181,7 +186,7 @@ def unexpected_keyword_of_a_function(x):
 @wrong(tile())
 @tilewright.jit
 def runtime_value_for_a_constexpr_parameter(x):
-    tl.store(x, double(1.0, tl.load(x)))
+    tl.store(x, filled(tl.load(x)))
 
 
 @wrong(tile())

@@ -116,6 +116,7 @@ def _encode_function(function: FunctionSource) -> Json:
         "parameters": [_encode_parameter(p) for p in function.parameters],
         "captures": {path: encode(value) for path, value in function.captures.items()},
         "is_host": function.is_host,
+        "is_ordinary": function.is_ordinary,
         "is_class": function.is_class,
         "must_use": function.must_use,
     }
@@ -134,6 +135,7 @@ def _decode_function(document: Json) -> FunctionSource:
         parameters=tuple(_decode_parameter(_list(p)) for p in _list(entry["parameters"])),
         captures={path: decode(value) for path, value in _dict(entry["captures"]).items()},
         is_host=bool(entry["is_host"]),
+        is_ordinary=bool(entry["is_ordinary"]),
         is_class=bool(entry["is_class"]),
         must_use=bool(entry["must_use"]),
     )

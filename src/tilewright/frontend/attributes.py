@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+import importlib
 
+from tilewright.frontend import suggestions
 from tilewright.frontend.aggregates import aggregate_attribute, member_of, super_attribute
-from tilewright.frontend.constants import AggregateRef, EnumMember
+from tilewright.frontend.capture import LANGUAGE_MODULES, constant_of
+from tilewright.frontend.constants import AggregateRef, EnumMember, FunctionRef, Imported
 from tilewright.frontend.frame import Frame
+from tilewright.frontend.host import import_object
+from tilewright.frontend.sequences import PointerShape, array_error
 from tilewright.frontend.values import (
     HostMethod,
     Method,
     ModuleValue,
     Super,
     describe,
+    foreign,
     is_aggregate,
     plain,
     value_of,
-    wrap,
 )
-from tilewright.language.core import constexpr, dtype, tensor, tuple_
+from tilewright.language.core import (
+    constexpr,
+    constexpr_type,
+    dtype,
+    pointer_type,
+    tensor,
+    tuple_,
+    tuple_type,
+)
 from tilewright.ops.descriptors import (
     DESCRIPTOR_METHODS,
     descriptor_attribute,
@@ -52,6 +64,10 @@ def attribute_of(frame: Frame, value: object, name: str) -> object:
         return constexpr(value.name) if name == "name" else value_of(value.value)
     if isinstance(value, constexpr | dtype):
         return _constant_attribute(value, name)
+    if isinstance(value, Imported):
+        return _foreign_attribute(value, name)
+    if name == "value":
+        return value  # of a constexpr, which here is what it holds
     if name in MEMBERS:
         return Method(MEMBERS[name].key, value)
     raise UnknownAttribute(f"{describe(value)} has no attribute `{name}`")
@@ -66,12 +82,32 @@ def _static_method(frame: Frame, cls: AggregateRef, name: str) -> object:
 
 def _member(frame: Frame, module: ModuleValue, name: str) -> object:
     path = f"{module.path}.{name}"
-    if path not in frame.code.source.captures:
-        raise UnknownMember(f"`{module.name}` has no member `{name}`")
-    return frame.captured(path)
+    if path in frame.code.source.captures:
+        return frame.captured(path)
+    if module.name.startswith(LANGUAGE_MODULES):
+        found = getattr(importlib.import_module(module.name), name, None)
+        if found is not None:
+            return value_of(constant_of(found, _no_reference))
+    serves = suggestions.of_name(name)
+    raise UnknownMember(
+        f"`{module.name}` has no member `{name}`", hint=f"use {serves}" if serves else ""
+    )
+
+
+def _no_reference(value: object) -> FunctionRef:
+    raise UnknownMember(f"{value!r} is no function of the language")
+
+
+def _foreign_attribute(value: Imported, name: str) -> object:
+    try:
+        return foreign(getattr(import_object(value), name))
+    except AttributeError:
+        raise UnknownAttribute(f"{describe(value)} has no attribute `{name}`") from None
 
 
 def _tile_attribute(frame: Frame, value: tensor, name: str) -> object:
+    if name == "shape" and isinstance(value.type, pointer_type):
+        return PointerShape(())
     if name in _TILE_ATTRIBUTES:
         return getattr(value, name)
     if name == "T":
@@ -83,12 +119,19 @@ def _tile_attribute(frame: Frame, value: tensor, name: str) -> object:
         return MEMBERS["trans"].function(frame.builder, value)
     if name in MEMBERS:
         return Method(MEMBERS[name].key, value)
-    close = get_close_matches(name, (*MEMBERS, *_TILE_ATTRIBUTES), n=1)
+    if isinstance(value.type, pointer_type) and name in _ARRAY_ATTRIBUTES:
+        raise array_error(f"`.{name}` is asked of a pointer", value)
     raise UnknownAttribute(
         f"a tile has no attribute or method `{name}`",
         types={"tile": str(value.type)},
-        hint=f"did you mean `.{close[0]}`?" if close else "",
+        hint=suggestions.of_attribute(name, (*MEMBERS, *_TILE_ATTRIBUTES)),
     )
+
+
+_ARRAY_ATTRIBUTES = (
+    *("size", "stride", "strides", "ndim", "dim", "device", "data_ptr", "is_contiguous"),
+    *("nbytes", "itemsize", "element_size", "storage_offset"),
+)
 
 
 def _field(value: tuple_, name: str) -> object:
@@ -96,8 +139,29 @@ def _field(value: tuple_, name: str) -> object:
         return value.values[value.fields.index(name)]
     if is_descriptor(value):
         return _descriptor_attribute(value, name)
+    if name == "type":
+        return type_of(value)
+    if name == "value":
+        return value
+    if name in _LIST_METHODS:
+        raise UnknownAttribute(
+            f"{describe(value)} has no method `{name}`: lists are tuples in a kernel",
+            hint="build a new one in its place: `values = values + (x,)`",
+        )
     fields = f"; its fields are {', '.join(value.fields)}" if value.fields else ""
     raise UnknownAttribute(f"{describe(value)} has no field `{name}`{fields}")
+
+
+_LIST_METHODS = ("append", "extend", "insert", "pop", "remove", "clear")
+
+
+def type_of(value: object) -> dtype:
+    """The type of a value as `.type` gives it: of constants, the constants themselves."""
+    if isinstance(value, tensor):
+        return value.type
+    if isinstance(value, tuple_):
+        return tuple_type([type_of(item) for item in value.values], value.fields)
+    return constexpr_type(plain(value))
 
 
 def _descriptor_attribute(value: tuple_, name: str) -> object:
@@ -111,8 +175,8 @@ def _descriptor_attribute(value: tuple_, name: str) -> object:
 
 def _constant_attribute(value: constexpr | dtype, name: str) -> object:
     """An attribute of the wrapped Python value, or of a dtype."""
-    if isinstance(value, constexpr) and name in ("value", "type"):
-        return value if name == "value" else value.type
+    if name in ("value", "type"):
+        return value if name == "value" else constexpr_type(plain(value))
     host = plain(value)
     if name in MEMBERS and isinstance(host, bool | int | float):
         return Method(MEMBERS[name].key, value)  # an argument may be specialised to a constant
@@ -121,4 +185,4 @@ def _constant_attribute(value: constexpr | dtype, name: str) -> object:
         raise UnknownAttribute(f"{describe(value)} has no attribute `{name}`")
     found = getattr(host, name)
     is_method = callable(found) and not isinstance(found, dtype)
-    return HostMethod(name, found) if is_method else wrap(found)
+    return HostMethod(name, found) if is_method else foreign(found)

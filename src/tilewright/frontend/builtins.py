@@ -14,26 +14,38 @@ from tilewright.frontend.constants import (
     NamedTupleClass,
     OpRef,
 )
-from tilewright.frontend.constexpr import evaluate
+from tilewright.frontend.constexpr import evaluate, run_in_python
 from tilewright.frontend.frame import Frame
-from tilewright.frontend.sequences import iterate
+from tilewright.frontend.sequences import array_error, iterate
 from tilewright.frontend.values import (
     HostMethod,
     Super,
     describe,
+    foreign,
     is_aggregate,
     is_constant,
     plain,
 )
-from tilewright.language.core import block_type, constexpr, dtype, pointer_type, tensor, tuple_
+from tilewright.language.core import (
+    block_type,
+    constexpr,
+    constexpr_type,
+    dtype,
+    pointer_type,
+    tensor,
+    tuple_,
+    tuple_type,
+)
 from tilewright.ops.descriptors import is_descriptor
 from tilewright.ops.library import SURFACE
 from tilewright.support.errors import (
     CompileError,
     NotCallable,
     NotConstexpr,
+    UndefinedName,
     UnexpectedArgument,
     UnknownAttribute,
+    UnknownMember,
 )
 
 Builtin = Callable[[Frame, ast.AST, Sequence[object], Mapping[str, object]], object]
@@ -112,7 +124,8 @@ def call_host_method(
         if not is_constant(value):
             raise NotConstexpr(f"`{method.name}` takes compile-time values only")
     arguments = [plain(value) for value in positional]
-    return evaluate(method.function, *arguments, **{k: plain(v) for k, v in keywords.items()})
+    named = {k: plain(v) for k, v in keywords.items()}
+    return foreign(run_in_python(method.function, *arguments, **named))
 
 
 def _fold(frame: Frame, name: str, key: str, values: Sequence[object]) -> object:
@@ -151,6 +164,8 @@ def _abs(frame: Frame, value: object) -> object:
 @builtin("len")
 def _len(frame: Frame, value: object) -> object:
     if isinstance(value, tensor):
+        if isinstance(value.type, pointer_type):
+            raise array_error("the length is asked of a pointer", value)
         if not value.static_shape:
             raise NotCallable("a scalar has no length")
         return constexpr(value.static_shape[0])
@@ -172,6 +187,8 @@ _CLASSES: dict[str, Callable[[object], bool]] = {
     "tensor_descriptor": is_descriptor,
     "pointer_type": lambda v: isinstance(v, pointer_type),
     "block_type": lambda v: isinstance(v, block_type),
+    "constexpr_type": lambda v: isinstance(v, constexpr_type),
+    "tuple_type": lambda v: isinstance(v, tuple_type),
     "list": lambda v: isinstance(v, tuple_),
 }
 _SCALARS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
@@ -209,7 +226,7 @@ def _super(frame: Frame) -> object:
 def _hasattr(frame: Frame, value: object, name: object) -> object:
     try:
         attribute_of(frame, value, _attribute_name(name))
-    except UnknownAttribute:
+    except (UnknownAttribute, UnknownMember, UndefinedName):
         return constexpr(False)
     return constexpr(not isinstance(value, EnumMember) or plain(name) in ("name", "value"))
 
@@ -218,7 +235,7 @@ def _hasattr(frame: Frame, value: object, name: object) -> object:
 def _getattr(frame: Frame, value: object, name: object, *default: object) -> object:
     try:
         return attribute_of(frame, value, _attribute_name(name))
-    except UnknownAttribute:
+    except (UnknownAttribute, UnknownMember, UndefinedName):
         if default:
             return default[0]
         raise

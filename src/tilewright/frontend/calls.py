@@ -14,22 +14,33 @@ from tilewright.frontend.constants import (
     BuiltinRef,
     FunctionRef,
     HostFunctionRef,
+    Imported,
     NamedTupleClass,
     OpRef,
 )
 from tilewright.frontend.debugging import SPECIAL
 from tilewright.frontend.frame import EXPRESSIONS, Frame, Lowering
-from tilewright.frontend.host import call_host_function
+from tilewright.frontend.host import call_host_function, call_imported
 from tilewright.frontend.inlining import inline
 from tilewright.frontend.program import Parameter
 from tilewright.frontend.sequences import iterate
 from tilewright.frontend.signature import bind
 from tilewright.frontend.subset import reject_as
 from tilewright.frontend.values import AggregateMethod, HostMethod, Method, describe, value_of
-from tilewright.language.core import block_type, dtype, pointer_type, tensor, tuple_
+from tilewright.language.core import (
+    block_type,
+    constexpr_type,
+    dtype,
+    pointer_type,
+    tensor,
+    tuple_,
+    tuple_type,
+)
 from tilewright.ops.library import SURFACE
 from tilewright.support.errors import (
     NotCallable,
+    NotConstexpr,
+    PlainFunctionCall,
     ResultNotUsed,
     TilewrightError,
     UnsupportedError,
@@ -70,6 +81,10 @@ def _require_use(frame: Frame, function: object) -> None:
 _MUST_USE = ("advance", "aggregate_replace")
 
 
+# What functions of the language hand through where they extend it; nothing here reads it.
+HIDDEN = ("_semantic", "_generator", "_builder")
+
+
 def _arguments(frame: Frame, node: ast.Call) -> tuple[list[object], dict[str, object]]:
     positional: list[object] = []
     for argument in node.args:
@@ -81,7 +96,8 @@ def _arguments(frame: Frame, node: ast.Call) -> tuple[list[object], dict[str, ob
     for keyword in node.keywords:
         if keyword.arg is None:
             raise reject_as("calls with **keywords", "name each argument")
-        keywords[keyword.arg] = frame.evaluate(keyword.value)
+        if keyword.arg not in HIDDEN:
+            keywords[keyword.arg] = frame.evaluate(keyword.value)
     return positional, keywords
 
 
@@ -109,6 +125,8 @@ def call(
             return inline(frame, node, key, positional, keywords)
         case HostFunctionRef(key):
             return call_host_function(frame, key, positional, keywords)
+        case Imported():
+            return call_imported(frame, function, positional, keywords)
         case BuiltinRef(name) if name in BUILTINS:
             return BUILTINS[name](frame, node, positional, keywords)
         case BuiltinRef(name):
@@ -129,7 +147,9 @@ def call(
             raise NotCallable(f"{describe(function)} cannot be called")
 
 
-_TYPE_CONSTRUCTORS = {"pointer_type": pointer_type, "block_type": block_type, "dtype": dtype}
+_TYPE_CONSTRUCTORS = {
+    cls.__name__: cls for cls in (pointer_type, block_type, dtype, constexpr_type, tuple_type)
+}
 _BUILTIN_HINTS = {
     "enumerate": "loop over tl.static_range(len(x)) and index",
     "zip": "loop over tl.static_range(len(x)) and index",
@@ -245,6 +265,8 @@ def _place_at_argument(
     target = None
     if error.argument is not None:
         target = _argument_node(node, _parameter_names(frame, function), error.argument)
+    if isinstance(error, NotConstexpr) and isinstance(target, ast.Name):
+        error.hint = frame.unkept_promises.get(target.id, error.hint)
     frame.place(error, target or node)
 
 
@@ -274,6 +296,11 @@ def _argument_node(node: ast.Call, names: Sequence[str], argument: str) -> ast.A
 def call_function(lowering: Lowering, function: object, arguments: Sequence[object]) -> object:
     """Inline a function that an op was given, such as the combine function of a reduction."""
     frame = lowering.frames[-1]
+    if isinstance(function, HostFunctionRef | Imported):
+        raise PlainFunctionCall(
+            f"{describe(function)} is an ordinary Python function, not a kernel function",
+            argument="combine_fn",
+        )
     if not isinstance(function, FunctionRef | OpRef):
         raise NotCallable(f"{describe(function)} is no jit function", argument="combine_fn")
     return call(frame, frame.call_node, function, arguments, {})

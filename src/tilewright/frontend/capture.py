@@ -5,10 +5,18 @@ The only module, with `source`, that looks at live objects: behind it there are 
 
 from __future__ import annotations
 
+import ast
 import builtins
+import dataclasses
+import inspect
+import os
+import sys
+import sysconfig
 from collections.abc import Callable
 from enum import Enum, EnumMeta
-from types import FunctionType, ModuleType
+from functools import lru_cache
+from hashlib import sha256
+from types import FunctionType, ModuleType, SimpleNamespace
 
 from tilewright.frontend.constants import (
     AggregateRef,
@@ -17,6 +25,8 @@ from tilewright.frontend.constants import (
     EnumMember,
     FunctionRef,
     HostFunctionRef,
+    Imported,
+    Literal,
     ModuleRef,
     NamedTupleClass,
     NamedTupleValue,
@@ -24,6 +34,7 @@ from tilewright.frontend.constants import (
     Unusable,
 )
 from tilewright.language import core
+from tilewright.support.errors import SourceNotAvailable
 
 JIT_MARKER = "__tilewright_jit__"
 HOST_MARKER = "__tilewright_constexpr_function__"
@@ -31,6 +42,9 @@ AGGREGATE_MARKER = "__tilewright_aggregate__"
 OP_MARKER = "__tilewright_op__"
 # On functions of other packages that extend the language: kernels take their bodies in.
 BUILTIN_MARKER = "__triton_builtin__"
+
+# The modules whose members kernels may look up by a name that is computed.
+LANGUAGE_MODULES = ("tilewright.language", "triton.language")
 
 Reference = Callable[[object], "FunctionRef | HostFunctionRef | AggregateRef"]
 
@@ -46,6 +60,7 @@ _LANGUAGE_CLASSES: dict[object, str] = {
     core.constexpr_type: "constexpr_type",
     core.tensor_descriptor: "tensor_descriptor",
     core.tensor_descriptor_type: "tensor_descriptor_type",
+    core.tuple_type: "tuple_type",
 }
 _PLAIN = (bool, int, float, str, bytes, type(None))
 
@@ -67,7 +82,14 @@ def is_aggregate_class(value: object) -> bool:
 
 def is_namespace(value: object) -> bool:
     """Whether attributes of `value` are looked up when the kernel is snapshotted."""
-    return isinstance(value, ModuleType | EnumMeta)
+    if isinstance(value, type):
+        return not is_aggregate_class(value)  # whose methods are captures of the class's own
+    return isinstance(value, ModuleType | SimpleNamespace) or dataclasses.is_dataclass(value)
+
+
+def is_of_language(value: object) -> bool:
+    """Whether `value` is a module of the language, which every process has."""
+    return isinstance(value, ModuleType) and value.__name__.startswith(LANGUAGE_MODULES)
 
 
 def is_named_tuple_class(value: object) -> bool:
@@ -144,8 +166,8 @@ def named_tuple_class(cls: type, reference: Reference) -> NamedTupleClass:
 def _object(value: object, reference: Reference) -> Constant:
     if isinstance(value, type) and (key := _language_class(value)):
         return OpRef(key)
-    if is_namespace(value):
-        return ModuleRef(value.__name__)  # type: ignore[attr-defined]  # modules and classes
+    if isinstance(value, ModuleType | EnumMeta):
+        return ModuleRef(value.__name__)
     key = getattr(value, OP_MARKER, None)
     if isinstance(key, str):
         return OpRef(key)
@@ -157,7 +179,52 @@ def _object(value: object, reference: Reference) -> Constant:
     name = getattr(value, "__name__", None)
     if isinstance(name, str) and getattr(builtins, name, None) is value:
         return BuiltinRef(name)
-    return _unusable_object(value)
+    if isinstance(value, FunctionType) and not _is_of_library(value.__code__.co_filename):
+        try:
+            return reference(OrdinaryFunction(value))
+        except SourceNotAvailable:
+            pass
+    return imported(value) or _unusable_object(value)
+
+
+def imported(value: object) -> Imported | None:
+    """`value` as what its module calls it, or None where the module calls something else so."""
+    module = getattr(value, "__module__", None)
+    name = getattr(value, "__qualname__", None)
+    if not (isinstance(module, str) and isinstance(name, str)):
+        return None
+    found: object = sys.modules.get(module)
+    for step in name.split("."):
+        found = getattr(found, step, None)
+    return Imported(module, name, _text_digest(value)) if found is value else None
+
+
+def _text_digest(value: object) -> str:
+    """What tells one version of an imported function from the next; '' without source text."""
+    if not isinstance(value, FunctionType):
+        return ""
+    try:
+        return sha256(inspect.getsource(value).encode()).hexdigest()[:16]
+    except (OSError, TypeError):
+        return ""
+
+
+def literal(value: object) -> Literal | None:
+    """A container of plain values as Python writes it, or None where that does not give it back."""
+    if not isinstance(value, list | dict | set | bytes):
+        return None
+    text = repr(value)
+    try:
+        return Literal(text) if ast.literal_eval(text) == value else None
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+@lru_cache(maxsize=512)
+def _is_of_library(file: str) -> bool:
+    """Whether a file belongs to Python or to an installed package: its text is not ours to take."""
+    paths = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    return file.startswith(("<frozen", *(path + os.sep for path in paths)))
 
 
 def _language_class(value: type) -> str | None:
@@ -167,6 +234,15 @@ def _language_class(value: type) -> str | None:
 
 class _Extension:
     """A function that extends the language, as the snapshot takes jit functions."""
+
+    def __init__(self, fn: FunctionType) -> None:
+        self.fn = fn
+
+
+class OrdinaryFunction:
+    """An ordinary Python function, which runs at compile time where a kernel calls it."""
+
+    __tilewright_constexpr_function__ = True
 
     def __init__(self, fn: FunctionType) -> None:
         self.fn = fn

@@ -86,6 +86,29 @@ class EnumMember:
 
 
 @dataclass(frozen=True)
+class Imported:
+    """An object of another module, which is imported again where it is needed.
+
+    Kernels call it on compile-time values (`math.log2(math.e)`), or pass it to what they call.
+    `digest` tells versions of a function apart.
+    """
+
+    module: str
+    name: str
+    digest: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A list, dictionary, set or bytes that functions of compile time read, as Python writes it."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Unusable:
     """A name that a kernel may not use: reading it raises the error `kind` with `text`.
 
@@ -115,6 +138,8 @@ Constant: TypeAlias = Union[
     NamedTupleClass,
     NamedTupleValue,
     EnumMember,
+    Imported,
+    Literal,
     Unusable,
     None,
 ]
@@ -200,6 +225,8 @@ _ENCODERS: dict[type, Callable[..., Json]] = {
     NamedTupleClass: _encode_class,
     NamedTupleValue: lambda v: ["named", encode(v.cls), _encode_tuple(v.values)],
     EnumMember: lambda v: ["enum", v.cls, v.name, encode(v.value)],
+    Imported: lambda v: ["imported", v.module, v.name, v.digest],
+    Literal: lambda v: ["literal", v.text],
     Unusable: lambda v: ["unusable", v.kind, v.text],
 }
 _DECODERS: dict[object, Callable[..., Constant]] = {
@@ -222,5 +249,7 @@ _DECODERS: dict[object, Callable[..., Constant]] = {
     "class": _decode_class,
     "named": lambda cls, values: NamedTupleValue(_decode_class_of(cls), _decode_tuple(values)),
     "enum": lambda cls, name, value: EnumMember(cls, name, decode(value)),
+    "imported": Imported,
+    "literal": Literal,
     "unusable": Unusable,
 }

@@ -14,8 +14,9 @@ from tilewright.frontend.control_flow import condition, emit_branch, side_values
 from tilewright.frontend.frame import EXPRESSIONS, Frame
 from tilewright.frontend.lanes import off_path, on_path, safe_divisor
 from tilewright.frontend.merging import Mismatch, fill, join, materialize
-from tilewright.frontend.sequences import index_value, iterate
-from tilewright.frontend.subset import reject, reject_as
+from tilewright.frontend.parsing import chain_of
+from tilewright.frontend.sequences import index_value, iterate, unpack
+from tilewright.frontend.subset import reject, reject_as, starred_target
 from tilewright.frontend.values import AggregateMethod, describe, is_constant, plain, type_text
 from tilewright.language.core import constexpr, dtype, tensor, tuple_
 from tilewright.ops.operators import binary, logical, unary
@@ -41,6 +42,11 @@ def _name(frame: Frame, node: ast.Name) -> object:
 
 @EXPRESSIONS.register(ast.Attribute)
 def _attribute(frame: Frame, node: ast.Attribute) -> object:
+    chain = chain_of(node)
+    if chain is not None and chain[0] not in frame.variables:
+        path = ".".join(chain)
+        if path in frame.code.source.captures:
+            return frame.captured(path)
     value = frame.evaluate(node.value)
     frame.at(node)
     return attribute_of(frame, value, node.attr)
@@ -48,17 +54,20 @@ def _attribute(frame: Frame, node: ast.Attribute) -> object:
 
 @EXPRESSIONS.register(ast.NamedExpr)
 def _named(frame: Frame, node: ast.NamedExpr) -> object:
-    value = assignable(frame, frame.evaluate(node.value), node)
+    value = assignable(frame, frame.evaluate(node.value), node, node.target.id)
     frame.assign(node.target.id, value, node)
     return value
 
 
-def assignable(frame: Frame, value: object, node: ast.AST) -> object:
-    """What a variable holds after `x = value`.
+def assignable(frame: Frame, value: object, node: ast.AST, name: str = "") -> object:
+    """What a variable holds after `name = value`.
 
     A plain number becomes a runtime scalar of its natural type, as in every implementation of
-    the language: `x = 2.0` then promotes like an fp32 argument; `x: tl.constexpr = 2.0` does not.
+    the language: `x = 2.0` then promotes like an fp32 argument; `x: tl.constexpr = 2.0` does not,
+    and neither does `x = 2.0` after a bare `x: tl.constexpr`.
     """
+    if name in frame.constant_names:
+        return value
     if isinstance(value, constexpr) and isinstance(value.value, bool | int | float):
         return materialize(frame.at(node), value)
     return value
@@ -308,20 +317,34 @@ def _formatted(frame: Frame, node: ast.FormattedValue) -> object:
 
 @EXPRESSIONS.register(ast.ListComp)
 def _comprehension(frame: Frame, node: ast.ListComp) -> object:
-    if len(node.generators) != 1 or not isinstance(node.generators[0].target, ast.Name):
+    if len(node.generators) != 1:
         raise reject_as("a comprehension with several loops", "write one `for` over a tuple")
     generator = node.generators[0]
-    name = node.generators[0].target.id
-    outer, had = frame.variables.get(name), name in frame.variables
+    names = [n.id for n in ast.walk(generator.target) if isinstance(n, ast.Name)]
+    outer = {name: frame.variables[name] for name in names if name in frame.variables}
     values: list[object] = []
     for item in iterate(frame.evaluate(generator.iter)):
-        frame.variables[name] = item
+        _bind(frame, generator.target, item)
         if all(_holds(frame, test) for test in generator.ifs):
             values.append(frame.evaluate(node.elt))
-    frame.variables.pop(name, None)
-    if had:
-        frame.variables[name] = outer
+    for name in names:
+        frame.variables.pop(name, None)
+    frame.variables.update(outer)
     return tuple_(values)
+
+
+def _bind(frame: Frame, target: ast.expr, value: object) -> None:
+    """Give the names of a comprehension's target their parts of one element."""
+    open_pairs = [(target, value)]
+    while open_pairs:
+        part, item = open_pairs.pop()
+        if isinstance(part, ast.Name):
+            frame.variables[part.id] = item
+        elif isinstance(part, ast.Tuple | ast.List):
+            items = unpack(item, len(part.elts))
+            open_pairs += zip(part.elts, items, strict=True)
+        else:
+            raise starred_target()
 
 
 def _holds(frame: Frame, test: ast.expr) -> bool:

@@ -9,18 +9,18 @@ import ast
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
-from difflib import get_close_matches
 from functools import cached_property
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, LocationAttr, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from tilewright.frontend import suggestions
 from tilewright.frontend.constants import ModuleRef, Unusable
 from tilewright.frontend.liveness import Liveness, Names, analyze
 from tilewright.frontend.parsing import parse_function
 from tilewright.frontend.program import FunctionSource, LoweringRequest
 from tilewright.frontend.subset import reject
-from tilewright.frontend.values import ModuleValue, value_of
+from tilewright.frontend.values import ModuleValue, describe, is_constant, value_of
 from tilewright.language.core import tensor
 from tilewright.ops.builder import Builder
 from tilewright.ops.library import SURFACE
@@ -182,6 +182,10 @@ class Frame:
         self.code = code
         self.scope = Scope()
         self.loop: LoopContext | None = None
+        # Declared by a bare `x: tl.constexpr`: what is assigned to them stays as it is.
+        self.constant_names: set[str] = set()
+        # What to say where a constant is needed of a name that is annotated as one and is none.
+        self.unkept_promises: dict[str, str] = {}
         self.call_node: ast.AST = code.node
         self.statement_call: ast.AST | None = None
         self._caller_location: LocationAttr | None = None
@@ -290,6 +294,15 @@ class Frame:
         self.scope.lost.pop(name, None)
         self.scope.assigned_at[name] = getattr(node, "lineno", 0)
 
+    def promise(self, name: str, value: object, node: ast.AST) -> None:
+        """Note that `name` is annotated as a constexpr; a runtime value under it stays one."""
+        if not is_constant(value):
+            line = getattr(node, "lineno", 0)
+            self.unkept_promises[name] = (
+                f"`{name}` is annotated tl.constexpr at line {line}, "
+                f"but what it is given there is {describe(value)}"
+            )
+
     def lose(self, name: str, reason: str) -> None:
         """Unbind a variable, remembering why."""
         self.variables.pop(name, None)
@@ -316,8 +329,9 @@ def _undefined(path: str) -> CompileError:
     module, _, name = path.rpartition(".")
     if not module:
         return UndefinedName(f"`{path}` is not defined", hint="check the spelling, or import it")
-    close = get_close_matches(name, SURFACE, n=1)
-    hint = f"did you mean `{module}.{close[0]}`?" if close else ""
+    close = suggestions.closest(name, SURFACE)
+    serves = suggestions.of_name(name)
+    hint = f"did you mean `{module}.{close}`?" if close else f"use {serves}" if serves else ""
     return UnknownMember(f"`{module}` has no member `{name}`", hint=hint)
 
 

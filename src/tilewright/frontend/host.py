@@ -6,37 +6,104 @@ import ast
 import builtins
 import importlib
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tilewright.frontend.constants import (
     BuiltinRef,
     Constant,
     HostFunctionRef,
+    Imported,
+    Literal,
     ModuleRef,
     NamedTupleValue,
     OpRef,
     Unusable,
 )
-from tilewright.frontend.constexpr import evaluate
+from tilewright.frontend.constexpr import run_in_python
 from tilewright.frontend.frame import Frame, HostFunction, Lowering, unusable
 from tilewright.frontend.program import FunctionSource
-from tilewright.frontend.values import describe, function_name, is_constant, plain
-from tilewright.support.errors import NotConstexpr, UnsupportedConstruct
+from tilewright.frontend.suggestions import of_name
+from tilewright.frontend.values import describe, foreign, function_name, is_constant, plain
+from tilewright.language.core import tuple_
+from tilewright.support.errors import (
+    HostCall,
+    NameNotUsable,
+    NotCallable,
+    NotConstexpr,
+    PlainFunctionCall,
+    UnsupportedConstruct,
+)
 
 
 def call_host_function(
     frame: Frame, key: str, positional: Sequence[object], keywords: Mapping[str, object]
 ) -> object:
-    """Run a compile-time function on the plain values of its arguments."""
+    """Run a compile-time function on the plain values of its arguments.
+
+    Raises: NotConstexpr, PlainFunctionCall.
+    """
+    source = frame.lowering.request.functions[key]
     name = function_name(key)
     for value in (*positional, *keywords.values()):
         if not is_constant(value):
-            raise NotConstexpr(
-                f"{name}() runs at compile time, but an argument is {describe(value)}"
-            )
+            raise (_ordinary_on if source.is_ordinary else _declared_on)(name, value)
     function = make_host_function(frame.lowering, key)
-    arguments = [plain(value) for value in positional]
-    return evaluate(function, *arguments, **{k: plain(v) for k, v in keywords.items()})
+    try:
+        return _run(frame.lowering, function, positional, keywords)
+    except HostCall as error:
+        raise PlainFunctionCall(
+            f"`{name}` runs in Python while the kernel compiles, but {error.summary}",
+            hint="decorate it with @tilewright.jit, so that its body runs in the kernel",
+        ) from error
+
+
+def call_imported(
+    frame: Frame, function: Imported, positional: Sequence[object], keywords: Mapping[str, object]
+) -> object:
+    """Run a function of another module on compile-time values.
+
+    Raises: PlainFunctionCall.
+    """
+    for value in (*positional, *keywords.values()):
+        if not is_constant(value):
+            raise _ordinary_on(str(function), value)
+    live = import_object(function)
+    if not callable(live):
+        raise NotCallable(f"{describe(function)} cannot be called")
+    return _run(frame.lowering, live, positional, keywords)
+
+
+def _run(
+    lowering: Lowering,
+    function: Callable[..., object],
+    positional: Sequence[object],
+    keywords: Mapping[str, object],
+) -> object:
+    arguments = [_argument(lowering, value) for value in positional]
+    named = {name: _argument(lowering, value) for name, value in keywords.items()}
+    return foreign(run_in_python(function, *arguments, **named))
+
+
+def _argument(lowering: Lowering, value: object) -> object:
+    """A compile-time value as Python has it."""
+    if isinstance(value, tuple_):
+        return tuple(_argument(lowering, item) for item in value.values)
+    if isinstance(value, HostFunctionRef):
+        return make_host_function(lowering, value.key)
+    return import_object(value) if isinstance(value, Imported) else plain(value)
+
+
+def _declared_on(name: str, value: object) -> NotConstexpr:
+    return NotConstexpr(f"{name}() runs at compile time, but an argument is {describe(value)}")
+
+
+def _ordinary_on(name: str, value: object) -> PlainFunctionCall:
+    serves = of_name(name.rpartition(".")[2])
+    return PlainFunctionCall(
+        f"`{name}` is an ordinary Python function, which kernels call on compile-time values "
+        f"only; an argument is {describe(value)}",
+        hint=f"use {serves}" if serves else "",
+    )
 
 
 def make_host_function(lowering: Lowering, key: str) -> HostFunction:
@@ -44,12 +111,12 @@ def make_host_function(lowering: Lowering, key: str) -> HostFunction:
     if key in lowering.host_functions:
         return lowering.host_functions[key]
     source = lowering.request.functions[key]
-    namespace: dict[str, object] = {"__builtins__": builtins}
+    namespace = _Namespace(source.captures)
     # Registered before its captures are resolved: functions may call each other.
     lowering.host_functions[key] = HostFunction(source.name, namespace)
     for path, constant in source.captures.items():
-        if "." not in path:
-            namespace[path] = _live(lowering, path, constant)
+        if "." not in path and not isinstance(constant, Unusable):
+            namespace[path] = _live(lowering, constant)
     exec(compile(_definition(source), source.file, "exec"), namespace)
     return lowering.host_functions[key]
 
@@ -69,10 +136,40 @@ def _definition(source: FunctionSource) -> ast.Module:
     return module
 
 
-def _live(lowering: Lowering, path: str, constant: Constant) -> object:
+class _Namespace(dict[str, object]):
+    """The globals of a compile-time function: what it cannot use is an error when it is read."""
+
+    def __init__(self, captures: Mapping[str, Constant]) -> None:
+        super().__init__({"__builtins__": builtins})
+        self._captures = captures
+
+    def __missing__(self, name: str) -> object:
+        constant = self._captures.get(name)
+        if isinstance(constant, Unusable):
+            raise unusable(name, constant)
+        raise KeyError(name)
+
+
+def import_object(reference: Imported) -> object:
+    """The object that a reference names.
+
+    Raises: NameNotUsable where it cannot be imported here.
+    """
+    try:
+        value: object = importlib.import_module(reference.module)
+        for name in reference.name.split("."):
+            value = getattr(value, name)
+    except (ImportError, AttributeError) as error:
+        raise NameNotUsable(f"`{reference}` cannot be imported: {error}") from error
+    return value
+
+
+def _live(lowering: Lowering, constant: Constant) -> object:
     match constant:
-        case Unusable():
-            raise unusable(path, constant)
+        case Imported():
+            return import_object(constant)
+        case Literal(text):
+            return ast.literal_eval(text)
         case ModuleRef(name):
             return importlib.import_module(name)
         case HostFunctionRef(key):

@@ -11,10 +11,9 @@ from tilewright.frontend.control_flow import RETURN, VALUE, is_set, lower_block
 from tilewright.frontend.frame import Exit, Frame
 from tilewright.frontend.program import Parameter
 from tilewright.frontend.signature import bind
-from tilewright.frontend.values import describe, is_constant, value_of
+from tilewright.frontend.values import value_of
 from tilewright.language.core import constexpr, tuple_
 from tilewright.support.errors import (
-    NotConstexpr,
     RecursionTooDeep,
     ReturnTypeMismatch,
     TilewrightError,
@@ -43,7 +42,9 @@ def inline(
     bound = bind(name, code.source.parameters, positional, keywords, _default)
     inner = Frame(lowering, code, frame, node)
     for p in code.source.parameters:
-        inner.assign(p.name, _checked_argument(name, p, bound[p.name]), code.node)
+        if p.is_constexpr:
+            inner.promise(p.name, bound[p.name], code.node)
+        inner.assign(p.name, _argument(p, bound[p.name]), code.node)
     lowering.frames.append(inner)
     try:
         return run_body(inner)
@@ -63,15 +64,11 @@ def _default(p: Parameter) -> object:
     return value_of(p.default)
 
 
-def _checked_argument(function: str, p: Parameter, value: object) -> object:
+def _argument(p: Parameter, value: object) -> object:
+    """What a parameter holds; under a constexpr annotation too it may be a runtime value."""
     if p.kind == "varargs":
         assert isinstance(value, tuple)
         return tuple_(list(value))
-    if p.is_constexpr and not is_constant(value):
-        raise NotConstexpr(
-            f"{function}(): `{p.name}` must be known at compile time, but it is {describe(value)}",
-            argument=p.name,
-        )
     return value
 
 

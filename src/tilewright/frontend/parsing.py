@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from types import FunctionType
+from typing import TypeGuard
 
 from tilewright.frontend.program import FunctionSource
 from tilewright.support.errors import SourceNotAvailable, TilewrightError
@@ -56,13 +57,50 @@ def _parse(text: str, first_line: int, indent: int) -> ast.FunctionDef | None:
 
 def global_chains(node: ast.FunctionDef) -> list[tuple[str, ...]]:
     """The dotted names that the body reads from outside, each once, in order of appearance."""
-    local = {a.arg for a in _arguments(node.args)}
-    nodes = [n for statement in node.body for n in ast.walk(statement)]
-    local |= {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    nodes = _body_nodes(node)
+    local = _local_names(node)
     inner = {id(n.value) for n in nodes if isinstance(n, ast.Attribute)}
-    chains = (chain_of(n) for n in nodes if id(n) not in inner or not isinstance(n, ast.Attribute))
+    chains = [chain_of(n) for n in nodes if id(n) not in inner or not isinstance(n, ast.Attribute)]
+    chains += [_looked_up(n) for n in nodes]
     found = dict.fromkeys(c for c in chains if c and c[0] not in local)
     return sorted(found)
+
+
+def looked_up_by_name(node: ast.FunctionDef) -> list[tuple[str, ...]]:
+    """The dotted names in which the body looks up members by a computed name, each once."""
+    calls = (n for n in _body_nodes(node) if _is_look_up(n))
+    chains = (chain_of(n.args[0]) for n in calls if not isinstance(n.args[1], ast.Constant))
+    local = _local_names(node)
+    return sorted(dict.fromkeys(chain for chain in chains if chain and chain[0] not in local))
+
+
+def _body_nodes(node: ast.FunctionDef) -> list[ast.AST]:
+    return [n for statement in node.body for n in ast.walk(statement)]
+
+
+def _local_names(node: ast.FunctionDef) -> set[str]:
+    """The parameters of a function and the names that it assigns."""
+    stored = {
+        n.id
+        for n in _body_nodes(node)
+        if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
+    }
+    return stored | {a.arg for a in _arguments(node.args)}
+
+
+def _is_look_up(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Whether a node is a call `getattr(x, name, …)` or `hasattr(x, name)`."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+        return False
+    return node.func.id in ("getattr", "hasattr") and len(node.args) >= 2
+
+
+def _looked_up(node: ast.AST) -> tuple[str, ...] | None:
+    """`x.name` for `getattr(x, "name")`, as a chain of names."""
+    if not _is_look_up(node) or not isinstance(node.args[1], ast.Constant):
+        return None
+    chain, name = chain_of(node.args[0]), node.args[1].value
+    return (*chain, name) if chain and isinstance(name, str) else None
 
 
 def _arguments(arguments: ast.arguments) -> Iterator[ast.arg]:

@@ -44,7 +44,8 @@ class FunctionSource:
 
     `captures` maps each dotted global name that the text reads to what it means. A call whose
     result nothing reads is an error for a function that is `must_use`. Of an aggregate class
-    (`is_class`) the parameters are its fields and the captures its methods and bases.
+    (`is_class`) the parameters are its fields and the captures its methods and bases. A function
+    that runs at compile time (`is_host`) is declared so, or an ordinary one (`is_ordinary`).
     """
 
     key: str
@@ -57,6 +58,7 @@ class FunctionSource:
     parameters: tuple[Parameter, ...]
     captures: Mapping[str, Constant] = field(default_factory=dict)
     is_host: bool = False
+    is_ordinary: bool = False
     is_class: bool = False
     must_use: bool = False
 

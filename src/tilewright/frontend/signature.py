@@ -16,6 +16,7 @@ from tilewright.frontend.capture import (
     named_tuple_class,
 )
 from tilewright.frontend.constants import (
+    AggregateRef,
     Constant,
     FunctionRef,
     HostFunctionRef,
@@ -29,6 +30,7 @@ from tilewright.frontend.program import (
     TupleType,
     TypeTree,
 )
+from tilewright.frontend.suggestions import of_parameter
 from tilewright.frontend.type_text import parse_scalar
 from tilewright.language.core import constexpr, dtype, tuple_
 from tilewright.support.dataclass import dataclass
@@ -45,7 +47,7 @@ ALIGNMENT_BYTES = 16
 # What a divisible integer is known to be a multiple of: one key class, as for pointers.
 INTEGER_DIVISOR = 16
 
-FunctionReference = Callable[[object], "FunctionRef | HostFunctionRef"]
+FunctionReference = Callable[[object], "FunctionRef | HostFunctionRef | AggregateRef"]
 
 
 def bind(
@@ -89,10 +91,11 @@ def _check_keyword(
 ) -> None:
     known = [p.name for p in parameters if p.kind in ("positional", "keyword")]
     if name not in known:
+        meant = of_parameter(name, known)
         raise UnexpectedArgument(
             f"{function}() has no parameter `{name}`",
             argument=name,
-            hint=f"the parameters are {_names(parameters)}",
+            hint=f"use `{meant}=`" if meant else f"the parameters are {_names(parameters)}",
         )
     if name in bound:
         raise DuplicateArgument(
@@ -178,7 +181,6 @@ class _Classifier:
         return self._value(path, p, value)
 
     def _value(self, path: ArgumentPath, p: Parameter, value: object) -> _Leaf:
-        value = value.value if isinstance(value, constexpr) and len(path) > 1 else value
         if value is None or isinstance(value, constexpr | dtype | str):
             return self._constant(path, p, value)
         number = scalar_value(value)

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from types import CellType, FunctionType
-from typing import Protocol
+from types import CellType, FunctionType, ModuleType
 
 from tilewright.frontend.capture import (
+    OrdinaryFunction,
     captured,
     constant_of,
     is_aggregate_class,
     is_host_function,
     is_jit,
     is_namespace,
+    is_of_language,
+    literal,
 )
 from tilewright.frontend.constants import (
     AggregateRef,
@@ -24,15 +26,22 @@ from tilewright.frontend.constants import (
     Constant,
     FunctionRef,
     HostFunctionRef,
+    Imported,
     ModuleRef,
     OpRef,
     Unusable,
 )
-from tilewright.frontend.parsing import global_chains, parse_function, text_of
+from tilewright.frontend.parsing import (
+    global_chains,
+    looked_up_by_name,
+    parse_function,
+    text_of,
+)
 from tilewright.frontend.program import FunctionSource, Parameter
 from tilewright.frontend.scope import MISSING, Scope, annotated_class, annotation_text, cell_value
 from tilewright.language.aggregates import AggregateField, fields_of, is_constexpr_annotation
 from tilewright.support.dataclass import dataclass, replace
+from tilewright.support.errors import SourceNotAvailable
 
 MUST_USE_MARKER = "__tilewright_must_use__"
 GENERATED_MARKER = "__tilewright_generated__"
@@ -41,15 +50,6 @@ _KINDS = {
     inspect.Parameter.VAR_POSITIONAL: "varargs",
     inspect.Parameter.VAR_KEYWORD: "varkeywords",
 }
-
-
-class JitLike(Protocol):
-    """A jit function object: a wrapper around an ordinary function."""
-
-    @property
-    def fn(self) -> FunctionType:
-        """The function as written."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,14 @@ class KernelSource:
     guards: tuple[Guard, ...]
 
     @property
+    def reference(self) -> FunctionRef | HostFunctionRef | AggregateRef:
+        """The reference to what the snapshot was taken of."""
+        source = self.functions[self.kernel]
+        if source.is_class:
+            return AggregateRef(self.kernel)
+        return HostFunctionRef(self.kernel) if source.is_host else FunctionRef(self.kernel)
+
+    @property
     def parameters(self) -> tuple[Parameter, ...]:
         """The kernel's parameters."""
         return self.functions[self.kernel].parameters
@@ -94,12 +102,12 @@ class KernelSource:
 
 
 def snapshot(
-    function: JitLike,
+    function: object,
     do_not_specialize: Sequence[str | int] = (),
     do_not_specialize_on_alignment: Sequence[str | int] = (),
     allow_plain_globals: bool = False,
 ) -> KernelSource:
-    """The snapshot of a jit function and of everything that it reaches.
+    """The snapshot of a function (or aggregate class) and of everything that it reaches.
 
     `allow_plain_globals` takes plain numbers and strings that the source names as constants.
     Raises: SourceNotAvailable when Python keeps no source text for a function.
@@ -161,7 +169,12 @@ class _Snapshotter:
         self._keys[id(python)] = reference
         # A jit object may hold another text than its file, with the line where it starts.
         given = getattr(function, "__tilewright_text__", None)
-        self.sources[key] = self._source(key, python, is_host, given)
+        is_ordinary = isinstance(function, OrdinaryFunction)
+        try:
+            self.sources[key] = self._source(key, python, is_host, is_ordinary, given)
+        except SourceNotAvailable:
+            del self._keys[id(python)]
+            raise
         return reference
 
     def _aggregate(self, cls: type) -> AggregateRef:
@@ -221,7 +234,12 @@ class _Snapshotter:
         return unique
 
     def _source(
-        self, key: str, function: FunctionType, is_host: bool, given: tuple[str, int] | None
+        self,
+        key: str,
+        function: FunctionType,
+        is_host: bool,
+        is_ordinary: bool,
+        given: tuple[str, int] | None,
     ) -> FunctionSource:
         text, first_line = given or text_of(function)
         scope = Scope(function)
@@ -237,14 +255,19 @@ class _Snapshotter:
                 self._parameter(p, scope) for p in inspect.signature(function).parameters.values()
             ),
             is_host=is_host,
+            is_ordinary=is_ordinary,
             must_use=bool(function.__dict__.get(MUST_USE_MARKER, False)),
         )
         captures: dict[str, Constant] = {}
         owner = scope.owner()
         if is_aggregate_class(owner):  # what `super()` starts from
             captures["__class__"] = self.reference(owner)
-        for chain in global_chains(parse_function(source)):
-            self._capture(chain, scope, captures, is_host)
+        node = parse_function(source)
+        for chain in global_chains(node):
+            self._capture(chain, scope, captures, source)
+        for chain in looked_up_by_name(node):
+            for name in _names_of(scope.resolve(chain)):
+                self._capture((*chain, name), scope, captures, source)
         return replace(source, captures=captures)
 
     def _parameter(self, parameter: inspect.Parameter, scope: Scope) -> Parameter:
@@ -258,41 +281,92 @@ class _Snapshotter:
         )
 
     def _capture(
-        self, chain: tuple[str, ...], scope: Scope, captures: dict[str, Constant], is_host: bool
+        self,
+        chain: tuple[str, ...],
+        scope: Scope,
+        captures: dict[str, Constant],
+        reader: FunctionSource,
     ) -> None:
-        """Record what `chain` means: step by step through modules, then one value."""
+        """Record what `chain` means: step by step through modules and classes, then one value."""
         namespace, value = scope.find(chain[0])
         path = chain[0]
-        captures[path] = self._constant(path, namespace, value, scope, is_host)
+        origin = Imported(reader.module, path) if reader.is_host else None
+        variable = _Variable(path, namespace, value, origin)
+        captures[path] = self._constant(variable, scope, reader)
         for name in chain[1:]:
             if not is_namespace(value):
                 return
-            namespace, value = vars(value), getattr(value, name, MISSING)
+            origin = _member_of(value, origin, name)
+            namespace = vars(value) if isinstance(value, ModuleType) else _Attributes(value)
+            value = getattr(value, name, MISSING)
             path = f"{path}.{name}"
-            captures[path] = self._constant(path, namespace, value, scope, is_host)
+            variable = _Variable(path, namespace, value, origin)
+            captures[path] = self._constant(variable, scope, reader)
 
-    def _constant(
-        self,
-        path: str,
-        namespace: Mapping[str, object] | CellType | None,
-        value: object,
-        scope: Scope,
-        is_host: bool,
-    ) -> Constant:
+    def _constant(self, variable: _Variable, scope: Scope, reader: FunctionSource) -> Constant:
+        path, value = variable.path, variable.value
         if value is MISSING:
             return Unusable("UndefinedName", path)
-        if namespace is None:
+        if variable.namespace is None:
             return BuiltinRef(path)
+        if reader.is_host and (written := literal(value)) is not None:
+            return written
         # A module's own constants (`math.pi`) are not variables that somebody meant to change.
         is_of_module = "." in path
         is_plain_allowed = (
-            is_host or is_of_module or self._allow_plain_globals or scope.declares_constexpr(path)
+            reader.is_host
+            or is_of_module
+            or self._allow_plain_globals
+            or scope.declares_constexpr(path)
         )
         read = constant_of if is_plain_allowed else captured
         constant = read(value, self.reference)
-        if not isinstance(constant, ModuleRef | OpRef | BuiltinRef | FunctionRef | Unusable):
-            self.guards.setdefault((id(namespace), path), Guard(path, namespace, value, constant))
+        if isinstance(constant, Unusable) and variable.origin is not None:
+            return variable.origin
+        if not (reader.is_ordinary or isinstance(constant, _NEVER_CHANGED)):
+            guard = Guard(path, variable.namespace, value, constant)
+            self.guards.setdefault((id(variable.namespace), path), guard)
         return constant
+
+
+# What is recorded by its name, not by what it holds.
+_NEVER_CHANGED = (ModuleRef, OpRef, BuiltinRef, FunctionRef, Imported, Unusable)
+
+
+@dataclass(frozen=True)
+class _Variable:
+    """A name that a function reads: where it was found, and how it can be imported again."""
+
+    path: str
+    namespace: Mapping[str, object] | CellType | None
+    value: object
+    origin: Imported | None
+
+
+class _Attributes(dict[str, object]):
+    """The attributes of a class or object as a namespace, bound as Python binds them."""
+
+    def __init__(self, owner: object) -> None:
+        super().__init__()
+        self._owner = owner
+
+    def get(self, name: str, default: object = None) -> object:  # type: ignore[override]
+        """The attribute `name`."""
+        return getattr(self._owner, name, default)
+
+
+def _member_of(owner: object, origin: Imported | None, name: str) -> Imported | None:
+    """How the member `name` of `owner`, itself found at `origin`, can be imported again."""
+    if isinstance(owner, ModuleType):
+        return Imported(owner.__name__, name)
+    return None if origin is None else Imported(origin.module, f"{origin.name}.{name}")
+
+
+def _names_of(namespace: object) -> list[str]:
+    """The public names of a namespace of the author's; the language's own need no record."""
+    if not is_namespace(namespace) or is_of_language(namespace):
+        return []
+    return sorted(name for name in vars(namespace) if not name.startswith("_"))
 
 
 def _again(value: object, name: str) -> Constant:

@@ -10,10 +10,10 @@ from tilewright.frontend.debugging import static_assert
 from tilewright.frontend.expressions import apply_binary, assignable
 from tilewright.frontend.frame import FALLS, LEAVES, STATEMENTS, Exit, Frame
 from tilewright.frontend.sequences import unpack
-from tilewright.frontend.subset import reject_as
-from tilewright.frontend.values import describe, is_constant, plain
+from tilewright.frontend.subset import reject_as, starred_target
+from tilewright.frontend.values import is_constant, plain
 from tilewright.language.core import constexpr
-from tilewright.support.errors import NotConstexpr, ReturnTypeMismatch
+from tilewright.support.errors import ReturnTypeMismatch
 
 
 @STATEMENTS.register(ast.Expr)
@@ -40,7 +40,7 @@ def _assign(frame: Frame, node: ast.Assign) -> Exit:
 def assign_target(frame: Frame, target: ast.expr, value: object, node: ast.stmt) -> None:
     """Bind a name, or the names of a (nested) tuple."""
     if isinstance(target, ast.Name):
-        frame.assign(target.id, assignable(frame, value, node), node)
+        frame.assign(target.id, assignable(frame, value, node, target.id), node)
         return
     if not isinstance(target, ast.Tuple | ast.List):
         raise _bad_target(target)
@@ -61,24 +61,22 @@ def _bad_target(target: ast.expr) -> Exception:
         return reject_as(
             "assignments to attributes", "values are immutable: build a new tuple in its place"
         )
-    return reject_as("starred targets", "name each element")
+    return starred_target()
 
 
 @STATEMENTS.register(ast.AnnAssign)
 def _annotated(frame: Frame, node: ast.AnnAssign) -> Exit:
-    if node.value is None:
-        return FALLS
     if not isinstance(node.target, ast.Name):
         raise _bad_target(node.target)
+    if node.value is None:
+        if is_constexpr_annotation(node.annotation):
+            frame.constant_names.add(node.target.id)
+        return FALLS
     value = frame.evaluate(node.value)
     if not is_constexpr_annotation(node.annotation):
         frame.assign(node.target.id, assignable(frame, value, node), node)
         return FALLS
-    if not is_constant(value):
-        raise NotConstexpr(
-            f"`{node.target.id}` is declared constexpr, but its value is {describe(value)}",
-            hint="leave out the annotation, or compute it from constexprs only",
-        )
+    frame.promise(node.target.id, value, node)
     frame.assign(node.target.id, value, node)
     return FALLS
 

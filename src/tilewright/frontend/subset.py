@@ -50,3 +50,11 @@ def reject(node: ast.AST) -> UnsupportedConstruct:
 def reject_as(what: str, remedy: str) -> UnsupportedConstruct:
     """The error for a particular form of a construct that otherwise exists."""
     return UnsupportedConstruct(f"kernels do not have {what}", hint=remedy)
+
+
+def starred_target() -> UnsupportedConstruct:
+    """The error for `a, *rest = values`."""
+    return UnsupportedConstruct(
+        "kernels do not have starred targets: starred assignment targets are not supported",
+        hint="name each element",
+    )

@@ -7,13 +7,17 @@ A value is a `tensor` (known at run time) or a compile-time value: a `constexpr`
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
+from typing import cast
 
 from tilewright.frontend.constants import (
     AggregateRef,
     BuiltinRef,
     Constant,
+    EnumMember,
     FunctionRef,
     HostFunctionRef,
+    Imported,
     ModuleRef,
     NamedTupleClass,
     NamedTupleValue,
@@ -103,7 +107,19 @@ def wrap(value: object) -> object:
         return tuple_([wrap(item) for item in value])
     if value is None or isinstance(value, bool | int | float | str | PropagateNan):
         return constexpr(value)
+    if isinstance(value, Enum):
+        return EnumMember(type(value).__qualname__, value.name, cast("Constant", value.value))
     return value
+
+
+def foreign(value: object) -> object:
+    """What Python gave as a value of the language; objects of other packages are constants."""
+    item = getattr(value, "item", None)
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0 and callable(item):
+        value = item()
+    wrapped = wrap(value)
+    is_ours = not hasattr(value, "__dict__") or type(value).__module__.startswith("tilewright")
+    return wrapped if wrapped is not value or is_ours else constexpr(value)
 
 
 def is_number(value: object) -> bool:
@@ -144,6 +160,8 @@ def describe(value: object) -> str:
         return f"the function `tl.{value.key}`"
     if isinstance(value, BuiltinRef):
         return f"Python's `{value.name}`"
+    if isinstance(value, Imported):
+        return f"Python's `{value}`"
     if isinstance(value, ModuleValue | ModuleRef):
         return f"the module `{value.name}`"
     if isinstance(value, AggregateRef):

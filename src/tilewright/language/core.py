@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from typing import SupportsIndex, cast
+from typing import ClassVar, SupportsIndex, cast
 
 from tilewright.support.errors import CompileError
 
@@ -29,6 +29,25 @@ class dtype:
     FP8 = ("fp8e4nv", "fp8e5", "fp8e4b8", "fp8e5b16", "fp8e4b15")
     STANDARD_FLOATS = ("fp16", "bf16", "fp32", "fp64")
     OTHER = ("void",)
+    # The same sets under the names by which packages know them.
+    SINT_TYPES: ClassVar[list[str]] = [*SIGNED]
+    UINT_TYPES: ClassVar[list[str]] = [*UNSIGNED]
+    STANDARD_FP_TYPES: ClassVar[list[str]] = [*STANDARD_FLOATS]
+    FP_TYPES: ClassVar[list[str]] = [*FP8, *STANDARD_FLOATS]
+    OTHER_TYPES: ClassVar[list[str]] = [*OTHER]
+
+    class SIGNEDNESS(Enum):
+        """Whether an integer type has negative values."""
+
+        SIGNED = 0
+        UNSIGNED = 1
+
+    class KIND(Enum):
+        """The kinds of types in the order of promotion."""
+
+        BOOLEAN = 0
+        INTEGRAL = 1
+        FLOATING = 2
 
     def __init__(self, name: str) -> None:
         known = (*self.SIGNED, *self.UNSIGNED, *self.FP8, *self.STANDARD_FLOATS, *self.OTHER)
@@ -74,9 +93,9 @@ class dtype:
         return self.primitive_bitwidth
 
     @property
-    def int_signedness(self) -> str:
-        """`signed` or `unsigned`, for integer types."""
-        return "signed" if self.is_int_signed() else "unsigned"
+    def int_signedness(self) -> dtype.SIGNEDNESS:
+        """Whether an integer type is signed."""
+        return self.SIGNEDNESS.SIGNED if self.is_int_signed() else self.SIGNEDNESS.UNSIGNED
 
     @property
     def fp_mantissa_width(self) -> int:
@@ -200,11 +219,11 @@ class dtype:
         """The least value of an integer type."""
         return -(1 << (self.primitive_bitwidth - 1)) if self.is_int_signed() else 0
 
-    def kind(self) -> str:
-        """The kind in the promotion order: `bool`, `int` or `float`."""
+    def kind(self) -> dtype.KIND:
+        """The kind in the promotion order."""
         if self.is_bool():
-            return "bool"
-        return "int" if self.is_int() else "float"
+            return self.KIND.BOOLEAN
+        return self.KIND.INTEGRAL if self.is_int() else self.KIND.FLOATING
 
     def short_name(self) -> str:
         """The name used in signatures: `i32`, `u8`, `fp32`, `i1`."""

@@ -60,6 +60,8 @@ def boolean_constant(value: object, function: str, argument: str) -> bool:
 def choice(value: object, allowed: Sequence[object], function: str, argument: str) -> object:
     """A compile-time argument that must be one of `allowed`."""
     plain = constant(value, function, argument)
+    if plain is None and "" in allowed:
+        return ""
     if plain not in allowed:
         names = ", ".join(repr(a) for a in allowed)
         raise InvalidOption(

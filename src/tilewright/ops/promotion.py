@@ -19,8 +19,6 @@ from tilewright.language.core import (
 )
 from tilewright.support.errors import DtypeMismatch, LiteralOutOfRange
 
-_KIND_ORDER = {"bool": 0, "int": 1, "float": 2}
-
 
 def promote_integers(lhs: dtype, rhs: dtype) -> dtype:
     """The wider type; unsigned wins when at least as wide as the signed one."""
@@ -75,10 +73,15 @@ def _fits_float32(value: float) -> bool:
     return is_special or 2.0**-126 <= magnitude <= (2 - 2**-23) * 2.0**127
 
 
+def _kind_of(value: bool | int | float) -> dtype.KIND:
+    if isinstance(value, bool):
+        return dtype.KIND.BOOLEAN
+    return dtype.KIND.INTEGRAL if isinstance(value, int) else dtype.KIND.FLOATING
+
+
 def literal_dtype(value: bool | int | float, other: dtype) -> dtype:
     """The dtype a Python number takes beside a tensor of `other`."""
-    kind = "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "float"
-    if _KIND_ORDER[kind] > _KIND_ORDER[other.kind()]:
+    if _kind_of(value).value > other.kind().value:
         return natural_dtype(value)
     if other.is_int() and not (
         other.get_int_min_value() <= int(value) <= other.get_int_max_value()

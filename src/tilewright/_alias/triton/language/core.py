@@ -83,6 +83,12 @@ class tensor_descriptor(_core.tensor_descriptor):
     """The class of tensor descriptors, for annotations."""
 
 
+class tuple_type(_core.tuple_type):
+    """The type of a tuple."""
+
+    __slots__ = ()
+
+
 class tensor_descriptor_type(_core.tensor_descriptor_type):
     """The type of a tensor descriptor's handle."""
 
@@ -102,6 +108,7 @@ float8e5, float8e5b16 = dtype("fp8e5"), dtype("fp8e5b16")
 float8e4nv, float8e4b8, float8e4b15 = dtype("fp8e4nv"), dtype("fp8e4b8"), dtype("fp8e4b15")
 float16, bfloat16, float32, float64 = dtype("fp16"), dtype("bf16"), dtype("fp32"), dtype("fp64")
 pi32_t = pointer_type(int32)
+CONSTEXPR_0 = constexpr(0)
 slice = builtins.slice
 
 _OWN = frozenset(globals())
@@ -138,6 +145,21 @@ def get_int_dtype(bitwidth: int, signed: bool) -> _core.dtype:
 def _unwrap_if_constexpr(value: object) -> object:
     """The plain value of a constexpr, anything else unchanged."""
     return value
+
+
+@constexpr_function
+def _unwrap_shape(shape: builtins.tuple[object, ...]) -> list[object]:
+    """A shape as plain integers."""
+    return [getattr(extent, "value", extent) for extent in shape]
+
+
+@constexpr_function
+def check_bit_width(value: _core.tensor, shift_value: object) -> None:
+    """Nothing: shifts that are too wide are reported where they are written."""
+
+
+_constexpr_to_value = _unwrap_if_constexpr
+_aggregate = _language.aggregate
 
 
 __getattr__ = refuse(
