@@ -13,6 +13,7 @@ from tests.corpus import (
     indexing,
     matmul,
     memory,
+    narrow_floats,
     reductions,
     shapes,
 )
@@ -29,6 +30,7 @@ FAMILIES: dict[str, list[Case]] = {
     "indexing": indexing.CASES,
     "atomics": atomics.CASES,
     "blocks": blocks.CASES,
+    "narrow_floats": narrow_floats.CASES,
 }
 CASES = [case for family in FAMILIES.values() for case in family]
 

@@ -22,7 +22,6 @@ NAMES = {
     np.dtype(ml_dtypes.float8_e5m2): "f8E5M2",
     np.dtype(ml_dtypes.float8_e4m3fnuz): "f8E4M3FNUZ",
     np.dtype(ml_dtypes.float8_e5m2fnuz): "f8E5M2FNUZ",
-    np.dtype(ml_dtypes.float8_e4m3b11fnuz): "f8E4M3B11FNUZ",
 }
 FLOATS = tuple(dtype for dtype in NAMES if NAMES[dtype].startswith(("f", "b")))
 NARROW = tuple(dtype for dtype in FLOATS if dtype.itemsize < 4)

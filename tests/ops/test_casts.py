@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -35,6 +36,8 @@ def same(got: np.ndarray, want: np.ndarray) -> bool:
 def test_float_casts_agree_with_ml_dtypes(source: np.dtype, target: np.dtype) -> None:
     values = every_value(source)
     with np.errstate(all="ignore"):
+        if target.itemsize == 1:  # ml_dtypes does not saturate: tests/ops/test_fp8.py
+            values = values[np.abs(values.astype(np.float64)) <= float(ml_dtypes.finfo(target).max)]
         got = casts.round_float(values, target)
         # A double goes through float32 in ml_dtypes: the twice rounded cases are tested below.
         wide = values.astype(np.float32) if source.itemsize < 8 else values

@@ -20,16 +20,17 @@ ROUNDINGS = ("rtne", "rtz")
 class NarrowFormat:
     """A floating-point type of 8 or 16 bits: its fields and its special codes.
 
-    *Units*: codes are bit patterns without the sign. `overflow` stands for results beyond
-    `largest` and for infinite arguments, `nan` for NaN.
+    *Units*: codes are bit patterns without the sign. `infinity` and `nan` are None where the
+    type has none. The types of 8 bits saturate: to nearest, what is beyond `largest` (infinite
+    arguments too) becomes `largest`, and so does NaN where there is none.
     """
 
     element: str
     mantissa_bits: int
     bias: int
     largest: int
-    overflow: int
-    nan: int
+    infinity: int | None
+    nan: int | None
     is_unsigned_zero: bool = False
 
     @property
@@ -42,16 +43,24 @@ class NarrowFormat:
         """The sign's place in a code."""
         return 1 << (self.num_bits - 1)
 
+    def overflow(self, rounding: str) -> tuple[int, int]:
+        """The codes of finite results beyond the largest, and of infinite arguments."""
+        infinity = self.largest if self.infinity is None else self.infinity
+        if rounding == "rtz":
+            return self.largest, infinity
+        return (self.largest, self.largest) if self.num_bits == 8 else (infinity, infinity)
 
-# In the FNUZ types the code of negative zero is the only NaN, and zero has no sign.
+
+# In the FNUZ types the code of negative zero is the only NaN, and zero has no sign. The last one
+# is Triton's float8e4b15, whatever MLIR means by the name.
 FORMATS: dict[str, NarrowFormat] = {
     "f16": NarrowFormat("half", 10, 15, 0x7BFF, 0x7C00, 0x7E00),
     "bf16": NarrowFormat("bfloat", 7, 127, 0x7F7F, 0x7F80, 0x7FC0),
     "f8E5M2": NarrowFormat("i8", 2, 15, 0x7B, 0x7C, 0x7E),
-    "f8E4M3FN": NarrowFormat("i8", 3, 7, 0x7E, 0x7F, 0x7F),
-    "f8E5M2FNUZ": NarrowFormat("i8", 2, 16, 0x7F, 0x80, 0x80, is_unsigned_zero=True),
-    "f8E4M3FNUZ": NarrowFormat("i8", 3, 8, 0x7F, 0x80, 0x80, is_unsigned_zero=True),
-    "f8E4M3B11FNUZ": NarrowFormat("i8", 3, 11, 0x7F, 0x80, 0x80, is_unsigned_zero=True),
+    "f8E4M3FN": NarrowFormat("i8", 3, 7, 0x7E, None, 0x7F),
+    "f8E5M2FNUZ": NarrowFormat("i8", 2, 16, 0x7F, None, 0x80, is_unsigned_zero=True),
+    "f8E4M3FNUZ": NarrowFormat("i8", 3, 8, 0x7F, None, 0x80, is_unsigned_zero=True),
+    "f8E4M3B11FNUZ": NarrowFormat("i8", 3, 15, 0x7F, None, None),
 }
 _WIDE = {"f32": "float", "f64": "double"}
 _SINGLE_MANTISSA, _SINGLE_BIAS = 23, 127
@@ -76,9 +85,9 @@ def emit_fp_to_fp(
     """Emit the conversion of `value` from dtype `source` to dtype `target`; return the result.
 
     *Rounding*: once, to nearest even (`rtne`) or toward zero (`rtz`), denormals included.
-    *NaN*: stays NaN with another payload. *Overflow*: infinity where the target has one, else
-    NaN; under `rtz` finite arguments give the largest number. *Dtypes*: `f64 f32 f16 bf16`
-    and the keys of `FORMATS`. `flush_denormals` allows the bfloat16 instruction of x86, which
+    *NaN*: stays NaN with another payload. *Overflow*: infinity; types of 8 bits saturate; under
+    `rtz` finite arguments give the largest number. *Dtypes*: `f64 f32 f16 bf16` and the keys of
+    `FORMATS`. `flush_denormals` allows the bfloat16 instruction of x86, which
     takes float denormals for zero.
     """
     assert rounding in ROUNDINGS, rounding
@@ -123,12 +132,14 @@ def _widen_by_product(form: NarrowFormat, wide: LaneValue) -> LaneValue:
     sign = (wide & form.sign_bit) << (32 - form.num_bits)
     if form.is_unsigned_zero:
         result = (number | sign).as_float("float")
-        return wide.compare("eq", form.nan).select(result.coerce(math.nan), result)
-    if form.overflow == form.nan:
-        special = number.coerce(_INFINITY | 1 << 22)
-    else:
+        return wide.compare("eq", form.sign_bit).select(result.coerce(math.nan), result)
+    if form.infinity is not None:
         special = (magnitude << (_SINGLE_MANTISSA - form.mantissa_bits)) | _INFINITY
-    number = magnitude.compare("ugt", form.largest).select(special, number)
+        number = magnitude.compare("ugt", form.largest).select(special, number)
+    elif form.nan is not None:
+        number = magnitude.compare("ugt", form.largest).select(
+            number.coerce(_INFINITY | 1 << 22), number
+        )
     return (number | sign).as_float("float")
 
 
@@ -143,8 +154,12 @@ def from_single(code: LaneCode, target: str, value: LaneValue, rounding: str) ->
     magnitude = bits & _MAGNITUDE
     number = _round_magnitude(form, magnitude, rounding)
     number = _saturate(form, magnitude, number, rounding)
-    number = magnitude.compare("ugt", _INFINITY).select(number.coerce(form.nan), number)
     sign = (bits >> (32 - form.num_bits)) & form.sign_bit
+    is_nan = magnitude.compare("ugt", _INFINITY)
+    if form.nan is not None:
+        number = is_nan.select(number.coerce(form.nan), number)
+    else:  # the largest number; the sign of a NaN means nothing
+        sign = is_nan.select(sign.coerce(0), sign)
     if form.is_unsigned_zero:
         # No sign beside zero and NaN: both have no bits below the sign's.
         has_sign = (number & (form.sign_bit - 1)).compare("ne", 0)
@@ -184,10 +199,10 @@ def _saturate(
     """`number`, or what stands for results beyond the largest."""
     is_beyond = number.compare("ugt", form.largest)
     # Large exponents wrap around in no format: the code stays below 2^31 as unsigned.
-    overflow = number.coerce(form.overflow)
-    if rounding == "rtz":
-        is_infinite = magnitude.compare("uge", _INFINITY)
-        overflow = is_infinite.select(overflow, number.coerce(form.largest))
+    finite, infinite = form.overflow(rounding)
+    overflow = number.coerce(finite)
+    if finite != infinite:
+        overflow = magnitude.compare("uge", _INFINITY).select(number.coerce(infinite), overflow)
     return is_beyond.select(overflow, number)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import struct
 from functools import cache
 
-import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import IndexType, IntegerType, TensorType, VectorType
 from xdsl.ir import Attribute
 
 from tilewright.ir import types as ir
+from tilewright.ir.narrow_floats import DTYPES, nearest
 from tilewright.support.errors import InternalError
 
 # Narrow floats are carried as their bits and computed with in float32: where the machine has no
@@ -33,15 +33,6 @@ FLOAT_KEYS: dict[Attribute, str] = {
     ir.bf16: "bf16",
     ir.f32: "f32",
     ir.f64: "f64",
-}
-_NARROW_FLOATS: dict[Attribute, type[np.generic]] = {
-    ir.f16: np.float16,
-    ir.bf16: ml_dtypes.bfloat16,
-    ir.f8e4m3fn: ml_dtypes.float8_e4m3fn,
-    ir.f8e5m2: ml_dtypes.float8_e5m2,
-    ir.f8e4m3fnuz: ml_dtypes.float8_e4m3fnuz,
-    ir.f8e5m2fnuz: ml_dtypes.float8_e5m2fnuz,
-    ir.f8e4m3b11fnuz: ml_dtypes.float8_e4m3b11fnuz,
 }
 
 
@@ -91,7 +82,7 @@ def _float_constant(value: float, element: Attribute) -> str:
             return _hex_double(float(np.float32(value)))
     width = ir.width_bits(element)
     with np.errstate(over="ignore"):
-        rounded = np.asarray(value, _NARROW_FLOATS[element])
+        rounded = nearest(np.asarray(value, np.float64), DTYPES[element])
     return str(int(rounded.view(f"i{width // 8}")))
 
 

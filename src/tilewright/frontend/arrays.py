@@ -27,7 +27,6 @@ _ELEMENT_NAMES: dict[str, str] = {
     "float8_e5m2": "fp8e5",
     "float8_e4m3fnuz": "fp8e4b8",
     "float8_e5m2fnuz": "fp8e5b16",
-    "float8_e4m3b11fnuz": "fp8e4b15",
 }
 # The type strings of the array interfaces, without byte order.
 _TYPE_STRINGS = {

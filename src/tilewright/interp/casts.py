@@ -3,7 +3,7 @@
 Narrowing goes through float32 with its last bit made sticky ("round to odd"), so that the
 second rounding sees what the first one dropped and the result is rounded once.
 
-Overflow to fp8 follows `ml_dtypes`: infinity where the format has one, NaN where it has not.
+fp8 saturates (`ir.narrow_floats`); towards zero the infinity of a format that has one stays.
 Float to integer out of range is undefined in the language; here it saturates and NaN gives 0.
 """
 
@@ -13,7 +13,15 @@ import numpy as np
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute
 
-from tilewright.interp.values import BOOL, NARROW_FLOATS, dtype_of, widened
+from tilewright.interp.values import BOOL, dtype_of
+from tilewright.ir.narrow_floats import (
+    E4B15,
+    NARROW_FLOATS,
+    is_saturating,
+    largest,
+    nearest,
+    widened,
+)
 from tilewright.ir.op import Array
 from tilewright.ir.types import element_of
 from tilewright.ops.reference import unsigned
@@ -28,8 +36,8 @@ def round_float(values: Array, dtype: np.dtype, rounding: str = "rtne") -> Array
     if rounding == "rtz":
         return _towards_zero(values, dtype)
     if values.dtype == np.float64 and dtype in NARROW_FLOATS:
-        return _odd_single(values).astype(dtype)
-    return widened(values).astype(dtype)
+        return nearest(_odd_single(values), dtype)
+    return nearest(widened(values), dtype)
 
 
 def _odd_single(values: Array) -> Array:
@@ -52,29 +60,25 @@ def _step_towards_zero(values: Array, where: Array) -> Array:
 def _towards_zero(values: Array, dtype: np.dtype) -> Array:
     wide = np.asarray(widened(values)).astype(np.float64)
     size = np.abs(wide)
-    nearest = np.asarray(round_float(size, dtype))
-    stepped = _step_towards_zero(nearest, nearest.astype(np.float64) > size)
-    sized = stepped.astype(np.float64)
-    # A format without infinity overflows to NaN; the value below that is the largest one.
-    sized = np.where(np.isfinite(size) & ~np.isfinite(sized), _largest(dtype), sized)
+    rounded = np.asarray(round_float(size, dtype))
+    is_above = np.asarray(widened(rounded)).astype(np.float64) > size
+    sized = np.asarray(widened(_step_towards_zero(rounded, is_above))).astype(np.float64)
+    sized = np.where(np.isfinite(size) & ~np.isfinite(sized), largest(dtype), sized)
+    sized = np.where(np.isnan(size), size, sized)
     # The sign comes last: stepping from a negative value may meet a format's only NaN.
-    return np.copysign(sized, wide).astype(dtype)
-
-
-def _largest(dtype: np.dtype) -> float:
-    """The greatest finite value of a float format, found from its bit patterns."""
-    codes = np.arange(1 << (8 * min(dtype.itemsize, 2)), dtype=f"u{dtype.itemsize}")
-    if dtype.itemsize > 2:
-        return float(np.finfo(dtype).max)
-    values = codes.view(dtype).astype(np.float64)
-    return float(values[np.isfinite(values)].max())
+    result = nearest(np.copysign(sized, wide), dtype)
+    if not is_saturating(dtype) or dtype == E4B15:
+        return result
+    infinite = np.copysign(np.inf, wide).astype(dtype)
+    keeps = np.isinf(wide) & np.isinf(infinite.astype(np.float64))
+    return np.where(keeps, infinite, result)
 
 
 def integer_to_float(values: Array, dtype: np.dtype, *, signed: bool) -> Array:
     """Integers converted to float `dtype` with one rounding to nearest even."""
     integers = values if signed else unsigned(np.asarray(values))
     if integers.dtype == BOOL:
-        return (np.asarray(integers) * np.float64(-1 if signed else 1)).astype(dtype)
+        return nearest(np.asarray(integers) * np.float64(-1 if signed else 1), dtype)
     if dtype == np.float64 or (integers.dtype.itemsize == 8 and dtype == np.float32):
         return integers.astype(dtype)
     return round_float(_sticky_double(np.asarray(integers)), dtype)

@@ -464,9 +464,14 @@ def cast(
     Dtypes: float to narrower float rounds to nearest even, or towards zero with
     `fp_downcast_rounding="rtz"`; float to int goes towards zero; anything to int1 tests `!= 0`;
     pointers convert to and from 64-bit integers. `bitcast=True` keeps the bits (equal width).
+    fp8 saturates: what is too large becomes the largest number (448 for float8e4nv, 57344 for
+    float8e5), infinity too, but for "rtz" to float8e5, where it stays; NaN stays NaN, or becomes
+    1.875, the largest, in float8e4b15, which has none.
+    `fp_downcast_rounding` has no effect where every value is kept.
     Undefined: NaN or out-of-range float to int.
-    Raises: InvalidOption for a rounding mode where nothing is rounded or a bitcast that changes
-    the width; DtypeNotAllowed for pointers to other types.
+    Raises: InvalidOption for a rounding mode of a conversion that is not from float to float, or
+    rounds to a float of equal width, or for a bitcast that changes the width; DtypeNotAllowed for
+    pointers to other types.
     """
     only_in_kernels("cast")
 
@@ -1336,9 +1341,14 @@ def to(
     Dtypes: float to narrower float rounds to nearest even, or towards zero with
     `fp_downcast_rounding="rtz"`; float to int goes towards zero; anything to int1 tests `!= 0`;
     pointers convert to and from 64-bit integers. `bitcast=True` keeps the bits (equal width).
+    fp8 saturates: what is too large becomes the largest number (448 for float8e4nv, 57344 for
+    float8e5), infinity too, but for "rtz" to float8e5, where it stays; NaN stays NaN, or becomes
+    1.875, the largest, in float8e4b15, which has none.
+    `fp_downcast_rounding` has no effect where every value is kept.
     Undefined: NaN or out-of-range float to int.
-    Raises: InvalidOption for a rounding mode where nothing is rounded or a bitcast that changes
-    the width; DtypeNotAllowed for pointers to other types.
+    Raises: InvalidOption for a rounding mode of a conversion that is not from float to float, or
+    rounds to a float of equal width, or for a bitcast that changes the width; DtypeNotAllowed for
+    pointers to other types.
     """
     only_in_kernels("to")
 

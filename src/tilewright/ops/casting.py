@@ -110,7 +110,7 @@ def convert(b: Builder, x: tensor, to: dtype, rounding: str | None = None) -> te
     """`x` with every element converted to the scalar dtype `to`."""
     source = x.dtype
     target = shaped(to, x.static_shape)
-    if source == to and rounding is None:
+    if source == to:
         return x
     if source.is_ptr() or to.is_ptr():
         return _convert_pointer(b, x, to, target)
@@ -146,12 +146,15 @@ def _integer_to_float(b: Builder, x: tensor, to: dtype, target: dtype) -> tensor
 
 def _convert_float(b: Builder, x: tensor, to: dtype, target: dtype, rounding: str | None) -> tensor:
     source = x.dtype
+    widens = source.primitive_bitwidth < to.primitive_bitwidth
     narrows = source.primitive_bitwidth > to.primitive_bitwidth
-    if rounding is not None and not narrows:
+    if rounding is not None and not (narrows or widens):
         raise InvalidOption(
             f"cast(): fp_downcast_rounding needs a narrower float; {source} to {to} is none",
             argument="fp_downcast_rounding",
         )
+    if widens:
+        rounding = None
     if source.is_fp8() or to.is_fp8() or rounding == "rtz":
         properties = None if rounding is None else {"rounding": StringAttr(rounding)}
         return b.tensor(FpToFpOp, [x], target, properties)
@@ -219,9 +222,14 @@ def _to(
     Dtypes: float to narrower float rounds to nearest even, or towards zero with
     `fp_downcast_rounding="rtz"`; float to int goes towards zero; anything to int1 tests `!= 0`;
     pointers convert to and from 64-bit integers. `bitcast=True` keeps the bits (equal width).
+    fp8 saturates: what is too large becomes the largest number (448 for float8e4nv, 57344 for
+    float8e5), infinity too, but for "rtz" to float8e5, where it stays; NaN stays NaN, or becomes
+    1.875, the largest, in float8e4b15, which has none.
+    `fp_downcast_rounding` has no effect where every value is kept.
     Undefined: NaN or out-of-range float to int.
-    Raises: InvalidOption for a rounding mode where nothing is rounded or a bitcast that changes
-    the width; DtypeNotAllowed for pointers to other types.
+    Raises: InvalidOption for a rounding mode of a conversion that is not from float to float, or
+    rounds to a float of equal width, or for a bitcast that changes the width; DtypeNotAllowed for
+    pointers to other types.
     """
     to = dtype_constant(dtype, "cast")
     x = to_tensor(b, input) if is_number(input) else require_tensor(input, "cast", "input")
@@ -230,7 +238,7 @@ def _to(
     if not is_none(fp_downcast_rounding):
         allowed = ("rtne", "rtz")
         rounding = str(choice(fp_downcast_rounding, allowed, "cast", "fp_downcast_rounding"))
-        if not (x.dtype.is_floating() and to.is_floating()):
+        if x.dtype != to and not (x.dtype.is_floating() and to.is_floating()):
             raise InvalidOption(
                 f"cast(): fp_downcast_rounding applies to float to float, not {x.dtype} to {to}",
                 argument="fp_downcast_rounding",

@@ -13,7 +13,8 @@ from tilewright.interp.code import ControlFunction, Pause, Preparation, Running
 from tilewright.interp.program import Program
 from tilewright.interp.rules.memory import OptionalOperand, pointee_of
 from tilewright.interp.rules.tables import TILE_RULES
-from tilewright.interp.values import NARROW_FLOATS, memory_dtype_of, widened
+from tilewright.interp.values import memory_dtype_of
+from tilewright.ir.narrow_floats import NARROW_FLOATS, widened
 from tilewright.ir.op import Array
 from tilewright.ops.atomics import (
     AtomicCasOp,

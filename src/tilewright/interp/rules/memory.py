@@ -11,7 +11,7 @@ from tilewright.interp.blocks import BlockPointer
 from tilewright.interp.code import PlainFunction, Preparation
 from tilewright.interp.program import Program
 from tilewright.interp.rules.tables import TILE_RULES
-from tilewright.interp.values import BOOL, dtype_of, memory_dtype_of, undefined
+from tilewright.interp.values import BOOL, cast_number, dtype_of, memory_dtype_of, undefined
 from tilewright.ir import types as ir
 from tilewright.ir.op import Array
 from tilewright.ops.memory import PADDINGS, AdvanceOp, LoadOp, MakeTensorPtrOp, StoreOp
@@ -175,7 +175,7 @@ def padding_value(code: int, dtype: np.dtype) -> Array | None:
     name = PADDINGS[code]
     if not name:
         return None
-    return np.array(np.nan if name == "nan" else 0).astype(dtype)
+    return cast_number(np.array(np.nan if name == "nan" else 0), dtype)
 
 
 @TILE_RULES.plain.register(MakeTensorPtrOp)

@@ -18,12 +18,11 @@ from tilewright.interp.rules.tables import TILE_RULES
 from tilewright.interp.values import (
     ADDRESS,
     BOOL,
-    NARROW_FLOATS,
     constant_array,
     dtype_of,
     spread,
-    widened,
 )
+from tilewright.ir.narrow_floats import NARROW_FLOATS, widened
 from tilewright.ir.op import Array, TileOp
 from tilewright.ir.types import PointerType, element_of, is_float, shape_of, storage_bytes
 from tilewright.ops.creation import ConstantOp, MakeRangeOp, SplatOp, UnsplatOp
@@ -97,7 +96,7 @@ def fused(operation: Operation, preparation: Preparation) -> PlainFunction:
         return by_reference(operation, preparation)
 
     def evaluate(program: Program, *operands: Array) -> Array:
-        a, b, c = (operand.astype(np.float64) for operand in operands)
+        a, b, c = (widened(operand).astype(np.float64) for operand in operands)
         return round_float(odd_sum(a * b, c), dtype)
 
     return evaluate
@@ -198,10 +197,10 @@ def matrix_product(operand: Attribute, result: Attribute) -> Callable[[Array, Ar
         return multiply_add
 
     def multiply(a: Array, b: Array, c: Array) -> Array:
+        x, y, z = (widened(operand).astype(np.float64) for operand in (a, b, c))
         if target == np.float64:
-            return multiply_add(a.astype(np.float64), b.astype(np.float64), c)
-        product = np.matmul(a.astype(np.float64), b.astype(np.float64))
-        return round_float(product + c.astype(np.float64), target)
+            return multiply_add(x, y, c)
+        return round_float(np.matmul(x, y) + z, target)
 
     return multiply
 

@@ -15,6 +15,7 @@ from tilewright.interp.code import PlainFunction, Preparation
 from tilewright.interp.program import Program
 from tilewright.interp.rules.memory import pointee_of
 from tilewright.interp.values import memory_dtype_of
+from tilewright.ir.narrow_floats import widened
 from tilewright.ir.op import Array
 from tilewright.targets.cpu import ops
 
@@ -83,7 +84,7 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
         total = _product(lhs, rhs, target)
         if not starts_at_zero:
             before, before_lost = _operand(program, acc, (m, n), target)
-            total = total + before.astype(total.dtype)
+            total = total + widened(before).astype(total.dtype)
             lost = lost | before_lost
         result = total.astype(target) if target.kind in "iu" else round_float(total, target)
         write(program, lanes, result.ravel())
@@ -110,4 +111,4 @@ def _operand(
 def _product(a: Array, b: Array, target: np.dtype) -> Array:
     if target.kind in "iu":
         return np.matmul(a.astype(np.int64), b.astype(np.int64))
-    return np.matmul(a.astype(np.float64), b.astype(np.float64))
+    return np.matmul(widened(a).astype(np.float64), widened(b).astype(np.float64))

@@ -1,8 +1,8 @@
 """Conversions between float types on one NVIDIA lane, two values at a time where that is one.
 
 16-bit floats are carried as their bits in `i16`, 8-bit ones in `i8`, as everywhere in the
-emitted text. Overflow and NaN are those of `codegen/convert.py`: the fp8 instructions
-saturate to the largest number, so what should overflow is put right behind them.
+emitted text. Overflow and NaN are those of `codegen/convert.py`: the fp8 instructions are the
+saturating ones (`cvt.rn.satfinite`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,6 @@ from tilewright.support.errors import InternalError
 
 _FEATURES = frozenset({NVPTX})
 _HALVES = {"f16": "half", "bf16": "bfloat"}
-# Arguments of a greater magnitude than the first overflow (ties to even included); the second
-# is the code for it, the third says whether the limit itself overflows.
-_OVERFLOW = {"f8E4M3FN": (464.0, 0x7F, False), "f8E5M2": (61440.0, 0x7C, True)}
 _PACKED_FP8 = {"f8E4M3FN": "e4m3x2", "f8E5M2": "e5m2x2"}
 _ROUNDING = {"rtne": "rn", "rtz": "rz"}
 
@@ -37,8 +34,8 @@ def convert_float(
     """Convert one scalar between float element types; `lanes` must be None.
 
     *Rounding*: once, to nearest even (`rtne`) or toward zero (`rtz`), denormals included.
-    *NaN*: stays NaN. *Overflow*: infinity where the target has one, else NaN; under `rtz`
-    finite arguments give the largest number.
+    *NaN*: stays NaN. *Overflow*: infinity, but types of 8 bits saturate; under `rtz` finite
+    arguments give the largest number.
     """
     assert lanes is None, "lanes of a GPU are scalar"
     return convert_floats(fn, source, target, [value], rounding)[0]
@@ -115,22 +112,11 @@ def _split_word(word: LaneValue, half: str) -> tuple[LaneValue, LaneValue]:
 
 
 def _fp8_of_singles(code: LaneCode, target: str, a: str, b: str) -> list[str]:
-    """Two floats rounded to an fp8 type, overflow corrected."""
+    """Two floats rounded to an fp8 type."""
     low, high = code.wrap("float", a), code.wrap("float", b)
     name = f"llvm.nvvm.ff.to.{_PACKED_FP8[target]}.rn"
     codes = _split_word(code.call(name, high, low, result="i16"), "i8")
-    return [
-        _corrected(target, value, narrow).name
-        for value, narrow in zip((low, high), codes, strict=True)
-    ]
-
-
-def _corrected(target: str, value: LaneValue, narrow: LaneValue) -> LaneValue:
-    """The code of `value`, which saturated where the type has infinity or NaN."""
-    limit, overflow, is_inclusive = _OVERFLOW[target]
-    is_beyond = value.absolute().compare("oge" if is_inclusive else "ogt", limit)
-    sign = (value.bits() >> 24).convert("trunc", "i8") & 0x80
-    return is_beyond.select(sign | overflow, narrow)
+    return [narrow.name for narrow in codes]
 
 
 def _from_fp8(code: LaneCode, source: str, target: str, a: str, b: str) -> list[str]:

@@ -1,0 +1,72 @@
+"""Conversions to and from 8-bit floats against the formats' definitions, exhaustively."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.fp8 import FORMATS, SOURCES, edges, every_value
+from tilewright.interp import casts
+from tilewright.ir import types as ir
+from tilewright.ir.narrow_floats import DTYPES, largest, widened
+from tilewright.language.core import dtype
+from tilewright.ops.builder import ir_type
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
+NAMES = {"float8e4nv": "fp8e4nv", "float8e5": "fp8e5", "float8e4b8": "fp8e4b8"}
+NAMES |= {"float8e5b16": "fp8e5b16", "float8e4b15": "fp8e4b15"}
+every_format = pytest.mark.parametrize("name", FORMATS)
+every_rounding = pytest.mark.parametrize("rounding", ["rtne", "rtz"])
+
+
+def held(name: str) -> np.dtype:
+    """The dtype in which NumPy holds a format."""
+    return DTYPES[ir_type(dtype(NAMES[name]))]
+
+
+@every_format
+def test_every_code_widens_to_its_value(name: str) -> None:
+    codes = np.arange(256, dtype=np.uint8)
+    got = widened(codes.view(held(name))).astype(np.float64)
+    expected = FORMATS[name].values()
+    np.testing.assert_array_equal(got, expected)
+    known = ~np.isnan(expected)
+    assert np.array_equal(np.signbit(got[known]), np.signbit(expected[known]))
+
+
+@every_rounding
+@pytest.mark.parametrize("source", SOURCES)
+@every_format
+def test_every_16_bit_float_rounds_once_and_saturates(
+    name: str, source: str, rounding: str
+) -> None:
+    values = every_value(source)
+    got = np.asarray(casts.round_float(values, held(name), rounding)).view(np.uint8)
+    expected = FORMATS[name].codes(values.astype(np.float64), rounding)
+    assert FORMATS[name].same(got, expected).all()
+
+
+@every_rounding
+@pytest.mark.parametrize("source", [np.float32, np.float64])
+@every_format
+def test_wide_floats_round_once_and_saturate(name: str, source: type, rounding: str) -> None:
+    values = edges(FORMATS[name], np.dtype(source))
+    got = np.asarray(casts.round_float(values, held(name), rounding)).view(np.uint8)
+    expected = FORMATS[name].codes(values.astype(np.float64), rounding)
+    assert FORMATS[name].same(got, expected).all()
+
+
+def test_infinity_saturates_to_nearest_and_stays_towards_zero_where_it_exists() -> None:
+    infinite = np.array([np.inf, -np.inf], np.float32)
+    e5, e4 = DTYPES[ir.f8e5m2], DTYPES[ir.f8e4m3fn]
+    assert casts.round_float(infinite, e5).astype(np.float32).tolist() == [57344, -57344]
+    assert np.isinf(casts.round_float(infinite, e5, "rtz").astype(np.float32)).all()
+    assert casts.round_float(infinite, e4, "rtz").astype(np.float32).tolist() == [448, -448]
+
+
+@every_format
+def test_integers_saturate_too(name: str) -> None:
+    values = np.array([0, 1, -1, 100000, -100000], np.int32)
+    got = casts.integer_to_float(values, held(name), signed=True)
+    limit = largest(held(name))
+    assert widened(got).tolist() == [0, 1, -1, limit, -limit]
