@@ -119,6 +119,8 @@ def test_division_of_every_pair_gives_fp32_or_fp64() -> None:
             # An integer beside fp8 becomes fp32 under `/`: any float operand decides.
             assert result("Div", left, right) == float32
             continue
+        if left in INTEGERS and right in INTEGERS and (left in SIGNED) != (right in SIGNED):
+            continue
         wanted = float64 if "f64" in (left, right) else float32
         assert result("Div", left, right) == wanted, (left, right)
 
@@ -131,15 +133,18 @@ def test_remainder_of_floats_is_at_least_fp32() -> None:
         assert result("Mod", left, right) == wanted, (left, right)
 
 
-@pytest.mark.parametrize("operator", ["FloorDiv", "Mod"])
+@pytest.mark.parametrize("operator", ["Div", "FloorDiv", "Mod"])
 def test_integer_division_needs_one_signedness(operator: str) -> None:
     for left in INTEGERS:
         for right in INTEGERS:
             if (left in SIGNED) != (right in SIGNED):
-                with pytest.raises(DtypeMismatch, match="mixes signed and unsigned"):
+                with pytest.raises(
+                    DtypeMismatch, match=r"Cannot use .* because they have different signedness"
+                ):
                     result(operator, left, right)
             else:
-                assert result(operator, left, right) == DTYPES[EXPECTED[left, right]]
+                wanted = float32 if operator == "Div" else DTYPES[EXPECTED[left, right]]
+                assert result(operator, left, right) == wanted
 
 
 def test_floor_division_of_a_float_is_refused() -> None:
@@ -177,6 +182,18 @@ def test_signedness_chooses_the_op(operator: str, element: dtype, name: str) -> 
     x = emission.value(element, 8)
     binary(emission.builder, operator, x, x)
     assert emission.names()[-1] == name
+
+
+def test_a_right_shift_copies_the_sign_of_its_left_operand() -> None:
+    for left in INTEGERS:
+        for right in INTEGERS:
+            emission = Emission()
+            x = emission.value(DTYPES[left], 8)
+            y = emission.value(DTYPES[right], 8)
+            shifted = binary(emission.builder, "RShift", x, y)
+            assert shifted.dtype == DTYPES[EXPECTED[left, right]]
+            wanted = "arith.shrsi" if left in SIGNED else "arith.shrui"
+            assert emission.names()[-1] == wanted, (left, right)
 
 
 # Python number beside a tile → dtype, or None where the number does not fit.

@@ -173,6 +173,7 @@ def _assert_no_overflow(b: Builder, operator: str, x: tensor, y: tensor) -> None
 def _divide(b: Builder, operator: str, lhs: object, rhs: object) -> tensor:
     x, y = operand_pair(b, lhs, rhs)
     if x.dtype.is_int() and y.dtype.is_int():
+        _require_same_signedness(operator, x, y)
         x, y = convert(b, x, float32), convert(b, y, float32)
     x, y = meet(b, x, y, is_division=True)
     return elementwise(b, "arith.divf", x, y)
@@ -181,7 +182,8 @@ def _divide(b: Builder, operator: str, lhs: object, rhs: object) -> tensor:
 def _require_same_signedness(operator: str, x: tensor, y: tensor) -> None:
     if x.dtype.is_int_signed() != y.dtype.is_int_signed():
         raise DtypeMismatch(
-            f"`{symbol(operator)}` of {x.dtype} and {y.dtype} mixes signed and unsigned",
+            f"Cannot use `{symbol(operator)}` with {x.dtype} and {y.dtype} because they have "
+            "different signedness",
             types=_describe(operator, x, y),
             hint="cast one side with .to(dtype)",
         )
@@ -227,12 +229,17 @@ def _bitwise(b: Builder, operator: str, lhs: object, rhs: object) -> tensor:
 
 
 def _shift(b: Builder, operator: str, lhs: object, rhs: object) -> tensor:
+    """`<<`, and `>>` that copies the sign bit if the left operand as written has one.
+
+    The operands still meet: `int32 >> uint32` is a uint32, of which the sign bit is copied.
+    """
     x, y = operand_pair(b, lhs, rhs)
     _require_integers(operator, x, y)
+    is_signed = x.dtype.is_int_signed()
     x, y = meet(b, x, y)
     if operator == "LShift":
         return elementwise(b, "arith.shli", x, y)
-    return elementwise(b, "arith.shrsi" if x.dtype.is_int_signed() else "arith.shrui", x, y)
+    return elementwise(b, "arith.shrsi" if is_signed else "arith.shrui", x, y)
 
 
 def _compare(b: Builder, operator: str, lhs: object, rhs: object) -> tensor:
