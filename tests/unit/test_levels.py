@@ -253,3 +253,13 @@ def test_a_tile_without_a_layout_is_not_laid_out() -> None:
         '%y = "tt.make_range"() <{start = 0 : i32, end = 8 : i32}> : () -> tensor<8xi32>'
     )
     assert refusal(module, T1).endswith("has a value of type tensor<8xi32>: a tile has a layout")
+
+
+def test_an_op_that_a_rewrite_left_behind_is_found_by_its_use() -> None:
+    module = kernel('%y = "arith.addi"(%x, %x) : (i32, i32) -> i32', "%x: i32")
+    (add,) = [op for op in module.walk() if op.name == "arith.addi"]
+    left = add.clone()
+    expected = "invalid T0: tt.func at k.py:3 is used by arith.addi, which stands nowhere"
+    assert refusal(module, T0) == expected
+    left.erase()
+    verify_level(module, T0)

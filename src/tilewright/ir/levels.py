@@ -4,6 +4,7 @@ At every level:
 
 * the top is one `builtin.module` with nothing but `tt.func` ops in it, one of them public;
 * every op verifies by itself, and values are defined before they are used;
+* a value has no users but ops of the module: one that stands nowhere is left over from a rewrite;
 * control flow is structured: every region has one block, and it ends with its terminator;
 * every op has a known source location, so that errors and profiles name a line;
 * integers are signless and have 1, 8, 16, 32 or 64 bits; signedness lives in the ops.
@@ -201,8 +202,10 @@ def verify_level(module: ModuleOp, level: Level) -> None:
     except VerifyException as error:
         raise InternalError(f"invalid {level.name}: {str(error).strip()}") from error
     _check_top(module, level)
+    operations = frozenset(module.walk())
     for operation in module.walk():
         _check_operation(operation, level)
+        _check_users(operation, operations, level)
 
 
 def check_locations(module: ModuleOp) -> None:
@@ -241,6 +244,15 @@ def _check_operation(operation: Operation, level: Level) -> None:
             raise _broken(operation, level, "has a region of several blocks")
         for argument in (argument for block in region.blocks for argument in block.args):
             _check_type(operation, argument.type, level)
+
+
+def _check_users(operation: Operation, known: frozenset[Operation], level: Level) -> None:
+    arguments = (a for region in operation.regions for block in region.blocks for a in block.args)
+    for value in (*operation.results, *arguments):
+        for use in value.uses:
+            if use.operation not in known:
+                name = use.operation.name
+                raise _broken(operation, level, f"is used by {name}, which stands nowhere")
 
 
 def _check_type(operation: Operation, type_: Attribute, level: Level) -> None:

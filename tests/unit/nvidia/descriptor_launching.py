@@ -8,6 +8,7 @@ import numpy as np
 
 from tests.corpus.tensor_maps import tensor_maps
 from tilewright.compiler.compile import to_schedule, to_tiles
+from tilewright.compiler.instruments import verifier_of
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.passing import runtime_values
 from tilewright.interp.simt.simulate import Argument, simulate
@@ -37,7 +38,7 @@ class Lowered:
 def lowered(
     kernel: JITFunction, arguments: Sequence[object], options: Mapping[str, object]
 ) -> Lowered:
-    """A kernel compiled for Hopper, its order of accesses checked."""
+    """A kernel compiled for Hopper, each step and its order of accesses checked."""
     call = kernel.specialize_call(tuple(arguments), dict(options))
     fields = {name: getattr(call.options, name) for name in option_names()}
     source = call.source
@@ -45,8 +46,8 @@ def lowered(
         source.functions, source.kernel, call.specialization, fields, "nvidia", MACHINE
     )
     target = load_target("nvidia")
-    scheduled = to_schedule(request, target, to_tiles(request, target, None), None)
-    scheduled.module.verify()
+    verify = verifier_of(target)
+    scheduled = to_schedule(request, target, to_tiles(request, target, verify), verify)
     check_ordering(find_kernel(scheduled.module), FenceAsyncSharedOp)
     return Lowered(call, scheduled, target.emit(scheduled, request.machine, request.options))
 

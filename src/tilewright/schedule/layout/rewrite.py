@@ -174,6 +174,8 @@ class Rewriter:
             known = self._staged.get((source, result.type))
             if known is not None and place is not op:
                 result.replace_all_uses_with(known)
+                # An op that stands nowhere still counts as a user of what it takes.
+                alloc.erase()
                 continue
             self._staged[source, result.type] = result
             self.insert_before(alloc, place)
