@@ -31,7 +31,13 @@ def on_gpu(torch: ModuleType, argument: object) -> object:
         tensor = on_gpu(torch, argument.base)
         a = argument
         return TensorDescriptor(tensor, a.shape, a.strides, a.block_shape, a.padding)
-    return torch.from_numpy(argument).cuda() if isinstance(argument, np.ndarray) else argument
+    if not isinstance(argument, np.ndarray):
+        return argument
+    if argument.dtype.kind != "V":
+        return torch.from_numpy(argument).cuda()
+    # A dtype of ml_dtypes goes by its bits.
+    bits = argument.view(f"u{argument.itemsize}")
+    return torch.from_numpy(bits).cuda().view(getattr(torch, argument.dtype.name))
 
 
 def array_of(argument: object) -> np.ndarray | None:

@@ -137,7 +137,8 @@ def backward_expected(case: Attention) -> dict[int, Array]:
 def array_in(argument: object) -> Array:
     """The array of an argument, that of a descriptor included."""
     base = argument.base if isinstance(argument, TensorDescriptor) else argument
-    array = base.cpu().numpy() if hasattr(base, "cpu") else base
+    # NumPy knows fewer dtypes than torch.
+    array = base.double().cpu().numpy() if hasattr(base, "cpu") else base
     assert isinstance(array, np.ndarray)
     return array
 
