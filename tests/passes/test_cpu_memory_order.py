@@ -56,6 +56,127 @@ def count_up(x, BLOCK: tl.constexpr):
     tl.atomic_add(x + i + 1, tl.load(x + i))
 
 
+@tilewright.jit
+def matrix_moved(x, y, S: tl.constexpr, T: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    """A tile loaded with the strides S and stored with the strides T, in the type of y."""
+    r, c = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    value = tl.load(x + r * S[0] + c * S[1])
+    tl.store(y + r * T[0] + c * T[1], value.to(y.dtype.element_ty))
+
+
+@tilewright.jit
+def cube_moved(x, s0, s1, s2, t0, t1, t2, M: tl.constexpr, N: tl.constexpr, masked: tl.constexpr):
+    """Three dimensions loaded and stored in one array, with distances that are arguments."""
+    a = tl.arange(0, M)[:, None, None]
+    b, c = tl.arange(0, N)[None, :, None], tl.arange(0, M)[None, None, :]
+    mask = (a + b + c) % 3 != 0 if masked else None
+    value = tl.load(x + a * s0 + b * s1 + c * s2, mask=mask)
+    tl.store(x + a * t0 + b * t1 + c * t2, value, mask=mask)
+
+
+@tilewright.jit
+def rows_rolled(x, N: tl.constexpr, STEPS: tl.constexpr):
+    """Columns of the transposed tile move on by one, several times."""
+    r, c = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    for _ in range(STEPS):
+        tl.store(x + r + ((c + 1) % N) * N, tl.load(x + r + c * N))
+
+
+@tilewright.jit
+def block_transposed(x, N: tl.constexpr):
+    """A transposition in place by way of block pointers."""
+    rows = tl.make_block_ptr(x, (N, N), (N, 1), (0, 0), (N, N), (1, 0))
+    columns = tl.make_block_ptr(x, (N, N), (1, N), (0, 0), (N, N), (0, 1))
+    tl.store(columns, tl.load(rows))
+
+
+@tilewright.jit
+def counted_once(x, s, M: tl.constexpr, N: tl.constexpr):
+    """Elements that occur several times in a tile of pointers, each read before any is written."""
+    place = x + tl.arange(0, M)[:, None] * s + tl.arange(0, N)[None, :]
+    tl.store(place, tl.load(place) + 1)
+
+
+@pytest.mark.parametrize("strides", [(64, 1), (1, 16), (1, 64), (3, 64), (64, 2)])
+@pytest.mark.parametrize("stored", [(1, 16), (64, 1), (1, 64), (2, 48), (-1, 32)])
+@pytest.mark.parametrize("shift", [0, 1, -40, 700])
+def test_a_matrix_is_read_before_it_is_written_in_another_order(
+    strides: tuple[int, int], stored: tuple[int, int], shift: int
+) -> None:
+    memory = np.arange(1 << 14, dtype=np.int32)
+    expected, start = memory.copy(), 4000
+    r, c = np.arange(16)[:, None], np.arange(16)[None, :]
+    value = expected[start + r * strides[0] + c * strides[1]]
+    expected[start + shift + r * stored[0] + c * stored[1]] = value
+    views = memory[start:], memory[start + shift :]
+    matrix_moved[(1,)](*views, S=strides, T=stored, M=16, N=16)
+    np.testing.assert_array_equal(memory, expected)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("float16", "float32"), ("int8", "int64"), ("float64", "float16"), ("int32", "int16")],
+)
+@pytest.mark.parametrize("stored", [(128, 1), (1, 32)])
+@pytest.mark.parametrize("shift", [0, 64, -64])
+def test_a_cast_in_place_reads_before_it_writes_elements_of_another_size(
+    source: str, target: str, stored: tuple[int, int], shift: int, rng: np.random.Generator
+) -> None:
+    memory = np.zeros(1 << 16, np.uint8)
+    start = 1 << 12
+    memory[start:].view(source)[: 32 * 128] = rng.integers(-99, 99, 32 * 128)
+    expected = memory.copy()
+    value = expected[start:].view(source)[: 32 * 128].reshape(32, 128).astype(target)
+    places = np.arange(32)[:, None] * stored[0] + np.arange(128)[None, :] * stored[1]
+    expected[start + shift :].view(target)[places] = value
+    views = memory[start:].view(source), memory[start + shift :].view(target)
+    matrix_moved[(1,)](*views, S=(128, 1), T=stored, M=32, N=128)
+    np.testing.assert_array_equal(memory, expected)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("order", [(0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)])
+def test_a_cube_is_permuted_in_place(order: tuple[int, int, int], masked: bool) -> None:
+    shape = (8, 16, 8)
+    memory = np.arange(8 * 16 * 8 + 64, dtype=np.float32)
+    expected, places = memory.copy(), np.indices(shape)
+    row_major = (128, 8, 1)
+    stored = [0, 0, 0]
+    step = 1
+    for dim in order:  # the first one of `order` is contiguous
+        stored[dim], step = step, step * shape[dim]
+    at, to = (sum(p * s for p, s in zip(places, st, strict=True)) for st in (row_major, stored))
+    held = places.sum(0) % 3 != 0 if masked else np.ones(shape, bool)
+    expected[to[held]] = memory[at[held]]
+    cube_moved[(1,)](memory, *row_major, *stored, M=8, N=16, masked=masked)
+    np.testing.assert_array_equal(memory, expected)
+
+
+@pytest.mark.parametrize("size", [2, 4, 16, 64])
+def test_columns_roll_in_a_loop(size: int) -> None:
+    x = np.arange(size * size, dtype=np.int16).reshape(size, size)
+    expected = np.roll(x, 3, axis=0)
+    rows_rolled[(1,)](x.reshape(-1), size, 3)
+    np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
+def test_block_pointers_transpose_in_place(dtype: str) -> None:
+    x = (np.arange(64 * 64) % 100).astype(dtype).reshape(64, 64)
+    expected = x.T.copy()
+    block_transposed[(1,)](x.reshape(-1), 64)
+    np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("stride", [0, 1, 7, 63, 64, 100, -1, -64])
+def test_elements_that_coincide_are_all_read_before_one_is_written(stride: int) -> None:
+    memory, start = np.zeros(1 << 14, np.int32), 1 << 13
+    expected = memory.copy()
+    expected[start + np.arange(32)[:, None] * stride + np.arange(64)[None, :]] = 1
+    counted_once[(1,)](memory[start:], stride, 32, 64)
+    np.testing.assert_array_equal(memory, expected)
+
+
 @pytest.mark.parametrize("n", [2, 63, 65, 1000, 4096])
 def test_a_shift_within_one_array_reads_before_it_writes(n: int, rng: np.random.Generator) -> None:
     start = rng.standard_normal(4097, dtype=np.float32)

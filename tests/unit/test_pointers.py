@@ -44,6 +44,37 @@ def clamped(x, idx, s, M: tl.constexpr, N: tl.constexpr):
     tl.store(x, tl.sum(tl.load(x + (m[:, None] << 3) + n[None, :])))
 
 
+@tilewright.jit
+def middle_out(x, idx, s, M: tl.constexpr, N: tl.constexpr):
+    """One row in the middle is another one."""
+    m, n = tl.arange(0, M), tl.arange(0, N)
+    m = tl.where(m != s, m, 0)
+    tl.store(x, tl.sum(tl.load(x + m[:, None] * 4 + n[None, :])))
+
+
+@tilewright.jit
+def rounded_down(x, idx, s, M: tl.constexpr, N: tl.constexpr):
+    """Rows in groups, two kinds of jumps along the columns."""
+    m, n = tl.arange(0, M), tl.arange(0, N)
+    m, n = m - m % s, (n + 4) % 16 * 2 - n % 32
+    tl.store(x, tl.sum(tl.load(x + m[:, None] * 4 + n[None, :])))
+
+
+@tilewright.jit
+def bytes_widened(x, idx, s, M: tl.constexpr, N: tl.constexpr):
+    """Indices of 8 bits, unsigned ones of 32, and signed ones of 32."""
+    m, n = (tl.arange(0, M) * 1000).to(tl.uint8), tl.arange(0, N).to(tl.uint32)
+    tl.store(x, tl.sum(tl.load(x + m[:, None] + (n + s)[None, :])))
+
+
+@tilewright.jit
+def assumed(x, idx, s, M: tl.constexpr, N: tl.constexpr):
+    """Signed indices of 32 bits, widened, and their difference with themselves."""
+    m, n = s + tl.arange(0, M), tl.arange(0, N)
+    m = m.to(tl.int64) - tl.arange(0, M)
+    tl.store(x, tl.sum(tl.load(x + m[:, None] + (n + s).to(tl.int64)[None, :])))
+
+
 def strides_of(kernel: JITFunction) -> Strides:
     """The strides of the kernel's last tile load."""
     module = written(kernel, x=F32, idx=I32, s=77, M=16, N=32)
@@ -73,6 +104,29 @@ def test_a_saturating_index_is_affine_but_for_jumps() -> None:
     rows, columns = strides_of(clamped)
     assert rows is not None and rows.as_int() == 8 and not rows.jumps
     assert columns is not None and columns.as_int() == 1 and columns.jumps
+
+
+def test_a_choice_by_equality_is_general() -> None:
+    rows, columns = strides_of(middle_out)
+    assert rows is None
+    assert columns is not None and columns.as_int() == 1
+
+
+def test_what_only_jumps_is_not_constant_and_two_kinds_of_jumps_are_general() -> None:
+    assert strides_of(rounded_down) == (None, None)
+
+
+def test_narrow_and_unsigned_indices_jump_when_they_are_widened() -> None:
+    rows, columns = strides_of(bytes_widened)
+    assert rows is not None and rows.as_int() == 1000 - 1024 and rows.jumps
+    assert columns is not None and columns.as_int() == 1 and columns.jumps
+
+
+def test_signed_32_bit_indices_are_assumed_not_to_overflow() -> None:
+    rows, columns = strides_of(assumed)
+    assert rows is None
+    assert columns is not None and columns.as_int() == 1
+    assert columns.is_assumed and not columns.jumps
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,12 @@
 """The structure of integer and pointer tiles: how a value changes along each dimension.
 
 A dimension of a tile is *constant* (stride 0), *affine* with a stride that is a polynomial of
-scalars, *affine but for jumps* (`(pid * B + arange) % M` wraps, `minimum(i, n)` saturates), or
-*general*. The same facts choose vector loads on the CPU and will serve tensor-memory copies.
+scalars, *affine but for jumps*, or *general* (`analysis.stride`). The same facts choose vector
+loads on the CPU and will serve tensor-memory copies.
 
-Index arithmetic inside a tile is taken as non-wrapping: `offsets + arange` that overflows its
-integer type along the tile is outside of what a kernel may do with addresses. Scalars keep
-their exact wrapping arithmetic.
+Strides are exact modulo the width of the value's type: sums, products and truncations wrap as they
+do in the program. Widening is what breaks them: 250, 251, … 255, 0 has stride 1 in 8 bits, but not
+in 32. A widened stride jumps, then; only that of a signed 32-bit value is *assumed* not to.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from collections.abc import Callable
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from tilewright.analysis.stride import ONE, ZERO, Stride, integer
 from tilewright.ir.op import ElementwiseOp
-from tilewright.ir.types import is_integer, is_pointer, shape_of
+from tilewright.ir.types import is_integer, shape_of, width_bits
 from tilewright.ops.creation import ConstantOp, MakeRangeOp, SplatOp
 from tilewright.ops.debug import HintOp
 from tilewright.ops.elementwise import (
     ELEMENTWISE,
-    CastOp,
     CmpIOp,
     ExtSIOp,
     ExtUIOp,
@@ -30,62 +30,12 @@ from tilewright.ops.elementwise import (
 )
 from tilewright.ops.memory import AddPtrOp, LoadOp
 from tilewright.ops.shape import BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp
-from tilewright.support.dataclass import dataclass
 
-Term = tuple[int, tuple[SSAValue, ...]]
-
-
-@dataclass(frozen=True)
-class Stride:
-    """A sum of integer multiples of products of scalars; `jumps`: affine but for jumps."""
-
-    terms: tuple[Term, ...] = ()
-    jumps: bool = False
-
-    def is_zero(self) -> bool:
-        """Whether the value is constant along the dimension."""
-        return not self.terms
-
-    def as_int(self) -> int | None:
-        """The stride where it is a compile-time integer."""
-        if not self.terms:
-            return 0
-        if len(self.terms) == 1 and not self.terms[0][1]:
-            return self.terms[0][0]
-        return None
-
-    def plus(self, other: Stride, sign: int = 1) -> Stride:
-        """The stride of a sum (or difference) of two values."""
-        if not other.terms:
-            return self
-        merged = {factors: coefficient for coefficient, factors in self.terms}
-        for coefficient, factors in other.terms:
-            merged[factors] = merged.get(factors, 0) + sign * coefficient
-        terms = tuple((c, factors) for factors, c in merged.items() if c)
-        return Stride(terms, self.jumps or other.jumps)
-
-    def times(self, other: Stride) -> Stride:
-        """The stride of a value times a constant polynomial."""
-        merged: dict[tuple[SSAValue, ...], int] = {}
-        for left, left_factors in self.terms:
-            for right, right_factors in other.terms:
-                factors = (*left_factors, *right_factors)
-                merged[factors] = merged.get(factors, 0) + left * right
-        return Stride(tuple((c, f) for f, c in merged.items() if c), self.jumps)
-
-    def with_jumps(self) -> Stride:
-        """The same stride, valid but for jumps."""
-        return self if not self.terms else Stride(self.terms, True)
-
-
-ZERO = Stride()
-ONE = Stride(((1, ()),))
 Strides = tuple[Stride | None, ...]
-
-
-def integer(value: int) -> Stride:
-    """The polynomial that is one integer."""
-    return Stride(((value, ()),)) if value else ZERO
+# Signed arithmetic of at least this width is assumed not to overflow where it gives addresses.
+_ADDRESS_BITS = 32
+_OFFSET_BITS = 64
+_ONE_SIDED = frozenset(("slt", "sle", "sgt", "sge"))
 
 
 class PointerStructure:
@@ -101,7 +51,8 @@ class PointerStructure:
             shape = shape_of(value.type)
             raw = self._compute(value, len(shape))
             found = tuple(
-                ZERO if size == 1 else stride for size, stride in zip(shape, raw, strict=True)
+                ZERO if size == 1 else _in_type(stride, value)
+                for size, stride in zip(shape, raw, strict=True)
             )
             self._strides[value] = found
         return found
@@ -117,6 +68,8 @@ class PointerStructure:
             return _scalar_polynomial(op.operands[0])
         if isinstance(op, _SAME_VALUE):
             return self.constant_polynomial(op.operands[0])
+        if isinstance(op, ExtSIOp):
+            return _widened(self.constant_polynomial(op.operands[0]), op.operands[0])
         combine = None if op is None else _POLYNOMIAL.get(type(op))
         if op is None or combine is None:
             return None
@@ -167,10 +120,58 @@ def _scalar_polynomial(value: SSAValue) -> Stride | None:
     return Stride(((1, (value,)),)) if is_integer(value.type) else None
 
 
+def _in_type(stride: Stride | None, value: SSAValue) -> Stride | None:
+    """A stride with coefficients in the range of the value's type; there is none in one bit."""
+    if stride is None or stride.is_zero() or not is_integer(value.type):
+        return stride
+    bits = width_bits(value.type)
+    return stride.reduced(bits) if bits > 1 else None
+
+
+def _widened(polynomial: Stride | None, source: SSAValue) -> Stride | None:
+    """A polynomial that was computed in the type of `source`, as a signed number of more bits."""
+    if polynomial is None:
+        return None
+    number, bits = polynomial.as_int(), width_bits(source.type)
+    if number is not None:
+        return polynomial.reduced(bits)
+    is_scalar = [(c, len(factors)) for c, factors in polynomial.terms] == [(1, 1)]
+    if is_scalar:
+        return polynomial
+    return polynomial.assumed() if bits >= _ADDRESS_BITS else None
+
+
+def _extended(strides: Strides, source: SSAValue, is_signed: bool) -> Strides:
+    """The strides of a value in a wider type, where it wraps no more where `source` did."""
+    bits = width_bits(source.type)
+
+    def extended(stride: Stride | None) -> Stride | None:
+        if stride is None or stride.is_zero():
+            return stride
+        if is_signed and bits >= _ADDRESS_BITS:
+            return stride.assumed()
+        # Jumps of two kinds could cancel (`Stride.plus`).
+        return None if stride.jumps else stride.with_jumps()
+
+    return tuple(extended(stride) for stride in strides)
+
+
 def _sum(structure: PointerStructure, op: Operation, rank: int) -> Strides:
     left, right = (structure.strides(v) for v in op.operands)
     return tuple(
         None if a is None or b is None else a.plus(b) for a, b in zip(left, right, strict=True)
+    )
+
+
+def _offset(structure: PointerStructure, op: Operation, rank: int) -> Strides:
+    """ptr + offset: the offset is a signed number of any width."""
+    pointer, offset = op.operands
+    moved = structure.strides(offset)
+    if width_bits(offset.type) < _OFFSET_BITS:
+        moved = _extended(moved, offset, True)
+    return tuple(
+        None if a is None or b is None else a.plus(b)
+        for a, b in zip(structure.strides(pointer), moved, strict=True)
     )
 
 
@@ -212,42 +213,65 @@ def _shift(structure: PointerStructure, op: Operation, rank: int) -> Strides:
 
 
 def _jumping(structure: PointerStructure, op: Operation, rank: int) -> Strides:
-    """x % m, min(x, m), max(x, m) with constant m: the strides of x, but for jumps."""
+    """min(x, m), max(x, m) with constant m: the strides of x, but for jumps."""
     if structure.constant_polynomial(op.operands[1]) is None:
         return structure.where_constant(op)
     return tuple(None if s is None else s.with_jumps() for s in structure.strides(op.operands[0]))
 
 
+def _remainder(structure: PointerStructure, op: Operation, rank: int) -> Strides:
+    """x % m with constant m: the strides of x, but for jumps; general where x jumps already."""
+    return tuple(
+        stride if before is None or not before.jumps else None
+        for stride, before in zip(
+            _jumping(structure, op, rank), structure.strides(op.operands[0]), strict=True
+        )
+    )
+
+
 def _select(structure: PointerStructure, op: Operation, rank: int) -> Strides:
-    """where(i < n, i, constant): the strides of i, but for jumps."""
+    """where(i < n, i, constant): the strides of i, but for jumps.
+
+    The condition holds on one side of a bound, so that the constant is never only in the middle of
+    a run: no equality, no unsigned number (`i - 4 < n` may hold around a gap), nothing that jumps.
+    """
     condition, lhs, rhs = op.operands
-    if not shape_of(condition.type) or not isinstance(_owner(condition), CmpIOp):
-        return structure.where_constant(op)
-    if structure.constant_polynomial(rhs) is None:
-        return structure.where_constant(op)
-    compared = _owner(condition)
-    assert compared is not None
-    if structure.constant_polynomial(compared.operands[1]) is None:
-        return structure.where_constant(op)
-    fixed = structure.where_constant(op)
+    fixed, compared = structure.where_constant(op), _owner(condition)
+    if not shape_of(condition.type) or not isinstance(compared, CmpIOp):
+        return fixed
+    if compared.predicate_name() not in _ONE_SIDED:
+        return fixed
+    if any(structure.constant_polynomial(v) is None for v in (rhs, compared.operands[1])):
+        return fixed
     source = structure.strides(compared.operands[0])
     return tuple(
-        f
-        if f is not None
-        else (None if s is None or c is None or c.as_int() is None else s.with_jumps())
+        f if f is not None else _chosen(s, c)
         for f, s, c in zip(fixed, structure.strides(lhs), source, strict=True)
     )
+
+
+def _chosen(stride: Stride | None, compared: Stride | None) -> Stride | None:
+    if stride is None or compared is None or compared.as_int() is None:
+        return None
+    return None if stride.jumps or compared.jumps else stride.with_jumps()
 
 
 def _first_operand(structure: PointerStructure, op: Operation, rank: int) -> Strides:
     return structure.strides(op.operands[0])
 
 
-def _cast(structure: PointerStructure, op: Operation, rank: int) -> Strides:
-    source = op.operands[0]
-    if is_integer(source.type) or is_pointer(source.type):
-        return structure.strides(source)
-    return structure.where_constant(op)
+def _sign_extended(structure: PointerStructure, op: Operation, rank: int) -> Strides:
+    return _extended(structure.strides(op.operands[0]), op.operands[0], True)
+
+
+def _zero_extended(structure: PointerStructure, op: Operation, rank: int) -> Strides:
+    return _extended(structure.strides(op.operands[0]), op.operands[0], False)
+
+
+def _truncated(structure: PointerStructure, op: Operation, rank: int) -> Strides:
+    """The low bits; jumps could cancel in them, several to a multiple of the type's range."""
+    strides = structure.strides(op.operands[0])
+    return tuple(None if stride is None or stride.jumps else stride for stride in strides)
 
 
 def _expanded(structure: PointerStructure, op: Operation, rank: int) -> Strides:
@@ -324,13 +348,13 @@ _STRIDE_RULES: dict[type[Operation], _Rule] = {
     ConstantOp: _fixed((ZERO,)),
     SplatOp: _fixed((ZERO,)),
     MakeRangeOp: _fixed((ONE,)),
-    AddPtrOp: _sum,
+    AddPtrOp: _offset,
     ELEMENTWISE["arith.addi"]: _sum,
     ELEMENTWISE["arith.subi"]: _difference,
     ELEMENTWISE["arith.muli"]: _product,
     ELEMENTWISE["arith.shli"]: _shift,
-    ELEMENTWISE["arith.remsi"]: _jumping,
-    ELEMENTWISE["arith.remui"]: _jumping,
+    ELEMENTWISE["arith.remsi"]: _remainder,
+    ELEMENTWISE["arith.remui"]: _remainder,
     ELEMENTWISE["arith.minsi"]: _jumping,
     ELEMENTWISE["arith.maxsi"]: _jumping,
     SelectOp: _select,
@@ -339,14 +363,13 @@ _STRIDE_RULES: dict[type[Operation], _Rule] = {
     ExpandDimsOp: _expanded,
     TransOp: _transposed,
     ReshapeOp: _reshaped,
-    ExtSIOp: _cast,
-    ExtUIOp: _cast,
-    TruncIOp: _cast,
+    ExtSIOp: _sign_extended,
+    ExtUIOp: _zero_extended,
+    TruncIOp: _truncated,
 }
-_SAME_VALUE = (BroadcastOp, ExpandDimsOp, TransOp, ReshapeOp, HintOp, ExtSIOp)
-_POLYNOMIAL: dict[type[Operation], Callable[[Stride, Stride], Stride]] = {
+_SAME_VALUE = (BroadcastOp, ExpandDimsOp, TransOp, ReshapeOp, HintOp)
+_POLYNOMIAL: dict[type[Operation], Callable[[Stride, Stride], Stride | None]] = {
     ELEMENTWISE["arith.addi"]: lambda a, b: a.plus(b),
     ELEMENTWISE["arith.subi"]: lambda a, b: a.plus(b, -1),
     ELEMENTWISE["arith.muli"]: lambda a, b: a.times(b),
 }
-assert all(issubclass(cls, CastOp) for cls in (ExtSIOp, ExtUIOp, TruncIOp))

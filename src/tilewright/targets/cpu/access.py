@@ -293,7 +293,8 @@ def store(
 ) -> None:
     """Write one element or vector of a tile store at `coords`.
 
-    *Constraints* a redirected store is contiguous along the lanes (`can_redirect`).
+    *Constraints* a redirected store is contiguous along the lanes, in memory (`hazards`) and in
+    its buffer (`Buffer.last`).
     """
     ptr, mask = op.operands[0], op.operands[2] if len(op.operands) > 2 else None
     emit = ev.emit

@@ -27,13 +27,13 @@ from tilewright.targets.cpu.coordinates import constant_coords
 from tilewright.targets.cpu.emitter import Emitter
 from tilewright.targets.cpu.evaluate import Evaluator
 from tilewright.targets.cpu.fetching import fetch_address
-from tilewright.targets.cpu.hazards import polynomial
 from tilewright.targets.cpu.inline import owner
 from tilewright.targets.cpu.lowering import Lowering
 from tilewright.targets.cpu.microkernel import DotSpec
 from tilewright.targets.cpu.placement import PackForm, is_zero
 from tilewright.targets.cpu.requirements import is_direct, operand_spec
 from tilewright.targets.cpu.roots import Root, RootKind
+from tilewright.targets.cpu.separation import polynomial
 from tilewright.targets.cpu.storage import Buffer
 from tilewright.targets.cpu.whole_tiles import whole_tile
 

@@ -119,7 +119,10 @@ class Evaluator:
         return emit.integer("addi", total, emit.index(offset)) if offset else total
 
     def lane_stride(self, value: SSAValue, coords: Coords) -> tuple[int | None, bool]:
-        """The change from lane to lane where it is a known integer, and whether it may jump."""
+        """The change from lane to lane where it is a known integer, and whether it may jump.
+
+        That of an address may be assumed; `_stepped` asks for what is exact (`analysis.stride`).
+        """
         total, jumps = 0, False
         strides = self.lowering.placement.structure.strides(value)
         for stride, coord in zip(strides, coords, strict=True):
@@ -127,7 +130,7 @@ class Evaluator:
             if scale == 0:
                 continue
             constant = None if stride is None else stride.as_int()
-            if stride is None or constant is None:
+            if stride is None or constant is None or (jumps and stride.jumps):
                 return None, False
             total += scale * constant
             jumps = jumps or stride.jumps
@@ -204,6 +207,9 @@ class Evaluator:
         """An integer that moves by a constant from lane to lane: one splat and one addition."""
         step, jumps = self.lane_stride(value, coords)
         if not step or jumps:
+            return None
+        strides = zip(self.lowering.placement.structure.strides(value), coords, strict=True)
+        if any(s is not None and s.is_assumed for s, coord in strides if coord.lane_scale()):
             return None
         emit = self.emit
         first = self.element(value, coords, False)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.analysis.pointers import Stride
+from tilewright.analysis.stride import Stride
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import i64, shape_of
 from tilewright.ops.control_flow import ForOp, YieldOp
@@ -17,11 +17,11 @@ from tilewright.ops.memory import LoadOp, StoreOp
 from tilewright.targets.cpu.coordinates import constant_coords
 from tilewright.targets.cpu.emitter import Emitter
 from tilewright.targets.cpu.evaluate import Evaluator
-from tilewright.targets.cpu.hazards import polynomial
 from tilewright.targets.cpu.inline import is_tile, owner
 from tilewright.targets.cpu.lowering import Lowering
 from tilewright.targets.cpu.placement import PackForm, single_use
 from tilewright.targets.cpu.roots import reach
+from tilewright.targets.cpu.separation import polynomial
 
 _SIGNED_LT = 2
 Matrix = tuple[SSAValue, SSAValue]

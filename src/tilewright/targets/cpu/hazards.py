@@ -2,10 +2,10 @@
 
 A fused nest interleaves loads and stores chunk by chunk, while a program's tile load completes
 before a later tile store. That is the same when each store hits only what its own chunk has
-read (equal pointers), or nothing that the nest reads. The first is seen at compile time; for
-the second the nest compares the address ranges at run time, from its own affine pointers.
-Where a range cannot be known or the test fails, stores go to the arena first and are copied to
-their place after the nest.
+read (equal pointers, no two of them to one address), or nothing that the nest reads. The first is
+seen at compile time, but for distances that are arguments; for the second the nest compares the
+address ranges at run time, from its own affine pointers. Where neither can be known or the test
+fails, stores go to the arena first and are copied to their place after the nest.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from enum import IntEnum
 
 from xdsl.ir import SSAValue
 
-from tilewright.analysis.pointers import Stride
 from tilewright.ir.types import i64, shape_of
 from tilewright.targets.cpu.access import address, pointee_bytes
 from tilewright.targets.cpu.coordinates import constant_coords
 from tilewright.targets.cpu.evaluate import Evaluator
 from tilewright.targets.cpu.loop_order import NestBody, Touch
+from tilewright.targets.cpu.separation import Apart, are_apart, find_apart, polynomial
 
 _SIGNED_LE = 3
 _EQUAL = 0
@@ -34,8 +34,9 @@ class Hazard(IntEnum):
     ALWAYS = 2
 
 
-def find_pairs(body: NestBody) -> list[tuple[Touch, Touch]]:
+def find_pairs(ev: Evaluator, body: NestBody) -> list[tuple[Touch, Touch]]:
     """The pairs (access, later store) of a nest whose order the nest's loops could change."""
+    structure = ev.lowering.placement.structure
     accesses = [touch for touch in body.touches if touch.op is not None]
     stores = [touch for touch in accesses if touch.is_store]
     pairs = []
@@ -43,10 +44,13 @@ def find_pairs(body: NestBody) -> list[tuple[Touch, Touch]]:
         for access in accesses:
             if access is store or (access.is_store and stores.index(access) > stores.index(store)):
                 continue
-            same = access.value is store.value and access.coords == store.coords
-            if not same:
+            if not _is_same(access, store) or find_apart(structure, store.value) is not Apart.YES:
                 pairs.append((access, store))
     return pairs
+
+
+def _is_same(access: Touch, store: Touch) -> bool:
+    return access.value is store.value and access.coords == store.coords
 
 
 def classify(ev: Evaluator, pairs: list[tuple[Touch, Touch]]) -> Hazard:
@@ -58,6 +62,9 @@ def classify(ev: Evaluator, pairs: list[tuple[Touch, Touch]]) -> Hazard:
         if any(s is None or s.jumps for s in structure.strides(touch.value)):
             return Hazard.ALWAYS
         if touch.is_store and not _is_contiguous(ev, touch):
+            return Hazard.ALWAYS
+    for access, store in pairs:
+        if _is_same(access, store) and find_apart(structure, store.value) is Apart.NO:
             return Hazard.ALWAYS
     return Hazard.TEST
 
@@ -71,16 +78,27 @@ def is_safe(ev: Evaluator, pairs: list[tuple[Touch, Touch]]) -> SSAValue:
     emit = ev.emit
     safe: SSAValue | None = None
     for access, store in pairs:
-        (low, high), (start, end) = _range(ev, access.value), _range(ev, store.value)
-        before = emit.compare(_SIGNED_LE, high, start)
-        after = emit.compare(_SIGNED_LE, end, low)
-        pair = emit.integer("ori", before, after)
-        if _moves_alike(ev, access, store):
-            first = _first(ev, access.value), _first(ev, store.value)
-            pair = emit.integer("ori", pair, emit.compare(_EQUAL, *first))
+        pair = _is_pair_safe(ev, access, store)
         safe = pair if safe is None else emit.integer("andi", safe, pair)
     assert safe is not None
     return safe
+
+
+def _is_pair_safe(ev: Evaluator, access: Touch, store: Touch) -> SSAValue:
+    emit, structure = ev.emit, ev.lowering.placement.structure
+    apart = find_apart(structure, store.value)
+    if _is_same(access, store):
+        return are_apart(ev, store.value)
+    (low, high), (start, end) = _range(ev, access.value), _range(ev, store.value)
+    before = emit.compare(_SIGNED_LE, high, start)
+    after = emit.compare(_SIGNED_LE, end, low)
+    pair = emit.integer("ori", before, after)
+    if apart is Apart.NO or not _moves_alike(ev, access, store):
+        return pair
+    same = emit.compare(_EQUAL, _first(ev, access.value), _first(ev, store.value))
+    if apart is Apart.TEST:
+        same = emit.integer("andi", same, are_apart(ev, store.value))
+    return emit.integer("ori", pair, same)
 
 
 def _moves_alike(ev: Evaluator, access: Touch, store: Touch) -> bool:
@@ -120,21 +138,3 @@ def _range(ev: Evaluator, ptr: SSAValue) -> Range:
         low = emit.integer("addi", low, emit.constant(i64, below))
     high = emit.integer("addi", high, emit.constant(i64, above))
     return emit.remember((*key, "low"), low), emit.remember((*key, "high"), high)
-
-
-def polynomial(ev: Evaluator, stride: Stride, factor: int = 1) -> SSAValue:
-    """The value of a stride times `factor`, as i64."""
-    emit = ev.emit
-    total: SSAValue | None = None
-    for coefficient, factors in stride.terms:
-        term: SSAValue | None = None
-        for scalar in factors:
-            wide = emit.widen(ev.lowering.scalar(scalar))
-            term = wide if term is None else emit.integer("muli", term, wide)
-        scale = coefficient * factor
-        if term is None:
-            term = emit.constant(i64, scale)
-        elif scale != 1:
-            term = emit.integer("muli", term, emit.constant(i64, scale))
-        total = term if total is None else emit.integer("addi", total, term)
-    return emit.constant(i64, 0) if total is None else total

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from tilewright.analysis.pointers import PointerStructure, Stride
+from tilewright.analysis.pointers import PointerStructure
+from tilewright.analysis.stride import Stride, integer
 from tilewright.ir.types import is_pointer, shape_of, width_bits
 from tilewright.ops.memory import LoadOp
 from tilewright.ops.reduction import CombineOp
@@ -90,15 +91,15 @@ def survey(lowering: Lowering, roots: Sequence[Root], fresh: set[SSAValue]) -> N
 
 def stride_along(structure: PointerStructure, touch: Touch, loop: int) -> Stride | None:
     """How a touch's address moves with one loop variable; None when that is general."""
-    total = Stride()
+    total: Stride | None = Stride()
     strides = structure.strides(touch.value)
     for stride, coord in zip(strides, touch.coords, strict=True):
         scale = dict(coord.terms).get(loop, 0)
         if scale == 0:
             continue
-        if stride is None:
+        if stride is None or total is None:
             return None
-        total = total.plus(stride.times(Stride(((scale, ()),))))
+        total = total.plus(stride.times(integer(scale)))
     return total
 
 

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, i1, shape_of, storage_bytes
 from tilewright.ops.control_flow import IfOp, YieldOp
+from tilewright.support.dataclass import replace
 from tilewright.targets.cpu import elements, folds, hazards, streaming
 from tilewright.targets.cpu.access import Redirect, store
 from tilewright.targets.cpu.coordinates import LANE_LOOP, ORIGIN, Coord, Coords, combine, loop_coord
@@ -86,7 +87,7 @@ def _guard_stores(nest: Nest) -> SSAValue | None:
         return None
     if prod(nest.space) == nest.lanes and nest.fold_axis is None:
         return None
-    pairs = hazards.find_pairs(nest.body)
+    pairs = hazards.find_pairs(nest.ev, nest.body)
     hazard = hazards.classify(nest.ev, pairs)
     if hazard is hazards.Hazard.NONE:
         return None
@@ -95,6 +96,8 @@ def _guard_stores(nest: Nest) -> SSAValue | None:
         if root.kind is RootKind.STORE:
             element = element_of(root.values[1].type)
             buffer = nest.lowering.allocate(nest.space, element, "store")
+            # A redirected store is contiguous along the lanes, and so must its buffer be.
+            buffer = replace(buffer, last=nest.lane_dim)
             nest.aside[root] = buffer
             if flag is not None:
                 nest.redirects[root] = Redirect(flag, buffer)

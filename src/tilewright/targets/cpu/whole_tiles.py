@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from tilewright.ir.types import i1, shape_of
+from tilewright.ir.types import i1, shape_of, width_bits
 from tilewright.ops.elementwise import CmpIOp
 from tilewright.ops.memory import LoadOp
 from tilewright.targets.cpu import access
 from tilewright.targets.cpu.coordinates import Coords, constant_coords
 from tilewright.targets.cpu.evaluate import Evaluator
-from tilewright.targets.cpu.hazards import polynomial
 from tilewright.targets.cpu.inline import owner
+from tilewright.targets.cpu.separation import polynomial
 
-_LESS = frozenset(("slt", "sle", "ult", "ule"))
-_MORE = frozenset(("sgt", "sge", "ugt", "uge"))
+# Comparisons of unsigned numbers hold around a gap where their sides wrap: `i - 4 < n`.
+_LESS = frozenset(("slt", "sle"))
+_MORE = frozenset(("sgt", "sge"))
+_INDEX_BITS = 32
 
 
 def whole_tile(ev: Evaluator, op: LoadOp) -> SSAValue | bool | None:
@@ -30,10 +32,10 @@ def whole_tile(ev: Evaluator, op: LoadOp) -> SSAValue | bool | None:
             return None
         conditions += held
     strides = ev.lowering.placement.structure.strides(op.operands[0])
-    for dim, stride in enumerate(strides):
-        assert stride is not None
-        if stride.jumps:
-            conditions.append(_is_straight(ev, op.operands[0], dim))
+    jumping = [dim for dim, stride in enumerate(strides) if stride is not None and stride.jumps]
+    for dim in jumping:
+        others = [other for other in jumping if other != dim]
+        conditions += [_is_straight(ev, op.operands[0], dim, at) for at in _edges(op, others)]
     if not conditions:
         return True
     total = conditions[0]
@@ -42,8 +44,20 @@ def whole_tile(ev: Evaluator, op: LoadOp) -> SSAValue | bool | None:
     return total
 
 
-def _is_straight(ev: Evaluator, ptr: SSAValue, dim: int) -> SSAValue:
-    """Whether the addresses along one dimension lie one stride apart."""
+def _edges(op: LoadOp, dims: list[int]) -> list[dict[int, int]]:
+    """Both ends of every dimension of `dims`: an index that jumps may do so in some rows only.
+
+    What bounds a jump is affine: where it is not crossed at any corner, it is not crossed inside.
+    """
+    shape = shape_of(op.operands[0].type)
+    edges: list[dict[int, int]] = [{}]
+    for dim in dims:
+        edges = [{**edge, dim: index} for edge in edges for index in (0, shape[dim] - 1)]
+    return edges
+
+
+def _is_straight(ev: Evaluator, ptr: SSAValue, dim: int, edge: dict[int, int]) -> SSAValue:
+    """Whether the addresses along one dimension lie one stride apart, on one edge of the tile."""
     emit = ev.emit
     shape = shape_of(ptr.type)
     stride = ev.lowering.placement.structure.strides(ptr)[dim]
@@ -51,7 +65,8 @@ def _is_straight(ev: Evaluator, ptr: SSAValue, dim: int) -> SSAValue:
     size = access.pointee_bytes(ptr)
 
     def at(index: int) -> SSAValue:
-        coords = constant_coords(tuple(index if d == dim else 0 for d in range(len(shape))))
+        here = {**edge, dim: index}
+        coords = constant_coords(tuple(here.get(d, 0) for d in range(len(shape))))
         return access.address(ev, ev.element(ptr, coords, False))
 
     straight: SSAValue | None = None
@@ -80,6 +95,8 @@ def all_true(ev: Evaluator, mask: SSAValue) -> list[SSAValue] | None:
     if access.is_all_true(mask):
         return []
     if not isinstance(op, CmpIOp) or op.predicate_name() not in _LESS | _MORE:
+        return None
+    if width_bits(op.operands[0].type) < _INDEX_BITS:
         return None
     want_low = op.predicate_name() in _MORE
     corners = [_corner(ev, op.operands[0], want_low), _corner(ev, op.operands[1], not want_low)]
