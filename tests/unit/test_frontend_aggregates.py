@@ -98,7 +98,7 @@ class Named(Tile):
         self.pair = pair
 
 
-def outcome(kernel: tilewright.JITFunction, *values: int) -> int:
+def outcome(kernel: tilewright.JITFunction, *values: object) -> int:
     """What the kernel stores, interpreted and compiled."""
     interpreted, compiled = np.zeros(1, np.int32), np.zeros(1, np.int32)
     kernel.interpret[(1,)](interpreted, *values)
@@ -231,19 +231,110 @@ def test_misuse_is_an_error_with_a_position(name: str):
     assert caught.value.span.file == __file__
 
 
-def test_an_aggregate_has_fields_and_aggregate_bases():
-    with pytest.raises(TypeError, match="no field"):
-        tilewright.aggregate(type("Empty", (), {}))
-    with pytest.raises(TypeError, match="no aggregate"):
+def test_an_aggregate_has_aggregate_bases():
+    with pytest.raises(TypeError, match="Aggregates can only inherit from other aggregates"):
         tilewright.aggregate(type("Derived", (dict,), {"__annotations__": {"x": tl.tensor}}))
 
 
 def test_instances_exist_in_python_too():
     pair = Pair(1, second=2)
     assert (pair.first, pair.second, pair.scale) == (1, 2, 4)
+    assert isinstance(pair.scale, tl.constexpr)
     assert pair.doubled_scale() == 8
     with pytest.raises(TypeError, match="missing"):
         Pair(1)
+
+
+def test_instances_are_immutable_in_python_and_copied_with_changes():
+    pair = Pair(1, 2)
+    with pytest.raises(AttributeError, match="cannot assign to field 'first' on immutable"):
+        pair.first = 3
+    changed = tl.aggregate_replace(pair, first=3, scale=5)
+    assert (changed.first, changed.second, changed.scale) == (3, 2, 5)
+    assert (pair.first, pair.scale) == (1, 4)
+    with pytest.raises(TypeError, match="has no field 'third'"):
+        tl.aggregate_replace(pair, third=1)
+    with pytest.raises(TypeError, match="expects an aggregate instance"):
+        tl.aggregate_replace(42, first=1)
+
+
+@tilewright.aggregate
+class Functions:
+    """No fields: a class that groups functions."""
+
+    @tilewright.jit
+    def successor(x):
+        return x + 1
+
+    @staticmethod
+    def doubled(x):
+        return x * 2
+
+    @classmethod
+    def both(cls, x):
+        return cls.doubled(cls.successor(x))
+
+
+@tilewright.aggregate
+class Offsets:
+    lanes: tl.tensor
+    count: tl.constexpr = tl.constexpr(8)
+    shape: tl.tuple = (1, 2)
+
+    def __init__(self, count, _semantic=None):
+        self.lanes = tl.arange(0, count, _semantic=_semantic)
+        self.count = count
+        self.shape = (self.lanes.shape[0], count)
+
+    @staticmethod
+    def create(count):
+        return Offsets(count)
+
+    def shifted(self, distance, _semantic=None):
+        return self.lanes + distance + self.shape[1]
+
+
+@tilewright.aggregate
+class Positive:
+    value: tl.constexpr
+
+    def __post_init__(self):
+        assert self.value > 0, "value is not positive"
+
+
+@tilewright.jit
+def uses_undecorated_methods(out, x):
+    functions = Functions()
+    offsets = Offsets.create(4)
+    tl.static_assert(offsets.count == 4)
+    total = functions.both(x) + Functions.doubled(x) + Functions.successor(Positive(3).value)
+    tl.store(out, total + tl.sum(offsets.shifted(x), 0))
+
+
+def test_undecorated_methods_and_constructors_are_kernel_code():
+    assert outcome(uses_undecorated_methods, 5) == 12 + 10 + 4 + (0 + 1 + 2 + 3) + 4 * (5 + 4)
+
+
+@tilewright.jit
+def takes_instances(out, pair, pointers, positive: tl.constexpr, functions):
+    tl.static_assert(pair.scale == 4 and pointers.scale == 9)
+    lanes = tl.arange(0, positive.value)
+    total = tl.sum(tl.load(pointers.first + lanes), 0) + pointers.second
+    tl.store(out, pair.total(2) + total + functions.doubled(pair.first))
+
+
+def test_instances_are_arguments_of_kernels():
+    def expected(first: int, size: int) -> int:
+        return (first + 7) * 2 + sum(range(size)) + 100 + 2 * first
+
+    numbers = np.arange(64, dtype=np.int32)
+    for first, size in ((3, 8), (4, 8), (1, 16)):
+        got = outcome(
+            takes_instances, Pair(first, 7), Pair(numbers, 100, 9), Positive(size), Functions()
+        )
+        assert got == expected(first, size)
+    with pytest.raises(AssertionError, match="not positive"):
+        Positive(-1)
 
 
 @tilewright.must_use_result

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TypeVar, cast
 
-from tilewright.frontend.constants import Json, NamedTupleClass, decode, encode
+from tilewright.frontend.constants import AggregateRef, Json, NamedTupleClass, decode, encode
 from tilewright.frontend.program import (
     ArgumentPath,
     FunctionSource,
@@ -172,7 +172,7 @@ def _decode_type(document: Json) -> TypeTree:
         return document
     items, cls = _list(document)
     decoded = None if cls is None else decode(cls)
-    if decoded is not None and not isinstance(decoded, NamedTupleClass):
+    if decoded is not None and not isinstance(decoded, NamedTupleClass | AggregateRef):
         raise ValueError(document)
     return TupleType(tuple(_decode_type(item) for item in _list(items)), decoded)
 

@@ -57,14 +57,17 @@ def construct_aggregate(
 ) -> tuple_:
     """A new instance of an aggregate class."""
     record = frame.lowering.request.functions[cls.key]
-    init = record.captures.get("__init__")
+    init, after = record.captures.get("__init__"), record.captures.get("__post_init__")
+    state = DraftState(frame.lowering, cls, {}, is_sealed=False)
     if isinstance(init, HostFunctionRef):
-        state = DraftState(frame.lowering, cls, {}, is_sealed=False)
         _run(frame, init, Draft(state), positional, keywords)
-        values = state.values
+    elif isinstance(init, FunctionRef):
+        inline(frame, node, init.key, [state, *positional], keywords)
     else:
-        values = bind(record.name, record.parameters, positional, keywords, _default)
-    return _instance(frame, node, cls, values)
+        state.values |= bind(record.name, record.parameters, positional, keywords, _default)
+        if isinstance(after, HostFunctionRef):
+            _run(frame, after, Draft(state), [], {})
+    return _instance(frame, node, cls, state.values)
 
 
 def _default(field: Parameter) -> object:
@@ -133,14 +136,41 @@ def aggregate_attribute(frame: Frame, value: tuple_, name: str) -> object:
     assert isinstance(value.factory, AggregateRef) and value.fields is not None
     if name in value.fields:
         return value.values[value.fields.index(name)]
-    method = member_of(frame.lowering, value.factory, name)
-    if isinstance(method, FunctionRef | HostFunctionRef):
-        return AggregateMethod(method, value)
+    method = class_attribute(frame.lowering, value.factory, name, value)
+    if method is not None:
+        return method
     record = frame.lowering.request.functions[value.factory.key]
     raise UnknownAttribute(
         f"the aggregate {record.name} has no field or method `{name}`",
         hint=f"its fields are {', '.join(value.fields)}",
     )
+
+
+def class_attribute(
+    lowering: Lowering, cls: AggregateRef, name: str, instance: object = None
+) -> object:
+    """A method of a class, bound to `instance` or to the class where Python binds it, or None."""
+    method = member_of(lowering, cls, name)
+    if not isinstance(method, FunctionRef | HostFunctionRef):
+        return None
+    captures = lowering.request.functions[cls.key].captures
+    if f"(classmethod {name})" in captures:
+        return AggregateMethod(method, cls)
+    is_static = instance is None or f"(staticmethod {name})" in captures
+    return method if is_static else AggregateMethod(method, instance)
+
+
+def draft_attribute(state: DraftState, name: str) -> object:
+    """A field or method of an instance that kernel code constructs.
+
+    Raises: UnknownAttribute.
+    """
+    found = state.values.get(name)
+    if found is None:
+        found = class_attribute(state.lowering, state.cls, name, state)
+    if found is None:
+        raise UnknownAttribute(f"{function_name(state.cls.key)} has no `{name}` yet")
+    return found
 
 
 def super_attribute(frame: Frame, value: Super, name: str) -> object:
@@ -167,6 +197,13 @@ def call_method(
         arguments = [method.receiver, *positional]
         return inline(frame, node, method.function.key, arguments, keywords)
     receiver = method.receiver
+    if isinstance(receiver, AggregateRef):
+        raise NotCallable(
+            f"the class method `{function_name(method.function.key)}` runs in Python",
+            hint="decorate it with @tilewright.jit",
+        )
+    if isinstance(receiver, DraftState):
+        return wrap(_run(frame, method.function, Draft(receiver), positional, keywords))
     assert isinstance(receiver, tuple_) and isinstance(receiver.factory, AggregateRef)
     values = dict(zip(receiver.fields or (), receiver.values, strict=True))
     state = DraftState(frame.lowering, receiver.factory, values, is_sealed=True)
@@ -214,6 +251,20 @@ class DraftState:
     values: dict[str, object]
     is_sealed: bool
 
+    def assign(self, name: str, value: object) -> None:
+        """Set a field.
+
+        Raises: AttributeError, which Python would raise there.
+        """
+        if self.is_sealed:
+            raise AttributeError(
+                f"cannot assign to field {name!r} on immutable aggregate: use tl.aggregate_replace"
+            )
+        record = self.lowering.request.functions[self.cls.key]
+        if name not in [p.name for p in record.parameters]:
+            raise AttributeError(f"{record.name} has no field `{name}`")
+        self.values[name] = wrap(value)
+
     def method(self, cls: AggregateRef, name: str) -> HostFunction:
         """A compile-time method of a class.
 
@@ -235,13 +286,7 @@ class Draft:
         self.__dict__["(state)"] = state  # no field has this name
 
     def __setattr__(self, name: str, value: object) -> None:
-        state = _state(self)
-        if state.is_sealed:
-            raise AttributeError("an aggregate is immutable: use tl.aggregate_replace")
-        record = state.lowering.request.functions[state.cls.key]
-        if name not in [p.name for p in record.parameters]:
-            raise AttributeError(f"{record.name} has no field `{name}`")
-        state.values[name] = wrap(value)
+        _state(self).assign(name, value)
 
     def __getattr__(self, name: str) -> object:
         state = _state(self)

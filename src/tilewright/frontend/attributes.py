@@ -5,7 +5,13 @@ from __future__ import annotations
 import importlib
 
 from tilewright.frontend import suggestions
-from tilewright.frontend.aggregates import aggregate_attribute, member_of, super_attribute
+from tilewright.frontend.aggregates import (
+    DraftState,
+    aggregate_attribute,
+    class_attribute,
+    draft_attribute,
+    super_attribute,
+)
 from tilewright.frontend.capture import LANGUAGE_MODULES, constant_of
 from tilewright.frontend.constants import AggregateRef, EnumMember, FunctionRef, Imported
 from tilewright.frontend.frame import Frame
@@ -58,6 +64,8 @@ def attribute_of(frame: Frame, value: object, name: str) -> object:
         return _field(value, name)
     if isinstance(value, AggregateRef):
         return _static_method(frame, value, name)
+    if isinstance(value, DraftState):
+        return draft_attribute(value, name)
     if isinstance(value, Super):
         return super_attribute(frame, value, name)
     if isinstance(value, EnumMember) and name in ("name", "value"):
@@ -74,7 +82,7 @@ def attribute_of(frame: Frame, value: object, name: str) -> object:
 
 
 def _static_method(frame: Frame, cls: AggregateRef, name: str) -> object:
-    method = member_of(frame.lowering, cls, name)
+    method = class_attribute(frame.lowering, cls, name)
     if method is None:
         raise UnknownAttribute(f"{describe(cls)} has no method `{name}`")
     return method

@@ -172,7 +172,7 @@ def _object(value: object, reference: Reference) -> Constant:
     if isinstance(key, str):
         return OpRef(key)
     if isinstance(value, FunctionType) and getattr(value, BUILTIN_MARKER, False):
-        return reference(_Extension(value))
+        return reference(Extension(value))
     if is_named_tuple_class(value):
         assert isinstance(value, type)
         return named_tuple_class(value, reference)
@@ -232,7 +232,7 @@ def _language_class(value: type) -> str | None:
     return next((name for cls in value.__mro__ if (name := _LANGUAGE_CLASSES.get(cls))), None)
 
 
-class _Extension:
+class Extension:
     """A function that extends the language, as the snapshot takes jit functions."""
 
     def __init__(self, fn: FunctionType) -> None:

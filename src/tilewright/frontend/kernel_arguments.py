@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.ir import Attribute, Block
 
+from tilewright.frontend.constants import AggregateRef, NamedTupleClass
 from tilewright.frontend.frame import Frame
 from tilewright.frontend.program import ArgumentPath, Specialization, TypeTree
 from tilewright.frontend.type_text import DescriptorText, parse_descriptor, parse_scalar
@@ -35,7 +38,7 @@ class KernelArguments:
                 self._value(specialization, (*path, index), item)
                 for index, item in enumerate(type_.items)
             ]
-            return tuple_(items, None if type_.cls is None else type_.cls.fields, type_.cls)
+            return tuple_(items, self._fields(type_.cls), type_.cls)
         if type_ == "constexpr":
             return value_of(specialization.constants[path])
         descriptor = parse_descriptor(type_)
@@ -45,6 +48,12 @@ class KernelArguments:
         if scalar is None:
             raise InternalError(f"no type {type_!r} in a signature")
         return self._argument(_name(path), scalar, specialization.divisibility.get(path, 1))
+
+    def _fields(self, cls: NamedTupleClass | AggregateRef | None) -> Sequence[str] | None:
+        if isinstance(cls, AggregateRef):
+            record = self._frame.lowering.request.functions[cls.key]
+            return [p.name for p in record.parameters]
+        return None if cls is None else cls.fields
 
     def _argument(self, name: str, type_: dtype, divisibility: int = 1) -> tensor:
         attribute = ir_type(type_)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tilewright.frontend.arrays import array_bounds, array_facts, descriptor_slots
+from tilewright.frontend.capture import is_aggregate_class
 from tilewright.frontend.program import ArgumentPath, Parameter, Specialization, TupleType
+from tilewright.language.aggregates import field_values
 from tilewright.language.core import constexpr
 from tilewright.support.dataclass import dataclass
 
@@ -126,5 +128,6 @@ def value_at(path: ArgumentPath, arguments: Mapping[str, object]) -> object:
     """The argument, or element of a tuple argument, at `path`."""
     value: object = arguments[str(path[0])]
     for step in path[1:]:
-        value = value[step]  # type: ignore[index]  # the path came from this value's structure
+        items = field_values(value) if is_aggregate_class(type(value)) else value
+        value = items[step]  # type: ignore[index]  # the path came from this value's structure
     return value.value if isinstance(value, constexpr) else value

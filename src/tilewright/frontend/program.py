@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Protocol, TypeAlias
 
-from tilewright.frontend.constants import Constant, NamedTupleClass
+from tilewright.frontend.constants import AggregateRef, Constant, NamedTupleClass
 from tilewright.support.dataclass import dataclass
 
 ArgumentPath: TypeAlias = "tuple[str | int, ...]"
@@ -65,10 +65,10 @@ class FunctionSource:
 
 @dataclass(frozen=True)
 class TupleType:
-    """The type of a tuple argument, with its NamedTuple class when it has one."""
+    """The type of a tuple argument, with its NamedTuple or aggregate class when it has one."""
 
     items: tuple[TypeTree, ...]
-    cls: NamedTupleClass | None = None
+    cls: NamedTupleClass | AggregateRef | None = None
 
 
 TypeTree: TypeAlias = "str | TupleType"

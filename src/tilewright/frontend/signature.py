@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tilewright.frontend.arrays import array_facts, descriptor_facts, scalar_value
 from tilewright.frontend.capture import (
     constant_of,
+    is_aggregate_class,
     is_host_function,
     is_jit,
     is_named_tuple_class,
@@ -32,6 +33,7 @@ from tilewright.frontend.program import (
 )
 from tilewright.frontend.suggestions import of_parameter
 from tilewright.frontend.type_text import parse_scalar
+from tilewright.language.aggregates import field_values
 from tilewright.language.core import constexpr, dtype, tuple_
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
@@ -173,6 +175,8 @@ class _Classifier:
     def argument(self, p: Parameter, value: object) -> _Leaf:
         """How the argument of parameter `p` is passed."""
         path: ArgumentPath = (p.name,)
+        if is_aggregate_class(type(value)):
+            return self._aggregate(path, p, value)
         if p.is_constexpr:
             return self._constant(path, p, value)
         annotated = parse_scalar(p.annotation) if p.annotation else None
@@ -188,6 +192,8 @@ class _Classifier:
             return self._number(path, p, number)
         if isinstance(value, tuple | tuple_):
             return self._tuple(path, p, value)
+        if is_aggregate_class(type(value)):
+            return self._aggregate(path, p, value)
         descriptor = descriptor_facts(value)
         if descriptor is not None:
             return _Leaf(descriptor, {}, {})
@@ -214,17 +220,33 @@ class _Classifier:
         return _Leaf(integer_type(value, p.name, self._function), {}, _divisor(path, p, value))
 
     def _tuple(self, path: ArgumentPath, p: Parameter, value: tuple[object, ...] | tuple_) -> _Leaf:
+        return self._group(path, p, list(value), self._named_class(value))
+
+    def _aggregate(self, path: ArgumentPath, p: Parameter, value: object) -> _Leaf:
+        """An instance of an aggregate class, field by field."""
+        cls = self._reference(type(value))
+        assert isinstance(cls, AggregateRef)
+        return self._group(path, p, field_values(value), cls)
+
+    def _group(
+        self,
+        path: ArgumentPath,
+        p: Parameter,
+        items: Sequence[object],
+        cls: NamedTupleClass | AggregateRef | None,
+    ) -> _Leaf:
         plain = Parameter(p.name)
-        leaves = [self._value((*path, index), plain, item) for index, item in enumerate(value)]
-        cls = self._named_class(value)
+        leaves = [self._value((*path, index), plain, item) for index, item in enumerate(items)]
         constants = {k: v for leaf in leaves for k, v in leaf.constants.items()}
         divisibility = {k: v for leaf in leaves for k, v in leaf.divisibility.items()}
         return _Leaf(TupleType(tuple(x.type for x in leaves), cls), constants, divisibility)
 
     def _named_class(self, value: object) -> NamedTupleClass | None:
-        if not is_named_tuple_class(type(value)):
+        cls = value.factory if isinstance(value, tuple_) else type(value)
+        if not is_named_tuple_class(cls):
             return None
-        return named_tuple_class(type(value), self._reference)
+        assert isinstance(cls, type)
+        return named_tuple_class(cls, self._reference)
 
     def _array(self, path: ArgumentPath, p: Parameter, value: object) -> _Leaf:
         facts = array_facts(value)

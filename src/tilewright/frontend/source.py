@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import CellType, FunctionType, ModuleType
 
 from tilewright.frontend.capture import (
+    Extension,
     OrdinaryFunction,
     captured,
     constant_of,
@@ -218,12 +219,21 @@ class _Snapshotter:
                 members[f"(type {name})"] = self.reference(annotation)
         for base in reversed(cls.__mro__[:-1]):
             for name, value in vars(base).items():
-                method = value.__func__ if isinstance(value, staticmethod) else value
+                method = value.__func__ if isinstance(value, staticmethod | classmethod) else value
+                if isinstance(value, staticmethod | classmethod):
+                    members[f"({type(value).__name__} {name})"] = True
                 if is_jit(method) or is_host_function(method):
                     members[name] = self.reference(method)
                 elif inspect.isfunction(method) and not hasattr(method, GENERATED_MARKER):
-                    members[name] = constant_of(method, self.reference)
+                    members[name] = self._method(method)
         return members
+
+    def _method(self, function: FunctionType) -> Constant:
+        """An undecorated method of an aggregate: kernel code, where there is source text."""
+        try:
+            return self.reference(Extension(function))
+        except SourceNotAvailable as error:
+            return Unusable("NameNotUsable", f"a method without source text ({error.summary})")
 
     def _unique(self, key: str) -> str:
         """`key`, numbered when another function (of another closure) has it already."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from tilewright.frontend.aggregates import DraftState
 from tilewright.frontend.calls import call_surface
+from tilewright.frontend.constexpr import run_in_python
 from tilewright.frontend.control_flow import BREAK, CONTINUE, RETURN, SET, VALUE
 from tilewright.frontend.debugging import static_assert
 from tilewright.frontend.expressions import apply_binary, assignable
@@ -42,6 +44,9 @@ def assign_target(frame: Frame, target: ast.expr, value: object, node: ast.stmt)
     if isinstance(target, ast.Name):
         frame.assign(target.id, assignable(frame, value, node, target.id), node)
         return
+    if isinstance(target, ast.Attribute):
+        _assign_field(frame, target, value)
+        return
     if not isinstance(target, ast.Tuple | ast.List):
         raise _bad_target(target)
     for element in target.elts:
@@ -49,6 +54,14 @@ def assign_target(frame: Frame, target: ast.expr, value: object, node: ast.stmt)
             raise _bad_target(element)
     for element, item in zip(target.elts, unpack(value, len(target.elts)), strict=True):
         assign_target(frame, element, item, node)
+
+
+def _assign_field(frame: Frame, target: ast.Attribute, value: object) -> None:
+    """`self.name = value` in a constructor that is kernel code."""
+    draft = frame.evaluate(target.value)
+    if not isinstance(draft, DraftState):
+        raise _bad_target(target)
+    run_in_python(draft.assign, target.attr, value)
 
 
 def _bad_target(target: ast.expr) -> Exception:
@@ -59,7 +72,9 @@ def _bad_target(target: ast.expr) -> Exception:
         )
     if isinstance(target, ast.Attribute):
         return reject_as(
-            "assignments to attributes", "values are immutable: build a new tuple in its place"
+            "assignments to attributes",
+            "values are immutable: build a new tuple in its place, "
+            "or copy an aggregate with tl.aggregate_replace",
         )
     return starred_target()
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import TypeVar
 
-from tilewright.language.core import constexpr
+from tilewright.language.core import constexpr, tuple_
 from tilewright.language.host import ConstexprFunction
-from tilewright.language.stubs import only_in_kernels, op
+from tilewright.language.stubs import op
 from tilewright.support.dataclass import dataclass
 
 Class = TypeVar("Class", bound=type)
@@ -16,6 +17,8 @@ Used = TypeVar("Used", bound=Callable[..., object])
 
 _MARKER = "__tilewright_aggregate__"
 _NO_DEFAULT = object()
+# In an instance's dictionary once it is constructed; no field has this name.
+_SEALED = "(sealed)"
 
 
 @dataclass(frozen=True)
@@ -36,24 +39,56 @@ def aggregate(cls: Class) -> Class:
     """Make a class whose instances group values in a kernel, as tuples with names and methods.
 
     The annotated names are the fields, those of base aggregates first; a field annotated
-    `tl.constexpr` is known at compile time. Without an `__init__`, which must be a
-    `constexpr_function`, construction takes the fields by position or name; what the class
-    assigns to a field is its default. Methods are jit functions or `constexpr_function`s.
-    Instances are immutable: `tl.aggregate_replace` makes changed copies.
-    Raises: TypeError for a class without fields, or with a base that is no aggregate.
+    `tl.constexpr` is known at compile time. Without an `__init__` construction takes the fields by
+    position or name, and ends with `__post_init__` where there is one; what the class assigns to
+    a field is its default. Constructors run in Python at compile time; other methods are jit
+    functions, `constexpr_function`s, or undecorated, which is kernel code too.
+    Instances are immutable: `tl.aggregate_replace` makes changed copies. They can be made in
+    Python as well and passed to kernels.
+    Raises: TypeError for a class with a base that is no aggregate.
     """
     for base in cls.__bases__:
         if base is not object and _MARKER not in vars(base):
-            raise TypeError(f"the base class {base.__name__} of {cls.__name__} is no aggregate")
-    fields = _fields(cls)
-    if not fields:
-        raise TypeError(f"the aggregate {cls.__name__} annotates no field")
-    setattr(cls, _MARKER, fields)
-    if not any("__init__" in vars(c) for c in cls.__mro__[:-1]):
-        type.__setattr__(cls, "__init__", _assign_fields)
-    elif inspect.isfunction(vars(cls).get("__init__")):
-        type.__setattr__(cls, "__init__", ConstexprFunction(vars(cls)["__init__"]))
+            raise TypeError(
+                f"the base class {base.__name__} of {cls.__name__} is no aggregate: "
+                "Aggregates can only inherit from other aggregates"
+            )
+    setattr(cls, _MARKER, _fields(cls))
+    _make_constructor(cls)
+    type.__setattr__(cls, "__setattr__", _set_field)
     return cls
+
+
+def _make_constructor(cls: type) -> None:
+    own, after = vars(cls).get("__init__"), vars(cls).get("__post_init__")
+    if inspect.isfunction(after):
+        type.__setattr__(cls, "__post_init__", ConstexprFunction(after))
+    if isinstance(own, ConstexprFunction):
+        own = own.fn
+    if inspect.isfunction(own) and not is_kernel_code(own):
+        type.__setattr__(cls, "__init__", _Constructor(own, cls))
+    elif not any("__init__" in vars(c) for c in cls.__mro__[:-1]):
+        type.__setattr__(cls, "__init__", _assign_fields)
+
+
+def is_kernel_code(function: FunctionType) -> bool:
+    """Whether a function takes the state of the language, as functions that extend it do."""
+    return bool({"_semantic", "_builder"} & inspect.signature(function).parameters.keys())
+
+
+class _Constructor(ConstexprFunction):
+    """The author's `__init__` of an aggregate, after which an instance is immutable."""
+
+    def __init__(self, fn: FunctionType, owner: type) -> None:
+        super().__init__(fn)
+        self.owner = owner
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """Construct, and seal what is no base's part of a larger construction."""
+        super().__call__(*args, **kwargs)
+        if type(args[0]) is self.owner:
+            vars(args[0])[_SEALED] = True
+        return None
 
 
 def _fields(cls: type) -> dict[str, AggregateField]:
@@ -71,6 +106,11 @@ def fields_of(cls: type) -> Mapping[str, AggregateField]:
     return fields
 
 
+def field_values(instance: object) -> list[object]:
+    """The values of an instance's fields, in the order of construction."""
+    return [getattr(instance, name) for name in fields_of(type(instance))]
+
+
 def _assign_fields(self: object, *args: object, **kwargs: object) -> None:
     """The constructor of an aggregate without one of its own."""
     fields = fields_of(type(self))
@@ -85,18 +125,59 @@ def _assign_fields(self: object, *args: object, **kwargs: object) -> None:
         if name not in values and not field.has_default:
             raise TypeError(f"{type(self).__name__}: the field {name!r} is missing")
         setattr(self, name, values.get(name, field.default))
+    after = getattr(self, "__post_init__", None)
+    if callable(after):
+        after()
+    vars(self)[_SEALED] = True
 
 
-_assign_fields.__dict__["__tilewright_generated__"] = True
+def _set_field(self: object, name: str, value: object) -> None:
+    """Set a field while an instance is constructed. Raises: AttributeError afterwards."""
+    fields = fields_of(type(self))
+    if _SEALED in vars(self):
+        raise AttributeError(
+            f"cannot assign to field {name!r} on immutable aggregate {type(self).__name__}: "
+            "tl.aggregate_replace makes a changed copy"
+        )
+    if name not in fields:
+        raise AttributeError(f"{type(self).__name__} has no field {name!r}")
+    vars(self)[name] = _as_declared(fields[name].annotation, value)
+
+
+def _as_declared(annotation: object, value: object) -> object:
+    """A field's value as kernels have it: known numbers as constexprs, tuples as the language's."""
+    if is_constexpr_annotation(annotation) and not isinstance(value, constexpr):
+        return constexpr(value)
+    if isinstance(value, tuple) and isinstance(annotation, type) and issubclass(annotation, tuple_):
+        items = [v if isinstance(v, constexpr) else constexpr(v) for v in value]
+        return annotation(items, getattr(value, "_fields", None), type(value))
+    return value
+
+
+for _method in (_assign_fields, _set_field):
+    _method.__dict__["__tilewright_generated__"] = True
 
 
 @op("aggregate_replace")
 def aggregate_replace(instance: object, **changes: object) -> object:
     """A copy of the aggregate `instance` with the fields that `changes` names replaced.
 
-    Raises: UnexpectedArgument for a name that is no field.
+    Raises: UnexpectedArgument for a name that is no field; TypeError in Python.
     """
-    only_in_kernels("aggregate_replace")
+    cls = type(instance)
+    if _MARKER not in vars(cls):
+        raise TypeError(f"aggregate_replace() expects an aggregate instance, not {instance!r}")
+    for name in changes:
+        if name not in fields_of(cls):
+            raise TypeError(f"aggregate_replace(): {cls.__name__} has no field {name!r}")
+    copy = cls.__new__(cls)
+    for name in fields_of(cls):
+        setattr(copy, name, changes.get(name, getattr(instance, name)))
+    vars(copy)[_SEALED] = True
+    return copy
+
+
+aggregate_replace.__dict__["__tilewright_on_host__"] = True
 
 
 def must_use_result(function: Used) -> Used:

@@ -11,6 +11,8 @@ from tilewright.support.errors import HostCall, UnsupportedError
 
 BUILTIN_MARKER = "__triton_builtin__"
 _OP_MARKER = "__tilewright_op__"
+# On functions of the language that Python may call too.
+_HOST_MARKER = "__tilewright_on_host__"
 _SERVED = "docs/triton.md lists what is served"
 
 
@@ -61,7 +63,8 @@ def public_names(source: ModuleType, module: str, names: Iterable[str]) -> dict[
     found: dict[str, object] = {}
     for name in names:
         value: object = getattr(source, name)
-        if callable(value) and hasattr(value, _OP_MARKER):
+        is_stub = hasattr(value, _OP_MARKER) and not hasattr(value, _HOST_MARKER)
+        if callable(value) and is_stub:
             value = public_function(value, module)
         found[name] = value
     return found
