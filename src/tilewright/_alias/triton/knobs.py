@@ -7,225 +7,131 @@ works; the others are read and kept for programs that ask, and change nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from typing import Generic, TypeVar, cast
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
-from tilewright.support.options import runtime_options, set_variable, variable_text
+from tilewright.support.dataclass import dataclass
+from tilewright.support.options import set_variable, variable_text
 
 from ._names import refuse
+from ._settings import (
+    Chain,
+    Hook,
+    NvidiaTool,
+    base_knobs,
+    env,
+    env_base,
+    env_bool,
+    env_class,
+    env_int,
+    env_nvidia_tool,
+    env_opt_bool,
+    env_opt_str,
+    env_str,
+    env_str_callable_default,
+    is_true,
+    toenv,
+)
+from ._settings import Env as Env
+from ._settings import HookChain as HookChain
 
-F = TypeVar("F", bound=Callable[..., object])
-Value = TypeVar("Value")
-Hook = Callable[..., object]
-_UNSET = object()
-_TRUE = ("1", "true", "on", "yes", "y")
-
-
-class HookChain(Generic[F]):
-    """Functions that are called one after the other; false while there are none."""
-
-    def __init__(self, reversed: bool = False) -> None:
-        self.calls: list[F] = []
-        self.reversed = reversed
-
-    def add(self, func: F) -> None:
-        """Call `func` too, unless it is in the chain already."""
-        if func not in self.calls:
-            self.calls.append(func)
-
-    def remove(self, func: F) -> None:
-        """Call `func` no longer."""
-        if func in self.calls:
-            self.calls.remove(func)
-
-    def __bool__(self) -> bool:
-        return bool(self.calls)
-
-    def __call__(self, *args: object, **kwargs: object) -> None:
-        for call in self.calls if not self.reversed else self.calls[::-1]:
-            call(*args, **kwargs)
+# Whether assigning a setting writes its variable too, for the processes that this one starts.
+propagate_env = True
 
 
-class Chain:
-    """An attribute that holds a chain of hooks; a function assigned to it is the only one."""
+@dataclass(frozen=True)
+class CompileTimes:
+    """How long a compilation took, in microseconds: before, in each stage, after."""
 
-    def __init__(self, reversed: bool = False) -> None:
-        self.chain: HookChain[Hook] = HookChain(reversed)
+    ir_initialization: int
+    lowering_stages: list[tuple[str, int]]
+    store_results: int
 
-    def __get__(self, instance: object, owner: type | None = None) -> HookChain[Hook]:
-        return self.chain
+    @property
+    def total_lowering(self) -> int:
+        """The sum over the stages."""
+        return sum(time for _, time in self.lowering_stages)
 
-    def __set__(self, instance: object, hook: Hook | None) -> None:
-        if hook is not self.chain:
-            self.chain.calls = [] if hook is None else [hook]
+    @property
+    def total(self) -> int:
+        """Everything."""
+        return self.ir_initialization + self.total_lowering + self.store_results
 
 
-class Env(Generic[Value]):
-    """A setting with the environment variable that it mirrors.
+class CompilationListener(Protocol):
+    """What is told about each compilation, by keywords."""
 
-    `ours` names the variable of Tilewright that means the same.
-    """
-
-    def __init__(
+    def __call__(
         self,
-        name: str,
-        parse: Callable[[str], Value],
-        default: Value | Callable[[], Value],
-        ours: str | None = None,
-    ) -> None:
-        self.name = name
-        self.parse = parse
-        self.default = default
-        self.ours = ours
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.attribute = name
-
-    def __get__(self, instance: base_knobs | None, owner: type | None = None) -> Value:
-        if instance is None:
-            return cast("Value", self)
-        kept = instance.__dict__.get(f"_{self.attribute}", _UNSET)
-        if kept is not _UNSET:
-            return cast("Value", kept)
-        text = variable_text(self.name)
-        if text is None and self.ours is not None:
-            text = variable_text(self.ours)
-        if text is not None:
-            return self.parse(text)
-        return (
-            cast("Callable[[], Value]", self.default)() if callable(self.default) else self.default
-        )
-
-    def __set__(self, instance: base_knobs, value: Value) -> None:
-        instance.__dict__[f"_{self.attribute}"] = value
-        text = _text(value)
-        for name in (self.name, self.ours):
-            if name is not None:
-                set_variable(name, text)
-
-    def __delete__(self, instance: base_knobs) -> None:
-        instance.__dict__.pop(f"_{self.attribute}", None)
-        for name in (self.name, self.ours):
-            if name is not None:
-                set_variable(name, None)
+        *,
+        src: object,
+        metadata: dict[str, object],
+        metadata_group: dict[str, str],
+        times: CompileTimes,
+        cache_hit: bool,
+    ) -> None: ...
 
 
-def _text(value: object) -> str | None:
-    if value is None:
-        return None
-    return str(int(value)) if isinstance(value, bool) else str(value)
+LaunchHook = Callable[[object], None]
+JITHook = Callable[..., bool | None]
+InitHandleHook = Callable[..., None]
+JITHookCompileInfo = Mapping[str, object]
 
 
-def _flag(text: str) -> bool:
-    return text.strip().lower() in _TRUE
+def getenv(key: str, default: str | None = None) -> str | None:
+    """A variable of the environment."""
+    return variable_text(key) or default
 
 
-def _optional_flag(text: str) -> bool | None:
-    return _flag(text)
-
-
-def _path(text: str) -> str | None:
-    return os.path.expanduser(text)
-
-
-def _bool(name: str, ours: str | None = None, default: bool = False) -> Env[bool]:
-    return Env(name, _flag, default, ours)
-
-
-def _string(name: str, default: str | None = None, ours: str | None = None) -> Env[str | None]:
-    return Env(name, str, default, ours)
-
-
-class base_knobs:
-    """A group of settings."""
-
-    @property
-    def knob_descriptors(self) -> dict[str, Env[object]]:
-        """The settings by attribute, each with its variable."""
-        found: dict[str, Env[object]] = {}
-        for cls in reversed(type(self).__mro__):
-            found.update({n: v for n, v in vars(cls).items() if isinstance(v, Env)})
-        return found
-
-    @property
-    def knobs(self) -> dict[str, object]:
-        """The values by attribute."""
-        return {name: getattr(self, name) for name in self.knob_descriptors}
-
-    def copy(self) -> base_knobs:
-        """A group with the same values."""
-        made = type(self)()
-        made.__dict__.update(self.__dict__)
-        return made
-
-    def reset(self) -> base_knobs:
-        """Every setting as the environment has it, without what was assigned here."""
-        for name in self.knob_descriptors:
-            self.__dict__.pop(f"_{name}", None)
-        return self
-
-    @property
-    def chains(self) -> list[HookChain[Hook]]:
-        """The chains of hooks of the group."""
-        return [
-            v.chain
-            for cls in type(self).__mro__
-            for v in vars(cls).values()
-            if isinstance(v, Chain)
-        ]
-
-    @contextmanager
-    def scope(self) -> Generator[None]:
-        """A block whose assignments end with it."""
-        calls = [(chain, list(chain.calls)) for chain in self.chains]
-        names = [v for e in self.knob_descriptors.values() for v in (e.name, e.ours) if v]
-        texts = {name: variable_text(name) for name in names}
-        state = self.__dict__.copy()
-        try:
-            yield
-        finally:
-            self.__dict__.clear()
-            self.__dict__.update(state)
-            for chain, kept in calls:
-                chain.calls = kept
-            for name, text in texts.items():
-                set_variable(name, text)
-
-
-def _own_cache_directory() -> str:
-    own = runtime_options().cache_dir
-    return str(own) if own is not None else os.path.expanduser("~/.triton/cache")
+def setenv(key: str, value: object) -> None:
+    """Write a variable, unless `propagate_env` is false; None removes it."""
+    if propagate_env:
+        set_variable(key, toenv(value))
 
 
 class cache_knobs(base_knobs):
     """Where files of clients are kept; compiled kernels are in Tilewright's cache."""
 
-    dir: Env[str] = Env("TRITON_CACHE_DIR", os.path.expanduser, _own_cache_directory)
-    home_dir = _string("TRITON_HOME")
-    dump_dir: Env[str | None] = Env("TRITON_DUMP_DIR", _path, None)
-    override_dir: Env[str | None] = Env("TRITON_OVERRIDE_DIR", _path, None)
-    manager_class = _string("TRITON_CACHE_MANAGER")
-    remote_manager_class = _string("TRITON_REMOTE_CACHE_BACKEND")
+    home_dir = env_str("TRITON_HOME", os.path.expanduser("~/"))
+    dir = env_str_callable_default("TRITON_CACHE_DIR", lambda: _files_directory())
+    dump_dir = env_str_callable_default("TRITON_DUMP_DIR", lambda: cache.get_triton_dir("dump"))
+    override_dir = env_str_callable_default(
+        "TRITON_OVERRIDE_DIR", lambda: cache.get_triton_dir("override")
+    )
+    manager_class = env_class("TRITON_CACHE_MANAGER", "CacheManager")
+    remote_manager_class = env_class("TRITON_REMOTE_CACHE_BACKEND", "RemoteCacheBackend")
+
+    def get_triton_dir(self, dirname: str) -> str:
+        """A directory below the home directory of Triton."""
+        return os.path.join(self.home_dir, ".triton", dirname)
+
+
+def _files_directory() -> str:
+    """Beside Tilewright's cache where the user chose a place for that and none for Triton's."""
+    own = variable_text("TILEWRIGHT_CACHE_DIR")
+    is_moved = own is not None and variable_text("TRITON_HOME") is None
+    return os.path.expanduser(str(own)) if is_moved else cache.get_triton_dir("cache")
 
 
 class compilation_knobs(base_knobs):
     """How kernels are compiled."""
 
-    always_compile = _bool("TRITON_ALWAYS_COMPILE", "TILEWRIGHT_ALWAYS_COMPILE")
-    dump_ir = _bool("TRITON_KERNEL_DUMP")
-    override = _bool("TRITON_KERNEL_OVERRIDE")
-    dump_ir_extract_di_local_variables = _bool("LLVM_EXTRACT_DI_LOCAL_VARIABLES")
-    store_binary_only = _bool("TRITON_STORE_BINARY_ONLY")
-    use_ir_loc = _string("USE_IR_LOC")
-    disable_line_info = _bool("TRITON_DISABLE_LINE_INFO")
-    front_end_debugging = _bool("TRITON_FRONT_END_DEBUGGING", "TILEWRIGHT_FRONT_END_DEBUGGING")
-    allow_non_constexpr_globals = _bool(
-        "TRITON_ALLOW_NON_CONSTEXPR_GLOBALS", "TILEWRIGHT_ALLOW_NON_CONSTEXPR_GLOBALS"
+    always_compile = env_bool("TRITON_ALWAYS_COMPILE", ours="TILEWRIGHT_ALWAYS_COMPILE")
+    dump_ir = env_bool("TRITON_KERNEL_DUMP")
+    override = env_bool("TRITON_KERNEL_OVERRIDE")
+    dump_ir_extract_di_local_variables = env_bool("LLVM_EXTRACT_DI_LOCAL_VARIABLES")
+    store_binary_only = env_bool("TRITON_STORE_BINARY_ONLY")
+    use_ir_loc = env_opt_str("USE_IR_LOC")
+    disable_line_info = env_bool("TRITON_DISABLE_LINE_INFO")
+    front_end_debugging = env_bool(
+        "TRITON_FRONT_END_DEBUGGING", ours="TILEWRIGHT_FRONT_END_DEBUGGING"
     )
-    enable_asan = _bool("TRITON_ENABLE_ASAN")
-    enable_experimental_consan = _bool("TRITON_ENABLE_EXPERIMENTAL_CONSAN")
-    instrumentation_mode = _string("TRITON_INSTRUMENTATION_MODE", "")
+    allow_non_constexpr_globals = env_bool(
+        "TRITON_ALLOW_NON_CONSTEXPR_GLOBALS", ours="TILEWRIGHT_ALLOW_NON_CONSTEXPR_GLOBALS"
+    )
+    enable_asan = env_bool("TRITON_ENABLE_ASAN")
+    enable_experimental_consan = env_bool("TRITON_ENABLE_EXPERIMENTAL_CONSAN")
+    instrumentation_mode = env_str("TRITON_INSTRUMENTATION_MODE", "")
 
     def __init__(self) -> None:
         self.listener: Hook | None = None
@@ -234,9 +140,9 @@ class compilation_knobs(base_knobs):
 class autotuning_knobs(base_knobs):
     """How the autotuner works."""
 
-    print = _bool("TRITON_PRINT_AUTOTUNING", "TILEWRIGHT_PRINT_AUTOTUNING")
-    cache = _bool("TRITON_CACHE_AUTOTUNING")
-    adaptive = _bool("TRITON_ADAPTIVE_AUTOTUNING")
+    print = env_bool("TRITON_PRINT_AUTOTUNING", ours="TILEWRIGHT_PRINT_AUTOTUNING")
+    cache = env_bool("TRITON_CACHE_AUTOTUNING")
+    adaptive = env_bool("TRITON_ADAPTIVE_AUTOTUNING")
 
     def __init__(self) -> None:
         self.listener: Hook | None = None
@@ -245,10 +151,10 @@ class autotuning_knobs(base_knobs):
 class runtime_knobs(base_knobs):
     """How kernels are launched, and who is told about it."""
 
-    interpret = _bool("TRITON_INTERPRET", "TILEWRIGHT_INTERPRET")
-    debug = _bool("TRITON_DEBUG", "TILEWRIGHT_DEBUG")
-    override_arch = _string("TRITON_OVERRIDE_ARCH")
-    sanitize_overflow = _bool("TRITON_SANITIZE_OVERFLOW", default=True)
+    interpret = env_bool("TRITON_INTERPRET", ours="TILEWRIGHT_INTERPRET")
+    debug = env_bool("TRITON_DEBUG", ours="TILEWRIGHT_DEBUG")
+    override_arch = env_opt_str("TRITON_OVERRIDE_ARCH")
+    sanitize_overflow = env_bool("TRITON_SANITIZE_OVERFLOW", default=True)
 
     def __init__(self) -> None:
         self.jit_cache_hook: Hook | None = None
@@ -270,61 +176,68 @@ class runtime_knobs(base_knobs):
 class language_knobs(base_knobs):
     """Defaults of the language."""
 
-    fp32_default = _string("TRITON_F32_DEFAULT")
-    default_fp_fusion = _bool("TRITON_DEFAULT_FP_FUSION", default=True)
-    force_disable_fp_fusion = _bool("TRITON_FORCE_DISABLE_FP_FUSION")
+    fp32_default = env_opt_str("TRITON_F32_DEFAULT")
+    default_fp_fusion = env_bool("TRITON_DEFAULT_FP_FUSION", default=True)
+    force_disable_fp_fusion = env_bool("TRITON_FORCE_DISABLE_FP_FUSION")
 
 
 class nvidia_knobs(base_knobs):
     """The tools for NVIDIA GPUs."""
 
-    ptxas = _string("TRITON_PTXAS_PATH", ours="TILEWRIGHT_PTXAS")
-    ptxas_blackwell = _string("TRITON_PTXAS_BLACKWELL_PATH")
-    cuobjdump = _string("TRITON_CUOBJDUMP_PATH")
-    nvdisasm = _string("TRITON_NVDISASM_PATH")
-    libdevice_path = _string("TRITON_LIBDEVICE_PATH")
-    libcuda_path = _string("TRITON_LIBCUDA_PATH")
-    ptxas_options = _string("PTXAS_OPTIONS")
-    disable_ptxas_opt = _bool("DISABLE_PTXAS_OPT")
-    dump_nvptx = _bool("NVPTX_ENABLE_DUMP")
-    dump_ptxas_log = _bool("TRITON_DUMP_PTXAS_LOG")
-    mock_ptx_version = _string("TRITON_MOCK_PTX_VERSION")
+    ptxas = env_nvidia_tool("ptxas", ours="TILEWRIGHT_PTXAS")
+    ptxas_blackwell = env_nvidia_tool("ptxas-blackwell")
+    cuobjdump = env_nvidia_tool("cuobjdump")
+    nvdisasm = env_nvidia_tool("nvdisasm")
+    libdevice_path = env_opt_str("TRITON_LIBDEVICE_PATH")
+    libcuda_path = env_opt_str("TRITON_LIBCUDA_PATH")
+    ptxas_options = env_opt_str("PTXAS_OPTIONS")
+    disable_ptxas_opt = env_bool("DISABLE_PTXAS_OPT")
+    dump_nvptx = env_bool("NVPTX_ENABLE_DUMP")
+    dump_ptxas_log = env_bool("TRITON_DUMP_PTXAS_LOG")
+    mock_ptx_version = env_opt_str("TRITON_MOCK_PTX_VERSION")
 
 
 class amd_knobs(base_knobs):
     """Settings for AMD GPUs, which kernels do not run on here."""
 
-    use_buffer_ops = _bool("AMDGCN_USE_BUFFER_OPS", default=True)
-    dump_amdgcn = _bool("AMDGCN_ENABLE_DUMP")
-    libhip_path = _string("TRITON_LIBHIP_PATH")
-    use_block_pingpong = Env("TRITON_HIP_USE_BLOCK_PINGPONG", _optional_flag, None)
-    use_in_thread_transpose = _bool("TRITON_HIP_USE_IN_THREAD_TRANSPOSE")
-    scalarize_packed_fops = _bool("AMDGCN_SCALARIZE_PACKED_FOPS")
+    use_buffer_ops = env_bool("AMDGCN_USE_BUFFER_OPS", default=True)
+    dump_amdgcn = env_bool("AMDGCN_ENABLE_DUMP")
+    libhip_path = env_opt_str("TRITON_LIBHIP_PATH")
+    global_prefetch = env_int("TRITON_HIP_GLOBAL_PREFETCH")
+    local_prefetch = env_int("TRITON_HIP_LOCAL_PREFETCH")
+    use_block_pingpong = env_opt_bool("TRITON_HIP_USE_BLOCK_PINGPONG")
+    use_in_thread_transpose = env_bool("TRITON_HIP_USE_IN_THREAD_TRANSPOSE")
+    scalarize_packed_fops = env_bool("AMDGCN_SCALARIZE_PACKED_FOPS")
 
 
 class build_knobs(base_knobs):
     """Compilers of C, which are never called here."""
 
-    cc = _string("CC")
-    cudacrt_path = _string("TRITON_CUDACRT_PATH")
-    cudart_path = _string("TRITON_CUDART_PATH")
+    cc = env_opt_str("CC")
+    cudacrt_path = env_opt_str("TRITON_CUDACRT_PATH")
+    cudart_path = env_opt_str("TRITON_CUDART_PATH")
+
+    @property
+    def backend_dirs(self) -> set[str]:
+        """The folders with headers and libraries of CUDA that were named."""
+        return {path for path in (self.cudacrt_path, self.cudart_path) if path is not None}
 
 
 class redis_knobs(base_knobs):
     """A remote cache, which is not used here."""
 
-    key_format = _string("TRITON_REDIS_KEY_FORMAT", "triton:{key}:{filename}")
-    host = _string("TRITON_REDIS_HOST", "localhost")
-    port: Env[int] = Env("TRITON_REDIS_PORT", int, 6379)
+    key_format = env_str("TRITON_REDIS_KEY_FORMAT", "triton:{key}:{filename}")
+    host = env_str("TRITON_REDIS_HOST", "localhost")
+    port = env_int("TRITON_REDIS_PORT", 6379)
 
 
 class proton_knobs(base_knobs):
     """Settings of the profiler."""
 
-    cupti_lib_dir = _string("TRITON_CUPTI_LIB_PATH")
-    profile_buffer_size: Env[int] = Env("TRITON_PROFILE_BUFFER_SIZE", int, 64 << 20)
-    enable_nvtx = _bool("TRITON_ENABLE_NVTX", default=True)
-    disable = _bool("PROTON_DISABLE")
+    cupti_lib_dir = env_opt_str("TRITON_CUPTI_LIB_PATH")
+    profile_buffer_size = env_int("TRITON_PROFILE_BUFFER_SIZE", 64 << 20)
+    enable_nvtx = env_bool("TRITON_ENABLE_NVTX", default=True)
+    disable = env_bool("PROTON_DISABLE")
 
 
 build = build_knobs()
@@ -346,15 +259,40 @@ def refresh_knobs() -> None:
         for setting in group.knob_descriptors.values():
             text = variable_text(setting.name)
             if setting.ours is not None and text is not None and not variable_text(setting.ours):
-                set_variable(setting.ours, _normal(setting, text))
+                set_variable(setting.ours, setting.normal(text))
     if compilation.dump_ir and not variable_text("TILEWRIGHT_DUMP_IR"):
-        set_variable("TILEWRIGHT_DUMP_IR", cache.dump_dir or _path("~/.triton/dump"))
-
-
-def _normal(setting: Env[object], text: str) -> str:
-    return (_text(setting.parse(text)) or "") if isinstance(setting.default, bool) else text
+        set_variable("TILEWRIGHT_DUMP_IR", cache.dump_dir)
 
 
 refresh_knobs()
 
 __getattr__ = refuse(__name__, {})
+
+__all__ = [
+    "Chain",
+    "CompilationListener",
+    "CompileTimes",
+    "Env",
+    "HookChain",
+    "InitHandleHook",
+    "JITHook",
+    "JITHookCompileInfo",
+    "LaunchHook",
+    "NvidiaTool",
+    "base_knobs",
+    "env",
+    "env_base",
+    "env_bool",
+    "env_class",
+    "env_int",
+    "env_nvidia_tool",
+    "env_opt_bool",
+    "env_opt_str",
+    "env_str",
+    "env_str_callable_default",
+    "getenv",
+    "is_true",
+    "refresh_knobs",
+    "setenv",
+    "toenv",
+]

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-
-from tilewright.support.errors import UnsupportedError
 
 from .. import knobs
 
 
 def path_to_cuobjdump() -> str:
     """NVIDIA's program that takes cubins apart. Raises: `UnsupportedError` where it is missing."""
-    path = knobs.nvidia.cuobjdump or shutil.which("cuobjdump")
-    if path is None:
-        raise UnsupportedError(
-            "cuobjdump is not on this machine",
-            hint="pip install nvidia-cuda-cuobjdump, or set TRITON_CUOBJDUMP_PATH",
-        )
-    return path
+    return knobs.nvidia.cuobjdump.path
 
 
 def get_sass(cubin_asm: bytes, fun: str | None = None) -> str:
