@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from .._names import refuse
 from . import disasm, tensor_descriptor
 
-__getattr__ = refuse(
+if TYPE_CHECKING:
+    from . import mxfp, ragged_tma
+    from .linear_layout import LinearLayout
+
+_MODULES = ("compile", "link", "linear_layout", "mxfp", "ragged_tma")
+_missing = refuse(
     __name__,
-    {
-        "LinearLayout": "use tilewright.layout.linear.LinearLayout",
-        "mxfp": "convert with ml_dtypes.float4_e2m1fn and ml_dtypes.float8_e8m0fnu",
-        "ragged_tma": "describe each part with a TensorDescriptor of its own",
-        "experimental_descriptor": "use triton.tools.tensor_descriptor.TensorDescriptor",
-    },
+    {"experimental_descriptor": "use triton.tools.tensor_descriptor.TensorDescriptor"},
 )
 
-__all__ = ["disasm", "tensor_descriptor"]
+
+def __getattr__(name: str) -> object:
+    if name == "LinearLayout":  # loads NumPy
+        return import_module(f"{__name__}.linear_layout").LinearLayout
+    return import_module(f"{__name__}.{name}") if name in _MODULES else _missing(name)
+
+
+__all__ = ["LinearLayout", "disasm", "mxfp", "ragged_tma", "tensor_descriptor"]
