@@ -29,6 +29,7 @@ from .runtime.jit import (
 
 if TYPE_CHECKING:
     from . import testing, tools
+    from .tools import LinearLayout
 
 # The version of the language whose behaviour Tilewright follows; programs compare it.
 __version__ = "3.9.0"
@@ -54,6 +55,8 @@ _missing = refuse(__name__, {"experimental": "write the kernel in triton.languag
 def __getattr__(name: str) -> object:
     if name in _LAZY:
         return import_module(f"{__name__}.{name}")
+    if name == "LinearLayout":
+        return import_module(f"{__name__}.tools").LinearLayout
     return _missing(name)
 
 
@@ -65,6 +68,7 @@ __all__ = [
     "InterpreterError",
     "JITFunction",
     "KernelInterface",
+    "LinearLayout",
     "MockTensor",
     "OutOfResources",
     "TensorWrapper",

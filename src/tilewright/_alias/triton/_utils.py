@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from tilewright.language.core import DTYPE_BY_SHORT_NAME
+
 IndexPath = tuple[int, ...]
 
 
@@ -30,6 +32,27 @@ def find_paths_if(
 
     visit((), iterable)
     return list(found)
+
+
+def _type_names() -> dict[str, str]:
+    names = {name: type_.short_name() for name, type_ in DTYPE_BY_SHORT_NAME.items()}
+    spelled = {"bool": "i1", "half": "fp16", "float": "fp32", "double": "fp64"}
+    floats = {f"float{width}": f"fp{width}" for width in (16, 32, 64)}
+    return {**names, **spelled, **floats, "bfloat16": "bf16", "u1": "u1", "uint1": "u1"}
+
+
+# What a type is called in signatures, by every name that it goes by.
+type_canonicalisation_dict = _type_names()
+
+
+def canonicalize_dtype(dtype: object) -> str:
+    """The name in signatures of a dtype, which may be one of torch or NumPy. Raises: `KeyError`."""
+    return type_canonicalisation_dict[str(dtype).rpartition(".")[2]]
+
+
+def canonicalize_ptr_dtype(dtype: object, is_const: bool) -> str:
+    """The name in signatures of a pointer to elements of a dtype."""
+    return f"{'*k' if is_const else '*'}{canonicalize_dtype(dtype)}"
 
 
 def is_power_of_two(x: int) -> bool:

@@ -6,6 +6,7 @@ from tilewright.support.dataclass import dataclass
 
 from .._names import refuse
 from ..runtime.driver import CPUDriver, CUDADriver, DriverBase
+from . import driver as driver
 from .compiler import BaseBackend, CPUBackend, CUDABackend
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol, cast
+from typing import Protocol, cast
 
 from tilewright.compiler.build import build_artifact, make_request
 from tilewright.frontend.devices import Placement
@@ -19,30 +19,13 @@ from tilewright.support.options import CompileOptions, option_names, variable_te
 from .. import knobs
 from .._names import refuse
 from ..backends.compiler import BaseBackend, GPUTarget, backend_for, target_folder
-from ..runtime.driver import CUDADriver, driver
+from ..knobs import CompileTimes
+from ..runtime.driver import driver, has_gpu
 from ..runtime.raising import as_triton_raises
 from .kernel import AsmDict, CompiledKernel, LazyDict, refuse_ir_source
 from .source import ASTSource
 
 Features = Mapping[str, int | float | str | bool | None]
-
-
-class CompileTimes(NamedTuple):
-    """How long a compilation took, in microseconds: before, in each stage, after."""
-
-    ir_initialization: int
-    lowering_stages: list[tuple[str, int]]
-    store_results: int
-
-    @property
-    def total_lowering(self) -> int:
-        """The sum over the stages."""
-        return sum(time for _, time in self.lowering_stages)
-
-    @property
-    def total(self) -> int:
-        """Everything."""
-        return self.ir_initialization + self.total_lowering + self.store_results
 
 
 class _NamesMachines(Protocol):
@@ -85,7 +68,7 @@ def compile(
         specialized = src.specialized()
         return compiled_kernel(
             src,
-            specialized.source,
+            src.fn.named(specialized.source, src),
             specialized.specialization,
             CompileOptions().replaced(known),
             wanted,
@@ -117,23 +100,31 @@ def compiled_kernel(
 ) -> CompiledKernel:
     """A specialisation compiled, or taken from the disk cache; not loaded yet."""
     where = placement or Placement(target_folder(target))
+    started = _microseconds()
     request = make_request(source, specialization, options, where, _machine(target, where))
-    before, started = STATISTICS.loaded_from_disk, time.perf_counter()
+    asked, before = _microseconds(), STATISTICS.loaded_from_disk
     artifact = build_artifact(request)
+    built, is_hit = _microseconds(), STATISTICS.loaded_from_disk > before
     kernel = CompiledKernel(src, request, artifact, target, where.device)
     if "cubin" in artifact.sections and variable_text("TRITON_CACHE_DIR"):
         _put_cubin(kernel)
     listener = knobs.compilation.listener
     if listener is not None:
-        microseconds = int(1e6 * (time.perf_counter() - started))
+        stages = [] if is_hit else [("compile", built - asked)]
+        stored = 0 if is_hit else _microseconds() - built
+        times = CompileTimes((built if is_hit else asked) - started, stages, stored)
         listener(
             src=src,
             metadata=kernel.metadata._asdict(),
             metadata_group=dict.fromkeys(artifact.sections, ""),
-            times=CompileTimes(0, [("compile", microseconds)], 0),
-            cache_hit=STATISTICS.loaded_from_disk > before,
+            times=times,
+            cache_hit=is_hit,
         )
     return kernel
+
+
+def _microseconds() -> int:
+    return time.perf_counter_ns() // 1000
 
 
 def _put_cubin(kernel: CompiledKernel) -> None:
@@ -148,7 +139,7 @@ def _put_cubin(kernel: CompiledKernel) -> None:
 
 def _machine(target: GPUTarget, where: Placement) -> Features | None:
     """The features of a GPU that is named and not there; None for what is there."""
-    if where.target == "cpu" or CUDADriver.is_active():
+    if where.target == "cpu" or has_gpu():
         return None
     named = cast("_NamesMachines", load_driver(where.target))
     return named.named_machine(f"sm_{target.arch}a" if target.arch == 90 else str(target.arch))
@@ -159,6 +150,7 @@ __getattr__ = refuse(__name__, {})
 __all__ = [
     "ASTSource",
     "AsmDict",
+    "CompileTimes",
     "CompiledKernel",
     "GPUTarget",
     "IRSource",

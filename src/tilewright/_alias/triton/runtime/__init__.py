@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from .._names import refuse
 from . import _allocation as _allocation
-from . import autotuner, cache, errors, interpreter, jit
+from . import autotuner, build, cache, errors, interpreter, jit
 from .autotuner import Autotuner, Config, Heuristics, autotune, heuristics
 from .driver import driver
 from .errors import InterpreterError, OutOfResources
-from .jit import JITFunction, KernelInterface, MockTensor, TensorWrapper, reinterpret
+from .jit import JITCallable, JITFunction, KernelInterface, MockTensor, TensorWrapper, reinterpret
 
 __getattr__ = refuse(__name__, {})
 
@@ -17,6 +17,7 @@ __all__ = [
     "Config",
     "Heuristics",
     "InterpreterError",
+    "JITCallable",
     "JITFunction",
     "KernelInterface",
     "MockTensor",
@@ -24,6 +25,7 @@ __all__ = [
     "TensorWrapper",
     "autotune",
     "autotuner",
+    "build",
     "cache",
     "driver",
     "errors",

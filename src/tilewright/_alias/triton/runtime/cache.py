@@ -10,7 +10,7 @@ import json
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -96,19 +96,24 @@ class FileCacheManager(CacheManager):
         return self.put(json.dumps({"child_paths": dict(group)}), f"__grp__{filename}", False)
 
 
+def _manager() -> Callable[..., CacheManager]:
+    """The class that the user chose for files under a key."""
+    return cast("Callable[..., CacheManager]", knobs.cache.manager_class or FileCacheManager)
+
+
 def get_cache_manager(key: str) -> CacheManager:
     """The files under a hexadecimal key."""
-    return FileCacheManager(_base32(key))
+    return _manager()(_base32(key))
 
 
 def get_override_manager(key: str) -> CacheManager:
     """The files that stand in for compiled ones."""
-    return FileCacheManager(_base32(key), override=True)
+    return _manager()(_base32(key), override=True)
 
 
 def get_dump_manager(key: str) -> CacheManager:
     """The files that a compilation dumped."""
-    return FileCacheManager(_base32(key), dump=True)
+    return _manager()(_base32(key), dump=True)
 
 
 def get_cache_key(
@@ -122,9 +127,17 @@ def get_cache_key(
     return digest(triton_key(), src.hash(), backend.hash(), options, repr(sorted(env_vars.items())))
 
 
-__getattr__ = refuse(
-    __name__, {"RemoteCacheManager": "share a directory with TILEWRIGHT_CACHE_DIR"}
-)
+_REMOTE = ("RedisRemoteCacheBackend", "RemoteCacheBackend", "RemoteCacheManager")
+_missing = refuse(__name__, {})
+
+
+def __getattr__(name: str) -> object:
+    if name not in _REMOTE:
+        return _missing(name)
+    from . import remote_cache  # it needs this module
+
+    return getattr(remote_cache, name)
+
 
 __all__ = [
     "CacheManager",

@@ -9,6 +9,8 @@ from types import FunctionType
 
 from tilewright.language.host import ConstexprFunction as _ConstexprFunction
 
+from .interface import JITCallable
+
 
 def definition_index(text: str) -> int:
     """Where the definition starts in the text of a function with its decorators."""
@@ -16,7 +18,7 @@ def definition_index(text: str) -> int:
     return 0 if found is None else found.start()
 
 
-class ConstexprFunction(_ConstexprFunction):
+class ConstexprFunction(_ConstexprFunction, JITCallable):
     """A function that kernels call with compile-time values."""
 
     @property

@@ -12,6 +12,7 @@ from tilewright.runtime.autotune import usable_cpu_count
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.timer import do_bench
 from tilewright.support.errors import TilewrightError
+from tilewright.support.options import runtime_options
 
 from ..backends.compiler import GPUTarget
 
@@ -109,8 +110,11 @@ class CPUDriver(DriverBase):
 
     @classmethod
     def is_active(cls) -> bool:
-        """Whether kernels run on the CPU: always."""
-        return True
+        """Whether kernels run here by default: where they do not run on a GPU.
+
+        Programs count the active drivers, and take an environment with two for a broken one.
+        """
+        return not CUDADriver.is_active()
 
     def get_current_target(self) -> GPUTarget:
         """The CPU of this machine."""
@@ -137,12 +141,8 @@ class CUDADriver(DriverBase):
 
     @classmethod
     def is_active(cls) -> bool:
-        """Whether there is a GPU that kernels run on."""
-        try:
-            load_driver("nvidia").machine()
-        except TilewrightError:
-            return False
-        return True
+        """Whether there is a GPU, and `TILEWRIGHT_TARGET` does not keep kernels from it."""
+        return runtime_options().target != "cpu" and has_gpu()
 
     def get_current_target(self) -> GPUTarget:
         """The current GPU."""
@@ -192,6 +192,15 @@ class CudaUtilities(Utilities):
         }
 
 
+def has_gpu() -> bool:
+    """Whether there is a GPU that kernels can run on."""
+    try:
+        load_driver("nvidia").machine()
+    except TilewrightError:
+        return False
+    return True
+
+
 def capability(device: int | None) -> int:
     """The compute capability of a GPU as one number: 90 for 9.0."""
     return int(re.sub("[^0-9]", "", str(load_driver("nvidia").machine(device)["arch"])))
@@ -223,11 +232,14 @@ class DriverConfig:
 
     def __init__(self) -> None:
         self._active: DriverBase | None = None
+        self._default: DriverBase | None = None
 
     @property
     def default(self) -> DriverBase:
-        """The first active driver."""
-        return default_driver()
+        """The active driver of this machine."""
+        if self._default is None:
+            self._default = default_driver()
+        return self._default
 
     @property
     def active(self) -> DriverBase:

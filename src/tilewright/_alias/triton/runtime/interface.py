@@ -14,6 +14,10 @@ T = TypeVar("T")
 _NO_TYPES = ("constexpr", "const")
 
 
+class JITCallable:
+    """What kernels call: jit functions, and functions of constants."""
+
+
 class KernelInterface(Generic[T]):
     """What can be launched over a grid; a base class for launchers of other packages."""
 

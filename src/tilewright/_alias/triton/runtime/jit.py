@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import cast
 
 from tilewright.frontend.devices import Placement
+from tilewright.frontend.source import KernelSource
 from tilewright.jit import Call
 from tilewright.jit import JITFunction as _JITFunction
 from tilewright.runtime.grid import GridLike
@@ -27,14 +28,17 @@ from tilewright.support.options import CompileOptions
 
 from .. import knobs
 from .._names import refuse
-from ..backends.compiler import BaseBackend, GPUTarget
+from .._utils import type_canonicalisation_dict
+from ..backends.compiler import GPUTarget
 from ..compiler.compiler import ASTSource, CompiledKernel, compiled_kernel
 from ._async_compile import AsyncCompileMode, FutureKernel, active_mode
 from .compile_hooks import JitFunctionInfo, hook_info, source_of
 from .constexpr import ConstexprFunction, constexpr_function, definition_index
-from .driver import CPUDriver, capability, driver
+from .device_caches import DeviceCaches
+from .driver import CPUDriver, capability
 from .errors import OutOfResources
-from .interface import KernelInterface, KernelParam
+from .interface import JITCallable, KernelInterface, KernelParam
+from .naming import named_source, proxy_of
 from .raising import as_launch_raises, as_triton_raises
 from .specialization import mangle_type, native_specialize_impl
 from .tensors import MockTensor, TensorWrapper, reinterpret
@@ -72,7 +76,7 @@ class _Kernels(dict[object, _CompiledKernel]):
         super().clear()
 
 
-class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
+class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., object]]):
     """A kernel, or a function that kernels call, with the surface of Triton's class."""
 
     def __init__(
@@ -98,6 +102,7 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
         self.__qualname__ = fn.__qualname__
         self.version = version
         self.launch_metadata = launch_metadata
+        self._repr = repr
         self.repr: Callable[[object], str] = repr or _Named(f"{fn.__module__}.{fn.__qualname__}")
         self.pre_run_hooks: list[PreRunHook] = []
         self.used_global_vals: dict[tuple[str, int], tuple[object, object]] | None = {}
@@ -173,8 +178,14 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
 
     @property
     def hash(self) -> str:
-        """The same as `cache_key`."""
+        """The same as `cache_key`; None assigned to it has it found anew, with the source."""
         return self.cache_key
+
+    @hash.setter
+    def hash(self, key: str | None) -> None:
+        self._key = key
+        if key is None:
+            self._source = None
 
     @property
     def raw_src(self) -> list[str]:
@@ -230,9 +241,9 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
         self.pre_run_hooks.append(hook)
 
     @property
-    def device_caches(self) -> _DeviceCaches:
+    def device_caches(self) -> DeviceCaches:
         """The compiled kernels by device, in the first of the values kept for a device."""
-        return _DeviceCaches(cast("_Kernels", self._kernels))
+        return DeviceCaches(cast("dict[object, object]", self._kernels))
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Refuse: a kernel needs a grid. Raises: a `RuntimeError`."""
@@ -350,6 +361,7 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
 
     def _build(self, call: Call) -> _CompiledKernel:
         source = source_of(self, call.specialization)
+        snapshot = self.named(call.source, source)
         compile_hook, done_hook = knobs.runtime.jit_cache_hook, knobs.runtime.jit_post_compile_hook
         info = None
         if compile_hook is not None or done_hook is not None:
@@ -358,12 +370,16 @@ class JITFunction(_JITFunction, KernelInterface[Callable[..., object]]):
             raise _Skipped
         where = call.placement
         target = _target_of(where)
-        kernel = compiled_kernel(
-            source, call.source, call.specialization, call.options, target, where
-        )
+        kernel = compiled_kernel(source, snapshot, call.specialization, call.options, target, where)
         if done_hook is not None and info is not None:
             done_hook(**info)
         return cast("_CompiledKernel", kernel)
+
+    def named(self, snapshot: KernelSource, source: ASTSource) -> KernelSource:
+        """The snapshot under the name that `repr` gives the kernel for these constants."""
+        if self._repr is None:
+            return snapshot
+        return named_source(self._repr(proxy_of(source)), snapshot)
 
     def preload(self, specialization_data: str | bytes) -> _CompiledKernel:
         """Compile what a `jit_post_compile_hook` was told about, before the first launch."""
@@ -421,19 +437,6 @@ class _Named:
         return self._name
 
 
-class _DeviceCaches(dict[int, tuple[object, ...]]):
-    """What is kept for each device: compiled kernels, target, backend; all devices share it."""
-
-    def __init__(self, kernels: _Kernels) -> None:
-        super().__init__()
-        target = driver.active.get_current_target()
-        self._entry = (kernels, {}, target, BaseBackend(target), None)
-        self[driver.active.get_current_device()] = self._entry
-
-    def __missing__(self, device: int) -> tuple[object, ...]:
-        return self._entry
-
-
 def _target_of(where: Placement) -> GPUTarget:
     """What a launch that runs there is compiled for."""
     if where.target == "cpu":
@@ -441,11 +444,12 @@ def _target_of(where: Placement) -> GPUTarget:
     return GPUTarget("cuda", capability(where.device), 32)
 
 
-__getattr__ = refuse(__name__, {"JITCallable": "kernels are of the class JITFunction"})
+__getattr__ = refuse(__name__, {})
 
 __all__ = [
     "ASTSource",
     "ConstexprFunction",
+    "JITCallable",
     "JITFunction",
     "JitFunctionInfo",
     "KernelInterface",
@@ -458,4 +462,5 @@ __all__ = [
     "mangle_type",
     "native_specialize_impl",
     "reinterpret",
+    "type_canonicalisation_dict",
 ]

@@ -55,12 +55,12 @@ class MockTensor:
         return 0
 
 
-@dataclass(frozen=True)
 class TensorWrapper:
     """The memory of an array seen as elements of another type; made by `reinterpret`."""
 
-    base: object
-    dtype: Dtype
+    def __init__(self, base: object, dtype: Dtype) -> None:
+        self.base = base
+        self.dtype = dtype
 
     def data_ptr(self) -> int:
         """The address of the first element."""
@@ -70,8 +70,12 @@ class TensorWrapper:
 
     @property
     def data(self) -> object:
-        """The array below."""
+        """The array below; what is assigned takes its place, as with a tensor of torch."""
         return self.base
+
+    @data.setter
+    def data(self, array: object) -> None:
+        self.base = array.base if isinstance(array, TensorWrapper) else array
 
     @property
     def device(self) -> object:
