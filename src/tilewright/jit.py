@@ -30,6 +30,7 @@ from tilewright.frontend.passing import (
 from tilewright.frontend.program import Specialization
 from tilewright.frontend.signature import bind, specialize
 from tilewright.frontend.source import KernelSource, snapshot
+from tilewright.runtime.ahead import CompileJob
 from tilewright.runtime.call_shape import CallShape
 from tilewright.runtime.driver import Grid
 from tilewright.runtime.drivers import load_driver
@@ -139,6 +140,22 @@ class JITFunction:
     def warmup(self, *args: object, grid: GridLike = (1,), **kwargs: object) -> CompiledKernel:
         """Compile for arguments like these without launching."""
         return self._prepare(args, kwargs).kernel
+
+    def compile_ahead(
+        self, args: Sequence[object], kwargs: Mapping[str, object], num_left: int
+    ) -> CompileJob | None:
+        """Have the kernel for arguments like these compiled in another process.
+
+        None where it is compiled, or another process would not make it faster; `num_left`
+        kernels are to be compiled, this one included. A launch or `warmup` waits for the job.
+        """
+        from tilewright.compiler.build import compile_ahead, make_request
+
+        call = self.specialize_call(args, kwargs)
+        if self._kernel_key(call) in self._kernels:
+            return None
+        request = make_request(call.source, call.specialization, call.options, call.placement)
+        return compile_ahead(request, num_left)
 
     def run(
         self, *args: object, grid: GridLike, warmup: bool = False, **kwargs: object
@@ -250,10 +267,13 @@ class JITFunction:
         base = CompileOptions(checked=runtime.checked, debug=debug)
         return base.replaced(changes) if changes else base
 
-    def _kernel(self, call: Call) -> CompiledKernel:
+    def _kernel_key(self, call: Call) -> object:
         added = call.source.functions.keys() - self.source.functions.keys()
         passed = tuple(repr(call.source.functions[name]) for name in sorted(added))
-        key = (_identity(call.specialization), call.options, passed, call.placement)
+        return (_identity(call.specialization), call.options, passed, call.placement)
+
+    def _kernel(self, call: Call) -> CompiledKernel:
+        key = self._kernel_key(call)
         kernel = self._kernels.get(key)
         if kernel is None:
             kernel = self._build(call)

@@ -48,7 +48,12 @@ class FakeKernel:
             raise TileTooLarge(f"a tile of {kwargs['BLOCK']} elements")
         self.compiled.append(kwargs)
         options = {} if self.has_ignored_options else kwargs
-        return SimpleNamespace(hash=repr((kwargs["BLOCK"], sorted(options.items()))))
+        target = "cpu" if self.has_ignored_options else "nvidia"
+        metadata = {"target": target, "reads": [["x"]], "writes": [["x"]]}
+        return SimpleNamespace(
+            hash=repr((kwargs["BLOCK"], sorted(options.items()))),
+            artifact=SimpleNamespace(metadata=metadata),
+        )
 
 
 def make_fake(**settings: object) -> FakeKernel:

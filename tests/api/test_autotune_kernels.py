@@ -9,7 +9,8 @@ import pytest
 
 import tilewright
 import tilewright.language as tl
-from tilewright.compiler import worker
+from tests.api.compile_servers import DIE, HANG, server_that
+from tilewright.compiler import client
 
 CONFIGS = [
     tilewright.Config({"BLOCK": 64}, num_warps=2),
@@ -78,25 +79,23 @@ def test_a_tile_that_is_too_large_loses() -> None:
     assert tuner.failures[huge].startswith("TileTooLarge")
 
 
-def test_a_configuration_that_kills_the_compiler_loses(monkeypatch: pytest.MonkeyPatch) -> None:
-    start = worker._START
-    deadly = "import sys; data = sys.stdin.buffer.read(); sys.argv.pop(); import os; os.abort()"
-
-    def pick(message: bytes, timeout_s: float, name: str) -> bytes:
-        # The constant BLOCK=256 is in the request of one configuration only.
-        monkeypatch.setattr(worker, "_START", deadly if b'"256"' in message else start)
-        return run_worker(message, timeout_s, name)
-
-    run_worker = worker.run_worker
-    monkeypatch.setattr(worker, "run_worker", pick)
-    tuner = tilewright.autotune(CONFIGS[1:], ["n"], warmup=0, rep=2, compile_in_worker=True)(
-        make_kernel()
-    )
-    x = np.zeros(1000, np.float32)
-    tuner[grid](x, 1000)
+@pytest.mark.parametrize(
+    ("deed", "words"), [(DIE, "SIGABRT"), (HANG, "took longer than 3 s")], ids=["die", "hang"]
+)
+def test_a_configuration_that_kills_or_hangs_the_compiler_loses(
+    deed: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "DEFAULT_TIMEOUT_S", 3.0)
+    # The constant BLOCK=256 is in the request of one configuration only.
+    with server_that(deed, b'"256"'):
+        tuner = tilewright.autotune(CONFIGS[1:], ["n"], warmup=0, rep=2, compile_in_worker=True)(
+            make_kernel()
+        )
+        x = np.zeros(1000, np.float32)
+        tuner[grid](x, 1000)
     assert (x == 1).all()
     assert tuner.best_config == CONFIGS[1]
-    assert "signal 6 (SIGABRT)" in tuner.failures[CONFIGS[2]]
+    assert words in tuner.failures[CONFIGS[2]]
 
 
 def test_the_interpreter_runs_a_tuned_kernel(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,7 @@ def test_errors_keep_all_parts_on_the_way() -> None:
 
 def run_child(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let workers run `code` in place of the compiler."""
-    monkeypatch.setattr(worker, "_START", textwrap.dedent(code))
+    monkeypatch.setattr(worker, "START", textwrap.dedent(code))
 
 
 def test_a_child_that_dies_is_an_internal_error_with_its_signal(

@@ -12,6 +12,7 @@ from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.devices import Placement
 from tilewright.frontend.program import Specialization
 from tilewright.frontend.source import KernelSource
+from tilewright.runtime.ahead import JOBS, CompileJob
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.cache import open_default
 from tilewright.runtime.drivers import load_driver
@@ -47,6 +48,13 @@ def make_request(
 
 
 def _compile(request: CompileRequest, key: str) -> Artifact:
+    job = JOBS.pop(key, None)
+    if job is not None:
+        from tilewright.compiler.client import take
+
+        artifact = take(job, request)
+        if artifact is not None:
+            return artifact
     if is_isolated():
         from tilewright.compiler.worker import compile_in_worker
 
@@ -72,6 +80,20 @@ def build_artifact(request: CompileRequest) -> Artifact:
     STATISTICS.compile_seconds += float(str(artifact.metadata["compile_seconds"]))
     cache.put(key, artifact.to_sections())
     return artifact
+
+
+def compile_ahead(request: CompileRequest, num_left: int) -> CompileJob | None:
+    """Have a request compiled in another process while this one goes on.
+
+    None where the disk cache has it, or another process would not make it faster; `num_left`
+    requests are to be compiled, this one included. `build_artifact` waits for the job.
+    """
+    key = request.cache_key(compiler_fingerprint())
+    if not debug_options().always_compile and open_default().get(key) is not None:
+        return None
+    from tilewright.compiler.client import submit
+
+    return submit(request, key, num_left)
 
 
 @collection_paused()

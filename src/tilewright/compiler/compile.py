@@ -76,18 +76,27 @@ def to_schedule(
 def _metadata(
     request: CompileRequest, scheduled: Scheduled, effects: ArgumentEffects, seconds: float
 ) -> dict[str, object]:
-    leaves = request.specialization.runtime_leaves()
-    arguments = [[list(path), type_] for path, type_ in leaves]
-    first_slots = accumulate((slot_count(type_) for _, type_ in leaves), initial=0)
-    paths = {slot: list(path) for slot, (path, _) in zip(first_slots, leaves, strict=False)}
+    arguments = [[list(path), type_] for path, type_ in request.specialization.runtime_leaves()]
     return {
         "name": request.name,
         "target": request.target,
         "arguments": arguments,
-        "reads": [path for slot, path in paths.items() if slot in effects.read],
-        "writes": [path for slot, path in paths.items() if slot in effects.written],
+        **effects_by_path(request, effects),
         "options": dict(request.options),
         "remarks": list(scheduled.remarks),
         "compile_seconds": seconds,
         **scheduled.metadata,
+    }
+
+
+def effects_by_path(
+    request: CompileRequest, effects: ArgumentEffects
+) -> dict[str, list[list[str | int]]]:
+    """The arguments that a kernel reads, and those that it writes, by their paths."""
+    leaves = request.specialization.runtime_leaves()
+    first_slots = accumulate((slot_count(type_) for _, type_ in leaves), initial=0)
+    paths = {slot: list(path) for slot, (path, _) in zip(first_slots, leaves, strict=False)}
+    return {
+        "reads": [path for slot, path in paths.items() if slot in effects.read],
+        "writes": [path for slot, path in paths.items() if slot in effects.written],
     }

@@ -35,11 +35,14 @@ from tilewright.targets.target import Target, load_target
 
 
 def compile_watched(
-    request: CompileRequest, key: str = "", keeps_reproducer: bool = True
+    request: CompileRequest,
+    key: str = "",
+    keeps_reproducer: bool = True,
+    watch: Observer | None = None,
 ) -> Artifact:
     """Compile a request under the instruments that the environment asks for.
 
-    `keeps_reproducer` False leaves no file of a failure behind.
+    `keeps_reproducer` False leaves no file of a failure behind; `watch` sees each stage as well.
 
     Raises: what `compile_request` raises; `InternalError` with a reproducer for anything that
     is no error of the catalogue.
@@ -49,7 +52,12 @@ def compile_watched(
     tell_of_orphans(store.directory)
     timing = StageTimes() if debug.time_passes else None
     observe = Observers(
-        (progress, *_asked_for(debug, request, key), *((timing,) if timing else ()))
+        (
+            progress,
+            *((watch,) if watch else ()),
+            *_asked_for(debug, request, key),
+            *((timing,) if timing else ()),
+        )
     )
     try:
         with store.breadcrumb(request, key):

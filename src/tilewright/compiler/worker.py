@@ -13,10 +13,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import astuple
+from functools import partial
 from pathlib import Path
 
+from tilewright.compiler.compile import StageResult
 from tilewright.compiler.instruments import compile_watched, reproducer_directory
 from tilewright.compiler.reproducer import ReproducerStore, reproducer_hint
 from tilewright.compiler.request import CompileRequest
@@ -31,19 +34,22 @@ try:
 except ImportError:  # Windows
     resource = None
 
+RequestObserver = Callable[[CompileRequest, str, StageResult], None]
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_MEMORY_BYTES = 4 << 30
 _FRAME_KEY = hashlib.sha256(b"tilewright worker").digest()
 _ERROR = "error.json"
 _STDERR_BYTES = 2000
 _KILL_GRACE_S = 5.0
-# `python -m tilewright.compiler.worker`, of this very package wherever it was imported from.
-_START = """
+_MODULE = "tilewright.compiler.worker"
+# `python -m` of a module of this very package, wherever it was imported from.
+START = """
 import runpy, sys
-root = sys.argv.pop()
+root, module = sys.argv[1:3]
+del sys.argv[1:3]
 if root not in sys.path:
     sys.path.insert(0, root)
-runpy.run_module("tilewright.compiler.worker", run_name="__main__")
+runpy.run_module(module, run_name="__main__")
 """
 
 
@@ -62,27 +68,34 @@ def compile_in_worker(
     (with its signal or exit status), exceeds `timeout_s` or `memory_bytes`, or answers with
     anything but an artifact.
     """
-    settings = {"key": key, "memory_bytes": memory_bytes, "keeps_reproducer": keeps_reproducer}
-    message = json.dumps(settings).encode() + b"\n" + request.to_bytes()
+    message = make_message(request, key, memory_bytes, keeps_reproducer)
     try:
         output = run_worker(message, timeout_s, request.name)
     except InternalError as error:
         if keeps_reproducer:
-            _name_reproducer(error, request)
+            name_reproducer(error, request)
         raise
+    return read_answer(output, request.name, key)
+
+
+def read_answer(output: bytes, name: str, key: str) -> Artifact:
+    """The artifact in an answer of `serve`.
+
+    Raises: the error in the answer; `InternalError` for what is no answer.
+    """
     try:
         sections = unpack(_FRAME_KEY, output)
     except DamagedContainer as error:
-        raise InternalError(f"the compiler's worker gave no answer for {request.name}()") from error
+        raise InternalError(f"the compiler's worker gave no answer for {name}()") from error
     if _ERROR in sections:
         raise decode_error(sections[_ERROR])
     artifact = Artifact.from_sections(key, sections)
     if artifact is None:
-        raise InternalError(f"the compiler's worker gave no metadata for {request.name}()")
+        raise InternalError(f"the compiler's worker gave no metadata for {name}()")
     return artifact
 
 
-def _name_reproducer(error: InternalError, request: CompileRequest) -> None:
+def name_reproducer(error: InternalError, request: CompileRequest) -> None:
     """Let the error of a dead worker name what it left behind."""
     for path in ReproducerStore(reproducer_directory()).adopt_orphans():
         if path.name.startswith(f"{request.name}-"):
@@ -92,7 +105,7 @@ def _name_reproducer(error: InternalError, request: CompileRequest) -> None:
 def run_worker(message: bytes, timeout_s: float, name: str) -> bytes:
     """What a worker writes for a message. Raises: `InternalError` when it dies or hangs."""
     child = subprocess.Popen(
-        [sys.executable, "-c", _START, str(Path(__file__).resolve().parents[2])],
+        start_command(_MODULE),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -109,6 +122,11 @@ def run_worker(message: bytes, timeout_s: float, name: str) -> bytes:
             f"the compiler died on {name}() with {describe_exit(child.returncode)}{_tail(written)}"
         )
     return output
+
+
+def start_command(module: str) -> list[str]:
+    """The command that runs a module of this package in a new interpreter."""
+    return [sys.executable, "-c", START, str(Path(__file__).resolve().parents[2]), module]
 
 
 def describe_exit(code: int) -> str:
@@ -192,14 +210,27 @@ def limit_memory(limit_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (allowed, hard))
 
 
-def serve(message: bytes) -> bytes:
-    """The answer to one message, as a container."""
+def make_message(
+    request: CompileRequest,
+    key: str,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    keeps_reproducer: bool = True,
+) -> bytes:
+    """What `serve` takes."""
+    settings = {"key": key, "memory_bytes": memory_bytes, "keeps_reproducer": keeps_reproducer}
+    return json.dumps(settings).encode() + b"\n" + request.to_bytes()
+
+
+def serve(message: bytes, observe: RequestObserver | None = None) -> bytes:
+    """The answer to one message, as a container; `observe` sees the request and each stage."""
     head, _, body = message.partition(b"\n")
     settings = json.loads(head)
     limit_memory(int(settings["memory_bytes"]))
     try:
+        request = CompileRequest.from_bytes(body)
+        watch = None if observe is None else partial(observe, request)
         artifact = compile_watched(
-            CompileRequest.from_bytes(body), settings["key"], bool(settings["keeps_reproducer"])
+            request, settings["key"], bool(settings["keeps_reproducer"]), watch
         )
     except TilewrightError as error:
         return pack(_FRAME_KEY, {_ERROR: encode_error(error)})

@@ -8,15 +8,15 @@ the kernel updates them in place.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
+from tilewright.runtime.ahead import CompileJob
 from tilewright.runtime.cache import open_default
 from tilewright.runtime.config import FOREIGN_OPTIONS, Config
-from tilewright.runtime.fingerprint import compiler_fingerprint, digest, host_cpu_fingerprint
+from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.heuristics import (
     Arguments,
     GridLike,
@@ -24,40 +24,29 @@ from tilewright.runtime.heuristics import (
     Keywords,
     Wrapper,
     check_names,
+    without_foreign_options,
 )
 from tilewright.runtime.isolation import isolated_compiles
-from tilewright.runtime.snapshots import ArgumentState
+from tilewright.runtime.pruning import Pruning, prune
+from tilewright.runtime.snapshots import ArgumentState, zero
 from tilewright.runtime.tuning import (
     DEFAULT_REP_MS,
     DEFAULT_WARMUP_MS,
     Benchmarker,
     Candidate,
+    Effects,
     Measure,
     Outcome,
+    Times,
     tune,
 )
-from tilewright.runtime.tuning_record import read_record, to_record
+from tilewright.runtime.tuning_record import read_record, record_key, to_record
 from tilewright.support.dataclass import dataclass
-from tilewright.support.errors import DuplicateArgument, InvalidOption, UnexpectedArgument
-from tilewright.support.options import debug_options, runtime_options
+from tilewright.support.errors import DuplicateArgument, UnexpectedArgument
+from tilewright.support.options import debug_options
 
 TuningKey = tuple[object, ...]
-_Plan = tuple[Config, dict[str, object]]
 Hook = Callable[..., object]
-_RECORD_FORMAT = "tilewright-tuning-1"
-
-
-class Pruning(TypedDict, total=False):
-    """How configurations are left out before any is timed.
-
-    `early_config_prune(configs, named_args, **kwargs)` returns those to keep; `perf_model`
-    estimates the time of one from all arguments as keywords, and the `top_k` fastest by
-    its estimate stay (a count, or a share of them up to 1.0).
-    """
-
-    early_config_prune: Callable[..., Sequence[Config]]
-    perf_model: Callable[..., float]
-    top_k: int | float
 
 
 @dataclass(frozen=True)
@@ -74,13 +63,31 @@ class Settings:
     is_isolated: bool
 
 
+@dataclass(frozen=True)
+class Call:
+    """The arguments and the grid of one launch."""
+
+    args: Arguments
+    kwargs: Keywords
+    grid: GridLike
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What calls of one shape and key launch with; `hook` is that of the configuration."""
+
+    config: Config
+    chosen: Mapping[str, object]
+
+
 class Autotuner(Wrapper):
     """A kernel that chooses among configurations; made by `autotune`.
 
     `cache` maps a tuning key to its configuration. Of the last tuning there are
     `configs_timings` (configuration to median, 20 % and 80 % quantile in ms; infinite where it
     failed), `failures` (configuration to message) and `bench_time` in seconds; `best_config`
-    is the one of the last launch.
+    is the one of the last launch. `nargs` are the positional arguments by name while a call is
+    being planned, None in between.
     """
 
     def __init__(
@@ -90,15 +97,14 @@ class Autotuner(Wrapper):
         self.configs = list(configs) or [Config({})]
         self.keys = list(key)
         self.cache: dict[TuningKey, Config] = {}
-        self.configs_timings: dict[Config, tuple[float, float, float]] = {}
+        self.configs_timings: dict[Config, Times] = {}
         self.failures: dict[Config, str] = {}
         self.bench_time: float | None = None
         self.best_config: Config | None = None
+        self.nargs: dict[str, object] | None = None
         self._settings = settings
         self._lock = threading.RLock()
-        self._ignored: dict[object, bool] = {}
         self._plans: dict[TuningKey, _Plan] = {}
-        self.nargs: dict[str, object] | None = None
         check_names(fn, "autotune(key=…)", self.keys)
         check_names(fn, "autotune(reset_to_zero=…)", list(settings.zeroed))
         check_names(fn, "autotune(restore_value=…)", list(settings.restored))
@@ -138,9 +144,29 @@ class Autotuner(Wrapper):
         """Whether the author gave a hook that runs after each timed run."""
         return self._settings.post_hook is not None
 
+    def pre_hook(self, kwargs: Mapping[str, object], reset_only: bool = False) -> object:
+        """What runs before each timed run, and once with `reset_only` when tuning is over.
+
+        The author's hook, or else zeros in the arrays of `reset_to_zero`. `kwargs` are all
+        arguments by name.
+        """
+        if self._settings.pre_hook is not None:
+            return self._settings.pre_hook(kwargs, reset_only=reset_only)
+        for name in self._settings.zeroed:
+            if kwargs.get(name) is not None:
+                zero(kwargs[name])
+        return None
+
+    def post_hook(self, kwargs: Mapping[str, object], exception: Exception | None = None) -> object:
+        """What runs after each timed run: the author's hook."""
+        if self._settings.post_hook is not None:
+            return self._settings.post_hook(kwargs, exception=exception)
+        return None
+
     def prune_configs(self, kwargs: Keywords) -> list[Config]:
         """The configurations that the author's pruning leaves for a call, in order."""
-        return self._pruned(_Call((), {**(self.nargs or {}), **kwargs}, (1,)))
+        rest = {name: value for name, value in kwargs.items() if name not in _NOT_ARGUMENTS}
+        return self._pruned(Call((), {**(self.nargs or {}), **rest}, (1,)))
 
     def _tuned(self, key: TuningKey, is_cached: bool) -> None:
         """What happens after a configuration was chosen: nothing; derived classes tell others."""
@@ -149,38 +175,49 @@ class Autotuner(Wrapper):
         key = self._tuning_key(args, kwargs)
         plan = self._plans.get((len(args), *kwargs, key))
         if plan is None:
-            plan = self._make_plan(key, _Call(args, kwargs, grid))
-        config, chosen = plan
-        self.best_config = config
-        if config.pre_hook is not None:
-            config.pre_hook(self._named(args, {**kwargs, **config.kwargs}))
-        return self.fn[grid](*args, **{**kwargs, **chosen})
+            plan = self._make_plan(key, Call(args, kwargs, grid))
+        elif plan.config.pre_hook is not None:
+            self._run_hook(plan.config, Call(args, kwargs, grid))
+        self.best_config = plan.config
+        return self._launch(args, {**kwargs, **plan.chosen}, grid)
 
-    def _make_plan(self, key: TuningKey, call: _Call) -> _Plan:
-        """What calls of this shape and key launch with."""
-        self.nargs = dict(zip(self.arg_names, call.args, strict=False))
-        config = self.configs[0] if len(self.configs) == 1 else self._choose(key, call)
-        keywords = self._keywords(config, call)
-        foreign = FOREIGN_OPTIONS.intersection(call.kwargs)
+    def _make_plan(self, key: TuningKey, call: Call) -> _Plan:
+        """What calls of this shape and key launch with; the configuration's hook has run."""
+        foreign = FOREIGN_OPTIONS.intersection(call.kwargs).difference(self.arg_names)
         if foreign:
             raise UnexpectedArgument(
                 f"{self.__name__}() gets `{min(foreign)}`, which is no parameter",
                 hint="options of other compilers are ignored in a Config only",
             )
-        names = [name for name in config.all_kwargs() if name in keywords]
-        plan = (config, {name: keywords[name] for name in names})
+        self.nargs = dict(zip(self.arg_names, call.args, strict=False))
+        try:
+            config = self.configs[0] if len(self.configs) == 1 else self._choose(key, call)
+            # A hook may change what the kernel is compiled for, such as a descriptor's block.
+            self._run_hook(config, call)
+            keywords = self._keywords(config, call)
+        finally:
+            self.nargs = None
+        names = [name for name in config.launch_kwargs() if name in keywords]
+        plan = _Plan(config, {name: keywords[name] for name in names})
         self._plans[(len(call.args), *call.kwargs, key)] = plan
         return plan
 
     def _warm(self, args: Arguments, kwargs: Keywords, grid: GridLike) -> list[object]:
         """The compiled kernel of every configuration that is left after pruning."""
-        call = _Call(args, kwargs, grid)
-        return [self._compiled(call, self._merged(c, call)) for c in self._pruned(call)]
+        call = Call(args, kwargs, grid)
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        try:
+            trials = [self._candidate(config, call) for config in self._pruned(call)]
+            jobs = [trial.compile_ahead(len(trials) - i) for i, trial in enumerate(trials)]
+            del jobs  # `compile` waits for them
+            return [trial.compile() for trial in trials]
+        finally:
+            self.nargs = None
 
-    def _compiled(self, call: _Call, keywords: Keywords) -> object:
+    def _compiled(self, call: Call, keywords: Keywords) -> object:
         return self.fn.warmup(*call.args, grid=call.grid, **keywords)
 
-    def _choose(self, key: TuningKey, call: _Call) -> Config:
+    def _choose(self, key: TuningKey, call: Call) -> Config:
         with self._lock:
             if key not in self.cache:
                 self.bench_time = None
@@ -190,91 +227,112 @@ class Autotuner(Wrapper):
             return self.cache[key]
 
     def _tuning_key(self, args: Arguments, kwargs: Keywords) -> TuningKey:
-        """The values of the key arguments, then the dtypes of all arguments that have one."""
+        """The values of the key arguments, then the dtypes of all arguments that have one.
+
+        A call with arrays on a GPU has `"cuda"` behind them: what is fastest there says nothing
+        about the CPU.
+        """
         named = self._named(args, kwargs)
         values = [_hashable(named[name]) for name in self.keys if name in named]
         dtypes = [getattr(value, "dtype", None) for value in named.values()]
-        return (*values, *dtypes)
+        is_on_gpu = any(getattr(value, "is_cuda", False) for value in named.values())
+        return (*values, *dtypes, "cuda") if is_on_gpu else (*values, *dtypes)
 
-    def _find(self, key: TuningKey, call: _Call) -> Config:
+    def _find(self, key: TuningKey, call: Call) -> Config:
         configs = self._pruned(call)
         # The interpreter's times say nothing about compiled code.
         if len(configs) == 1 or getattr(self.base_fn, "is_interpreted", False):
             return configs[0]
-        record_key = self._record_key(key, configs)
-        outcome = None if record_key is None else read_record(record_key, configs)
+        record = self._record_key(key, configs)
+        outcome = None if record is None else read_record(record, configs)
         if outcome is None:
             outcome = self._tune(configs, call)
-            if record_key is not None and outcome.is_complete:
-                open_default().put_json(record_key, to_record(outcome))
+            if record is not None and outcome.is_complete:
+                open_default().put_json(record, to_record(outcome))
         self.configs_timings = {t.config: t.times_ms for t in outcome.trials}
         self.failures = outcome.failures
         return outcome.best.config
 
-    def _tune(self, configs: Sequence[Config], call: _Call) -> Outcome:
+    def _tune(self, configs: Sequence[Config], call: Call) -> Outcome:
         started = time.perf_counter()
         settings = self._settings
         named = self._named(call.args, call.kwargs)
         state = ArgumentState(named, settings.restored, settings.zeroed)
-        candidates = [self._candidate(config, call, state) for config in configs]
-        is_verbose = debug_options().print_autotuning
+        trials = [self._candidate(config, call, state) for config in configs]
         try:
-            outcome = tune(self.__name__, candidates, settings.measure, is_verbose)
-        finally:
-            state.finish()
-            if settings.pre_hook is not None:
-                settings.pre_hook(named, reset_only=True)
+            outcome = tune(self.__name__, trials, self._measure, debug_options().print_autotuning)
+        except Exception:
+            # After a fault on a GPU nothing can be put back, and the fault is what matters.
+            with suppress(Exception):
+                state.before_run()
+            raise
+        except BaseException:
+            state.before_run()
+            raise
+        state.before_run()
+        self.pre_hook(named, reset_only=True)
         self.bench_time = time.perf_counter() - started
         return outcome
 
-    def _candidate(self, config: Config, call: _Call, state: ArgumentState) -> Candidate:
-        settings = self._settings
-        named = self._named(call.args, {**call.kwargs, **config.kwargs})
+    def _candidate(
+        self, config: Config, call: Call, state: ArgumentState | None = None
+    ) -> Candidate:
+        """One configuration of a call, for a search to compile and time; it runs with `state`."""
         keywords = self._merged(config, call)
+        named = self._named(call.args, {**call.kwargs, **config.all_kwargs()})
+        is_isolated = self._settings.is_isolated
+        # The hook that every tuner has zeroes what `state` does.
+        has_hook = self.user_defined_pre_hook or type(self).pre_hook is not Autotuner.pre_hook
+
+        def compile_ahead(num_left: int) -> CompileJob | None:
+            ask = getattr(self.fn, "compile_ahead", None)
+            if ask is None or getattr(self.base_fn, "is_interpreted", False):
+                return None
+            self._run_hook(config, call)
+            with isolated_compiles(is_isolated):
+                return ask(call.args, keywords, num_left)
+
+        def compile_() -> object:
+            self._run_hook(config, call)
+            with isolated_compiles(is_isolated):
+                return self._compiled(call, keywords)
+
+        def protect(effects: Effects) -> None:
+            if state is not None:
+                state.protect(effects)
 
         def prepare() -> None:
-            state.before_run()
-            if settings.pre_hook is not None:
-                settings.pre_hook(named, reset_only=False)
+            if state is not None:
+                state.before_run()
+            if has_hook:
+                self.pre_hook(named, reset_only=False)
             self._run_hook(config, call)
 
         def launch() -> object:
-            result = self.fn[call.grid](*call.args, **keywords)
-            if settings.post_hook is not None:
-                settings.post_hook(named, exception=None)
+            try:
+                result = self._launch(call.args, keywords, call.grid)
+            except Exception as error:
+                self.post_hook(named, exception=error)
+                raise
+            self.post_hook(named, exception=None)
             return result
 
-        def compile_() -> object:
-            with isolated_compiles(settings.is_isolated):
-                return self._compiled(call, keywords)
+        return Candidate(config, compile_ahead, compile_, protect, prepare, launch)
 
-        return Candidate(config, compile_, launch, prepare)
+    def _measure(self, candidate: Candidate, best_ms: float) -> Times:
+        """The times of a candidate; derived classes may have another way."""
+        return self._settings.measure.time(candidate, best_ms)
 
-    def _run_hook(self, config: Config, call: _Call) -> None:
+    def _run_hook(self, config: Config, call: Call) -> None:
         if config.pre_hook is not None:
-            config.pre_hook(self._named(call.args, {**call.kwargs, **config.kwargs}))
+            config.pre_hook(self._named(call.args, {**call.kwargs, **config.all_kwargs()}))
 
-    def _pruned(self, call: _Call) -> list[Config]:
+    def _pruned(self, call: Call) -> list[Config]:
         """The configurations left by the author's pruning, in order."""
-        pruning = self._settings.pruning
-        configs, named = self.configs, self._named(call.args, call.kwargs)
-        early = pruning.get("early_config_prune")
-        if early is not None:
-            configs = list(early(list(configs), named, **call.kwargs))
-            if not configs:
-                raise InvalidOption(
-                    f"autotune(): early_config_prune of {self.__name__}() left no configuration",
-                    hint="it must return at least one of the configurations",
-                )
-        model = pruning.get("perf_model")
-        count = _kept(pruning.get("top_k", 1.0), len(configs))
-        if model is None or count >= len(configs):
-            return configs
-        estimates = [float(model(**{**named, **config.all_kwargs()})) for config in configs]
-        fastest = sorted(range(len(configs)), key=lambda i: estimates[i])[:count]
-        return [configs[i] for i in sorted(fastest)]
+        named = self._named(call.args, call.kwargs)
+        return prune(self.__name__, self.configs, self._settings.pruning, named, call.kwargs)
 
-    def _merged(self, config: Config, call: _Call) -> dict[str, object]:
+    def _merged(self, config: Config, call: Call) -> dict[str, object]:
         """The keywords of a launch with a configuration, all of its options included."""
         clash = config.kwargs.keys() & self._named(call.args, call.kwargs).keys()
         if clash:
@@ -285,10 +343,10 @@ class Autotuner(Wrapper):
                 argument=name,
                 hint="leave the parameters that are tuned out of the call",
             )
-        merged = {**call.kwargs, **config.all_kwargs()}
-        return {name: v for name, v in merged.items() if name not in FOREIGN_OPTIONS}
+        merged = {**call.kwargs, **config.launch_kwargs()}
+        return without_foreign_options(merged, self.arg_names)
 
-    def _keywords(self, config: Config, call: _Call) -> dict[str, object]:
+    def _keywords(self, config: Config, call: Call) -> dict[str, object]:
         """The keywords of a launch, without options that change nothing on this target.
 
         A launch without options is the fast one, so it is worth asking once.
@@ -297,18 +355,14 @@ class Autotuner(Wrapper):
         options = [name for name in config.options() if name in keywords]
         if not options:
             return keywords
-        identity = tuple((name, keywords[name]) for name in options)
-        is_ignored = self._ignored.get(identity)
-        bare = {name: v for name, v in keywords.items() if name not in options}
-        if is_ignored is None:
-            is_ignored = self._ignored[identity] = self._is_same(call, keywords, bare)
-        return bare if is_ignored else keywords
-
-    def _is_same(self, call: _Call, one: Keywords, two: Keywords) -> bool:
-        if getattr(self.base_fn, "is_interpreted", False):
-            return True
-        key = getattr(self._compiled(call, one), "hash", None)
-        return key is not None and key == getattr(self._compiled(call, two), "hash", None)
+        ignored: frozenset[str] = frozenset(options)
+        if not getattr(self.base_fn, "is_interpreted", False):
+            artifact = getattr(self._compiled(call, keywords), "artifact", None)
+            target = "" if artifact is None else artifact.metadata["target"]
+            ignored = load_driver(target).ignored_options if target else frozenset()
+        return {
+            name: v for name, v in keywords.items() if name not in ignored or name in call.kwargs
+        }
 
     def _record_key(self, key: TuningKey, configs: Sequence[Config]) -> str | None:
         """The cache key of this tuning, or None where it cannot be kept."""
@@ -316,24 +370,11 @@ class Autotuner(Wrapper):
         # What a hook does to the arguments cannot be named.
         if not self._settings.is_cached or kernel is None or any(c.pre_hook for c in configs):
             return None
-        threads = runtime_options().num_threads or usable_cpu_count()
-        where = (compiler_fingerprint(), host_cpu_fingerprint(), str(threads))
-        listed = [f"{config} {config.ir_override}" for config in configs]
-        return digest(_RECORD_FORMAT, *where, str(kernel), repr(key), *listed)
+        return record_key(str(kernel), key, configs, is_on_gpu="cuda" in key)
 
 
-@dataclass(frozen=True)
-class _Call:
-    """The arguments and the grid of one launch."""
-
-    args: Arguments
-    kwargs: Keywords
-    grid: GridLike
-
-
-def usable_cpu_count() -> int:
-    """The CPUs that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+# Keywords of `run` that are no arguments of the kernel.
+_NOT_ARGUMENTS = ("grid", "warmup")
 
 
 def _hashable(value: object) -> object:
@@ -342,16 +383,6 @@ def _hashable(value: object) -> object:
     except TypeError:
         return repr(value)
     return value
-
-
-def _kept(top_k: int | float, total: int) -> int:
-    if isinstance(top_k, float) and top_k <= 1.0:
-        return max(1, int(total * top_k))
-    if not float(top_k).is_integer() or top_k < 1:
-        raise InvalidOption(
-            f"autotune(): top_k is {top_k!r}", hint="pass a count, or a share of at most 1.0"
-        )
-    return min(total, int(top_k))
 
 
 def make_settings(
@@ -403,15 +434,16 @@ def autotune(
 
     The first launch with new values of the `key` arguments, or new dtypes, times every
     configuration on the arguments of that launch. `reset_to_zero` and `restore_value` name
-    arrays that each timed run finds zeroed, or as they were. Whatever is named, the arrays
-    hold after the call what one launch leaves in them. A configuration that does not compile
-    for want of resources loses. Ctrl-C keeps the best so far.
+    arrays that each timed run finds zeroed, or as they were; what the kernel both reads and
+    writes is found as it was in any case. So the arrays hold after the call what one launch
+    leaves in them. A configuration that does not compile for want of resources loses; a fault
+    while a kernel runs is raised. Ctrl-C keeps the best so far.
 
     `do_bench(call, quantiles)` replaces the timer; `warmup` and `rep` are its milliseconds for
-    one configuration; `cache_results` keeps the choice on disk. `compile_in_worker` compiles
-    each configuration in a child process (about a second each): one that crashes the compiler,
-    or lets it run for a minute, loses. `use_cuda_graph` is accepted and ignored. It goes above
-    `heuristics`, and both above `jit`.
+    one configuration; `cache_results` keeps the choice on disk. Many configurations are compiled
+    at once, in child processes; with `compile_in_worker` each one is: one that crashes the
+    compiler, or lets it run for a minute, loses. `use_cuda_graph` is accepted and ignored. It
+    goes above `heuristics`, and both above `jit`.
 
     Raises: `UnexpectedArgument` for a name that is no parameter of the kernel; at a launch
     `NoUsableConfig` when every configuration fails.

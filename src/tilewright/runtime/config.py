@@ -16,6 +16,7 @@ _OPTION_FIELDS: dict[str, object] = {
     "num_consumer_groups": 0,
     "num_buffers_warp_spec": 0,
 }
+_ALWAYS_SET = ("num_warps", "num_stages", "num_ctas")
 # Options of GPU compilers that written configurations carry; there is nothing here to set.
 FOREIGN_OPTIONS = frozenset(
     (
@@ -81,6 +82,14 @@ class Config:
         return f"Config({self})"
 
     def all_kwargs(self) -> dict[str, object]:
+        """Every parameter and option by name, for estimates and hooks; unset ones left out."""
+        options: dict[str, object] = {n: getattr(self, n) for n in _ALWAYS_SET}
+        rest = {name: value for name, value in self.options().items() if name not in _ALWAYS_SET}
+        if self.ir_override is not None:
+            rest["ir_override"] = self.ir_override
+        return {**self.kwargs, **options, **rest}
+
+    def launch_kwargs(self) -> dict[str, object]:
         """The keywords of a launch: parameters, then every option that is not at its default."""
         return {**self.kwargs, **self.options()}
 
@@ -95,5 +104,5 @@ class Config:
 
     def short(self) -> str:
         """The parameters, and those options that are not at their default."""
-        values = self.all_kwargs()
+        values = self.launch_kwargs()
         return ", ".join(f"{name}={value}" for name, value in values.items()) or "defaults"

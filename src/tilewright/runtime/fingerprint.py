@@ -147,3 +147,8 @@ def _read(path: str, limit_bytes: int) -> bytes:
             return file.read(limit_bytes) or b""
     except OSError:
         return b""
+
+
+def usable_cpu_count() -> int:
+    """The CPUs that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

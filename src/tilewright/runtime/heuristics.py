@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Protocol, cast
 
+from tilewright.runtime.ahead import CompileJob
+from tilewright.runtime.config import FOREIGN_OPTIONS
 from tilewright.support.errors import UnexpectedArgument
+from tilewright.support.options import option_names
 
 GridLike = object
 Arguments = tuple[object, ...]
@@ -33,6 +36,10 @@ class Kernel(Protocol):
         ...
 
 
+class _Runs(Protocol):
+    def run(self, *args: object, **kwargs: object) -> object: ...
+
+
 def base_function(kernel: object) -> object:
     """The innermost kernel of a stack of wrappers: the jit function itself."""
     while isinstance(kernel, Wrapper):
@@ -52,17 +59,30 @@ def parameter_names(kernel: object) -> tuple[str, ...]:
     return names
 
 
-def check_names(kernel: object, option: str, names: Mapping[str, object] | list[str]) -> None:
-    """Refuse names that are no parameters of the kernel. Raises: `UnexpectedArgument`."""
+def check_names(
+    kernel: object,
+    option: str,
+    names: Mapping[str, object] | list[str],
+    others: Sequence[str] = (),
+) -> None:
+    """Refuse names that are neither parameters of the kernel nor among `others`.
+
+    Raises: `UnexpectedArgument`.
+    """
     known = parameter_names(kernel)
     for name in names:
-        if name not in known:
+        if name not in known and name not in others:
             title = getattr(base_function(kernel), "__name__", "the kernel")
             raise UnexpectedArgument(
                 f"{option} names `{name}`, which is no parameter of {title}()",
                 argument=name,
                 hint="its parameters are " + ", ".join(f"`{known_name}`" for known_name in known),
             )
+
+
+def without_foreign_options(keywords: Keywords, parameters: Sequence[str]) -> dict[str, object]:
+    """The keywords of a launch without options of other compilers that are no parameters."""
+    return {n: v for n, v in keywords.items() if n not in FOREIGN_OPTIONS or n in parameters}
 
 
 class Wrapper:
@@ -84,9 +104,22 @@ class Wrapper:
 
         return launch
 
-    def run(self, *args: object, grid: GridLike, warmup: bool = False, **kwargs: object) -> object:
-        """Launch over `grid` (or only compile, with `warmup`)."""
-        return (self._warm if warmup else self._run)(args, kwargs, grid)
+    def run(
+        self, *args: object, grid: GridLike = None, warmup: bool = False, **kwargs: object
+    ) -> object:
+        """Launch over `grid` (or only compile, with `warmup`).
+
+        Without a grid the kernel inside is run without one, for launchers that have their own.
+        """
+        if warmup:
+            return self._warm(args, kwargs, (1,) if grid is None else grid)
+        return self._run(args, kwargs, grid)
+
+    def _launch(self, args: Arguments, kwargs: Keywords, grid: GridLike) -> object:
+        """Launch the kernel inside."""
+        if grid is None:
+            return cast("_Runs", self.fn).run(*args, **kwargs)
+        return self.fn[grid](*args, **kwargs)
 
     def warmup(self, *args: object, grid: GridLike = (1,), **kwargs: object) -> object:
         """Compile for arguments like these without launching."""
@@ -109,10 +142,17 @@ class Heuristics(Wrapper):
     def __init__(self, fn: Kernel, values: Mapping[str, Heuristic]) -> None:
         super().__init__(fn)
         self.values = dict(values)
-        check_names(fn, "heuristics()", self.values)
+        check_names(fn, "heuristics()", self.values, (*option_names(), *FOREIGN_OPTIONS))
 
     def _run(self, args: Arguments, kwargs: Keywords, grid: GridLike) -> object:
-        return self.fn[grid](*args, **self._computed(args, kwargs))
+        return self._launch(args, self._computed(args, kwargs), grid)
+
+    def compile_ahead(
+        self, args: Sequence[object], kwargs: Keywords, num_left: int
+    ) -> CompileJob | None:
+        """Have the kernel inside compiled in another process, where it can be."""
+        ask = getattr(self.fn, "compile_ahead", None)
+        return None if ask is None else ask(args, self._computed(tuple(args), kwargs), num_left)
 
     def _warm(self, args: Arguments, kwargs: Keywords, grid: GridLike) -> object:
         return self.fn.warmup(*args, grid=grid, **self._computed(args, kwargs))
@@ -122,15 +162,16 @@ class Heuristics(Wrapper):
         found: dict[str, object] = {}
         for name, compute in self.values.items():
             found[name] = named[name] = compute(dict(named))
-        return {**kwargs, **found}
+        return without_foreign_options({**kwargs, **found}, self.arg_names)
 
 
 def heuristics(values: Mapping[str, Heuristic]) -> Callable[[Kernel], Heuristics]:
     """A decorator that computes parameters from the other arguments at each launch.
 
-    `values` maps a parameter to a function of a dictionary with every argument by name, those
-    that earlier entries computed included. It goes above `jit` and below `autotune`.
+    `values` maps a parameter, or an option of the launch such as `num_warps`, to a function of a
+    dictionary with every argument by name, those that earlier entries computed included. It goes
+    above `jit` and below `autotune`.
 
-    Raises: `UnexpectedArgument` for a name that is no parameter.
+    Raises: `UnexpectedArgument` for a name that is neither.
     """
     return lambda fn: Heuristics(fn, values)

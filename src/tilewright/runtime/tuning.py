@@ -4,35 +4,17 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
+from tilewright.runtime.ahead import ArgumentPath, CompileJob, drop, wait_for_news
 from tilewright.runtime.config import Config
 from tilewright.runtime.progress import Step, progress_bar
 from tilewright.runtime.timer import do_bench
 from tilewright.support.dataclass import dataclass
-from tilewright.support.errors import (
-    CompileError,
-    InternalError,
-    KernelFault,
-    KernelTooLarge,
-    StaticAssertionFailed,
-    TileTooLarge,
-    TilewrightError,
-    TooManyIterations,
-    UnsupportedError,
-)
+from tilewright.support.errors import CompileError, TilewrightError
 
-# A configuration that fails with one of these loses; any other error is the kernel's own.
-TRIAL_ERRORS = (
-    TileTooLarge,
-    KernelTooLarge,
-    TooManyIterations,
-    StaticAssertionFailed,
-    UnsupportedError,
-    InternalError,
-    KernelFault,
-)
 QUANTILES = (0.5, 0.2, 0.8)
 LOST: Final = (math.inf, math.inf, math.inf)
 DEFAULT_WARMUP_MS = 25.0
@@ -59,18 +41,26 @@ class Trial:
     failure: str = ""
 
 
+Effects = Mapping[str, Sequence[ArgumentPath]]
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A configuration with how to compile it and how to launch it.
 
-    `compile` returns the compiled kernel (or None where nothing is compiled); `launch` runs it;
-    `prepare` sets the arguments up for a run and is not part of its time.
+    `compile_ahead(num_left)` has it compiled in another process, or returns None where that is of
+    no use; `num_left` candidates are to be compiled, this one included. `compile` returns the
+    compiled kernel (or None where nothing is compiled). `protect` saves the arguments that a
+    kernel with these `reads` and `writes` would change for good. `prepare` sets the arguments up
+    for a run and is not part of its time; `launch` runs the kernel.
     """
 
     config: Config
+    compile_ahead: Callable[[int], CompileJob | None]
     compile: Callable[[], object]
-    launch: Callable[[], object]
+    protect: Callable[[Effects], object]
     prepare: Callable[[], object]
+    launch: Callable[[], object]
 
 
 @dataclass(frozen=True)
@@ -84,7 +74,7 @@ class Measure:
     def time(self, candidate: Candidate, best_ms: float) -> Times:
         """The times of a candidate; short for one that is far slower than `best_ms`."""
         if self.do_bench is not None:
-            return _times(self.do_bench(_prepared(candidate), quantiles=QUANTILES))
+            return _times(self.do_bench(prepared(candidate), quantiles=QUANTILES))
         if math.isfinite(best_ms):
             first = self._run(candidate, 0.1)
             if first[0] > _HOPELESS * best_ms:
@@ -98,7 +88,7 @@ class Measure:
         return _times(do_bench(launch, warmup, rep, quantiles=QUANTILES, prepare=prepare))
 
 
-def _prepared(candidate: Candidate) -> Callable[[], None]:
+def prepared(candidate: Candidate) -> Callable[[], None]:
     """One call for timers that know nothing of `prepare`; it becomes part of the time."""
 
     def call() -> None:
@@ -134,26 +124,32 @@ class Outcome:
         return {t.config: t.failure for t in self.trials if t.failure}
 
 
+TimeCandidate = Callable[[Candidate, float], Times]
+"""The times of a candidate, given the time of the best so far."""
+
+
 def tune(
-    name: str, candidates: Sequence[Candidate], measure: Measure, is_verbose: bool = False
+    name: str, candidates: Sequence[Candidate], time: TimeCandidate, is_verbose: bool = False
 ) -> Outcome:
     """Try every candidate. Ctrl-C ends the search with the best so far.
 
-    Candidates with equal parameters whose compiled kernels are the same one are timed once.
+    All are compiled at once, in other processes where that is faster, and timed as they are
+    ready. Those with equal parameters whose compiled kernels are the same one are timed once.
 
-    Raises: `NoUsableConfig` when each of them failed; `KeyboardInterrupt` when none was timed.
+    Raises: `NoUsableConfig` when each of them failed; `KeyboardInterrupt` when none was timed;
+    any error that is the kernel's own, such as a fault while it ran.
     """
-    search = _Search(measure, is_verbose)
+    search = Search(candidates, time, is_verbose)
     is_complete = True
     try:
         with progress_bar(f"tuning {name}", len(candidates)) as step:
-            search.run(candidates, step)
+            search.run(step)
     except KeyboardInterrupt:
         if not search.best:
             raise
         is_complete = False
         _say(f"tuning of {name} interrupted; keeping {search.best.config.short()}")
-    outcome = Outcome(tuple(search.trials), is_complete)
+    outcome = Outcome(search.trials, is_complete)
     if search.best is None:
         reasons = "\n".join(f"    {c.short()}: {text}" for c, text in outcome.failures.items())
         raise NoUsableConfig(f"{name}(): none of the configurations works\n{reasons}")
@@ -162,42 +158,126 @@ def tune(
     return outcome
 
 
-class _Search:
-    """The trials so far, the best of them, and which compiled kernel was timed already."""
+@dataclass
+class _Entry:
+    """A candidate on its way: a job, or a compiled kernel, and in the end a trial."""
 
-    def __init__(self, measure: Measure, is_verbose: bool) -> None:
-        self.trials: list[Trial] = []
-        self.best: Trial | None = None
-        self._measure = measure
+    candidate: Candidate
+    job: CompileJob | None = None
+    kernel: object = None
+    trial: Trial | None = None
+
+
+class Search:
+    """Candidates, what became of them so far, and which compiled kernel was timed already."""
+
+    def __init__(
+        self, candidates: Sequence[Candidate], time: TimeCandidate, is_verbose: bool = False
+    ) -> None:
+        self._entries = [_Entry(candidate) for candidate in candidates]
+        self._time = time
         self._is_verbose = is_verbose
         self._timed: dict[object, Trial] = {}
 
-    def run(self, candidates: Sequence[Candidate], step: Step) -> None:
-        for candidate in candidates:
-            trial = self._trial(candidate)
-            self.trials.append(trial)
-            if not trial.failure and (
-                self.best is None or trial.times_ms[0] < self.best.times_ms[0]
-            ):
-                self.best = trial
-            if self._is_verbose:
-                _say(f"  {trial.config.short()}: {trial.failure or f'{trial.times_ms[0]:.4g} ms'}")
-            step("" if self.best is None else f"best {self.best.times_ms[0]:.4g} ms")
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """The trials so far, in the order of the candidates."""
+        return tuple(entry.trial for entry in self._entries if entry.trial is not None)
 
-    def _trial(self, candidate: Candidate) -> Trial:
-        config = candidate.config
+    @property
+    def best(self) -> Trial | None:
+        """The fastest trial that worked, if any did; the earlier one of equals."""
+        working = [trial for trial in self.trials if not trial.failure]
+        return min(working, key=lambda trial: trial.times_ms[0]) if working else None
+
+    def run(self, step: Step) -> None:
+        """Compile and time all; `step` hears of each."""
         try:
-            identity = _identity(config.kwargs, candidate.compile())
+            self._compile(step)
+            self._protect(step)
+            while (entry := self._next()) is not None:
+                self._settle(entry, step)
+        finally:
+            drop([entry.job for entry in self._entries if entry.job is not None])
+
+    def _compile(self, step: Step) -> None:
+        """Submit every candidate, and compile here those that no other process takes."""
+        for index, entry in enumerate(self._entries):
+            with self._failing(entry, step):
+                entry.job = entry.candidate.compile_ahead(len(self._entries) - index)
+                if entry.job is None:
+                    entry.kernel = entry.candidate.compile()
+
+    def _protect(self, step: Step) -> None:
+        """Save what any of the candidates would change, before the first of them runs."""
+        for entry in self._entries:
+            while entry.job is not None and not entry.job.is_analysed:
+                wait_for_news([entry.job])
+            if entry.job is not None and entry.job.is_lost:
+                entry.job = None
+                with self._failing(entry, step):
+                    entry.kernel = entry.candidate.compile()
+            facts = _effects(entry)
+            if entry.trial is None and facts is not None:
+                entry.candidate.protect(facts)
+
+    def _next(self) -> _Entry | None:
+        """The next candidate to time, waiting for one; None when there are no more."""
+        while True:
+            left = [entry for entry in self._entries if entry.trial is None]
+            working = [entry.job for entry in left if entry.job and not entry.job.is_done]
+            if not left:
+                return None
+            # A kernel of the CPU has the processor for itself while it is timed.
+            if not any(job.is_on_host for job in working):
+                for entry in left:
+                    if entry.job is None or entry.job.is_done:
+                        return entry
+            wait_for_news(working)
+
+    def _settle(self, entry: _Entry, step: Step) -> None:
+        with self._failing(entry, step):
+            if entry.kernel is None:
+                entry.kernel = entry.candidate.compile()
+            config = entry.candidate.config
+            identity = _identity(config.kwargs, entry.kernel)
             known = self._timed.get(identity)
             if known is not None:
-                return Trial(config, known.times_ms)
+                self._finish(entry, Trial(config, known.times_ms), step)
+                return
             best_ms = math.inf if self.best is None else self.best.times_ms[0]
-            trial = Trial(config, self._measure.time(candidate, best_ms))
-        except TRIAL_ERRORS as error:
-            return Trial(config, LOST, _first_line(error))
-        if identity is not None:
-            self._timed[identity] = trial
-        return trial
+            trial = Trial(config, self._time(entry.candidate, best_ms))
+            self._finish(entry, trial, step)
+            if identity is not None:
+                self._timed[identity] = trial
+
+    @contextmanager
+    def _failing(self, entry: _Entry, step: Step) -> Generator[None]:
+        """A block in which the candidate may lose.
+
+        An error that no other configuration avoids is the kernel's own, and so is a fault while
+        it ran: that is no matter of speed.
+        """
+        try:
+            yield
+        except TilewrightError as error:
+            if not error.is_of_configuration:
+                raise
+            self._finish(entry, Trial(entry.candidate.config, LOST, _first_line(error)), step)
+
+    def _finish(self, entry: _Entry, trial: Trial, step: Step) -> None:
+        entry.trial = trial
+        if self._is_verbose:
+            _say(f"  {trial.config.short()}: {trial.failure or f'{trial.times_ms[0]:.4g} ms'}")
+        step("" if self.best is None else f"best {self.best.times_ms[0]:.4g} ms")
+
+
+def _effects(entry: _Entry) -> Effects | None:
+    """What the kernel reads and writes; None where that is not known."""
+    if entry.job is not None and entry.job.effects is not None:
+        return entry.job.effects
+    artifact = getattr(entry.kernel, "artifact", None)
+    return None if artifact is None else artifact.metadata
 
 
 def _identity(kwargs: Mapping[str, object], kernel: object) -> object:

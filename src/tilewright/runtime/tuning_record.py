@@ -7,7 +7,17 @@ from typing import cast
 
 from tilewright.runtime.cache import JsonValue, open_default
 from tilewright.runtime.config import Config
+from tilewright.runtime.drivers import load_driver
+from tilewright.runtime.fingerprint import (
+    compiler_fingerprint,
+    digest,
+    host_cpu_fingerprint,
+    usable_cpu_count,
+)
 from tilewright.runtime.tuning import LOST, Outcome, Trial
+from tilewright.support.options import runtime_options
+
+_FORMAT = "tilewright-tuning-2"
 
 
 def to_record(outcome: Outcome) -> JsonValue:
@@ -33,3 +43,18 @@ def _trial(config: Config, row: JsonValue) -> Trial | None:
         return None
     times = [value for value in row if type(value) is float and value >= 0]
     return Trial(config, (times[0], times[1], times[2])) if len(times) == 3 else None
+
+
+def record_key(
+    kernel: str, key: tuple[object, ...], configs: Sequence[Config], is_on_gpu: bool
+) -> str:
+    """The cache key of a tuning: kernel, key, configurations, compiler and machine.
+
+    `kernel` is the identity of its sources.
+    """
+    threads = runtime_options().num_threads or usable_cpu_count()
+    where = [compiler_fingerprint(), host_cpu_fingerprint(), str(threads)]
+    if is_on_gpu:
+        where.append(repr(sorted(load_driver("nvidia").machine().items())))
+    listed = [f"{config} {config.ir_override}" for config in configs]
+    return digest(_FORMAT, *where, kernel, repr(key), *listed)

@@ -23,6 +23,8 @@ class TilewrightError(Exception):
     """
 
     help: str = ""
+    # Whether another configuration of the same kernel may well work: a tuner goes on.
+    is_of_configuration: bool = False
     # A line above the message, for programs that read positions in the words of another compiler.
     preface: str = ""
 
@@ -84,10 +86,13 @@ class CompileError(TilewrightError):
 class UnsupportedError(TilewrightError):
     """A right program that this target or version cannot run."""
 
+    is_of_configuration = True
+
 
 class InternalError(TilewrightError):
     """A defect of Tilewright itself."""
 
+    is_of_configuration = True
     help = "this is a defect of the compiler; please report it with the reproducer"
 
 
@@ -119,6 +124,7 @@ class NotPowerOfTwo(CompileError):
 class TileTooLarge(CompileError):
     """A tile has more than 2^20 elements."""
 
+    is_of_configuration = True
     help = "use a smaller block and let more programs, or a loop, cover the data"
 
 
@@ -288,12 +294,14 @@ class LoopBoundsError(CompileError):
 class TooManyIterations(CompileError):
     """A loop that is unrolled at compile time has too many iterations."""
 
+    is_of_configuration = True
     help = "use `range` for a loop at run time"
 
 
 class KernelTooLarge(CompileError):
     """A kernel lowers to too many operations."""
 
+    is_of_configuration = True
     help = "use `range` in place of `static_range`, or split the kernel"
 
 
@@ -305,6 +313,8 @@ class RecursionTooDeep(CompileError):
 
 class StaticAssertionFailed(CompileError):
     """A `static_assert` does not hold."""
+
+    is_of_configuration = True
 
 
 class HostCall(CompileError):

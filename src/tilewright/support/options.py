@@ -446,3 +446,14 @@ def set_variable(name: str, text: str | None) -> None:
         os.environ.pop(name, None)
     else:
         os.environ[name] = text
+
+
+def environment() -> dict[str, str]:
+    """The whole environment, for a process that is to see what this one sees now."""
+    return dict(os.environ)
+
+
+def replace_environment(variables: Mapping[str, str]) -> None:
+    """Give this process the environment of another."""
+    os.environ.clear()
+    os.environ.update(variables)

@@ -11,9 +11,9 @@ import click
 
 import tilewright
 from tilewright.compiler.reproducer import current_versions
-from tilewright.runtime.autotune import usable_cpu_count
 from tilewright.runtime.cache import open_default
 from tilewright.runtime.drivers import load_driver
+from tilewright.runtime.fingerprint import usable_cpu_count
 from tilewright.support.errors import TilewrightError
 from tilewright.support.options import VARIABLES, Variable, is_set
 from tilewright.targets.nvidia.toolchain import find_assembler, find_tool

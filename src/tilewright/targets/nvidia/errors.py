@@ -8,6 +8,7 @@ from tilewright.support.errors import CompileError, KernelFault, UnsupportedErro
 class AssemblerNotFound(UnsupportedError):
     """No ptxas is on this machine."""
 
+    is_of_configuration = False
     help = (
         "run `pip install nvidia-cuda-nvcc`, put a CUDA toolkit's ptxas on PATH, or set "
         "TILEWRIGHT_PTXAS to one"
@@ -21,16 +22,20 @@ class AssemblerFailed(UnsupportedError):
 class ResourcesExceeded(CompileError):
     """A kernel needs more registers, threads or shared memory than the machine has."""
 
+    is_of_configuration = True
     help = "use smaller blocks, fewer warps or fewer stages"
 
 
 class DriverNotFound(UnsupportedError):
     """The NVIDIA driver, or the Python package that talks to it, is missing."""
 
+    is_of_configuration = False
+
 
 class DeviceNotSupported(UnsupportedError):
     """The GPU is older than what the NVIDIA target compiles for."""
 
+    is_of_configuration = False
     help = "the NVIDIA target compiles for compute capability 9.0 (Hopper)"
 
 
@@ -52,6 +57,10 @@ class DeviceFault(KernelFault):
 class LaunchRefused(CompileError):
     """The driver refused to start a kernel."""
 
+    is_of_configuration = True
+
 
 class DeviceError(UnsupportedError):
     """A call into the NVIDIA driver failed outside of any kernel."""
+
+    is_of_configuration = False

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
-from tilewright.runtime.autotune import usable_cpu_count
 from tilewright.runtime.drivers import load_driver
+from tilewright.runtime.fingerprint import usable_cpu_count
 from tilewright.runtime.timer import do_bench
 from tilewright.support.errors import TilewrightError
 from tilewright.support.options import runtime_options
