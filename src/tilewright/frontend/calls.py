@@ -124,9 +124,9 @@ def call(
         case FunctionRef(key):
             return inline(frame, node, key, positional, keywords)
         case HostFunctionRef(key):
-            return call_host_function(frame, key, positional, keywords)
+            return call_host_function(frame, node, key, positional, keywords)
         case Imported():
-            return call_imported(frame, function, positional, keywords)
+            return call_imported(frame, node, function, positional, keywords)
         case BuiltinRef(name) if name in BUILTINS:
             return BUILTINS[name](frame, node, positional, keywords)
         case BuiltinRef(name):

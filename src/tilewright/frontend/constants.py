@@ -51,6 +51,9 @@ class BuiltinRef:
 
     name: str
 
+    def __str__(self) -> str:
+        return f"Python's {self.name}"
+
 
 @dataclass(frozen=True)
 class ModuleRef:

@@ -325,13 +325,16 @@ class Frame:
             self.scope = saved
 
 
+_NAMES = "docs/language-names.md lists the names of the language"
+
+
 def _undefined(path: str) -> CompileError:
     module, _, name = path.rpartition(".")
     if not module:
         return UndefinedName(f"`{path}` is not defined", hint="check the spelling, or import it")
     close = suggestions.closest(name, SURFACE)
     serves = suggestions.of_name(name)
-    hint = f"did you mean `{module}.{close}`?" if close else f"use {serves}" if serves else ""
+    hint = f"did you mean `{module}.{close}`?" if close else f"use {serves}" if serves else _NAMES
     return UnknownMember(f"`{module}` has no member `{name}`", hint=hint)
 
 

@@ -21,6 +21,7 @@ from tilewright.frontend.constants import (
 )
 from tilewright.frontend.constexpr import run_in_python
 from tilewright.frontend.frame import Frame, HostFunction, Lowering, unusable
+from tilewright.frontend.parsing import chain_of
 from tilewright.frontend.program import FunctionSource
 from tilewright.frontend.suggestions import of_name
 from tilewright.frontend.values import describe, foreign, function_name, is_constant, plain
@@ -36,14 +37,18 @@ from tilewright.support.errors import (
 
 
 def call_host_function(
-    frame: Frame, key: str, positional: Sequence[object], keywords: Mapping[str, object]
+    frame: Frame,
+    node: ast.AST,
+    key: str,
+    positional: Sequence[object],
+    keywords: Mapping[str, object],
 ) -> object:
     """Run a compile-time function on the plain values of its arguments.
 
     Raises: NotConstexpr, PlainFunctionCall.
     """
     source = frame.lowering.request.functions[key]
-    name = function_name(key)
+    name = _as_written(node, function_name(key))
     for value in (*positional, *keywords.values()):
         if not is_constant(value):
             raise (_ordinary_on if source.is_ordinary else _declared_on)(name, value)
@@ -58,7 +63,11 @@ def call_host_function(
 
 
 def call_imported(
-    frame: Frame, function: Imported, positional: Sequence[object], keywords: Mapping[str, object]
+    frame: Frame,
+    node: ast.AST,
+    function: Imported,
+    positional: Sequence[object],
+    keywords: Mapping[str, object],
 ) -> object:
     """Run a function of another module on compile-time values.
 
@@ -66,7 +75,7 @@ def call_imported(
     """
     for value in (*positional, *keywords.values()):
         if not is_constant(value):
-            raise _ordinary_on(str(function), value)
+            raise _ordinary_on(_as_written(node, str(function)), value)
     live = import_object(function)
     if not callable(live):
         raise NotCallable(f"{describe(function)} cannot be called")
@@ -93,6 +102,12 @@ def _argument(lowering: Lowering, value: object) -> object:
     return import_object(value) if isinstance(value, Imported) else plain(value)
 
 
+def _as_written(node: ast.AST, name: str) -> str:
+    """What a call calls a function, where that is a name."""
+    chain = chain_of(node.func) if isinstance(node, ast.Call) else None
+    return ".".join(chain) if chain else name
+
+
 def _declared_on(name: str, value: object) -> NotConstexpr:
     return NotConstexpr(f"{name}() runs at compile time, but an argument is {describe(value)}")
 
@@ -100,8 +115,8 @@ def _declared_on(name: str, value: object) -> NotConstexpr:
 def _ordinary_on(name: str, value: object) -> PlainFunctionCall:
     serves = of_name(name.rpartition(".")[2])
     return PlainFunctionCall(
-        f"`{name}` is an ordinary Python function, which kernels call on compile-time values "
-        f"only; an argument is {describe(value)}",
+        f"`{name}` is an ordinary Python function, which runs on compile-time values only, "
+        f"but an argument is {describe(value)}",
         hint=f"use {serves}" if serves else "",
     )
 

@@ -15,7 +15,16 @@ from tilewright.frontend.program import Parameter
 from tilewright.frontend.sequences import iterate
 from tilewright.frontend.signature import bind
 from tilewright.frontend.values import describe, is_constant, plain
-from tilewright.language.core import constexpr, dtype, int32, int64, tensor, uint32
+from tilewright.language.core import (
+    constexpr,
+    dtype,
+    int32,
+    int64,
+    pointer_type,
+    tensor,
+    tuple_,
+    uint32,
+)
 from tilewright.language.iterators import RANGE_HINTS
 from tilewright.ops.builder import integer_property
 from tilewright.ops.casting import convert, to_tensor
@@ -114,8 +123,29 @@ def _none(p: Parameter) -> object:
 
 
 def _not_a_range(frame: Frame, node: ast.expr, function: object) -> IteratorNotSupported:
-    shown = describe(frame.evaluate(node) if function is None else function)
-    return IteratorNotSupported(f"a `for` cannot run over {shown}")
+    if isinstance(function, BuiltinRef):
+        return IteratorNotSupported(
+            f"a `for` cannot run over {describe(function)}",
+            hint=_IN_PLACE_OF.get(function.name, ""),
+        )
+    value = frame.evaluate(node)
+    return IteratorNotSupported(
+        f"a `for` cannot run over {describe(value)}", hint=_how_to_iterate(value)
+    )
+
+
+_UNROLLED = "loop over tl.static_range(len(values)) and index"
+_IN_PLACE_OF: dict[str, str] = {name: _UNROLLED for name in ("enumerate", "zip", "reversed")}
+
+
+def _how_to_iterate(value: object) -> str:
+    if isinstance(value, tensor) and isinstance(value.type, pointer_type):
+        return "an array argument becomes a pointer: loop over range(n) and load x + i"
+    if isinstance(value, tensor):
+        return "operators work on all elements at once; tl.sum, tl.max and tl.reduce combine them"
+    if isinstance(value, tuple_):
+        return _UNROLLED
+    return ""
 
 
 def _bounds(bound: Mapping[str, object]) -> tuple[object, object, object]:

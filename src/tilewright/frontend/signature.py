@@ -257,7 +257,8 @@ class _Classifier:
             if element is not None:
                 why = f"holds elements of type {element}, which kernels do not have"
                 raise self._unsupported(p, value, why, "convert it to a type that `tl` has")
-            raise self._unsupported(p, value, "is no array, number, dtype or tuple")
+            hint = "pass a tuple: tuple(values)" if isinstance(value, list) else ""
+            raise self._unsupported(p, value, "is no array, number, dtype or tuple", hint)
         const = "k" if p.annotation == "const" else ""
         aligned = p.specialize and p.specialize_alignment and facts.address % ALIGNMENT_BYTES == 0
         return _Leaf(

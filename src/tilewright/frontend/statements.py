@@ -14,7 +14,7 @@ from tilewright.frontend.frame import FALLS, LEAVES, STATEMENTS, Exit, Frame
 from tilewright.frontend.sequences import unpack
 from tilewright.frontend.subset import reject_as, starred_target
 from tilewright.frontend.values import is_constant, plain
-from tilewright.language.core import constexpr
+from tilewright.language.core import constexpr, pointer_type, tensor, tuple_
 from tilewright.support.errors import ReturnTypeMismatch
 
 
@@ -47,6 +47,8 @@ def assign_target(frame: Frame, target: ast.expr, value: object, node: ast.stmt)
     if isinstance(target, ast.Attribute):
         _assign_field(frame, target, value)
         return
+    if isinstance(target, ast.Subscript):
+        raise _no_element(frame.evaluate(target.value))
     if not isinstance(target, ast.Tuple | ast.List):
         raise _bad_target(target)
     for element in target.elts:
@@ -64,12 +66,24 @@ def _assign_field(frame: Frame, target: ast.Attribute, value: object) -> None:
     run_in_python(draft.assign, target.attr, value)
 
 
-def _bad_target(target: ast.expr) -> Exception:
-    if isinstance(target, ast.Subscript):
+def _no_element(value: object) -> Exception:
+    if isinstance(value, tensor) and isinstance(value.type, pointer_type):
         return reject_as(
-            "assignments to elements of a tile",
-            "tiles are immutable: build a new one with tl.where, or tl.store through pointers",
+            "assignments to elements of an array",
+            "an array argument becomes a pointer: write tl.store(x + i, value)",
         )
+    if isinstance(value, tuple_):
+        return reject_as(
+            "assignments to elements of a tuple",
+            "build a new one: values[:i] + (x,) + values[i+1:]",
+        )
+    return reject_as(
+        "assignments to elements of a tile",
+        "tiles are immutable: build a new one with tl.where, or tl.store through pointers",
+    )
+
+
+def _bad_target(target: ast.expr) -> Exception:
     if isinstance(target, ast.Attribute):
         return reject_as(
             "assignments to attributes",
@@ -107,6 +121,8 @@ def is_constexpr_annotation(annotation: ast.expr) -> bool:
 
 @STATEMENTS.register(ast.AugAssign)
 def _augmented(frame: Frame, node: ast.AugAssign) -> Exit:
+    if isinstance(node.target, ast.Subscript):
+        raise _no_element(frame.evaluate(node.target.value))
     if not isinstance(node.target, ast.Name):
         raise _bad_target(node.target)
     current = frame.evaluate(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))

@@ -10,30 +10,12 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from tilewright.language import _ops
-from tilewright.language.core import DTYPE_BY_SHORT_NAME
+from tilewright.language.core import DTYPE_NAMES, FOREIGN_DTYPES
 from tilewright.language.extra import libdevice
 
 # Below this likeness a close match is another word, not a misspelling.
 _LIKENESS = 0.78
 
-_DTYPES = {
-    "half": "tl.float16",
-    "float": "tl.float32",
-    "float_": "tl.float32",
-    "single": "tl.float32",
-    "double": "tl.float64",
-    "bfloat": "tl.bfloat16",
-    "bool": "tl.int1",
-    "bool_": "tl.int1",
-    "char": "tl.int8",
-    "byte": "tl.uint8",
-    "short": "tl.int16",
-    "int": "tl.int32",
-    "int_": "tl.int32",
-    "long": "tl.int64",
-    "float8_e4m3fn": "tl.float8e4nv",
-    "float8_e5m2": "tl.float8e5",
-}
 # Functions by the last part of their name, whichever package has them.
 _FUNCTIONS = {
     "relu": "tl.maximum(x, 0)",
@@ -126,10 +108,10 @@ def of_name(name: str) -> str:
     >>> of_name("exp"), of_name("float32"), of_name("frobnicate")
     ('tl.exp', 'tl.float32', '')
     """
-    if name in _DTYPES:
-        return _DTYPES[name]
-    if name in DTYPE_BY_SHORT_NAME:
-        return f"tl.{name}"
+    if name in FOREIGN_DTYPES:
+        return f"tl.{FOREIGN_DTYPES[name]}"
+    if name in DTYPE_NAMES:
+        return f"tl.{DTYPE_NAMES[name]}"
     if name in _FUNCTIONS:
         return _FUNCTIONS[name]
     if name in _ops.__all__:
@@ -141,8 +123,8 @@ def of_attribute(name: str, members: Iterable[str]) -> str:
     """What to write for an attribute or method `name` that tiles do not have, or ''."""
     if name in _MEMBERS:
         return f"use {_MEMBERS[name]}"
-    if name in _DTYPES:
-        return f"use x.to({_DTYPES[name]})"
+    if name in FOREIGN_DTYPES:
+        return f"use x.to(tl.{FOREIGN_DTYPES[name]})"
     near = closest(name, members)
     if near:
         return f"did you mean `.{near}`?"

@@ -322,6 +322,30 @@ DTYPE_BY_SHORT_NAME: dict[str, dtype] = {d.short_name(): d for d in DTYPES} | {
 }
 
 
+# The name under which the language has a type, by any name that it has there.
+DTYPE_NAMES: dict[str, str] = {
+    name: _PUBLIC_NAMES.get(d.name, d.name) for d in DTYPES for name in (d.name, repr(d)[16:])
+}
+# What NumPy, torch and Python call types that the language has under another name.
+FOREIGN_DTYPES: dict[str, str] = {
+    "half": "float16",
+    "float": "float32",
+    "float_": "float32",
+    "single": "float32",
+    "double": "float64",
+    "bool": "int1",
+    "bool_": "int1",
+    "char": "int8",
+    "byte": "uint8",
+    "short": "int16",
+    "int": "int32",
+    "int_": "int32",
+    "long": "int64",
+    "float8_e4m3fn": "float8e4nv",
+    "float8_e5m2": "float8e5",
+}
+
+
 class pointer_type(dtype):
     """A pointer to `element_ty`; `const` forbids stores through it."""
 

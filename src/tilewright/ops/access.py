@@ -232,6 +232,7 @@ def store(
     Dtypes: `value` is cast to the element type.
     Raises: NotAPointer, StoreToConst, ShapeMismatch.
     """
+    _refuse_swapped(pointer, value)
     x = require_pointer(pointer, "store")
     hints = cache_properties(cache_modifier, eviction_policy, "store", _STORE_CACHES)
     if isinstance(x.dtype, pointer_type) and x.dtype.const:
@@ -251,6 +252,20 @@ def store(
     fitted = fit_to_pointer(b, convert(b, converted, element), x, "store", "value")
     masked = mask_like(b, mask, x, "store")
     b.emit(StoreOp, [ssa(v) for v in (x, fitted, masked) if v is not None], [], hints)
+
+
+def _refuse_swapped(pointer: object, value: object) -> None:
+    """Raise NotAPointer where only the second argument of a store is a pointer."""
+    first, second = unwrap(pointer), unwrap(value)
+    if isinstance(first, tensor) and first.dtype.is_ptr():
+        return
+    if isinstance(second, tensor) and second.dtype.is_ptr():
+        raise NotAPointer(
+            f"store(): `pointer` is {first.type if isinstance(first, tensor) else first}, "
+            "but `value` is a pointer",
+            argument="pointer",
+            hint="the pointer comes first: tl.store(pointer, value, mask)",
+        )
 
 
 def _store_block(

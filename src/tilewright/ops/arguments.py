@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.language.core import (
+    DTYPE_NAMES,
+    FOREIGN_DTYPES,
     MAX_TILE_ELEMS,
     constexpr,
     dtype,
@@ -126,11 +128,20 @@ def dtype_constant(value: object, function: str, argument: str = "dtype") -> dty
     """A compile-time dtype."""
     plain = constant(value, function, argument)
     if not isinstance(plain, dtype):
-        raise DtypeNotAllowed(
-            f"{function}(): `{argument}` must be a dtype such as tl.float32, got {plain!r}",
-            argument=argument,
-        )
+        raise _no_dtype(plain, function, argument)
     return plain
+
+
+def _no_dtype(given: object, function: str, argument: str) -> DtypeNotAllowed:
+    """The error for what should be a dtype; NumPy's, torch's and Python's names have a remedy."""
+    name = given if isinstance(given, str) else getattr(given, "name", "")
+    meant = FOREIGN_DTYPES.get(name) or DTYPE_NAMES.get(name, "")
+    shown = repr(given) if isinstance(given, str) else str(given)
+    return DtypeNotAllowed(
+        f"{function}(): `{argument}` must be a dtype such as tl.float32, got {shown}",
+        argument=argument,
+        hint=f"write tl.{meant}" if meant else "",
+    )
 
 
 def is_none(value: object) -> bool:

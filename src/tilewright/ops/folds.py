@@ -83,7 +83,12 @@ def _sources(input: object, function: str) -> tuple[list[tensor], bool]:
     if len(shapes) != 1:
         raise ShapeMismatch(f"{function}(): inputs differ in shape: {sorted(shapes)}")
     if not values[0].static_shape:
-        raise ShapeMismatch(f"{function}(): `input` is a scalar; a tile is needed")
+        is_pointer = values[0].dtype.is_ptr()
+        raise ShapeMismatch(
+            f"{function}(): `input` is a scalar; a tile is needed",
+            argument="input",
+            hint="load a tile first: tl.load(pointer + offsets)" if is_pointer else "",
+        )
     return values, is_tuple
 
 
