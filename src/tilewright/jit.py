@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial, update_wrapper
 from types import FunctionType
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from tilewright.frontend.constants import AggregateRef, FunctionRef, HostFunctionRef
 from tilewright.frontend.devices import Placement, place
@@ -53,6 +53,10 @@ from tilewright.support.options import (
     runtime_options,
 )
 
+if TYPE_CHECKING:
+    from tilewright.compiler.interpreted import InterpretedLaunch
+    from tilewright.compiler.simulated import Simulation
+
 _MAX_LAUNCHERS = 8
 # Keywords of a launch that change nothing that is compiled.
 _LAUNCH_KEYWORDS = ("stream",)
@@ -80,7 +84,9 @@ class JITFunction:
         self.do_not_specialize_on_alignment = tuple(do_not_specialize_on_alignment)
         self.debug = debug
         self.noinline = noinline
-        self.is_interpreted = debug_options().interpret
+        debugging = debug_options()
+        self.simulated_machine = debugging.simulate
+        self.is_interpreted = debugging.interpret or bool(debugging.simulate)
         self._source: KernelSource | None = None
         self._kernels: dict[object, CompiledKernel] = {}
         self._shapes: dict[tuple[str, ...], CallShape] = {}
@@ -99,13 +105,24 @@ class JITFunction:
     def __getitem__(self, grid: GridLike) -> Callable[..., CompiledKernel | None]:
         """The launcher of this kernel over `grid`: a tuple of 1 to 3 sizes or a callable."""
         if self.is_interpreted:
-            return self.interpret[grid]
+            return self.simulate.alone(grid) if self.simulated_machine else self.interpret[grid]
         return partial(self._entry, grid)
 
     @property
     def interpret(self) -> _Interpreted:
         """The reference interpreter: `kernel.interpret[grid](…)`."""
         return _Interpreted(self)
+
+    @property
+    def simulate(self) -> _Simulated:
+        """The simulator of a GPU's threads: `kernel.simulate[grid](…)`, on this machine.
+
+        `machine="sm_90a"` and `seed=None` are keywords of the launch beside the kernel's own.
+        It compiles for that GPU, runs the emitted threads on arrays of the host and gives a
+        `Simulation`. Raises: a KernelFault at the kernel's line for an access out of bounds, a
+        race, a missing fence, a read of shared memory that nobody wrote, or a deadlock.
+        """
+        return _Simulated(self)
 
     @property
     def source(self) -> KernelSource:
@@ -348,19 +365,53 @@ class _Interpreted:
 
     def __getitem__(self, grid: GridLike) -> Callable[..., None]:
         def launch(*args: object, **kwargs: object) -> None:
-            from tilewright.compiler.interpreted import InterpretedLaunch, run_interpreted
+            from tilewright.compiler.interpreted import run_interpreted
 
-            call = self.function.specialize_call(args, kwargs)
-            extents = check_grid(self.function.fn.__name__, grid, call.arguments)
-            leaves = call.specialization.runtime_leaves()
-            values = [(type_, value_at(path, call.arguments)) for path, type_ in leaves]
-            options = {name: getattr(call.options, name) for name in option_names()}
-            source = call.source
-            run_interpreted(
-                InterpretedLaunch(source, call.specialization, values, options), extents
-            )
+            run_interpreted(*_bound(self.function, grid, args, kwargs))
 
         return launch
+
+
+@dataclass(frozen=True)
+class _Simulated:
+    """`kernel.simulate`: launches on the simulator of a GPU's threads."""
+
+    function: JITFunction
+
+    def __getitem__(self, grid: GridLike) -> Callable[..., Simulation]:
+        def launch(
+            *args: object, machine: str = "", seed: int | None = None, **kwargs: object
+        ) -> Simulation:
+            from tilewright.compiler.simulated import DEFAULT_MACHINE, run_simulated
+
+            function = self.function
+            chosen = machine or function.simulated_machine or DEFAULT_MACHINE
+            return run_simulated(*_bound(function, grid, args, kwargs), chosen, seed)
+
+        return launch
+
+    def alone(self, grid: GridLike) -> Callable[..., None]:
+        """A launch in place of one that gives a compiled kernel, which there is none of."""
+        simulated = self[grid]
+
+        def launch(*args: object, **kwargs: object) -> None:
+            simulated(*args, **kwargs)
+
+        return launch
+
+
+def _bound(
+    function: JITFunction, grid: GridLike, args: Sequence[object], kwargs: Mapping[str, object]
+) -> tuple[InterpretedLaunch, tuple[int, int, int]]:
+    """A launch on arrays of the host, bound and specialised, with its grid."""
+    from tilewright.compiler.interpreted import InterpretedLaunch
+
+    call = function.specialize_call(args, kwargs)
+    extents = check_grid(function.fn.__name__, grid, call.arguments)
+    leaves = call.specialization.runtime_leaves()
+    values = [(type_, value_at(path, call.arguments)) for path, type_ in leaves]
+    options = {name: getattr(call.options, name) for name in option_names()}
+    return InterpretedLaunch(call.source, call.specialization, values, options), extents
 
 
 class PassedFunctions:

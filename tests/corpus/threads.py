@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from tests.corpus.case import Array, Case, arrays_of
 from tests.corpus.run import Memory, guarded
-from tests.corpus.tensor_maps import tensor_maps
 from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.arrays import descriptor_slots
@@ -17,6 +16,7 @@ from tilewright.jit import Call
 from tilewright.runtime.grid import check_grid
 from tilewright.support.options import option_names
 from tilewright.targets.nvidia.host import named_machine
+from tilewright.targets.nvidia.simulated import tensor_maps
 from tilewright.targets.target import Scheduled, load_target
 
 _NO_FUSION = {"enable_fp_fusion": False}

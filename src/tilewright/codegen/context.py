@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Protocol
 
-from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from tilewright.codegen.line_table import LineTable
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm_types import llvm_type
-from tilewright.ir.op import UNKNOWN_LOCATION
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.support.rules import RuleTable
@@ -50,8 +49,7 @@ class EmitContext:
     rules: RuleTable[Rule]
     target: TargetServices
     values: dict[SSAValue, str] = field(default_factory=dict)
-    line_scope: str = ""
-    location_nodes: dict[tuple[int, int], str] = field(default_factory=dict)
+    lines: LineTable | None = None
 
     def value(self, operand: SSAValue) -> str:
         """The LLVM name of an operand."""
@@ -91,19 +89,11 @@ class EmitContext:
         rule = self.rules.find(type(op))
         if rule is None:
             raise InternalError(f"no lowering rule for {op.name} ({self.rules.name})")
-        if self.line_scope:
-            self.fn.location = self._debug_location(op)
+        self.mark_line(op)
         rule(self, op)
 
-    def _debug_location(self, op: Operation) -> str:
-        location = op.location or UNKNOWN_LOCATION
-        while isinstance(location, CallSiteLoc):
-            location = location.callee
-        if not isinstance(location, FileLineColLoc):
-            return self.fn.location
-        key = (location.line.data, location.column.data)
-        if key not in self.location_nodes:
-            self.location_nodes[key] = self.module.add_metadata(
-                f"!DILocation(line: {key[0]}, column: {key[1]}, scope: {self.line_scope})"
-            )
-        return f", !dbg {self.location_nodes[key]}"
+    def mark_line(self, op: Operation) -> None:
+        """From here on instructions stand for the line of an op; an unknown one changes nothing."""
+        found = self.lines.attachment(op) if self.lines is not None else None
+        if found is not None:
+            self.fn.location = found

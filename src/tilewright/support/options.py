@@ -299,6 +299,14 @@ _CHECKED = _flag(
 )
 _DEBUG = _flag("TILEWRIGHT_DEBUG", "Compile `device_assert` into every kernel.")
 _INTERPRET = _flag("TILEWRIGHT_INTERPRET", "Run every kernel in the reference interpreter.")
+_SIMULATE = Variable(
+    "TILEWRIGHT_SIMULATE",
+    "a GPU such as sm_90a",
+    "",
+    "Run every kernel in the simulator of this GPU, with every access checked.",
+    str.strip,
+    "unset",
+)
 _DUMP_IR: Variable[Path | None] = Variable(
     "TILEWRIGHT_DUMP_IR",
     "a directory",
@@ -331,6 +339,7 @@ VARIABLES: tuple[Variable[object], ...] = (
     _CHECKED,
     _DEBUG,
     _INTERPRET,
+    _SIMULATE,
     _DUMP_IR,
     _ALWAYS_COMPILE,
     _VERIFY_EACH,
@@ -366,6 +375,7 @@ class DebugOptions:
     """What the compiler shows and checks while it works; changes no code and is not hashed."""
 
     interpret: bool
+    simulate: str
     dump_ir: Path | None
     always_compile: bool
     verify_each: bool
@@ -393,6 +403,7 @@ def debug_options() -> DebugOptions:
     """The debug options of this moment. Raises: `InvalidVariable`."""
     return DebugOptions(
         interpret=_INTERPRET.read(),
+        simulate=_SIMULATE.read(),
         dump_ir=_DUMP_IR.read(),
         always_compile=_ALWAYS_COMPILE.read(),
         verify_each=_VERIFY_EACH.read(),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
+from tilewright.interp.simt.statistics import Report
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
 
@@ -46,6 +47,22 @@ ShowStep = Callable[[str, ModuleOp], None]
 """Someone who sees the module after a step of a schedule, by the name of the step."""
 
 
+class SimulateLike(Protocol):
+    """A launch of emitted text without the device, every access checked."""
+
+    def __call__(
+        self,
+        scheduled: Scheduled,
+        text: str,
+        kernel: str,
+        grid: tuple[int, int, int],
+        values: Sequence[tuple[str, object]],
+        seed: int | None = None,
+    ) -> Report:
+        """Run the programs of `grid` on runtime arguments with their types, in place."""
+        ...
+
+
 class ScheduleLike(Protocol):
     """The lowering of a module from T0 to the target's level, in place."""
 
@@ -71,6 +88,7 @@ class Target:
     `views` show the sections of an artifact as text, by the name of the stage (`sass`).
     `steps` are those that `schedule` shows on its way, each with the level that it leaves;
     `tile_ops` are those of its `ops` that its tile passes leave in T0.
+    `simulate` runs emitted text on this machine, where the target has a simulator.
     """
 
     name: str
@@ -86,6 +104,7 @@ class Target:
     views: Mapping[str, Callable[[Mapping[str, bytes]], str]] = field(default_factory=dict)
     steps: Mapping[str, str] = field(default_factory=dict)
     tile_ops: tuple[type[Operation], ...] = ()
+    simulate: SimulateLike | None = None
 
 
 TARGETS = ("cpu", "nvidia")

@@ -11,7 +11,7 @@ import ast
 import contextlib
 import runpy
 import sys
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -104,18 +104,24 @@ def run_file(file: Path) -> tuple[list[CompileCall], TilewrightError | None]:
     What it prints goes to stderr. A file that launches nothing by itself but has a function
     `main()` is asked to run that.
     """
-    error: TilewrightError | None = None
-    with collected_calls() as calls, _as_program(file):
+    with collected_calls() as calls:
+        error = run_program(file, lambda: bool(calls))
+    return calls, error
+
+
+def run_program(file: Path, has_launched: Callable[[], bool]) -> TilewrightError | None:
+    """Run a file as a program, then its `main()` if nothing was launched; how it ended."""
+    with _as_program(file):
         try:
             names = runpy.run_path(str(file), run_name="__main__")
             main = names.get("main")
-            if not calls and callable(main):
+            if not has_launched() and callable(main):
                 main()
         except TilewrightError as found:
-            error = found
+            return found
         except SystemExit:
             pass
-    return calls, error
+    return None
 
 
 def _each_once(requests: Iterable[CompileRequest]) -> list[CompileRequest]:

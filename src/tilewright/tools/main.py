@@ -23,6 +23,7 @@ from tilewright.tools.kernel_file import ARGUMENTS, FILE, KERNEL, OPTIONS, TARGE
 from tilewright.tools.layout import layout
 from tilewright.tools.replay import replay
 from tilewright.tools.show import echo_diff, title
+from tilewright.tools.simulate import simulate
 
 ALIAS_DIRECTORY = Path(tilewright.__file__).parent / "_alias"
 
@@ -150,6 +151,7 @@ tool.add_command(cache)
 tool.add_command(env)
 tool.add_command(layout)
 tool.add_command(replay)
+tool.add_command(simulate)
 
 
 def main() -> None:

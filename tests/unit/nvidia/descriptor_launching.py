@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tests.corpus.tensor_maps import tensor_maps
 from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.instruments import verifier_of
 from tilewright.compiler.request import CompileRequest
@@ -21,6 +20,7 @@ from tilewright.support.dataclass import dataclass
 from tilewright.support.options import option_names
 from tilewright.targets.nvidia.emit import find_kernel
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
+from tilewright.targets.nvidia.simulated import tensor_maps
 from tilewright.targets.target import Scheduled, load_target
 
 MACHINE = {"arch": "sm_90a"}

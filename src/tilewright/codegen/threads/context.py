@@ -278,8 +278,7 @@ class ThreadContext(EmitContext):
 
     def emit_op(self, op: Operation) -> None:
         """Emit one op: by its per-thread rule, or register by register where it is elementwise."""
-        if self.line_scope:
-            self.fn.location = self._debug_location(op)
+        self.mark_line(op)
         rule = self.rules.find(type(op))
         if rule is not None:
             rule(self, op)

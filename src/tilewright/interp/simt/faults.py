@@ -46,4 +46,5 @@ class Fault(Exception):
 
     def at(self, site: Site, cta: tuple[int, int, int]) -> KernelFault:
         """The error to raise, with the instruction and the program."""
-        return self.kind(f"{self.message}\n  in program {cta}, {site}")
+        span = site.source if site.source is not None and site.source.file else None
+        return self.kind(f"{self.message}\n  in program {cta}, {site}", span=span)

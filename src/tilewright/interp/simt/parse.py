@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tilewright.interp.simt import types as t
+from tilewright.interp.simt.debug_locations import debug_locations
 from tilewright.interp.simt.parse_instruction import alignment_of, parse_instruction
 from tilewright.interp.simt.reader import Reader, tokens_of
 from tilewright.interp.simt.syntax import (
@@ -15,16 +16,16 @@ from tilewright.interp.simt.syntax import (
     Module,
     Parameter,
 )
+from tilewright.support.source import Span
 
 _LABEL = re.compile(r"""^(?:"([^"]*)"|([\w.$-]+)):""")
-_LOCATION = re.compile(r"^!(\d+) = (?:distinct )?!DILocation\(line: (\d+), column: (\d+)")
 _Lines = Iterator[tuple[int, str]]
 
 
 def parse_module(text: str) -> Module:
-    """Parse a module; declarations, attributes and metadata but `!DILocation` are skipped."""
+    """Parse a module; declarations, attributes and metadata but source locations are skipped."""
     lines = text.split("\n")
-    locations = _locations(lines)
+    locations = debug_locations(lines)
     module = Module()
     numbered = iter(enumerate(lines, 1))
     for number, line in numbered:
@@ -35,11 +36,6 @@ def parse_module(text: str) -> Module:
             variable = _parse_global(Reader(tokens_of(line), number))
             module.globals[variable.name] = variable
     return module
-
-
-def _locations(lines: list[str]) -> dict[str, tuple[int, int]]:
-    found = (_LOCATION.match(line) for line in lines if line.startswith("!"))
-    return {m[1]: (int(m[2]), int(m[3])) for m in found if m is not None}
 
 
 def _parse_global(reader: Reader) -> GlobalVariable:
@@ -63,7 +59,7 @@ def _parse_global(reader: Reader) -> GlobalVariable:
 
 
 def _parse_function(
-    number: int, header: str, lines: _Lines, locations: dict[str, tuple[int, int]]
+    number: int, header: str, lines: _Lines, locations: Mapping[str, Span]
 ) -> Function:
     while "{" not in header.rsplit(")", 1)[-1]:
         header += " " + next(lines)[1]

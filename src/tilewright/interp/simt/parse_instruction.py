@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tilewright.interp.simt import types as t
 from tilewright.interp.simt.reader import Reader, tokens_of, unquote
 from tilewright.interp.simt.syntax import InlineAssembly, Instruction, Local, Operand, Site
 from tilewright.interp.simt.types import LlvmType
 from tilewright.support.errors import MalformedText
+from tilewright.support.source import Span
 
 _DEBUG = re.compile(r", !dbg !(\d+)")
 _ORDERINGS = frozenset(("unordered", "monotonic", "acquire", "release", "acq_rel", "seq_cst"))
@@ -25,7 +26,7 @@ def alignment_of(reader: Reader) -> int:
     return 0
 
 
-def parse_instruction(number: int, text: str, locations: dict[str, tuple[int, int]]) -> Instruction:
+def parse_instruction(number: int, text: str, locations: Mapping[str, Span]) -> Instruction:
     """One instruction, given the line that it stands on and the module's debug locations."""
     found = _DEBUG.search(text)
     site = Site(number, text, locations.get(found[1]) if found is not None else None)

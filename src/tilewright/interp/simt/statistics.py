@@ -69,7 +69,7 @@ class Report:
         """The memory instructions of each line of the kernel's source, 0 where none is known."""
         lines: dict[int, list[AccessStatistics]] = {}
         for _, access in sorted(self.accesses.items()):
-            line = 0 if access.site.source is None else access.site.source[0]
+            line = 0 if access.site.source is None else access.site.source.line
             lines.setdefault(line, []).append(access)
         return lines
 

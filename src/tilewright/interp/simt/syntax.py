@@ -6,6 +6,7 @@ from dataclasses import field
 
 from tilewright.interp.simt.types import LlvmType
 from tilewright.support.dataclass import dataclass
+from tilewright.support.source import Span
 
 _SHOWN = 160
 
@@ -16,10 +17,10 @@ class Site:
 
     line: int
     text: str
-    source: tuple[int, int] | None = None
+    source: Span | None = None
 
     def __str__(self) -> str:
-        source = "" if self.source is None else f" (source line {self.source[0]})"
+        source = "" if self.source is None else f" (source line {self.source.line})"
         text = self.text if len(self.text) <= _SHOWN else self.text[: _SHOWN - 1] + "…"
         return f"LLVM line {self.line}{source}: {text}"
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
 from tilewright.codegen.context import EmitContext
+from tilewright.codegen.line_table import LineTable
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm_types import LLVM_FLOATS, llvm_type
 from tilewright.codegen.math.emitter import MathEmitter
@@ -109,15 +110,14 @@ def _emit_program(
     parameters: list[str],
     has_lines: bool,
 ) -> None:
-    scope = _debug_scope(builder, kernel) if has_lines else ""
-    debug = f" !dbg {scope}" if scope else ""
+    lines = LineTable.of_kernel(builder, kernel, "LineTablesOnly") if has_lines else None
+    debug = f" !dbg {lines.scope}" if lines is not None else ""
     arguments = ", ".join([*parameters, _PROGRAM_IDS, "ptr %scratch", "ptr %status"])
     header = f"define internal fastcc void @program({arguments}) noinline nounwind{debug}"
     fn = FunctionBuilder(builder, header)
-    if scope:
-        start = builder.add_metadata(f"!DILocation(line: 1, column: 1, scope: {scope})")
-        fn.location = f", !dbg {start}"
-    ctx = EmitContext(builder, fn, CPU_RULES, services, line_scope=scope)
+    if lines is not None:
+        fn.location = lines.start
+    ctx = EmitContext(builder, fn, CPU_RULES, services, lines=lines)
     for index, argument in enumerate(kernel.body.block.args):
         ctx.values[argument] = f"%a{index}"
     ctx.emit_block(kernel.body.block)
@@ -176,30 +176,6 @@ def _load_slot(fn: FunctionBuilder, index: int, kind: str) -> str:
         byte = fn.value(f"load i8, ptr {address}, align 8")
         return fn.value(f"trunc i8 {byte} to i1")
     return fn.value(f"load {kind}, ptr {address}, align 8")
-
-
-def _debug_scope(builder: ModuleBuilder, kernel: FuncOp) -> str:
-    """Metadata of a line table for the kernel; the subprogram's reference."""
-    location = kernel.location
-    file, line = "kernel", 1
-    if isinstance(location, FileLineColLoc):
-        file, line = location.filename.data, location.line.data
-    folder, _, name = file.replace("\\", "/").rpartition("/")
-    file_node = builder.add_metadata(f'!DIFile(filename: "{name}", directory: "{folder}")')
-    unit = builder.add_metadata(
-        f'distinct !DICompileUnit(language: DW_LANG_C, file: {file_node}, producer: "tilewright", '
-        "isOptimized: true, runtimeVersion: 0, emissionKind: LineTablesOnly)"
-    )
-    empty = builder.add_metadata("!{}")
-    signature = builder.add_metadata(f"!DISubroutineType(types: {empty})")
-    flag = builder.add_metadata('!{i32 2, !"Debug Info Version", i32 3}')
-    builder.named_metadata["llvm.dbg.cu"] = unit
-    builder.named_metadata["llvm.module.flags"] = flag
-    return builder.add_metadata(
-        f'distinct !DISubprogram(name: "{kernel.sym_name.data}", scope: {file_node}, '
-        f"file: {file_node}, line: {line}, type: {signature}, scopeLine: {line}, "
-        f"spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: {unit})"
-    )
 
 
 # Imported for the rules they register.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
+from tilewright.codegen.line_table import LineTable
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm_types import LLVM_FLOATS, llvm_type
 from tilewright.codegen.rules import DEFAULT_RULES
@@ -57,7 +58,7 @@ def emit_kernel(module: ModuleOp, options: Mapping[str, object], num_warps: int)
     kernel = find_kernel(module)
     builder = ModuleBuilder()
     builder.add_global(SHARED_SYMBOL[1:], "external addrspace(3) global [0 x i8], align 1024")
-    scope = _debug_scope(builder, kernel)
+    lines = LineTable.of_kernel(builder, kernel, "DebugDirectivesOnly")
     parameters = [
         f"{_parameter_type(argument.type)} %a{index}"
         for index, argument in enumerate(kernel.body.block.args)
@@ -68,13 +69,12 @@ def emit_kernel(module: ModuleOp, options: Mapping[str, object], num_warps: int)
         attributes.append(f'"nvvm.maxnreg"="{options["maxnreg"]}"')
     name = kernel.sym_name.data
     signature = f"@{name}({', '.join(parameters)}) {' '.join(attributes)}"
-    header = f"define ptx_kernel void {signature} !dbg {scope}"
+    header = f"define ptx_kernel void {signature} !dbg {lines.scope}"
     fn = FunctionBuilder(builder, header)
-    start = builder.add_metadata(f"!DILocation(line: {_line(kernel)}, column: 1, scope: {scope})")
-    fn.location = f", !dbg {start}"
+    fn.location = lines.start
     services = NvidiaServices(builder, NvidiaMath(), num_warps)
     ctx = ThreadContext(
-        builder, fn, NVIDIA_RULES, services, line_scope=scope, default_rules=DEFAULT_RULES
+        builder, fn, NVIDIA_RULES, services, lines=lines, default_rules=DEFAULT_RULES
     )
     ctx.index.start(fn, services.thread_id(fn), 32)
     for index, argument in enumerate(kernel.body.block.args):
@@ -95,33 +95,6 @@ def _argument(fn: FunctionBuilder, type_: Attribute, name: str) -> str:
     if isinstance(type_, PointerType):
         return fn.prologue_value(f"addrspacecast ptr addrspace(1) {name} to ptr")
     return fn.prologue_value(f"trunc i8 {name} to i1") if type_ == i1 else name
-
-
-def _line(kernel: FuncOp) -> int:
-    location = kernel.location
-    return location.line.data if isinstance(location, FileLineColLoc) else 1
-
-
-def _debug_scope(builder: ModuleBuilder, kernel: FuncOp) -> str:
-    """Metadata of a line table for the kernel; the subprogram's reference."""
-    location = kernel.location
-    file = location.filename.data if isinstance(location, FileLineColLoc) else "kernel"
-    folder, _, name = file.replace("\\", "/").rpartition("/")
-    file_node = builder.add_metadata(f'!DIFile(filename: "{name}", directory: "{folder}")')
-    unit = builder.add_metadata(
-        f'distinct !DICompileUnit(language: DW_LANG_C, file: {file_node}, producer: "tilewright", '
-        "isOptimized: true, runtimeVersion: 0, emissionKind: DebugDirectivesOnly)"
-    )
-    empty = builder.add_metadata("!{}")
-    signature = builder.add_metadata(f"!DISubroutineType(types: {empty})")
-    flag = builder.add_metadata('!{i32 2, !"Debug Info Version", i32 3}')
-    builder.named_metadata["llvm.dbg.cu"] = unit
-    builder.named_metadata["llvm.module.flags"] = flag
-    return builder.add_metadata(
-        f'distinct !DISubprogram(name: "{kernel.sym_name.data}", scope: {file_node}, '
-        f"file: {file_node}, line: {_line(kernel)}, type: {signature}, scopeLine: {_line(kernel)}, "
-        f"spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: {unit})"
-    )
 
 
 # Imported for the rules that they register.

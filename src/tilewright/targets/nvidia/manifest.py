@@ -13,6 +13,7 @@ from tilewright.targets.nvidia.fit import assemble_for_occupancy
 from tilewright.targets.nvidia.ops import NVIDIA_OPS
 from tilewright.targets.nvidia.ptx import to_ptx
 from tilewright.targets.nvidia.schedule import STEPS, lower_to_threads
+from tilewright.targets.nvidia.simulated import simulate_launch
 from tilewright.targets.nvidia.tile_passes import nvidia_tile_passes
 from tilewright.targets.nvidia.tma_ops import TENSOR_MAP_OPS
 from tilewright.targets.target import MachineFeatures, Scheduled, ShowStep, Target
@@ -62,4 +63,5 @@ TARGET = Target(
     views={"sass": sass_of},
     steps=STEPS,
     tile_ops=TENSOR_MAP_OPS,
+    simulate=simulate_launch,
 )

@@ -1,0 +1,88 @@
+"""Launching a kernel on the simulator of a GPU's threads: its emitted text, every access checked.
+
+    request ─ compile (no assembler) ─► text of one thread ─ interp/simt ─► arrays, Simulation
+
+What the simulator finds is a `KernelFault` at the line of the kernel: an access out of bounds, a
+race, a missing fence, a read of shared memory that nobody wrote, a deadlock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from tilewright.compiler.build import make_request
+from tilewright.compiler.compile import to_schedule, to_tiles
+from tilewright.compiler.interpreted import InterpretedLaunch
+from tilewright.frontend.devices import Placement
+from tilewright.interp.simt.statistics import Report
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import UnsupportedError
+from tilewright.support.options import CompileOptions
+from tilewright.targets.nvidia.host import named_machine
+from tilewright.targets.target import load_target
+
+DEFAULT_MACHINE = "sm_90a"
+_TARGET = "nvidia"
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A simulated launch of `kernel` for the GPU `machine`, and what was counted in it."""
+
+    kernel: str
+    machine: str
+    grid: tuple[int, int, int]
+    report: Report
+
+
+@dataclass(frozen=True)
+class _Collector:
+    """Where simulated launches are noted, and the seed of those that name none."""
+
+    simulations: list[Simulation]
+    seed: int | None
+
+
+_COLLECTOR: ContextVar[_Collector | None] = ContextVar("simulations", default=None)
+
+
+@contextmanager
+def collected_simulations(seed: int | None = None) -> Generator[list[Simulation]]:
+    """A list of the launches that end well inside the block, in order; `seed` is for them all."""
+    collector = _Collector([], seed)
+    token = _COLLECTOR.set(collector)
+    try:
+        yield collector.simulations
+    finally:
+        _COLLECTOR.reset(token)
+
+
+def run_simulated(
+    launch: InterpretedLaunch, grid: tuple[int, int, int], machine: str, seed: int | None = None
+) -> Simulation:
+    """Compile a launch for the GPU `machine` and simulate every program of `grid`.
+
+    With a `seed` the warps of a program take turns at random. *Raises*: a `KernelFault` for
+    what the kernel does wrong; `UnsupportedError` for an unknown machine and for what the
+    simulator does not know.
+    """
+    features = named_machine(machine)
+    target = load_target(_TARGET)
+    if target.simulate is None:
+        raise UnsupportedError(f"kernels for {machine} are not simulated")
+    options = CompileOptions().replaced(launch.options)
+    where = Placement(target.name)
+    request = make_request(launch.source, launch.specialization, options, where, features)
+    module = to_tiles(request, target, None)
+    scheduled = to_schedule(request, target, module, None)
+    text = target.emit(scheduled, request.machine, request.options)
+    collector = _COLLECTOR.get()
+    if collector is not None and seed is None:
+        seed = collector.seed
+    report = target.simulate(scheduled, text, request.name, grid, launch.values, seed)
+    simulation = Simulation(request.name, machine, grid, report)
+    if collector is not None:
+        collector.simulations.append(simulation)
+    return simulation

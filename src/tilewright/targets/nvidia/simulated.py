@@ -1,0 +1,112 @@
+"""A launch on the simulator of a GPU's threads: arguments, tensor maps and shared memory."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tilewright.frontend.arrays import array_bounds, array_facts, descriptor_slots
+from tilewright.interp.simt.simulate import Argument, simulate
+from tilewright.interp.simt.statistics import Report
+from tilewright.interp.simt.tensor_map import TensorMap
+from tilewright.interp.values import dtype_of
+from tilewright.ir.op import Array
+from tilewright.ops.builder import ir_type
+from tilewright.support.errors import ArgumentNotSupported
+from tilewright.targets.nvidia.tensor_map import TensorMapRecipe
+from tilewright.targets.target import Scheduled
+
+_INTEGERS = {"u8": "u1", "u16": "u2", "u32": "u4", "i32": "i4", "u64": "u8", "i64": "i8"}
+
+
+def simulate_launch(
+    scheduled: Scheduled,
+    text: str,
+    kernel: str,
+    grid: tuple[int, int, int],
+    values: Sequence[tuple[str, object]],
+    seed: int | None = None,
+) -> Report:
+    """The launch of an emitted kernel over `grid`, simulated; arrays are written in place.
+
+    `values` are the runtime arguments with the types that they were specialised to. *Raises* a
+    `KernelFault` for what the program does wrong, `UnsupportedError` for what the simulator
+    does not know.
+    """
+    arguments: list[Argument] = []
+    slots: list[object] = []
+    for type_, value in values:
+        taken = _arguments(type_, value)
+        arguments.extend(taken)
+        slots.extend(_address(a) if isinstance(a, np.ndarray) else a for a in taken)
+    arrays = {_address(a): a for a in arguments if isinstance(a, np.ndarray)}
+    maps = tensor_maps(scheduled.metadata, slots, arrays)
+    threads = 32 * int(str(scheduled.metadata["num_warps"]))
+    shared_bytes = int(str(scheduled.metadata["shared_bytes"]))
+    return simulate(text, kernel, grid, threads, (*arguments, *maps), shared_bytes, seed=seed)
+
+
+def _address(array: Array) -> int:
+    return int(array.ctypes.data)
+
+
+def _arguments(type_: str, value: object) -> list[Argument]:
+    if type_.startswith("tensordesc"):
+        _, *rest = descriptor_slots(value)
+        return [_array(getattr(value, "base", None)), *rest]
+    if type_.startswith("*"):
+        return [_array(value)]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool | int | float):
+        return [value]
+    raise ArgumentNotSupported(f"the simulator takes no argument {value!r}")
+
+
+def _array(value: object) -> Array:
+    """The memory of an array of any package: NumPy's as it is, else what lies behind its start."""
+    if isinstance(value, np.ndarray):
+        return value
+    facts = array_facts(value)
+    if facts is None:
+        raise ArgumentNotSupported(f"the simulator cannot read {type(value).__name__}")
+    dtype = dtype_of(ir_type(facts.element))
+    _, end = array_bounds(value)
+    size = max(0, end - facts.address) // dtype.itemsize * dtype.itemsize
+    raw = (ctypes.c_ubyte * size).from_address(facts.address)
+    return np.ctypeslib.as_array(raw).view(dtype)
+
+
+def tensor_maps(
+    metadata: Mapping[str, object], values: Sequence[object], arrays: Mapping[int, Array]
+) -> list[TensorMap]:
+    """The maps of a launch with these slots; `arrays` are by the address of their memory."""
+    slots = [int(value) if isinstance(value, int) else 0 for value in values]
+    return [_tensor_map(recipe, slots, arrays) for recipe in recipes_of(metadata)]
+
+
+def recipes_of(metadata: Mapping[str, object]) -> list[TensorMapRecipe]:
+    """How the launch of a compiled kernel makes its tensor maps."""
+    entries = metadata["tensor_maps"]
+    assert isinstance(entries, list)
+    return [TensorMapRecipe.from_metadata(entry) for entry in entries]
+
+
+def _tensor_map(
+    recipe: TensorMapRecipe, slots: Sequence[int], arrays: Mapping[int, Array]
+) -> TensorMap:
+    tensor = recipe.describe(slots)
+    recipe.check(tensor, [f"argument {i}" for i in range(len(slots))], "kernel")
+    below = max(address for address in arrays if address <= tensor.address)
+    array = arrays[below].reshape(-1)
+    skipped = (tensor.address - below) // array.itemsize
+    if recipe.number in _INTEGERS:
+        array = array.view(_INTEGERS[recipe.number])
+    elif array.itemsize == 1:  # 8-bit floats are not NumPy's own
+        array = array.view(np.uint8)
+    view = np.lib.stride_tricks.as_strided(
+        array[skipped:], tensor.shape, (*tensor.strides_bytes, array.itemsize)
+    )
+    return TensorMap(view, recipe.box, recipe.swizzle_bytes, recipe.fills_nan)
