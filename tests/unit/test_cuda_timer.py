@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
@@ -28,7 +29,8 @@ class Buffer:
         self.cuda, self.size = cuda, size
 
     def zero_(self):
-        self.cuda.flushed += self.size
+        self.cuda.flushed.append(self.size)
+        self.cuda.now += self.cuda.flush_ms
 
 
 class Graph:
@@ -43,14 +45,21 @@ class Cuda:
     """A GPU whose clock moves when work is launched."""
 
     def __init__(self):
-        self.now, self.flushed, self.calls, self.captured = 0.0, 0, 0, None
+        self.now, self.flushed, self.calls, self.captured = 0.0, [], 0, None
+        self.run_ms, self.flush_ms, self.properties = 2.0, 0.0, SimpleNamespace()
 
     def launch(self):
         self.calls += 1
         if self.captured is None:
-            self.now += 2.0
+            self.now += self.run_ms
         else:
             self.captured.milliseconds += 2.0
+
+    def current_device(self):
+        return 0
+
+    def get_device_properties(self, device):
+        return self.properties
 
     def is_available(self):
         return True
@@ -87,7 +96,30 @@ def cuda(monkeypatch):
 def test_runs_are_timed_between_events_and_start_with_a_cold_cache(cuda) -> None:
     times = sample_on_gpu(cuda, cuda.launch, lambda: None, 4.0, 10.0, is_flushed=True)
     assert times == [2.0] * 5
-    assert cuda.flushed == 5 * (256 << 20)
+    assert set(cuda.flushed) == {256 << 20}
+
+
+def test_the_cache_of_the_gpu_is_flushed_by_its_size(cuda) -> None:
+    cuda.properties = SimpleNamespace(L2_cache_size=50 << 20)
+    sample_on_gpu(cuda, cuda.launch, lambda: None, 4.0, 10.0, is_flushed=True)
+    assert set(cuda.flushed) == {100 << 20}
+
+
+def test_a_measurement_takes_the_time_that_it_was_given_flushes_included(cuda) -> None:
+    cuda.run_ms, cuda.flush_ms = 0.005, 0.195
+    assert len(sample_on_gpu(cuda, cuda.launch, lambda: None, 25.0, 100.0, True)) == 500
+    assert cuda.now < 25 + 100 + 2
+
+
+def test_what_costs_next_to_nothing_is_not_run_for_ever(cuda) -> None:
+    cuda.run_ms = 0.0001
+    assert len(sample_on_gpu(cuda, cuda.launch, lambda: None, 25.0, 100.0, False)) == 1000
+    assert cuda.calls < 2100
+
+
+def test_the_cache_of_the_cpu_is_left_alone_on_a_gpu(cuda, monkeypatch) -> None:
+    monkeypatch.delattr("tilewright.runtime.timer._cache_flusher")
+    assert do_bench(cuda.launch, warmup=2, rep=8) == 2.0
 
 
 def test_do_bench_uses_the_gpu_that_is_in_use(cuda) -> None:

@@ -12,9 +12,13 @@ from typing import Protocol, cast
 
 from tilewright.support.errors import UnsupportedError
 
-# What is written between two runs: more than the last-level cache of any GPU.
+# What is written between two runs where nothing tells the size of the GPU's last-level cache: more
+# than any has. Else twice its size, so that lines of the kernel's arrays are surely replaced.
 _FLUSH_BYTES = 256 << 20
+_FLUSH_SHARE = 2
 _NUM_ESTIMATES = 5
+# More runs than this make a median no better, and two events each are kept until the end.
+_MAX_SAMPLES = 1000
 _NUM_REPLAYS = 10
 
 
@@ -44,6 +48,14 @@ class Cuda(Protocol):
 
     def synchronize(self) -> None:
         """Wait for all work."""
+        ...
+
+    def current_device(self) -> int:
+        """The number of the GPU that work goes to."""
+        ...
+
+    def get_device_properties(self, device: int) -> object:
+        """What is known of a GPU; `L2_cache_size` in bytes where torch is new enough."""
         ...
 
     def Event(self, enable_timing: bool) -> _Event:
@@ -81,13 +93,25 @@ def sample_on_gpu(
     rep_ms: float,
     is_flushed: bool,
 ) -> list[float]:
-    """The milliseconds of each run of `fn` between two events, after the warm-up."""
-    flush = cuda.ByteTensor(_FLUSH_BYTES if is_flushed else 1).zero_
+    """The milliseconds of each run of `fn` between two events, after the warm-up.
+
+    A round is `reset`, with `is_flushed` a flush of the GPU's cache, and `fn`; so many rounds run
+    as fit into `rep_ms`, at most 1000.
+    """
+    flush = cuda.ByteTensor(_flush_bytes(cuda)).zero_ if is_flushed else _do_nothing
+
+    def run_round() -> None:
+        reset()
+        flush()
+        fn()
+
     fn()
     cuda.synchronize()
-    round_ms = max(_elapsed(cuda, lambda: _repeat(fn, _NUM_ESTIMATES)) / _NUM_ESTIMATES, 1e-3)
-    _repeat(fn, int(warmup_ms / round_ms))
-    count = max(1, int(rep_ms / round_ms))
+    round_ms = max(
+        _elapsed(cuda, lambda: _repeat(run_round, _NUM_ESTIMATES)) / _NUM_ESTIMATES, 1e-3
+    )
+    _repeat(run_round, min(_MAX_SAMPLES, int(warmup_ms / round_ms)))
+    count = min(_MAX_SAMPLES, max(1, int(rep_ms / round_ms)))
     pairs = [(cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)) for _ in range(count)]
     for start, end in pairs:
         reset()
@@ -97,6 +121,16 @@ def sample_on_gpu(
         end.record()
     cuda.synchronize()
     return [start.elapsed_time(end) for start, end in pairs]
+
+
+def _flush_bytes(cuda: Cuda) -> int:
+    properties = cuda.get_device_properties(cuda.current_device())
+    size = getattr(properties, "L2_cache_size", 0)
+    return _FLUSH_SHARE * size if type(size) is int and size > 0 else _FLUSH_BYTES
+
+
+def _do_nothing() -> None:
+    pass
 
 
 def sample_graph(fn: Callable[[], object], rep_ms: float) -> list[float]:

@@ -1,10 +1,10 @@
 """`do_bench`: how long a function takes, by a few rules that make the figure repeatable.
 
 Each run is timed on its own and starts with cold caches: a buffer as large as the last-level
-cache is written in between. How many runs fit into the time that the caller grants is
-estimated first, with that write included, so a call takes about `warmup + rep` milliseconds
-whatever the function costs. In a program that uses a GPU through torch, events of the GPU
-take the place of the host's clock.
+cache is written in between. How many runs fit into the time that the caller grants is estimated
+first, with that write included, so a call takes about `warmup + rep` milliseconds whatever the
+function costs. In a program that uses a GPU through torch, events of the GPU take the place of the
+host's clock, and its cache that of the CPU's.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ _DEFAULT_CACHE_BYTES = 32 << 20
 # it takes longer than most kernels, and this much already fills what is private to a core.
 _MAX_FLUSH_BYTES = 16 << 20
 _NUM_ESTIMATES = 5
+# What costs nothing to run, without a flush, is not run millions of times.
+_MAX_SAMPLES = 100_000
 _SUMMARIES: dict[str, Callable[[Sequence[float]], float]] = {
     "min": min,
     "max": max,
@@ -61,20 +63,18 @@ def do_bench(
     """
     _check_summary("do_bench", quantiles, return_mode)
     gradients = tuple(grad_to_none or ())
-    flush = _cache_flusher() if flush_cache else _do_nothing
 
     def reset() -> None:
         if prepare is not None:
             prepare()
         _drop_gradients(gradients)
-        flush()
 
     cuda = cuda_in_use()
     if cuda is not None:
-        return _summary(
-            sample_on_gpu(cuda, fn, reset, warmup, rep, flush_cache), quantiles, return_mode
-        )
-    return _summary(_sample(fn, reset, warmup, rep), quantiles, return_mode)
+        times = sample_on_gpu(cuda, fn, reset, warmup, rep, flush_cache)
+        return _summary(times, quantiles, return_mode)
+    flush = _cache_flusher() if flush_cache else _do_nothing
+    return _summary(_sample(fn, reset, flush, warmup, rep), quantiles, return_mode)
 
 
 def do_bench_cudagraph(
@@ -122,28 +122,39 @@ def _summary(
 
 
 def _sample(
-    fn: Callable[[], object], reset: Callable[[], object], warmup_ms: float, rep_ms: float
+    fn: Callable[[], object],
+    reset: Callable[[], object],
+    flush: Callable[[], object],
+    warmup_ms: float,
+    rep_ms: float,
 ) -> list[float]:
     """The milliseconds of each run of `fn`, in order, after the warm-up."""
+
+    def run_round() -> None:
+        reset()
+        flush()
+        fn()
+
     fn()  # the first call may compile
-    round_ms = _estimate(fn, reset, warmup_ms + rep_ms)
-    for _ in range(int(warmup_ms / round_ms)):
+    round_ms = _estimate(run_round, warmup_ms + rep_ms)
+    for _ in range(min(_MAX_SAMPLES, int(warmup_ms / round_ms))):
+        reset()
         fn()
     times: list[float] = []
-    for _ in range(max(1, int(rep_ms / round_ms))):
+    for _ in range(min(_MAX_SAMPLES, max(1, int(rep_ms / round_ms)))):
         reset()
+        flush()
         run_started = time.perf_counter()
         fn()
         times.append(1e3 * (time.perf_counter() - run_started))
     return times
 
 
-def _estimate(fn: Callable[[], object], reset: Callable[[], object], limit_ms: float) -> float:
+def _estimate(run_round: Callable[[], object], limit_ms: float) -> float:
     """The milliseconds of one round: a run with what goes before it."""
     started, spent_ms, count = time.perf_counter(), 0.0, 0
     while count < _NUM_ESTIMATES and spent_ms <= limit_ms:
-        reset()
-        fn()
+        run_round()
         count += 1
         spent_ms = 1e3 * (time.perf_counter() - started)
     return max(spent_ms / count, 1e-6)
