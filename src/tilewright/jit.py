@@ -287,7 +287,8 @@ class JITFunction:
     def _kernel_key(self, call: Call) -> object:
         added = call.source.functions.keys() - self.source.functions.keys()
         passed = tuple(repr(call.source.functions[name]) for name in sorted(added))
-        return (_identity(call.specialization), call.options, passed, call.placement)
+        options = _effective(call.options, load_driver(call.placement.target).ignored_options)
+        return (_identity(call.specialization), options, passed, call.placement)
 
     def _kernel(self, call: Call) -> CompiledKernel:
         key = self._kernel_key(call)
@@ -473,6 +474,11 @@ def _launch_watched(prepared: _Prepared, grid: Grid, values: Sequence[object]) -
         LaunchInfo(kernel.name, grid, target, device, stream, kernel.metadata)
     ):
         kernel.launch(grid, values, stream)
+
+
+def _effective(options: CompileOptions, ignored: frozenset[str]) -> tuple[object, ...]:
+    """The values of the options that change something on a target."""
+    return tuple(getattr(options, name) for name in option_names() if name not in ignored)
 
 
 def _identity(specialization: Specialization) -> object:

@@ -379,7 +379,7 @@ def test_what_no_host_descriptor_can_be_is_refused(
     arguments: tuple[object, ...], error: type[CompileError], text: str
 ) -> None:
     with pytest.raises(error, match=text):
-        TensorDescriptor(*arguments)  # type: ignore[arg-type]
+        TensorDescriptor(*arguments).check_launch()  # type: ignore[arg-type]
 
 
 def test_a_base_that_is_not_aligned_is_refused_at_launch() -> None:

@@ -123,13 +123,20 @@ def scalar_value(value: object) -> bool | int | float | None:
 
 
 def descriptor_facts(value: object) -> str | None:
-    """The signature text of a host tensor descriptor, or None for anything else."""
+    """The signature text of a host tensor descriptor, or None for anything else.
+
+    Raises: ShapeMismatch, NotPowerOfTwo for a block that no kernel can use.
+    """
     block_shape = getattr(value, "block_shape", None)
     if block_shape is None or not hasattr(value, "strides"):
         return None
     facts = array_facts(getattr(value, "base", None))
     if facts is None:
         return None
+    # The block may have been a placeholder until now: what it is matters when it is used.
+    check = getattr(value, "check_launch", None)
+    if callable(check):
+        check()
     shape = ",".join(str(int(extent)) for extent in block_shape)
     padding = str(getattr(value, "padding", "zero"))
     suffix = "" if padding == "zero" else f",{padding}"

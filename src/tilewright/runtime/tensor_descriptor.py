@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
@@ -15,6 +16,8 @@ from tilewright.support.errors import (
 MAX_RANK = 5
 _ALIGNMENT_BYTES = 16
 _PADDINGS = ("zero", "nan")
+_SEQUENCES = frozenset(("shape", "strides", "block_shape"))
+_SET_BLOCK = "pass the block that the kernel loads, or set `block_shape` before the launch"
 
 
 @dataclass
@@ -22,11 +25,12 @@ class TensorDescriptor:
     """A tensor in memory, its shape and strides in elements, and the block that kernels use.
 
     Passed to a kernel it is what `tl.make_tensor_descriptor` gives there. `base` is an array of
-    any package; nothing is copied, and the descriptor keeps `base` alive. `round_f32_to_tf32`
-    is accepted: loads here give every bit, and `dot` rounds what it needs to.
+    any package; nothing is copied, and the descriptor keeps `base` alive. `block_shape` may be
+    assigned again, by the hook of a configuration say. `round_f32_to_tf32` is accepted: loads here
+    give every bit, and `dot` rounds what it needs to.
     Constraints: 1 to 5 dimensions; positive extents; the last stride is 1, the others multiples
-    of 16 bytes; block extents powers of two, the last with at least 16 bytes; the address of
-    `base` a multiple of 16 (checked when a kernel is launched).
+    of 16 bytes. When a kernel is launched, moreover: block extents powers of two, the last with at
+    least 16 bytes; the address of `base` a multiple of 16.
     Raises: ShapeMismatch, NotPowerOfTwo, InvalidOption, ArgumentNotSupported.
     """
 
@@ -37,15 +41,18 @@ class TensorDescriptor:
     padding: str = "zero"
     round_f32_to_tf32: bool = False
 
+    def __setattr__(self, name: str, value: object) -> None:
+        # As tuples they compare equal at the next launch, which then needs no other look.
+        if name in _SEQUENCES:
+            value = tuple(int(extent) for extent in cast("Sequence[int]", value))
+        object.__setattr__(self, name, value)
+
     def __post_init__(self) -> None:
-        self.shape = tuple(int(extent) for extent in self.shape)
-        self.strides = tuple(int(stride) for stride in self.strides)
-        self.block_shape = tuple(int(extent) for extent in self.block_shape)
         size_bytes = _element_bytes(self.base)
-        self._check_ranks()
+        self._check_rank("strides", self.strides)
         self._check_shape()
         self._check_strides(size_bytes)
-        self._check_block(size_bytes)
+        self._check_rank("block_shape", self.block_shape)
         if self.padding not in _PADDINGS:
             raise InvalidOption(
                 f"TensorDescriptor: `padding` is {self.padding!r}; it must be 'zero' or 'nan'",
@@ -67,19 +74,23 @@ class TensorDescriptor:
             tensor, shape, _strides_of(tensor), block_shape, padding, round_f32_to_tf32
         )
 
-    def _check_ranks(self) -> None:
+    def check_launch(self) -> None:
+        """Refuse a block that no kernel can use. Raises: ShapeMismatch, NotPowerOfTwo."""
+        self._check_rank("block_shape", self.block_shape)
+        self._check_block(_element_bytes(self.base))
+
+    def _check_rank(self, name: str, values: Sequence[int]) -> None:
         rank = len(self.shape)
         if not 1 <= rank <= MAX_RANK:
             raise ShapeMismatch(
                 f"TensorDescriptor: a tensor of {rank} dimensions; 1 to {MAX_RANK} are possible",
                 argument="shape",
             )
-        for name, values in (("strides", self.strides), ("block_shape", self.block_shape)):
-            if len(values) != rank:
-                raise ShapeMismatch(
-                    f"TensorDescriptor: `{name}` has {len(values)} value(s) for {rank} dimensions",
-                    argument=name,
-                )
+        if len(values) != rank:
+            raise ShapeMismatch(
+                f"TensorDescriptor: `{name}` has {len(values)} value(s) for {rank} dimensions",
+                argument=name,
+            )
 
     def _check_shape(self) -> None:
         if any(extent < 1 for extent in self.shape):
@@ -110,6 +121,7 @@ class TensorDescriptor:
                 raise NotPowerOfTwo(
                     f"TensorDescriptor: {extent} in `block_shape` is not a power of two",
                     argument="block_shape",
+                    hint=_SET_BLOCK,
                 )
         row_bytes = self.block_shape[-1] * size_bytes
         if row_bytes < _ALIGNMENT_BYTES:
@@ -117,6 +129,7 @@ class TensorDescriptor:
                 f"TensorDescriptor: the block's last dimension has {row_bytes} bytes; at least "
                 f"{_ALIGNMENT_BYTES} are needed",
                 argument="block_shape",
+                hint=_SET_BLOCK,
             )
 
 

@@ -11,8 +11,10 @@ from click.testing import CliRunner
 
 import tilewright
 import tilewright.language as tl
+from tilewright.compiler.build import make_request
 from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.request import CompileRequest
+from tilewright.frontend.devices import Placement
 from tilewright.jit import JITFunction
 from tilewright.support.options import option_names
 from tilewright.targets.nvidia.emit import find_kernel
@@ -194,3 +196,47 @@ def squares(x, y, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     tl.store(y + at, tl.load(x + at * at))
 '''
+
+
+@tilewright.jit
+def looped_product(a, b, out, n, BLOCK: tl.constexpr):
+    """A product of `n` blocks."""
+    i = tl.arange(0, BLOCK)
+    at = i[:, None] * BLOCK + i[None, :]
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for k in range(n):
+        total += tl.dot(tl.load(a + k * BLOCK + at), tl.load(b + k * BLOCK + at))
+    tl.store(out + at, total)
+
+
+def test_a_loop_of_products_says_that_it_is_not_pipelined() -> None:
+    remarks = schedule(looped_product, (HALVES, HALVES, FLOATS, 4), BLOCK=64).remarks
+    (remark,) = [text for text in remarks if "pipelined" in text]
+    line = looped_product.fn.__code__.co_firstlineno + 6
+    assert (
+        remark.startswith(f"{Path(__file__)}:{line}") or f"{Path(__file__).name}:{line}" in remark
+    )
+    assert "`num_stages` has no effect" in remark
+
+
+def test_stages_are_no_part_of_what_is_compiled_for_a_gpu() -> None:
+    keys = set()
+    for num_stages in (1, 3, 7):
+        call = looped_product.specialize_call(
+            (HALVES, HALVES, FLOATS, 4), {"BLOCK": 64, "num_stages": num_stages}
+        )
+        request = make_request(
+            call.source,
+            call.specialization,
+            call.options,
+            Placement("nvidia", 0),
+            named_machine("sm_90a"),
+        )
+        keys.add(request.cache_key(""))
+    assert len(keys) == 1
+
+
+def test_calls_that_differ_in_ignored_options_share_one_kernel() -> None:
+    arguments = (FLOATS, FLOATS, 128)
+    one = copy.warmup(*arguments, BLOCK=128, num_warps=2, num_stages=5)
+    assert copy.warmup(*arguments, BLOCK=128) is one

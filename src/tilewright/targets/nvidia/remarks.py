@@ -10,6 +10,7 @@ from xdsl.ir import Operation
 from tilewright.ir.encoding import has_layout
 from tilewright.ir.locations import describe
 from tilewright.layout.convert import SharedRoundTrip
+from tilewright.ops.control_flow import ForOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import ConvertLayoutOp, LaidOutDotOp
 from tilewright.schedule.conversions import conversion_of
@@ -28,6 +29,9 @@ def _remarks(op: Operation) -> Iterator[str]:
         if isinstance(reason, StringAttr):
             name = {"fma": "the FMA units", "mma": "mma.sync"}.get(op.instruction.data, "wgmma")
             yield f"{describe(op)}: the product runs on {name}: {reason.data}"
+    elif isinstance(op, ForOp):
+        if any(isinstance(inner, LaidOutDotOp) for inner in op.body.block.ops):
+            yield f"{describe(op)}: the loop is not pipelined; `num_stages` has no effect yet"
     elif isinstance(op, ConvertLayoutOp):
         if isinstance(conversion_of(op), SharedRoundTrip) and is_in_loop(op):
             yield f"{describe(op)}: a tile changes threads through shared memory in a loop"
