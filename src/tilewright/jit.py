@@ -8,6 +8,7 @@ finds the launcher of the last arguments of this shape. Everything else is the s
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial, update_wrapper
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from tilewright.frontend.constants import AggregateRef, FunctionRef, HostFunctionRef
 from tilewright.frontend.devices import Placement, place
-from tilewright.frontend.parsing import located_at_parameters
+from tilewright.frontend.parsing import located_at_parameters, text_of
 from tilewright.frontend.passing import (
     array_arguments,
     extra_guard,
@@ -39,7 +40,7 @@ from tilewright.runtime.grid import GridLike, check_grid
 from tilewright.runtime.hooks import LAUNCH_HOOKS, LaunchInfo
 from tilewright.runtime.kernel import CompiledKernel
 from tilewright.runtime.warm import WarmCalls, is_native
-from tilewright.support.dataclass import dataclass
+from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import (
     CapturedValueChanged,
     NotAKernelLaunch,
@@ -52,6 +53,8 @@ from tilewright.support.options import (
     option_names,
     runtime_options,
 )
+from tilewright.support.revisions import REVISIONS, function_name
+from tilewright.support.source import loaded_lines
 
 if TYPE_CHECKING:
     from tilewright.compiler.interpreted import InterpretedLaunch
@@ -80,6 +83,7 @@ class JITFunction:
         noinline: bool = False,
     ) -> None:
         self.fn = fn
+        self._lines = loaded_lines(fn)
         self.do_not_specialize = tuple(do_not_specialize)
         self.do_not_specialize_on_alignment = tuple(do_not_specialize_on_alignment)
         self.debug = debug
@@ -88,12 +92,14 @@ class JITFunction:
         self.simulated_machine = debugging.simulate
         self.is_interpreted = debugging.interpret or bool(debugging.simulate)
         self._source: KernelSource | None = None
+        self._compiled_source: KernelSource | None = None
         self._kernels: dict[object, CompiledKernel] = {}
         self._shapes: dict[tuple[str, ...], CallShape] = {}
         self._is_guarded = False
         self._warm: WarmCalls | None = None
         self._entry: Callable[..., CompiledKernel] = self._launch
         update_wrapper(self, fn)
+        REVISIONS.made(function_name(fn))
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Refuse: a kernel needs a grid. Raises: NotAKernelLaunch."""
@@ -126,21 +132,32 @@ class JITFunction:
 
     @property
     def source(self) -> KernelSource:
-        """The snapshot of this kernel and what it reaches, taken once."""
-        if self._source is None:
-            self._source = snapshot(
-                self,
-                self.do_not_specialize,
-                self.do_not_specialize_on_alignment,
-                debug_options().allow_non_constexpr_globals,
-            )
-            self._is_guarded = bool(self._source.guards)
-        return self._source
+        """The snapshot of this kernel and what it reaches, until one of them is made anew."""
+        if self._source is not None:
+            return self._source
+        source = snapshot(
+            self,
+            self.do_not_specialize,
+            self.do_not_specialize_on_alignment,
+            debug_options().allow_non_constexpr_globals,
+        )
+        last = self._compiled_source
+        if last is not None and last.functions != source.functions:
+            self.forget()
+        self._is_guarded = source.is_guarded
+        self._source = self._compiled_source = source
+        REVISIONS.read(source.names, self)
+        return source
+
+    @property
+    def __tilewright_text__(self) -> tuple[str, int]:
+        """The text to compile, with the number of its first line. Raises: SourceNotAvailable."""
+        return text_of(self.fn, self._lines)
 
     @property
     def arg_names(self) -> tuple[str, ...]:
         """The names of the parameters, in order."""
-        return tuple(p.name for p in self.source.parameters)
+        return tuple(inspect.signature(self.fn).parameters)
 
     @property
     def cache_key(self) -> str:
@@ -150,7 +167,17 @@ class JITFunction:
     def forget(self) -> None:
         """Drop every compiled kernel and launcher; the next launch asks the disk cache again."""
         self._kernels.clear()
-        self._shapes.clear()
+        self._forget_launchers()
+
+    def reconsider(self) -> None:
+        """Look at the sources again at the next launch; what is as it was stays compiled."""
+        self._source = None
+        self._forget_launchers()
+
+    def _forget_launchers(self) -> None:
+        self._shapes = {}
+        if self._warm is not None:
+            self._warm.forget()
         self._warm = None
         self._entry = self._launch
 
@@ -187,7 +214,7 @@ class JITFunction:
         shape = self._shapes.get(tuple(kwargs) if kwargs else ())
         if shape is None or shape.num_positional != len(args) or not shape.launchers:
             return self._launch_slowly(grid, args, kwargs)
-        if self._is_guarded and self.source.changed_names():
+        if self._is_guarded and self.source.is_stale():
             return self._launch_slowly(grid, args, kwargs)
         values = args + tuple(kwargs.values()) if kwargs else args
         if shape.order:
@@ -242,6 +269,8 @@ class JITFunction:
 
     def specialize_call(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
         """Bind the arguments of a call, and say what the kernel must be compiled for."""
+        if self.source.is_relinked():
+            self.reconsider()
         source = self.source
         changed = source.changed_names()
         if changed:
@@ -262,6 +291,9 @@ class JITFunction:
                 name, parameters, args, keywords, lambda p: _live_defaults(self.fn)[p.name]
             )
             specialization = specialize(name, parameters, arguments, passed.reference)
+        joined = passed.joined()
+        if joined is not source:
+            REVISIONS.read(joined.names, self)
         placement = Placement()
         if not self.is_interpreted:
             placement = _placed(self.fn.__name__, specialization, arguments)
@@ -269,7 +301,7 @@ class JITFunction:
             arguments,
             specialization,
             self._options(options),
-            passed.joined(),
+            joined,
             placement,
             {**options, **launch},
         )
@@ -438,7 +470,7 @@ class PassedFunctions:
         """The kernel's snapshot with what was passed."""
         if len(self._functions) == len(self._source.functions):
             return self._source
-        return KernelSource(self._functions, self._source.kernel, self._source.guards)
+        return replace(self._source, functions=self._functions)
 
 
 def _live_defaults(function: FunctionType) -> dict[str, object]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
@@ -12,18 +11,19 @@ from typing import TypeGuard
 
 from tilewright.frontend.program import FunctionSource
 from tilewright.support.errors import SourceNotAvailable, TilewrightError
-from tilewright.support.source import Span
+from tilewright.support.source import Span, function_text, loaded_lines
 
 
-def text_of(function: FunctionType) -> tuple[str, int]:
-    """The source text of a live function and the number of its first line."""
-    try:
-        lines, first_line = inspect.getsourcelines(function)
-    except (OSError, TypeError):
-        raise SourceNotAvailable(
-            f"Python keeps no source text for `{function.__qualname__}`",
-        ) from None
-    return "".join(lines), first_line
+def text_of(function: FunctionType, lines: list[str] | None = None) -> tuple[str, int]:
+    """The source text of a live function and the number of its first line.
+
+    `lines` are those of its file when it was loaded; None reads them now.
+    Raises: SourceNotAvailable.
+    """
+    found = function_text(function, loaded_lines(function) if lines is None else lines)
+    if found is None:
+        raise SourceNotAvailable(f"Python keeps no source text for `{function.__qualname__}`")
+    return found
 
 
 def parse_function(source: FunctionSource) -> ast.FunctionDef:

@@ -32,7 +32,7 @@ class Scope:
             return self._globals, self._globals[name]
         if hasattr(builtins, name):
             return None, getattr(builtins, name)
-        return {}, MISSING
+        return self._globals, MISSING
 
     def owner(self) -> object:
         """The class in which the function was defined, where it names `super`, else None."""

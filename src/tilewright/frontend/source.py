@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from types import CellType, FunctionType, ModuleType
+from types import CellType, FunctionType, MethodType, ModuleType
 
 from tilewright.frontend.capture import (
     Extension,
     OrdinaryFunction,
+    Reference,
     captured,
     constant_of,
     is_aggregate_class,
@@ -43,6 +44,7 @@ from tilewright.frontend.scope import MISSING, Scope, annotated_class, annotatio
 from tilewright.language.aggregates import AggregateField, fields_of, is_constexpr_annotation
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import SourceNotAvailable
+from tilewright.support.revisions import function_name
 
 MUST_USE_MARKER = "__tilewright_must_use__"
 GENERATED_MARKER = "__tilewright_generated__"
@@ -51,6 +53,11 @@ _KINDS = {
     inspect.Parameter.VAR_POSITIONAL: "varargs",
     inspect.Parameter.VAR_KEYWORD: "varkeywords",
 }
+
+
+# What may become another thing between two launches: functions and classes that are defined
+# anew, names that could not be used until somebody defined or declared them.
+_LINKS = (FunctionRef, HostFunctionRef, AggregateRef, Unusable)
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,13 @@ class Guard:
         current = self._current()
         return current is not self.value and _again(current, self.name) != self.constant
 
+    def is_rebound(self) -> bool:
+        """Whether the variable holds another object; methods are bound anew by each look-up."""
+        current = self._current()
+        if isinstance(current, MethodType):
+            return current != self.value
+        return current is not self.value
+
     def _current(self) -> object:
         if isinstance(self.namespace, CellType):
             return cell_value(self.namespace)
@@ -78,11 +92,15 @@ class Guard:
 
 @dataclass(frozen=True)
 class KernelSource:
-    """The snapshot of a kernel: every function it reaches, and the guards of what they read."""
+    """The snapshot of a kernel: every function it reaches, and the guards of what they read.
+
+    `guards` are of values, `links` of functions and classes.
+    """
 
     functions: Mapping[str, FunctionSource]
     kernel: str
     guards: tuple[Guard, ...]
+    links: tuple[Guard, ...] = ()
 
     @property
     def reference(self) -> FunctionRef | HostFunctionRef | AggregateRef:
@@ -96,6 +114,27 @@ class KernelSource:
     def parameters(self) -> tuple[Parameter, ...]:
         """The kernel's parameters."""
         return self.functions[self.kernel].parameters
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the functions and classes that the kernel reaches, without its own."""
+        return frozenset(key.partition("~")[0] for key in self.functions if key != self.kernel)
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether each launch must look: for values, and functions that tell nobody of a change."""
+        return bool(self.guards) or any(
+            isinstance(link.constant, HostFunctionRef) and isinstance(link.value, FunctionType)
+            for link in self.links
+        )
+
+    def is_relinked(self) -> bool:
+        """Whether a name now means another function or class."""
+        return any(link.is_rebound() for link in self.links)
+
+    def is_stale(self) -> bool:
+        """Whether anything that the snapshot read means something else."""
+        return self.is_relinked() or bool(self.changed_names())
 
     def changed_names(self) -> tuple[str, ...]:
         """The captured variables whose values changed since the snapshot."""
@@ -116,21 +155,35 @@ def snapshot(
     snapshotter = _Snapshotter(allow_plain_globals)
     kernel = snapshotter.reference(function)
     sources = dict(snapshotter.sources)
-    sources[kernel.key] = _with_flags(
-        sources[kernel.key], do_not_specialize, do_not_specialize_on_alignment
-    )
-    return KernelSource(sources, kernel.key, tuple(snapshotter.guards.values()))
+    written = sources[kernel.key]
+    flagged = _flagged(written.parameters, do_not_specialize, do_not_specialize_on_alignment)
+    sources[kernel.key] = replace(written, parameters=flagged)
+    guards, links = (tuple(found.values()) for found in (snapshotter.guards, snapshotter.links))
+    return KernelSource(sources, kernel.key, guards, links)
 
 
-def captured_values_changed(source: KernelSource) -> list[str]:
-    """The names of captured variables that changed since `source` was taken."""
-    return list(source.changed_names())
+def parameters_of(
+    function: FunctionType,
+    do_not_specialize: Sequence[str | int] = (),
+    do_not_specialize_on_alignment: Sequence[str | int] = (),
+) -> tuple[Parameter, ...]:
+    """The parameters of a kernel's function, without a look at what its body names."""
+    scope = Scope(function)
+    parameters = inspect.signature(function).parameters.values()
+    plain = [_parameter(p, scope, _named_only) for p in parameters]
+    return _flagged(plain, do_not_specialize, do_not_specialize_on_alignment)
 
 
-def _with_flags(
-    function: FunctionSource, unspecialized: Sequence[str | int], unaligned: Sequence[str | int]
-) -> FunctionSource:
-    parameters = tuple(
+def _named_only(function: object) -> FunctionRef:
+    return FunctionRef(str(getattr(function, "__qualname__", "")))
+
+
+def _flagged(
+    parameters: Sequence[Parameter],
+    unspecialized: Sequence[str | int],
+    unaligned: Sequence[str | int],
+) -> tuple[Parameter, ...]:
+    return tuple(
         Parameter(
             p.name,
             p.kind,
@@ -140,9 +193,19 @@ def _with_flags(
             specialize=index not in unspecialized and p.name not in unspecialized,
             specialize_alignment=index not in unaligned and p.name not in unaligned,
         )
-        for index, p in enumerate(function.parameters)
+        for index, p in enumerate(parameters)
     )
-    return replace(function, parameters=parameters)
+
+
+def _parameter(parameter: inspect.Parameter, scope: Scope, reference: Reference) -> Parameter:
+    has_default = parameter.default is not inspect.Parameter.empty
+    return Parameter(
+        name=parameter.name,
+        kind=_KINDS.get(parameter.kind, "positional"),
+        annotation=annotation_text(parameter.annotation, scope),
+        has_default=has_default,
+        default=constant_of(parameter.default, reference) if has_default else None,
+    )
 
 
 class _Snapshotter:
@@ -151,6 +214,7 @@ class _Snapshotter:
     def __init__(self, allow_plain_globals: bool) -> None:
         self.sources: dict[str, FunctionSource] = {}
         self.guards: dict[tuple[int, str], Guard] = {}
+        self.links: dict[tuple[int, str], Guard] = {}
         self._keys: dict[int, FunctionRef | HostFunctionRef | AggregateRef] = {}
         self._names: set[str] = set()
         self._allow_plain_globals = allow_plain_globals
@@ -165,10 +229,10 @@ class _Snapshotter:
         if known is not None:
             return known
         is_host = is_host_function(function)
-        key = self._unique(f"{python.__module__}:{python.__qualname__}")
+        key = self._unique(function_name(python))
         reference = HostFunctionRef(key) if is_host else FunctionRef(key)
         self._keys[id(python)] = reference
-        # A jit object may hold another text than its file, with the line where it starts.
+        # What was loaded, or what replaced it; not what its file holds by now.
         given = getattr(function, "__tilewright_text__", None)
         is_ordinary = isinstance(function, OrdinaryFunction)
         try:
@@ -262,7 +326,8 @@ class _Snapshotter:
             indent=len(text) - len(text.lstrip(" \t")),
             text=text,
             parameters=tuple(
-                self._parameter(p, scope) for p in inspect.signature(function).parameters.values()
+                _parameter(p, scope, self.reference)
+                for p in inspect.signature(function).parameters.values()
             ),
             is_host=is_host,
             is_ordinary=is_ordinary,
@@ -279,16 +344,6 @@ class _Snapshotter:
             for name in _names_of(scope.resolve(chain)):
                 self._capture((*chain, name), scope, captures, source)
         return replace(source, captures=captures)
-
-    def _parameter(self, parameter: inspect.Parameter, scope: Scope) -> Parameter:
-        has_default = parameter.default is not inspect.Parameter.empty
-        return Parameter(
-            name=parameter.name,
-            kind=_KINDS.get(parameter.kind, "positional"),
-            annotation=annotation_text(parameter.annotation, scope),
-            has_default=has_default,
-            default=constant_of(parameter.default, self.reference) if has_default else None,
-        )
 
     def _capture(
         self,
@@ -315,11 +370,9 @@ class _Snapshotter:
 
     def _constant(self, variable: _Variable, scope: Scope, reader: FunctionSource) -> Constant:
         path, value = variable.path, variable.value
-        if value is MISSING:
-            return Unusable("UndefinedName", path)
         if variable.namespace is None:
             return BuiltinRef(path)
-        if reader.is_host and (written := literal(value)) is not None:
+        if reader.is_host and value is not MISSING and (written := literal(value)) is not None:
             return written
         # A module's own constants (`math.pi`) are not variables that somebody meant to change.
         is_of_module = "." in path
@@ -330,17 +383,21 @@ class _Snapshotter:
             or scope.declares_constexpr(path)
         )
         read = constant_of if is_plain_allowed else captured
-        constant = read(value, self.reference)
-        if isinstance(constant, Unusable) and variable.origin is not None:
-            return variable.origin
-        if not (reader.is_ordinary or isinstance(constant, _NEVER_CHANGED)):
-            guard = Guard(path, variable.namespace, value, constant)
-            self.guards.setdefault((id(variable.namespace), path), guard)
+        constant: Constant = Unusable("UndefinedName", path)
+        if value is not MISSING:
+            constant = read(value, self.reference)
+            if isinstance(constant, Unusable) and variable.origin is not None:
+                return variable.origin
+        if reader.is_ordinary or isinstance(constant, _NEVER_CHANGED):
+            return constant
+        kept = self.links if isinstance(constant, _LINKS) else self.guards
+        guard = Guard(path, variable.namespace, value, constant)
+        kept.setdefault((id(variable.namespace), path), guard)
         return constant
 
 
 # What is recorded by its name, not by what it holds.
-_NEVER_CHANGED = (ModuleRef, OpRef, BuiltinRef, FunctionRef, Imported, Unusable)
+_NEVER_CHANGED = (ModuleRef, OpRef, BuiltinRef, Imported)
 
 
 @dataclass(frozen=True)

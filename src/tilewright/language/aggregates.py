@@ -11,6 +11,7 @@ from tilewright.language.core import constexpr, tuple_
 from tilewright.language.host import ConstexprFunction
 from tilewright.language.stubs import op
 from tilewright.support.dataclass import dataclass
+from tilewright.support.revisions import REVISIONS
 
 Class = TypeVar("Class", bound=type)
 Used = TypeVar("Used", bound=Callable[..., object])
@@ -56,6 +57,7 @@ def aggregate(cls: Class) -> Class:
     setattr(cls, _MARKER, _fields(cls))
     _make_constructor(cls)
     type.__setattr__(cls, "__setattr__", _set_field)
+    REVISIONS.made(f"{cls.__module__}:{cls.__qualname__}")
     return cls
 
 

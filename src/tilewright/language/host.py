@@ -7,6 +7,8 @@ from functools import partial, update_wrapper
 from types import FunctionType
 
 from tilewright.language.core import constexpr
+from tilewright.support.revisions import REVISIONS, function_name
+from tilewright.support.source import function_text, loaded_lines
 
 
 class ConstexprFunction:
@@ -19,7 +21,14 @@ class ConstexprFunction:
 
     def __init__(self, fn: FunctionType) -> None:
         self.fn = fn
+        self._lines = loaded_lines(fn)
         update_wrapper(self, fn)
+        REVISIONS.made(function_name(fn))
+
+    @property
+    def __tilewright_text__(self) -> tuple[str, int] | None:
+        """The text that was loaded, and its first line."""
+        return function_text(self.fn, self._lines)
 
     def __get__(self, instance: object, owner: type | None = None) -> Callable[..., object]:
         """The function as a method of `instance`; itself from the class."""

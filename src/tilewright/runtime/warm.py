@@ -125,6 +125,11 @@ class WarmCalls:
         self._keep(way, owner)
         return True
 
+    def forget(self) -> None:
+        """Send every call to the fallback, also of callables that somebody keeps."""
+        self._state.count = 0
+        self._owners, self._next = [], 0
+
     def _keep(self, way: _Way, owner: tuple[object, ...]) -> None:
         index = self._next % MAX_WAYS
         self._next += 1

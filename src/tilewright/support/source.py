@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import unicodedata
+from types import FunctionType
 
 from tilewright.support.dataclass import dataclass
 
@@ -25,6 +27,29 @@ class Span:
             columns = f"col {self.column}-{self.end_column - 1}"
         where = f", in {self.function}" if self.function else ""
         return f"{self.file}:{self.line}, {columns}{where}"
+
+
+def loaded_lines(function: FunctionType) -> list[str]:
+    """The lines of the file that a function is defined in, as they are now; [] without one.
+
+    Asked for where the function is made: its file may hold another text at the first launch.
+    """
+    written = inspect.unwrap(function)
+    if not inspect.isfunction(written):
+        return []
+    file = written.__code__.co_filename
+    # Files by their status on disk: another module may have read an older text.
+    linecache.checkcache(file)
+    return linecache.getlines(file, written.__globals__)
+
+
+def function_text(function: FunctionType, lines: list[str]) -> tuple[str, int] | None:
+    """The text of a function in the lines of its file, with the number of its first line."""
+    if not lines:
+        return None
+    first_line: int = inspect.unwrap(function).__code__.co_firstlineno
+    block = inspect.getblock(lines[first_line - 1 :])
+    return ("".join(block), first_line) if block else None
 
 
 def display_width(text: str) -> int:

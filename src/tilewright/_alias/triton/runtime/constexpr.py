@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import textwrap
 from types import FunctionType
@@ -24,7 +23,10 @@ class ConstexprFunction(_ConstexprFunction, JITCallable):
     @property
     def src(self) -> str:
         """The source from `def` on."""
-        text = textwrap.dedent(inspect.getsource(self.fn))
+        whole = self.__tilewright_text__
+        if whole is None:
+            raise OSError(f"Python keeps no source text for {self.fn.__qualname__}")
+        text = textwrap.dedent(whole[0])
         return text[definition_index(text) :]
 
     @property

@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import cast
 
 from tilewright.frontend.devices import Placement
-from tilewright.frontend.source import KernelSource
+from tilewright.frontend.source import KernelSource, parameters_of
 from tilewright.jit import Call
 from tilewright.jit import JITFunction as _JITFunction
 from tilewright.runtime.grid import GridLike
@@ -25,6 +25,7 @@ from tilewright.support.errors import (
     UnsupportedError,
 )
 from tilewright.support.options import CompileOptions
+from tilewright.support.revisions import REVISIONS, function_name
 
 from .. import knobs
 from .._names import refuse
@@ -130,12 +131,6 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
         self._kernels = _Kernels(self._forget_launchers)
         self.pre_run_hooks = []
 
-    def _forget_launchers(self) -> None:
-        """Find the compiled kernel anew at the next launch."""
-        self._shapes = {}
-        self._warm = None
-        self._entry = self._launch
-
     def _describe(self) -> None:
         """Keep what is known of the source, for a process without the function."""
         if self.fn is not None:  # pyright: ignore[reportUnnecessaryComparison] - clients set it
@@ -146,7 +141,9 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
         """The parameters, in order."""
         if self._params is None:
             defaults = self.signature.parameters
-            parameters = self.source.parameters
+            parameters = parameters_of(
+                self.fn, self.do_not_specialize, self.do_not_specialize_on_alignment
+            )
             self._params = [
                 KernelParam(i, p, defaults[p.name].default) for i, p in enumerate(parameters)
             ]
@@ -190,7 +187,7 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
     @property
     def raw_src(self) -> list[str]:
         """The lines of the function in its file, decorators included."""
-        return inspect.getsourcelines(self.fn)[0]
+        return self._whole_text()[0].splitlines(keepends=True)
 
     @property
     def starting_line_number(self) -> int:
@@ -211,21 +208,24 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
 
     def _whole_text(self) -> tuple[str, int]:
         if self._text is None:
-            lines, first = inspect.getsourcelines(self.fn)
-            self._text = ("".join(lines), first)
+            self._text = super().__tilewright_text__
         return self._text
 
     @property
-    def __tilewright_text__(self) -> tuple[str, int] | None:
-        """The text that stands for the function's own, where it was replaced."""
-        return self._text
+    def __tilewright_text__(self) -> tuple[str, int]:
+        """The text to compile: what was loaded, or what replaced it."""
+        return self._whole_text()
 
     def _unsafe_update_src(self, src: str) -> None:
         """Compile `src` in place of the function's own text from now on."""
         self._text = (src, self.starting_line_number)
+        self.reconsider()
+        REVISIONS.made(function_name(self.fn))
+
+    def reconsider(self) -> None:
+        """Look at the sources again at the next launch."""
         self._key = None
-        self._source = None
-        self._kernels.clear()
+        super().reconsider()
 
     def parse(self) -> object:
         """The syntax tree of the source."""
