@@ -20,12 +20,14 @@ from tilewright.frontend.devices import Placement, place
 from tilewright.frontend.parsing import located_at_parameters, text_of
 from tilewright.frontend.passing import (
     array_arguments,
+    check_writable,
     extra_guard,
     memory_bounds,
     num_slots,
     parameter_guards,
     runtime_addresses,
     runtime_values,
+    stored_paths,
     value_at,
 )
 from tilewright.frontend.program import Specialization
@@ -259,6 +261,9 @@ class JITFunction:
         prepared = self._prepare(args, kwargs)
         call = prepared.call
         extents = check_grid(self.fn.__name__, grid, call.arguments)
+        stored = stored_paths(prepared.kernel.artifact.metadata)
+        with located_at_parameters(call.source.functions, call.source.kernel):
+            check_writable(self.fn.__name__, stored, call.arguments)
         values = runtime_values(call.specialization, call.arguments)
         if call.options.checked:
             values.extend(memory_bounds(call.specialization, call.arguments))
@@ -346,7 +351,8 @@ class JITFunction:
             shape = CallShape.of_call(tuple(self.arg_names), len(args), key, defaults)
             self._shapes[key] = shape
         call = prepared.call
-        guards = parameter_guards(self.source.parameters, call.specialization)
+        stored = stored_paths(prepared.kernel.artifact.metadata)
+        guards = parameter_guards(self.source.parameters, call.specialization, stored)
         if guards is None or call.options.checked:
             return
         ignored = load_driver(call.placement.target).ignored_options

@@ -7,6 +7,7 @@ import pytest
 import tilewright
 import tilewright.language as tl
 import torch
+from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.support import errors
 
 pytestmark = pytest.mark.torch
@@ -98,3 +99,32 @@ def test_an_unknown_dtype_names_the_parameter():
     x = torch.zeros(4, dtype=torch.complex64)
     with pytest.raises(errors.CompileError, match="x_ptr"):
         add_kernel[(1,)](x, x, x, 4, BLOCK=4)
+
+
+@tilewright.jit
+def read_tile_kernel(source, out_ptr, N: tl.constexpr):
+    tl.store(out_ptr + tl.arange(0, N), source.load([0]))
+
+
+def test_a_view_that_negates_its_memory_is_refused_and_its_copy_is_not():
+    x, out = torch.randn(64), torch.zeros(64)
+    negated = torch._neg_view(x)
+    part = torch.view_as_complex(torch.randn(64, 2)).conj().imag
+    for _ in range(3):
+        add_kernel[(1,)](x, x, out, 64, BLOCK=64)
+        for view in (negated, part, torch.nn.Parameter(negated, requires_grad=False)):
+            with pytest.raises(errors.ArgumentNotSupported, match=r"x_ptr.*negates") as raised:
+                add_kernel[(1,)](view, x, out, 64, BLOCK=64)
+            assert "resolve_neg()" in raised.value.hint
+            with pytest.raises(errors.ArgumentNotSupported, match=r"out_ptr.*negates"):
+                add_kernel[(1,)](x, x, view, 64, BLOCK=64)
+        add_kernel[(1,)](negated.resolve_neg(), x, out, 64, BLOCK=64)
+        assert out.abs().max() == 0
+
+
+def test_a_descriptor_of_a_view_that_negates_its_memory_is_refused():
+    x, out = torch.randn(64), torch.zeros(64)
+    for _ in range(2):
+        read_tile_kernel[(1,)](TensorDescriptor(x, [64], [1], [64]), out, N=64)
+        with pytest.raises(errors.ArgumentNotSupported, match=r"source.*negates"):
+            read_tile_kernel[(1,)](TensorDescriptor(torch._neg_view(x), [64], [1], [64]), out, N=64)

@@ -16,33 +16,54 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 
 from tilewright.ir.effects import Effects, own_effects
 from tilewright.ir.types import DescriptorType, element_of, is_pointer
+from tilewright.ops.atomics import AtomicCasOp, AtomicRmwOp, AtomicStoreOp
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.function import FuncOp
+from tilewright.ops.memory import (
+    DescriptorReduceOp,
+    DescriptorScatterOp,
+    DescriptorStoreOp,
+    StoreOp,
+)
 from tilewright.support.dataclass import dataclass
 
 _ADDRESS_BITS = 64
+# Ops that write to where their first operand points.
+_STORES = (
+    *(StoreOp, DescriptorStoreOp, DescriptorReduceOp, DescriptorScatterOp),
+    *(AtomicRmwOp, AtomicCasOp, AtomicStoreOp),
+)
 
 
 @dataclass(frozen=True)
 class ArgumentEffects:
-    """The indices of the kernel's arguments whose memory it reads, and whose it writes."""
+    """The indices of the kernel's arguments whose memory it reads, and whose it writes.
+
+    `read` and `written` hold every argument that may be meant; `stored`, a part of `written`,
+    those that the kernel's own text stores through, whatever it does with loaded addresses.
+    """
 
     read: frozenset[int]
     written: frozenset[int]
+    stored: frozenset[int]
 
 
 def argument_effects(module: ModuleOp) -> ArgumentEffects:
     """The effects of the one kernel of a T0 module, through each of its arguments."""
     kernel = next(op for op in module.ops if isinstance(op, FuncOp))
     origins = _Origins(kernel)
-    read = written = 0
+    read = written = stored = 0
     for op in kernel.walk():
         effects = own_effects(op)
         if effects.reads or effects.writes:
             found_read, found_written = _touched(op, effects, origins)
             read |= found_read
             written |= found_written
-    return ArgumentEffects(origins.indices(read), origins.indices(written))
+        if isinstance(op, _STORES):
+            stored |= origins.of(op.operands[0])
+    return ArgumentEffects(
+        origins.indices(read), origins.indices(written), origins.known_indices(stored)
+    )
 
 
 def _touched(op: Operation, effects: Effects, origins: _Origins) -> tuple[int, int]:
@@ -82,6 +103,10 @@ class _Origins:
         """The arguments that a set of origins stands for."""
         if bits & self._unknown:
             return frozenset(self._pointers)
+        return self.known_indices(bits)
+
+    def known_indices(self, bits: int) -> frozenset[int]:
+        """The arguments that a set of origins names."""
         return frozenset(i for i in self._pointers if bits >> i & 1)
 
     def _spread(self, addresses: list[SSAValue]) -> None:

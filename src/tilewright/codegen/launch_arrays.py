@@ -209,9 +209,22 @@ compare:
 define internal i32 @guard_typed_tensor(ptr %row, ptr %arg, ptr %slot) {
   %type = call ptr @table_entry(ptr %row, i64 $row_type)
   %exact = call i1 @type_is(ptr %arg, ptr %type)
-  br i1 %exact, label %dtype, label %fail
-dtype:
+  br i1 %exact, label %sign, label %fail
+sign:
   %accessors = call ptr @table_entry(ptr %row, i64 $row_upper)
+  %mask = call i64 @row_entry(ptr %accessors, i64 $accessor_negated)
+  %has.views = icmp ne i64 %mask, 0
+  br i1 %has.views, label %look, label %dtype
+look:
+  ; A negated view is the slow path's to refuse.
+  %body.offset = call i64 @row_entry(ptr %accessors, i64 $accessor_body)
+  %body = call ptr @table_entry(ptr %arg, i64 %body.offset)
+  %keys.offset = call i64 @row_entry(ptr %accessors, i64 $accessor_keys)
+  %keys = call i64 @row_entry(ptr %body, i64 %keys.offset)
+  %bit = and i64 %keys, %mask
+  %is.plain = icmp eq i64 %bit, 0
+  br i1 %is.plain, label %dtype, label %fail
+dtype:
   %recorded = call ptr @table_entry(ptr %row, i64 $row_object)
   %same = call i32 @access_is(ptr %accessors, i64 $accessor_dtype, ptr %arg, ptr %recorded)
   %is.same = icmp eq i32 %same, 1

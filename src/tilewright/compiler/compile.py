@@ -81,7 +81,13 @@ def _metadata(
         "name": request.name,
         "target": request.target,
         "arguments": arguments,
+<<<<<<< HEAD
         **effects_by_path(request, effects),
+=======
+        "reads": [path for slot, path in paths.items() if slot in effects.read],
+        "writes": [path for slot, path in paths.items() if slot in effects.written],
+        "stores": [path for slot, path in paths.items() if slot in effects.stored],
+>>>>>>> 6fa833f (runtime: refuse read-only arrays that a kernel stores into, and torch's negated views)
         "options": dict(request.options),
         "remarks": list(scheduled.remarks),
         "compile_seconds": seconds,

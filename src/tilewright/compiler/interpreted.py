@@ -74,7 +74,9 @@ def _buffer(value: object) -> np.ndarray | BufferArgument:
     if facts is None:
         raise ArgumentNotSupported(f"the interpreter cannot read {type(value).__name__}")
     dtype = dtype_of(ir_type(facts.element))
-    return BufferArgument(facts.address, _extent_bytes(value, facts.address), dtype, True, value)
+    return BufferArgument(
+        facts.address, _extent_bytes(value, facts.address), dtype, facts.is_writable, value
+    )
 
 
 def _extent_bytes(value: object, address: int) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
 from tilewright.language.core import DTYPE_BY_SHORT_NAME, dtype
@@ -43,10 +44,15 @@ _DLPACK_KINDS = {0: "i", 1: "u", 2: "fp", 4: "bf", 6: "i"}
 
 @dataclass(frozen=True)
 class ArrayFacts:
-    """The element type and the address of the first element."""
+    """The element type and the address of the first element; whether a kernel may store there.
+
+    `is_negated` marks a view whose values are those in memory with the other sign.
+    """
 
     element: dtype
     address: int
+    is_writable: bool = True
+    is_negated: bool = False
 
 
 def array_facts(value: object) -> ArrayFacts | None:
@@ -54,19 +60,31 @@ def array_facts(value: object) -> ArrayFacts | None:
     element = str(getattr(value, "dtype", ""))
     pointer = getattr(value, "data_ptr", None)
     if callable(pointer) and element:
-        return _facts(element_named(element), cast("int", pointer()))
+        return _tensor_facts(value, element_named(element), cast("int", pointer()))
     interface = getattr(value, "__array_interface__", None)
     if isinstance(interface, dict) and element:
-        return _facts(element_named(element), interface["data"][0])
+        return _interface_facts(element_named(element), interface)
     interface = getattr(value, "__cuda_array_interface__", None)
     if isinstance(interface, dict):
-        return _facts(_element_of_type_string(interface["typestr"]), interface["data"][0])
+        return _interface_facts(_element_of_type_string(interface["typestr"]), interface)
     export = getattr(value, "__dlpack__", None)
-    return _dlpack_facts(export()) if callable(export) else None
+    return _dlpack_facts(_capsule(export)) if callable(export) else None
 
 
-def _facts(element: dtype | None, address: int) -> ArrayFacts | None:
-    return None if element is None else ArrayFacts(element, address)
+def _tensor_facts(value: object, element: dtype | None, address: int) -> ArrayFacts | None:
+    if element is None:
+        return None
+    # Of what has `data_ptr` only NumPy's arrays under another dtype say that they are read-only.
+    is_writable = bool(getattr(getattr(value, "flags", None), "writeable", True))
+    is_negated = getattr(value, "is_neg", None)
+    return ArrayFacts(
+        element, address, is_writable, bool(is_negated()) if callable(is_negated) else False
+    )
+
+
+def _interface_facts(element: dtype | None, interface: dict[str, Any]) -> ArrayFacts | None:
+    address, is_read_only = interface["data"]
+    return None if element is None else ArrayFacts(element, address, not is_read_only)
 
 
 def element_named(name: str) -> dtype | None:
@@ -96,16 +114,53 @@ class _DLTensor(ctypes.Structure):
     ]
 
 
+class _VersionedTensor(ctypes.Structure):
+    """The head of a DLManagedTensorVersioned, which says whether it may be written."""
+
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("manager", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _DLTensor),
+    ]
+
+
+_DLPACK_READ_ONLY = 1
+_PLAIN_CAPSULE, _VERSIONED_CAPSULE = b"dltensor", b"dltensor_versioned"
+
+
+def _capsule(export: Callable[..., object]) -> object:
+    """The DLPack capsule of an array: one with flags where its package knows them."""
+    try:
+        return export(max_version=(1, 0))
+    except TypeError:  # older than the flags
+        return export()
+
+
 def _dlpack_facts(capsule: object) -> ArrayFacts | None:
     """The facts of a DLPack capsule, which stays ours to drop: nothing is taken over."""
-    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer_of.restype = ctypes.c_void_p
-    pointer_of.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    address = pointer_of(capsule, b"dltensor")
-    head = _DLTensor.from_address(address)
+    flags = 0
+    address = _capsule_address(capsule, _VERSIONED_CAPSULE)
+    if address is not None:
+        versioned = _VersionedTensor.from_address(address)
+        flags, head = versioned.flags, versioned.tensor
+    else:
+        head = _DLTensor.from_address(_capsule_address(capsule, _PLAIN_CAPSULE) or 0)
     bits = 1 if head.code == 6 else head.bits
     element = DTYPE_BY_SHORT_NAME.get(f"{_DLPACK_KINDS.get(head.code, '?')}{bits}")
-    return _facts(element, (head.data or 0) + head.byte_offset)
+    if element is None:
+        return None
+    return ArrayFacts(element, (head.data or 0) + head.byte_offset, not flags & _DLPACK_READ_ONLY)
+
+
+def _capsule_address(capsule: object, name: bytes) -> int | None:
+    """What a capsule of this name points to; None for one of another name."""
+    is_valid, pointer_of = ctypes.pythonapi.PyCapsule_IsValid, ctypes.pythonapi.PyCapsule_GetPointer
+    is_valid.argtypes = pointer_of.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    pointer_of.restype = ctypes.c_void_p
+    return pointer_of(capsule, name) if is_valid(capsule, name) else None
 
 
 def scalar_value(value: object) -> bool | int | float | None:
@@ -122,14 +177,19 @@ def scalar_value(value: object) -> bool | int | float | None:
     return plain if isinstance(plain, bool | int | float) else None
 
 
+def is_descriptor(value: object) -> bool:
+    """Whether `value` is a host tensor descriptor, by what it has."""
+    return getattr(value, "block_shape", None) is not None and hasattr(value, "strides")
+
+
 def descriptor_facts(value: object) -> str | None:
     """The signature text of a host tensor descriptor, or None for anything else.
 
     Raises: ShapeMismatch, NotPowerOfTwo for a block that no kernel can use.
     """
-    block_shape = getattr(value, "block_shape", None)
-    if block_shape is None or not hasattr(value, "strides"):
+    if not is_descriptor(value):
         return None
+    block_shape: Sequence[int] = getattr(value, "block_shape", ())
     facts = array_facts(getattr(value, "base", None))
     if facts is None:
         return None

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+<<<<<<< HEAD
 from tilewright.frontend.arrays import array_bounds, array_facts, descriptor_slots
 from tilewright.frontend.capture import is_aggregate_class
+=======
+from tilewright.frontend.arrays import array_bounds, array_facts, descriptor_slots, is_descriptor
+>>>>>>> 6fa833f (runtime: refuse read-only arrays that a kernel stores into, and torch's negated views)
 from tilewright.frontend.program import ArgumentPath, Parameter, Specialization, TupleType
 from tilewright.language.aggregates import field_values
 from tilewright.language.core import constexpr
 from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import ReadOnlyWrite
 
 
 @dataclass(frozen=True)
@@ -20,12 +25,18 @@ class ParameterFacts:
     slot: int | None
     is_aligned: bool | None
     is_annotated: bool
+    is_stored: bool = False
 
 
 def parameter_guards(
-    parameters: Sequence[Parameter], specialization: Specialization
+    parameters: Sequence[Parameter],
+    specialization: Specialization,
+    stored: Collection[ArgumentPath] = (),
 ) -> list[ParameterFacts] | None:
-    """What the fast launcher checks, parameter by parameter; None with tuples."""
+    """What the fast launcher checks, parameter by parameter; None with tuples.
+
+    `stored` are the paths of the arguments that the kernel stores through.
+    """
     guards: list[ParameterFacts] = []
     slot = 0
     for p, (name, type_) in zip(parameters, specialization.signature, strict=True):
@@ -35,14 +46,16 @@ def parameter_guards(
             guards.append(ParameterFacts(type_, None, None, False))
             continue
         if type_.startswith("tensordesc"):
-            guards.append(ParameterFacts(type_, slot, True, bool(p.annotation)))
+            is_stored = (name,) in stored
+            guards.append(ParameterFacts(type_, slot, True, bool(p.annotation), is_stored))
             slot += slot_count(type_)
             continue
         checks = p.specialize and p.specialize_alignment and not p.annotation
         is_pointer_checked = type_.startswith("*") and p.specialize and p.specialize_alignment
         is_divisible = (name,) in specialization.divisibility
         is_aligned = is_divisible if checks or is_pointer_checked else None
-        guards.append(ParameterFacts(type_, slot, is_aligned, bool(p.annotation)))
+        is_annotated, is_stored = bool(p.annotation), (name,) in stored
+        guards.append(ParameterFacts(type_, slot, is_aligned, is_annotated, is_stored))
         slot += 1
     return guards
 
@@ -108,6 +121,32 @@ def runtime_values(specialization: Specialization, arguments: Mapping[str, objec
         else:
             values.append(value)
     return values
+
+
+def stored_paths(metadata: Mapping[str, object]) -> frozenset[ArgumentPath]:
+    """The paths of the arguments that a compiled kernel stores through."""
+    paths = metadata.get("stores", ())
+    assert isinstance(paths, list | tuple)
+    return frozenset(tuple(path) for path in paths)
+
+
+def check_writable(
+    kernel: str, stored: Collection[ArgumentPath], arguments: Mapping[str, object]
+) -> None:
+    """Refuse arrays that must not be written where the kernel stores through them.
+
+    Raises: ReadOnlyWrite.
+    """
+    for path in sorted(stored, key=str):
+        value = value_at(path, arguments)
+        facts = array_facts(getattr(value, "base", None) if is_descriptor(value) else value)
+        if facts is not None and not facts.is_writable:
+            shown = str(path[0]) + "".join(f"[{step}]" for step in path[1:])
+            raise ReadOnlyWrite(
+                f"{kernel}(): the kernel stores into `{shown}`, which is read-only",
+                argument=str(path[0]),
+                hint="pass an array that may be written, such as a copy",
+            )
 
 
 def memory_bounds(specialization: Specialization, arguments: Mapping[str, object]) -> list[object]:

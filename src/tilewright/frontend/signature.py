@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tilewright.frontend.arrays import array_facts, descriptor_facts, scalar_value
+from tilewright.frontend.arrays import ArrayFacts, array_facts, descriptor_facts, scalar_value
 from tilewright.frontend.capture import (
     constant_of,
     is_aggregate_class,
@@ -196,6 +196,8 @@ class _Classifier:
             return self._aggregate(path, p, value)
         descriptor = descriptor_facts(value)
         if descriptor is not None:
+            base: object = getattr(value, "base", None)
+            self._check_sign(p, base, array_facts(base))
             return _Leaf(descriptor, {}, {})
         return self._array(path, p, value)
 
@@ -259,6 +261,7 @@ class _Classifier:
                 raise self._unsupported(p, value, why, "convert it to a type that `tl` has")
             hint = "pass a tuple: tuple(values)" if isinstance(value, list) else ""
             raise self._unsupported(p, value, "is no array, number, dtype or tuple", hint)
+        self._check_sign(p, value, facts)
         const = "k" if p.annotation == "const" else ""
         aligned = p.specialize and p.specialize_alignment and facts.address % ALIGNMENT_BYTES == 0
         return _Leaf(
@@ -266,6 +269,11 @@ class _Classifier:
             {},
             {path: ALIGNMENT_BYTES} if aligned else {},
         )
+
+    def _check_sign(self, p: Parameter, value: object, facts: ArrayFacts | None) -> None:
+        if facts is not None and facts.is_negated:
+            why = "is a view that negates what is in memory, which kernels read as it is"
+            raise self._unsupported(p, value, why, f"pass {p.name}.resolve_neg()")
 
     def _annotated(self, path: ArgumentPath, p: Parameter, value: object, type_: dtype) -> _Leaf:
         """An argument whose annotation fixes the type; its value gives the divisibility only."""

@@ -13,6 +13,8 @@ import sys
 import sysconfig
 from types import GetSetDescriptorType, MethodDescriptorType
 
+from tilewright.runtime.negation import negation_bit
+
 _WORD = 8
 # Offsets in CPython's descriptors (descrobject.h): the type, the name, what is described.
 _DESCRIPTOR_TYPE, _DESCRIPTOR_NAME, _DESCRIBED = 2 * _WORD, 3 * _WORD, 5 * _WORD
@@ -28,23 +30,33 @@ class Accessor(ctypes.Structure):
 
 
 class TensorAccessors(ctypes.Structure):
-    """What a launcher asks of a tensor: its dtype, where it is, the address of its data."""
+    """What a launcher asks of a tensor: its dtype, where it is, the address of its data.
 
-    _fields_ = (("dtype", Accessor), ("place", Accessor), ("data_ptr", Accessor))
+    And where its object says that it is a negated view: see `negation.py`.
+    """
+
+    _fields_ = (
+        *(("dtype", Accessor), ("place", Accessor), ("data_ptr", Accessor)),
+        *(("body", ctypes.c_int64), ("keys", ctypes.c_int64), ("negated", ctypes.c_int64)),
+    )
 
 
 @functools.cache
 def tensor_accessors(tensor_type: type, place: str) -> TensorAccessors | None:
     """The accessors of a type for `dtype`, `data_ptr()` and the attribute or method `place`.
 
-    None where one of them is not in C, or this Python's objects are not known to lie as here.
+    None where one of them is not in C, or this Python's objects are not known to lie as here,
+    or where a type has negated views that cannot be told.
     """
     if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
         return None
     found = [_accessor(tensor_type, name) for name in ("dtype", place, "data_ptr")]
     if any(accessor is None for accessor in found):
         return None
-    return TensorAccessors(*found)
+    bit = negation_bit(tensor_type)
+    if bit is None:
+        return None
+    return TensorAccessors(*found, bit.body, bit.keys, bit.mask)
 
 
 def _accessor(cls: type, name: str) -> Accessor | None:

@@ -77,13 +77,17 @@ def _pointer_guard(
     if type(value) is np.ndarray:
         if device is not None:
             return None
-        return table.numpy_pointer(slot, value.dtype, parameter.is_aligned)
+        return table.numpy_pointer(slot, value.dtype, parameter.is_aligned, parameter.is_stored)
     dtype: object = getattr(value, "dtype", None)
     if dtype is None or not hasattr(value, "data_ptr"):
         return None
+    if parameter.is_stored and getattr(value, "flags", None) is not None:
+        return None  # read-only, perhaps: only the slow path asks
     place = "is_cpu" if device is None else "get_device"
     accessors = tensor_accessors(type(value), place)
     is_aligned = parameter.is_aligned
+    if accessors is None and hasattr(type(value), "is_neg"):
+        return None  # a negated view, perhaps: only the slow path asks
     if accessors is not None:
         expected = True if device is None else device
         return table.typed_tensor(slot, type(value), dtype, is_aligned, accessors, expected)

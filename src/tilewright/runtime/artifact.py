@@ -17,8 +17,9 @@ class Artifact:
     """A compiled kernel as data.
 
     `metadata` is JSON: `name`, `target`, `arguments` (path and type of every runtime argument),
-    `reads` and `writes` (the paths of those whose memory the kernel reads, or writes), `remarks`,
-    and what the target's driver needs. `sections` holds the binary and what goes with it.
+    `reads` and `writes` (the paths of those whose memory the kernel may read, or write), `stores`
+    (those that it stores through), `remarks`, and what the target's driver needs.
+    `sections` holds the binary and what goes with it.
     """
 
     key: str

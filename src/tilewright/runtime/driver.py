@@ -53,6 +53,11 @@ class ParameterGuard(Protocol):
         ...
 
     @property
+    def is_stored(self) -> bool:
+        """Whether the kernel stores through the argument."""
+        ...
+
+    @property
     def slot(self) -> int | None:
         """The index among the runtime arguments; None for constants."""
         ...

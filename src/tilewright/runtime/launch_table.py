@@ -81,7 +81,15 @@ KINDS: dict[str, int] = {
 }
 
 # Offsets in `TensorAccessors`: functions, each followed by its second argument.
-ACCESSOR_FIELDS: dict[str, int] = {"dtype": 0, "place": 16, "data_ptr": 32}
+ACCESSOR_FIELDS: dict[str, int] = {
+    "dtype": 0,
+    "place": 16,
+    "data_ptr": 32,
+    # Of a negated view the word at `keys` of what the word at `body` points to has the bit.
+    "body": 48,
+    "keys": 56,
+    "negated": 64,
+}
 
 FLAGS: dict[str, int] = {
     "check_alignment": 1,

@@ -7,16 +7,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from tilewright.compiler.request import CompileRequest
-from tilewright.frontend.passing import ParameterFacts, memory_bounds, runtime_values
-from tilewright.frontend.program import TupleType
+from tilewright.frontend.passing import (
+    ParameterFacts,
+    check_writable,
+    memory_bounds,
+    runtime_values,
+    stored_paths,
+)
+from tilewright.frontend.program import ArgumentPath, TupleType
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.driver import FastLaunch, LoadedKernel
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.kernel import RESOURCES_SECTION
-from tilewright.support.errors import UnsupportedError
+from tilewright.support.errors import (
+    MissingArgument,
+    TilewrightError,
+    UnexpectedArgument,
+    UnsupportedError,
+)
 
 from .. import knobs
 from ..backends.compiler import GPUTarget
+from ..runtime.raising import as_launch_raises
 
 if TYPE_CHECKING:
     from .source import ASTSource
@@ -118,7 +130,8 @@ class CompiledKernel:
         request = CompileRequest.from_bytes(self.request)
         self.module = load_driver(request.target).load(self.artifact, self.device)
         self.function = id(self.module)
-        self.run = _Launcher(request, self.module).run
+        stored = stored_paths(self.artifact.metadata)
+        self.run = _Launcher(request, self.module, stored).run
         knobs.runtime.kernel_load_end_hook(self.module, self.function, self.name, group, self.hash)
 
     @property
@@ -179,13 +192,17 @@ class CompiledKernel:
 class _Launcher:
     """Launches one compiled kernel; `run` keeps a native launcher for each kind of arguments."""
 
-    def __init__(self, request: CompileRequest, module: LoadedKernel) -> None:
+    def __init__(
+        self, request: CompileRequest, module: LoadedKernel, stored: frozenset[ArgumentPath]
+    ) -> None:
+        self._kernel = request.name
+        self._stored = stored
         self._specialization = request.specialization
         self._names = tuple(name for name, _ in request.specialization.signature)
         self._module = module
         self._has_streams = request.target != "cpu"
         self._is_checked = bool(request.options.get("checked"))
-        self._facts = None if self._is_checked else _facts(request)
+        self._facts = None if self._is_checked else _facts(request, stored)
         self.run = self._make_run()
 
     def _make_run(self) -> Run:
@@ -222,21 +239,46 @@ class _Launcher:
         self, launchers: list[FastLaunch], grid: tuple[int, int, int], args: tuple[object, ...]
     ) -> None:
         """Launch, and keep a native launcher for arguments like these."""
+        try:
+            named = self._named(args)
+        except TilewrightError as error:
+            raise as_launch_raises(error) from None
+        check_writable(self._kernel, self._stored, named)
         if self._facts is not None:
             launcher = self._module.fast_launcher(self._facts, args)
             if launcher is not None:
                 launchers.insert(0, launcher)
                 del launchers[_MAX_LAUNCHERS:]
         stream = int(str(args[-1] or 0)) if self._has_streams else None
-        named = dict(zip(self._names, args[: len(self._names)], strict=True))
         values = runtime_values(self._specialization, named)
         if self._is_checked:
             values.extend(memory_bounds(self._specialization, named))
         if 0 not in grid:
             self._module.launch(grid, values, stream)
 
+    def _named(self, args: tuple[object, ...]) -> dict[str, object]:
+        """The arguments by name, constants included.
 
-def _facts(request: CompileRequest) -> list[ParameterFacts] | None:
+        Raises: MissingArgument, UnexpectedArgument.
+        """
+        given = args[:-1] if self._has_streams else args
+        if len(given) < len(self._names):
+            missing = self._names[len(given)]
+            raise MissingArgument(
+                f"{self._kernel}(): the argument `{missing}` is missing",
+                argument=missing,
+                hint="a compiled kernel takes every parameter by position, constants included: "
+                + ", ".join(f"`{name}`" for name in self._names),
+            )
+        if len(given) > len(self._names):
+            raise UnexpectedArgument(
+                f"{self._kernel}() takes {len(self._names)} arguments but {len(given)} were given",
+                hint="the parameters are " + ", ".join(f"`{name}`" for name in self._names),
+            )
+        return dict(zip(self._names, given, strict=True))
+
+
+def _facts(request: CompileRequest, stored: frozenset[ArgumentPath]) -> list[ParameterFacts] | None:
     """What the native launcher checks: types, and the alignment that was promised."""
     facts: list[ParameterFacts] = []
     slot = 0
@@ -248,7 +290,8 @@ def _facts(request: CompileRequest) -> list[ParameterFacts] | None:
             facts.append(ParameterFacts(type_, None, None, False))
             continue
         is_promised = type_.startswith("*") and (name,) in specialization.divisibility
-        facts.append(ParameterFacts(type_, slot, True if is_promised else None, True))
+        is_stored = (name,) in stored
+        facts.append(ParameterFacts(type_, slot, True if is_promised else None, True, is_stored))
         slot += 1
     if request.target != "cpu":
         facts.append(ParameterFacts("i64", slot, None, True))  # the stream

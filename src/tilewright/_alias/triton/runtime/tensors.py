@@ -78,6 +78,11 @@ class TensorWrapper:
         self.base = array.base if isinstance(array, TensorWrapper) else array
 
     @property
+    def flags(self) -> object:
+        """What NumPy's array below may be used for; None for other arrays."""
+        return getattr(self.base, "flags", None)
+
+    @property
     def device(self) -> object:
         """The device of the array below."""
         return getattr(self.base, "device", "cpu")
