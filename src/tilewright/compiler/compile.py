@@ -81,13 +81,7 @@ def _metadata(
         "name": request.name,
         "target": request.target,
         "arguments": arguments,
-<<<<<<< HEAD
         **effects_by_path(request, effects),
-=======
-        "reads": [path for slot, path in paths.items() if slot in effects.read],
-        "writes": [path for slot, path in paths.items() if slot in effects.written],
-        "stores": [path for slot, path in paths.items() if slot in effects.stored],
->>>>>>> 6fa833f (runtime: refuse read-only arrays that a kernel stores into, and torch's negated views)
         "options": dict(request.options),
         "remarks": list(scheduled.remarks),
         "compile_seconds": seconds,
@@ -98,11 +92,12 @@ def _metadata(
 def effects_by_path(
     request: CompileRequest, effects: ArgumentEffects
 ) -> dict[str, list[list[str | int]]]:
-    """The arguments that a kernel reads, and those that it writes, by their paths."""
+    """The arguments that a kernel reads, writes and stores through, by their paths."""
     leaves = request.specialization.runtime_leaves()
     first_slots = accumulate((slot_count(type_) for _, type_ in leaves), initial=0)
     paths = {slot: list(path) for slot, (path, _) in zip(first_slots, leaves, strict=False)}
     return {
         "reads": [path for slot, path in paths.items() if slot in effects.read],
         "writes": [path for slot, path in paths.items() if slot in effects.written],
+        "stores": [path for slot, path in paths.items() if slot in effects.stored],
     }

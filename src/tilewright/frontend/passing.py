@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-<<<<<<< HEAD
-from tilewright.frontend.arrays import array_bounds, array_facts, descriptor_slots
-from tilewright.frontend.capture import is_aggregate_class
-=======
 from tilewright.frontend.arrays import array_bounds, array_facts, descriptor_slots, is_descriptor
->>>>>>> 6fa833f (runtime: refuse read-only arrays that a kernel stores into, and torch's negated views)
+from tilewright.frontend.capture import is_aggregate_class
 from tilewright.frontend.program import ArgumentPath, Parameter, Specialization, TupleType
 from tilewright.language.aggregates import field_values
 from tilewright.language.core import constexpr
