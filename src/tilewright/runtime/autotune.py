@@ -15,6 +15,7 @@ from contextlib import suppress
 
 from tilewright.runtime.ahead import CompileJob
 from tilewright.runtime.cache import open_default
+from tilewright.runtime.call import Call
 from tilewright.runtime.config import FOREIGN_OPTIONS, Config
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.heuristics import (
@@ -37,6 +38,7 @@ from tilewright.runtime.tuning import (
     Effects,
     Measure,
     Outcome,
+    Search,
     Times,
     tune,
 )
@@ -61,15 +63,6 @@ class Settings:
     measure: Measure
     is_cached: bool
     is_isolated: bool
-
-
-@dataclass(frozen=True)
-class Call:
-    """The arguments and the grid of one launch."""
-
-    args: Arguments
-    kwargs: Keywords
-    grid: GridLike
 
 
 @dataclass(frozen=True)
@@ -317,11 +310,22 @@ class Autotuner(Wrapper):
             self.post_hook(named, exception=None)
             return result
 
-        return Candidate(config, compile_ahead, compile_, protect, prepare, launch)
+        return Candidate(config, call, compile_ahead, compile_, protect, prepare, launch)
 
     def _measure(self, candidate: Candidate, best_ms: float) -> Times:
         """The times of a candidate; derived classes may have another way."""
         return self._settings.measure.time(candidate, best_ms)
+
+    def bench_one(self, config: Config, call: Call) -> Times:
+        """The times of one configuration, infinite if it fails; the arguments stay as they are."""
+        named = self._named(call.args, call.kwargs)
+        state = ArgumentState(named, self._settings.restored, self._settings.zeroed)
+        search = Search([self._candidate(config, call, state)], self._settings.measure.time)
+        try:
+            search.run(lambda status: None)
+        finally:
+            state.before_run()
+        return search.trials[0].times_ms
 
     def _run_hook(self, config: Config, call: Call) -> None:
         if config.pre_hook is not None:

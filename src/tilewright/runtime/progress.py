@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
@@ -41,25 +41,43 @@ def _ignore(status: str) -> None:
 
 
 class _LateBar:
-    """A bar that is made when the work has lasted a second."""
+    """A bar that appears when the work has lasted a second, wherever the work is then."""
 
     def __init__(self, title: str, total: int) -> None:
         self._title = title
         self._total = total
         self._done = 0
-        self._started = time.monotonic()
+        self._status = ""
         self._bar: Progress | None = None
+        self._is_over = False
+        self._lock = threading.Lock()
+        self._timer = threading.Timer(_PATIENCE_S, self._show)
+        self._timer.daemon = True
+        self._timer.start()
 
     def step(self, status: str) -> None:
-        self._done += 1
-        if self._bar is None and time.monotonic() - self._started > _PATIENCE_S:
-            self._bar = _start(self._title, self._total)
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=self._done, status=status)
+        with self._lock:
+            self._done += 1
+            self._status = status
+            self._update()
 
     def stop(self) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._is_over = True
+            if self._bar is not None:
+                self._bar.stop()
+
+    def _show(self) -> None:
+        with self._lock:
+            if not self._is_over:
+                self._bar = _start(self._title, self._total)
+                self._update()
+
+    def _update(self) -> None:
         if self._bar is not None:
-            self._bar.stop()
+            task = self._bar.task_ids[0]
+            self._bar.update(task, completed=self._done, status=self._status)
 
 
 def _start(title: str, total: int) -> Progress:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from tilewright.runtime.ahead import ArgumentPath, CompileJob, drop, wait_for_news
+from tilewright.runtime.call import Call
 from tilewright.runtime.config import Config
 from tilewright.runtime.progress import Step, progress_bar
 from tilewright.runtime.timer import do_bench
@@ -46,7 +47,7 @@ Effects = Mapping[str, Sequence[ArgumentPath]]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A configuration with how to compile it and how to launch it.
+    """A configuration for a call, with how to compile it and how to launch it.
 
     `compile_ahead(num_left)` has it compiled in another process, or returns None where that is of
     no use; `num_left` candidates are to be compiled, this one included. `compile` returns the
@@ -56,6 +57,7 @@ class Candidate:
     """
 
     config: Config
+    call: Call
     compile_ahead: Callable[[int], CompileJob | None]
     compile: Callable[[], object]
     protect: Callable[[Effects], object]
@@ -74,7 +76,7 @@ class Measure:
     def time(self, candidate: Candidate, best_ms: float) -> Times:
         """The times of a candidate; short for one that is far slower than `best_ms`."""
         if self.do_bench is not None:
-            return _times(self.do_bench(prepared(candidate), quantiles=QUANTILES))
+            return to_times(self.do_bench(prepared(candidate), quantiles=QUANTILES))
         if math.isfinite(best_ms):
             first = self._run(candidate, 0.1)
             if first[0] > _HOPELESS * best_ms:
@@ -85,7 +87,7 @@ class Measure:
         warmup, rep = share * self.warmup_ms, share * self.rep_ms
         launch, prepare = candidate.launch, candidate.prepare
         prepare()
-        return _times(do_bench(launch, warmup, rep, quantiles=QUANTILES, prepare=prepare))
+        return to_times(do_bench(launch, warmup, rep, quantiles=QUANTILES, prepare=prepare))
 
 
 def prepared(candidate: Candidate) -> Callable[[], None]:
@@ -98,7 +100,8 @@ def prepared(candidate: Candidate) -> Callable[[], None]:
     return call
 
 
-def _times(found: object) -> Times:
+def to_times(found: object) -> Times:
+    """What a timer returned, a number or three of them, as three."""
     if isinstance(found, Sequence) and not isinstance(found, str):
         median, low, high = (float(value) for value in found)
         return median, low, high

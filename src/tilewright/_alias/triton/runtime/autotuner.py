@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from typing import cast
 
 from tilewright.runtime.autotune import Autotuner as _Autotuner
 from tilewright.runtime.autotune import Hook, Pruning, make_settings
+from tilewright.runtime.cache import open_default
+from tilewright.runtime.call import Call
 from tilewright.runtime.config import Config
 from tilewright.runtime.heuristics import Heuristic, Kernel
 from tilewright.runtime.heuristics import Heuristics as _Heuristics
-from tilewright.runtime.tuning import Benchmarker
-from tilewright.support.errors import TilewrightError
+from tilewright.runtime.tuning import Benchmarker, Candidate, Outcome, Times, Trial, to_times
+from tilewright.runtime.tuning_record import read_record, to_record
+from tilewright.support.errors import DuplicateArgument, TilewrightError
 
 from .. import knobs
 from .._names import refuse
@@ -25,7 +29,8 @@ Launch = Callable[..., object]
 class Autotuner(_Autotuner, KernelInterface[Launch]):
     """A kernel that chooses among configurations; made by `autotune`.
 
-    A derived class that replaces `run` is launched through it.
+    A derived class that replaces `run` is launched through it, one that replaces `_bench` times
+    configurations its own way, and `pre_hook` and `post_hook` run around each timed run.
     """
 
     def __init__(
@@ -71,6 +76,50 @@ class Autotuner(_Autotuner, KernelInterface[Launch]):
             return KernelInterface.__getitem__(self, cast("tuple[int, ...]", grid))
         return super().__getitem__(grid)
 
+    def _bench(self, *args: object, config: Config, **meta: object) -> list[float]:
+        """The median, 20 % and 80 % quantile in ms of a launch with `config`; infinite if it fails.
+
+        `meta` are the keywords of the launch, the grid among them.
+        """
+        keywords = {name: value for name, value in meta.items() if name not in ("grid", "warmup")}
+        try:
+            return list(self.bench_one(config, Call(args, keywords, meta.get("grid"))))
+        except DuplicateArgument as error:
+            raise as_triton_raises(error, ValueError) from None
+
+    def check_disk_cache(
+        self,
+        tuning_key: tuple[object, ...],
+        configs: Sequence[Config],
+        bench_fn: Callable[[], object],
+    ) -> bool:
+        """Whether the choice for a key was found on disk; else `bench_fn` makes it.
+
+        `bench_fn` sets `configs_timings` and the entry of `cache`.
+        """
+        record = self._record_key(tuning_key, configs)
+        known = None if record is None else read_record(record, configs)
+        if known is not None:
+            self.cache[tuning_key] = known.best.config
+            self.configs_timings = {t.config: t.times_ms for t in known.trials}
+            return True
+        bench_fn()
+        if record is not None and all(config in self.configs_timings for config in configs):
+            times = [to_times(self.configs_timings[config]) for config in configs]
+            trials = [
+                Trial(c, t, "" if isfinite(t[0]) else "failed")
+                for c, t in zip(configs, times, strict=True)
+            ]
+            open_default().put_json(record, to_record(Outcome(tuple(trials))))
+        return False
+
+    def _measure(self, candidate: Candidate, best_ms: float) -> Times:
+        if type(self)._bench is Autotuner._bench:
+            return super()._measure(candidate, best_ms)
+        call = candidate.call
+        found = self._bench(*call.args, config=candidate.config, grid=call.grid, **call.kwargs)
+        return to_times(found)
+
     def _tuned(self, key: tuple[object, ...], is_cached: bool) -> None:
         listener = knobs.autotuning.listener
         if listener is None:
@@ -83,6 +132,11 @@ class Autotuner(_Autotuner, KernelInterface[Launch]):
             duration=self.bench_time,
             cache_hit=is_cached,
         )
+
+
+def _trial(config: Config, found: object) -> Trial:
+    times = to_times(found)
+    return Trial(config, times, "" if isfinite(times[0]) else "it failed")
 
 
 class Heuristics(_Heuristics, KernelInterface[Launch]):
