@@ -21,7 +21,6 @@ SHORT_PIPELINE = (
     "add_sroa_pass",
     "add_simplify_cfg_pass",
     "add_instruction_combine_pass",
-    "add_new_gvn_pass",
     "add_simplify_cfg_pass",
     "add_aggressive_dce_pass",
 )
