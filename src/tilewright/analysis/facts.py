@@ -45,6 +45,9 @@ class AxisFacts:
 
     def __init__(self, top: Operation) -> None:
         self._facts: dict[SSAValue, Facts] = {}
+        # What held in the last iteration of a loop. Facts only weaken while the loops around it
+        # are walked again, so a loop goes on from there: else nests take 2^depth walks.
+        self._settled: dict[Operation, tuple[Facts, ...]] = {}
         self._promises = assumed(top)
         if isinstance(top, FuncOp):
             self._function(top)
@@ -151,7 +154,7 @@ class AxisFacts:
         # A step is positive, so the counter never falls below its first value.
         index = scattered((1,), (1,), divisor, is_nonnegative=low.is_nonnegative)
         self._set(counter, index)
-        state = self._all(loop.iter_args)
+        state = self._start(loop, loop.iter_args)
         for round_ in count():
             self._enter(carried, state)
             self._block(body)
@@ -159,11 +162,17 @@ class AxisFacts:
             if after == state:
                 break
             state = after
+        self._settled[loop] = state
         self._enter(loop.results, state)
+
+    def _start(self, loop: Operation, initial: Sequence[SSAValue]) -> tuple[Facts, ...]:
+        state = self._all(initial)
+        before = self._settled.get(loop)
+        return state if before is None else tuple(map(meet, before, state))
 
     def _while(self, loop: WhileOp) -> None:
         before, after = loop.before_region.block, loop.after_region.block
-        state = self._all(loop.arguments)
+        state = self._start(loop, loop.arguments)
         for round_ in count():
             self._enter(before.args, state)
             self._block(before)
@@ -174,6 +183,7 @@ class AxisFacts:
             if following == state:
                 break
             state = following
+        self._settled[loop] = state
         self._enter(loop.results, self._outputs(before)[1:])
 
     def _if(self, branch: IfOp) -> None:

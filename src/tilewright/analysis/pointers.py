@@ -11,7 +11,7 @@ in 32. A widened stride jumps, then; only that of a signed 32-bit value is *assu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
@@ -30,6 +30,7 @@ from tilewright.ops.elementwise import (
 )
 from tilewright.ops.memory import AddPtrOp, LoadOp
 from tilewright.ops.shape import BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp
+from tilewright.support.worklist import needed_first
 
 Strides = tuple[Stride | None, ...]
 # Signed arithmetic of at least this width is assumed not to overflow where it gives addresses.
@@ -43,24 +44,31 @@ class PointerStructure:
 
     def __init__(self) -> None:
         self._strides: dict[SSAValue, Strides] = {}
+        self._polynomials: dict[SSAValue, Stride | None] = {}
 
     def strides(self, value: SSAValue) -> Strides:
         """One stride per dimension of `value`; None where it is general."""
         found = self._strides.get(value)
-        if found is None:
-            shape = shape_of(value.type)
-            raw = self._compute(value, len(shape))
-            found = tuple(
-                ZERO if size == 1 else _in_type(stride, value)
+        if found is not None:
+            return found
+        for needed in needed_first(value, _tile_operands, self._strides.__contains__):
+            shape = shape_of(needed.type)
+            raw = self._compute(needed, len(shape))
+            self._strides[needed] = tuple(
+                ZERO if size == 1 else _in_type(stride, needed)
                 for size, stride in zip(shape, raw, strict=True)
             )
-            self._strides[value] = found
-        return found
+        return self._strides[value]
 
     def constant_polynomial(self, value: SSAValue) -> Stride | None:
         """The value of a tile all of whose elements are equal, as a polynomial of scalars."""
         if not shape_of(value.type):
             return _scalar_polynomial(value)
+        for needed in needed_first(value, _equal_operands, self._polynomials.__contains__):
+            self._polynomials[needed] = self._compute_polynomial(needed)
+        return self._polynomials[value]
+
+    def _compute_polynomial(self, value: SSAValue) -> Stride | None:
         op = _owner(value)
         if isinstance(op, ConstantOp):
             return _constant(op)
@@ -106,6 +114,23 @@ def _owner(value: SSAValue) -> Operation | None:
     return value.op if isinstance(value, OpResult) else None
 
 
+def _tile_operands(value: SSAValue) -> Sequence[SSAValue]:
+    """What strides are computed from: the tiles that an op without regions takes."""
+    op = _owner(value)
+    if op is None or op.regions:
+        return ()
+    return [operand for operand in op.operands if shape_of(operand.type)]
+
+
+def _equal_operands(value: SSAValue) -> Sequence[SSAValue]:
+    """The tiles whose polynomials make that of a tile."""
+    op = _owner(value)
+    if type(op) not in _SUMS_OF_SAME:
+        return ()
+    assert op is not None
+    return [operand for operand in op.operands if shape_of(operand.type)]
+
+
 def _constant(op: ConstantOp) -> Stride | None:
     value = op.splat_value()
     return integer(value) if isinstance(value, int) else None
@@ -113,10 +138,11 @@ def _constant(op: ConstantOp) -> Stride | None:
 
 def _scalar_polynomial(value: SSAValue) -> Stride | None:
     op = _owner(value)
+    while isinstance(op, ExtSIOp):
+        value = op.operands[0]
+        op = _owner(value)
     if isinstance(op, ConstantOp):
         return _constant(op)
-    if isinstance(op, ExtSIOp):
-        return _scalar_polynomial(op.operands[0])
     return Stride(((1, (value,)),)) if is_integer(value.type) else None
 
 
@@ -373,3 +399,4 @@ _POLYNOMIAL: dict[type[Operation], Callable[[Stride, Stride], Stride | None]] = 
     ELEMENTWISE["arith.subi"]: lambda a, b: a.plus(b, -1),
     ELEMENTWISE["arith.muli"]: lambda a, b: a.times(b),
 }
+_SUMS_OF_SAME = frozenset((*_SAME_VALUE, *_POLYNOMIAL, ExtSIOp))

@@ -111,12 +111,16 @@ def _block_of(value: SSAValue) -> object:
 
 
 def _conditions(condition: SSAValue) -> Iterator[tuple[SSAValue, Promise]]:
-    op = condition.owner
-    if isinstance(op, ELEMENTWISE["arith.andi"]):
-        for part in op.operands:
-            yield from _conditions(part)
-    if not isinstance(op, CmpIOp) or shape_of(op.lhs.type):
-        return
+    pending = [condition]
+    while pending:
+        op = pending.pop().owner
+        if isinstance(op, ELEMENTWISE["arith.andi"]):
+            pending += reversed(op.operands)
+        elif isinstance(op, CmpIOp) and not shape_of(op.lhs.type):
+            yield from _comparison(op)
+
+
+def _comparison(op: CmpIOp) -> Iterator[tuple[SSAValue, Promise]]:
     predicate = op.predicate_name()
     bound = _integer(op.rhs)
     if predicate == "eq" and bound == 0:

@@ -32,6 +32,7 @@ from tilewright.ops.function import FuncOp
 from tilewright.ops.memory import AddPtrOp, LoadOp, StoreOp
 from tilewright.ops.shape import BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp
 from tilewright.support.dataclass import dataclass
+from tilewright.support.worklist import needed_first
 
 BOUNDS_SUFFIXES = (".low", ".high")
 _AND, _ADD, _SUB, _MUL = (ELEMENTWISE[f"arith.{n}"] for n in ("andi", "addi", "subi", "muli"))
@@ -111,6 +112,8 @@ class _Guarded:
         self.shape = ir.shape_of(self.pointer.type)
         self.flag = ir.tile_of(ir.i1, self.shape)
         self.word = ir.tile_of(ir.i64, self.shape)
+        self.addresses: dict[SSAValue, SSAValue] = {}
+        self.integers: dict[SSAValue, SSAValue] = {}
 
     def insert(self) -> None:
         """Insert the checks and narrow the access's mask."""
@@ -197,6 +200,11 @@ class _Guarded:
 
     def wide_address(self, pointer: SSAValue) -> SSAValue:
         """The address in bytes by 64-bit arithmetic, as i64 of the pointer's shape."""
+        for needed in needed_first(pointer, _pointer_before, self.addresses.__contains__):
+            self.addresses[needed] = self._wide_address(needed)
+        return self.addresses[pointer]
+
+    def _wide_address(self, pointer: SSAValue) -> SSAValue:
         op = pointer.owner
         word = ir.with_element(pointer.type, ir.i64)
         if isinstance(op, AddPtrOp):
@@ -204,23 +212,38 @@ class _Guarded:
             assert isinstance(pointer_type, ir.PointerType)
             size = self.constant(ir.storage_bytes(pointer_type.pointee), word)
             distance = self.emit(_MUL, [self.wide(op.offset), size], word)
-            return self.emit(_ADD, [self.wide_address(op.ptr), distance], word)
+            return self.emit(_ADD, [self.addresses[op.ptr], distance], word)
         if isinstance(op, _VIEWS):
-            return self.emit(type(op), [self.wide_address(op.src)], word, dict(op.properties))
+            return self.emit(type(op), [self.addresses[op.src]], word, dict(op.properties))
         return self.emit(PtrToIntOp, [pointer], word)
 
     def wide(self, value: SSAValue) -> SSAValue:
         """An integer recomputed in 64 bits as far as sums and products go back."""
+        for needed in needed_first(value, _terms, self.integers.__contains__):
+            self.integers[needed] = self._wide(needed)
+        return self.integers[value]
+
+    def _wide(self, value: SSAValue) -> SSAValue:
         word = ir.with_element(value.type, ir.i64)
         op = value.owner
         if ir.width_bits(value.type) == 64:
             return value
         if isinstance(op, _ARITHMETIC):
-            lhs, rhs = (self.wide(operand) for operand in op.operands)
-            return self.emit(type(op), [lhs, rhs], word)
+            return self.emit(type(op), [self.integers[v] for v in op.operands], word)
         if isinstance(op, _VIEWS):
-            return self.emit(type(op), [self.wide(op.src)], word, dict(op.properties))
+            return self.emit(type(op), [self.integers[op.src]], word, dict(op.properties))
         return self.emit(ExtSIOp, [value], word)
+
+
+def _pointer_before(pointer: SSAValue) -> Sequence[SSAValue]:
+    op = pointer.owner
+    return op.operands[:1] if isinstance(op, (AddPtrOp, *_VIEWS)) else ()
+
+
+def _terms(value: SSAValue) -> Sequence[SSAValue]:
+    op = value.owner
+    is_narrow = ir.width_bits(value.type) < 64
+    return op.operands if is_narrow and isinstance(op, (*_ARITHMETIC, *_VIEWS)) else ()
 
 
 def _name_of(argument: SSAValue) -> str:

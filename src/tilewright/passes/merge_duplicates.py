@@ -35,20 +35,26 @@ class MergeDuplicates:
 
 
 def _merge(block: Block, seen: dict[Key, Operation]) -> None:
+    """Merge the ops of a block; `seen` is as it was when it ends."""
+    own: list[Key] = []
     for op in tuple(block.ops):
         visible = seen if isinstance(op, _CONTROL) else {}
         for region in op.regions:
             for inner in region.blocks:
-                _merge(inner, dict(visible))
+                _merge(inner, visible)
         if op.regions or not op.results or not op.has_trait(Pure()):
             continue
         key = _key(op)
         earlier = seen.setdefault(key, op)
-        if earlier is not op:
+        if earlier is op:
+            own.append(key)
+        else:
             for old, new in zip(op.results, earlier.results, strict=True):
                 old.replace_all_uses_with(new)
             op.detach()
             op.erase()
+    for key in own:
+        del seen[key]
 
 
 def _key(op: Operation) -> Key:

@@ -33,6 +33,7 @@ from tilewright.ops.elementwise import ELEMENTWISE, ExtSIOp, TruncIOp
 from tilewright.ops.memory import AddPtrOp
 from tilewright.ops.shape import BroadcastOp, ExpandDimsOp, ReshapeOp
 from tilewright.support.dataclass import dataclass
+from tilewright.support.worklist import needed_first
 
 _ADD, _SUBTRACT, _MULTIPLY = (ELEMENTWISE[f"arith.{name}"] for name in ("addi", "subi", "muli"))
 _SCALABLE = (_ADD, _SUBTRACT, _MULTIPLY, ExtSIOp, TruncIOp)
@@ -99,12 +100,17 @@ def _steps_of(value: SSAValue, argument: BlockArgument) -> list[Step] | None:
 
 def _is_uniform(value: SSAValue) -> bool:
     """Whether all elements of a tile are one scalar that can be computed as such."""
-    op = value.op if isinstance(value, OpResult) else None
-    if isinstance(op, SplatOp | ConstantOp):
-        return True
-    if isinstance(op, _SAME_VALUE):
-        return _is_uniform(op.operands[0])
-    return isinstance(op, _SCALABLE) and all(_is_uniform(operand) for operand in op.operands)
+    pending, seen = [value], {value}
+    while pending:
+        op = pending.pop().owner
+        if isinstance(op, SplatOp | ConstantOp):
+            continue
+        if not isinstance(op, (*_SAME_VALUE, *_SCALABLE)):
+            return False
+        new = [operand for operand in op.operands if operand not in seen]
+        pending += new
+        seen.update(new)
+    return True
 
 
 def _rebuild(loop: ForOp, steps: dict[int, list[Step]], terminator: Operation) -> None:
@@ -195,18 +201,29 @@ def _insert(
 
 def _scalar(block: Block, before: Operation, tile: SSAValue) -> SSAValue:
     """The one scalar that a uniform tile holds."""
+    made: dict[SSAValue, SSAValue] = {}
+    for needed in needed_first(tile, _tile_operands, made.__contains__):
+        made[needed] = _make_scalar(block, before, needed, made)
+    return made[tile]
+
+
+def _tile_operands(value: SSAValue) -> list[SSAValue]:
+    assert isinstance(value, OpResult)
+    return [operand for operand in value.op.operands if shape_of(operand.type)]
+
+
+def _make_scalar(
+    block: Block, before: Operation, tile: SSAValue, made: dict[SSAValue, SSAValue]
+) -> SSAValue:
     assert isinstance(tile, OpResult)
     op = tile.op
-    if isinstance(op, SplatOp):
-        source = op.operands[0]
-        return source if not shape_of(source.type) else _scalar(block, before, source)
-    if isinstance(op, _SAME_VALUE):
-        return _scalar(block, before, op.operands[0])
+    if isinstance(op, (SplatOp, *_SAME_VALUE)):
+        return made.get(op.operands[0], op.operands[0])
     kind = element_of(tile.type)
     if isinstance(op, ConstantOp):
         value = IntegerAttr(int(op.splat_value()), kind)  # pyright: ignore[reportArgumentType, reportCallIssue]
         constant = build(ConstantOp, (), (kind,), {"value": value}, location=before.location)
         block.insert_op_before(constant, before)
         return constant.results[0]
-    operands = tuple(_scalar(block, before, operand) for operand in op.operands)
+    operands = tuple(made[operand] for operand in op.operands)
     return _insert(block, before, type(op), operands, kind)

@@ -63,6 +63,8 @@ class _Walk:
 
     def __init__(self, touches: TouchMap) -> None:
         self._touches = touches
+        # The state behind a loop by that before it: loops around it come here again and again.
+        self._behind: dict[tuple[Operation, _State], _State] = {}
 
     def block(self, block: Block, state: _State) -> _State:
         """The state after a block."""
@@ -78,14 +80,20 @@ class _Walk:
         if isinstance(op, IfOp):
             sides = [self.block(region.block, state) for region in op.regions if region.blocks]
             return sides[0] | (sides[1] if len(sides) > 1 else state)
-        if isinstance(op, ForOp):
-            entered = self.block(op.body.block, state) if runs_once(op) else state
-            return self._loop(op.body.block, entered)
-        if isinstance(op, WhileOp):
-            return self._while(op, state)
+        if isinstance(op, ForOp | WhileOp):
+            found = self._behind.get((op, state))
+            if found is None:
+                found = self._behind[op, state] = self._iterate(op, state)
+            return found
         for step in self._touches.steps(op):
             state = self._step(step, state)
         return state
+
+    def _iterate(self, op: ForOp | WhileOp, state: _State) -> _State:
+        if isinstance(op, WhileOp):
+            return self._while(op, state)
+        entered = self.block(op.body.block, state) if runs_once(op) else state
+        return self._loop(op.body.block, entered)
 
     def _loop(self, body: Block, state: _State) -> _State:
         while (after := state | self.block(body, state)) != state:

@@ -71,6 +71,9 @@ class _Walk:
 
     def __init__(self) -> None:
         self.count = 0
+        # What is pending behind a loop by what was before it, since barriers last went inside:
+        # loops around it are walked twice too, and a nest would be 2^depth times.
+        self._behind: dict[Operation, dict[Pending, Pending]] = {}
 
     def block(self, block: Block, pending: Pending) -> Pending:
         """Order a block that is entered with `pending`; what is pending at its end."""
@@ -102,12 +105,19 @@ class _Walk:
 
     def _loop(self, op: Operation, pending: Pending) -> Pending:
         """A loop's blocks twice: the second time behind what the first left."""
+        known = self._behind.setdefault(op, {})
+        if pending in known:
+            return known[pending]
+        before, entered = self.count, pending
         for _ in range(2):
             following = pending
             for region in op.regions:
                 for block in region.blocks:
                     following = self.block(block, following)
             pending = _union(pending, following)
+        if self.count != before:
+            known.clear()
+        known[entered] = pending
         return pending
 
 

@@ -147,6 +147,9 @@ class _Placer:
         self._touches = TouchMap(fence)
         self._async: list[Touch] = []
         self._doubted: list[Operation] = []
+        # Of ops with blocks: ordered once, they stay so, and whoever walks the loops around
+        # them again finds the same. Without this a nest would be walked 3^depth times.
+        self._summaries: dict[Operation, _Summary] = {}
 
     def find_async(self, block: Block) -> None:
         """Note which bytes asynchronous units access anywhere."""
@@ -188,6 +191,13 @@ class _Placer:
     def _summary(self, op: Operation) -> _Summary:
         if not op.regions:
             return self._steps_of(op)
+        found = self._summaries.get(op)
+        if found is None:
+            found = self._summaries[op] = self._ordered_inside(op)
+        return found
+
+    def _ordered_inside(self, op: Operation) -> _Summary:
+        """Order the blocks of an op; the summary of all of it."""
         if isinstance(op, IfOp):
             sides = [self.place(r.block, _NOTHING) if r.blocks else _NOTHING for r in op.regions]
             return sides[0].either(sides[1])

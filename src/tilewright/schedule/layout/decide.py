@@ -75,10 +75,14 @@ def decide_layouts(kernel: FuncOp, machine: MatrixMachine) -> Layouts:
     return walk.layouts
 
 
+_Carried = tuple[LinearLayout | None, ...]
+
+
 @dataclass(frozen=True)
 class _Loop:
     """A loop as the walk sees it: what it carries, where that starts, and what it hands on."""
 
+    op: Operation
     arguments: Sequence[SSAValue]
     initial: Sequence[SSAValue]
     walk: Callable[[], None]
@@ -92,6 +96,9 @@ class _Walk:
         self.layouts = layouts
         self.facts = facts
         self.demands: dict[SSAValue, LinearLayout] = {}
+        # What the last walk of a loop started from and came to. A loop that is entered again in
+        # the same way starts where it ended: else nests take several walks to the power of depth.
+        self.settled: dict[Operation, tuple[_Carried, _Carried]] = {}
         self.widths: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         # Values computed from a matrix product: their layout wins over that of a load.
         self.products: set[SSAValue] = set()
@@ -225,38 +232,30 @@ class _Walk:
             if layout is not None:
                 self.layouts.own[result] = layout
         if layout is not None:
-            self._demand_operands(op, layout)
+            for operand, wanted in _wanted_operands(op, layout):
+                self.demand(operand, wanted)
 
     def demand(self, value: SSAValue, layout: LinearLayout) -> None:
         """Note that `value` is wanted in `layout`, which decides what carried values are in."""
-        if self.own(value) is not None or not is_tile(value):
-            return
-        op = value.owner
-        if isinstance(op, Block) or not is_flexible(op):
-            self.demands.setdefault(value, layout)
-            return
-        if self.demands.get(value) == layout:
-            return
-        self.demands[value] = layout
-        self._demand_operands(op, layout)
-
-    def _demand_operands(self, op: Operation, layout: LinearLayout) -> None:
-        try:
-            wanted = operand_layouts(op, layout)
-        except UnsupportedLayout:
-            return
-        for operand, operand_layout in zip(op.operands, wanted, strict=True):
-            if operand_layout is not None:
-                self.demand(operand, operand_layout)
+        pending = [(value, layout)]
+        while pending:
+            value, layout = pending.pop()
+            if self.own(value) is not None or not is_tile(value):
+                continue
+            op = value.owner
+            if isinstance(op, Block) or not is_flexible(op):
+                self.demands.setdefault(value, layout)
+            elif self.demands.get(value) != layout:
+                self.demands[value] = layout
+                pending += reversed(_wanted_operands(op, layout))
 
     # --- control flow ---
 
     def _for(self, op: ForOp) -> None:
         body = op.body.block
-        settled = self._settle(
-            _Loop(body.args[1:], op.iter_args, lambda: self.block(body), _end_of(body).operands)
-        )
-        self.layouts.carried[op] = settled
+        yielded = _end_of(body).operands
+        loop = _Loop(op, body.args[1:], op.iter_args, lambda: self.block(body), yielded)
+        self.layouts.carried[op] = settled = self._settle(loop)
         self._enter(op.results, settled)
 
     def _while(self, op: WhileOp) -> None:
@@ -270,7 +269,7 @@ class _Walk:
             self._enter(after.args, self._handed_on(passed))
             self.block(after)
 
-        loop = _Loop(before.args, op.arguments, walk, _end_of(after).operands)
+        loop = _Loop(op, before.args, op.arguments, walk, _end_of(after).operands)
         self.layouts.carried[op] = self._settle(loop)
         handed = self._handed_on(passed)
         self.layouts.carried[condition] = handed
@@ -284,22 +283,26 @@ class _Walk:
             for v in values
         )
 
-    def _settle(self, loop: _Loop) -> tuple[LinearLayout | None, ...]:
+    def _settle(self, loop: _Loop) -> _Carried:
         """Walk a loop's blocks until the layouts of what it carries stay; those layouts."""
-        current = [self.own(value) for value in loop.initial]
+        initial = tuple(self.own(value) for value in loop.initial)
+        start, current = self.settled.get(loop.op, (None, initial))
+        walked = current = current if start == initial else initial
         for _ in range(_MAX_ROUNDS):
             self._walk_with(loop, current)
+            walked = current
             rows = zip(loop.arguments, loop.yielded, loop.initial, strict=True)
-            following = [self._next_layout(*row) for row in rows]
-            if following == current:
+            current = tuple(self._next_layout(*row) for row in rows)
+            if current == walked:
                 break
-            current = following
-        settled = [
+        settled = tuple(
             layout or self.default(shape_of(argument.type)) if is_tile(argument) else None
             for argument, layout in zip(loop.arguments, current, strict=True)
-        ]
-        self._walk_with(loop, settled)
-        return tuple(settled)
+        )
+        if settled != walked:
+            self._walk_with(loop, settled)
+        self.settled[loop.op] = (initial, settled)
+        return settled
 
     def _walk_with(self, loop: _Loop, layouts: Sequence[LinearLayout | None]) -> None:
         for argument, layout in zip(loop.arguments, layouts, strict=True):
@@ -340,6 +343,16 @@ class _Walk:
         self.layouts.own.pop(value, None)
         if layout is not None:
             self.layouts.own[value] = layout
+
+
+def _wanted_operands(op: Operation, layout: LinearLayout) -> list[tuple[SSAValue, LinearLayout]]:
+    """The operands of a flexible op with the layouts that its result in `layout` asks for."""
+    try:
+        wanted = operand_layouts(op, layout)
+    except UnsupportedLayout:
+        return []
+    pairs = zip(op.operands, wanted, strict=True)
+    return [(operand, at) for operand, at in pairs if at is not None]
 
 
 def _has_tiles(op: Operation) -> bool:

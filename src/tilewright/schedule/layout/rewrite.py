@@ -30,6 +30,7 @@ from tilewright.schedule.layout.decide import Layouts
 from tilewright.schedule.layout.stage_products import stage_product
 from tilewright.schedule.layout.transfer import is_flexible, is_source, is_tile, operand_layouts
 from tilewright.support.errors import InternalError, UnsupportedLayout
+from tilewright.support.worklist import needed_first
 
 
 def assign_layouts(kernel: FuncOp, layouts: Layouts) -> None:
@@ -39,12 +40,16 @@ def assign_layouts(kernel: FuncOp, layouts: Layouts) -> None:
     rewriter.finish()
 
 
+Placed = tuple[SSAValue, LinearLayout]
+"""A value in a layout."""
+
+
 class Rewriter:
     """The rewriting of one kernel; `place` finds a value in the layout that is asked for."""
 
     def __init__(self, layouts: Layouts) -> None:
         self.layouts = layouts
-        self._placed: dict[tuple[SSAValue, LinearLayout], SSAValue] = {}
+        self._placed: dict[Placed, SSAValue] = {}
         self._staged: dict[tuple[SSAValue, Attribute], SSAValue] = {}
         self._dead: list[Operation] = []
         self._old_arguments: list[tuple[Block, list[SSAValue]]] = []
@@ -55,13 +60,24 @@ class Rewriter:
         """`value` in `layout`; itself when it is no tile."""
         if layout is None or not is_tile(value):
             return value
-        key = (value, layout)
-        if key not in self._placed:
-            own = self.layouts.own.get(value)
-            self._placed[key] = (
-                self._made_again(value, layout) if own is None else self._converted(value, layout)
-            )
-        return self._placed[key]
+        for needed in needed_first((value, layout), self._sources, self._placed.__contains__):
+            is_open = self.layouts.own.get(needed[0]) is None
+            make = self._made_again if is_open else self._converted
+            self._placed[needed] = make(*needed)
+        return self._placed[value, layout]
+
+    def _sources(self, key: Placed) -> list[Placed]:
+        """What an open value is made again from, in the layouts that it takes."""
+        value, layout = key
+        op = value.owner
+        if self.layouts.own.get(value) is not None or isinstance(op, Block) or not is_flexible(op):
+            return []
+        try:
+            wanted = operand_layouts(op, layout)
+        except UnsupportedLayout:
+            return []
+        pairs = zip(op.operands, wanted, strict=True)
+        return [(v, at) for v, at in pairs if at is not None and is_tile(v)]
 
     def define(self, value: SSAValue, layout: LinearLayout, new: SSAValue) -> None:
         """Note that `new` is `value` in `layout`."""

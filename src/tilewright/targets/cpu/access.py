@@ -255,25 +255,29 @@ def base_and_offsets(ev: Evaluator, ptr: SSAValue, coords: Coords) -> Offsets | 
 
 
 def _split(ev: Evaluator, ptr: SSAValue, coords: Coords) -> tuple[SSAValue, list[SSAValue]] | None:
-    if not is_tile(ptr) or ev.lane_stride(ptr, coords) == (0, False):
-        return ev.element(ptr, coords, False), []
-    if ev.lowering.placement.is_stored(ptr):
-        return None
-    op = owner(ptr)
-    assert op is not None
-    source = source_coords(op, coords)
-    if source is not None:
-        return _split(ev, op.operands[0], source)
-    if not isinstance(op, AddPtrOp):
-        return None
-    rest = _split(ev, op.operands[0], coords)
-    if rest is None:
-        return None
-    base, offsets = rest
-    offset = ev.element(op.operands[1], coords, True)
-    if shape_of(offset.type):
-        return base, [*offsets, offset]
-    return ev.emit.advance(base, offset), offsets
+    additions: list[tuple[SSAValue, Coords]] = []
+    while is_tile(ptr) and ev.lane_stride(ptr, coords) != (0, False):
+        if ev.lowering.placement.is_stored(ptr):
+            return None
+        op = owner(ptr)
+        assert op is not None
+        source = source_coords(op, coords)
+        if source is not None:
+            coords = source
+        elif isinstance(op, AddPtrOp):
+            additions.append((op.operands[1], coords))
+        else:
+            return None
+        ptr = op.operands[0]
+    base = ev.element(ptr, coords, False)
+    offsets: list[SSAValue] = []
+    for addend, place in reversed(additions):
+        offset = ev.element(addend, place, True)
+        if shape_of(offset.type):
+            offsets.append(offset)
+        else:
+            base = ev.emit.advance(base, offset)
+    return base, offsets
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ passes change no bit, and the order of a sum is the schedule's to choose.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.traits import Pure
@@ -32,6 +34,7 @@ from tilewright.ops.elementwise import ELEMENTWISE, ExtSIOp, TruncIOp
 from tilewright.ops.matmul import DotOp
 from tilewright.ops.memory import LoadOp
 from tilewright.ops.shape import BroadcastOp, ExpandDimsOp, TransOp
+from tilewright.support.worklist import needed_first
 from tilewright.targets.cpu.shifts import Shifts, source_dim
 
 DEPTH = 128
@@ -39,6 +42,9 @@ DEPTH = 128
 but rows of B from twice as many pages cost more.
 *Source* measured on Emerald Rapids, f32 1024³, 1280³, 2048³: with 128x128 tiles depth 128 reaches
 0.93, 0.96, 0.94 of the peak, depth 256 0.90 in all three."""
+
+Along = tuple[SSAValue, int]
+"""A tile and one of its dimensions."""
 
 _WIDENED = (ElementwiseOp, LoadOp, SplatOp, BroadcastOp, ExpandDimsOp, TransOp, HintOp)
 
@@ -123,15 +129,10 @@ class _Widening:
 
     def is_known(self, value: SSAValue, dim: int) -> bool:
         """Whether every op that has to be widened is one that can be."""
-        op = value.op if isinstance(value, OpResult) else None
-        if isinstance(op, ConstantOp | MakeRangeOp):
-            return True
-        if not isinstance(op, _WIDENED):
-            return False
-        inner = source_dim(op, dim)
+        seen: set[Along] = set()
         return all(
-            inner is None or not _is_long(operand, inner) or self.is_known(operand, inner)
-            for operand in op.operands
+            isinstance(found.owner, (ConstantOp, MakeRangeOp, *_WIDENED))
+            for found, _ in _marked(needed_first((value, dim), _sources, seen.__contains__), seen)
         )
 
     def rewrite(self, product: DotOp) -> None:
@@ -159,9 +160,11 @@ class _Widening:
 
     def widen(self, value: SSAValue, dim: int) -> SSAValue:
         """A tile `factor` times as long along a dimension, continued."""
-        found = self.wide.get((value, dim))
-        if found is not None:
-            return found
+        for needed in needed_first((value, dim), _sources, self.wide.__contains__):
+            self.wide[needed] = self._widened(*needed)
+        return self.wide[value, dim]
+
+    def _widened(self, value: SSAValue, dim: int) -> SSAValue:
         assert isinstance(value, OpResult)
         op, shape = value.op, list(shape_of(value.type))
         shape[dim] *= self.factor
@@ -175,24 +178,22 @@ class _Widening:
         type_ = tile_of(element_of(value.type), tuple(shape))
         new = build(type(op), operands, (type_,), _properties(op, type_), (), op.location)
         self._insert(new, op)
-        self.wide[value, dim] = new.results[0]
         return new.results[0]
 
     def copy(self, value: SSAValue) -> SSAValue:
         """A value in the deep loop's body as long as it was."""
-        if not self.shifts.is_inside(value):
-            return value
-        found = self.copies.get(value)
-        if found is None:
-            assert isinstance(value, OpResult)
-            op = value.op
-            operands = [self.copy(operand) for operand in op.operands]
+        for needed in needed_first(value, _operands, self._is_copied):
+            assert isinstance(needed, OpResult)
+            op = needed.op
+            operands = [self.copies.get(operand, operand) for operand in op.operands]
             types = [result.type for result in op.results]
             new = build(type(op), operands, types, dict(op.properties), (), op.location)
             self._insert(new, op)
             self.copies.update(zip(op.results, new.results, strict=True))
-            found = self.copies[value]
-        return found
+        return self.copies.get(value, value)
+
+    def _is_copied(self, value: SSAValue) -> bool:
+        return value in self.copies or not self.shifts.is_inside(value)
 
     def _insert(self, new: Operation, old: Operation) -> None:
         if old.parent is self.loop.body.block:
@@ -259,6 +260,29 @@ class _Widening:
 
 def _arith(name: str) -> type[Operation]:
     return ELEMENTWISE[f"arith.{name}"]
+
+
+def _operands(value: SSAValue) -> Sequence[SSAValue]:
+    return value.op.operands if isinstance(value, OpResult) else ()
+
+
+def _sources(along: Along) -> list[Along]:
+    """The operands that have to grow for a value to grow along a dimension."""
+    value, dim = along
+    op = value.op if isinstance(value, OpResult) else None
+    if not isinstance(op, _WIDENED):
+        return []
+    inner = source_dim(op, dim)
+    if inner is None:
+        return []
+    return [(operand, inner) for operand in op.operands if _is_long(operand, inner)]
+
+
+def _marked(nodes: Iterable[Along], seen: set[Along]) -> Iterator[Along]:
+    """The nodes of a walk, each noted as seen."""
+    for node in nodes:
+        seen.add(node)
+        yield node
 
 
 def _is_long(value: SSAValue, dim: int) -> bool:

@@ -29,6 +29,8 @@ from tilewright.ops.elementwise import ELEMENTWISE, SelectOp
 from tilewright.ops.indexing import GatherOp as TileGatherOp
 from tilewright.ops.memory import LoadOp
 from tilewright.support.dataclass import dataclass
+from tilewright.support.deep_calls import with_room
+from tilewright.support.worklist import needed_first
 from tilewright.targets.cpu import access
 from tilewright.targets.cpu.coordinates import (
     Coord,
@@ -37,7 +39,7 @@ from tilewright.targets.cpu.coordinates import (
     normalized,
     source_coords,
 )
-from tilewright.targets.cpu.emitter import Emitter
+from tilewright.targets.cpu.emitter import Emitter, MemoKey
 from tilewright.targets.cpu.inline import is_tile, owner
 from tilewright.targets.cpu.lowering import Lowering
 from tilewright.targets.cpu.ops import GatherOp, ScatterOp, StoreOp
@@ -46,6 +48,16 @@ from tilewright.targets.cpu.report import Access
 from tilewright.targets.cpu.storage import Buffer
 
 _SIGNED_LT = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """A value that is wanted at normalized coordinates, and what it is remembered under."""
+
+    value: SSAValue
+    coords: Coords
+    wide: bool
+    key: MemoKey
 
 
 @dataclass
@@ -84,18 +96,52 @@ class Evaluator:
         """The C2 value of `value` at `coords`."""
         if not is_tile(value):
             return self.lowering.scalar(value)
-        coords = normalized(coords, shape_of(value.type))
-        wide = vector and self.lanes > 1 and any(c.lane_scale() for c in coords)
-        moves = any(c.lane_scale() for c in coords)
-        known = self.assumed.get((value, coords)) if wide else None
-        if known is not None:
-            return known
-        key = ("element", value, coords, wide, self.chunk if moves else 0)
-        found = self.emit.recall(key)
-        if found is None:
-            found = self._evaluate(value, coords, wide)
-            self.emit.remember(key, found)
+        wanted = self._request(value, coords, vector)
+        found = self._known(wanted)
+        if found is not None:
+            return found
+        for request in needed_first(wanted, self._needs, self._is_known):
+            found = self._evaluate(request.value, request.coords, request.wide)
+            self.emit.remember(request.key, found)
+        assert found is not None
         return found
+
+    def _request(self, value: SSAValue, coords: Coords, vector: bool) -> Request:
+        coords = normalized(coords, shape_of(value.type))
+        moves = any(c.lane_scale() for c in coords)
+        wide = vector and self.lanes > 1 and moves
+        key = ("element", value, coords, wide, self.chunk if moves else 0)
+        return Request(value, coords, wide, key)
+
+    def _known(self, request: Request) -> SSAValue | None:
+        if request.wide and self.assumed:
+            known = self.assumed.get((request.value, request.coords))
+            if known is not None:
+                return known
+        return self.emit.recall(request.key)
+
+    def _is_known(self, request: Request) -> bool:
+        return self._known(request) is not None
+
+    def _needs(self, request: Request) -> list[Request]:
+        """What `_evaluate` asks for, in its order: all but what loads and gathers do."""
+        value, coords, wide = request.value, request.coords, request.wide
+        if self._is_read_back(value):
+            return []
+        op = owner(value)
+        assert isinstance(value, OpResult) and op is not None
+        if wide and is_integer(value.type) and self._lane_step(value, coords) is not None:
+            return [self._request(value, coords, False)]
+        source = source_coords(op, coords, value.index)
+        if source is not None:
+            return [self._request(_source_of(op, value), source, wide)]
+        if isinstance(op, ElementwiseOp | HintOp):
+            tiles = (operand for operand in op.operands if is_tile(operand))
+            return [self._request(operand, coords, wide) for operand in tiles]
+        return []
+
+    def _is_read_back(self, value: SSAValue) -> bool:
+        return value not in self.fresh and self.lowering.placement.is_stored(value)
 
     def lanes_of_element(self, value: SSAValue, coords: Coords) -> SSAValue:
         """The value as a full vector, splatted where it is the same in all lanes."""
@@ -181,7 +227,7 @@ class Evaluator:
         emit.effect(ScatterOp, (pointer, emit.iota(i32, lanes, scale), value))
 
     def _evaluate(self, value: SSAValue, coords: Coords, wide: bool) -> SSAValue:
-        if value not in self.fresh and self.lowering.placement.is_stored(value):
+        if self._is_read_back(value):
             return self.read_buffer(self.lowering.buffer(value), coords, wide)
         op = owner(value)
         assert isinstance(value, OpResult) and op is not None
@@ -191,12 +237,7 @@ class Evaluator:
                 return stepped
         source = source_coords(op, coords, value.index)
         if source is not None:
-            operand = (
-                op.operands[value.index]
-                if len(op.results) > 1 and len(op.operands) > 1
-                else op.operands[0]
-            )
-            return self.element(operand, source, wide)
+            return self.element(_source_of(op, value), source, wide)
         rule = _RULES.get(type(op))
         if rule is not None:
             return rule(self, op, coords, wide)
@@ -205,8 +246,8 @@ class Evaluator:
 
     def _stepped(self, value: SSAValue, coords: Coords) -> SSAValue | None:
         """An integer that moves by a constant from lane to lane: one splat and one addition."""
-        step, jumps = self.lane_stride(value, coords)
-        if not step or jumps:
+        step = self._lane_step(value, coords)
+        if step is None:
             return None
         strides = zip(self.lowering.placement.structure.strides(value), coords, strict=True)
         if any(s is not None and s.is_assumed for s, coord in strides if coord.lane_scale()):
@@ -215,6 +256,10 @@ class Evaluator:
         first = self.element(value, coords, False)
         steps = emit.iota(element_of(value.type), self.lanes, step)
         return emit.integer("addi", emit.splat(first, self.lanes), steps)
+
+    def _lane_step(self, value: SSAValue, coords: Coords) -> int | None:
+        step, jumps = self.lane_stride(value, coords)
+        return None if jumps else step or None
 
     def _elementwise(self, op: Operation, coords: Coords, wide: bool) -> SSAValue:
         operands = [self.element(operand, coords, wide) for operand in op.operands]
@@ -238,6 +283,12 @@ class Evaluator:
         factors = (lhs, emit.splat(inverse, self.lanes))
         properties = dict(op.properties)
         return emit.pure(ELEMENTWISE["arith.mulf"], factors, lhs.type, properties, op.location)
+
+
+def _source_of(op: Operation, value: OpResult) -> SSAValue:
+    """The operand of a shape op, or of a fold of one element, that `value` is read from."""
+    takes_several = len(op.results) > 1 and len(op.operands) > 1
+    return op.operands[value.index] if takes_several else op.operands[0]
 
 
 def _divides_by_uniform(op: Operation, operands: list[SSAValue]) -> bool:
@@ -270,7 +321,8 @@ def _first_operand(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> 
 
 def _load(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:
     assert isinstance(op, LoadOp)
-    return access.load(ev, op, coords, wide)
+    # An index may itself be loaded, and so on: here the walk is one of calls.
+    return with_room(lambda: access.load(ev, op, coords, wide))
 
 
 def _gather(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:

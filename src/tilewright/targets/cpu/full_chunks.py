@@ -52,21 +52,26 @@ def _mask_of(op: Operation | None) -> SSAValue | None:
 
 def _conjuncts(ev: Evaluator, mask: SSAValue, coords: Coords) -> list[Prefix] | None:
     """The lane-dependent comparisons of a conjunction; None if part of it is no prefix."""
-    coords = normalized(coords, shape_of(mask.type))
-    if not is_tile(mask) or ev.lane_stride(mask, coords) == (0, False):
-        return []
-    op = owner(mask)
-    if op is None or ev.lowering.placement.is_stored(mask):
-        return None
-    source = source_coords(op, coords)
-    if source is not None:
-        return _conjuncts(ev, op.operands[0], source)
-    if op.name == "arith.andi":
-        parts = [_conjuncts(ev, operand, coords) for operand in op.operands]
-        if parts[0] is None or parts[1] is None:
+    found: list[Prefix] = []
+    pending = [(mask, coords)]
+    while pending:
+        part, place = pending.pop()
+        place = normalized(place, shape_of(part.type))
+        if not is_tile(part) or ev.lane_stride(part, place) == (0, False):
+            continue
+        op = owner(part)
+        if op is None or ev.lowering.placement.is_stored(part):
             return None
-        return [*parts[0], *parts[1]]
-    return [Prefix(mask, coords)] if _is_prefix(ev, op, coords) else None
+        source = source_coords(op, place)
+        if source is not None:
+            pending.append((op.operands[0], source))
+        elif op.name == "arith.andi":
+            pending += [(operand, place) for operand in reversed(op.operands)]
+        elif _is_prefix(ev, op, place):
+            found.append(Prefix(part, place))
+        else:
+            return None
+    return found
 
 
 def _is_prefix(ev: Evaluator, op: Operation, coords: Coords) -> bool:

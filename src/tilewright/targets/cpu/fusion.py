@@ -8,7 +8,6 @@ too, and the block is grouped again until nothing changes (the set only grows).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import field
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -36,6 +35,7 @@ from tilewright.targets.cpu.placement import PackForm, Placement, chain_head
 from tilewright.targets.cpu.roots import SCALAR_KINDS, Root, RootKind, Sources, reach, space_of
 
 _MAX_ROOTS = 12
+_DEBUG_OPS = (PrintOp, AssertOp, AssumeOp)
 _STEPS_OF_THEIR_OWN = (YieldOp, ConditionOp, ReturnOp, DotOp, SortOp, CatOp, JoinOp)
 
 
@@ -54,7 +54,9 @@ def captured_tiles(op: Operation) -> tuple[SSAValue, ...]:
     """The tiles from outside that an op with regions uses inside."""
     inside = set(op.walk())
     found: dict[SSAValue, None] = {}
-    for inner in inside_ops(op):
+    for inner in op.walk():
+        if inner is op:
+            continue
         for operand in inner.operands:
             definition = operand.owner
             anchor = definition.parent_op() if isinstance(definition, Block) else definition
@@ -63,22 +65,16 @@ def captured_tiles(op: Operation) -> tuple[SSAValue, ...]:
     return tuple(found)
 
 
-def inside_ops(op: Operation) -> Iterator[Operation]:
-    """Every op nested in the regions of `op`."""
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.ops:
-                yield inner
-                yield from inside_ops(inner)
-
-
 def writes_memory(op: Operation) -> bool:
     """Whether an op, or one nested in it, may write memory that a load could read."""
-    if op.regions and not isinstance(op, ReduceOp | ScanOp):
-        return any(writes_memory(inner) for inner in inside_ops(op))
-    if isinstance(op, PrintOp | AssertOp | AssumeOp):
-        return False
-    return op.has_trait(MemoryWriteEffect())
+    pending = [op]
+    while pending:
+        inner = pending.pop()
+        if inner.regions and not isinstance(inner, ReduceOp | ScanOp):
+            pending += (op for region in inner.regions for b in region.blocks for op in b.ops)
+        elif inner.has_trait(MemoryWriteEffect()) and not isinstance(inner, _DEBUG_OPS):
+            return True
+    return False
 
 
 class BlockPlanner:

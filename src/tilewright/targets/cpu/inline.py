@@ -6,6 +6,8 @@ operands are read at the same index; others (broadcast, trans, splat) at another
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.analysis.pointers import PointerStructure, split_groups
@@ -24,6 +26,7 @@ from tilewright.ops.shape import (
     SplitOp,
     TransOp,
 )
+from tilewright.support.worklist import needed_first
 
 # What recomputing an element costs, in vector instructions; the default is 1.
 EXPENSIVE = 5
@@ -104,6 +107,13 @@ def own_cost(op: Operation) -> int:
     return 1 if isinstance(op, ElementwiseOp) else 0
 
 
+def _read_operands(value: SSAValue) -> Iterable[SSAValue]:
+    op = owner(value)
+    if op is None or not is_tile(value):
+        return ()
+    return (operand for operand, _ in reads(op) or ())
+
+
 class Costs:
     """The cost of recomputing values, down to loads and materialised tiles."""
 
@@ -114,10 +124,11 @@ class Costs:
     def is_symbolic(self, value: SSAValue) -> bool:
         """Whether `value` is index arithmetic on scalars and ranges without division."""
         found = self._symbolic.get(value)
-        if found is None:
-            found = self._compute_symbolic(value)
-            self._symbolic[value] = found
-        return found
+        if found is not None:
+            return found
+        for needed in needed_first(value, _read_operands, self._symbolic.__contains__):
+            self._symbolic[needed] = self._compute_symbolic(needed)
+        return self._symbolic[value]
 
     def _compute_symbolic(self, value: SSAValue) -> bool:
         if not is_tile(value):

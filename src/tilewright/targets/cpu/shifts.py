@@ -9,6 +9,8 @@ As in `analysis/pointers.py`, index arithmetic is taken as non-wrapping.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from tilewright.analysis.pointers import PointerStructure
@@ -20,6 +22,7 @@ from tilewright.ops.debug import HintOp
 from tilewright.ops.elementwise import ELEMENTWISE, CmpIOp, ExtSIOp
 from tilewright.ops.memory import AddPtrOp, LoadOp
 from tilewright.ops.shape import BroadcastOp, ExpandDimsOp, TransOp
+from tilewright.support.worklist import needed_first
 
 _ADD, _SUBTRACT, _MULTIPLY = (ELEMENTWISE[f"arith.{name}"] for name in ("addi", "subi", "muli"))
 _SAME_VALUE = (SplatOp, BroadcastOp, ExpandDimsOp, TransOp, HintOp, ExtSIOp)
@@ -58,6 +61,26 @@ def source_dim(op: Operation, dim: int) -> int | None:
     return op.permutation()[dim] if isinstance(op, TransOp) else dim
 
 
+def _terms(value: SSAValue) -> Sequence[SSAValue]:
+    """The scalars of which an integer is a polynomial."""
+    op = value.op if isinstance(value, OpResult) else None
+    return op.operands if isinstance(op, _ADD | _SUBTRACT | _MULTIPLY | ExtSIOp) else ()
+
+
+def _along(place: tuple[SSAValue, int]) -> list[tuple[SSAValue, int]]:
+    """The tiles that have to continue, and where, for a tile to continue along a dimension."""
+    value, dim = place
+    op = value.op if isinstance(value, OpResult) else None
+    if op is None or not shape_of(value.type):
+        return []
+    if isinstance(op, ElementwiseOp | LoadOp):
+        return [(operand, dim) for operand in op.operands]
+    inner = source_dim(op, dim) if isinstance(op, _SAME_VALUE) else None
+    if inner is None or not shape_of(op.operands[0].type):
+        return []
+    return [(op.operands[0], inner)]
+
+
 class Shifts:
     """What one iteration of a loop changes."""
 
@@ -66,6 +89,9 @@ class Shifts:
         self._structure = structure
         self._symbols: dict[SSAValue, int] = {}
         self._carried: dict[SSAValue, Polynomial | None] = {}
+        self._invariants: dict[SSAValue, Polynomial | None] = {}
+        self._changes: dict[SSAValue, Polynomial | None] = {}
+        self._continued: dict[tuple[SSAValue, int], bool] = {}
         step = self.invariant(loop.operands[2])
         self._carried[loop.body.block.args[0]] = step
         terminator = loop.body.block.last_op
@@ -81,6 +107,11 @@ class Shifts:
 
     def invariant(self, value: SSAValue) -> Polynomial | None:
         """A scalar that the loop does not change, as a polynomial."""
+        for needed in needed_first(value, _terms, self._invariants.__contains__):
+            self._invariants[needed] = self._compute_invariant(needed)
+        return self._invariants[value]
+
+    def _compute_invariant(self, value: SSAValue) -> Polynomial | None:
         op = value.op if isinstance(value, OpResult) else None
         if isinstance(op, ConstantOp):
             number = op.splat_value()
@@ -99,6 +130,17 @@ class Shifts:
 
     def change(self, value: SSAValue) -> Polynomial | None:
         """What one iteration adds to every element; None where that is not one number."""
+        for needed in needed_first(value, self._changing, self._changes.__contains__):
+            self._changes[needed] = self._compute_change(needed)
+        return self._changes[value]
+
+    def _changing(self, value: SSAValue) -> Sequence[SSAValue]:
+        """The operands whose changes make that of a value."""
+        op = value.op if isinstance(value, OpResult) else None
+        is_made = op is not None and value not in self._carried and self.is_inside(value)
+        return op.operands if op is not None and is_made and not isinstance(op, LoadOp) else ()
+
+    def _compute_change(self, value: SSAValue) -> Polynomial | None:
         if value in self._carried:
             return self._carried[value]
         op = value.op if isinstance(value, OpResult) else None
@@ -119,6 +161,11 @@ class Shifts:
 
     def continues(self, value: SSAValue, dim: int) -> bool:
         """Whether the next iteration's tile continues this one along a dimension."""
+        for needed in needed_first((value, dim), _along, self._continued.__contains__):
+            self._continued[needed] = self._compute_continues(*needed)
+        return self._continued[value, dim]
+
+    def _compute_continues(self, value: SSAValue, dim: int) -> bool:
         op = value.op if isinstance(value, OpResult) else None
         if op is None or not shape_of(value.type) or isinstance(op, ConstantOp):
             return self.change(value) == {}

@@ -6,7 +6,7 @@ are questions about a few elements, because masks and addresses are affine.
 
 from __future__ import annotations
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.types import i1, shape_of, width_bits
 from tilewright.ops.elementwise import CmpIOp
@@ -17,6 +17,7 @@ from tilewright.targets.cpu.evaluate import Evaluator
 from tilewright.targets.cpu.inline import owner
 from tilewright.targets.cpu.separation import polynomial
 
+_SAME_MASK = ("tt.broadcast", "tt.expand_dims", "tt.trans", "tt.reshape", "tw.hint")
 # Comparisons of unsigned numbers hold around a gap where their sides wrap: `i - 4 < n`.
 _LESS = frozenset(("slt", "sle"))
 _MORE = frozenset(("sgt", "sge"))
@@ -82,18 +83,27 @@ def all_true(ev: Evaluator, mask: SSAValue) -> list[SSAValue] | None:
 
     An affine comparison holds everywhere when it holds at the corner where it is hardest.
     """
-    op = owner(mask)
-    if op is None:
-        return None
-    if op.name in ("tt.broadcast", "tt.expand_dims", "tt.trans", "tt.reshape", "tw.hint"):
-        return all_true(ev, op.operands[0])
-    if op.name == "tt.splat":
-        return [ev.lowering.scalar(op.operands[0])]
-    if op.name == "arith.andi":
-        sides = [all_true(ev, operand) for operand in op.operands]
-        return None if sides[0] is None or sides[1] is None else [*sides[0], *sides[1]]
-    if access.is_all_true(mask):
-        return []
+    conditions: list[SSAValue] = []
+    pending = [mask]
+    while pending:
+        part = pending.pop()
+        op = owner(part)
+        if op is not None and op.name in _SAME_MASK:
+            pending.append(op.operands[0])
+        elif op is not None and op.name == "arith.andi":
+            pending += reversed(op.operands)
+        elif op is not None and op.name == "tt.splat":
+            conditions.append(ev.lowering.scalar(op.operands[0]))
+        elif not access.is_all_true(part):
+            held = _held_comparison(ev, op)
+            if held is None:
+                return None
+            conditions.append(held)
+    return conditions
+
+
+def _held_comparison(ev: Evaluator, op: Operation | None) -> SSAValue | None:
+    """Whether an affine comparison holds everywhere; None for anything else."""
     if not isinstance(op, CmpIOp) or op.predicate_name() not in _LESS | _MORE:
         return None
     if width_bits(op.operands[0].type) < _INDEX_BITS:
@@ -105,7 +115,7 @@ def all_true(ev: Evaluator, mask: SSAValue) -> list[SSAValue] | None:
     sides = [
         ev.element(v, c, False) for v, c in zip(op.operands, corners, strict=True) if c is not None
     ]
-    return [ev.emit.compare(op.predicate.value.data, sides[0], sides[1])]
+    return ev.emit.compare(op.predicate.value.data, sides[0], sides[1])
 
 
 def _corner(ev: Evaluator, value: SSAValue, want_low: bool) -> Coords | None:

@@ -146,11 +146,18 @@ def _is_offset(value: SSAValue) -> bool:
     Of those it may be taken that they did not overflow before they were widened; any other
     number wraps, and keeps what is left.
     """
-    return all(
-        isinstance(use.operation, AddPtrOp)
-        or (isinstance(use.operation, _LINEAR) and _is_offset(use.operation.results[0]))
-        for use in value.uses
-    )
+    pending, seen = [value], {value}
+    while pending:
+        for use in pending.pop().uses:
+            user = use.operation
+            if isinstance(user, AddPtrOp):
+                continue
+            if not isinstance(user, _LINEAR):
+                return False
+            if user.results[0] not in seen:
+                seen.add(user.results[0])
+                pending.append(user.results[0])
+    return True
 
 
 @THREAD_RULES.register(ExtSIOp, ExtUIOp)
