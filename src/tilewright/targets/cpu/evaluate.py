@@ -249,17 +249,19 @@ class Evaluator:
         step = self._lane_step(value, coords)
         if step is None:
             return None
-        strides = zip(self.lowering.placement.structure.strides(value), coords, strict=True)
-        if any(s is not None and s.is_assumed for s, coord in strides if coord.lane_scale()):
-            return None
         emit = self.emit
         first = self.element(value, coords, False)
         steps = emit.iota(element_of(value.type), self.lanes, step)
         return emit.integer("addi", emit.splat(first, self.lanes), steps)
 
     def _lane_step(self, value: SSAValue, coords: Coords) -> int | None:
+        """The step of an integer from lane to lane, where it surely is one that is not zero."""
         step, jumps = self.lane_stride(value, coords)
-        return None if jumps else step or None
+        if not step or jumps:
+            return None
+        strides = zip(self.lowering.placement.structure.strides(value), coords, strict=True)
+        is_assumed = any(s is not None and s.is_assumed for s, c in strides if c.lane_scale())
+        return None if is_assumed else step
 
     def _elementwise(self, op: Operation, coords: Coords, wide: bool) -> SSAValue:
         operands = [self.element(operand, coords, wide) for operand in op.operands]
