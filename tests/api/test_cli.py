@@ -259,7 +259,8 @@ x = np.ones(300, np.float32)
 out = np.empty_like(x)
 double[lambda meta: (triton.cdiv(300, meta["BLOCK"]),)](x, out, 300)
 triton.testing.assert_close(out, 2 * x)
-print(sys.argv[1:], triton.__file__.count("_alias"))
+# Before the child writes: what Python buffers for a pipe would come after it.
+print(sys.argv[1:], triton.__file__.count("_alias"), flush=True)
 child = "import triton, triton.language as tl; print('child', tl.float32, triton.__version__)"
 subprocess.run([sys.executable, "-c", child], check=True)
 sys.exit(7)
