@@ -108,6 +108,7 @@ class JITFunction:
         raise NotAKernelLaunch(
             f"{self.fn.__name__}() is a kernel and cannot be called directly from Python",
             hint=f"launch it over a grid: {self.fn.__name__}[(num_programs,)](…)",
+            known_as="Cannot call @triton.jit'd outside of the scope of a kernel",
         )
 
     def __getitem__(self, grid: GridLike) -> Callable[..., CompiledKernel | None]:

@@ -189,7 +189,10 @@ class Carry:
         after_line = f" (line {last})" if last else ""
         return LoopTypeMismatch(
             f"{shown} is {self._text(name, before)}{before_line} before the loop "
-            f"and {type_text(after)}{after_line} after an iteration"
+            f"and {type_text(after)}{after_line} after an iteration",
+            known_as=f"Loop-carried variable {name} has initial type {self._text(name, before)} "
+            f"but is re-assigned to {type_text(after)} in loop! "
+            "Please make sure that the type stays consistent.",
         )
 
     def _text(self, name: str, tree: object) -> str:

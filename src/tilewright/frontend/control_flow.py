@@ -343,5 +343,7 @@ def _type_error(
         for value, line in zip((a, b), lines, strict=True)
     ]
     return BranchTypeMismatch(
-        f"`{name}` is {texts[0]} after one branch and {texts[1]} after the other"
+        f"`{name}` is {texts[0]} after one branch and {texts[1]} after the other",
+        known_as=f"Mismatched type for {name} between then block ({type_text(a)}) "
+        f"and else block ({type_text(b)})",
     )

@@ -274,13 +274,18 @@ class Frame:
         if name in self.variables:
             return self.variables[name]
         if name in self.scope.lost:
-            raise UndefinedName(f"`{name}` has no value here: {self.scope.lost[name]}")
+            raise UndefinedName(
+                f"`{name}` has no value here: {self.scope.lost[name]}",
+                known_as=f"{name} is not defined",
+            )
         return self.captured(name)
 
     def captured(self, path: str) -> object:
         """The value that a dotted global name had when the kernel was snapshotted."""
         if path not in self.code.source.captures:
-            raise UndefinedName(f"`{path}` is read before it is assigned")
+            raise UndefinedName(
+                f"`{path}` is read before it is assigned", known_as=f"{path} is not defined"
+            )
         constant = self.code.source.captures[path]
         if isinstance(constant, Unusable):
             raise unusable(path, constant)
@@ -331,7 +336,11 @@ _NAMES = "docs/language-names.md lists the names of the language"
 def _undefined(path: str) -> CompileError:
     module, _, name = path.rpartition(".")
     if not module:
-        return UndefinedName(f"`{path}` is not defined", hint="check the spelling, or import it")
+        return UndefinedName(
+            f"`{path}` is not defined",
+            hint="check the spelling, or import it",
+            known_as=f"{path} is not defined",
+        )
     close = suggestions.closest(name, SURFACE)
     serves = suggestions.of_name(name)
     hint = f"did you mean `{module}.{close}`?" if close else f"use {serves}" if serves else _NAMES

@@ -34,7 +34,11 @@ def require_pointer(value: object, function: str) -> tensor:
     """`value` as a tensor of pointers, or NotAPointer."""
     x = require_tensor(unwrap(value), function, "pointer")
     if not x.dtype.is_ptr():
-        raise NotAPointer(f"{function}(): `pointer` is {x.type}, not a pointer", argument="pointer")
+        raise NotAPointer(
+            f"{function}(): `pointer` is {x.type}, not a pointer",
+            argument="pointer",
+            known_as=f"Unsupported ptr type {x.type.name} in `tl.{function}`",
+        )
     return x
 
 
@@ -63,6 +67,7 @@ def mask_like(b: Builder, mask: object, pointer: tensor, function: str) -> tenso
             f"{function}(): `mask` must be int1, got {value.type}",
             argument="mask",
             hint="a mask comes from a comparison such as `offsets < n`",
+            known_as="Mask must have boolean scalar type",
         )
     return fit_to_pointer(b, value, pointer, function, "mask")
 
@@ -76,6 +81,8 @@ def fit_to_pointer(
         raise ShapeMismatch(
             f"{function}(): `{argument}` is a tile but `pointer` is a scalar",
             argument=argument,
+            known_as=f"{argument.capitalize()} argument cannot be block type "
+            "if pointer argument is not a block",
             types={"pointer": str(pointer.type), argument: str(value.type)},
         )
     try:
@@ -166,6 +173,7 @@ def _load_filler(
             "load(): `other` without `mask` is never used",
             argument="other",
             hint="pass the mask, or drop `other`",
+            known_as="`other` cannot be provided without `mask`",
         )
     return fit_to_pointer(b, convert(b, to_tensor(b, other), element), pointer, "load", "other")
 
@@ -236,7 +244,11 @@ def store(
     x = require_pointer(pointer, "store")
     hints = cache_properties(cache_modifier, eviction_policy, "store", _STORE_CACHES)
     if isinstance(x.dtype, pointer_type) and x.dtype.const:
-        raise StoreToConst("store(): `pointer` points to constant memory", argument="pointer")
+        raise StoreToConst(
+            "store(): `pointer` points to constant memory",
+            argument="pointer",
+            known_as="Cannot store to a constant pointer",
+        )
     if is_block_pointer(x):
         _store_block(b, x, value, mask, boundary_check, hints)
         return

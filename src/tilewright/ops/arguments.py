@@ -34,6 +34,7 @@ def constant(value: object, function: str, argument: str) -> object:
             f"{function}(): `{argument}` must be a compile-time constant, "
             f"but it is a runtime value of type {plain.type}",
             argument=argument,
+            known_as=f"{function}'s arguments must be of type tl.constexpr",
         )
     return plain
 
@@ -92,11 +93,14 @@ def integers(values: object, function: str, argument: str) -> tuple[int, ...]:
 def check_shape(shape: tuple[int, ...], function: str, argument: str) -> tuple[int, ...]:
     """`shape` if it is a legal tile shape: powers of two, at most 2^20 elements."""
     numel = 1
-    for extent in shape:
+    for index, extent in enumerate(shape):
         if not is_power_of_two(extent):
             raise NotPowerOfTwo(
                 f"{function}(): dimension {extent} of `{argument}` is not a power of two",
                 argument=argument,
+                known_as="arange's range must be a power of 2"
+                if function == "arange"
+                else f"Shape element {index} must be a power of 2",
             )
         numel *= extent
     if numel > MAX_TILE_ELEMS:
@@ -104,6 +108,7 @@ def check_shape(shape: tuple[int, ...], function: str, argument: str) -> tuple[i
             f"{function}(): a tile of shape {list(shape)} has {numel} elements; "
             f"the limit is {MAX_TILE_ELEMS}",
             argument=argument,
+            known_as=f"numel ({numel}) exceeds triton maximum tensor numel ({MAX_TILE_ELEMS})",
         )
     return shape
 
@@ -120,6 +125,7 @@ def axis_of(value: object, rank: int, function: str, argument: str = "axis") -> 
         raise AxisOutOfRange(
             f"{function}(): `{argument}` is {axis} but the tile has {rank} dimension(s)",
             argument=argument,
+            known_as=f"invalid axis {axis}. Expected {-rank} <= axis < {rank}",
         )
     return axis % rank
 

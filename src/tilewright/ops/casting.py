@@ -80,6 +80,8 @@ def broadcast_shapes(lhs: tuple[int, ...], rhs: tuple[int, ...]) -> tuple[int, .
             raise BroadcastMismatch(
                 f"shapes {list(lhs)} and {list(rhs)} do not broadcast: {a} against {c}",
                 hint="add a dimension with x[:, None], or make the sizes equal",
+                known_as="Cannot make_shape_compatible: incompatible dimensions "
+                f"at index {len(result)}: {a} and {c}",
             )
         result.append(max(a, c))
     return tuple(result)
@@ -203,6 +205,8 @@ def reinterpret_bits(b: Builder, x: tensor, to: dtype) -> tensor:
             f"cast(): bitcast from {x.dtype} ({x.dtype.primitive_bitwidth} bits) to {to} "
             f"({to.primitive_bitwidth} bits) changes the width",
             argument="dtype",
+            known_as=f"Cannot bitcast data-type of size {x.dtype.primitive_bitwidth} "
+            f"to data-type of size {to.primitive_bitwidth}",
         )
     target = shaped(to, x.static_shape)
     if x.dtype.is_int() and to.is_int():

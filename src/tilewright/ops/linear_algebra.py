@@ -92,6 +92,9 @@ def _check_shapes(a: tensor, other: tensor) -> None:
             argument="other",
             types=types,
             hint=hint,
+            known_as=f"First input shape ({list(x)}) and second input shape {list(y)} are not "
+            f"compatible for matmul (second index of first shape ({x[-1]}) must be equal to "
+            f"first index of second shape ({y[-2]})",
         )
 
 

@@ -33,6 +33,7 @@ def _float_argument(b: Builder, x: object, function: str, allowed: tuple[dtype, 
             f"{function}(): `x` is {value.dtype}; it must be {names}",
             argument="x",
             types={"x": str(value.type)},
+            known_as=f"Expected dtype {[str(a) for a in allowed]} but got {value.dtype}",
             hint=_UPCAST if value.dtype.is_floating() else "convert first: x.to(tl.float32)",
         )
     return value

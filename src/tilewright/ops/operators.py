@@ -112,20 +112,29 @@ def _describe(operator: str, x: tensor, y: tensor) -> dict[str, str]:
     return {"left": str(x.type), "right": str(y.type)}
 
 
+def _invalid(x: tensor, y: tensor) -> str:
+    return f"invalid operands of type {x.type.name} and {y.type.name}"
+
+
 def _add_pointer(b: Builder, operator: str, x: tensor, y: tensor) -> tensor:
     if x.dtype.is_ptr() and y.dtype.is_ptr():
         raise PointerArithmetic(
             f"two pointers cannot be combined by `{symbol(operator)}`",
             types=_describe(operator, x, y),
             hint="cast both with .to(tl.int64) for a distance in bytes",
+            known_as=_invalid(x, y),
         )
     if y.dtype.is_ptr():
         if operator == "Sub":
-            raise PointerArithmetic("an integer minus a pointer means nothing")
+            raise PointerArithmetic(
+                "an integer minus a pointer means nothing", known_as=_invalid(x, y)
+            )
         x, y = y, x
     if not y.dtype.is_int():
         raise PointerArithmetic(
-            f"a pointer takes integer offsets, got {y.dtype}", types=_describe(operator, x, y)
+            f"a pointer takes integer offsets, got {y.dtype}",
+            types=_describe(operator, x, y),
+            known_as=_invalid(x, y),
         )
     if y.dtype.is_int_unsigned() and y.dtype.primitive_bitwidth < 64:
         y = convert(b, y, int64)
@@ -142,7 +151,7 @@ def arithmetic(
     x, y = operand_pair(b, lhs, rhs)
     if x.dtype.is_ptr() or y.dtype.is_ptr():
         if operator == "Mult":
-            raise PointerArithmetic("a pointer cannot be multiplied")
+            raise PointerArithmetic("a pointer cannot be multiplied", known_as=_invalid(x, y))
         return _add_pointer(b, operator, x, y)
     x, y = meet(b, x, y)
     on_integers, on_floats = _ARITHMETIC[operator]
@@ -196,6 +205,7 @@ def _floor_divide(b: Builder, operator: str, lhs: object, rhs: object) -> tensor
             f"`//` takes integers, got {x.dtype} and {y.dtype}",
             types=_describe(operator, x, y),
             hint="use tl.floor(x / y) for floats",
+            known_as=_invalid(x, y),
         )
     _require_same_signedness(operator, x, y)
     x, y = meet(b, x, y)
@@ -218,6 +228,7 @@ def _require_integers(operator: str, x: tensor, y: tensor) -> None:
             f"`{symbol(operator)}` takes integers, got {x.dtype} and {y.dtype}",
             types=_describe(operator, x, y),
             hint="reinterpret floats with .to(tl.int32, bitcast=True) to work on their bits",
+            known_as=_invalid(x, y),
         )
 
 

@@ -50,7 +50,9 @@ def _grid_axis(axis: object, function: str) -> int:
     value = integer_constant(axis, function, "axis")
     if value not in (0, 1, 2):
         raise AxisOutOfRange(
-            f"{function}(): `axis` is {value}; a grid has axes 0, 1 and 2", argument="axis"
+            f"{function}(): `axis` is {value}; a grid has axes 0, 1 and 2",
+            argument="axis",
+            known_as=f"{function} axis must be 0, 1, or 2 but got {value}",
         )
     return value
 

@@ -51,7 +51,10 @@ def promote(lhs: dtype, rhs: dtype, is_division: bool = False) -> dtype:
     if lhs.is_floating() or rhs.is_floating():
         return promote_floats(lhs, rhs, is_division)
     if not (lhs.is_int() and rhs.is_int()):
-        raise DtypeMismatch(f"{lhs} and {rhs} have no common type")
+        raise DtypeMismatch(
+            f"{lhs} and {rhs} have no common type",
+            known_as=f"invalid operands of type {lhs.name} and {rhs.name}",
+        )
     return promote_integers(lhs, rhs)
 
 
@@ -90,5 +93,6 @@ def literal_dtype(value: bool | int | float, other: dtype) -> dtype:
             f"the number {value} does not fit {other}, the dtype of the other operand",
             hint=f"cast the tile to a wider type first; {other} holds "
             f"{other.get_int_min_value()} to {other.get_int_max_value()}",
+            known_as=f"Scalar {value} is out of range for type {other.name}",
         )
     return other

@@ -27,7 +27,9 @@ def arange(b: Builder, start: object, end: object) -> tensor:
     last = integer_constant(end, "arange", "end")
     if last <= first:
         raise InvalidOption(
-            f"arange(): `end` is {last}, not greater than `start`, {first}", argument="end"
+            f"arange(): `end` is {last}, not greater than `start`, {first}",
+            argument="end",
+            known_as="arange's end argument must be greater than the start argument",
         )
     if first < -(2**31) or last > 2**31 - 1:
         raise InvalidOption("arange(): `start` and `end` must fit int32", argument="end")

@@ -140,6 +140,7 @@ def reshape(b: Builder, input: object, *shape: object, can_reorder: object = Fal
             f"reshape(): {list(x.static_shape)} has {_numel(x.static_shape)} elements, "
             f"{list(extents)} has {_numel(extents)}",
             argument="shape",
+            known_as="reshape() cannot change total number of elements in tensor",
         )
     return reshape_to(b, x, extents, boolean_constant(can_reorder, "reshape", "can_reorder"))
 

@@ -20,6 +20,7 @@ class TilewrightError(Exception):
     `summary` says what is wrong in the user's words, `argument` names the argument at fault
     (the frontend finds its columns), `types` maps names to printed types, `hint` says what
     to do. `span` and `chain` (outermost call last) are filled in where they are known.
+    `known_as` is what Triton says there, for programs that match it; its alias shows it.
     """
 
     help: str = ""
@@ -38,6 +39,7 @@ class TilewrightError(Exception):
         span: Span | None = None,
         chain: tuple[Span, ...] = (),
         source: str | None = None,
+        known_as: str = "",
     ) -> None:
         super().__init__(summary)
         self.summary = summary
@@ -47,6 +49,7 @@ class TilewrightError(Exception):
         self.span = span
         self.chain = chain
         self.source = source
+        self.known_as = known_as
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.summary, self.__dict__.copy()))

@@ -74,5 +74,6 @@ def _with_position(error: TilewrightError, first_line: int | None) -> Tilewright
         return error  # of a launch: it names the parameter, where Triton names no place
     place = error.chain[-1] if error.chain else error.span
     if isinstance(error, CompileError) and place is not None and first_line is not None:
-        error.preface = f"at {place.line - first_line + 1}:{place.column - 1}:"
+        position = f"at {place.line - first_line + 1}:{place.column - 1}:"
+        error.preface = f"{position} {error.known_as}" if error.known_as else position
     return error
