@@ -105,7 +105,7 @@ def test_a_barrier_is_one_op() -> None:
 
 @pytest.mark.parametrize(
     ("prefix", "expected"),
-    [("x", " x: "), ("x:", " x: "), ("  the sum: ", " the sum: "), ("", " ")],
+    [("x", " x: "), ("x:", " x: "), ("  the sum: ", "  the sum: "), ("", ": ")],
 )
 def test_a_prefix_ends_in_a_colon_and_a_space(prefix: str, expected: str) -> None:
     assert print_prefix(prefix) == expected

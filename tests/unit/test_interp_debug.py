@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pdb
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -12,6 +13,7 @@ import tilewright
 import tilewright.language as tl
 from tests.ops.harness import interpret
 from tilewright.interp.breakpoints import open_debugger
+from tilewright.interp.rules.debug import exact_text
 from tilewright.support.errors import AssertionFailed, BrokenPromise
 from tilewright.support.source import Span
 
@@ -50,6 +52,34 @@ def test_print_in_hexadecimal() -> None:
         tl.device_print("bits", n, hex=True)
 
     assert printed(show, (1,), -2) == ["pid (0, 0, 0) idx () bits: 0xfffffffe"]
+
+
+@tilewright.jit
+def prints_floats(x):
+    tl.device_print("", tl.load(x + tl.arange(0, 8)), hex=True)
+    tl.device_print("done")
+
+
+FLOATS = np.array([3.0, -0.1, 0.0, -0.0, np.inf, np.nan, 1e-300, 5e-324])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_floats_in_hexadecimal_are_exact_in_the_words_of_c(
+    dtype: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    values = FLOATS.astype(getattr(ml_dtypes, dtype, dtype))
+    lines = printed(prints_floats, (1,), values)
+    assert lines[:2] == [
+        "pid (0, 0, 0) idx (0): 0x1.8p+1",
+        f"pid (0, 0, 0) idx (1): {exact_text(float(values[1]))}",
+    ]
+    assert lines[8] == "pid (0, 0, 0) done"
+    assert [float.fromhex(line.partition("): ")[2]) for line in lines[:5]] == [
+        float(value) for value in values[:5]
+    ]
+    capfd.readouterr()
+    prints_floats[(1,)](values)
+    assert sorted(capfd.readouterr().out.splitlines()) == sorted(lines)
 
 
 def test_print_of_unsigned_values() -> None:

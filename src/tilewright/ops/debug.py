@@ -21,7 +21,10 @@ from tilewright.ir.op import Array, ElementwiseOp, TileOp
 
 @irdl_op_definition
 class PrintOp(TileOp):
-    """Print every element of `args` as `pid (x, y, z) idx (i, …) prefix: value`."""
+    """Print every element of `args` as `pid (x, y, z) idx (i, …) prefix: value`.
+
+    `prefix` is the text between index and value, its spaces and colon included.
+    """
 
     name = "tt.print"
     prefix = prop_def(StringAttr)

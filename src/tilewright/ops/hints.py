@@ -109,30 +109,38 @@ def _text(value: object, function: str, argument: str) -> str:
     return plain
 
 
-def print_prefix(prefix: str) -> str:
-    """The prefix of printed lines: `prefix` between one space and a colon.
+def print_prefix(prefix: str, has_values: bool = True) -> str:
+    """What stands between `idx (…)` and the value: `prefix` after a space, before a colon.
 
+    An empty prefix is the colon alone; a line without values is the text as it is.
     Raises: InvalidOption for text beyond printable ASCII.
+
+    *Example*
+
+    >>> print_prefix("x"), print_prefix("x:"), print_prefix(""), print_prefix("done", False)
+    (' x: ', ' x: ', ': ', ' done')
     """
     if not (prefix.isascii() and (prefix.isprintable() or not prefix)):
         raise InvalidOption(
             f"device_print(): `prefix` {prefix!r} holds more than printable ASCII",
             argument="prefix",
         )
-    words = prefix.strip()
-    if not words:
-        return " "
-    return f" {words} " if words.endswith(":") else f" {words}: "
+    text = prefix
+    if has_values:
+        text = prefix.removesuffix(" ").removesuffix(":") + ": "
+    is_short = len(text) <= 2
+    return text if is_short or text.startswith(" ") else f" {text}"
 
 
 @surface()
 def device_print(b: Builder, prefix: object, *args: object, hex: object = False) -> None:
     """Print every element of `args` as a line `pid (x, y, z) idx (i, j) prefix: value`.
 
-    `prefix` is a literal of printable ASCII; `hex` prints bits as hexadecimal numbers.
+    `prefix` is a literal of printable ASCII; `hex` prints integers as hexadecimal numbers of their
+    width and floats exactly, as C's `%a` does.
     Raises: NotConstexpr, InvalidOption.
     """
-    text = print_prefix(_text(prefix, "device_print", "prefix"))
+    text = print_prefix(_text(prefix, "device_print", "prefix"), has_values=bool(args))
     values = [to_tensor(b, arg) for arg in args]
     signs = [int(v.dtype.is_int_signed()) for v in values]
     properties: dict[str, Attribute] = {

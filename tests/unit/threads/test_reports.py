@@ -33,6 +33,7 @@ def prints_everything(x, y):
     tl.device_print("several", tile > 0, tl.program_id(0), tl.load(y + tl.arange(0, 4)))
     tl.device_print("bits", tile, hex=True)
     tl.device_print("nothing")
+    tl.device_print("", tl.load(y))
 
 
 @pytest.mark.parametrize("num_warps", [1, 4])
@@ -57,7 +58,7 @@ def _formats(text: str) -> list[str]:
     [
         ("float32", False, "%f"),
         ("float16", False, "%f"),
-        ("float64", True, "0x%016llx"),
+        ("float64", True, "%a"),
         ("int32", False, "%lld"),
         ("uint8", False, "%llu"),
         ("int16", True, "0x%04llx"),

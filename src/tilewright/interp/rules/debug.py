@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation
@@ -27,14 +29,14 @@ def print_values(operation: Operation, preparation: Preparation) -> PlainFunctio
     assert isinstance(operation, PrintOp)
     signs = integers_of(operation.is_signed) or (1,) * len(operation.args)
     is_hex = is_set(operation.hex)
-    prefix = f" {operation.prefix.data.strip()} "
+    prefix = operation.prefix.data
     slots = preparation.slots(operation.args)
     types = [value.type for value in operation.args]
 
     def evaluate(program: Program, *operands: Array) -> None:
         pid = ", ".join(map(str, program.coordinates))
         if not operands:
-            program.machine.output.write(f"pid ({pid}){prefix.rstrip()}\n")
+            program.machine.output.write(f"pid ({pid}){prefix}\n")
         for number, operand in enumerate(operands):
             which = f"(operand {number}) " if len(operands) > 1 else ""
             array = np.asarray(operand)
@@ -67,10 +69,24 @@ def index_text(index: tuple[int, ...], shape: tuple[int, ...]) -> str:
     )
 
 
+def exact_text(value: float) -> str:
+    """A float as C's `%a` writes it: `0x1.8p+1`.
+
+    *Example*
+
+    >>> exact_text(3.0), exact_text(-0.0), exact_text(float("inf"))
+    ('0x1.8p+1', '-0x0p+0', 'inf')
+    """
+    if not math.isfinite(value):
+        return f"{value:f}"
+    digits, _, exponent = value.hex().partition("p")
+    return f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits}p{exponent}"
+
+
 def value_text(value: Array, type_: Attribute, is_hex: bool, *, is_signed: bool) -> str:
     """A scalar as device_print shows it."""
-    if is_float(type_) and not is_hex:
-        return f"{float(value):f}"
+    if is_float(type_):
+        return exact_text(float(value)) if is_hex else f"{float(value):f}"
     if is_hex or is_pointer(type_):
         bits = np.asarray(value).view(f"u{np.asarray(value).dtype.itemsize}")
         return f"0x{int(bits):0{max(1, width_bits(type_) // 4)}x}"

@@ -292,7 +292,7 @@ def _print(operation: Operation, preparation: Preparation) -> PlainFunction:
     assert isinstance(operation, ops.PrintOp)
     shape = integers_of(operation.shape)
     signs = integers_of(operation.is_signed) or (1,) * len(operation.args)
-    prefix = f" {operation.prefix.data.strip()} "
+    prefix = operation.prefix.data
     is_hex = is_set(operation.hex)
     types = [value.type for value in operation.args]
     slots = preparation.slots(operation.args)
@@ -300,6 +300,8 @@ def _print(operation: Operation, preparation: Preparation) -> PlainFunction:
     def evaluate(program: Program, *operands: Array) -> None:
         args, indices = operands[: len(types)], operands[len(types) :]
         pid = ", ".join(map(str, program.coordinates))
+        if not args:
+            program.machine.output.write(f"pid ({pid}){prefix}\n")
         where = index_text(tuple(int(i) for i in indices), shape)
         for number, (value, type_) in enumerate(zip(args, types, strict=True)):
             which = f"(operand {number}) " if len(types) > 1 else ""

@@ -37,14 +37,14 @@ def _barrier(ctx: ThreadContext, op: BarrierOp) -> None:
 
 @THREAD_RULES.register(PrintOp)
 def _print(ctx: ThreadContext, op: PrintOp) -> None:
-    prefix = op.prefix.data.strip().replace("%", "%%")
+    prefix = op.prefix.data.replace("%", "%%")
     if not op.args:
         with only_where(ctx, is_zero(ctx, ctx.target.lanes - 1, ctx.target.warps - 1)):
-            ctx.target.print_line(ctx.fn, f"pid (%d, %d, %d) {prefix}\n", _program(ctx))
+            ctx.target.print_line(ctx.fn, f"pid (%d, %d, %d){prefix}\n", _program(ctx))
     signs = integers_of(op.is_signed) or (1,) * len(op.args)
     for number, (value, is_signed) in enumerate(zip(op.args, signs, strict=True)):
         which = f"(operand {number}) " if len(op.args) > 1 else ""
-        _print_tile(ctx, value, f"{prefix} {which}", _is_set(op.hex), bool(is_signed))
+        _print_tile(ctx, value, f"{prefix}{which}", _is_set(op.hex), bool(is_signed))
 
 
 def _is_set(flag: Attribute) -> bool:
@@ -70,7 +70,7 @@ def _print_tile(
             known.add(tuple(index))
             form, argument = _formatted(ctx, name, element_type(value.type), is_hex, is_signed)
             arguments = [*_program(ctx), *(("i32", i) for i in index), argument]
-            text = f"pid (%d, %d, %d) idx ({where}) {prefix}{form}\n"
+            text = f"pid (%d, %d, %d) idx ({where}){prefix}{form}\n"
             ctx.target.print_line(ctx.fn, text, arguments)
 
 
@@ -91,8 +91,8 @@ def _formatted(
 ) -> tuple[str, tuple[str, str]]:
     """The conversion of printf for an element, and the element as printf takes it."""
     fn = ctx.fn
-    if ir.is_float(type_) and not is_hex:
-        return "%f", ("double", _as_double(ctx, name, type_))
+    if ir.is_float(type_):
+        return "%a" if is_hex else "%f", ("double", _as_double(ctx, name, type_))
     bits = ir.width_bits(type_)
     word = name if bits == 1 else to_bits(fn, type_, name)
     if bits < 64:

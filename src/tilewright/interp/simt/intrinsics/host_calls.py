@@ -7,6 +7,7 @@ import struct
 
 import numpy as np
 
+from tilewright.interp.rules.debug import exact_text
 from tilewright.interp.simt import types as t
 from tilewright.interp.simt.calls import Call, Compute, intrinsic
 from tilewright.interp.simt.faults import Fault
@@ -14,7 +15,7 @@ from tilewright.interp.simt.machine import Machine
 from tilewright.ir.op import Array
 from tilewright.support.errors import AssertionFailed
 
-_CONVERSION = re.compile(r"%([-+ #0]*\d*(?:\.\d+)?)(hh|h|ll|l|z|j)?([diouxXeEfFgGcsp%])")
+_CONVERSION = re.compile(r"%([-+ #0]*\d*(?:\.\d+)?)(hh|h|ll|l|z|j)?([diouxXeEfFgGacsp%])")
 
 
 def text_at(machine: Machine, address: int) -> str:
@@ -42,7 +43,7 @@ def _print(call: Call) -> Compute:
 
 
 def _without_length(found: re.Match[str]) -> str:
-    kind = "s" if found[3] == "p" else found[3]
+    kind = "s" if found[3] in "pa" else found[3]
     return f"%{found[1]}{'d' if kind == 'u' else kind}"
 
 
@@ -52,7 +53,7 @@ def _columns(call: Call, pattern: str, threads: Array) -> list[list[object]]:
     for found in _CONVERSION.finditer(pattern):
         if found[3] == "%":
             continue
-        size = 8 if found[3] in "eEfFgGsp" or found[2] in ("l", "ll", "z", "j") else 4
+        size = 8 if found[3] in "eEfFgGasp" or found[2] in ("l", "ll", "z", "j") else 4
         offset = -(-offset // size) * size
         addresses = call.array(1)[threads] + np.uint64(offset)
         data = call.machine.gather(t.GENERIC, addresses, threads, size, size, call.site)
@@ -62,8 +63,9 @@ def _columns(call: Call, pattern: str, threads: Array) -> list[list[object]]:
 
 
 def _value(machine: Machine, data: bytes, kind: str) -> object:
-    if kind in "eEfFgG":
-        return struct.unpack("<d", data)[0]
+    if kind in "eEfFgGa":
+        number = struct.unpack("<d", data)[0]
+        return exact_text(number) if kind == "a" else number
     if kind == "s":
         return text_at(machine, int.from_bytes(data, "little"))
     number = int.from_bytes(data, "little", signed=kind in "dic")

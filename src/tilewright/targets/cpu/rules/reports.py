@@ -86,11 +86,14 @@ def _print(ctx: EmitContext, op: PrintOp) -> None:
     indices = "".join(f", i32 {as_i32(ctx, ctx.value(i), i.type)}" for i in op.indices)
     signs = integers_of(op.is_signed) or (1,) * len(op.args)
     is_hex = bool(getattr(getattr(op.hex, "value", None), "data", False))
-    prefix = op.prefix.data.strip().replace("%", "%%")
+    prefix = op.prefix.data.replace("%", "%%")
+    if not op.args:
+        format_ = _text_constant(ctx.module, f"pid (%d, %d, %d){prefix}\n")
+        fn.value(f"call i32 (i32, ptr, ...) @dprintf(i32 {file}, ptr {format_}, {_PROGRAM})")
     for number, (value, is_signed) in enumerate(zip(op.args, signs, strict=True)):
         which = f"(operand {number}) " if len(op.args) > 1 else ""
         form, argument = _formatted(ctx, ctx.value(value), value.type, is_hex, bool(is_signed))
-        text = f"pid (%d, %d, %d) idx ({where}) {prefix} {which}{form}\n"
+        text = f"pid (%d, %d, %d) idx ({where}){prefix}{which}{form}\n"
         format_ = _text_constant(ctx.module, text)
         arguments = f"i32 {file}, ptr {format_}, {_PROGRAM}{indices}, {argument}"
         fn.value(f"call i32 (i32, ptr, ...) @dprintf({arguments})")
@@ -102,15 +105,13 @@ def _formatted(
     """The conversion of printf for a value and the value as printf wants it."""
     fn, kind = ctx.fn, llvm_type(type_)
     bits = ir.width_bits(type_)
-    if ir.is_float(type_) and not is_hex:
+    if ir.is_float(type_):
         if is_narrow(type_):
             value, kind = ctx.target.convert_float(fn, type_, ir.f32, None, value, "rtne"), "float"
         double = value if kind == "double" else fn.value(f"fpext {kind} {value} to double")
-        return "%f", f"double {double}"
+        return "%a" if is_hex else "%f", f"double {double}"
     if ir.is_pointer(type_):
         return "0x%016llx", f"i64 {fn.value(f'ptrtoint ptr {value} to i64')}"
-    if ir.is_float(type_) and kind != f"i{bits}":
-        value = fn.value(f"bitcast {kind} {value} to i{bits}")
     if bits < 64:
         extend = "sext" if is_signed and not is_hex and bits > 1 else "zext"
         value = fn.value(f"{extend} i{bits} {value} to i64")
