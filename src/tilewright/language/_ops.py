@@ -642,7 +642,8 @@ def device_assert(cond: object, msg: object = "", mask: object = None) -> object
 def device_print(prefix: object, *args: object, hex: object = False) -> object:
     """Print every element of `args` as a line `pid (x, y, z) idx (i, j) prefix: value`.
 
-    `prefix` is a literal of printable ASCII; `hex` prints bits as hexadecimal numbers.
+    `prefix` is a literal of printable ASCII; `hex` prints integers as hexadecimal numbers of their
+    width and floats exactly, as C's `%a` does.
     Raises: NotConstexpr, InvalidOption.
     """
     only_in_kernels("device_print")
