@@ -33,7 +33,7 @@ def on_gpu(torch: ModuleType, argument: object) -> object:
         return TensorDescriptor(tensor, a.shape, a.strides, a.block_shape, a.padding)
     if not isinstance(argument, np.ndarray):
         return argument
-    if argument.dtype.kind != "V":
+    if argument.dtype.isbuiltin == 1:
         return torch.from_numpy(argument).cuda()
     # A dtype of ml_dtypes goes by its bits.
     bits = argument.view(f"u{argument.itemsize}")
