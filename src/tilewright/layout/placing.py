@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, reduce
 from itertools import product
+from operator import or_
 
 from tilewright.layout.access import (
     VECTOR_BYTES,
@@ -17,6 +18,7 @@ from tilewright.layout.access import (
 )
 from tilewright.layout.atoms import AtomView, atom_view
 from tilewright.layout.linear import LinearLayout
+from tilewright.support.errors import LayoutError
 
 _KINDS: tuple[AccessKind, ...] = ("vector", "matrix", "transposed_matrix")
 
@@ -80,6 +82,8 @@ def _vectors_one_by_one(layout: LinearLayout, shared: LinearLayout, element_byte
     offsets = [place[at] for at in layout.register_offsets()]
     lane = tuple(place[v] ^ place[origin] for v in layout.basis_images("lane"))
     warp = tuple(place[v] ^ place[origin] for v in layout.basis_images("warp"))
+    if not _are_disjoint([at // size for at in (*lane, *warp)]):
+        raise LayoutError(f"threads of {layout} do not reach {shared} by XOR")
     width = _common_width(offsets, (*lane, *warp), VECTOR_BYTES // element_bytes)
     groups = tuple(tuple(range(start, start + width)) for start in range(0, len(offsets), width))
     return Access(
@@ -103,6 +107,11 @@ def _places(shared: LinearLayout) -> dict[tuple[int, ...], int]:
     places = {at: offset for offset, at in enumerate(offsets)}
     assert len(places) == len(list(product(*map(range, shared.shape))))
     return places
+
+
+def _are_disjoint(copies: list[int]) -> bool:
+    """Whether no two bits of a thread move it by copies of the atom that an XOR would mix."""
+    return sum(copies) == reduce(or_, copies, 0)
 
 
 def _common_width(offsets: list[int], moving: tuple[int, ...], limit: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 
 import ml_dtypes
@@ -12,6 +13,7 @@ import tilewright
 import tilewright.language as tl
 from tests.corpus.case import Case, Close
 from tests.corpus.threads import lower_for_gpu, run_threads
+from tilewright.ops import arguments
 from tilewright.ops.staging import LaidOutDotOp
 
 
@@ -40,6 +42,7 @@ def product(
     out: tl.dtype = tl.float32,
     tolerance: float = 1e-5,
     steps: int = 2,
+    options: Mapping[str, object] | None = None,
 ) -> Case:
     """A product as a case; `orders` says of a and b whether the last dim is contiguous (n)."""
     m, n, k = shape
@@ -69,7 +72,8 @@ def product(
 
     name = f"{np.dtype(dtype).name}-{orders}-{'x'.join(map(str, shape))}-{precision}-{out}"
     scale = tolerance * np.sqrt(total)
-    return Case(name, product_kernel, (1,), inputs, reference, Close(tolerance, scale))
+    close, given = Close(tolerance, scale), dict(options or {})
+    return Case(name, product_kernel, (1,), inputs, reference, close, options=given)
 
 
 def instruction_of(case: Case, **options: object) -> str:
@@ -150,3 +154,70 @@ def test_small_products_and_doubles(
     dtype: type[np.generic], shape: tuple[int, int, int], out: tl.dtype, num_warps: int
 ) -> None:
     check_product(product(dtype, shape, "nn", out=out), num_warps=num_warps)
+
+
+# The narrowest: a row of B is a chunk of 16 bytes, which nothing swizzles.
+NARROW = [(64, 8, 16), (64, 8, 64), (128, 8, 32), (128, 16, 32)]
+
+
+@pytest.mark.parametrize("shape", NARROW)
+@pytest.mark.parametrize("orders", ["nn", "nt", "tn", "tt"])
+@pytest.mark.parametrize("dtype", HALVES)
+def test_few_columns_are_read_in_either_order(
+    dtype: type[np.generic], orders: str, shape: tuple[int, int, int]
+) -> None:
+    case = product(dtype, shape, orders)
+    assert instruction_of(case) == "wgmma"
+    check_product(case)
+
+
+@pytest.fixture
+def any_extent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles of any extent, which the surface refuses and what is below must not."""
+    monkeypatch.setattr(arguments, "is_power_of_two", lambda extent: extent > 0)
+
+
+UNEVEN = [
+    ((192, 128, 32), 8, "wgmma"),
+    ((192, 64, 32), 16, "wgmma"),
+    ((320, 32, 32), 8, "wgmma"),
+    ((384, 48, 16), 8, "wgmma"),
+    ((384, 24, 16), 16, "mma"),
+    ((192, 96, 48), 4, "wgmma"),
+    ((128, 176, 16), 8, "wgmma"),
+    ((64, 80, 16), 8, "wgmma"),
+    ((128, 80, 32), 8, "wgmma"),
+    ((64, 40, 16), 8, "mma"),
+    ((64, 40, 32), 4, "wgmma"),
+    ((128, 24, 48), 4, "wgmma"),
+    ((64, 8, 16), 4, "wgmma"),
+    ((48, 24, 16), 4, "mma"),
+    ((80, 40, 48), 8, "mma"),
+    ((112, 8, 16), 2, "mma"),
+    ((20, 32, 16), 4, "fma"),
+    ((36, 8, 4), 8, "fma"),
+]
+
+
+@pytest.mark.usefixtures("any_extent")
+@pytest.mark.parametrize(("shape", "num_warps", "instruction"), UNEVEN)
+def test_rows_and_columns_of_uneven_products_are_all_computed(
+    shape: tuple[int, int, int], num_warps: int, instruction: str
+) -> None:
+    case = product(np.float16, shape, "nn", steps=1)
+    assert instruction_of(case, num_warps=num_warps) == instruction
+    check_product(case, num_warps=num_warps)
+    if instruction == "wgmma":
+        check_product(product(np.float16, shape, "tt", steps=1), num_warps=num_warps)
+
+
+@pytest.mark.usefixtures("any_extent")
+@pytest.mark.parametrize("shape", [(192, 64, 64), (48, 24, 32)])
+@pytest.mark.parametrize("dtype", [np.int8, ml_dtypes.float8_e5m2, np.float32])
+def test_uneven_products_are_right_in_every_width(
+    dtype: type[np.generic], shape: tuple[int, int, int]
+) -> None:
+    out = tl.int32 if dtype is np.int8 else tl.float32
+    precision, tolerance = ("tf32", 3e-3) if dtype is np.float32 else ("ieee", 1e-5)
+    case = product(dtype, shape, "nt", precision, out, tolerance, steps=1)
+    check_product(case, num_warps=8)

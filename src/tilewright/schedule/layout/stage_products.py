@@ -66,7 +66,8 @@ def _stage(staged: list[Operation], op: DotOp, value: SSAValue, k_dim: int) -> S
     fast = fastest_dim(layout_of(value.type)) if size == 2 else k_dim
     shape = shape_of(value.type)
     span = shape[fast] * size
-    swizzle = next((s for s in (128, 64, 32) if span % s == 0), 0)
+    # Rows of 16 bytes are what the instruction calls no swizzle.
+    swizzle = next(s for s in (128, 64, 32, 16) if span % s == 0)
     layout = shared_swizzled(shape, size, swizzle, (fast, 1 - fast))
     return _alloc(staged, op, value, layout)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute
 
@@ -95,16 +97,25 @@ def _no_wgmma(machine: MatrixMachine, rows: int, columns: int, depth: int, step:
     if columns % _MMA_COLUMNS or depth % step:
         return f"{columns} columns and depth {depth} are no multiples of 8 and {step}"
     groups = machine.num_warps // WARP_GROUP
-    per_group = groups // min(groups, rows // _WGMMA_ROWS)
-    if columns % (per_group * _MMA_COLUMNS):
+    _, across = _share_groups(machine, rows)
+    if columns % (across * _MMA_COLUMNS):
         return f"{groups} warp groups do not share {rows}x{columns} evenly"
     return ""
 
 
-def _wgmma(machine: MatrixMachine, rows: int, columns: int, step: int) -> ProductPlan:
+def _share_groups(machine: MatrixMachine, rows: int) -> tuple[int, int]:
+    """How many warp groups stand along the rows and along the columns.
+
+    As many along the rows as share them evenly: one that finds no rows of its own would
+    compute those of another, and the rows that it was counted for would be nobody's.
+    """
     groups = machine.num_warps // WARP_GROUP
-    down = min(groups, rows // _WGMMA_ROWS)
-    across = groups // down
+    down = math.gcd(groups, rows // _WGMMA_ROWS)
+    return down, groups // down
+
+
+def _wgmma(machine: MatrixMachine, rows: int, columns: int, step: int) -> ProductPlan:
+    down, across = _share_groups(machine, rows)
     width = columns // across
     limit = min(width, _WGMMA_MAX_COLUMNS)
     # Groups side by side take turns along N, which only powers of two can.
@@ -117,14 +128,10 @@ def _wgmma(machine: MatrixMachine, rows: int, columns: int, step: int) -> Produc
 
 
 def _mma(machine: MatrixMachine, rows: int, step: int, reason: str) -> ProductPlan:
-    down = min(machine.num_warps, _power_of_two_below(rows // _MMA_ROWS))
+    down = math.gcd(machine.num_warps, rows // _MMA_ROWS)
     # Warps beyond the columns hold copies.
     across = machine.num_warps // down
     return ProductPlan("mma", (down, across), _MMA_COLUMNS, step, reason)
-
-
-def _power_of_two_below(value: int) -> int:
-    return 1 << (value.bit_length() - 1)
 
 
 def _by_threads(machine: MatrixMachine, reason: str) -> ProductPlan:

@@ -41,10 +41,17 @@ class SharedOperand:
         return panel * self.panel_bytes + slow * self.swizzle_bytes + column
 
     def constant_bits(self) -> int:
-        """The descriptor but for its address: strides and swizzle."""
+        """The descriptor but for its address: strides and swizzle.
+
+        *Semantics*: the stride leads from 8 rows to the next 8, the leading offset from panel
+        to panel; where M or N is contiguous and nothing swizzled, the other way around.
+        *Source*: PTX ISA 8.8, 9.7.15.5.1.2.1, "Strides".
+        """
         stride = 8 * self.swizzle_bytes >> 4
         has_leading = self.is_transposed or self.swizzle_bytes == 16
         leading = self.panel_bytes >> 4 if has_leading else 1
+        if self.is_transposed and self.swizzle_bytes == 16:
+            leading, stride = stride, leading
         return leading << 16 | stride << 32 | _SWIZZLE_CODES[self.swizzle_bytes] << 62
 
 
