@@ -184,11 +184,11 @@ def submit(request: CompileRequest, key: str, num_left: int) -> CompileJob | Non
 
 
 def _is_worth_it(target: str, num_left: int) -> bool:
-    if is_isolated():
+    if is_isolated() or _has_server(target):
         return True
     if usable_cpu_count() < 2 or num_left < 2:
-        return _has_server(target) and num_left >= 2
-    if target != "cpu" or _has_server(target):
+        return False
+    if target != "cpu":
         return True
     count = STATISTICS.compiled
     seconds = STATISTICS.compile_seconds / count if count else _UNKNOWN_COMPILE_S

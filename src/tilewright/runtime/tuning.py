@@ -21,7 +21,7 @@ LOST: Final = (math.inf, math.inf, math.inf)
 DEFAULT_WARMUP_MS = 25.0
 DEFAULT_REP_MS = 100.0
 # A configuration this much slower than the best so far in a tenth of the time is not tried on.
-_HOPELESS = 2.0
+_HOPELESS = 1.5
 
 Times = tuple[float, float, float]
 Benchmarker = Callable[..., object]
