@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import bdb
 import io
-import pdb
 
 import ml_dtypes
 import numpy as np
@@ -12,10 +12,9 @@ import pytest
 import tilewright
 import tilewright.language as tl
 from tests.ops.harness import interpret
-from tilewright.interp.breakpoints import open_debugger
+from tilewright.interp.breakpoints import KernelDebugger, Stop
 from tilewright.interp.rules.debug import exact_text
 from tilewright.support.errors import AssertionFailed, BrokenPromise
-from tilewright.support.source import Span
 
 
 def printed(kernel, grid, *arguments, **constants) -> list[str]:
@@ -135,8 +134,9 @@ def test_breakpoint_shows_tiles_as_arrays() -> None:
     seen = []
     x = np.arange(4, dtype=np.float32)
 
-    def hook(names, span) -> None:
-        seen.append((names, span))
+    def hook(stop: Stop) -> None:
+        if not stop.is_step:
+            seen.append((stop.namespace, stop.span))
 
     settings = {"breakpoint_hook": hook, "races": False}
     interpret(stop, (2,), x, 3.0, BLOCK=4, settings=settings)
@@ -149,16 +149,79 @@ def test_breakpoint_shows_tiles_as_arrays() -> None:
         assert "breakpoint()" in file.read().splitlines()[span.line - 1]
 
 
-def test_debugger_stops_at_the_line_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    frames = []
-    monkeypatch.setattr(
-        pdb.Pdb, "set_trace", lambda self, frame: frames.append((frame, dict(frame.f_globals)))
-    )
-    open_debugger({"tile": np.ones(3)}, Span("kernel.py", 41, function="matmul"))
-    frame, names = frames[0]
-    assert (frame.f_code.co_filename, frame.f_lineno) == ("kernel.py", 41)
-    assert frame.f_code.co_name == "matmul"
-    assert names["tile"].sum() == 3
+@tilewright.jit
+def halved(value):
+    half = value / 2
+    return half
+
+
+@tilewright.jit
+def stepped(x, BLOCK: tl.constexpr):
+    values = tl.load(x + tl.arange(0, BLOCK))
+    breakpoint()
+    less = halved(values)
+    for i in range(2):
+        less += i
+    tl.store(x + tl.arange(0, BLOCK), less)
+
+
+def talk(*commands: str, grid: int = 1) -> list[str]:
+    """What the debugger says to commands, its prompts left out."""
+    said = io.StringIO()
+    typed = io.StringIO("".join(f"{command}\n" for command in commands))
+    x = np.arange(4, dtype=np.float32)
+    settings = {"breakpoint_hook": KernelDebugger(typed, said), "races": False}
+    interpret(stepped, (grid,), x, BLOCK=4, settings=settings)
+    return [line.removeprefix("(Pdb) ") for line in said.getvalue().splitlines()]
+
+
+def places(lines: list[str]) -> list[str]:
+    """The statements that the debugger shows."""
+    return [line.removeprefix("-> ") for line in lines if line.startswith("-> ")]
+
+
+def test_next_goes_from_line_to_line_of_the_kernel() -> None:
+    assert places(talk("n", "n", "n", "n", "n", "n", "c")) == [
+        "breakpoint()",
+        "less = halved(values)",
+        "for i in range(2):",
+        "less += i",
+        "less += i",
+        "tl.store(x + tl.arange(0, BLOCK), less)",
+    ]
+
+
+def test_step_goes_into_a_call_and_return_out_of_it() -> None:
+    assert places(talk("s", "s", "r", "c")) == [
+        "breakpoint()",
+        "less = halved(values)",
+        "half = value / 2",
+        "for i in range(2):",
+    ]
+
+
+def test_where_shows_the_calls_inside_the_kernel_alone() -> None:
+    said = talk("s", "s", "s", "w", "p half", "up", "c")
+    first = said.index("-> return half") + 1
+    shown = [line.strip(" >") for line in said[first:]]
+    frames = [line for line in shown if line.endswith("()") and "(" in line]
+    assert [frame.rpartition(")")[0].rpartition(")")[2] for frame in frames[:2]] == [
+        "stepped(",
+        "halved(",
+    ]
+    assert all(__file__ in frame for frame in frames)
+    assert any("0.5" in line for line in said)
+
+
+def test_next_stays_in_its_program_and_continue_goes_to_the_next_breakpoint() -> None:
+    said = talk("p program_id", "c", "p program_id", *["n"] * 6, grid=2)
+    assert [line for line in said if line.startswith("(")] == ["(0, 0, 0)", "(1, 0, 0)"]
+    assert places(said)[0] == places(said)[1] == "breakpoint()"
+
+
+def test_quitting_ends_the_launch() -> None:
+    with pytest.raises(bdb.BdbQuit):
+        talk("n", "q")
 
 
 def test_observer_sees_every_op_with_its_results() -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
+from xdsl.ir import Attribute
 
 from tilewright.frontend.aggregates import aggregate_replace
 from tilewright.frontend.builtins import BUILTINS, builtin
 from tilewright.frontend.frame import Frame
-from tilewright.frontend.program import Parameter
+from tilewright.frontend.program import FunctionSource, Parameter
 from tilewright.frontend.signature import bind
 from tilewright.frontend.values import describe, is_constant, plain, type_text
 from tilewright.language.core import constexpr, tensor, tuple_
@@ -134,12 +135,38 @@ SPECIAL: dict[str, Special] = {
 @builtin("breakpoint")
 def _breakpoint(frame: Frame) -> object:
     """Stop here with the variables as arrays, where the kernel is interpreted."""
-    cls = getattr(debug, "BreakpointOp", None)
-    if cls is None or not frame.builder.options.get("interpret"):
+    if not frame.builder.options.get("interpret"):
         raise UnsupportedError(
             "breakpoint() works where kernels are interpreted",
             hint="run with TILEWRIGHT_INTERPRET=1, or call kernel.interpret[grid](…)",
         )
+    _emit_breakpoint(frame, {})
+    return NOTHING
+
+
+def mark_line(frame: Frame, node: ast.stmt) -> None:
+    """Say that the program comes by a statement, for who steps through the kernel."""
+    is_silent = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    if not is_silent and not _is_breakpoint(node):
+        frame.at(node)
+        _emit_breakpoint(frame, {"is_step": UnitAttr()})
+
+
+def has_breakpoints(functions: Mapping[str, FunctionSource]) -> bool:
+    """Whether one of the functions stops in the debugger."""
+    return any("breakpoint(" in function.text for function in functions.values())
+
+
+def _is_breakpoint(node: ast.stmt) -> bool:
+    call = node.value if isinstance(node, ast.Expr) else None
+    return (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id == "breakpoint"
+    )
+
+
+def _emit_breakpoint(frame: Frame, properties: Mapping[str, Attribute]) -> None:
     visible = {
         name: value
         for name, value in frame.variables.items()
@@ -147,8 +174,9 @@ def _breakpoint(frame: Frame) -> object:
     }
     names = ArrayAttr([StringAttr(name) for name in visible])
     handles = [value.handle for value in visible.values()]
-    frame.builder.emit(cls, handles, (), {"names": names})  # type: ignore[arg-type]
-    return NOTHING
+    active = ArrayAttr([StringAttr(f.code.source.name) for f in reversed(frame.lowering.frames)])
+    given = {"names": names, "functions": active, **properties}
+    frame.builder.emit(debug.BreakpointOp, handles, (), given)
 
 
 def flatten(values: Sequence[object]) -> list[object]:

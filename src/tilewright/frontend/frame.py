@@ -133,6 +133,8 @@ class Lowering:
     messages: list[str] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
     host_functions: dict[str, HostFunction] = field(default_factory=dict)
+    # Called before each statement of a kernel that is stepped through.
+    before_statement: Callable[[Frame, ast.stmt], None] | None = None
 
     def code(self, key: str) -> FunctionCode:
         """The parsed function of the request."""
@@ -216,6 +218,8 @@ class Frame:
 
     def execute(self, node: ast.stmt) -> Exit:
         """Lower one statement."""
+        if self.lowering.before_statement is not None:
+            self.lowering.before_statement(self, node)
         rule = STATEMENTS.find(type(node))
         try:
             if rule is None:

@@ -10,6 +10,7 @@ from xdsl.ir import Block, Region
 from tilewright.frontend import expressions, loops, statements
 from tilewright.frontend.calls import call_function
 from tilewright.frontend.cleanup import remove_unused
+from tilewright.frontend.debugging import has_breakpoints, mark_line
 from tilewright.frontend.frame import Frame, FunctionCode, KernelBuilder, Lowering
 from tilewright.frontend.inlining import run_body
 from tilewright.frontend.kernel_arguments import KernelArguments
@@ -31,6 +32,8 @@ def lower_kernel(request: LoweringRequest) -> ModuleOp:
     builder.target = str(getattr(request, "target", "interpreter"))
     builder.machine = getattr(request, "machine", {})
     lowering = Lowering(request, builder)
+    if request.options.get("interpret") and has_breakpoints(request.functions):
+        lowering.before_statement = mark_line
     code = lowering.code(request.kernel)
     frame = Frame(lowering, code)
     lowering.frames.append(frame)

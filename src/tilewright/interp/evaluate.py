@@ -18,7 +18,7 @@ from xdsl.ir import Attribute
 
 from tilewright.interp.access import coordinates_of
 from tilewright.interp.blocks import BlockPointer
-from tilewright.interp.breakpoints import open_debugger
+from tilewright.interp.breakpoints import KernelDebugger
 from tilewright.interp.code import Code, Preparation, Rules, Running, execute
 from tilewright.interp.concurrency import RaceDetector
 from tilewright.interp.launch import run_in_order, run_interleaved
@@ -105,7 +105,7 @@ def run_kernel(
     order: Sequence[int] | None = None,
     seed: int | None = None,
     observers: Sequence[Observer] = (),
-    breakpoint_hook: BreakpointHook = open_debugger,
+    breakpoint_hook: BreakpointHook | None = None,
     output: TextIO | None = None,
 ) -> None:
     """Run every program of a grid; arrays among the arguments are written in place.
@@ -129,7 +129,7 @@ def run_kernel(
         memory=memory,
         grid=extent,
         races=RaceDetector(count) if races and count > 1 else None,
-        breakpoint_hook=breakpoint_hook,
+        breakpoint_hook=breakpoint_hook or KernelDebugger(),
         output=output or sys.stdout,
         observers=tuple(observers),
     )

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from xdsl.ir import Operation
 
+from tilewright.interp.breakpoints import Stop
 from tilewright.interp.concurrency import RaceDetector
 from tilewright.interp.memory import Allocation, Memory
 from tilewright.ir.locations import span_of
 from tilewright.ir.op import Array
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import KernelFault
-from tilewright.support.source import Span
 
 if TYPE_CHECKING:  # only laid-out programs have any
     from tilewright.interp.shared_memory import SharedMemory
 
-BreakpointHook = Callable[[Mapping[str, object], Span | None], None]
+BreakpointHook = Callable[[Stop], None]
 
 
 class Observer(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr, UnitAttr
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -90,17 +90,25 @@ class HintOp(ElementwiseOp):
 class BreakpointOp(TileOp):
     """Stop in the debugger with `values` under their `names`; only the interpreter can.
 
-    A value that the frontend cannot name is left out.
+    A value that the frontend cannot name is left out. With `is_step` the program only comes by
+    a line, for who steps through the kernel. `functions` are the active ones, innermost first.
     """
 
     name = "tw.breakpoint"
     names = prop_def(ArrayAttr)
+    functions = opt_prop_def(ArrayAttr)
+    is_step = opt_prop_def(UnitAttr)
     values = var_operand_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def variable_names(self) -> tuple[str, ...]:
         """The variables' names, one per operand."""
         return tuple(name.data for name in self.names if isinstance(name, StringAttr))
+
+    def function_names(self) -> tuple[str, ...]:
+        """The names of the functions that are active, the innermost first."""
+        names = self.functions or ArrayAttr(())
+        return tuple(name.data for name in names if isinstance(name, StringAttr))
 
     def verify_(self) -> None:
         """There is a name for each value."""

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from tilewright.interp.access import require_defined
+from tilewright.interp.breakpoints import Stop
 from tilewright.interp.code import ARRAYS, PlainFunction, Preparation
 from tilewright.interp.program import Program
 from tilewright.interp.rules.memory import OptionalOperand, integers_of
@@ -167,13 +168,16 @@ def assembly(operation: Operation, _: Preparation) -> PlainFunction:
 def stop(operation: Operation, _: Preparation) -> PlainFunction:
     """Call the debugger with the visible variables."""
     assert isinstance(operation, BreakpointOp)
-    names = operation.variable_names()
+    names, functions = operation.variable_names(), operation.function_names()
+    is_step = operation.is_step is not None
+    span, chain = span_of(operation)
 
     def evaluate(program: Program, *values: object) -> None:
         plain = [np.array(v) if isinstance(v, ARRAYS) else v for v in values]
         namespace: dict[str, object] = dict(zip(names, plain, strict=True))
         namespace["program_id"] = program.coordinates
-        span, _ = span_of(operation)
-        program.machine.breakpoint_hook(namespace, span)
+        program.machine.breakpoint_hook(
+            Stop(namespace, span, chain, functions, program.coordinates, is_step)
+        )
 
     return evaluate
