@@ -163,6 +163,77 @@ def test_explain_names_lines_vectors_and_slow_accesses(file: Path) -> None:
     assert "arena" in shown
 
 
+PARTS = """
+import os
+import numpy as np
+import tilewright
+import tilewright.language as tl
+
+@tilewright.jit
+def unrolled(x_ptr, BLOCK: tl.constexpr):
+    for i in tl.static_range(4):
+        offsets = i * BLOCK + tl.arange(0, BLOCK)
+        total = tl.sum(tl.load(x_ptr + offsets))
+        tl.device_print("total", total)
+        tl.store(x_ptr + offsets, total)
+
+def one_part():
+    print("said by python")
+    os.system("echo said by a child")
+    unrolled[(1,)](np.ones(64, np.float32), BLOCK=16)
+
+def needs(more):
+    pass
+
+unrolled[(1,)](np.ones(32, np.float32), BLOCK=8)
+if __name__ == "__main__":
+    unrolled[(1,)](np.ones(128, np.float32), BLOCK=32)
+"""
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Path:
+    path = tmp_path / "parts.py"
+    path.write_text(PARTS)
+    return path
+
+
+def test_a_function_is_called_in_place_of_running_the_file(parts: Path) -> None:
+    shown = call("ir", parts, "--function", "one_part").stdout
+    assert "BLOCK=16" in shown
+    assert "BLOCK=8)" not in shown and "BLOCK=32" not in shown
+    assert "BLOCK=32" in call("ir", parts).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--function", "needs"], "`needs` of"),
+        (["--function", "gone"], "takes none: one_part"),
+        (["--function", "one_part", "--arg", "x_ptr=*fp32"], "does not go with --arg"),
+    ],
+)
+def test_a_function_that_cannot_be_called_is_named(
+    parts: Path, arguments: list[str], message: str
+) -> None:
+    assert message in call("ir", parts, *arguments, code=1).stderr
+
+
+def test_what_a_file_its_kernels_and_its_children_print_is_kept_apart(parts: Path) -> None:
+    done = command("ir", parts, "--function", "one_part")
+    for said in ("said by python", "said by a child", "total: 16"):
+        assert said not in done.stdout
+        assert said in done.stderr
+    assert done.stdout.startswith("// unrolled(") and "parts.py runs" in done.stderr
+
+
+def test_equal_nests_are_explained_once(parts: Path) -> None:
+    shown = call("explain", parts, "--function", "one_part").stdout
+    (numbers,) = [line for line in shown.splitlines() if "tt.reduce" in line]
+    assert numbers.startswith("  nests 1") and ", each: 16 elements" in numbers
+    assert shown.count("16 elements") < 4
+
+
 def test_compile_writes_every_stage_and_the_object(file: Path, tmp_path: Path) -> None:
     call("compile", f"{file}:scale", "-o", tmp_path / "out", *ARGUMENTS, "--arg", "BLOCK=64")
     (directory,) = (tmp_path / "out").iterdir()

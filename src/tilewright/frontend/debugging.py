@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 
 from tilewright.frontend.aggregates import aggregate_replace
 from tilewright.frontend.builtins import BUILTINS, builtin
@@ -173,7 +174,7 @@ def _emit_breakpoint(frame: Frame, properties: Mapping[str, Attribute]) -> None:
         if isinstance(value, tensor) and not name.startswith("%")
     }
     names = ArrayAttr([StringAttr(name) for name in visible])
-    handles = [value.handle for value in visible.values()]
+    handles = cast("list[SSAValue]", [value.handle for value in visible.values()])
     active = ArrayAttr([StringAttr(f.code.source.name) for f in reversed(frame.lowering.frames)])
     given = {"names": names, "functions": active, **properties}
     frame.builder.emit(debug.BreakpointOp, handles, (), given)

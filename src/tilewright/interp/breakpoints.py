@@ -18,7 +18,7 @@ from typing import NamedTuple, TextIO
 from tilewright.support.dataclass import dataclass
 from tilewright.support.source import Span
 
-_GO_ON = 1
+_GO_ON = True
 
 
 @dataclass(frozen=True)
@@ -94,24 +94,24 @@ class _Prompt(pdb.Pdb):
         """The kernel's frames, the innermost last."""
         return [(frame, frame.f_lineno) for frame in self._frames], len(self._frames) - 1
 
-    def _go_on(self, calls: int) -> int:
+    def _go_on(self, calls: int) -> bool:
         assert self._at is not None
         self._awaited_depth = len(self._at.chain) + calls
         return _GO_ON
 
-    def do_next(self, arg: str) -> int:
+    def do_next(self, arg: str) -> bool:
         """Go on to the next line of this function, or of its caller."""
         return self._go_on(0)
 
-    def do_step(self, arg: str) -> int:
+    def do_step(self, arg: str) -> bool:
         """Go on to the next line, also inside a function that is called."""
         return self._go_on(1 << 30)
 
-    def do_return(self, arg: str) -> int:
+    def do_return(self, arg: str) -> bool:
         """Go on to the next line of the caller."""
         return self._go_on(-1)
 
-    def do_continue(self, arg: str) -> int:
+    def do_continue(self, arg: str) -> bool:
         """Go on to the next breakpoint."""
         return _GO_ON
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import inspect
+import os
 import runpy
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FunctionType
 
 from tilewright.compiler.build import make_request
 from tilewright.compiler.collector import CompileCall, collected_calls
@@ -33,11 +36,22 @@ from tilewright.support.errors import (
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.host import NAMED_MACHINES, named_machine
 
+_STDOUT, _STDERR = 1, 2
+# The `__name__` of a file of which only the definitions shall run.
+_IMPORTED = "__tilewright__"
+
+
+class NoFunction(InvalidOption):
+    """A file has no function of a name that can be called without arguments."""
+
 
 class NoKernel(InvalidOption):
     """A file launches no kernel, or none of the name asked for."""
 
-    help = "launch the kernel in the file's main() or describe its arguments with --arg"
+    help = (
+        "launch the kernel in the file's main(), name a function that launches it with "
+        "--function, or describe its arguments with --arg"
+    )
 
 
 @dataclass(frozen=True)
@@ -54,23 +68,27 @@ def requests_of(
     arguments: Sequence[str],
     machine: str = "cpu",
     options: Sequence[str] = (),
+    function: str = "",
 ) -> Collected:
     """The requests of one kernel of a file, or of all when `kernel` is '', for a machine.
 
     `arguments` are `name=type` or `name=value`, with `options` as `name=value`; without any
-    argument the file is run, on the CPU, and its kernels are compiled for `machine`.
+    argument the file is run, on the CPU, and its kernels are compiled for `machine`. With a
+    `function` the file is imported, and the kernels are those that the function launches.
 
     Raises: `NoKernel` when there are none, `InvalidOption` for an unknown machine.
     """
     if machine != "cpu" and machine not in NAMED_MACHINES:
         known = ", ".join(("cpu", *NAMED_MACHINES))
         raise InvalidOption(f"there is no machine {machine!r}", hint=f"the machines are {known}")
+    if arguments and function:
+        raise InvalidOption("--function does not go with --arg", hint="leave one of them out")
     if arguments:
         call = described_call(file, kernel, arguments, options)
         return Collected((_request(call, machine),))
     if options:
         raise InvalidOption("--option goes with --arg", hint="a file that is run has its options")
-    calls, error = run_file(file)
+    calls, error = run_file(file, function)
     kept = [call for call in calls if kernel in ("", _name(call))]
     if not kept:
         if error is not None:
@@ -98,30 +116,67 @@ def _request(call: CompileCall, machine: str) -> CompileRequest:
     )
 
 
-def run_file(file: Path) -> tuple[list[CompileCall], TilewrightError | None]:
+def run_file(file: Path, function: str = "") -> tuple[list[CompileCall], TilewrightError | None]:
     """Run a file as a program: what its kernels were compiled for, and how it ended.
 
     What it prints goes to stderr. A file that launches nothing by itself but has a function
-    `main()` is asked to run that.
+    `main()` is asked to run that. With a `function` the file's own `__main__` part does not run,
+    and what its top level launches does not count.
+
+    Raises: `NoFunction`.
     """
     with collected_calls() as calls:
-        error = run_program(file, lambda: bool(calls))
+        error = run_program(file, lambda: bool(calls), function, calls.clear)
     return calls, error
 
 
-def run_program(file: Path, has_launched: Callable[[], bool]) -> TilewrightError | None:
-    """Run a file as a program, then its `main()` if nothing was launched; how it ended."""
+def run_program(
+    file: Path,
+    has_launched: Callable[[], bool],
+    function: str = "",
+    forget: Callable[[], None] = lambda: None,
+) -> TilewrightError | None:
+    """Run a file as a program, then its `main()` if nothing was launched; how it ended.
+
+    With a `function` the file is imported, `forget()` is called, and then the function.
+    Raises: `NoFunction`.
+    """
+    print(f"{file} runs; what it prints follows here", file=sys.stderr)
     with _as_program(file):
         try:
-            names = runpy.run_path(str(file), run_name="__main__")
-            main = names.get("main")
-            if not has_launched() and callable(main):
+            names = runpy.run_path(str(file), run_name=_IMPORTED if function else "__main__")
+            if function:
+                called = _function_of(file, names, function)
+                forget()
+                called()
+            elif not has_launched() and callable(main := names.get("main")):
                 main()
+        except NoFunction:
+            raise
         except TilewrightError as found:
             return found
         except SystemExit:
             pass
     return None
+
+
+def _function_of(file: Path, names: Mapping[str, object], name: str) -> Callable[[], object]:
+    found = names.get(name)
+    if isinstance(found, FunctionType) and not _required(found):
+        return found
+    fitting = [n for n, v in names.items() if isinstance(v, FunctionType) and not _required(v)]
+    reason = "needs arguments" if isinstance(found, FunctionType) else "is no function"
+    raise NoFunction(
+        f"`{name}` of {file} {reason}",
+        hint=f"name one that takes none: {', '.join(fitting) or 'there is none'}",
+    )
+
+
+def _required(function: FunctionType) -> list[str]:
+    """The parameters without a default."""
+    parameters = inspect.signature(function).parameters.values()
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in kinds]
 
 
 def _each_once(requests: Iterable[CompileRequest]) -> list[CompileRequest]:
@@ -135,10 +190,23 @@ def _as_program(file: Path) -> Generator[None]:
     sys.argv = [str(file)]
     sys.path.insert(0, str(file.resolve().parent))
     try:
-        with contextlib.redirect_stdout(sys.stderr):
+        with contextlib.redirect_stdout(sys.stderr), _descriptor_apart():
             yield
     finally:
         sys.argv, sys.path[:] = argv, path
+
+
+@contextmanager
+def _descriptor_apart() -> Generator[None]:
+    """The file descriptor of stdout leads to stderr: kernels and child processes print there."""
+    sys.stdout.flush()
+    kept = os.dup(_STDOUT)
+    os.dup2(_STDERR, _STDOUT)
+    try:
+        yield
+    finally:
+        os.dup2(kept, _STDOUT)
+        os.close(kept)
 
 
 def described_call(
@@ -146,7 +214,7 @@ def described_call(
 ) -> CompileCall:
     """A kernel for arguments and options in words; only the definitions of the file run."""
     with _as_program(file):
-        names = runpy.run_path(str(file), run_name="__tilewright__")
+        names = runpy.run_path(str(file), run_name=_IMPORTED)
     function = _kernel_of(file, names, kernel)
     chosen = {name: _literal(text) for name, text in map(_split, options)}
     return CompileCall(

@@ -17,7 +17,7 @@ from tilewright.support.errors import UnsupportedError
 from tilewright.targets.nvidia.occupancy import occupancy
 from tilewright.targets.target import load_target
 from tilewright.tools.collect import requests_of
-from tilewright.tools.kernel_file import ARGUMENTS, FILE, KERNEL, OPTIONS, TARGET
+from tilewright.tools.kernel_file import ARGUMENTS, FILE, FUNCTION, KERNEL, OPTIONS, TARGET
 from tilewright.tools.show import size_text, title
 
 _SUFFIXES = {"source": "py", "llir": "ll", "asm": "s", "ptx": "ptx"}
@@ -26,9 +26,16 @@ _SECTION_SUFFIXES = {"object": "o", "cubin": "cubin"}
 
 @click.command("compile")
 @FILE
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write below this directory.",
+)
 @TARGET
 @KERNEL
+@FUNCTION
 @ARGUMENTS
 @OPTIONS
 def compile_(
@@ -36,14 +43,15 @@ def compile_(
     output: Path | None,
     machine: str,
     kernel: str,
+    function: str,
     arguments: tuple[str, ...],
     options: tuple[str, ...],
 ) -> None:
     """Compile the kernels of a file and write every stage and the machine code to a directory.
 
-    Without -o, only what the kernels take of the machine is printed.
+    Without -o, only what the kernels take of the machine is printed. The file is run as by `ir`.
     """
-    collected = requests_of(file[0], kernel or file[1], arguments, machine, options)
+    collected = requests_of(file[0], kernel or file[1], arguments, machine, options, function)
     for request in collected.requests:
         artifact = compile_request(request, request.cache_key(compiler_fingerprint()))
         where = ""

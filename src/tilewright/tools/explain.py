@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -27,8 +28,8 @@ def explain(request: CompileRequest) -> None:
 
 
 def _explain_nests(report: NestReport) -> None:
-    for number, nest in enumerate(report.nests, 1):
-        _explain_nest(number, nest)
+    for nest, numbers in _equal_nests(report.nests).items():
+        _explain_nest(numbers, nest)
     total_bytes = sum(nest.bytes for nest in report.nests)
     total_flops = sum(nest.flops for nest in report.nests)
     click.echo(
@@ -39,11 +40,32 @@ def _explain_nests(report: NestReport) -> None:
         click.echo(f"  remark: {remark}")
 
 
-def _explain_nest(number: int, nest: NestSummary) -> None:
+def _equal_nests(nests: Sequence[NestSummary]) -> dict[NestSummary, list[int]]:
+    """The nests that differ in nothing that is said of them, with their numbers from 1."""
+    found: dict[NestSummary, list[int]] = {}
+    for number, nest in enumerate(nests, 1):
+        found.setdefault(nest, []).append(number)
+    return found
+
+
+def _numbers_text(numbers: Sequence[int]) -> str:
+    """`nest 3`, or `nests 1, 4–7, each`."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and spans[-1][1] == number - 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    texts = [str(a) if a == b else f"{a}–{b}" for a, b in spans]
+    return f"nest {texts[0]}" if len(numbers) == 1 else f"nests {', '.join(texts)}, each"
+
+
+def _explain_nest(numbers: Sequence[int], nest: NestSummary) -> None:
     bounds = " × ".join(str(bound) for bound in nest.bounds) or "1"
     click.echo(
-        f"  nest {number}: {bounds} elements · {_vector_text(nest)} · {size_text(nest.bytes)} · "
-        f"{nest.flops} operations · {', '.join(dict.fromkeys(nest.fused))}"
+        f"  {_numbers_text(numbers)}: {bounds} elements · {_vector_text(nest)} · "
+        f"{size_text(nest.bytes)} · {nest.flops} operations · "
+        f"{', '.join(dict.fromkeys(nest.fused))}"
     )
     for line in nest.lines:
         click.echo(f"    {_short(line)}  {_text_of(line)}")

@@ -34,6 +34,12 @@ ARGUMENTS = click.option(
     metavar="NAME=TYPE",
     help="Describe an argument (x=*fp32:16, n=i32, BLOCK=64) in place of running the file.",
 )
+FUNCTION = click.option(
+    "--function",
+    default="",
+    metavar="NAME",
+    help="Import the file and call this function of it, in place of running all of it.",
+)
 TARGET = click.option(
     "--target",
     "machine",

@@ -19,7 +19,7 @@ from tilewright.tools.collect import Collected, requests_of
 from tilewright.tools.compile import compile_
 from tilewright.tools.environment import env
 from tilewright.tools.explain import explain as explain_request
-from tilewright.tools.kernel_file import ARGUMENTS, FILE, KERNEL, OPTIONS, TARGET
+from tilewright.tools.kernel_file import ARGUMENTS, FILE, FUNCTION, KERNEL, OPTIONS, TARGET
 from tilewright.tools.layout import layout
 from tilewright.tools.replay import replay
 from tilewright.tools.show import echo_diff, title
@@ -69,6 +69,7 @@ def run(is_module: bool, script: str, arguments: tuple[str, ...]) -> None:
 @click.option("--list", "lists", is_flag=True, help="List the stages.")
 @TARGET
 @KERNEL
+@FUNCTION
 @ARGUMENTS
 @OPTIONS
 def ir(
@@ -79,14 +80,17 @@ def ir(
     lists: bool,
     machine: str,
     kernel: str,
+    function: str,
     arguments: tuple[str, ...],
     options: tuple[str, ...],
 ) -> None:
     """Print a stage of the kernels of a file, or what a pass changes.
 
-    The file is run, and every kernel that it launches is shown as it was specialised.
+    The file is run from its first line on, as `python FILE` would, and every kernel that it
+    launches is shown as it was specialised. What the file prints goes to stderr. --function runs
+    one function of it only; --arg launches nothing.
     """
-    collected = requests_of(file[0], kernel or file[1], arguments, machine, options)
+    collected = requests_of(file[0], kernel or file[1], arguments, machine, options, function)
     for request in collected.requests:
         if lists:
             click.echo("\n".join(stage_names(request)))
@@ -124,12 +128,14 @@ def _finish(collected: Collected) -> None:
 @FILE
 @TARGET
 @KERNEL
+@FUNCTION
 @ARGUMENTS
 @OPTIONS
 def explain(
     file: tuple[Path, str],
     machine: str,
     kernel: str,
+    function: str,
     arguments: tuple[str, ...],
     options: tuple[str, ...],
 ) -> None:
@@ -138,9 +144,9 @@ def explain(
     On the CPU, for each loop nest: its bounds, vector width, bytes and operations, how every
     access reaches memory, and why a slow one is slow. On a GPU: vectors and sectors of every
     access, conversions with cost and cause, matrix instructions, shared memory, barriers,
-    registers, occupancy. No GPU is needed.
+    registers, occupancy. No GPU is needed. The file is run as by `ir`.
     """
-    collected = requests_of(file[0], kernel or file[1], arguments, machine, options)
+    collected = requests_of(file[0], kernel or file[1], arguments, machine, options, function)
     for request in collected.requests:
         explain_request(request)
     _finish(collected)

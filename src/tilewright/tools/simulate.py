@@ -13,7 +13,7 @@ from tilewright.support.dataclass import dataclass
 from tilewright.support.options import set_variable
 from tilewright.support.source import Span, source_line
 from tilewright.tools.collect import NoKernel, run_program
-from tilewright.tools.kernel_file import FILE
+from tilewright.tools.kernel_file import FILE, FUNCTION
 from tilewright.tools.show import echo_table
 
 # Below this share of its best an access is worth a line of its own.
@@ -22,20 +22,21 @@ _GOOD = 0.99
 
 @click.command()
 @FILE
+@FUNCTION
 @click.option("--machine", default=DEFAULT_MACHINE, show_default=True, help="The GPU to simulate.")
 @click.option("--seed", type=int, help="Let warps take turns at random, to find other orders.")
-def simulate(file: tuple[Path, str], machine: str, seed: int | None) -> None:
+def simulate(file: tuple[Path, str], function: str, machine: str, seed: int | None) -> None:
     """Run a file with every kernel on a GPU's simulated threads, each access checked.
 
     No GPU is needed. Arrays are written as a GPU would write them. A data race, a missing
     fence, an access out of bounds, a read of shared memory that nobody wrote and a deadlock end
     the run with the kernel's line; bank conflicts and uncoalesced accesses are listed.
-    The file is run whole; what it prints goes to stderr.
+    The file is run as by `ir`; what it prints goes to stderr.
     """
     path, kernel = file
     set_variable("TILEWRIGHT_SIMULATE", machine)
     with collected_simulations(seed) as simulations:
-        error = run_program(path, lambda: bool(simulations))
+        error = run_program(path, lambda: bool(simulations), function, simulations.clear)
     shown = [s for s in simulations if kernel in ("", s.kernel)]
     if not shown and error is None:
         raise NoKernel(f"{path} launches no kernel {kernel}".rstrip())
