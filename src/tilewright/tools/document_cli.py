@@ -22,9 +22,10 @@ _HEAD = """# The command line
 `tilewright COMMAND`, or `python -m tilewright COMMAND`; `--help` after a command says the same as
 this page. Our errors end a command with code 1 and without a traceback.
 
-`ir`, `explain`, `compile` and `simulate` look at kernels as they are specialised, and a kernel is specialised
-by a launch. So they **run the file from its first line on**, on the CPU, as `python FILE` would; a
-file that launches nothing at its top level but has a function `main()` is asked to run that. There
+`ir`, `explain`, `compile` and `simulate` look at kernels as they are specialised, and a kernel is
+specialised by a launch. So they **run the file from its first line on**, on the CPU, as
+`python FILE` would; a file that launches nothing at its top level but has a function `main()` is
+asked to run that. There
 are two ways to run less of it:
 
 * `--function NAME` imports the file, so that what stands under `if __name__ == "__main__":` does
