@@ -88,6 +88,16 @@ def test_another_key_value_or_dtype_is_tuned_again(x: np.ndarray, n: int) -> Non
     assert len(tuner.cache) == 2
 
 
+def test_arrays_on_a_gpu_have_a_choice_of_their_own() -> None:
+    class OnGpu(np.ndarray):
+        is_cuda = True
+
+    tuner = tuned(make_fake(), [SLOW, FAST], cache_results=False)
+    tuner[(1,)](data(), 4)
+    tuner[(1,)](data().view(OnGpu), 4)
+    assert [key[-1] for key in tuner.cache] == [None, "cuda"]
+
+
 def test_the_callable_grid_sees_the_tuned_values() -> None:
     kernel = make_fake()
     tuned(kernel, [SLOW, FAST])[lambda meta: (16 // meta["BLOCK"],)](data(), 4)

@@ -29,7 +29,7 @@ from tilewright.runtime.heuristics import (
 )
 from tilewright.runtime.isolation import isolated_compiles
 from tilewright.runtime.pruning import Pruning, prune
-from tilewright.runtime.snapshots import ArgumentState, zero
+from tilewright.runtime.snapshots import ArgumentState, base_array, is_gpu_array, zero
 from tilewright.runtime.tuning import (
     DEFAULT_REP_MS,
     DEFAULT_WARMUP_MS,
@@ -227,9 +227,14 @@ class Autotuner(Wrapper):
         """
         named = self._named(args, kwargs)
         values = [_hashable(named[name]) for name in self.keys if name in named]
-        dtypes = [getattr(value, "dtype", None) for value in named.values()]
-        is_on_gpu = any(getattr(value, "is_cuda", False) for value in named.values())
-        return (*values, *dtypes, "cuda") if is_on_gpu else (*values, *dtypes)
+        dtypes: list[object] = []
+        is_on_gpu = False
+        for value in named.values():
+            dtype = getattr(value, "dtype", None)
+            dtypes.append(dtype)
+            if not is_on_gpu and (dtype is not None or hasattr(value, "block_shape")):
+                is_on_gpu = is_gpu_array(base_array(value))
+        return (*values, *dtypes, _ON_GPU) if is_on_gpu else (*values, *dtypes)
 
     def _find(self, key: TuningKey, call: Call) -> Config:
         configs = self._pruned(call)
@@ -374,9 +379,10 @@ class Autotuner(Wrapper):
         # What a hook does to the arguments cannot be named.
         if not self._settings.is_cached or kernel is None or any(c.pre_hook for c in configs):
             return None
-        return record_key(str(kernel), key, configs, is_on_gpu="cuda" in key)
+        return record_key(str(kernel), key, configs, is_on_gpu=_ON_GPU in key)
 
 
+_ON_GPU = "cuda"
 # Keywords of `run` that are no arguments of the kernel.
 _NOT_ARGUMENTS = ("grid", "warmup")
 

@@ -76,6 +76,14 @@ def base_array(value: object) -> object:
     return getattr(value, "base", value) if is_descriptor or is_view else value
 
 
+def is_gpu_array(value: object) -> bool:
+    """Whether an array is on a GPU."""
+    known = getattr(value, "is_cuda", None)
+    if known is not None:
+        return bool(known)
+    return hasattr(value, "__cuda_array_interface__")
+
+
 def _plain_tensor(value: object) -> _Tensor:
     """The tensor's memory, without its part in autograd, every element of it once.
 
