@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -193,3 +194,17 @@ with server_that(HANG, b'"2048"') as made:
             return
         threading.Event().wait(0.02)
     raise AssertionError(f"the server {pid} is still there")
+
+
+def test_a_forked_child_has_jobs_of_its_own() -> None:
+    with server_that(HANG, b'"2048"'):
+        submit(2048)
+        child = os.fork()
+        if child == 0:
+            # The parent's job would never end here: nobody reads what its server sends.
+            code = 1
+            with suppress(BaseException):
+                code = int(JOBS != {} or client.take(*submit(16)) is None)
+                client.stop_servers()
+            os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0

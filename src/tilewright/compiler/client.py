@@ -161,7 +161,7 @@ def _message(request: CompileRequest, key: str) -> bytes:
 
 # By target, with the process that started it: a forked child must not write to it.
 _CLIENTS: Final[dict[str, tuple[int, Client]]] = {}
-_CLIENTS_LOCK = threading.Lock()
+_clients_lock = threading.Lock()
 atexit.register(lambda: stop_servers())  # it is defined below
 
 
@@ -201,7 +201,7 @@ def _has_server(target: str) -> bool:
 
 
 def _client(target: str) -> Client | None:
-    with _CLIENTS_LOCK:
+    with _clients_lock:
         if not _has_server(target):
             try:
                 _CLIENTS[target] = (os.getpid(), Client(target))
@@ -229,8 +229,20 @@ def take(job: CompileJob, request: CompileRequest) -> Artifact | None:
 
 def stop_servers() -> None:
     """End the servers of this process; the next job starts one again."""
-    with _CLIENTS_LOCK:
+    with _clients_lock:
         for owner, client in _CLIENTS.values():
             if owner == os.getpid():
                 client.close()
         _CLIENTS.clear()
+
+
+def _forget_servers() -> None:
+    """In a forked child: the servers and their jobs are the parent's."""
+    global _clients_lock
+    _clients_lock = threading.Lock()
+    _CLIENTS.clear()
+    JOBS.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_servers)
