@@ -22,6 +22,7 @@ from tilewright.frontend.passing import (
     array_arguments,
     check_writable,
     extra_guard,
+    has_mutable_constants,
     memory_bounds,
     num_slots,
     parameter_guards,
@@ -355,6 +356,8 @@ class JITFunction:
         stored = stored_paths(prepared.kernel.artifact.metadata)
         guards = parameter_guards(self.source.parameters, call.specialization, stored)
         if guards is None or call.options.checked:
+            return
+        if has_mutable_constants(call.specialization, call.arguments):
             return
         ignored = load_driver(call.placement.target).ignored_options
         stream_slot = num_slots(call.specialization)

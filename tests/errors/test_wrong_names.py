@@ -323,6 +323,15 @@ def array_as_constexpr(x, N: tl.constexpr):
     tl.store(x, N)
 
 
+@wrong(tile(), 64)
+@tilewright.jit(do_not_specialize=["SIZE"])
+def constant_that_is_not_to_be_specialized(
+    x,
+    SIZE: tl.constexpr,
+):
+    tl.store(x + tl.arange(0, SIZE), 0.0)
+
+
 @pytest.mark.parametrize("name", sorted(wrong.cases))
 def test_message(name: str, golden: Golden):
     golden(f"golden/{name}", wrong.message(name))

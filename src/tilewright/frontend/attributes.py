@@ -15,7 +15,6 @@ from tilewright.frontend.aggregates import (
 from tilewright.frontend.capture import LANGUAGE_MODULES, constant_of
 from tilewright.frontend.constants import AggregateRef, EnumMember, FunctionRef, Imported
 from tilewright.frontend.frame import Frame
-from tilewright.frontend.host import import_object
 from tilewright.frontend.sequences import PointerShape, array_error
 from tilewright.frontend.values import (
     HostMethod,
@@ -24,6 +23,7 @@ from tilewright.frontend.values import (
     Super,
     describe,
     foreign,
+    import_object,
     is_aggregate,
     plain,
     value_of,

@@ -10,6 +10,7 @@ import builtins
 import dataclasses
 import inspect
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -31,8 +32,10 @@ from tilewright.frontend.constants import (
     NamedTupleClass,
     NamedTupleValue,
     OpRef,
+    Record,
     Unusable,
 )
+from tilewright.frontend.parsing import lambda_text
 from tilewright.language import core
 from tilewright.support.errors import SourceNotAvailable
 
@@ -110,7 +113,8 @@ def constant_of(value: object, reference: Reference) -> Constant:
         return value
     if isinstance(value, Enum):
         inner = constant_of(value.value, reference)
-        return EnumMember(type(value).__qualname__, value.name, inner)
+        is_plain = isinstance(value, int | float | str)
+        return EnumMember(type(value).__qualname__, value.name, inner, is_plain)
     if isinstance(value, _PLAIN) and not isinstance(value, bytes):
         return _plain(value)
     if is_jit(value) or is_host_function(value) or is_aggregate_class(value):
@@ -184,13 +188,17 @@ def _object(value: object, reference: Reference) -> Constant:
             return reference(OrdinaryFunction(value))
         except SourceNotAvailable:
             pass
-    return imported(value) or _unusable_object(value)
+    return imported(value) or literal(value) or _unusable_object(value)
 
 
 def imported(value: object) -> Imported | None:
-    """`value` as what its module calls it, or None where the module calls something else so."""
-    module = getattr(value, "__module__", None)
-    name = getattr(value, "__qualname__", None)
+    """`value` as what its module calls it, or None where the module calls something else so.
+
+    Objects that print as where they are found, such as `torch.float16`, are found there.
+    """
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if name is None and _DOTTED.fullmatch(shown := repr(value)):
+        module, _, name = shown.rpartition(".")
     if not (isinstance(module, str) and isinstance(name, str)):
         return None
     found: object = sys.modules.get(module)
@@ -207,6 +215,21 @@ def _text_digest(value: object) -> str:
         return sha256(inspect.getsource(value).encode()).hexdigest()[:16]
     except (OSError, TypeError):
         return ""
+
+
+_DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
+
+
+def record(value: object, reference: Reference) -> Record | None:
+    """A dataclass object as its class and fields, or None where a field is no constant."""
+    if isinstance(value, type) or not dataclasses.is_dataclass(value):
+        return None
+    fields = tuple(field.name for field in dataclasses.fields(value))
+    values = tuple(constant_of(getattr(value, name), reference) for name in fields)
+    if any(isinstance(item, Unusable) for item in values):
+        return None
+    cls = type(value)
+    return Record(Imported(cls.__module__, cls.__qualname__), fields, values)
 
 
 def literal(value: object) -> Literal | None:
@@ -240,12 +263,17 @@ class Extension:
 
 
 class OrdinaryFunction:
-    """An ordinary Python function, which runs at compile time where a kernel calls it."""
+    """An ordinary Python function, which runs at compile time where a kernel calls it.
+
+    Raises: SourceNotAvailable for a lambda that its lines do not tell from another one.
+    """
 
     __tilewright_constexpr_function__ = True
 
     def __init__(self, fn: FunctionType) -> None:
         self.fn = fn
+        if fn.__name__ == "<lambda>":
+            self.__tilewright_text__ = (lambda_text(fn), fn.__code__.co_firstlineno)
 
 
 def _unusable_object(value: object) -> Unusable:

@@ -81,11 +81,24 @@ class NamedTupleValue:
 
 @dataclass(frozen=True)
 class EnumMember:
-    """A member of the author's own Enum class; equal to itself only."""
+    """A member of the author's own Enum class; equal to itself only.
+
+    Of an IntEnum or StrEnum (`is_plain`) it is its value as well, in arithmetic and comparisons.
+    """
 
     cls: str
     name: str
     value: Constant
+    is_plain: bool = False
+
+
+@dataclass(frozen=True)
+class Record:
+    """A dataclass object of constants, by the class that makes it and its fields."""
+
+    cls: Imported
+    fields: tuple[str, ...]
+    values: tuple[Constant, ...]
 
 
 @dataclass(frozen=True)
@@ -141,6 +154,7 @@ Constant: TypeAlias = Union[
     NamedTupleClass,
     NamedTupleValue,
     EnumMember,
+    Record,
     Imported,
     Literal,
     Unusable,
@@ -198,6 +212,13 @@ def _decode_class_of(json: Json) -> NamedTupleClass:
     return cls
 
 
+def _decode_import(json: Json) -> Imported:
+    cls = decode(json)
+    if not isinstance(cls, Imported):
+        raise ValueError(json)
+    return cls
+
+
 def _decode_pointer(element: Json, const: bool) -> pointer_type:
     return pointer_type(_decode_dtype_of(element), const=const)
 
@@ -227,7 +248,8 @@ _ENCODERS: dict[type, Callable[..., Json]] = {
     ModuleRef: lambda v: ["module", v.name],
     NamedTupleClass: _encode_class,
     NamedTupleValue: lambda v: ["named", encode(v.cls), _encode_tuple(v.values)],
-    EnumMember: lambda v: ["enum", v.cls, v.name, encode(v.value)],
+    EnumMember: lambda v: ["enum", v.cls, v.name, encode(v.value), v.is_plain],
+    Record: lambda v: ["record", encode(v.cls), list(v.fields), _encode_tuple(v.values)],
     Imported: lambda v: ["imported", v.module, v.name, v.digest],
     Literal: lambda v: ["literal", v.text],
     Unusable: lambda v: ["unusable", v.kind, v.text],
@@ -251,7 +273,10 @@ _DECODERS: dict[object, Callable[..., Constant]] = {
     "module": ModuleRef,
     "class": _decode_class,
     "named": lambda cls, values: NamedTupleValue(_decode_class_of(cls), _decode_tuple(values)),
-    "enum": lambda cls, name, value: EnumMember(cls, name, decode(value)),
+    "enum": lambda cls, name, value, plain: EnumMember(cls, name, decode(value), plain),
+    "record": lambda cls, fields, values: Record(
+        _decode_import(cls), tuple(fields), _decode_tuple(values)
+    ),
     "imported": Imported,
     "literal": Literal,
     "unusable": Unusable,

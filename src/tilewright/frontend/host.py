@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from tilewright.frontend.constants import (
     BuiltinRef,
     Constant,
+    EnumMember,
     HostFunctionRef,
     Imported,
     Literal,
     ModuleRef,
     NamedTupleValue,
     OpRef,
+    Record,
     Unusable,
 )
 from tilewright.frontend.constexpr import run_in_python
@@ -24,11 +26,18 @@ from tilewright.frontend.frame import Frame, HostFunction, Lowering, unusable
 from tilewright.frontend.parsing import chain_of
 from tilewright.frontend.program import FunctionSource
 from tilewright.frontend.suggestions import of_name
-from tilewright.frontend.values import describe, foreign, function_name, is_constant, plain
+from tilewright.frontend.values import (
+    describe,
+    foreign,
+    function_name,
+    import_object,
+    is_constant,
+    plain,
+    value_of,
+)
 from tilewright.language.core import tuple_
 from tilewright.support.errors import (
     HostCall,
-    NameNotUsable,
     NotCallable,
     NotConstexpr,
     PlainFunctionCall,
@@ -142,6 +151,7 @@ def _definition(source: FunctionSource) -> ast.Module:
     node = module.body[0]
     if not isinstance(node, ast.FunctionDef):
         raise UnsupportedConstruct(f"`{source.name}` is not written as an ordinary `def`")
+    node.name = source.name  # of a lambda it is no name that could be written
     node.decorator_list = []
     node.returns = None
     for argument in ast.walk(node.args):
@@ -165,26 +175,12 @@ class _Namespace(dict[str, object]):
         raise KeyError(name)
 
 
-def import_object(reference: Imported) -> object:
-    """The object that a reference names.
-
-    Raises: NameNotUsable where it cannot be imported here.
-    """
-    try:
-        value: object = importlib.import_module(reference.module)
-        for name in reference.name.split("."):
-            value = getattr(value, name)
-    except (ImportError, AttributeError) as error:
-        raise NameNotUsable(f"`{reference}` cannot be imported: {error}") from error
-    return value
-
-
 def _live(lowering: Lowering, constant: Constant) -> object:
     match constant:
         case Imported():
             return import_object(constant)
-        case Literal(text):
-            return ast.literal_eval(text)
+        case Literal() | Record() | EnumMember(is_plain=True):
+            return plain(value_of(constant))
         case ModuleRef(name):
             return importlib.import_module(name)
         case HostFunctionRef(key):

@@ -26,6 +26,28 @@ def text_of(function: FunctionType, lines: list[str] | None = None) -> tuple[str
     return found
 
 
+def lambda_text(function: FunctionType) -> str:
+    """A lambda as the text of a definition that returns its value.
+
+    Raises: SourceNotAvailable where the lines of the lambda hold none, or several that differ.
+    """
+    file, first = function.__code__.co_filename, function.__code__.co_firstlineno
+    lines = loaded_lines(function)
+    try:
+        module = ast.parse("".join(lines), file)
+    except SyntaxError:
+        module = ast.Module([], [])
+    found = {
+        ast.unparse(node): node
+        for node in ast.walk(module)
+        if isinstance(node, ast.Lambda) and node.lineno == first
+    }
+    if len(found) != 1:
+        raise SourceNotAvailable(f"a lambda in line {first} of {file} has no text of its own")
+    (node,) = found.values()
+    return f"def function({ast.unparse(node.args)}):\n    return {ast.unparse(node.body)}\n"
+
+
 def parse_function(source: FunctionSource) -> ast.FunctionDef:
     """The AST of a function with line and column numbers as in its file.
 

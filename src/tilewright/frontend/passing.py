@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from tilewright.frontend.arrays import array_bounds, array_facts, descriptor_slots, is_descriptor
+from tilewright.frontend.arrays import (
+    array_bounds,
+    array_facts,
+    descriptor_slots,
+    is_descriptor,
+    scalar_value,
+)
 from tilewright.frontend.capture import is_aggregate_class
 from tilewright.frontend.program import ArgumentPath, Parameter, Specialization, TupleType
 from tilewright.language.aggregates import field_values
@@ -54,6 +60,19 @@ def parameter_guards(
         guards.append(ParameterFacts(type_, slot, is_aligned, is_annotated, is_stored))
         slot += 1
     return guards
+
+
+def has_mutable_constants(specialization: Specialization, arguments: Mapping[str, object]) -> bool:
+    """Whether a constant (a list, a dictionary) may have other contents at the next launch.
+
+    The fast launcher knows constants by identity, so that it must not see these.
+    """
+    names = [name for name, type_ in specialization.signature if type_ == "constexpr"]
+    try:
+        hash(tuple(arguments[name] for name in names))
+    except TypeError:
+        return True
+    return False
 
 
 def slot_count(type_: str) -> int:
@@ -115,7 +134,8 @@ def runtime_values(specialization: Specialization, arguments: Mapping[str, objec
         elif type_.startswith("tensordesc"):
             values.extend(descriptor_slots(value))
         else:
-            values.append(value)
+            number = scalar_value(value)
+            values.append(value if number is None else number)
     return values
 
 

@@ -15,6 +15,7 @@ from tilewright.frontend.capture import (
     is_jit,
     is_named_tuple_class,
     named_tuple_class,
+    record,
 )
 from tilewright.frontend.constants import (
     AggregateRef,
@@ -202,7 +203,7 @@ class _Classifier:
         return self._array(path, p, value)
 
     def _constant(self, path: ArgumentPath, p: Parameter, value: object) -> _Leaf:
-        constant = constant_of(value, self._reference)
+        constant = record(value, self._reference) or constant_of(value, self._reference)
         if isinstance(constant, Unusable):
             raise self._unsupported(
                 p,

@@ -35,6 +35,7 @@ from tilewright.frontend.constants import (
 )
 from tilewright.frontend.parsing import (
     global_chains,
+    located_at_parameters,
     looked_up_by_name,
     parse_function,
     text_of,
@@ -43,7 +44,7 @@ from tilewright.frontend.program import FunctionSource, Parameter
 from tilewright.frontend.scope import MISSING, Scope, annotated_class, annotation_text, cell_value
 from tilewright.language.aggregates import AggregateField, fields_of, is_constexpr_annotation
 from tilewright.support.dataclass import dataclass, replace
-from tilewright.support.errors import SourceNotAvailable
+from tilewright.support.errors import InvalidOption, SourceNotAvailable
 from tilewright.support.revisions import function_name
 
 MUST_USE_MARKER = "__tilewright_must_use__"
@@ -150,7 +151,8 @@ def snapshot(
     """The snapshot of a function (or aggregate class) and of everything that it reaches.
 
     `allow_plain_globals` takes plain numbers and strings that the source names as constants.
-    Raises: SourceNotAvailable when Python keeps no source text for a function.
+    Raises: SourceNotAvailable when Python keeps no source text for a function; InvalidOption
+    for a constexpr parameter that is not to be specialized.
     """
     snapshotter = _Snapshotter(allow_plain_globals)
     kernel = snapshotter.reference(function)
@@ -158,8 +160,22 @@ def snapshot(
     written = sources[kernel.key]
     flagged = _flagged(written.parameters, do_not_specialize, do_not_specialize_on_alignment)
     sources[kernel.key] = replace(written, parameters=flagged)
+    with located_at_parameters(sources, kernel.key):
+        _require_runtime(written.name, flagged)
     guards, links = (tuple(found.values()) for found in (snapshotter.guards, snapshotter.links))
     return KernelSource(sources, kernel.key, guards, links)
+
+
+def _require_runtime(kernel: str, parameters: Sequence[Parameter]) -> None:
+    """Refuse flags on constants: each of their values is compiled for, or they are none."""
+    for p in parameters:
+        if p.is_constexpr and not (p.specialize and p.specialize_alignment):
+            option = "do_not_specialize" if not p.specialize else "do_not_specialize_on_alignment"
+            raise InvalidOption(
+                f"{kernel}(): `{option}` names `{p.name}`, which is a tl.constexpr",
+                argument=p.name,
+                hint=f"drop `{p.name}` from `{option}`, or its annotation tl.constexpr",
+            )
 
 
 def parameters_of(

@@ -6,8 +6,11 @@ A value is a `tensor` (known at run time) or a compile-time value: a `constexpr`
 
 from __future__ import annotations
 
+import ast
+import importlib
 from collections.abc import Callable
 from enum import Enum
+from types import SimpleNamespace
 from typing import cast
 
 from tilewright.frontend.constants import (
@@ -18,14 +21,17 @@ from tilewright.frontend.constants import (
     FunctionRef,
     HostFunctionRef,
     Imported,
+    Literal,
     ModuleRef,
     NamedTupleClass,
     NamedTupleValue,
     OpRef,
+    Record,
 )
 from tilewright.language.core import PropagateNan, constexpr, dtype, tensor, tuple_
 from tilewright.ops.descriptors import is_descriptor
 from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import NameNotUsable
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,65 @@ def value_of(constant: Constant) -> object:
     if isinstance(constant, NamedTupleValue):
         values = [value_of(item) for item in constant.values]
         return tuple_(values, constant.cls.fields, constant.cls)
+    if isinstance(constant, EnumMember) and constant.is_plain:
+        return constexpr(_plain_member(constant))
+    if isinstance(constant, Literal):
+        return constexpr(ast.literal_eval(constant.text))
+    if isinstance(constant, Record):
+        return constexpr(_object_of(constant))
     return constant
+
+
+class _Number(int):
+    """A member of an IntEnum, which is its value and has a name."""
+
+    name: str
+
+
+class _Text(str):
+    """A member of a StrEnum, which is its value and has a name."""
+
+    __slots__ = ("name",)
+    name: str
+
+
+def _plain_member(member: EnumMember) -> object:
+    made = _Text(member.value) if isinstance(member.value, str) else member.value
+    made = _Number(made) if isinstance(made, int) else made
+    if isinstance(made, _Number | _Text):
+        made.name = member.name
+    return made
+
+
+def _object_of(constant: Record) -> object:
+    """The dataclass object that a record stands for; of a local class, its fields alone."""
+    values = {
+        name: plain(value_of(value))
+        for name, value in zip(constant.fields, constant.values, strict=True)
+    }
+    try:
+        cls = import_object(constant.cls)
+    except NameNotUsable:
+        return SimpleNamespace(**values)
+    assert isinstance(cls, type)
+    made = object.__new__(cls)
+    for name, value in values.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+def import_object(reference: Imported) -> object:
+    """The object that a reference names.
+
+    Raises: NameNotUsable where it cannot be imported here.
+    """
+    try:
+        value: object = importlib.import_module(reference.module)
+        for name in reference.name.split("."):
+            value = getattr(value, name)
+    except (ImportError, AttributeError) as error:
+        raise NameNotUsable(f"`{reference}` cannot be imported: {error}") from error
+    return value
 
 
 def is_constant(value: object) -> bool:
@@ -105,10 +169,12 @@ def wrap(value: object) -> object:
     """A plain Python result as a value of the language: the inverse of `plain`."""
     if isinstance(value, tuple | list):
         return tuple_([wrap(item) for item in value])
+    if isinstance(value, Enum) and not isinstance(value, PropagateNan):
+        is_plain = isinstance(value, int | float | str)
+        member = cast("Constant", value.value)
+        return value_of(EnumMember(type(value).__qualname__, value.name, member, is_plain))
     if value is None or isinstance(value, bool | int | float | str | PropagateNan):
         return constexpr(value)
-    if isinstance(value, Enum):
-        return EnumMember(type(value).__qualname__, value.name, cast("Constant", value.value))
     return value
 
 

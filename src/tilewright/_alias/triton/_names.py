@@ -50,7 +50,9 @@ def public_function(original: Callable[..., object], module: str) -> Callable[..
     name = getattr(original, "__name__", "function")
 
     def function(*args: object, **kwargs: object) -> object:
-        raise HostCallError(f"tl.{name} is called outside of a kernel")
+        raise HostCallError(
+            f"tl.{name} is called outside of a kernel. Did you forget to add @triton.jit ?"
+        )
 
     update_wrapper(function, original)
     function.__module__ = module

@@ -91,6 +91,9 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
         repr: Callable[..., str] | None = None,
         launch_metadata: LaunchMetadata | None = None,
     ) -> None:
+        parameters = inspect.signature(fn).parameters.values()
+        if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+            raise TypeError("JIT functions do not support **kwargs: name each parameter")
         super().__init__(
             fn,
             do_not_specialize=tuple(do_not_specialize or ()),
