@@ -53,7 +53,7 @@ BY_SCALAR = ("muli", "divsi", "divui", "remsi", "remui")
 
 
 class Writer:
-    """Writes random index arithmetic on tiles of i64 that does not overflow."""
+    """Writes random index arithmetic on tiles: of i64 without overflow, of i8 with it."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -208,12 +208,31 @@ class Writer:
             self.emit(ELEMENTWISE[f"arith.{name}"], [value], tile_of(i64, self.shape))
         )
 
+    def narrow(self, tile: SSAValue, element: Attribute = i8) -> SSAValue:
+        """The low bits of a tile."""
+        return self.emit(ELEMENTWISE["arith.trunci"], [tile], tile_of(element, self.shape))
+
+    def wrapped(self) -> None:
+        """Arithmetic on two bytes, which wraps, and back to wide numbers."""
+        left, right = self.narrow(self.choose(self.tiles)), self.narrow(self.choose(self.tiles))
+        if self.coin():
+            left = self.narrow(self.index())
+            right = self.spread(self.constant(self.random.randint(-128, 127), i8))
+        for name in self.random.sample((*BINARY, "muli", "shrsi", "remui", "divui"), 2):
+            if name in ("shrsi", "remui", "divui"):
+                right = self.spread(self.constant(self.choose((1, 2, 3, 4)), i8))
+            left = self.emit(ELEMENTWISE[f"arith.{name}"], [left, right], left.type)
+        predicate = IntegerAttr(self.random.randint(0, 9), 64)
+        mask = tile_of(i1, self.shape)
+        self.masks.append(self.emit(CmpIOp, [left, right], mask, predicate=predicate))
+        name = self.choose(("extsi", "extui"))
+        wide = self.emit(ELEMENTWISE[f"arith.{name}"], [left], tile_of(i64, self.shape))
+        self.tiles.append(wide)
+
     def pointers(self) -> None:
         """A tile of pointers, moved twice."""
         base = self.spread(self.block_arguments[0])
-        small = self.emit(
-            ELEMENTWISE["arith.trunci"], [self.choose(self.tiles)], tile_of(i32, self.shape)
-        )
+        small = self.narrow(self.choose(self.tiles), self.choose((i8, i32)))
         once = self.emit(AddPtrOp, [base, small], base.type)
         self.emit(AddPtrOp, [once, self.choose(self.tiles)], base.type)
 
@@ -267,6 +286,7 @@ _STEPS = {
     "compared": Writer.compared,
     "selected": Writer.selected,
     "recast": Writer.recast,
+    "wrapped": Writer.wrapped,
     "pointers": Writer.pointers,
     "moved": Writer.moved,
     "looped": Writer.looped,
@@ -311,23 +331,28 @@ class Checker:
         assert value.shape == facts.extents, (self.seed, operation)
         if value.dtype.kind == "b":
             value = value.astype(np.int64)
-        value = value.astype(np.int64)
+        wide = value.astype(np.int64)
+        # Runs count modulo the width of their type, pointers and wide numbers do not overflow.
+        modulus = 1 << 8 * value.dtype.itemsize if value.dtype == np.int8 else 0
+        value = wide
         self.checked += 1
         if facts.constant is not None and value.dtype.kind == "i" and shape_of(result.type):
             assert (value == facts.constant).all(), (self.seed, operation, facts)
         if facts.is_nonnegative:
             assert (value >= 0).all(), (self.seed, operation, facts)
         for dim in facts.dims():
-            check_along(np.moveaxis(value, dim, -1), facts, dim, (self.seed, operation))
+            where = (self.seed, operation)
+            check_along(np.moveaxis(value, dim, -1), facts, dim, where, modulus)
 
 
-def check_along(value: Array, facts: Facts, dim: int, where: object) -> None:
-    """Check the facts along the last axis of `value`."""
+def check_along(value: Array, facts: Facts, dim: int, where: object, modulus: int = 0) -> None:
+    """Check the facts along the last axis of `value`, modulo `modulus` if there is one."""
     run, equal = facts.contiguity[dim], facts.constancy[dim]
     extent = value.shape[-1]
     assert extent % run == 0 and extent % equal == 0
     runs = value.reshape(*value.shape[:-1], extent // run, run)
-    assert (np.diff(runs, axis=-1) == facts.step).all(), (where, facts, dim, value)
+    steps = np.diff(runs, axis=-1) - facts.step
+    assert ((steps % modulus if modulus else steps) == 0).all(), (where, facts, dim, value)
     assert (runs[..., 0] % facts.divisibility[dim] == 0).all(), (where, facts, dim, value)
     groups = value.reshape(*value.shape[:-1], extent // equal, equal)
     assert (groups == groups[..., :1]).all(), (where, facts, dim, value)

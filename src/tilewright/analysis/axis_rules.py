@@ -1,8 +1,10 @@
 """How the facts of an op's result follow from those of its operands.
 
-Index arithmetic inside a tile is taken as non-wrapping, as in `analysis.pointers`. Signed
-division rounds towards zero, so its rules ask for a dividend that is not negative; divisors that
-are not known count as positive, such as the group sizes in `pid % (group * n) // size`.
+Signed index arithmetic of 32 bits or more is taken as non-wrapping, as in `analysis.pointers`; a
+run of narrower numbers counts modulo their width, so only its aligned parts (`Facts.aligned_run`)
+stay runs in a wider type, and sums of numbers that are not negative may be. Signed division
+rounds towards zero, so its rules ask for a dividend that is not negative; divisors that are not
+known count as positive, such as the group sizes in `pid % (group * n) // size`.
 """
 
 from __future__ import annotations
@@ -42,6 +44,8 @@ from tilewright.support.dataclass import replace
 from tilewright.support.rules import RuleTable
 
 Operands = tuple[Facts, ...]
+# Signed arithmetic of at least this width is taken as non-wrapping.
+_ADDRESS_BITS = 32
 Rule = Callable[[Operation, Operands], Facts]
 """From an op and the facts of its operands to those of each of its results."""
 
@@ -118,9 +122,23 @@ def _folded(op: Operation, operands: Operands, function: Callable[[int, int], in
     return constant_facts(extents_of(type_), _wrapped(function(left, right), type_))
 
 
-@AXIS_RULES.register(ELEMENTWISE["arith.addi"], AddPtrOp)
+def _may_wrap(type_: Attribute) -> bool:
+    """Whether arithmetic in a type wraps in programs that use it for indices."""
+    return width_bits(type_) < _ADDRESS_BITS
+
+
+@AXIS_RULES.register(AddPtrOp)
+def _offset(op: Operation, operands: Operands) -> Facts:
+    """A run plus equal values is a run; the offset counts elements."""
+    pointer, offset = operands
+    if _may_wrap(op.operands[1].type):
+        offset = _sign_extended(op.operands[1].type, offset)
+    return _sum(op, (pointer, offset))
+
+
+@AXIS_RULES.register(ELEMENTWISE["arith.addi"])
 def _sum(op: Operation, operands: Operands) -> Facts:
-    """A run plus equal values is a run; for a pointer the other side counts elements."""
+    """A run plus equal values is a run."""
     left, right = operands
     folded = _folded(op, operands, lambda a, b: a + b)
     if folded is not None:
@@ -136,9 +154,16 @@ def _sum(op: Operation, operands: Operands) -> Facts:
         ),
         common_runs(left.constancy, right.constancy),
         lambda d, run: min(left.divisor_at(d, run), right.divisor_at(d, run) * left.step),
-        is_nonnegative=left.is_nonnegative and right.is_nonnegative,
+        is_nonnegative=_stay_nonnegative(op, left, right),
         step=left.step,
     )
+
+
+def _stay_nonnegative(op: Operation, left: Facts, right: Facts) -> bool:
+    """Whether neither the operands of a sum or product nor its result are negative."""
+    result = op.results[0].type
+    wraps = is_integer(result) and _may_wrap(result)
+    return left.is_nonnegative and right.is_nonnegative and not wraps
 
 
 @AXIS_RULES.register(ELEMENTWISE["arith.subi"])
@@ -169,7 +194,7 @@ def _product(op: Operation, operands: Operands) -> Facts:
         left.extents,
         common_runs(left.constancy, right.constancy),
         left.divisor() * right.divisor(),
-        is_nonnegative=left.is_nonnegative and right.is_nonnegative,
+        is_nonnegative=_stay_nonnegative(op, left, right),
     )
 
 
@@ -239,7 +264,7 @@ def _left_shift(op: Operation, operands: Operands) -> Facts:
         left.extents,
         common_runs(left.constancy, right.constancy),
         left.divisor() << shift,
-        is_nonnegative=left.is_nonnegative,
+        is_nonnegative=_stay_nonnegative(op, left, right),
     )
 
 
@@ -290,9 +315,12 @@ def _extremum(op: Operation, operands: Operands) -> Facts:
         is_nonnegative = left.is_nonnegative or right.is_nonnegative
     else:
         is_nonnegative = left.is_nonnegative and right.is_nonnegative
+    runs = common_runs(left.contiguity, right.contiguity)
+    if _may_wrap(op.results[0].type):
+        runs = tuple(min(left.aligned_run(d), right.aligned_run(d)) for d in left.dims())
     return facts_from(
         left.extents,
-        common_runs(left.contiguity, right.contiguity),
+        runs,
         common_runs(left.constancy, right.constancy),
         lambda d, run: min(left.divisor_at(d, run), right.divisor_at(d, run)),
         is_nonnegative=is_nonnegative,
@@ -345,12 +373,13 @@ def _comparison(op: Operation, operands: Operands) -> Facts:
     assert isinstance(op, CmpIOp)
     left, right = operands
     predicate = op.predicate_name()
+    wraps = predicate[0] == "u" or _may_wrap(op.operands[0].type)
     constancy = tuple(
         max(
             gcd(left.constancy[d], right.constancy[d]),
             _beside_bound(left, right, predicate, d),
             _beside_bound(right, left, _MIRRORED.get(predicate, ""), d),
-            1 if predicate[0] == "u" else gcd(left.contiguity[d], right.contiguity[d]),
+            1 if wraps else gcd(left.contiguity[d], right.contiguity[d]),
         )
         for d in left.dims()
     )
@@ -368,10 +397,32 @@ def _beside_bound(run: Facts, bound: Facts, predicate: str, dim: int) -> int:
     return gcd(min(run.aligned_run(dim), divisor), bound.constancy[dim])
 
 
-@AXIS_RULES.register(ExtSIOp, IndexCastOp)
+@AXIS_RULES.register(IndexCastOp)
 def same_numbers(op: Operation, operands: Operands) -> Facts:
     """The same numbers in another type or layout."""
     return operands[0]
+
+
+@AXIS_RULES.register(ExtSIOp)
+def _extended(op: Operation, operands: Operands) -> Facts:
+    return _sign_extended(op.operands[0].type, operands[0])
+
+
+def _sign_extended(type_: Attribute, source: Facts) -> Facts:
+    """Signed numbers in a wider type than `type_`: of narrow ones only what aligned runs keep."""
+    if source.constant is not None or not _may_wrap(type_):
+        return source
+    return _aligned(source, width_bits(type_), source.is_nonnegative)
+
+
+def _aligned(source: Facts, bits: int, is_nonnegative: bool) -> Facts:
+    return facts_from(
+        source.extents,
+        tuple(min(source.aligned_run(d), 1 << (bits - 1)) for d in source.dims()),
+        source.constancy,
+        source.divisor_at,
+        is_nonnegative=is_nonnegative,
+    )
 
 
 @AXIS_RULES.register(ExtUIOp, TruncIOp)
@@ -386,13 +437,7 @@ def _resized(op: Operation, operands: Operands) -> Facts:
         return constant_facts(source.extents, value)
     if extends and source.is_nonnegative:
         return source
-    return facts_from(
-        source.extents,
-        tuple(min(source.aligned_run(d), 1 << (bits - 1)) for d in source.dims()),
-        source.constancy,
-        source.divisor_at,
-        is_nonnegative=extends,
-    )
+    return _aligned(source, bits, extends)
 
 
 @AXIS_RULES.register(BitcastOp, IntToPtrOp, PtrToIntOp)
