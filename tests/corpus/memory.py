@@ -191,6 +191,23 @@ def shift_by_argument(x, y, n, source, target, BLOCK: tl.constexpr):
 
 
 @tilewright.jit
+def narrow_offsets(x, start, out, BLOCK: tl.constexpr):
+    """Bytes that count, wrap and then move a pointer; the same numbers, widened."""
+    p = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    index = (i * 2).to(start.dtype.element_ty) + tl.load(start + p) + 3
+    tl.store(out + p * BLOCK + i, tl.load(x + 400 + index) * 1000 + index.to(tl.int32))
+
+
+@tilewright.jit
+def transpose_by_columns(x, SIZE: tl.constexpr):
+    """A matrix transposed in place by a store that is contiguous along the first dimension."""
+    base = x + tl.program_id(0) * SIZE * SIZE
+    r, c = tl.arange(0, SIZE)[:, None], tl.arange(0, SIZE)[None, :]
+    tl.store(base + r + c * SIZE, tl.load(base + r * SIZE + c))
+
+
+@tilewright.jit
 def reverse_in_place(x, BLOCK: tl.constexpr):
     p = tl.program_id(0) * BLOCK
     i = tl.arange(0, BLOCK)
@@ -439,6 +456,13 @@ def _transpose_in_place(a: SimpleNamespace) -> None:
     a.x[:] = a.x.transpose(0, 2, 1).copy()
 
 
+def _narrow_offsets(a: SimpleNamespace) -> None:
+    steps = (np.arange(a.out.shape[1]) * 2).astype(a.start.dtype)
+    with np.errstate(over="ignore"):
+        index = steps + a.start[:, None] + a.start.dtype.type(3)
+    a.out[:] = a.x[400 + index.astype(np.int32)] * 1000 + index.astype(np.int32)
+
+
 def _rotate_rows(a: SimpleNamespace) -> None:
     a.x[:] = np.roll(a.x, -1, axis=1)
 
@@ -627,6 +651,24 @@ CASES = [
     _overlapping(2, 0, -5, np.float64),
     _case(reverse_in_place, 5, _only_x((5, 256), BLOCK=256), _reverse_in_place),
     _case(transpose_in_place, 4, _only_x((4, 32, 32), np.float32, SIZE=32), _transpose_in_place),
+    _case(
+        transpose_by_columns, 4, _only_x((4, 32, 32), np.float32, SIZE=32), _transpose_in_place,
+    ),
+    _case(
+        transpose_by_columns, 4, _only_x((4, 16, 16), np.int16, SIZE=16), _transpose_in_place,
+        "-int16",
+    ),
+    *(
+        _case(
+            narrow_offsets, 5,
+            lambda rng, dtype=dtype: {
+                "x": whole(rng, 1024, np.int32, -999, 999), "start": whole(rng, 5, dtype, 0, 127),
+                "out": blank((5, 256), np.int32), "BLOCK": 256,
+            },
+            _narrow_offsets, f"-{np.dtype(dtype).name}",
+        )
+        for dtype in (np.int8, np.uint8)
+    ),
     _case(rotate_rows, 4, _only_x((4, 8, 64), ROWS=8, BLOCK=64), _rotate_rows),
     _case(update_in_place, 8, _only_x((N,), n=N, BLOCK=128), _update),
     _case(

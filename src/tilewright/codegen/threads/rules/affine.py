@@ -2,8 +2,9 @@
 
 The registers of an index tile differ by constants. Where each would be a sum of its own, a
 thread would hold an address for each access of a tile; kept as (base, constant) they share the
-base. Sums and products are exact modulo their width. What is added to a pointer, widened or not, is
-taken not to overflow: an int32 offset that does is what the checked mode reports.
+base. Sums and products are exact modulo their width. A signed offset of 32 bits that is added to a
+pointer, widened or not, is taken not to overflow (the checked mode reports one that does); narrower
+and unsigned ones wrap, and are widened as they are.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from tilewright.ops.elementwise import ELEMENTWISE, ExtSIOp, ExtUIOp
 from tilewright.ops.memory import AddPtrOp
 
 Affine = tuple[str, int]
+# Signed numbers of at least this width are taken not to overflow where they are offsets.
+_ADDRESS_BITS = 32
 _ADD, _SUBTRACT, _MULTIPLY, _SHIFT = (
     ELEMENTWISE[f"arith.{name}"] for name in ("addi", "subi", "muli", "shli")
 )
@@ -163,21 +166,18 @@ def _is_offset(value: SSAValue) -> bool:
 @THREAD_RULES.register(ExtSIOp, ExtUIOp)
 def _extend(ctx: ThreadContext, op: Operation) -> None:
     (source,), (result,) = op.operands, op.results
-    is_narrow = ir.width_bits(source.type) < 32
-    if is_narrow or not has_layout(result.type) or not _is_offset(result):
+    wraps = isinstance(op, ExtUIOp) or ir.width_bits(source.type) < _ADDRESS_BITS
+    if wraps or not has_layout(result.type) or not _is_offset(result):
         ctx.emit_default(op)
         return
     combined = _Combined(ctx, element_type(result.type))
     from_kind = llvm_type(element_type(source.type))
-    name = "sext" if isinstance(op, ExtSIOp) else "zext"
     names = []
     for register in ctx.registers(source):
         base, constant = affine_of(ctx, register)
-        if name == "zext" and constant < 0:
-            base, constant = register, 0
         wide = "0"
         if base != "0":
-            wide = combined.value(f"{name} {from_kind} {base} to {combined.kind}")
+            wide = combined.value(f"sext {from_kind} {base} to {combined.kind}")
         names.append(combined.sum(wide, constant))
     ctx.define_tile(result, names)
 
@@ -188,6 +188,7 @@ def _add_pointer(ctx: ThreadContext, op: AddPtrOp) -> None:
     assert isinstance(pointer, ir.PointerType)
     size = ir.storage_bytes(pointer.pointee)
     kind = llvm_type(element_type(op.offset.type))
+    wraps = ir.width_bits(op.offset.type) < _ADDRESS_BITS
     known: dict[str, str] = {}
 
     def emitted(text: str) -> str:
@@ -198,7 +199,7 @@ def _add_pointer(ctx: ThreadContext, op: AddPtrOp) -> None:
     names = []
     for at, by in _rows(ctx, op):
         base, constant = ctx.affine.get(at, (at, 0))
-        step, offset = affine_of(ctx, by)
+        step, offset = (by, 0) if wraps and not _is_number(by) else affine_of(ctx, by)
         if step != "0":
             base = emitted(f"getelementptr [{size} x i8], ptr {base}, {kind} {step}")
         constant += offset * size
