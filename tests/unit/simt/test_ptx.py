@@ -67,6 +67,23 @@ def test_a_predicated_load_leaves_the_fallback_where_it_does_not_run() -> None:
     assert rows[40:].tolist() == [[-1, 0, 0, -4]] * 24
 
 
+@pytest.mark.parametrize("kind", ["b8", "s8"])
+def test_a_byte_that_is_not_loaded_leaves_the_wider_register_as_it_was(kind: str) -> None:
+    x, out = np.arange(-20, 44, dtype=np.int8), np.zeros(THREADS, np.int16)
+    run(
+        element("p", "x", "i8")
+        + element("q", "out", "i16")
+        + f"""  %in = icmp ult i32 %tid, 30
+  %r = call i16 asm sideeffect "@$2 ld.global.{kind} $0, [$1];", "=h,l,b,0"(ptr addrspace(1) %p, i1 %in, i16 777)
+  store i16 %r, ptr addrspace(1) %q
+""",  # noqa: E501
+        x,
+        out,
+    )
+    loaded = (x if kind == "s8" else x.view(np.uint8)).astype(np.int16)
+    np.testing.assert_array_equal(out, np.where(np.arange(THREADS) < 30, loaded, 777))
+
+
 def test_a_load_past_the_end_is_a_fault_unless_its_predicate_is_false() -> None:
     x = np.zeros(40, np.int32)
     body = element("p", "x") + (

@@ -216,8 +216,13 @@ class _Block:
 
 
 def _merged(mask: np.ndarray, new: Value, old: Value | None) -> Value:
-    """Merge what may be read as different types of one width."""
+    """Merge what may be read as different types of one width.
+
+    A byte that is loaded is extended to the register that takes it, by the sign of its type.
+    """
     if isinstance(old, np.ndarray) and isinstance(new, np.ndarray) and old.dtype != new.dtype:
+        if old.dtype.itemsize > new.dtype.itemsize and {old.dtype.kind, new.dtype.kind} <= {*"iu"}:
+            new = new.astype(old.dtype)
         if old.dtype.itemsize != new.dtype.itemsize or old.dtype == np.bool_:
             return new
         old = old.view(new.dtype)
