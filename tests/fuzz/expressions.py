@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from tests.fuzz.indices import PLACE, counting, irregular
 from tests.fuzz.program import PLACES, SHAPES, Kind
 from tests.fuzz.vocabulary import COMMON, LIMITS, NUMBERS, Made, Vocabulary
 
@@ -75,6 +76,12 @@ class Expressions(Vocabulary):
         known = [v.name for v in self.scope if v.kind == Kind("int32", kind.shape)]
         yield f"({self.rng.choice(known)} & 1023)" if known else f"(({place}) // 3 & 1023)"
         scalar = self.expression(Kind("int32", "S"), 0)[0]
+        if kind.shape != "S":
+            yield irregular(self.rng, PLACE[kind.shape])
+            dtype = self.rng.choice(("int8", "uint8"))
+            start = self.expression(Kind(dtype, "S"), 0)[0]
+            narrow = counting(self.rng, PLACE[kind.shape], dtype, start)
+            yield f"{self.rng.randint(130, 700)} + {narrow}"
         if kind.shape == "V":
             yield f"tl.multiple_of(({scalar} & 15) * 16, 16) + (tl.max_contiguous(i, B) & 511)"
 

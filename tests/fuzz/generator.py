@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.fuzz import forms, movements
-from tests.fuzz.expressions import Expressions
+from tests.fuzz import forms, movements, wrapping
+from tests.fuzz.memory import Memory
 from tests.fuzz.program import (
     PLACES,
     SHAPES,
@@ -27,15 +27,19 @@ from tests.fuzz.program import (
 from tests.fuzz.vocabulary import CELLS, COMMON, ITEM_BYTES, LIMITS, Variable
 
 # The modules whose import registers the forms of expressions.
-FORM_MODULES = (forms, movements)
+FORM_MODULES = (forms, movements, wrapping)
 
 
-class Generator(Expressions):
-    """Makes one program from one seed."""
+class Generator(Memory):
+    """Makes one program from one seed; `only` names the forms of its outer statements, if any."""
+
+    def __init__(self, seed: int, only: tuple[str, ...] = ()) -> None:
+        super().__init__(seed)
+        self.only = only
 
     def program(self) -> Program:
         """The program of this generator's seed."""
-        body = self.block(self.rng.randint(5, 14), depth=0)
+        body = self.block(self.rng.randint(2, 5) if self.only else self.rng.randint(5, 14), depth=0)
         # The last line of defence against a program that shows nothing of what it computed.
         for variable in self.changeable()[-4:]:
             body.append(self.store(variable))
@@ -53,12 +57,14 @@ class Generator(Expressions):
         """One statement of a random form."""
         forms: list[tuple[float, Callable[[int], list[Node]]]] = [
             (10, self.define), (3, self.reassign), (2, self.store_some), (2, self.through_memory),
-            (1, self.atomic), (0.5, self.own_atomic), (1, self.exchange),
+            (1, self.atomic), (0.5, self.own_atomic), (1, self.exchange), (2, self.overlapping),
         ]  # fmt: skip
         if depth < 2:
             forms += [(2, self.branch), (2, self.loop), (1, self.while_loop), (1, self.walk)]
         if depth == 0:
             forms.append((0.4, self.leave))
+        if self.only:
+            forms = [(weight, form) for weight, form in forms if form.__name__ in self.only]
         weights = [weight for weight, _ in forms]
         (form,) = self.rng.choices([f for _, f in forms], weights)
         return form(depth)
@@ -251,6 +257,6 @@ class Generator(Expressions):
         return [total, Effect(f"{pointer} = {made}"), loop]
 
 
-def generate(seed: int) -> Program:
-    """The program of a seed."""
-    return Generator(seed).program()
+def generate(seed: int, only: tuple[str, ...] = ()) -> Program:
+    """The program of a seed, of the named forms of statements or of all."""
+    return Generator(seed, only).program()

@@ -134,6 +134,8 @@ class Buffer:
             return max(TABLE_SIZE, program.grid * block)
         if self.shape == "cells":
             return 8
+        if self.shape in ("stretch", "bytes"):
+            return program.grid * (block * 8 + 256) * (8 if self.shape == "bytes" else 1)
         if self.shape == "slack":
             return program.grid * (block + SLACK)
         sizes = {"S": 1, "R": program.rows, "C": program.columns}
@@ -171,7 +173,7 @@ class Program:
     def used_buffers(self) -> list[Buffer]:
         """The array arguments that the body names."""
         text = "".join(line for node in self.body for line in render(node, 0))
-        named = set(re.findall(r"\b[acosw]\d+\b", text))
+        named = set(re.findall(r"\b[acmosw]\d+\b", text))
         return [buffer for buffer in self.buffers if buffer.name in named]
 
     def arguments(self) -> dict[str, object]:

@@ -34,6 +34,15 @@ def test_random_programs_agree_on_the_simulated_gpu(first: int) -> None:
         assert finding is None, f"seed {seed}: {finding.kind}\n{finding.text}"
 
 
+@pytest.mark.parametrize("form", ["overlapping", "define"])
+@pytest.mark.parametrize("first", range(300_000, 300_040, CHUNK))
+def test_short_programs_of_one_form_agree(first: int, form: str) -> None:
+    for seed in range(first, first + CHUNK):
+        variant = SIMULATED if seed % 5 == 0 else VARIANTS[seed % len(VARIANTS)]
+        finding = examine(generate(seed, (form,)), (variant,))
+        assert finding is None, f"seed {seed}: {finding.kind}\n{finding.text}"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(100_000, 120_000, 100))
 def test_many_random_programs_agree(first: int) -> None:
@@ -46,7 +55,7 @@ def test_a_seed_gives_one_program() -> None:
 
 
 def test_random_programs_cover_the_language() -> None:
-    text = "".join(generate(seed).source() for seed in range(300))
+    text = "".join(generate(seed).source() for seed in range(400))
     for part in (
         "tl.dot(", "tl.cumsum(", "tl.trans(", "tl.reshape(", "tl.where(", "tl.sum(", "mask=",
         "tl.atomic_add(", "while ", "for ", "break", "continue", "static_range", "else:", "s0 +",
@@ -56,6 +65,7 @@ def test_random_programs_cover_the_language() -> None:
         "tl.reduce(", "pair_max", "tl.cumprod(", "tl.join(", "tl.float8e5", "tl.float8e4nv",
         "tl.uint64", "tl.dot_scaled(", "tl.umulhi(", "bitcast=True", "tl.sqrt(", "atomic_cas(",
         "atomic_xchg(", "atomic_min(", "sem='relaxed'", " if ", "both(", "tl.flip(", "'rtz'",
+        "tl.pointer_type(", "- i % ", ".to(tl.uint32) >= ", "[:, :, None]",
     ):  # fmt: skip
         assert part in text, part
 
