@@ -43,13 +43,15 @@ def refuse(module: str, reasons: Mapping[str, str]) -> Callable[[str], NoReturn]
 
 
 def public_function(original: Callable[..., object], module: str) -> Callable[..., object]:
-    """A function of the language that says it comes from `module` and refuses host calls.
+    """A function of the language that says it comes from `module`, and mostly refuses host calls.
 
     Clients write `from {f.__module__} import {f.__name__}` into sources that they generate.
     """
     name = getattr(original, "__name__", "function")
 
     def function(*args: object, **kwargs: object) -> object:
+        if hasattr(original, _HOST_MARKER):
+            return original(*args, **kwargs)
         raise HostCallError(
             f"tl.{name} is called outside of a kernel. Did you forget to add @triton.jit ?"
         )
@@ -65,8 +67,7 @@ def public_names(source: ModuleType, module: str, names: Iterable[str]) -> dict[
     found: dict[str, object] = {}
     for name in names:
         value: object = getattr(source, name)
-        is_stub = hasattr(value, _OP_MARKER) and not hasattr(value, _HOST_MARKER)
-        if callable(value) and is_stub:
+        if callable(value) and hasattr(value, _OP_MARKER):
             value = public_function(value, module)
         found[name] = value
     return found
