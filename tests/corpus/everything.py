@@ -13,8 +13,11 @@ from tests.corpus import (
     indexing,
     matmul,
     memory,
+    nans,
     narrow_floats,
+    narrow_scans,
     reductions,
+    scaled,
     shapes,
 )
 from tests.corpus.case import Case
@@ -31,6 +34,9 @@ FAMILIES: dict[str, list[Case]] = {
     "atomics": atomics.CASES,
     "blocks": blocks.CASES,
     "narrow_floats": narrow_floats.CASES,
+    "narrow_scans": narrow_scans.CASES,
+    "nans": nans.CASES,
+    "scaled": scaled.CASES,
 }
 CASES = [case for family in FAMILIES.values() for case in family]
 

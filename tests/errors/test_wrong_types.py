@@ -190,6 +190,22 @@ def dot_of_mismatched_shapes(x):
 
 @wrong(tile())
 @tilewright.jit
+def dot_into_bfloat16(x):
+    a = tl.zeros((16, 16), tl.float16)
+    product = tl.dot(a, a, out_dtype=tl.bfloat16)
+    tl.store(x, tl.sum(product))
+
+
+@wrong(tile())
+@tilewright.jit
+def dot_of_more_imprecise_steps_than_it_has(x):
+    a = tl.zeros((16, 32), tl.float8e5)
+    product = tl.dot(a, tl.trans(a), max_num_imprecise_acc=64)
+    tl.store(x, tl.sum(product))
+
+
+@wrong(tile())
+@tilewright.jit
 def dot_of_mixed_types(x):
     a = tl.zeros((16, 16), tl.float32)
     b = tl.zeros((16, 16), tl.float16)

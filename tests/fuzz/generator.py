@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.fuzz import forms, movements, wrapping
+from tests.fuzz import forms, movements, numerics, wrapping
 from tests.fuzz.memory import Memory
 from tests.fuzz.program import (
     PLACES,
@@ -27,7 +27,7 @@ from tests.fuzz.program import (
 from tests.fuzz.vocabulary import CELLS, COMMON, ITEM_BYTES, LIMITS, Variable
 
 # The modules whose import registers the forms of expressions.
-FORM_MODULES = (forms, movements, wrapping)
+FORM_MODULES = (forms, movements, numerics, wrapping)
 
 
 class Generator(Memory):

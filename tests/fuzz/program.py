@@ -55,6 +55,12 @@ FUNCTIONS = {
     even, odd = tl.split(tl.reshape(x, (B // 2, 2)))
     return tl.interleave(odd, odd)
 """,
+    "nan_wins": """(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+""",
+    "finite": """(x):
+    return tl.where(x == x, tl.where(tl.abs(x) < 100000.0, x, 2.0), -3.0)
+""",
     "branchy": """(x, y):
     if x > y:
         result = x + 1

@@ -17,7 +17,7 @@ from tilewright.language.core import (
     float16,
     float32,
     float64,
-    int8,
+    int16,
     int32,
     uint8,
 )
@@ -321,7 +321,7 @@ def test_what_no_scaled_product_can_be_is_refused() -> None:
     with pytest.raises(InvalidOption, match="out_dtype"):
         scaled(emission, out_dtype=float16)
     with pytest.raises(DotDtypeMismatch, match="e2m1 is held in uint8"):
-        scaled(emission, lhs=emission.value(int8, M, K // 2))
+        scaled(emission, lhs=emission.value(int16, M, K // 2))
     with pytest.raises(DotShapeMismatch, match="`rhs_scale`"):
         scaled(emission, rhs_scale=emission.value(uint8, K // 32, N))
     with pytest.raises(DotShapeMismatch, match="2 dimensions"):

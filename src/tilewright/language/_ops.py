@@ -170,7 +170,11 @@ def argmax(
     tie_break_left: object = True,
     keep_dims: object = False,
 ) -> tensor:
-    """The int32 position of the greatest element along `axis`; the first one if tied."""
+    """The int32 position of the greatest element along `axis`.
+
+    NaN loses against every number. Of equal elements (all NaN too) it is the first one, or the
+    last with `tie_break_left=False`.
+    """
     only_in_kernels("argmax")
 
 
@@ -181,7 +185,7 @@ def argmin(
     tie_break_left: object = True,
     keep_dims: object = False,
 ) -> tensor:
-    """The int32 position of the least element along `axis`; the first one if tied."""
+    """The int32 position of the least element along `axis`; NaN and ties as in `argmax`."""
     only_in_kernels("argmin")
 
 
@@ -200,7 +204,9 @@ def associative_scan(
 ) -> object:
     """result[i] = input[0] ⊕ … ⊕ input[i] along `axis`, for a tile or a tuple of tiles.
 
-    `combine_fn` is a jit function of scalars as in `reduce`; `reverse` starts at the end.
+    `combine_fn` is a jit function of scalars as in `reduce`, and computes in the dtypes that it
+    says; rounding errors grow with the depth of a tree, not with the length. `reverse` starts at
+    the end.
     """
     only_in_kernels("associative_scan")
 
@@ -519,7 +525,7 @@ def cumprod(
     reverse: object = False,
     dtype: object = None,
 ) -> tensor:
-    """The running product along `axis`; dtypes as in `sum`."""
+    """The running product along `axis`; dtypes as in `cumsum`."""
     only_in_kernels("cumprod")
 
 
@@ -530,7 +536,7 @@ def cumsum(
     reverse: object = False,
     dtype: object = None,
 ) -> tensor:
-    """The running sum along `axis`; dtypes as in `sum`."""
+    """The running sum along `axis`; dtypes as in `sum`: every result is rounded once."""
     only_in_kernels("cumsum")
 
 
@@ -670,7 +676,9 @@ def dot(
     Shapes: input [..., M, K], other [..., K, N], acc and result [..., M, N]; leading dimensions
     are a batch.
     Dtypes: int8 → int32; fp8, fp16 → fp32 (or fp16 with `out_dtype`); bf16, fp32 → fp32;
-    fp64 → fp64. `acc` has the result's dtype.
+    fp64 → fp64. `acc` has the result's dtype. Any two fp8 may meet. `out_dtype` has no effect
+    on other operands than fp8 and fp16, and is never bf16.
+    `max_num_imprecise_acc`, for fp8, is at most K.
     `input_precision` ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6") allows less than fp32 for
     the products of fp32 operands; the CPU always computes as "ieee".
     Raises: DotShapeMismatch, DotDtypeMismatch, InvalidOption.
@@ -692,14 +700,15 @@ def dot_scaled(
     rhs_k_pack: object = True,
     out_dtype: object = None,
 ) -> tensor:
-    """(lhs * lhs_scale) @ (rhs * rhs_scale) + acc, each scale for 32 elements along K.
+    """(lhs * lhs_scale) @ (rhs * rhs_scale) + acc, each scale for 32 or 16 elements along K.
 
-    Shapes: lhs [..., M, K], rhs [..., K, N], lhs_scale [..., M, K/32], rhs_scale [..., N, K/32],
-    acc and result [..., M, N]; leading dimensions are a batch. e2m1 packs two elements in a
-    uint8, the low four bits first, along K, or along M or N with `*_k_pack=False`. A scale that
-    is None is 1.
-    Dtypes: formats "e2m1" (uint8), "e4m3", "e5m2" (fp8 or uint8), "bf16", "fp16" (rounded to
-    bf16); scales are e8m0 in uint8, 255 being NaN unless `fast_math`. The result is fp32.
+    Shapes: lhs [..., M, K], rhs [..., K, N], lhs_scale [..., M, K/32], rhs_scale [..., N, K/32]
+    (or K/16), acc and result [..., M, N]; leading dimensions are a batch. e2m1 packs two elements
+    in a byte, the low four bits first, along K, or along M or N with `*_k_pack=False`. A scale
+    that is None is 1.
+    Dtypes: formats "e2m1" (uint8 or int8), "e4m3", "e5m2" (fp8, uint8 or int8), "bf16", "fp16";
+    scales are e8m0 in uint8 or int8, 255 being NaN unless `fast_math`, or float8e4nv. Scaled
+    elements are rounded to fp16 if either format is "fp16", else to bf16. The result is fp32.
     Raises: InvalidOption, DotDtypeMismatch, DotShapeMismatch.
     """
     only_in_kernels("dot_scaled")
@@ -1002,7 +1011,9 @@ def max(
     """The greatest element along `axis`, with its int32 position if `return_indices`.
 
     Dtypes: integers under 32 bits widen to int32, fp16 and bf16 to fp32; with indices the dtype
-    stays. NaN loses against numbers.
+    stays. NaN loses against every number, so the result is NaN only where all elements are.
+    Of equal elements (all NaN too) the position is the first, or the last with
+    `return_indices_tie_break_left=False`; it does not depend on the order of folding.
     """
     only_in_kernels("max")
 
@@ -1033,7 +1044,10 @@ def min(
     return_indices_tie_break_left: object = True,
     keep_dims: object = False,
 ) -> object:
-    """The least element along `axis`; see `max`."""
+    """The least element along `axis`, with its int32 position if `return_indices`.
+
+    Dtypes, NaN and ties are those of `max`.
+    """
     only_in_kernels("min")
 
 
@@ -1319,7 +1333,8 @@ def sum(
 ) -> tensor:
     """The sum along `axis`, or of all elements.
 
-    Dtypes: integers under 32 bits widen to int32 or uint32; floats keep theirs; `dtype` sets it.
+    Dtypes: integers under 32 bits widen to int32 or uint32; floats keep theirs, those under 32
+    bits are added up in fp32 and rounded at the end; `dtype` sets it.
     """
     only_in_kernels("sum")
 
@@ -1419,7 +1434,7 @@ def where(condition: object, x: object, y: object) -> tensor:
     """x where `condition` holds, else y; both are evaluated.
 
     Shapes: all three broadcast together. Dtypes: x and y are promoted like `x + y`; a
-    condition that is no int1 tests `!= 0`.
+    condition that is no int1 tests `!= 0`, with a warning: Triton announces to refuse it.
     """
     only_in_kernels("where")
 

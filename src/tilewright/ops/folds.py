@@ -141,12 +141,31 @@ def sum_dtype(source: dtype) -> dtype:
     return source
 
 
-def _widened(b: Builder, input: object, function: str, to: object) -> tensor:
+def accumulation_dtype(type_: dtype) -> dtype:
+    """The dtype in which sums and products of elements of `type_` are accumulated.
+
+    Floats under 32 bits would lose what is small beside the running sum.
+    """
+    is_narrow = type_.is_floating() and type_.primitive_bitwidth < 32
+    return float32 if is_narrow else type_
+
+
+def _summand(b: Builder, input: object, function: str, to: object) -> tensor:
+    """The tile to add up, in the dtype of the result."""
     (source,), _ = _sources(input, function)
     target = sum_dtype(source.dtype)
     if not is_none(to):
         target = dtype_constant(to, function).scalar
     return convert(b, source, target)
+
+
+def _total(
+    b: Builder, source: tensor, axis: object, keep: bool, function: str, operator: str
+) -> tensor:
+    """The fold of `source` with an operator, accumulated wide and rounded at the end."""
+    wide = convert(b, source, accumulation_dtype(source.dtype))
+    total = _fold(b, [wide], axis, keep, function, _operator_combine(operator))[0]
+    return convert(b, total, source.dtype)
 
 
 def _operator_combine(operator: str) -> Combine:
@@ -163,11 +182,12 @@ def sum(
 ) -> tensor:
     """The sum along `axis`, or of all elements.
 
-    Dtypes: integers under 32 bits widen to int32 or uint32; floats keep theirs; `dtype` sets it.
+    Dtypes: integers under 32 bits widen to int32 or uint32; floats keep theirs, those under 32
+    bits are added up in fp32 and rounded at the end; `dtype` sets it.
     """
-    source = _widened(b, input, "sum", dtype)
+    source = _summand(b, input, "sum", dtype)
     keep = boolean_constant(keep_dims, "sum", "keep_dims")
-    return _fold(b, [source], axis, keep, "sum", _operator_combine("Add"))[0]
+    return _total(b, source, axis, keep, "sum", "Add")
 
 
 @surface(member=True)
@@ -195,18 +215,29 @@ def _extremum_combine(name: str) -> Combine:
 
 
 def _indexed_combine(name: str, prefers_left: bool) -> Combine:
-    better_than = "Gt" if name == "maximum" else "Lt"
+    """The better of two elements with its position, in whatever order elements are folded.
+
+    NaN is worse than every number. Of equal elements, two NaNs included, the position decides.
+    """
+    better_than, not_worse_than = ("Gt", "GtE") if name == "maximum" else ("Lt", "LtE")
+    before = "Lt" if prefers_left else "Gt"
 
     def combine(b: Builder, args: Sequence[tensor]) -> Sequence[tensor]:
-        value, index, other_value, other_index = args
-        better = binary(b, better_than, value, other_value)
-        if prefers_left:
-            tie = binary(b, "Eq", value, other_value)
-            earlier = binary(b, "Lt", index, other_index)
-            better = elementwise(b, "arith.ori", better, elementwise(b, "arith.andi", tie, earlier))
+        value, index, other, other_index = args
+        is_better = binary(b, better_than, value, other)
+        is_tied = binary(b, not_worse_than, value, other)
+        if value.dtype.is_floating():
+            other_is_nan = binary(b, "NotEq", other, other)
+            is_number = binary(b, "Eq", value, value)
+            wins = elementwise(b, "arith.andi", is_number, other_is_nan)
+            is_better = elementwise(b, "arith.ori", is_better, wins)
+            is_tied = elementwise(b, "arith.ori", is_tied, other_is_nan)
+        is_before = binary(b, before, index, other_index)
+        is_tied = elementwise(b, "arith.andi", is_tied, is_before)
+        is_chosen = elementwise(b, "arith.ori", is_better, is_tied)
         return [
-            select(b, better, value, other_value),
-            select(b, better, index, other_index),
+            select(b, is_chosen, value, other),
+            select(b, is_chosen, index, other_index),
         ]
 
     return combine
@@ -228,7 +259,10 @@ def _with_indices(
             indices = insert_dim(b, indices, dim)
     indices = broadcast_tensor(b, indices, shape)
     combine = _indexed_combine(name, prefers_left)
-    return _fold(b, [source, indices], position, keep, name, combine)
+    # Comparisons of narrow floats are made in fp32: widened once, not at each of them.
+    wide = convert(b, source, accumulation_dtype(source.dtype))
+    value, index = _fold(b, [wide, indices], position, keep, name, combine)
+    return [convert(b, value, source.dtype), index]
 
 
 def _extremum_fold(
@@ -263,7 +297,9 @@ def max(
     """The greatest element along `axis`, with its int32 position if `return_indices`.
 
     Dtypes: integers under 32 bits widen to int32, fp16 and bf16 to fp32; with indices the dtype
-    stays. NaN loses against numbers.
+    stays. NaN loses against every number, so the result is NaN only where all elements are.
+    Of equal elements (all NaN too) the position is the first, or the last with
+    `return_indices_tie_break_left=False`; it does not depend on the order of folding.
     """
     return _extremum_fold(
         b, "maximum", input, axis, return_indices, return_indices_tie_break_left, keep_dims
@@ -279,7 +315,10 @@ def min(
     return_indices_tie_break_left: object = True,
     keep_dims: object = False,
 ) -> object:
-    """The least element along `axis`; see `max`."""
+    """The least element along `axis`, with its int32 position if `return_indices`.
+
+    Dtypes, NaN and ties are those of `max`.
+    """
     return _extremum_fold(
         b, "minimum", input, axis, return_indices, return_indices_tie_break_left, keep_dims
     )
@@ -303,7 +342,11 @@ def argmax(
     tie_break_left: object = True,
     keep_dims: object = False,
 ) -> tensor:
-    """The int32 position of the greatest element along `axis`; the first one if tied."""
+    """The int32 position of the greatest element along `axis`.
+
+    NaN loses against every number. Of equal elements (all NaN too) it is the first one, or the
+    last with `tie_break_left=False`.
+    """
     return _position_of(b, "maximum", input, axis, tie_break_left, keep_dims)
 
 
@@ -315,7 +358,7 @@ def argmin(
     tie_break_left: object = True,
     keep_dims: object = False,
 ) -> tensor:
-    """The int32 position of the least element along `axis`; the first one if tied."""
+    """The int32 position of the least element along `axis`; NaN and ties as in `argmax`."""
     return _position_of(b, "minimum", input, axis, tie_break_left, keep_dims)
 
 
@@ -340,7 +383,9 @@ def associative_scan(
 ) -> object:
     """result[i] = input[0] ⊕ … ⊕ input[i] along `axis`, for a tile or a tuple of tiles.
 
-    `combine_fn` is a jit function of scalars as in `reduce`; `reverse` starts at the end.
+    `combine_fn` is a jit function of scalars as in `reduce`, and computes in the dtypes that it
+    says; rounding errors grow with the depth of a tree, not with the length. `reverse` starts at
+    the end.
     """
     sources, is_tuple = _sources(input, "associative_scan")
     position = axis_of(axis, len(sources[0].static_shape), "associative_scan")
@@ -359,17 +404,19 @@ def _running(
     reverse: object,
     to: object,
 ) -> tensor:
-    source = _widened(b, input, function, to)
+    source = _summand(b, input, function, to)
     position = axis_of(axis, len(source.static_shape), function)
     backwards = boolean_constant(reverse, function, "reverse")
-    return scan_axis(b, [source], position, _operator_combine(operator), backwards)[0]
+    wide = convert(b, source, accumulation_dtype(source.dtype))
+    running = scan_axis(b, [wide], position, _operator_combine(operator), backwards)[0]
+    return convert(b, running, source.dtype)
 
 
 @surface(member=True)
 def cumsum(
     b: Builder, input: object, axis: object = 0, reverse: object = False, dtype: object = None
 ) -> tensor:
-    """The running sum along `axis`; dtypes as in `sum`."""
+    """The running sum along `axis`; dtypes as in `sum`: every result is rounded once."""
     return _running(b, "cumsum", "Add", input, axis, reverse, dtype)
 
 
@@ -377,7 +424,7 @@ def cumsum(
 def cumprod(
     b: Builder, input: object, axis: object = 0, reverse: object = False, dtype: object = None
 ) -> tensor:
-    """The running product along `axis`; dtypes as in `sum`."""
+    """The running product along `axis`; dtypes as in `cumsum`."""
     return _running(b, "cumprod", "Mult", input, axis, reverse, dtype)
 
 
@@ -396,5 +443,5 @@ def softmax(
     boolean_constant(ieee_rounding, "softmax", "ieee_rounding")
     greatest = _fold(b, [source], axis, True, "softmax", _extremum_combine("maximum"))[0]
     exponentials = elementwise(b, "math.exp", binary(b, "Sub", source, greatest))
-    total = _fold(b, [exponentials], axis, True, "softmax", _operator_combine("Add"))[0]
+    total = _total(b, exponentials, axis, True, "softmax", "Add")
     return binary(b, "Div", exponentials, total)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from xdsl.ir import Attribute
 
 from tilewright.language.core import (
+    bfloat16,
     block_type,
     dtype,
     float16,
@@ -27,22 +28,19 @@ from tilewright.support.errors import DotDtypeMismatch, DotShapeMismatch, Invali
 
 
 def _result_dtype(lhs: dtype, out: dtype | None) -> dtype:
+    """The dtype of a product; only fp16 and fp8 operands leave a choice."""
     if lhs == int8:
-        fixed = int32
-    elif lhs == float64:
-        fixed = float64
-    elif lhs.is_fp16() or lhs.is_fp8():
-        chosen = out or float32
-        if chosen not in (float16, float32):
-            raise InvalidOption(f"dot(): `out_dtype` is {chosen}; fp16 or fp32 are possible")
-        return chosen
-    else:
-        fixed = float32
-    if out is not None and out != fixed:
+        return int32
+    if out == bfloat16:
         raise InvalidOption(
-            f"dot(): `out_dtype` is {out}, but {lhs} operands give {fixed}", argument="out_dtype"
+            "dot(): `out_dtype` is bf16, which products do not have",
+            argument="out_dtype",
+            hint="take tl.float32 and convert: tl.dot(a, b).to(tl.bfloat16)",
         )
-    return fixed
+    if lhs == float64:
+        return float64
+    has_choice = lhs.is_fp16() or lhs.is_fp8()
+    return float16 if has_choice and out == float16 else float32
 
 
 def _check_dtypes(a: tensor, other: tensor) -> None:
@@ -148,7 +146,9 @@ def dot(
     Shapes: input [..., M, K], other [..., K, N], acc and result [..., M, N]; leading dimensions
     are a batch.
     Dtypes: int8 → int32; fp8, fp16 → fp32 (or fp16 with `out_dtype`); bf16, fp32 → fp32;
-    fp64 → fp64. `acc` has the result's dtype.
+    fp64 → fp64. `acc` has the result's dtype. Any two fp8 may meet. `out_dtype` has no effect
+    on other operands than fp8 and fp16, and is never bf16.
+    `max_num_imprecise_acc`, for fp8, is at most K.
     `input_precision` ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6") allows less than fp32 for
     the products of fp32 operands; the CPU always computes as "ieee".
     Raises: DotShapeMismatch, DotDtypeMismatch, InvalidOption.
@@ -159,19 +159,32 @@ def dot(
     _check_shapes(x, y)
     out = None if is_none(out_dtype) else dtype_constant(out_dtype, "dot", "out_dtype").scalar
     start = unwrap(acc)
-    if out is None and isinstance(start, tensor) and (x.dtype.is_fp16() or x.dtype.is_fp8()):
-        out = start.dtype
+    if out is None and isinstance(start, tensor) and start.dtype == float16:
+        out = float16
     result = _result_dtype(x.dtype, out)
     shape = (*x.static_shape[:-1], y.static_shape[-1])
     accumulator = _accumulator(b, acc, result, shape)
-    imprecise = 0
-    if not is_none(max_num_imprecise_acc):
-        imprecise = integer_constant(max_num_imprecise_acc, "dot", "max_num_imprecise_acc")
+    imprecise = _imprecise_steps(x, y, max_num_imprecise_acc)
     properties = {
         "inputPrecision": integer_property(_precision(b, input_precision, allow_tf32)),
         "maxNumImpreciseAcc": integer_property(imprecise),
     }
     return _emit(b, x, y, accumulator, properties)
+
+
+def _imprecise_steps(x: tensor, y: tensor, steps: object) -> int:
+    """How many products of fp8 may be added up in less than fp32; no other dtype has a limit."""
+    if is_none(steps):
+        return 0
+    number = integer_constant(steps, "dot", "max_num_imprecise_acc")
+    depth = x.static_shape[-1]
+    if x.dtype.is_fp8() and y.dtype.is_fp8() and number > depth:
+        raise InvalidOption(
+            f"dot(): max_num_imprecise_acc ({number}) must be <= K ({depth})",
+            argument="max_num_imprecise_acc",
+            types={"a": str(x.type), "b": str(y.type)},
+        )
+    return number
 
 
 def _emit(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+
+from tilewright.ir.locations import call_chain
 from tilewright.ir.op import ElementwiseOp
 from tilewright.language.core import (
     PropagateNan,
@@ -155,9 +158,12 @@ def where(b: Builder, condition: object, x: object, y: object) -> tensor:
     """x where `condition` holds, else y; both are evaluated.
 
     Shapes: all three broadcast together. Dtypes: x and y are promoted like `x + y`; a
-    condition that is no int1 tests `!= 0`.
+    condition that is no int1 tests `!= 0`, with a warning: Triton announces to refuse it.
     """
-    chooser = convert(b, to_tensor(b, condition), int1)
+    chooser = to_tensor(b, condition)
+    if not chooser.dtype.is_bool():
+        _warn_of_condition(b, chooser.dtype)
+        chooser = convert(b, chooser, int1)
     if is_pointer_pair(x, y):
         left, right = require_tensor(x, "where", "x"), require_tensor(y, "where", "y")
     else:
@@ -168,6 +174,14 @@ def where(b: Builder, condition: object, x: object, y: object) -> tensor:
         shape = broadcast_shapes(shape, value.static_shape)
     chooser, left, right = (broadcast_tensor(b, v, shape) for v in from_all)
     return select(b, chooser, left, right)
+
+
+def _warn_of_condition(b: Builder, type_: dtype) -> None:
+    """Warn at the kernel's line, once a compilation, that a condition is no int1."""
+    spans = call_chain(b.location)
+    file, line = (spans[0].file, spans[0].line) if spans else ("<kernel>", 1)
+    message = f"tl.where with a non-boolean condition is deprecated: got {type_}; write `x != 0`"
+    warnings.warn_explicit(message, UserWarning, file, line)
 
 
 def is_pointer_pair(x: object, y: object) -> bool:

@@ -16,7 +16,20 @@ from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.op import TileOp
-from tilewright.ir.types import element_of, shape_of
+from tilewright.ir.types import element_of, is_float, shape_of
+
+SCAN_RUN = 64
+"""How many elements, or totals of runs, a scan folds one after another where order matters.
+
+Up to 2^8 equal numbers add up exactly in bfloat16; longer runs would lose small elements.
+"""
+
+# Float operations that are exact, or give one of their operands: their order does not matter.
+_EXACT = frozenset((
+    "arith.constant", "arith.cmpf", "arith.select", "arith.negf", "math.absf", "arith.bitcast",
+    "arith.maxnumf", "arith.minnumf", "arith.maximumf", "arith.minimumf", "arith.extf",
+    "tt.reduce.return", "tt.scan.return", "scf.if", "scf.yield",
+))  # fmt: skip
 
 
 class CombineOp(TileOp):
@@ -32,6 +45,14 @@ class CombineOp(TileOp):
         arguments = [a.type for a in self.regions[0].block.args]
         if arguments != elements * 2:
             raise VerifyException(f"{self.name}: combine region takes {arguments}")
+
+    def rounds(self) -> bool:
+        """Whether the combine function may round floats, so that the order of folding shows."""
+        return any(
+            op.name not in _EXACT
+            and any(map(is_float, (v.type for v in (*op.operands, *op.results))))
+            for op in self.regions[0].walk()
+        )
 
 
 @irdl_op_definition
@@ -66,7 +87,11 @@ class ReduceReturnOp(TileOp):
 
 @irdl_op_definition
 class ScanOp(CombineOp):
-    """result[i] = src[0] ⊕ … ⊕ src[i] along `axis`, from the end when `reverse`."""
+    """result[i] = src[0] ⊕ … ⊕ src[i] along `axis`, from the end when `reverse`.
+
+    The tree is fixed on the CPU and in the interpreter (`block_sizes`); on GPUs it follows the
+    layout.
+    """
 
     name = "tt.scan"
     srcs = var_operand_def()
@@ -81,6 +106,20 @@ class ScanOp(CombineOp):
         if self.reverse is None:
             return False
         return not isinstance(self.reverse, IntegerAttr) or bool(self.reverse.value.data)
+
+    def block_sizes(self) -> tuple[int, ...]:
+        """The sizes of the blocks in which elements are folded, the innermost first.
+
+        Each block is folded from its first part on; what stands before a block is combined with
+        its prefixes from the left. One block holds all where the function does not round.
+        """
+        extent = shape_of(self.operands[0].type)[self.axis.value.data]
+        sizes: list[int] = []
+        size = SCAN_RUN
+        while size < extent and self.rounds():
+            sizes.append(size)
+            size *= SCAN_RUN
+        return (*sizes, extent)
 
     def verify_(self) -> None:
         """Results have the sources' types; the region fits."""

@@ -1,7 +1,8 @@
-"""The user function of matrix products of microscaled formats, by way of bfloat16.
+"""The user function of matrix products of microscaled formats, by way of 16-bit floats.
 
-Every format but fp16 is exact in bfloat16, and so is every product with a power of two that stays
-in range; the sums are those of `dot`. Source: OCP Microscaling Formats (MX) specification 1.0.
+The product is one of bfloat16, or of fp16 where either side is fp16: that is what Triton computes
+in. Every other format is exact in both. A scaled element is its product with the scale, rounded
+once, to nearest even. Source: OCP Microscaling Formats (MX) specification 1.0.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from tilewright.language.core import (
     float8e5,
     float16,
     float32,
-    int16,
+    int8,
+    int32,
     tensor,
     uint8,
     uint16,
@@ -35,7 +37,7 @@ from tilewright.support.errors import (
 )
 
 FORMATS = ("e2m1", "e4m3", "e5m2", "bf16", "fp16")
-ELEMS_PER_SCALE = 32
+ELEMS_PER_SCALE = (32, 16)
 _ELEMENTS: dict[str, dtype] = {
     "e4m3": float8e4nv,
     "e5m2": float8e5,
@@ -43,8 +45,9 @@ _ELEMENTS: dict[str, dtype] = {
     "fp16": float16,
 }
 _EXPONENT_SHIFT = 7  # explicit mantissa bits of bfloat16
-_NOT_A_NUMBER = 0x7FC0
-_LEAST_SCALE = 0x0040  # 2^-127, a subnormal of bfloat16
+_SINGLE_SHIFT = 23  # and of fp32
+_NOT_A_NUMBER = 0x7FC00000
+_LEAST_SCALE = 0x00400000  # 2^-127, a subnormal of fp32
 
 
 @dataclass(frozen=True)
@@ -75,14 +78,15 @@ def dot_scaled(
     rhs_k_pack: object = True,
     out_dtype: object = None,
 ) -> tensor:
-    """(lhs * lhs_scale) @ (rhs * rhs_scale) + acc, each scale for 32 elements along K.
+    """(lhs * lhs_scale) @ (rhs * rhs_scale) + acc, each scale for 32 or 16 elements along K.
 
-    Shapes: lhs [..., M, K], rhs [..., K, N], lhs_scale [..., M, K/32], rhs_scale [..., N, K/32],
-    acc and result [..., M, N]; leading dimensions are a batch. e2m1 packs two elements in a
-    uint8, the low four bits first, along K, or along M or N with `*_k_pack=False`. A scale that
-    is None is 1.
-    Dtypes: formats "e2m1" (uint8), "e4m3", "e5m2" (fp8 or uint8), "bf16", "fp16" (rounded to
-    bf16); scales are e8m0 in uint8, 255 being NaN unless `fast_math`. The result is fp32.
+    Shapes: lhs [..., M, K], rhs [..., K, N], lhs_scale [..., M, K/32], rhs_scale [..., N, K/32]
+    (or K/16), acc and result [..., M, N]; leading dimensions are a batch. e2m1 packs two elements
+    in a byte, the low four bits first, along K, or along M or N with `*_k_pack=False`. A scale
+    that is None is 1.
+    Dtypes: formats "e2m1" (uint8 or int8), "e4m3", "e5m2" (fp8, uint8 or int8), "bf16", "fp16";
+    scales are e8m0 in uint8 or int8, 255 being NaN unless `fast_math`, or float8e4nv. Scaled
+    elements are rounded to fp16 if either format is "fp16", else to bf16. The result is fp32.
     Raises: InvalidOption, DotDtypeMismatch, DotShapeMismatch.
     """
     out = float32 if is_none(out_dtype) else dtype_constant(out_dtype, "dot_scaled", "out_dtype")
@@ -91,9 +95,10 @@ def dot_scaled(
     is_fast = boolean_constant(fast_math, "dot_scaled", "fast_math")
     left = _side("lhs", lhs_format, 1, lhs_k_pack)
     right = _side("rhs", rhs_format, 0, rhs_k_pack)
-    x = _scaled(b, lhs, lhs_scale, left, is_fast)
-    y = _scaled(b, rhs, rhs_scale, right, is_fast)
-    return dot(b, x, y, acc)
+    to = float16 if "fp16" in (left.format, right.format) else bfloat16
+    x = _scaled(b, lhs, lhs_scale, left, to, is_fast)
+    y = _scaled(b, rhs, rhs_scale, right, to, is_fast)
+    return dot(b, x, y, acc, out_dtype=float32)
 
 
 def _side(name: str, format_: object, axis: int, k_pack: object) -> _Side:
@@ -107,8 +112,10 @@ def _side(name: str, format_: object, axis: int, k_pack: object) -> _Side:
     return _Side(name, chosen, axis, axis if packs_k else 1 - axis)
 
 
-def _scaled(b: Builder, operand: object, scale: object, side: _Side, is_fast: bool) -> tensor:
-    """The operand as bfloat16 with its scales applied."""
+def _scaled(
+    b: Builder, operand: object, scale: object, side: _Side, to: dtype, is_fast: bool
+) -> tensor:
+    """The operand as floats of `to` with its scales applied."""
     x = require_tensor(unwrap(operand), "dot_scaled", side.name)
     if len(x.static_shape) < 2:
         raise DotShapeMismatch(
@@ -117,19 +124,21 @@ def _scaled(b: Builder, operand: object, scale: object, side: _Side, is_fast: bo
         )
     values = _decoded(b, x, side)
     if is_none(scale):
-        return values
+        return convert(b, values, to)
     factors = _factors(b, scale, values.static_shape, side, is_fast)
-    return binary(b, "Mult", values, factors)
+    # The product of bfloat16s is exact in fp32, and what fp16 holds may be scaled from beyond.
+    return convert(b, binary(b, "Mult", convert(b, values, float32), factors), to)
 
 
 def _decoded(b: Builder, x: tensor, side: _Side) -> tensor:
+    """The elements in a type that holds them exactly."""
     if side.format == "e2m1":
-        _require_dtype(x, (uint8,), side.name, side.format)
-        return _unpacked(b, x, side.packed_axis)
+        _require_dtype(x, (uint8, int8), side.name, side.format)
+        return _unpacked(b, reinterpret_bits(b, x, uint8), side.packed_axis)
     element = _ELEMENTS[side.format]
-    allowed = (element, uint8) if element.is_fp8() else (element,)
+    allowed = (element, uint8, int8) if element.is_fp8() else (element,)
     _require_dtype(x, allowed, side.name, side.format)
-    return convert(b, reinterpret_bits(b, x, element), bfloat16)
+    return reinterpret_bits(b, x, element)
 
 
 def _require_dtype(x: tensor, allowed: tuple[dtype, ...], name: str, format_: str) -> None:
@@ -182,32 +191,35 @@ def _from_e2m1(b: Builder, code: tensor) -> tensor:
 def _factors(
     b: Builder, scale: object, shape: tuple[int, ...], side: _Side, is_fast: bool
 ) -> tensor:
-    """The scales of one operand as bfloat16, one for each element of `shape`."""
+    """The scales of one operand as fp32, one for each element of `shape`."""
     name = f"{side.name}_scale"
     x = require_tensor(unwrap(scale), "dot_scaled", name)
-    _require_dtype(x, (uint8,), name, "e8m0")
+    _require_dtype(x, (uint8, int8, float8e4nv), name, "a scale")
     *batch, first, last = shape
     rows, depth = (first, last) if side.axis == 1 else (last, first)
-    leading, groups = (*batch, rows), depth // ELEMS_PER_SCALE
-    if depth % ELEMS_PER_SCALE or x.static_shape != (*leading, groups):
+    leading = (*batch, rows)
+    sizes = [n for n in ELEMS_PER_SCALE if x.static_shape == (*leading, depth // n) and depth >= n]
+    if not sizes:
         raise DotShapeMismatch(
             f"dot_scaled(): `{name}` has shape {list(x.static_shape)}; for `{side.name}` of shape "
-            f"{list(shape)} it must be [{', '.join(map(str, leading))}, {depth}/{ELEMS_PER_SCALE}]",
+            f"{list(shape)} it must be [{', '.join(map(str, leading))}, {depth}/32] or "
+            f"[{', '.join(map(str, leading))}, {depth}/16]",
             argument=name,
         )
-    powers = insert_dim(b, _power_of_two(b, x, is_fast), len(shape))
-    repeated = broadcast_tensor(b, powers, (*leading, groups, ELEMS_PER_SCALE))
+    numbers = convert(b, x, float32) if x.dtype.is_fp8() else _power_of_two(b, x, is_fast)
+    numbers = insert_dim(b, numbers, len(shape))
+    repeated = broadcast_tensor(b, numbers, (*leading, depth // sizes[0], sizes[0]))
     factors = reshape_to(b, repeated, (*leading, depth))
     return factors if side.axis == 1 else _turned(b, factors)
 
 
 def _power_of_two(b: Builder, exponent: tensor, is_fast: bool) -> tensor:
-    """2^(e - 127) for an exponent e in uint8 as bfloat16; 255 is NaN."""
-    wide = convert(b, exponent, int16)
-    bits = binary(b, "LShift", wide, _EXPONENT_SHIFT)
+    """2^(e - 127) for an exponent e in eight bits as fp32; 255 is NaN."""
+    wide = convert(b, reinterpret_bits(b, exponent, uint8), int32)
+    bits = binary(b, "LShift", wide, _SINGLE_SHIFT)
     is_least = binary(b, "Eq", wide, 0)
     bits = select(b, is_least, b.constant(_LEAST_SCALE, bits.type), bits)
     if not is_fast:
         is_nan = binary(b, "Eq", wide, 255)
         bits = select(b, is_nan, b.constant(_NOT_A_NUMBER, bits.type), bits)
-    return reinterpret_bits(b, bits, bfloat16)
+    return reinterpret_bits(b, bits, float32)

@@ -14,7 +14,7 @@ from tilewright.ops.control_flow import IfOp, YieldOp
 from tilewright.support.dataclass import replace
 from tilewright.targets.cpu import elements, folds, hazards, streaming
 from tilewright.targets.cpu.access import Redirect, store
-from tilewright.targets.cpu.coordinates import LANE_LOOP, ORIGIN, Coord, Coords, combine, loop_coord
+from tilewright.targets.cpu.coordinates import LANE_LOOP, ORIGIN, Coord, Coords, loop_coord
 from tilewright.targets.cpu.emitter import Emitter
 from tilewright.targets.cpu.evaluate import Evaluator
 from tilewright.targets.cpu.full_chunks import Prefix, find_prefixes
@@ -38,6 +38,7 @@ from tilewright.targets.cpu.ops import NestOp
 from tilewright.targets.cpu.ops import YieldOp as NestYieldOp
 from tilewright.targets.cpu.report import NestSummary, line_of
 from tilewright.targets.cpu.roots import SCALAR_KINDS, Root, RootKind
+from tilewright.targets.cpu.scans import emit_scan
 from tilewright.targets.cpu.storage import Buffer
 
 Values = list[SSAValue]
@@ -248,37 +249,29 @@ def _fold_chunk(nest: Nest, start: int, count: int, lanes: int) -> Values:
 
 def _fold_axis(nest: Nest, axis: int) -> None:
     """Reduce or scan along an axis that is not the lanes': one accumulator per lane."""
+    if nest.roots[0].kind is RootKind.SCAN:
+        emit_scan(nest, axis, lambda coords: _emit_body(nest, coords))
+        return
     emit, size = nest.ev.emit, nest.space[axis]
-    scans = nest.roots[0].kind is RootKind.SCAN
-    lanes = nest.ev.lanes
-    accumulators = None if scans or size == 1 else _initial(nest, lanes)
+    accumulators = None if size == 1 else _initial(nest, nest.ev.lanes)
     first = 0
     if accumulators is None:
-        accumulators = _axis_step(nest, axis, Coord((), 0), None)
+        accumulators = _emit_body(nest, _at(nest, axis, ORIGIN))
         first = 1
     if first < size:
         variable, carried = emit.open_loop([value.type for value in accumulators])
         nest.ev.variables[axis] = variable
-        folded = _axis_step(nest, axis, loop_coord(axis), carried)
+        folded = _combine(nest, carried, _emit_body(nest, _at(nest, axis, loop_coord(axis))))
         accumulators = list(emit.close_loop((first, size, 1), accumulators, folded))
-    if not scans:
-        for root, values in _split_by_root(nest, accumulators):
-            _write_fold(nest, root, values)
+    for root, values in _split_by_root(nest, accumulators):
+        _write_fold(nest, root, values)
 
 
-def _axis_step(nest: Nest, axis: int, step: Coord, carried: Values | None) -> Values:
-    """One step along the axis: the new accumulators; a scan also writes them out."""
+def _at(nest: Nest, axis: int, step: Coord) -> Coords:
+    """The index of the innermost body with `step` along `axis`."""
     coords = list(nest.coords())
-    root = nest.roots[0]
-    if root.kind is RootKind.SCAN and root.is_reverse():
-        step = combine([(Coord((), nest.space[axis] - 1), 1), (step, -1)])
-    coords[axis] = step if nest.space[axis] > 1 else ORIGIN
-    taken = _emit_body(nest, tuple(coords))
-    folded = taken if carried is None else _combine(nest, carried, taken)
-    if root.kind is RootKind.SCAN:
-        for result, value in zip(root.op.results, folded, strict=True):
-            nest.ev.write_buffer(nest.lowering.buffer(result), tuple(coords), value)
-    return folded
+    coords[axis] = step
+    return tuple(coords)
 
 
 def _write_fold(nest: Nest, root: Root, values: Values) -> None:
