@@ -83,6 +83,27 @@ def test_the_hash_can_be_assigned_and_is_found_anew_after_none() -> None:
     assert kernel.cache_key == found
 
 
+def test_a_callee_that_changed_is_in_the_hash_that_is_found_anew() -> None:
+    @triton.jit
+    def callee(x):
+        return x + 1
+
+    @triton.jit
+    def caller(out_ptr):
+        tl.store(out_ptr, callee(1))
+
+    out, found = np.zeros(1, np.int32), caller.cache_key
+    caller[(1,)](out)
+    callee._unsafe_update_src(callee.src.replace("+ 1", "+ 7"))
+    callee.hash = caller.hash = None
+    assert caller.cache_key != found
+    caller[(1,)](out)
+    assert out[0] == 8
+    callee._unsafe_update_src(callee.src.replace("+ 7", "+ 1"))
+    callee.hash = caller.hash = None
+    assert caller.cache_key == found
+
+
 def test_the_kept_kernels_of_the_cpu_go_by_the_name_that_torch_gives_it() -> None:
     kernel = make_kernel()
     kernel[(1,)](np.zeros(4, np.int32), 5, N=4)

@@ -130,6 +130,7 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
     def __setstate__(self, state: Mapping[str, object]) -> None:
         self.__dict__.update(state)
         self._source = None
+        self._warm = None
         self._forget_launchers()
         self._kernels = _Kernels(self._forget_launchers)
         self.pre_run_hooks = []
@@ -185,7 +186,7 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
     def hash(self, key: str | None) -> None:
         self._key = key
         if key is None:
-            self._source = None
+            self.reconsider()
 
     @property
     def raw_src(self) -> list[str]:
@@ -206,8 +207,7 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
     @property
     def src(self) -> str:
         """The source from `def` on, without decorators."""
-        text = textwrap.dedent(self._whole_text()[0])
-        return text[definition_index(text) :]
+        return _from_def(self._whole_text()[0])
 
     def _whole_text(self) -> tuple[str, int]:
         if self._text is None:
@@ -220,8 +220,13 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
         return self._whole_text()
 
     def _unsafe_update_src(self, src: str) -> None:
-        """Compile `src` in place of the function's own text from now on."""
-        self._text = (src, self.starting_line_number)
+        """Compile `src` in place of the function's own text from now on.
+
+        The function's own text given back makes it what it was, with the key it had.
+        """
+        loaded = super().__tilewright_text__
+        is_own = src == _from_def(loaded[0])
+        self._text = loaded if is_own else (src, self.starting_line_number)
         self.reconsider()
         REVISIONS.made(function_name(self.fn))
 
@@ -424,6 +429,12 @@ def jit(
         )
 
     return decorate if fn is None else decorate(fn)
+
+
+def _from_def(text: str) -> str:
+    """The text of a function from `def` on, without decorators."""
+    plain = textwrap.dedent(text)
+    return plain[definition_index(plain) :]
 
 
 class _Skipped(Exception):
