@@ -49,7 +49,15 @@ def parts_of(folder: Path, programs: Path | None, seconds: float) -> list[Part]:
     found = sorted(programs.glob("*.py")) if programs is not None else []
     return [
         Part("attention", (*pytest, "tests/gpu/test_attention.py")),
-        Part("products", (*pytest, "tests/gpu/test_products.py", "tests/gpu/test_idioms.py")),
+        Part(
+            "products",
+            (
+                *pytest,
+                "tests/gpu/test_products.py",
+                "tests/gpu/test_overlap.py",
+                "tests/gpu/test_idioms.py",
+            ),
+        ),
         Part("fuzz", fuzz),
         *models,
         *(Part(path.stem, (python, "-m", "tilewright", "run", str(path))) for path in found),
