@@ -89,7 +89,7 @@ def run_threads(case: Case, **options: object) -> dict[str, Array]:
     threads = lower_for_gpu(case, **options)
     grid = check_grid(case.name, case.grid, threads.memory.values)
     shared = int(str(threads.scheduled.metadata["shared_bytes"]))
-    name = threads.request.name
+    name = str(threads.scheduled.metadata["symbol"])
     simulate(threads.text, name, grid, threads.num_threads, threads.arguments, shared)
     threads.memory.require_guards(case.name)
     return threads.memory.arrays()

@@ -137,7 +137,7 @@ def _decode_function(document: Json) -> FunctionSource:
         is_host=bool(entry["is_host"]),
         is_ordinary=bool(entry["is_ordinary"]),
         is_class=bool(entry["is_class"]),
-        must_use=bool(entry["must_use"]),
+        must_use=str(entry["must_use"]),
     )
 
 

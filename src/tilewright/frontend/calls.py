@@ -27,6 +27,7 @@ from tilewright.frontend.sequences import iterate
 from tilewright.frontend.signature import bind
 from tilewright.frontend.subset import reject_as
 from tilewright.frontend.values import AggregateMethod, HostMethod, Method, describe, value_of
+from tilewright.language.aggregates import MUST_USE_REASON
 from tilewright.language.core import (
     block_type,
     constexpr_type,
@@ -66,16 +67,14 @@ def _require_use(frame: Frame, function: object) -> None:
     """Refuse a call as a statement where the result is the point of the call."""
     match function:
         case AggregateMethod(function=FunctionRef(key) | HostFunctionRef(key)):
-            is_needed = frame.lowering.request.functions[key].must_use
+            reason = frame.lowering.request.functions[key].must_use
         case FunctionRef(key) | HostFunctionRef(key):
-            is_needed = frame.lowering.request.functions[key].must_use
+            reason = frame.lowering.request.functions[key].must_use
         case _:
             is_needed = isinstance(function, OpRef) and function.key in _MUST_USE
-    if is_needed:
-        raise ResultNotUsed(
-            f"nothing uses the result of {describe(function)}",
-            hint="assign it: values are immutable, and the call changes none of its arguments",
-        )
+            reason = MUST_USE_REASON if is_needed else ""
+    if reason:
+        raise ResultNotUsed(f"nothing uses the result of {describe(function)}", hint=reason)
 
 
 _MUST_USE = ("advance", "aggregate_replace")

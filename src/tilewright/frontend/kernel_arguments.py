@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
@@ -16,6 +17,9 @@ from tilewright.language.core import constexpr, dtype, int32, int64, pointer_typ
 from tilewright.ops.builder import integer_property, ir_type
 from tilewright.ops.library import SURFACE
 from tilewright.support.errors import InternalError
+
+# xDSL takes numbers off the end of a name: nothing would be left.
+_NUMBERED = re.compile(r"(_\d+)+")
 
 
 class KernelArguments:
@@ -58,7 +62,9 @@ class KernelArguments:
     def _argument(self, name: str, type_: dtype, divisibility: int = 1) -> tensor:
         attribute = ir_type(type_)
         value = self._block.insert_arg(attribute, len(self._block.args))
-        value.name_hint = name.replace(".", "_")
+        hint = name.replace(".", "_")
+        # A name of the IR is for people only: Python allows more of them than the IR does.
+        value.name_hint = hint if hint.isascii() and not _NUMBERED.fullmatch(hint) else None
         facts: dict[str, Attribute] = {"tt.name": StringAttr(name)}
         if divisibility > 1:
             facts["tt.divisibility"] = integer_property(divisibility)

@@ -43,7 +43,7 @@ class FunctionSource:
     """One function as written: `text` is dedented by `indent` columns and starts at `first_line`.
 
     `captures` maps each dotted global name that the text reads to what it means. A call whose
-    result nothing reads is an error for a function that is `must_use`. Of an aggregate class
+    result nothing reads is an error for a function whose `must_use` says why. Of an aggregate class
     (`is_class`) the parameters are its fields and the captures its methods and bases. A function
     that runs at compile time (`is_host`) is declared so, or an ordinary one (`is_ordinary`).
     """
@@ -60,7 +60,7 @@ class FunctionSource:
     is_host: bool = False
     is_ordinary: bool = False
     is_class: bool = False
-    must_use: bool = False
+    must_use: str = ""
 
 
 @dataclass(frozen=True)

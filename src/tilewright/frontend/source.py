@@ -347,7 +347,7 @@ class _Snapshotter:
             ),
             is_host=is_host,
             is_ordinary=is_ordinary,
-            must_use=bool(function.__dict__.get(MUST_USE_MARKER, False)),
+            must_use=str(function.__dict__.get(MUST_USE_MARKER, "")),
         )
         captures: dict[str, Constant] = {}
         owner = scope.owner()

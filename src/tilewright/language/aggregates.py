@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from tilewright.language.core import constexpr, tuple_
 from tilewright.language.host import ConstexprFunction
@@ -182,10 +182,31 @@ def aggregate_replace(instance: object, **changes: object) -> object:
 aggregate_replace.__dict__["__tilewright_on_host__"] = True
 
 
-def must_use_result(function: Used) -> Used:
-    """Make it an error for a kernel to call `function` and drop what it returns."""
+MUST_USE_REASON = "assign it: values are immutable, and the call changes none of its arguments"
+
+
+@overload
+def must_use_result(function: Used) -> Used: ...
+
+
+@overload
+def must_use_result(function: str) -> Callable[[Used], Used]: ...
+
+
+def must_use_result(function: Used | str) -> Used | Callable[[Used], Used]:
+    """Make it an error for a kernel to call `function` and drop what it returns.
+
+    With a text in its place, `@must_use_result("reason")`, the error says that.
+    """
+    if isinstance(function, str):
+        reason = function or MUST_USE_REASON
+        return lambda decorated: _must_use(decorated, reason)
+    return _must_use(function, MUST_USE_REASON)
+
+
+def _must_use(function: Used, reason: str) -> Used:
     target = getattr(function, "fn", function)
-    target.__dict__["__tilewright_must_use__"] = True
+    target.__dict__["__tilewright_must_use__"] = reason
     return function
 
 

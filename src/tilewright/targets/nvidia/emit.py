@@ -26,6 +26,7 @@ from tilewright.targets.nvidia.rules import (
     tma,
 )
 from tilewright.targets.nvidia.services import NvidiaServices
+from tilewright.targets.nvidia.symbols import entry_symbol
 from tilewright.targets.nvidia.tma_ops import TensorMapOp
 
 SHARED_SYMBOL = "@shared"
@@ -54,7 +55,7 @@ def tensor_map_entries(module: ModuleOp) -> list[dict[str, object]]:
 
 
 def emit_kernel(module: ModuleOp, options: Mapping[str, object], num_warps: int) -> str:
-    """The LLVM module of a T2 module with one kernel, which keeps its name."""
+    """The LLVM module of a T2 module with one kernel, named by `entry_symbol`."""
     kernel = find_kernel(module)
     builder = ModuleBuilder()
     builder.add_global(SHARED_SYMBOL[1:], "external addrspace(3) global [0 x i8], align 1024")
@@ -67,7 +68,7 @@ def emit_kernel(module: ModuleOp, options: Mapping[str, object], num_warps: int)
     attributes = [f'"nvvm.reqntid"="{32 * num_warps},1,1"']
     if options.get("maxnreg"):
         attributes.append(f'"nvvm.maxnreg"="{options["maxnreg"]}"')
-    name = kernel.sym_name.data
+    name = entry_symbol(kernel.sym_name.data)
     signature = f"@{name}({', '.join(parameters)}) {' '.join(attributes)}"
     header = f"define ptx_kernel void {signature} !dbg {lines.scope}"
     fn = FunctionBuilder(builder, header)

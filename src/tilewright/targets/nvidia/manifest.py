@@ -8,12 +8,18 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.ir.encoding import LayoutAttr, SharedType, TokenType
 from tilewright.targets.nvidia.assembler import sass_of
-from tilewright.targets.nvidia.emit import argument_slots, emit_kernel, tensor_map_entries
+from tilewright.targets.nvidia.emit import (
+    argument_slots,
+    emit_kernel,
+    find_kernel,
+    tensor_map_entries,
+)
 from tilewright.targets.nvidia.fit import assemble_for_occupancy
 from tilewright.targets.nvidia.ops import NVIDIA_OPS
 from tilewright.targets.nvidia.ptx import to_ptx
 from tilewright.targets.nvidia.schedule import STEPS, lower_to_threads
 from tilewright.targets.nvidia.simulated import simulate_launch
+from tilewright.targets.nvidia.symbols import entry_symbol
 from tilewright.targets.nvidia.tile_passes import nvidia_tile_passes
 from tilewright.targets.nvidia.tma_ops import TENSOR_MAP_OPS
 from tilewright.targets.target import MachineFeatures, Scheduled, ShowStep, Target
@@ -28,6 +34,7 @@ def _schedule(
     report = lower_to_threads(module, machine, options, show)
     metadata = {
         "slots": argument_slots(module),
+        "symbol": entry_symbol(find_kernel(module).sym_name.data),
         "num_warps": options.get("num_warps", 4),
         "shared_bytes": report.shared_bytes,
         "tensor_maps": tensor_map_entries(module),

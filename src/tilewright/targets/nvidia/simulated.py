@@ -15,6 +15,7 @@ from tilewright.interp.values import dtype_of
 from tilewright.ir.op import Array
 from tilewright.ops.builder import ir_type
 from tilewright.support.errors import ArgumentNotSupported
+from tilewright.targets.nvidia.symbols import entry_symbol
 from tilewright.targets.nvidia.tensor_map import TensorMapRecipe
 from tilewright.targets.target import Scheduled
 
@@ -45,7 +46,9 @@ def simulate_launch(
     maps = tensor_maps(scheduled.metadata, slots, arrays)
     threads = 32 * int(str(scheduled.metadata["num_warps"]))
     shared_bytes = int(str(scheduled.metadata["shared_bytes"]))
-    return simulate(text, kernel, grid, threads, (*arguments, *maps), shared_bytes, seed=seed)
+    everything = (*arguments, *maps)
+    symbol = entry_symbol(kernel)
+    return simulate(text, symbol, grid, threads, everything, shared_bytes, seed=seed)
 
 
 def _address(array: Array) -> int:
