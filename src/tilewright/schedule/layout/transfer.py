@@ -7,6 +7,7 @@ elements anew (shape ops), works within a thread when operands and result have l
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
@@ -26,6 +27,7 @@ from tilewright.ops.shape import (
 from tilewright.support.errors import UnsupportedLayout
 
 Layouts = Sequence[LinearLayout | None]
+_CACHED = 1 << 10
 _SOURCES = (ConstantOp, MakeRangeOp, SplatOp)
 
 
@@ -59,9 +61,9 @@ def result_layout(op: Operation, operands: Layouts) -> LinearLayout | None:
         return known[0]
     try:
         if isinstance(op, TransOp):
-            return known[0].permute(op.permutation())
+            return _permuted(known[0], tuple(op.permutation()))
         if isinstance(op, ReshapeOp):
-            return known[0].reshape(shape_of(op.result.type))
+            return _reshaped(known[0], shape_of(op.result.type))
         if isinstance(op, JoinOp):
             return known[0].join()
         if isinstance(op, SplitOp):
@@ -81,14 +83,37 @@ def operand_layouts(op: Operation, result: LinearLayout) -> list[LinearLayout | 
     if isinstance(op, _SOURCES):
         return [None] * len(op.operands)
     if isinstance(op, ExpandDimsOp):
-        return [result.reduce(op.axis.value.data)[0]]
+        return [_reduced(result, op.axis.value.data)]
     if isinstance(op, BroadcastOp):
-        return [result.shrink(shape_of(op.src.type)).remove_register_copies()[0]]
+        return [_shrunk(result, shape_of(op.src.type))]
     if isinstance(op, TransOp):
         order = op.permutation()
-        return [result.permute([order.index(dim) for dim in range(len(order))])]
+        return [_permuted(result, tuple(order.index(dim) for dim in range(len(order))))]
     if isinstance(op, ReshapeOp):
-        return [result.reshape(shape_of(op.src.type))]
+        return [_reshaped(result, shape_of(op.src.type))]
     if isinstance(op, JoinOp):
-        return [result.reduce(result.rank - 1)[0]] * 2
+        return [_reduced(result, result.rank - 1)] * 2
     raise UnsupportedLayout(f"{op.name} takes its operands in a layout of their own")
+
+
+# A kernel has few layouts and asks the same of them again and again, along every chain of ops.
+
+
+@lru_cache(maxsize=_CACHED)
+def _reduced(layout: LinearLayout, axis: int) -> LinearLayout:
+    return layout.reduce(axis)[0]
+
+
+@lru_cache(maxsize=_CACHED)
+def _shrunk(layout: LinearLayout, shape: tuple[int, ...]) -> LinearLayout:
+    return layout.shrink(shape).remove_register_copies()[0]
+
+
+@lru_cache(maxsize=_CACHED)
+def _permuted(layout: LinearLayout, order: tuple[int, ...]) -> LinearLayout:
+    return layout.permute(order)
+
+
+@lru_cache(maxsize=_CACHED)
+def _reshaped(layout: LinearLayout, shape: tuple[int, ...]) -> LinearLayout:
+    return layout.reshape(shape)
