@@ -55,16 +55,22 @@ def nested_while(size: int) -> str:
     return _nest(size, "while n > {0}:", "n -= 1; v += {0}")
 
 
+def nested_break(size: int) -> str:
+    """`size` loops one in the other, each of which may be left early and finds a constant out."""
+    return _nest(size, "for i{0} in range(n):", "if n == {0}: break\n{indent}w = w + 1; v += w")
+
+
 def _nest(size: int, head: str, body: str) -> str:
     """Loops in functions of `LOOPS_A_FUNCTION` loops that call one another."""
     count = -(-size // LOOPS_A_FUNCTION)
     parts: list[str] = []
     for number in range(count):
-        lines = [f"@tilewright.jit\ndef part{number}(v, n):"]
+        lines = [f"@tilewright.jit\ndef part{number}(v, n):\n    w = 0"]
         depth = min(LOOPS_A_FUNCTION, size - number * LOOPS_A_FUNCTION)
         for i in range(depth):
             indent = "    " * (i + 1)
-            lines += [indent + head.format(i), f"{indent}    {body.format(i)}"]
+            inside = f"{indent}    "
+            lines += [indent + head.format(i), inside + body.format(i, indent=inside)]
         if number + 1 < count:
             lines.append("    " * (depth + 1) + f"v = part{number + 1}(v, n)")
         lines.append("    return v\n\n")
@@ -128,6 +134,7 @@ SHAPES: dict[str, tuple[Shape, tuple[int, ...]]] = {
     "nested if": (nested_if, (10, 20, 40)),
     "nested for": (nested_for, (10, 20, 40)),
     "nested while": (nested_while, (10, 20, 40)),
+    "nested for with break": (nested_break, (5, 10, 20)),
     "nested calls": (nested_calls, (50, 100, 200)),
     "loads": (loads, (100, 200, 400)),
     "loads and stores in turn": (stores, (50, 100, 200)),

@@ -9,6 +9,8 @@ import pytest
 
 from benchmarks import growth_programs as programs
 from tests.kernels.growing import compiled, grown, interpreted, seconds, simulated
+from tilewright.frontend.frame import MAX_NESTING
+from tilewright.support.errors import NestingTooDeep
 
 TARGETS = ("cpu", "sm_90a")
 
@@ -61,3 +63,37 @@ def test_twice_the_depth_does_not_square_the_time(
     seconds(grown(shape, 4, tmp_path), target)
     shallow = seconds(grown(shape, 12, tmp_path), target)
     assert seconds(grown(shape, 36, tmp_path), target) < 27 * max(shallow, 0.05)
+
+
+def test_200_functions_that_call_one_another_are_right(tmp_path: Path):
+    kernel = grown(programs.nested_calls, 200, tmp_path)
+    assert compiled(kernel) == interpreted(kernel) == simulated(kernel)
+
+
+def test_an_expression_of_800_terms_is_right(tmp_path: Path):
+    kernel = grown(programs.expression, 800, tmp_path)
+    assert compiled(kernel) == [800 * i for i in range(64)]
+
+
+def test_a_kernel_compiles_however_deep_its_caller_stands(tmp_path: Path):
+    kernel = grown(programs.nested_while, 60, tmp_path)
+
+    def call_at(depth: int) -> list[int]:
+        return call_at(depth - 1) if depth else compiled(kernel)
+
+    assert call_at(500) == compiled(grown(programs.nested_while, 60, tmp_path))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("shape", [programs.nested_for, programs.nested_while, programs.elif_chain])
+def test_a_nest_compiles_up_to_the_limit_and_is_refused_beyond(
+    shape: programs.Shape, target: str, tmp_path: Path
+):
+    seconds(grown(shape, MAX_NESTING - 1, tmp_path), target)
+    with pytest.raises(NestingTooDeep, match=f"nested more than {MAX_NESTING} deep"):
+        seconds(grown(shape, MAX_NESTING + 2, tmp_path), target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_20_loops_that_may_be_left_do_not_multiply_the_time(target: str, tmp_path: Path):
+    assert seconds(grown(programs.nested_break, 20, tmp_path), target) < 20

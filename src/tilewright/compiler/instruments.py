@@ -29,9 +29,13 @@ from tilewright.ir.levels import LEVELS, T0, Level, verify_level
 from tilewright.ir.text import print_module
 from tilewright.runtime.artifact import Artifact
 from tilewright.support.dataclass import dataclass
+from tilewright.support.deep_calls import with_room
 from tilewright.support.errors import InternalError, TilewrightError
 from tilewright.support.options import DebugOptions, debug_options, runtime_options
 from tilewright.targets.target import Target, load_target
+
+ROOM_FRAMES = 850
+"""What the walks over the deepest nest take, at six frames a level."""
 
 
 def compile_watched(
@@ -61,7 +65,8 @@ def compile_watched(
     )
     try:
         with store.breadcrumb(request, key):
-            artifact = compile_request(request, key, observe)
+            # Deep nests take their share of the stack, wherever the caller stands on its own.
+            artifact = with_room(lambda: compile_request(request, key, observe), ROOM_FRAMES)
     except TilewrightError as error:
         if isinstance(error, InternalError):
             _keep(store, request, key, error, progress.last)

@@ -36,7 +36,7 @@ class Carry:
 
     Runtime values of the candidates are carried from the start. What is known at compile time
     is carried only once the body turned out to change it: `finish` then says that the body must
-    be lowered again, with that leaf among `_grown`.
+    be lowered again, with that leaf among the findings.
     """
 
     def __init__(self, frame: Frame, node: ast.For | ast.While, names: Names) -> None:
@@ -45,9 +45,8 @@ class Carry:
         self._node = node
         self._assigned = names
         self._names = [n for n in frame.variables if n in names and n in header]
-        self._grown: set[Leaf] = set()
+        self._findings = frame.lowering.loop_findings()
         self._inits: dict[Leaf, tensor] = {}
-        self._returned: object = None
         self._trees: dict[str, object] = {}
         self._entered: list[tensor] = []
         self._lines = dict(frame.scope.assigned_at)
@@ -78,8 +77,8 @@ class Carry:
             self._trees[name] = self._tree(name, (), variables[name])
         for flag in (BREAK, RETURN):
             self._trees[flag] = self._tree(flag, (), NOT_SET)
-        if self._returned is not None:
-            self._trees[VALUE] = self._tree(VALUE, (), self._returned)
+        if self._findings.returned is not None:
+            self._trees[VALUE] = self._tree(VALUE, (), self._findings.returned)
         return [self._inits[leaf] for leaf in self.leaves]
 
     def _tree(self, name: str, path: tuple[int, ...], value: object) -> object:
@@ -87,7 +86,8 @@ class Carry:
             items = [self._tree(name, (*path, i), v) for i, v in enumerate(value.values)]
             return tuple_(items, value.fields, value.factory)
         leaf = (name, path)
-        if not isinstance(value, tensor) and leaf not in self._grown:
+        is_grown = leaf in self._findings.grown and is_number(value)
+        if not isinstance(value, tensor) and not is_grown:
             return value
         self._inits[leaf] = self._initial(leaf, value)
         self.leaves.append(leaf)
@@ -136,7 +136,7 @@ class Carry:
 
         Raises: LoopTypeMismatch.
         """
-        frame, size = self._frame, len(self._grown)
+        frame, size = self._frame, len(self._findings.grown)
         values: list[tensor] = []
         self._end_lines = frame.scope.assigned_at
         for name, tree in self._trees.items():
@@ -147,9 +147,9 @@ class Carry:
             self._compare(name, (), tree, frame.read(name) if value is None else value, values)
         has_value = frame.variables.get(VALUE) is not None
         if has_value and VALUE not in self._trees:
-            self._returned = frame.variables[VALUE]
+            self._findings.returned = frame.variables[VALUE]
             return None
-        return values if len(self._grown) == size else None
+        return values if len(self._findings.grown) == size else None
 
     def finish(self) -> list[tensor] | None:
         """The carried values at the end of the body, as `current`."""
@@ -169,7 +169,7 @@ class Carry:
         elif same_constant(tree, value):
             return
         elif is_number(tree) and (is_number(value) or isinstance(value, tensor)):
-            self._grown.add((name, path))
+            self._findings.grown.add((name, path))
         else:
             raise self._type_error(name, tree, value)
 

@@ -27,6 +27,7 @@ from tilewright.ops.math import select
 from tilewright.ops.operators import binary, logical_not
 from tilewright.ops.tiles import item
 from tilewright.support.dataclass import dataclass
+from tilewright.support.deep_calls import with_room
 from tilewright.support.errors import (
     BranchTypeMismatch,
     ConditionNotBoolean,
@@ -73,7 +74,7 @@ def may_be_set(flag: object) -> bool:
 
 def lower_block(frame: Frame, statements: Sequence[ast.stmt]) -> Exit:
     """Lower statements in order, each only where no earlier one left the block."""
-    exit_ = _lower_statements(frame, statements)
+    exit_ = with_room(lambda: _lower_statements(frame, statements))
     possible = [flag for flag in FLAGS if may_be_set(frame.variables.get(flag))]
     if exit_.leaves and len(possible) == 1:
         frame.variables[possible[0]] = SET  # all paths leave in the one way that there is

@@ -26,11 +26,13 @@ from tilewright.ops.builder import Builder
 from tilewright.ops.library import SURFACE
 from tilewright.support import errors
 from tilewright.support.dataclass import dataclass
+from tilewright.support.deep_calls import with_room
 from tilewright.support.errors import (
     CompileError,
     GlobalNotConstexpr,
     KernelTooLarge,
     NameNotUsable,
+    NestingTooDeep,
     PlainFunctionCall,
     TilewrightError,
     UndefinedName,
@@ -40,6 +42,8 @@ from tilewright.support.rules import RuleTable
 from tilewright.support.source import Span
 
 MAX_OPS = 200_000
+MAX_NESTING = 128
+"""Branches and loops in one another. The IR's own walks call themselves at each level."""
 
 ExpressionRule = Callable[["Frame", ast.expr], object]
 StatementRule = Callable[["Frame", ast.stmt], "Exit"]
@@ -120,11 +124,28 @@ class HostFunction:
 
 
 @dataclass
+class LoopFindings:
+    """What lowering the body of a loop showed, at one place of the kernel.
+
+    `grown` are the leaves that it carries though they are known before it, `returned` what it
+    returns at run time, `leaves`: it may be left early at run time.
+    """
+
+    grown: set[tuple[str, tuple[int, ...]]] = field(default_factory=set)
+    returned: object = None
+    leaves: bool = False
+
+
+@dataclass
 class Lowering:
     """What all calls of one kernel share.
 
-    `messages` holds the lines of `static_print` until the kernel is done: a loop body may be
-    lowered more than once.
+    `num_open` counts the branches and loops that are being lowered. `messages` holds the lines
+    of `static_print` until the kernel is done: a loop body may be lowered more than once.
+    `place` is the way to what is being lowered, through calls, loops and the iterations of those
+    that are unrolled. A loop that is lowered again, with the one around it, comes to the same
+    place with no less to find out at run time: it starts from the `findings` there. Without
+    them a nest would be lowered 2^depth times.
     """
 
     request: LoweringRequest
@@ -135,6 +156,22 @@ class Lowering:
     host_functions: dict[str, HostFunction] = field(default_factory=dict)
     # Called before each statement of a kernel that is stepped through.
     before_statement: Callable[[Frame, ast.stmt], None] | None = None
+    num_open: int = 0
+    place: tuple[int, ...] = ()
+    findings: dict[tuple[int, ...], LoopFindings] = field(default_factory=dict)
+
+    @contextmanager
+    def inside(self, *steps: int) -> Generator[None]:
+        """Lower further along the way to a place."""
+        saved, self.place = self.place, (*self.place, *steps)
+        try:
+            yield
+        finally:
+            self.place = saved
+
+    def loop_findings(self) -> LoopFindings:
+        """What is known of the loop at this place."""
+        return self.findings.setdefault(self.place, LoopFindings())
 
     def code(self, key: str) -> FunctionCode:
         """The parsed function of the request."""
@@ -211,7 +248,7 @@ class Frame:
         try:
             if rule is None:
                 raise reject(node)
-            return rule(self, node)
+            return with_room(lambda: rule(self, node))
         except TilewrightError as error:
             self.place(error, node)
             raise
@@ -327,10 +364,17 @@ class Frame:
     def branch(self, block: Block, scope: Scope | None = None) -> Generator[Scope]:
         """Lower into `block` with variables of its own: a copy of the current ones, or `scope`."""
         saved, self.scope = self.scope, scope or self.scope.copy()
+        self.lowering.num_open += 1
         try:
+            if self.lowering.num_open > MAX_NESTING:
+                raise NestingTooDeep(
+                    f"branches and loops are nested more than {MAX_NESTING} deep, with those of "
+                    "the functions that are called in them"
+                )
             with self.builder.inside(block):
                 yield self.scope
         finally:
+            self.lowering.num_open -= 1
             self.scope = saved
 
 

@@ -20,7 +20,7 @@ from tilewright.support.errors import (
 )
 from tilewright.support.source import Span
 
-MAX_DEPTH = 32
+MAX_DEPTH = 256
 
 
 def inline(
@@ -47,7 +47,8 @@ def inline(
         inner.assign(p.name, _argument(p, bound[p.name]), code.node)
     lowering.frames.append(inner)
     try:
-        return run_body(inner)
+        with lowering.inside(id(node)):
+            return run_body(inner)
     except TilewrightError as error:
         error.chain = _extended(error.chain, frame.span(node))
         raise

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from tilewright.support.dataclass import dataclass
+from tilewright.support.deep_calls import with_room
 
 Names = frozenset[str]
 NONE: Names = frozenset()
@@ -69,18 +70,15 @@ def _names(node: ast.AST, context: type[ast.expr_context]) -> list[str]:
 
 def leaves_loop(statements: Iterable[ast.stmt]) -> bool:
     """Whether the body of a loop may leave it early: a `break` of its own, or any `return`."""
-    return any(_leaves(statement, is_own_loop=True) for statement in statements)
-
-
-def _leaves(node: ast.stmt, is_own_loop: bool) -> bool:
-    if isinstance(node, ast.Return) or (isinstance(node, ast.Break) and is_own_loop):
-        return True
-    is_own_loop = is_own_loop and not isinstance(node, ast.For | ast.While)
-    return any(
-        _leaves(child, is_own_loop)
-        for child in ast.iter_child_nodes(node)
-        if isinstance(child, ast.stmt)
-    )
+    pending = [(statement, True) for statement in statements]
+    while pending:
+        node, is_own_loop = pending.pop()
+        if isinstance(node, ast.Return) or (isinstance(node, ast.Break) and is_own_loop):
+            return True
+        is_own_loop = is_own_loop and not isinstance(node, ast.For | ast.While)
+        children = (child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt))
+        pending += ((child, is_own_loop) for child in children)
+    return False
 
 
 def _block(body: Sequence[ast.stmt], after: Names, targets: _Targets, result: Liveness) -> Names:
@@ -102,7 +100,9 @@ def _statement(node: ast.stmt, after: Names, targets: _Targets, result: Liveness
             return targets.repeat
         case ast.If():
             branches = _block(node.body, after, targets, result)
-            return branches | _block(node.orelse, after, targets, result) | reads(node.test)
+            # An `elif` is an `if` in the `else` of another: there may be many.
+            other = with_room(lambda: _block(node.orelse, after, targets, result))
+            return branches | other | reads(node.test)
         case ast.For() | ast.While():
             return _loop(node, after, result)
         case ast.With():
@@ -119,7 +119,8 @@ def _loop(node: ast.For | ast.While, after: Names, result: Liveness) -> Names:
         own, once, test = assigned([node.target]), reads(node.iter), NONE
     else:
         own, once, test = NONE, NONE, reads(node.test)
-    header = after | test
+    # A loop around this one comes here again with more names, and the same ones stay live.
+    header = after | test | result.header.get(id(node), NONE)
     while True:
         targets = _Targets(leave=after, repeat=header)
         grown = header | (_block(node.body, header, targets, result) - own)

@@ -43,9 +43,10 @@ def _for(frame: Frame, node: ast.For) -> Exit:
         raise reject_as("loops over several targets", "write one name after `for`")
     outer, frame.loop = frame.loop, LoopContext(frame.code.liveness.header[id(node)])
     try:
-        if isinstance(iterator, ValueRange):
-            return _unrolled(frame, node, node.target.id, iterator.values)
-        return _runtime_for(frame, node, node.target.id, iterator)
+        with frame.lowering.inside(id(node)):
+            if isinstance(iterator, ValueRange):
+                return _unrolled(frame, node, node.target.id, iterator.values)
+            return _runtime_for(frame, node, node.target.id, iterator)
     finally:
         frame.loop = outer
 
@@ -57,8 +58,9 @@ def _while(frame: Frame, node: ast.While) -> Exit:
     test, hints = loop_condition(frame, node.test)
     outer, frame.loop = frame.loop, LoopContext(frame.code.liveness.header[id(node)])
     try:
-        carry = Carry(frame, node, assigned([*node.body, node.test]))
-        return lower_while(frame, node, Tested(test), carry, hints)
+        with frame.lowering.inside(id(node)):
+            carry = Carry(frame, node, assigned([*node.body, node.test]))
+            return lower_while(frame, node, Tested(test), carry, hints)
     finally:
         frame.loop = outer
 
@@ -84,7 +86,8 @@ def _unroll_from(frame: Frame, node: ast.For, name: str, values: Sequence[object
                 live,
             )
         frame.assign(name, value, node)
-        exit_ = lower_block(frame, node.body)
+        with frame.lowering.inside(len(values) - index):
+            exit_ = lower_block(frame, node.body)
         may_continue = may_be_set(frame.variables.pop(CONTINUE, None))
         if exit_.leaves and not may_continue:
             return LEAVES
@@ -109,12 +112,16 @@ def _leaves_at_run_time(
     frame: Frame, node: ast.For, name: str, bounds: LoopRange, carry: Carry
 ) -> bool:
     """Whether a `break` or `return` remains once constant conditions are decided."""
+    findings = frame.lowering.loop_findings()
+    if findings.leaves:
+        return True
     messages = len(frame.lowering.messages)
     while (done := _for_body(frame, node, name, bounds, carry)) is None and not carry.ends_early:
         pass
     if done is not None:
         discard(done[0])
     del frame.lowering.messages[messages:]
+    findings.leaves = carry.ends_early
     return carry.ends_early
 
 

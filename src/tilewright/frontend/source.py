@@ -44,6 +44,7 @@ from tilewright.frontend.program import FunctionSource, Parameter
 from tilewright.frontend.scope import MISSING, Scope, annotated_class, annotation_text, cell_value
 from tilewright.language.aggregates import AggregateField, fields_of, is_constexpr_annotation
 from tilewright.support.dataclass import dataclass, replace
+from tilewright.support.deep_calls import with_room
 from tilewright.support.errors import InvalidOption, SourceNotAvailable
 from tilewright.support.revisions import function_name
 
@@ -252,7 +253,10 @@ class _Snapshotter:
         given = getattr(function, "__tilewright_text__", None)
         is_ordinary = isinstance(function, OrdinaryFunction)
         try:
-            self.sources[key] = self._source(key, python, is_host, is_ordinary, given)
+            # Functions that call one another may do so deeper than Python's stack.
+            self.sources[key] = with_room(
+                lambda: self._source(key, python, is_host, is_ordinary, given)
+            )
         except SourceNotAvailable:
             del self._keys[id(python)]
             raise

@@ -24,24 +24,21 @@ def call_chain(location: Attribute) -> tuple[Span, ...]:
 
 
 def _spans(location: Attribute) -> Iterator[Span]:
-    match location:
-        case FileLineColLoc():
-            yield Span(location.filename.data, location.line.data, location.column.data)
-        case CallSiteLoc():
-            yield from _spans(location.callee)
-            yield from _spans(location.caller)
-        case NameLoc():
-            yield from _spans(location.location)
-        case FusedLoc():
-            # Several ops became one: the first that is known stands for all.
-            assert isinstance(location.locations, ArrayAttr)
-            for part in location.locations:
-                spans = tuple(_spans(part))
-                if spans:
-                    yield from spans
-                    return
-        case _:
-            return
+    pending = [location]
+    while pending:
+        match place := pending.pop():
+            case FileLineColLoc():
+                yield Span(place.filename.data, place.line.data, place.column.data)
+            case CallSiteLoc():
+                pending += (place.caller, place.callee)
+            case NameLoc():
+                pending.append(place.location)
+            case FusedLoc():
+                # Several ops became one: the first that is known stands for all.
+                assert isinstance(place.locations, ArrayAttr)
+                pending += [part for part in place.locations if call_chain(part)][:1]
+            case _:
+                pass
 
 
 def span_of(operation: Operation) -> tuple[Span | None, tuple[Span, ...]]:

@@ -23,11 +23,11 @@ STACK_BYTES = 64 << 20
 """Of a thread that goes on. Python's own frames are on the heap, but not those of C in between."""
 
 
-def with_room(function: Callable[[], Result]) -> Result:
-    """The result of `function()`, called with at least `ROOM_FRAMES` frames left."""
+def with_room(function: Callable[[], Result], frames: int = ROOM_FRAMES) -> Result:
+    """The result of `function()`, called with at least `frames` frames left."""
     try:
         # The cheap question whether so many frames are open; traceback walks them all.
-        sys._getframe(max(sys.getrecursionlimit() - ROOM_FRAMES, 1))  # pyright: ignore[reportPrivateUsage]
+        sys._getframe(max(sys.getrecursionlimit() - frames, 1))  # pyright: ignore[reportPrivateUsage]
     except ValueError:
         return function()
     return on_new_stack(function)

@@ -314,6 +314,12 @@ class RecursionTooDeep(CompileError):
     help = "recursion must end by a condition on a constexpr argument"
 
 
+class NestingTooDeep(CompileError):
+    """Branches and loops stand in one another deeper than the compiler follows."""
+
+    help = "write arms of `elif` as tl.where or as a table in memory, and nests as one loop"
+
+
 class StaticAssertionFailed(CompileError):
     """A `static_assert` does not hold."""
 
