@@ -21,13 +21,14 @@ from tilewright.ops.matmul import DotOp
 from tilewright.ops.memory import LoadOp, StoreOp
 from tilewright.ops.shape import CatOp, JoinOp, ReshapeOp
 from tilewright.support.errors import InternalError
-from tilewright.targets.cpu import access, dots, elements, nests, sorts
+from tilewright.targets.cpu import access, dots, elements, interruptible, nests, sorts
 from tilewright.targets.cpu.coordinates import constant_coords
 from tilewright.targets.cpu.emitter import Emitter
 from tilewright.targets.cpu.evaluate import Evaluator
 from tilewright.targets.cpu.fusion import BlockPlanner, Step
 from tilewright.targets.cpu.inline import is_tile
 from tilewright.targets.cpu.lowering import Lowering
+from tilewright.targets.cpu.ops import PollOp
 
 
 def emit_block(lowering: Lowering, source: Block, out: Block) -> None:
@@ -120,9 +121,12 @@ def _scalar_types(values: Sequence[SSAValue]) -> list[Attribute]:
     return [value.type for value in values if not is_tile(value)]
 
 
-def _lower_body(lowering: Lowering, source: Block) -> Block:
+def _lower_body(lowering: Lowering, source: Block, is_polled: bool = False) -> Block:
     out = Block(arg_types=_scalar_types(source.args))
     _scalar_arguments(lowering, source, out)
+    if is_polled:
+        owner = source.parent_op()
+        out.add_op(build(PollOp, location=None if owner is None else owner.location))
     emit_block(lowering, source, out)
     return out
 
@@ -146,7 +150,14 @@ def _finish(
 
 def _emit_for(lowering: Lowering, op: ForOp, out: Block) -> None:
     operands = _scalars(lowering, op.operands)
-    body = _lower_body(lowering, op.body.block)
+    is_short, is_tight = interruptible.is_short(op), interruptible.is_tight(op)
+    body = _lower_body(lowering, op.body.block, not (is_short or is_tight))
+    if is_tight and not is_short:
+        loop = interruptible.chunked(op, operands, body)
+        out.add_op(loop)
+        kept = [result for result in op.results if not is_tile(result)]
+        lowering.define(dict(zip(kept, loop.results[1:], strict=True)))
+        return
     _finish(lowering, op, operands, [Region(body)], out)
 
 
@@ -164,5 +175,7 @@ def _emit_if(lowering: Lowering, op: IfOp, out: Block) -> None:
 
 def _emit_while(lowering: Lowering, op: WhileOp, out: Block) -> None:
     operands = _scalars(lowering, op.operands)
-    regions = [Region(_lower_body(lowering, region.block)) for region in op.regions]
-    _finish(lowering, op, operands, regions, out)
+    # The test has the loop's exit: an interrupt is looked for where the loop goes on.
+    test = _lower_body(lowering, op.before_region.block)
+    body = _lower_body(lowering, op.after_region.block, is_polled=True)
+    _finish(lowering, op, operands, [Region(test), Region(body)], out)

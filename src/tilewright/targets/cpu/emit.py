@@ -13,13 +13,15 @@ from tilewright.codegen.math.emitter import MathEmitter
 from tilewright.ir.locations import span_of
 from tilewright.ops.function import FuncOp
 from tilewright.support.errors import InternalError
-from tilewright.targets.cpu.ops import AssertOp, PrintOp
+from tilewright.targets.cpu.ops import AssertOp, PollOp, PrintOp
 from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.rules import atomics as atomic_rules
+from tilewright.targets.cpu.rules import interrupts as interrupt_rules
 from tilewright.targets.cpu.rules import matmul as matmul_rules
 from tilewright.targets.cpu.rules import memory as memory_rules
 from tilewright.targets.cpu.rules import reports as report_rules
 from tilewright.targets.cpu.rules import structure as structure_rules
+from tilewright.targets.cpu.rules.interrupts import branch_if_stopped
 from tilewright.targets.cpu.services import CpuServices
 from tilewright.targets.cpu.status import Site
 
@@ -64,7 +66,8 @@ def emit_kernel(
         for index, argument in enumerate(kernel.body.block.args)
     ]
     _emit_program(builder, services, kernel, parameters, has_lines)
-    _emit_entry(builder, [llvm_type(a.type) for a in kernel.body.block.args])
+    has_polls = any(isinstance(op, PollOp) for op in kernel.walk())
+    _emit_entry(builder, [llvm_type(a.type) for a in kernel.body.block.args], has_polls)
     text = builder.text()
     return text + _ROUND_TO_BFLOAT if "bfloat" in text else text
 
@@ -113,6 +116,8 @@ def _emit_program(
     lines = LineTable.of_kernel(builder, kernel, "LineTablesOnly") if has_lines else None
     debug = f" !dbg {lines.scope}" if lines is not None else ""
     arguments = ", ".join([*parameters, _PROGRAM_IDS, "ptr %scratch", "ptr %status"])
+    if any(isinstance(op, PollOp) for op in kernel.walk()):
+        arguments += ", ptr %context"
     header = f"define internal fastcc void @program({arguments}) noinline nounwind{debug}"
     fn = FunctionBuilder(builder, header)
     if lines is not None:
@@ -124,7 +129,7 @@ def _emit_program(
     builder.add_function("program", fn.text())
 
 
-def _emit_entry(builder: ModuleBuilder, types: list[str]) -> None:
+def _emit_entry(builder: ModuleBuilder, types: list[str], has_polls: bool) -> None:
     header = (
         f"define void @{KERNEL_SYMBOL}(ptr %args, ptr %grid, i64 %begin, i64 %end, ptr %context)"
         " nounwind"
@@ -139,11 +144,13 @@ def _emit_entry(builder: ModuleBuilder, types: list[str]) -> None:
         address = fn.value(f"getelementptr i32, ptr %grid, i64 {axis}")
         extents.append(fn.value(f"load i32, ptr {address}, align 4"))
     wide = [fn.value(f"zext i32 {extent} to i64") for extent in extents]
-    loop, body, done = fn.new_label(), fn.new_label(), fn.new_label()
+    loop, look, body, done = fn.new_label(), fn.new_label(), fn.new_label(), fn.new_label()
     fn.branch(loop)
     fn.place(loop)
     fn.lines.append(f"  %program = phi i64 [ %begin, %entry ], [ %next, %{body} ]")
-    fn.branch_if(fn.value("icmp ult i64 %program, %end"), body, done)
+    fn.branch_if(fn.value("icmp ult i64 %program, %end"), look, done)
+    fn.place(look)
+    branch_if_stopped(fn, done, body)
     fn.place(body)
     coordinates = _coordinates(fn, wide)
     arguments = [
@@ -151,6 +158,7 @@ def _emit_entry(builder: ModuleBuilder, types: list[str]) -> None:
         *(f"i32 {value}" for value in (*coordinates, *extents)),
         f"ptr {scratch}",
         f"ptr {status}",
+        *(["ptr %context"] if has_polls else []),
     ]
     fn.emit(f"call fastcc void @program({', '.join(arguments)})")
     fn.lines.append("  %next = add i64 %program, 1")
@@ -179,4 +187,7 @@ def _load_slot(fn: FunctionBuilder, index: int, kind: str) -> str:
 
 
 # Imported for the rules they register.
-RULE_MODULES = (atomic_rules, matmul_rules, memory_rules, report_rules, structure_rules)
+RULE_MODULES = (
+    *(atomic_rules, interrupt_rules, matmul_rules),
+    *(memory_rules, report_rules, structure_rules),
+)

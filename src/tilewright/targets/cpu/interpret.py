@@ -313,6 +313,11 @@ def _print(operation: Operation, preparation: Preparation) -> PlainFunction:
     return evaluate
 
 
+@CPU_INTERPRETATION.plain.register(ops.PollOp)
+def _poll(operation: Operation, preparation: Preparation) -> PlainFunction:
+    return lambda program: None  # Python itself stops the interpreter
+
+
 @CPU_INTERPRETATION.plain.register(ops.AssertOp)
 def _assert(operation: Operation, preparation: Preparation) -> PlainFunction:
     assert isinstance(operation, ops.AssertOp)

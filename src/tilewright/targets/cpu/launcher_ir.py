@@ -20,12 +20,47 @@ define internal i32 @run_without_gil(ptr %record, ptr %slots, ptr %grid) {
   ret i32 %code
 }
 
+; A signal came while the calling thread, without the GIL, ran a grid: 1 to stop, with an exception.
+; Python's handlers run on the main thread; on another one `interrupt_handler` decides.
+define i32 @attend_python(i32 %is.main) {
+entry:
+  %gil = call i32 @PyGILState_Ensure()
+  %raised = call i32 @PyErr_CheckSignals()
+  %is.set = icmp ne i32 %raised, 0
+  br i1 %is.set, label %leave, label %whose
+whose:
+  %main = icmp ne i32 %is.main, 0
+  br i1 %main, label %leave, label %ask
+ask:
+  %handler = load ptr, ptr @interrupt_handler
+  %value = call ptr @PyObject_CallObject(ptr %handler, ptr null)
+  %refused = icmp eq ptr %value, null
+  br i1 %refused, label %leave, label %drop
+drop:
+  call void @Py_DecRef(ptr %value)
+  br label %leave
+leave:
+  %stop = phi i1 [%is.set, %entry], [false, %whose], [true, %ask], [false, %drop]
+  call void @PyGILState_Release(i32 %gil)
+  %answer = zext i1 %stop to i32
+  ret i32 %answer
+}
+
+@interrupt_handler = internal global ptr null
+
+define void @handle_interrupts_of_python(i64 %main.thread, ptr %handler) {
+  store ptr %handler, ptr @interrupt_handler
+  call void @watch_interrupts(i64 %main.thread, ptr @attend_python)
+  ret void
+}
+
 ; What a launch returns: None, or null with the exception that the pool's code stands for.
 define internal ptr @result_of(ptr %table, i32 %code) {
 entry:
   switch i32 %code, label %good [
     i32 $out_of_memory, label %no.memory
     i32 $grid_too_large, label %too.large
+    i32 $interrupted, label %interrupted
   ]
 good:
   %none = call ptr @new_reference(ptr %table, i64 $table_none)
@@ -33,6 +68,8 @@ good:
 no.memory:
   %null = call ptr @PyErr_NoMemory()
   ret ptr %null
+interrupted:
+  ret ptr null
 too.large:
   %error = call ptr @table_entry(ptr %table, i64 $table_overflow_error)
   call void @PyErr_SetString(ptr %error, ptr @grid.message)
@@ -122,7 +159,7 @@ raise:
 }
 """
 
-CPU_LAUNCHER_SYMBOLS = (*LAUNCHER_SYMBOLS, "launch_raw")
+CPU_LAUNCHER_SYMBOLS = (*LAUNCHER_SYMBOLS, "launch_raw", "handle_interrupts_of_python")
 
 
 def cpu_launcher_text(constants_of_pool: Mapping[str, str]) -> str:

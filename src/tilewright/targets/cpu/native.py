@@ -7,6 +7,7 @@ import ctypes
 import hashlib
 import os
 import platform
+import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -53,9 +54,17 @@ class NativeRuntime:
             addresses["pool_run"], addresses["pool_close"], addresses["pool_reset"]
         )
         self._factory = self._make_factory() if has_known_object_layout() else None
+        self._watch_interrupts(addresses["handle_interrupts_of_python"])
         self._launch_raw = self._factory and self._factory.bare("launch_raw")
         num_threads = num_threads or available_parallelism()
         self.pool = self.make_pool(num_threads, _pinning_cpus(num_threads))
+
+    def _watch_interrupts(self, address: int) -> None:
+        """Let SIGINT stop a running grid."""
+        watch = ctypes.PYFUNCTYPE(None, ctypes.c_int64, ctypes.py_object)(address)
+        main_thread = threading.main_thread().ident or 0
+        # An address as C's signed word; the function is of this module, which stays.
+        watch(ctypes.c_int64(main_thread).value, interrupt_launch)
 
     def _make_factory(self) -> LauncherFactory:
         addresses = {name: self._code.addresses[name] for name in CPU_LAUNCHER_SYMBOLS}
@@ -91,6 +100,15 @@ class NativeRuntime:
             return
         if self._launch_raw(ctypes.addressof(record), *grid, slots) is SLOW_PATH:
             raise ValueError(f"the grid {grid} is not three sizes from 0 to 2^31-1")
+
+
+def interrupt_launch() -> None:
+    """Raise on a thread whose grid runs when Ctrl-C raises on the main one: both shall end.
+
+    Raises: KeyboardInterrupt, where Python's own handler of SIGINT is in place.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        raise KeyboardInterrupt
 
 
 def native_runtime(

@@ -287,6 +287,14 @@ class AssertOp(TileOp):
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
+@irdl_op_definition
+class PollOp(TileOp):
+    """Return from the program if its launch is to stop: an interrupt came (`interrupt_ir.py`)."""
+
+    name = "cpu.poll"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
 CPU_OPS = (
     NestOp,
     YieldOp,
@@ -305,4 +313,5 @@ CPU_OPS = (
     PackOp,
     PrintOp,
     AssertOp,
+    PollOp,
 )

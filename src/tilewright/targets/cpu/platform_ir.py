@@ -31,6 +31,8 @@ declare void @free(ptr)
 declare i32 @sched_getcpu()
 declare i32 @sched_setaffinity(i32, i64, ptr)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
+declare i64 @pthread_self()
+declare i32 @sigaction(i32, ptr, ptr)
 declare i32 @pthread_attr_init(ptr)
 declare i32 @pthread_attr_setstacksize(ptr, i64)
 declare i32 @pthread_attr_setdetachstate(ptr, i32)
@@ -95,6 +97,45 @@ define internal i1 @create_thread(ptr %main, ptr %argument) {  ; detached; false
   ret i1 %ok
 }
 
+; Put `handler` before what handles SIGINT, which it finds in `chained`. A signal that is ignored
+; or ends the process stays so.
+define internal void @handle_interrupts(ptr %handler, ptr %chained) {
+entry:
+  %action = alloca [32 x i64]
+  %error = call i32 @sigaction(i32 2, ptr null, ptr %action)
+  %failed = icmp ne i32 %error, 0
+  br i1 %failed, label %done, label %look
+look:
+  %now = load ptr, ptr %action
+  %ours = icmp eq ptr %now, %handler
+  %number = ptrtoint ptr %now to i64
+  %is.special = icmp ule i64 %number, 1  ; SIG_DFL, SIG_IGN
+  %keep = or i1 %ours, %is.special
+  br i1 %keep, label %done, label %change
+change:
+  store atomic ptr %now, ptr %chained release, align 8
+  store ptr %handler, ptr %action
+  %result = call i32 @sigaction(i32 2, ptr %action, ptr null)
+  br label %done
+done:
+  ret void
+}
+
+define internal i64 @current_pthread() {  ; Python's number of the calling thread
+  %thread = call i64 @pthread_self()
+  ret i64 %thread
+}
+
+; As `wait_word`, for 50 ms at most.
+define internal void @wait_word_briefly(ptr %word, i32 %expected) {  ; FUTEX_WAIT
+  %time = alloca [2 x i64]
+  store i64 0, ptr %time
+  %ns.at = getelementptr i8, ptr %time, i64 8
+  store i64 50000000, ptr %ns.at
+  call i64 (i64, ...) @syscall(i64 $futex, ptr %word, i32 128, i32 %expected, ptr %time)
+  ret void
+}
+
 ; Signals belong to Python's main thread; a worker keeps only the synchronous faults.
 define internal void @block_signals() {
   %mask = alloca [16 x i64]
@@ -142,6 +183,18 @@ define internal void @wait_word(ptr %word, i32 %expected, i32 %mask) {
 
 define internal void @wake_word(ptr %word, i32 %mask) {
   ret void
+}
+
+define internal void @wait_word_briefly(ptr %word, i32 %expected) {
+  ret void
+}
+
+define internal void @handle_interrupts(ptr %handler, ptr %chained) {
+  ret void
+}
+
+define internal i64 @current_pthread() {
+  ret i64 0
 }
 
 define internal void @pause() {
@@ -211,6 +264,8 @@ LINUX_EXTERNALS = (
     "sched_getcpu",
     "sched_setaffinity",
     "pthread_sigmask",
+    "pthread_self",
+    "sigaction",
     "pthread_attr_init",
     "pthread_attr_setstacksize",
     "pthread_attr_setdetachstate",

@@ -28,7 +28,7 @@ class KernelRecord(ctypes.Structure):
 
     Kernel ABI: `void kernel(ptr args, ptr grid, i64 begin, i64 end, ptr context)`. `args` is
     an array of 8-byte slots, `grid` three i32, programs are linear ids with axis 0 fastest,
-    `context` is `{ptr scratch, ptr status, i64 worker_index, i64 reserved}`. `scratch` is
+    `context` is `{ptr scratch, ptr status, i64 worker_index, ptr launch}`. `scratch` is
     page-aligned, `arena_bytes` long and not initialised (null for 0 bytes).
 
     Units: `program_ns` is the estimated time of one program, negative while unknown.

@@ -29,6 +29,12 @@ from __future__ import annotations
 
 from string import Template
 
+from tilewright.targets.cpu.interrupt_ir import (
+    CONTEXT_FIELDS,
+    INTERRUPTS,
+    LAUNCH_FIELDS,
+    WATCH_NS,
+)
 from tilewright.targets.cpu.platform_ir import platform_text
 from tilewright.targets.cpu.worker_ir import PLACEMENT, WORKERS
 
@@ -47,6 +53,7 @@ POOL_FIELDS: dict[str, int] = {
     "job_status": 288,
     "job_width": 296,
     "job_chunk": 304,
+    "job_launch": 312,
     # Configuration and threads.
     "num_threads": 320,
     "num_workers": 328,
@@ -91,7 +98,7 @@ SLICE_NS = 10_000
 # A chunk is at least this long, so that its claim (~20 ns) does not count.
 CHUNK_NS = 2_000
 
-OK, OUT_OF_MEMORY, GRID_TOO_LARGE = 0, 1, 2
+OK, OUT_OF_MEMORY, GRID_TOO_LARGE, INTERRUPTED = 0, 1, 2, 3
 
 # Accessors of a field at a byte offset; the always-inliner removes them.
 _ACCESSORS = r"""
@@ -169,18 +176,19 @@ define internal void @return_arena(ptr %slot) {
 }
 """
 
-# Running programs. %Context is the kernel's last argument: scratch, status, index, reserved.
+# Running programs. %Context is the kernel's last argument: scratch, status, index, launch.
 _WORK = r"""
-%Context = type { ptr, ptr, i64, i64 }
+%Context = type { ptr, ptr, i64, ptr }
 
-define internal void @fill_context(ptr %context, ptr %scratch, ptr %status, i64 %index) {
+define internal void @fill_context(ptr %context, ptr %scratch, ptr %status, i64 %index,
+                                   ptr %launch) {
   store ptr %scratch, ptr %context
   %status.at = getelementptr %Context, ptr %context, i32 0, i32 1
   store ptr %status, ptr %status.at
   %index.at = getelementptr %Context, ptr %context, i32 0, i32 2
   store i64 %index, ptr %index.at
-  %reserved.at = getelementptr %Context, ptr %context, i32 0, i32 3
-  store i64 0, ptr %reserved.at
+  %launch.at = getelementptr %Context, ptr %context, i32 0, i32 3
+  store ptr %launch, ptr %launch.at
   ret void
 }
 
@@ -205,7 +213,10 @@ look:
   ; A plain look first: thieves must not write the line of an exhausted range.
   %seen = load atomic i64, ptr %range monotonic, align 8
   %open = icmp slt i64 %seen, %end
-  br i1 %open, label %claim, label %done
+  br i1 %open, label %ask, label %done
+ask:
+  %stops = call i1 @shall_stop(ptr %context)
+  br i1 %stops, label %done, label %claim
 claim:
   ; Monotonic is enough: the claim orders nothing, it only has to be unique.
   %begin = atomicrmw add ptr %range, i64 %chunk monotonic
@@ -398,7 +409,7 @@ done:
 }
 
 ; After the job was closed: wait for the workers that are inside, first spinning, then asleep.
-define internal void @await_workers(ptr %pool) {
+define internal void @await_workers(ptr %pool, ptr %context) {
 entry:
   %active = getelementptr i8, ptr %pool, i64 $pool_active
   br label %spin
@@ -409,6 +420,7 @@ spin:
   %none = icmp eq i32 %inside, 0
   br i1 %none, label %done, label %again
 again:
+  %told.0 = call i1 @shall_stop(ptr %context)
   call void @pause()
   %i.next = add i64 %i, 1
   %patient = icmp slt i64 %i.next, 1000
@@ -422,7 +434,9 @@ look:
   %gone = icmp eq i32 %still, 0
   br i1 %gone, label %clear, label %sleep
 sleep:
-  call void @wait_word(ptr %active, i32 %still, i32 -1)
+  ; Not for long: an interrupt may have come to another thread than this one.
+  call void @wait_word_briefly(ptr %active, i32 %still)
+  %told.1 = call i1 @shall_stop(ptr %context)
   br label %look
 clear:
   store atomic i32 0, ptr %flag seq_cst, align 4
@@ -434,15 +448,18 @@ done:
 define internal void @run_parallel(ptr %pool, ptr %record, ptr %args, ptr %grid,
                                    i64 %programs, i64 %width, ptr %context) {
   call void @publish_job(ptr %pool, ptr %record, ptr %args, ptr %grid, i64 %programs, i64 %width)
+  %launch = call ptr @load_ptr(ptr %context, i64 $context_launch)
+  call void @store_ptr(ptr %pool, i64 $pool_job_launch, ptr %launch)
   ; Open. Release: the job above happens before every worker that reads the odd value.
   %even = atomicrmw add ptr %pool, i32 1 seq_cst
   call void @wake_workers(ptr %pool, i64 %width)
   %start = call i64 @now_ns()
+  call void @watch_if_due(i64 %start)
   %ran = call i64 @run_job(ptr %pool, i64 0, ptr %context)
   call void @update_estimate(ptr %record, i64 %start, i64 %ran)
   ; Close. A worker that comes later sees the even value and leaves.
   %odd = atomicrmw add ptr %pool, i32 1 seq_cst
-  call void @await_workers(ptr %pool)
+  call void @await_workers(ptr %pool, ptr %context)
   ret void
 }
 
@@ -465,6 +482,7 @@ limit:
 
 define internal void @run_inline(ptr %record, ptr %args, ptr %grid, i64 %programs, ptr %context) {
   %start = call i64 @now_ns()
+  call void @watch_if_due(i64 %start)
   %kernel = call ptr @load_ptr(ptr %record, i64 $record_kernel)
   call void %kernel(ptr %args, ptr %grid, i64 0, i64 %programs, ptr %context)
   call void @update_estimate(ptr %record, i64 %start, i64 %programs)
@@ -496,13 +514,19 @@ inline:
   ret void
 }
 
-define internal void @run_with_scratch(ptr %pool, ptr %record, ptr %args, ptr %grid,
-                                       i64 %programs, ptr %scratch) {
+; What the launch came to: ok, or interrupted, with a Python exception.
+define internal i32 @run_with_scratch(ptr %pool, ptr %record, ptr %args, ptr %grid,
+                                      i64 %programs, ptr %scratch) {
   %context = alloca %Context
+  %launch = alloca %Launch
+  call void @begin_launch(ptr %launch)
   %status = call ptr @load_ptr(ptr %record, i64 $record_status)
-  call void @fill_context(ptr %context, ptr %scratch, ptr %status, i64 0)
+  call void @fill_context(ptr %context, ptr %scratch, ptr %status, i64 0, ptr %launch)
   call void @run_grid(ptr %pool, ptr %record, ptr %args, ptr %grid, i64 %programs, ptr %context)
-  ret void
+  %cancelled = call i32 @is_cancelled(ptr %launch)
+  %stopped = icmp ne i32 %cancelled, 0
+  %code = select i1 %stopped, i32 $interrupted, i32 $ok
+  ret i32 %code
 }
 
 ; Scratch for one launch of its own, when the shared caller arenas are all lent.
@@ -512,10 +536,10 @@ define internal i32 @run_with_private_arena(ptr %pool, ptr %record, ptr %args, p
   %failed = icmp eq ptr %scratch, null
   br i1 %failed, label %no.memory, label %run
 run:
-  call void @run_with_scratch(ptr %pool, ptr %record, ptr %args, ptr %grid,
-                              i64 %programs, ptr %scratch)
+  %ran = call i32 @run_with_scratch(ptr %pool, ptr %record, ptr %args, ptr %grid,
+                                    i64 %programs, ptr %scratch)
   call void @release(ptr %scratch)
-  ret i32 $ok
+  ret i32 %ran
 no.memory:
   ret i32 $out_of_memory
 }
@@ -536,8 +560,9 @@ some:
   %needs = icmp sgt i64 %bytes, 0
   br i1 %needs, label %borrow, label %bare
 bare:
-  call void @run_with_scratch(ptr %pool, ptr %record, ptr %args, ptr %grid, i64 %programs, ptr null)
-  ret i32 $ok
+  %ran.bare = call i32 @run_with_scratch(ptr %pool, ptr %record, ptr %args, ptr %grid,
+                                         i64 %programs, ptr null)
+  ret i32 %ran.bare
 borrow:
   %slot = call ptr @borrow_arena(ptr %pool, i64 %bytes)
   %lent = icmp ne ptr %slot, null
@@ -545,10 +570,10 @@ borrow:
 shared:
   %base.at = getelementptr i8, ptr %slot, i64 8
   %scratch = load ptr, ptr %base.at
-  call void @run_with_scratch(ptr %pool, ptr %record, ptr %args, ptr %grid,
-                              i64 %programs, ptr %scratch)
+  %ran = call i32 @run_with_scratch(ptr %pool, ptr %record, ptr %args, ptr %grid,
+                                    i64 %programs, ptr %scratch)
   call void @return_arena(ptr %slot)
-  ret i32 $ok
+  ret i32 %ran
 private:
   %status = call i32 @run_with_private_arena(ptr %pool, ptr %record, ptr %args, ptr %grid,
                                              i64 %programs, i64 %bytes)
@@ -594,6 +619,8 @@ done:
 ; new workers stay unpinned: the parent's sit on those CPUs.
 define void @pool_reset(ptr %pool) {
 entry:
+  %thread = call i64 @current_pthread()
+  store i64 %thread, ptr @main_thread
   store atomic i32 0, ptr %pool seq_cst, align 4
   call void @store_i32(ptr %pool, i64 $pool_sleepers, i32 0)
   call void @store_i32(ptr %pool, i64 $pool_active, i32 0)
@@ -624,7 +651,7 @@ POOL_SYMBOLS = ("pool_run", "pool_close", "pool_reset")
 def pool_text(architecture: str, is_linux: bool) -> str:
     """The LLVM text of the pool for `architecture` (`x86_64`, `aarch64`, or any, serial)."""
     accessors = [Template(_ACCESSORS).substitute(type=name) for name in ("i32", "i64", "ptr")]
-    parts = (_ARENAS, _WORK, PLACEMENT, WORKERS, _LAUNCH, _LIFE)
+    parts = (INTERRUPTS, _ARENAS, _WORK, PLACEMENT, WORKERS, _LAUNCH, _LIFE)
     body = Template("".join(parts)).substitute(pool_constants())
     return "".join((platform_text(architecture, is_linux), *accessors, body))
 
@@ -635,6 +662,10 @@ def pool_constants() -> dict[str, str]:
         **{f"pool_{name}": str(offset) for name, offset in POOL_FIELDS.items()},
         **{f"participant_{name}": str(offset) for name, offset in PARTICIPANT_FIELDS.items()},
         **{f"record_{name}": str(offset) for name, offset in RECORD_FIELDS.items()},
+        **{f"launch_{name}": str(offset) for name, offset in LAUNCH_FIELDS.items()},
+        **{f"context_{name}": str(offset) for name, offset in CONTEXT_FIELDS.items()},
+        "watch_ns": str(WATCH_NS),
+        "interrupted": str(INTERRUPTED),
         "pool_header_bytes": str(POOL_HEADER_BYTES),
         "participant_bytes": str(PARTICIPANT_BYTES),
         "num_caller_arenas": str(NUM_CALLER_ARENAS),

@@ -220,7 +220,8 @@ define internal void @work_as(ptr %pool, ptr %self.at, i64 %self) {
 work:
   %scratch = load ptr, ptr %arena
   %status = call ptr @load_ptr(ptr %pool, i64 $pool_job_status)
-  call void @fill_context(ptr %context, ptr %scratch, ptr %status, i64 %self)
+  %launch = call ptr @load_ptr(ptr %pool, i64 $pool_job_launch)
+  call void @fill_context(ptr %context, ptr %scratch, ptr %status, i64 %self, ptr %launch)
   %ran = call i64 @run_job(ptr %pool, i64 %self, ptr %context)
   ret void
 idle:

@@ -1,0 +1,53 @@
+"""The look at whether a launch is to stop: two loads and a branch that is never taken."""
+
+from __future__ import annotations
+
+from tilewright.codegen.context import EmitContext
+from tilewright.codegen.llvm_builder import FunctionBuilder
+from tilewright.targets.cpu.interrupt_ir import CONTEXT_FIELDS, LAUNCH_FIELDS
+from tilewright.targets.cpu.ops import PollOp
+from tilewright.targets.cpu.rules import CPU_RULES
+
+_RARELY = '!{!"branch_weights", i32 1, i32 2000000}'
+
+
+@CPU_RULES.register(PollOp)
+def _poll(ctx: EmitContext, op: PollOp) -> None:
+    fn = ctx.fn
+    go = fn.new_label()
+    stop = fn.new_label()
+    branch_if_stopped(fn, stop, go)
+    fn.place(stop)
+    fn.emit("ret void")
+    fn.place(go)
+
+
+def branch_if_stopped(fn: FunctionBuilder, stop: str, go: str) -> None:
+    """End the block: to `stop` when the launch is cancelled, else to `go`.
+
+    The words are read anew each time (volatile), by loads that order nothing else.
+    """
+    launch = _prologue_load(fn, "%context", CONTEXT_FIELDS["launch"])
+    signals = _prologue_load(fn, launch, LAUNCH_FIELDS["signals"])
+    seen_at = fn.prologue_value(f"getelementptr i8, ptr {launch}, i64 {LAUNCH_FIELDS['seen']}")
+    now = fn.value(f"load volatile i32, ptr {signals}, align 4")
+    seen = fn.value(f"load volatile i32, ptr {seen_at}, align 4")
+    ask = fn.new_label()
+    differ = fn.value(f"icmp ne i32 {now}, {seen}")
+    fn.emit(f"br i1 {differ}, label %{ask}, label %{go}, !prof {_node(fn, _RARELY)}")
+    fn.place(ask)
+    place = fn.value(f"getelementptr i8, ptr {launch}, i64 {LAUNCH_FIELDS['attend']}")
+    attend = fn.value(f"load ptr, ptr {place}, align 8")
+    answer = fn.value(f"call i32 {attend}(ptr %context)")
+    fn.branch_if(fn.value(f"icmp ne i32 {answer}, 0"), stop, go)
+
+
+def _prologue_load(fn: FunctionBuilder, base: str, offset: int) -> str:
+    at = fn.prologue_value(f"getelementptr i8, ptr {base}, i64 {offset}")
+    return fn.prologue_value(f"load ptr, ptr {at}, align 8, !invariant.load {_node(fn, '!{}')}")
+
+
+def _node(fn: FunctionBuilder, text: str) -> str:
+    """A metadata node of the module, once."""
+    known = fn.module.metadata
+    return f"!{known.index(text)}" if text in known else fn.module.add_metadata(text)
