@@ -48,7 +48,7 @@ def _constant(value: SSAValue) -> int | None:
     return int(owner.splat_value()) if isinstance(owner, ConstantOp) else None
 
 
-def chunked(op: ForOp, operands: Sequence[SSAValue], body: Block) -> WhileOp:
+def chunked(op: ForOp, operands: Sequence[SSAValue], body: Block) -> Operation:
     """The loop over `body` in chunks of iterations, with a look before each.
 
     *Semantics*: `while i < ub: poll; end = min(i + chunk, ub); for j in range(i, end, step): body`.
