@@ -92,6 +92,7 @@ def test_dataclass_objects_are_constants():
 
 @tilewright.jit
 def by_contents(out, sizes: tl.constexpr, names: tl.constexpr):
+    tl.static_assert("which" in names and "other" not in names and 5 not in sizes)
     tl.store(out + tl.arange(0, sizes[names["which"]]), 1.0)
 
 

@@ -187,7 +187,7 @@ def _compare_pair(
     frame: Frame, node: ast.Compare, operator: ast.cmpop, left: object, right: object
 ) -> object:
     if isinstance(operator, ast.In | ast.NotIn):
-        raise reject(operator)
+        return _contains(operator, left, right)
     if isinstance(operator, ast.Is | ast.IsNot):
         return constexpr(_is_same(left, right) is isinstance(operator, ast.Is))
     name = type(operator).__name__
@@ -201,6 +201,14 @@ def _compare_pair(
     _require_operand(left, name)
     _require_operand(right, name)
     return binary(frame.at(node), name, left, right)
+
+
+def _contains(operator: ast.In | ast.NotIn, item: object, container: object) -> object:
+    """`item in container`, where both are known at compile time."""
+    if not (is_constant(item) and is_constant(container)):
+        raise reject(operator)
+    found = evaluate(lambda: plain(item) in plain(container))  # type: ignore[operator]
+    return found if isinstance(operator, ast.In) else fold_unary("Not", found)
 
 
 def _is_none(value: object) -> bool:

@@ -135,6 +135,26 @@ class dtype:
         """Whether it is int1."""
         return self.name == "int1"
 
+    def is_fp8e4nv(self) -> bool:
+        """Whether it is fp8e4nv."""
+        return self.name == "fp8e4nv"
+
+    def is_fp8e4b8(self) -> bool:
+        """Whether it is fp8e4b8."""
+        return self.name == "fp8e4b8"
+
+    def is_fp8e4b15(self) -> bool:
+        """Whether it is fp8e4b15."""
+        return self.name == "fp8e4b15"
+
+    def is_fp8e5(self) -> bool:
+        """Whether it is fp8e5."""
+        return self.name == "fp8e5"
+
+    def is_fp8e5b16(self) -> bool:
+        """Whether it is fp8e5b16."""
+        return self.name == "fp8e5b16"
+
     def is_fp16(self) -> bool:
         """Whether it is fp16."""
         return self.name == "fp16"

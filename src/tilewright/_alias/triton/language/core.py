@@ -121,6 +121,9 @@ globals().update(
 )
 
 
+_experimental_make_tensor_descriptor = vars()["make_tensor_descriptor"]
+
+
 def builtin(fn: _Function) -> _Function:
     """Mark a function as part of the language: kernels run its body while they are compiled."""
     setattr(fn, BUILTIN_MARKER, True)
