@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tilewright.targets.nvidia.ptx import to_ptx
+from tilewright.targets.nvidia.ptxas_defects import avoid_ptxas_defects
 
 _ABS = """
 declare {type} @llvm.fabs.{name}({type})
@@ -45,6 +46,45 @@ def test_the_absolute_value_of_bfloat16_clears_a_bit(text: str, expected: str) -
     ptx = to_ptx(text, {"arch": "sm_90a"})
     assert re.search(expected, ptx), ptx
     assert "abs.bf16" not in ptx
+
+
+def kernel(*instructions: str) -> str:
+    body = "".join(f"\t{text};\n" for text in instructions)
+    return f".visible .entry k()\n{{\n\t.reg .b32 %r<9>;\n{body}\tret;\n}}\n"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "and.b16 \t%rs2, %rs1, 0x7FFF",
+        "cvt.u16.u8 \t%rs2, %rs1",
+        "mov.b16 \t%rs2, %rs1",
+        "selp.b16 \t%rs2, %rs1, %rs3, %p1",
+    ],
+)
+@pytest.mark.parametrize("conversion", ["rn.bf16", "rz.bf16", "rn.f16"])
+def test_a_half_whose_bits_are_used_is_converted_in_a_pair(conversion: str, use: str) -> None:
+    mode, kind = conversion.split(".")
+    given = kernel(f"cvt.{conversion}.f32 \t%rs1, %r2", use, "st.global.b16 \t[%rd1], %rs1")
+    text = avoid_ptxas_defects(given)
+    assert f"cvt.{mode}.{kind}x2.f32 %tw_pair0, 0f00000000, %r2;" in text
+    assert "cvt.u16.u32 %rs1, %tw_pair0;" in text
+    assert f"cvt.{conversion}.f32" not in text and use in text
+
+
+def test_bits_that_are_asked_for_behind_a_widening_count() -> None:
+    given = kernel("cvt.rn.bf16.f32 \t%rs1, %r2", "cvt.u32.u16 \t%r3, %rs1",
+                   "and.b32 \t%r4, %r3, 127")  # fmt: skip
+    assert "%tw_pair0" in avoid_ptxas_defects(given)
+
+
+def test_a_half_that_stays_whole_is_converted_by_itself() -> None:
+    given = kernel(
+        "cvt.rn.bf16.f32 \t%rs1, %r2", "cvt.rn.bf16.f32 \t%rs2, %r3",
+        "mov.b32 \t%r4, {%rs1, %rs2}", "cvt.u32.u16 \t%r5, %rs1", "shl.b32 \t%r6, %r5, 16",
+        "fma.rn.bf16 \t%rs3, %rs1, %rs2, %rs2", "@%p1 st.global.b16 \t[%rd1], %rs1",
+    )  # fmt: skip
+    assert avoid_ptxas_defects(given) == given
 
 
 def test_the_absolute_value_of_float32_stays_an_instruction() -> None:
