@@ -29,7 +29,9 @@ class Memory(Expressions):
 
     def overlapping(self, depth: int) -> list[Node]:
         """Loads and stores in one stretch, in some order, perhaps in a loop."""
-        form = self.rng.choice((self._move, self._move, self._two, self._again, self._recurring))
+        forms = (self._move, self._move, self._two, self._again, self._recurring, self._product)
+        forms += (self._sequence, self._sequence)
+        form = self.rng.choice(forms)
         body = form()
         if self.roll(0.3):
             body = [Nested(f"for {self.new_name('k')} in range({self.rng.randint(1, 3)}):", body)]
@@ -89,6 +91,50 @@ class Memory(Expressions):
             Assign(name, f"tl.load({pointer})"),
             Effect(f"tl.store({pointer}, {name} * 3 + 1)"),
         ]
+
+    def _product(self) -> list[Node]:
+        """A product of two tiles of one stretch, stored over them; perhaps with a store before."""
+        left, right, out = self.new_name("x"), self.new_name("x"), self.new_name("x")
+        mask, other = self._mask("T")
+        other = ", other=0" if mask else ""
+        names = [self._base("m1") for _ in range(4)]
+        stored = Effect(f"tl.store({names[2]} + {self._place('T')}, {left}{mask})")
+        product = f"tl.dot({left}, tl.trans({right}), input_precision='ieee')"
+        place = self.rng.choice(("r[:, None] * M + r[None, :]", "r[:, None] + r[None, :] * M"))
+        return [
+            Assign(left, f"tl.load({names[0]} + {self._place('T')}{mask}{other})"),
+            Assign(right, f"tl.load({names[1]} + {self._place('T')}{mask}{other})"),
+            *([stored] if self.roll(0.5) else []),
+            Assign(out, f"tl.minimum(tl.maximum({product}, -8.0), 8.0)"),
+            Effect(f"tl.store({names[3]} + {place}, {out})"),
+        ]
+
+    def _sequence(self) -> list[Node]:
+        """Loads, stores, atomics and sums of tiles and of scalars in one stretch, in any order."""
+        shape, body = self.rng.choice("VT"), list[Node]()
+        tiles, scalars = [_PLACES[shape]], ["pid"]
+        for _ in range(self.rng.randint(3, 7)):
+            at, one = f"{self._base('m0')} + {self._place(shape)}", self._base("m0")
+            mask, other = self._mask(shape)
+            other = ", other=2" if mask else ""
+            value = f"{self.rng.choice(tiles)} * 3 + {self.rng.choice(scalars)}"
+            name = self.new_name("x")
+            loaded = Assign(name, f"tl.load({at}{mask}{other})")
+            old = Assign(
+                name, f"tl.atomic_{self.rng.choice(('add', 'xchg', 'max'))}({at}, {value})"
+            )
+            total = Assign(name, f"tl.sum({self.rng.choice(tiles)}, axis=None)")
+            single = Assign(name, f"tl.load({one})")
+            stored = Effect(f"tl.store({at}, {value}{mask})")
+            scalar = Effect(f"tl.store({one}, {self.rng.choice(scalars)} + 1)")
+            chosen = self.rng.choice((loaded, loaded, old, total, single, stored, stored, scalar))
+            body.append(chosen)
+            if chosen in (loaded, old):
+                tiles.append(name)
+            elif chosen in (total, single):
+                scalars.append(name)
+        last = f"tl.store({self._base('m0')} + {_PLACES[shape]}, {tiles[-1]} + {scalars[-1]})"
+        return [*body, Effect(last)]
 
     def _bases(self) -> tuple[str, str, str]:
         """The pointers of a load and a store in one stretch, and the store's dtype."""
