@@ -55,6 +55,7 @@ from tilewright.support.options import (
     debug_options,
     option_names,
     runtime_options,
+    warn_of_unknown_variables,
 )
 from tilewright.support.revisions import REVISIONS, function_name
 from tilewright.support.source import loaded_lines
@@ -87,6 +88,7 @@ class JITFunction:
     ) -> None:
         self.fn = fn
         self._lines = loaded_lines(fn)
+        warn_of_unknown_variables()
         self.do_not_specialize = tuple(do_not_specialize)
         self.do_not_specialize_on_alignment = tuple(do_not_specialize_on_alignment)
         self.debug = debug
@@ -319,9 +321,10 @@ class JITFunction:
 
     def _options(self, changes: Mapping[str, object]) -> CompileOptions:
         runtime = runtime_options()
-        debug = runtime.debug if self.debug is None else self.debug
-        base = CompileOptions(checked=runtime.checked, debug=debug)
-        return base.replaced(changes) if changes else base
+        base = CompileOptions(checked=runtime.checked, debug=bool(self.debug))
+        options = base.replaced(changes) if changes else base
+        # The variable wins: whoever sets it looks for a defect in a program of others.
+        return replace(options, debug=True) if runtime.debug else options
 
     def _kernel_key(self, call: Call) -> object:
         added = call.source.functions.keys() - self.source.functions.keys()

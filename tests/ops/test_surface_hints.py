@@ -251,7 +251,15 @@ def test_wide_integers_and_floats_are_not_asserted(element: dtype) -> None:
 
 
 @pytest.mark.parametrize("options", [{"debug": True}, {"sanitize_overflow": True}])
-def test_overflow_is_not_asserted_by_one_option_alone(options: dict[str, object]) -> None:
+def test_overflow_is_asserted_by_either_option(options: dict[str, object]) -> None:
+    emission = Emission(options)
+    x = emission.value(int32, 4)
+    binary(emission.builder, "Add", x, x)
+    assert "tt.assert" in emission.names()
+
+
+@pytest.mark.parametrize("options", [{}, {"debug": True, "sanitize_overflow": False}])
+def test_overflow_is_not_asserted_where_nobody_asks(options: dict[str, object]) -> None:
     emission = Emission(options)
     x = emission.value(int32, 4)
     binary(emission.builder, "Add", x, x)

@@ -93,7 +93,7 @@ def test_unknown_option_names_the_valid_ones() -> None:
         ("maxnreg", 256),
         ("enable_fp_fusion", 1),
         ("debug", "yes"),
-        ("sanitize_overflow", None),
+        ("sanitize_overflow", 1),
         ("checked", 0),
         ("default_dot_input_precision", "fp8"),
         ("descriptors", "tma"),

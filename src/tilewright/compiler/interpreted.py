@@ -45,6 +45,8 @@ class StorageLike(Protocol):
 def run_interpreted(launch: InterpretedLaunch, grid: tuple[int, int, int]) -> None:
     """Interpret every program of `grid`. Raises: a KernelFault for undefined behaviour."""
     options = {**launch.options, "interpret": True, "debug": True}
+    if options.get("sanitize_overflow") is None:
+        options["sanitize_overflow"] = bool(launch.options.get("debug"))
     request = CompileRequest(
         launch.source.functions, launch.source.kernel, launch.specialization, options, "interpreter"
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from xdsl.ir import Operation
 
 from tilewright.interp.concurrency import Place
 from tilewright.interp.memory import Allocation
@@ -18,6 +19,7 @@ from tilewright.ir.op import Array
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
     DataRace,
+    DivisionByZero,
     KernelFault,
     MisalignedAccess,
     NullAccess,
@@ -77,7 +79,27 @@ def require_defined(
     relevant = np.asarray(relevant)
     index = tuple(int(i[0]) for i in np.nonzero(relevant)) if relevant.ndim else ()
     at = f" at tile index {index}" if index else ""
+    division = program.divided_by_zero
+    if division is not None and _is_computed_from(program.operation, division):
+        program.operation = division
+        raise program.fault(
+            DivisionByZero, f"an integer is divided by zero, and {what} is that{at}"
+        )
     raise program.fault(UndefinedValue, f"{what} is undefined{at}")
+
+
+def _is_computed_from(operation: Operation | None, source: Operation) -> bool:
+    """Whether an op's operands come from `source`, as far as they are results of ops."""
+    pending, seen = [operation], {operation}
+    while pending:
+        current = pending.pop()
+        if current is source:
+            return True
+        owners = [] if current is None else [value.owner for value in current.operands]
+        fresh = [op for op in owners if isinstance(op, Operation) and op not in seen]
+        seen.update(fresh)
+        pending += fresh
+    return False
 
 
 def read(program: Program, lanes: Lanes, dtype: np.dtype, kind: str = "read") -> Array:

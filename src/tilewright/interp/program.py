@@ -68,6 +68,7 @@ class Program:
         self.last_read: Operation | None = None
         self.buffers: dict[Operation, Allocation] = {}
         self.shared: SharedMemory | None = None
+        self.divided_by_zero: Operation | None = None
 
     def move(self, sources: tuple[int, ...], targets: tuple[int, ...]) -> None:
         """Copy values between slots, all at once."""
@@ -78,6 +79,10 @@ class Program:
         if masks is not None:
             for slot, mask in zip(targets, masks, strict=True):
                 self.poison[slot] = mask
+
+    def note_division(self, operation: Operation) -> None:
+        """Remember a division by zero, should its result be used."""
+        self.divided_by_zero = operation
 
     def make_poison(self, mask: Array) -> None:
         """Say that the result of the op being evaluated is undefined where `mask`."""

@@ -38,7 +38,8 @@ class PrintOp(TileOp):
 class AssertOp(TileOp):
     """Report `message` with program and index where `condition` fails (and mask holds).
 
-    `kind` says what failed: `assert` (the author's own), `bounds` or `overflow` (checked mode).
+    `kind` says what failed: `assert` (the author's own), `bounds`, `overflow` or `division`
+    (checked mode).
     """
 
     name = "tt.assert"

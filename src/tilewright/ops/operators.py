@@ -6,12 +6,13 @@ constexprs never come here: the frontend folds them with Python's own semantics.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.attributes import APPROXIMATE, CONTRACT, RECIPROCAL
+from tilewright.ir.types import shape_of
 from tilewright.language.core import dtype, float32, int1, int64, tensor, uint64, unwrap
 from tilewright.ops.builder import Builder, integer_property, shaped, ssa
 from tilewright.ops.casting import (
@@ -27,8 +28,9 @@ from tilewright.ops.elementwise import (
     INTEGER_PREDICATES,
     CmpFOp,
     CmpIOp,
+    ElementwiseOp,
 )
-from tilewright.ops.memory import AddPtrOp
+from tilewright.ops.memory import AddPtrOp, LoadOp
 from tilewright.ops.promotion import promote
 from tilewright.ops.surface import surface
 from tilewright.support.errors import DtypeMismatch, DtypeNotAllowed, PointerArithmetic
@@ -157,9 +159,15 @@ def arithmetic(
     on_integers, on_floats = _ARITHMETIC[operator]
     if x.dtype.is_floating():
         return elementwise(b, on_floats, x, y)
-    if is_checked and b.options.get("debug") and b.options.get("sanitize_overflow"):
+    if is_checked and _is_sanitizing(b):
         _assert_no_overflow(b, operator, x, y)
     return elementwise(b, on_integers, x, y)
+
+
+def _is_sanitizing(b: Builder) -> bool:
+    """Whether overflow is reported: as `sanitize_overflow` says, else as `debug` does."""
+    chosen = b.options.get("sanitize_overflow")
+    return bool(b.options.get("debug") if chosen is None else chosen)
 
 
 def _assert_no_overflow(b: Builder, operator: str, x: tensor, y: tensor) -> None:
@@ -209,7 +217,48 @@ def _floor_divide(b: Builder, operator: str, lhs: object, rhs: object) -> tensor
         )
     _require_same_signedness(operator, x, y)
     x, y = meet(b, x, y)
+    _assert_divisible(b, operator, x, y)
     return elementwise(b, "arith.divsi" if x.dtype.is_int_signed() else "arith.divui", x, y)
+
+
+def _assert_divisible(b: Builder, operator: str, x: tensor, y: tensor) -> None:
+    """In checked mode, an assertion that the quotient of two integers exists.
+
+    Lanes that a masked load leaves out of either operand may hold anything. The interpreter
+    knows itself which quotients are used.
+    """
+    if not b.options.get("checked") or b.options.get("interpret") or x.dtype.is_bool():
+        return
+    is_fine = _compare(b, "NotEq", y, 0)
+    if x.dtype.is_int_signed():
+        least = _compare(b, "NotEq", x, x.dtype.get_int_min_value())
+        other = _compare(b, "NotEq", y, -1)
+        fits = elementwise(b, "arith.ori", least, other)
+        is_fine = elementwise(b, "arith.andi", is_fine, fits)
+    masks = _masks_of_loads((ssa(x), ssa(y)))
+    operands = [ssa(is_fine)]
+    if masks:
+        valid = masks[0]
+        for mask in masks[1:]:
+            valid = b.emit(ELEMENTWISE["arith.andi"], [valid, mask], [valid.type]).results[0]
+        operands.append(valid)
+    message = StringAttr(f"`{symbol(operator)}` of {x.dtype}")
+    b.emit(AssertOp, operands, [], {"message": message, "kind": StringAttr("division")})
+
+
+def _masks_of_loads(values: Sequence[SSAValue]) -> list[SSAValue]:
+    """The masks of the loads that tiles of one shape are computed from, element by element."""
+    shape, pending, seen = shape_of(values[0].type), list(values), set(values)
+    masks: dict[SSAValue, None] = {}
+    while pending:
+        owner = pending.pop().owner
+        if isinstance(owner, LoadOp) and owner.mask is not None:
+            masks[owner.mask] = None
+        elif isinstance(owner, ElementwiseOp):
+            fresh = [v for v in owner.operands if v not in seen and shape_of(v.type) == shape]
+            seen.update(fresh)
+            pending += fresh
+    return [mask for mask in masks if shape_of(mask.type) == shape]
 
 
 def _modulo(b: Builder, operator: str, lhs: object, rhs: object) -> tensor:
@@ -219,6 +268,7 @@ def _modulo(b: Builder, operator: str, lhs: object, rhs: object) -> tensor:
         return elementwise(b, "arith.remf", x, y)
     _require_same_signedness(operator, x, y)
     x, y = meet(b, x, y)
+    _assert_divisible(b, operator, x, y)
     return elementwise(b, "arith.remsi" if x.dtype.is_int_signed() else "arith.remui", x, y)
 
 

@@ -332,7 +332,7 @@ class HostCall(CompileError):
     help = "call it in a function decorated with @tilewright.jit"
 
 
-class KernelFault(TilewrightError):
+class KernelFault(TilewrightError, RuntimeError):
     """The kernel did something undefined while it ran."""
 
 
@@ -346,6 +346,12 @@ class OffsetOverflow(KernelFault):
     """An int32 offset wrapped around before it reached a pointer."""
 
     help = "compute the offset in 64 bits: cast one factor with .to(tl.int64)"
+
+
+class DivisionByZero(KernelFault):
+    """A quotient of integers that does not exist: by zero, or of the least integer by -1."""
+
+    help = "divide by a value that is not zero in every lane, for example tl.where(y == 0, 1, y)"
 
 
 class NullAccess(KernelFault):

@@ -9,11 +9,13 @@ a variable at any time.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -62,6 +64,10 @@ def _is_flag(value: object) -> bool:
     return type(value) is bool
 
 
+def _is_optional_flag(value: object) -> bool:
+    return value is None or type(value) is bool
+
+
 def _is_input_precision(value: object) -> bool:
     return value is None or value in INPUT_PRECISIONS
 
@@ -82,7 +88,7 @@ _DOMAINS: dict[str, tuple[Callable[[object], bool], str]] = {
     "ptx_options": (_is_text, "None or flags of ptxas, as a str"),
     "enable_fp_fusion": (_is_flag, "True or False"),
     "debug": (_is_flag, "True or False"),
-    "sanitize_overflow": (_is_flag, "True or False"),
+    "sanitize_overflow": (_is_optional_flag, "None, True or False"),
     "checked": (_is_flag, "True or False"),
     "default_dot_input_precision": (
         _is_input_precision,
@@ -99,7 +105,9 @@ class CompileOptions:
     `maxnreg` None leaves the register count to the assembler. `cluster_dims` None makes clusters
     of `num_ctas` programs along the first axis of the grid. `launch_cooperative_grid` starts all
     programs of a grid together, `launch_pdl` before the launch ahead of it has ended. `debug`
-    compiles `device_assert`; `checked` also reports out-of-bounds access and int32 offset overflow.
+    compiles `device_assert`; `sanitize_overflow` reports sums, differences and products of integers
+    that do not fit their type (None: with `debug`); `checked` reports out-of-bounds access, int32
+    offset overflow and integer division by zero, and compiles `device_assert`.
     `default_dot_input_precision` None leaves the precision of an f32 `dot` to the target.
     `descriptors` "pointers" makes loads and stores through tensor descriptors plain ones, where
     "auto" leaves them to copy engines as far as the machine has them.
@@ -117,7 +125,7 @@ class CompileOptions:
     ptx_options: str | None = None
     enable_fp_fusion: bool = True
     debug: bool = False
-    sanitize_overflow: bool = False
+    sanitize_overflow: bool | None = None
     checked: bool = False
     default_dot_input_precision: str | None = None
     descriptors: str = "auto"
@@ -349,6 +357,36 @@ VARIABLES: tuple[Variable[object], ...] = (
     _FRONT_END_DEBUGGING,
     _ALLOW_NON_CONSTEXPR_GLOBALS,
 )
+
+
+_PREFIX = "TILEWRIGHT_"
+
+
+@functools.cache
+def warn_of_unknown_variables() -> None:
+    """Warn once of each variable with our prefix that does not exist."""
+    known = [variable.name for variable in VARIABLES]
+    for name in sorted(os.environ):
+        if name.startswith(_PREFIX) and name not in known:
+            near = nearest(name, known)
+            remedy = f"did you mean {near}?" if near else "it changes nothing"
+            message = f"there is no environment variable {name}: {remedy}"
+            warnings.warn(message, RuntimeWarning, stacklevel=4)
+
+
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """The one of `known` variables that `name` was probably meant to be; None without one.
+
+    *Example*
+
+    >>> nearest("TILEWRIGHT_CHEKED", ["TILEWRIGHT_CHECKED", "TILEWRIGHT_DEBUG"])
+    'TILEWRIGHT_CHECKED'
+    """
+    from difflib import get_close_matches  # half a millisecond that a right program does not pay
+
+    endings = [variable.removeprefix(_PREFIX) for variable in known]
+    found = get_close_matches(name.removeprefix(_PREFIX).upper(), endings, 1, 0.7)
+    return _PREFIX + found[0] if found else None
 
 
 @dataclass(frozen=True)

@@ -129,6 +129,8 @@ def on_some_integers(operation: Operation, preparation: Preparation) -> PlainFun
         bad = rhs == 0 if is_division else unsigned(rhs) >= bits
         if np.any(bad):
             program.make_poison(np.broadcast_to(bad, np.broadcast(lhs, rhs).shape))
+            if is_division:
+                program.note_division(operation)
         return total(program, lhs, rhs)
 
     return evaluate

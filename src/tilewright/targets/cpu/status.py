@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
     AssertionFailed,
+    DivisionByZero,
     KernelFault,
     OffsetOverflow,
     OutOfBoundsAccess,
@@ -23,6 +24,7 @@ _FAULTS: Mapping[str, type[KernelFault]] = {
     "bounds": OutOfBoundsAccess,
     "overflow": OffsetOverflow,
     "assert": AssertionFailed,
+    "division": DivisionByZero,
 }
 
 
@@ -83,6 +85,7 @@ def fault_of(record: StatusRecord, sites: list[Site], kernel: str) -> KernelFaul
         "bounds": f"out-of-bounds {site.message}",
         "overflow": f"the offset of a {site.message} overflows int32",
         "assert": f"assertion failed: {site.message}",
+        "division": f"{site.message} has no result: a division by zero, or of the least integer",
     }
     summary = f"{kernel}: {summaries[site.kind]} in program {program}{at}"
     return _FAULTS[site.kind](summary, span=site.span, chain=site.chain)

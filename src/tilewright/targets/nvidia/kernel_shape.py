@@ -46,7 +46,7 @@ def check_options(options: CompileOptions) -> None:
     Raises: UnsupportedError for checked mode and programs of several ctas, ResourcesExceeded
     for more warps or a larger cluster than any machine has.
     """
-    if options.checked or options.sanitize_overflow:
+    if options.checked:
         raise UnsupportedError(
             "kernels are checked on the CPU only, not on target nvidia",
             hint="pass arrays in host memory, or unset TILEWRIGHT_CHECKED",

@@ -42,7 +42,7 @@ _DEFAULTS: dict[str, object] = {
     "cluster_dims": (1, 1, 1),
     "enable_fp_fusion": True,
     "debug": False,
-    "sanitize_overflow": False,
+    "sanitize_overflow": True,
     "launch_cooperative_grid": False,
     "launch_pdl": False,
     "extern_libs": (),

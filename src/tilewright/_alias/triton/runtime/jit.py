@@ -360,7 +360,7 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
         return call
 
     def _options(self, changes: Mapping[str, object]) -> CompileOptions:
-        if self.debug is None and "debug" not in changes and knobs.runtime.debug:
+        if knobs.runtime.debug:
             changes = {**changes, "debug": True}
         return super()._options(changes)
 
