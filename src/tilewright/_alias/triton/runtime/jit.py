@@ -61,7 +61,8 @@ _FOREIGN_OPTIONS = frozenset(
 )
 # What belongs to one process: a pickled kernel takes it up again where it is needed.
 _PROCESS_STATE = (
-    *("_source", "_kernels", "_shapes", "_warm", "_entry", "__wrapped__", "pre_run_hooks"),
+    *("_source", "_compiled_source", "_kernels", "_shapes", "_warm", "_entry"),
+    *("__wrapped__", "pre_run_hooks"),
 )
 
 
@@ -130,6 +131,7 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
     def __setstate__(self, state: Mapping[str, object]) -> None:
         self.__dict__.update(state)
         self._source = None
+        self._compiled_source = None
         self._warm = None
         self._forget_launchers()
         self._kernels = _Kernels(self._forget_launchers)
