@@ -78,6 +78,13 @@ def test_bits_that_are_asked_for_behind_a_widening_count() -> None:
     assert "%tw_pair0" in avoid_ptxas_defects(given)
 
 
+def test_a_half_that_two_ways_write_has_a_pair_on_each() -> None:
+    given = kernel("cvt.rn.bf16.f32 \t%rs1, %r2", "cvt.rn.bf16.f32 \t%rs1, %r3",
+                   "and.b16 \t%rs2, %rs1, 127")  # fmt: skip
+    text = avoid_ptxas_defects(given)
+    assert text.count(".reg .b32 %tw_pair0;") == text.count(".reg .b32 %tw_pair1;") == 1
+
+
 def test_a_half_that_stays_whole_is_converted_by_itself() -> None:
     given = kernel(
         "cvt.rn.bf16.f32 \t%rs1, %r2", "cvt.rn.bf16.f32 \t%rs2, %r3",

@@ -15,6 +15,7 @@ The absolute value of bfloat16 becomes an `and` first: paired, it is an `HFMA2.B
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable
 
@@ -41,13 +42,13 @@ def avoid_ptxas_defects(ptx: str) -> str:
     asked = _asked_for_bits(conversions, _uses(ptx.split("\n")))
     if not asked:
         return ptx
-    numbers = {name: number for number, name in enumerate(sorted(asked))}
+    # A register is written once on each way to where ways meet; every write has its own pair.
+    numbers = itertools.count()
 
     def paired(found: re.Match[str]) -> str:
-        number = numbers.get(found["result"])
-        if number is None:
+        if found["result"] not in asked:
             return found[0]
-        pair, indent = f"%tw_pair{number}", found["indent"]
+        pair, indent = f"%tw_pair{next(numbers)}", found["indent"]
         return (
             f"{indent}.reg .b32 {pair};\n"
             f"{indent}cvt.{found['mode']}.{found['kind']}x2.f32 {pair}, 0f00000000, "
