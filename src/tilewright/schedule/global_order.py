@@ -29,19 +29,19 @@ from tilewright.support.rules import RuleTable
 class Touch:
     """A read or write of global memory: the pointers, and the argument they come from.
 
-    `is_over`: what any thread does to memory later comes after it anyway. `is_first`: it is done
-    by the first thread of the program, whatever it touches.
+    `is_over`: what any thread does to memory later comes after it anyway. `is_single`: the
+    one thread that starts the program's copies does it, whatever it touches.
     """
 
     pointers: SSAValue
     base: SSAValue | None
     is_write: bool
     is_over: bool = False
-    is_first: bool = False
+    is_single: bool = False
 
     def conflicts(self, other: Touch) -> bool:
         """Whether another thread may do `other` to an element that a thread does this to."""
-        if not (self.is_write or other.is_write) or (self.is_first and other.is_first):
+        if not (self.is_write or other.is_write) or (self.is_single and other.is_single):
             return False
         if self.base is not other.base and self.base is not None and other.base is not None:
             return False

@@ -136,6 +136,10 @@ class ThreadServices(TargetServices, Protocol):
         """The index of the thread in its program, i32; emitted into the prologue."""
         ...
 
+    def uniform_warp(self, fn: FunctionBuilder) -> str:
+        """The index of the warp in its program, i32, as a value that its lanes share."""
+        ...
+
     def program_id(self, fn: FunctionBuilder, axis: int) -> str:
         """The coordinate of the program along an axis, i32."""
         ...

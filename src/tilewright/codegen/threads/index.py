@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
+from typing import Protocol
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.support.dataclass import dataclass
@@ -16,18 +17,52 @@ from tilewright.support.errors import InternalError
 Bases = tuple[int, ...]
 
 
+class ThreadIdentity(Protocol):
+    """What a target says about the thread; every value is emitted into the prologue."""
+
+    @property
+    def lanes(self) -> int:
+        """The lanes of a warp."""
+        ...
+
+    def thread_id(self, fn: FunctionBuilder) -> str:
+        """The index of the thread in its program, i32."""
+        ...
+
+    def uniform_warp(self, fn: FunctionBuilder) -> str:
+        """The index of the warp in its program, i32, as a value that its lanes share."""
+        ...
+
+
 @dataclass
 class ThreadIndex:
-    """The lane and warp of the thread, and the linear functions of them computed so far."""
+    """The lane and warp of the thread, and the linear functions of them computed so far.
+
+    What depends on the warp alone is uniform: a target may keep it, and the addresses in a loop
+    that follow from it, in registers of the warp. With lanes in it that gains nothing, and the
+    bits of the thread's index are cheaper.
+    """
 
     lane: str = ""
     warp: str = ""
+    shared_warp: str = ""
+    target: ThreadIdentity | None = None
     known: dict[tuple[Bases, Bases], str] = field(default_factory=dict)
 
-    def start(self, fn: FunctionBuilder, thread: str, lanes: int) -> None:
+    def start(self, fn: FunctionBuilder, target: ThreadIdentity) -> None:
         """Split the thread's index into lane and warp, in the prologue."""
-        self.lane = fn.prologue_value(f"and i32 {thread}, {lanes - 1}")
-        self.warp = fn.prologue_value(f"lshr i32 {thread}, {lanes.bit_length() - 1}")
+        thread, bits = target.thread_id(fn), target.lanes.bit_length() - 1
+        self.lane = fn.prologue_value(f"and i32 {thread}, {target.lanes - 1}")
+        self.warp = fn.prologue_value(f"lshr i32 {thread}, {bits}")
+        self.target = target
+
+    def uniform_warp(self, fn: FunctionBuilder) -> str:
+        """The warp as a value that its lanes share, made when it is first asked for."""
+        if self.target is None:
+            raise InternalError("the thread's index was not started")
+        if not self.shared_warp:
+            self.shared_warp = self.target.uniform_warp(fn)
+        return self.shared_warp
 
     def linear(self, fn: FunctionBuilder, lane: Sequence[int], warp: Sequence[int]) -> str:
         """The exclusive or of the bases whose bit is set in lane and warp, i32.
@@ -40,9 +75,8 @@ class ThreadIndex:
         return self.known[key]
 
     def _emit(self, fn: FunctionBuilder, lane: Bases, warp: Bases) -> str:
-        if not self.lane:
-            raise InternalError("the thread's index was not started")
-        terms = [*_terms(fn, self.lane, lane), *_terms(fn, self.warp, warp)]
+        source = self.warp if any(lane) or not any(warp) else self.uniform_warp(fn)
+        terms = [*_terms(fn, self.lane, lane), *_terms(fn, source, warp)]
         if not terms:
             return "0"
         total, covered = terms[0]

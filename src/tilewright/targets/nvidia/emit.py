@@ -77,7 +77,7 @@ def emit_kernel(module: ModuleOp, options: Mapping[str, object], num_warps: int)
     ctx = ThreadContext(
         builder, fn, NVIDIA_RULES, services, lines=lines, default_rules=DEFAULT_RULES
     )
-    ctx.index.start(fn, services.thread_id(fn), 32)
+    ctx.index.start(fn, services)
     for index, argument in enumerate(kernel.body.block.args):
         ctx.values[argument] = _argument(fn, argument.type, f"%a{index}")
     ctx.emit_block(kernel.body.block)

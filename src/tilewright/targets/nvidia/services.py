@@ -64,6 +64,15 @@ class NvidiaServices:
         """The index of the thread in its program."""
         return fn.prologue_value(f"call range(i32 0, {32 * self.warps}) i32 {_sreg('tid.x')}")
 
+    def uniform_warp(self, fn: FunctionBuilder) -> str:
+        """The index of the warp, shuffled: ptxas keeps what follows in uniform registers."""
+        if self.warps == 1:
+            return "0"
+        warp = fn.prologue_value(f"lshr i32 {self.thread_id(fn)}, 5")
+        kind, arguments = f"range(i32 0, {self.warps}) i32", f"i32 {warp}, i32 0, i32 31"
+        name = "@llvm.nvvm.shfl.sync.idx.i32"
+        return fn.prologue_value(f"call {kind} {name}({_FULL_WARP}, {arguments})")
+
     def program_id(self, fn: FunctionBuilder, axis: int) -> str:
         """The coordinate of the program along an axis."""
         return fn.prologue_value(f"call i32 {_sreg(f'ctaid.{_AXES[axis]}')}")

@@ -68,8 +68,8 @@ class MakeTensorMapOp(TileOp):
 class TakeMapSlotOp(TileOp):
     """A slot for `num_maps` tensor maps that no other running program has, of `num_slots`.
 
-    The address is the first thread's to know: a word that says that the slot is taken, and from
-    byte 128 on the maps.
+    The address is for the one thread to know that starts the copies: a word that says that the
+    slot is taken, and from byte 128 on the maps.
     """
 
     name = "ttng.take_map_slot"

@@ -13,6 +13,8 @@ from tilewright.support.dataclass import dataclass
 
 _SWIZZLE_CODES = {16: 0, 128: 1, 64: 2, 32: 3}
 _ADDRESS_BITS = 0x3FFFF
+# All threads of a warp group execute it together: LLVM must not move it behind other conditions.
+_COLLECTIVE = "convergent nounwind"
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,7 @@ def emit_fence(fn: FunctionBuilder, registers: Sequence[tuple[str, str]]) -> lis
 
 def _tied(fn: FunctionBuilder, text: str, registers: Sequence[tuple[str, str]]) -> list[str]:
     if not registers:
-        fn.emit(f'call void asm sideeffect "{text}", ""()')
+        fn.emit(f'call void asm sideeffect "{text}", ""() {_COLLECTIVE}')
         return []
     outputs = [f"={_constraint(kind)}" for kind, _ in registers]
     ties = [str(index) for index in range(len(registers))]
@@ -216,9 +218,9 @@ def _extract(
     if count == 1:
         kind = result.strip("{}")
         call = f'call {kind} asm sideeffect "{text}", "{",".join(constraints)}"'
-        return [fn.value(f"{call}({', '.join(arguments)})")]
+        return [fn.value(f"{call}({', '.join(arguments)}) {_COLLECTIVE}")]
     call = f'call {result} asm sideeffect "{text}", "{",".join(constraints)}"'
-    value = fn.value(f"{call}({', '.join(arguments)})")
+    value = fn.value(f"{call}({', '.join(arguments)}) {_COLLECTIVE}")
     return [fn.value(f"extractvalue {result} {value}, {index}") for index in range(count)]
 
 

@@ -17,7 +17,7 @@ from tilewright.codegen.threads.rules.staging import add
 from tilewright.codegen.threads.shared import load_shared, shared_pointer, store_shared
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
-from tilewright.targets.nvidia.rules.tma import block_plan, in_first_thread
+from tilewright.targets.nvidia.rules.tma import block_plan, in_one_thread
 from tilewright.targets.nvidia.tensor_map import MAP_BYTES
 from tilewright.targets.nvidia.tma_ops import (
     LeaveMapSlotOp,
@@ -49,7 +49,6 @@ def _take(ctx: ThreadContext, op: TakeMapSlotOp) -> None:
     size = num_slots * slot_bytes
     definition = f"internal addrspace(1) global [{size} x i8] zeroinitializer, align {MAP_BYTES}"
     slots = ctx.module.add_global(_SLOTS, definition)
-    before = ctx.fn.block
     taken = ""
 
     def emit(fn: FunctionBuilder) -> None:
@@ -72,14 +71,16 @@ def _take(ctx: ThreadContext, op: TakeMapSlotOp) -> None:
         fn.lines[header] = f"  {index} = phi i32 {incoming}"
         fn.place(done)
 
-    last = in_first_thread(ctx, emit)
-    ctx.define(op, ctx.fn.value(f"phi ptr [ null, %{before} ], [ {taken}, %{last} ]"))
+    part = in_one_thread(ctx, emit)
+    incoming = [f"[ null, %{block} ]" for block in part.others]
+    incoming.append(f"[ {taken}, %{part.last} ]")
+    ctx.define(op, ctx.fn.value(f"phi ptr {', '.join(incoming)}"))
 
 
 @NVIDIA_RULES.register(LeaveMapSlotOp)
 def _leave(ctx: ThreadContext, op: LeaveMapSlotOp) -> None:
     slot = ctx.value(op.slot)
-    in_first_thread(ctx, lambda fn: _ignore(ctx.target.atomic(fn, _LEAVE, slot, [["0"]], 1, None)))
+    in_one_thread(ctx, lambda fn: _ignore(ctx.target.atomic(fn, _LEAVE, slot, [["0"]], 1, None)))
 
 
 def _ignore(value: object) -> None:
@@ -106,7 +107,7 @@ def _make(ctx: ThreadContext, op: MakeTensorMapOp) -> None:
         name = "@llvm.nvvm.fence.proxy.tensormap_generic.acquire.gpu"
         fn.emit(f"call void {name}(ptr {slot}, i32 {MAP_BYTES})")
 
-    in_first_thread(ctx, emit)
+    in_one_thread(ctx, emit)
     ctx.define(op, slot)
 
 

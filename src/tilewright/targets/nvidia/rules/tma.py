@@ -9,11 +9,11 @@ from xdsl.ir import SSAValue
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.codegen.threads.context import ThreadContext
-from tilewright.codegen.threads.rules.memory import is_zero
 from tilewright.codegen.threads.rules.staging import add
 from tilewright.codegen.threads.shared import shared_pointer
 from tilewright.ir.types import DescriptorType, shape_of, storage_bytes
 from tilewright.ops.atomics import RMW_KINDS
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
 from tilewright.targets.nvidia.tma.barriers import BARRIER_BYTES
@@ -26,23 +26,45 @@ from tilewright.targets.nvidia.tma_ops import (
     TmaWaitOp,
 )
 
+_ELECTED = "{ i32, i1 }"  # The lane, and whether it is this one.
 _NO_HINT = "i64 0, i1 false"
 _REDUCTIONS = {"fadd": "add", "umin": "min", "umax": "max"}
 
 
-def in_first_thread(ctx: ThreadContext, emit: Callable[[FunctionBuilder], None]) -> str:
-    """Emit what one thread of the program does; the block in which it ends."""
+@dataclass(frozen=True)
+class ElectedPart:
+    """Where control comes from behind code of one thread: by `last`, or around it by `others`."""
+
+    last: str
+    others: tuple[str, ...]
+
+
+def in_one_thread(ctx: ThreadContext, emit: Callable[[FunctionBuilder], None]) -> ElectedPart:
+    """Emit what one thread of the program does: always the same one, of the first warp.
+
+    The warp decides by a uniform branch and elects its lane inside: ptxas then knows that one
+    thread runs the code, and repeats no copy in a loop over the lanes that might.
+    *Source*: PTX ISA 8.8, "elect.sync": the same members elect the same leader each time.
+    """
     fn = ctx.fn
-    is_first = is_zero(ctx, ctx.target.lanes - 1, ctx.target.warps - 1)
-    assert is_first is not None
     body, done = fn.new_label(), fn.new_label()
-    fn.branch_if(is_first, body, done)
+    others: list[str] = []
+    if ctx.target.warps > 1:
+        is_first_warp = fn.prologue_value(f"icmp eq i32 {ctx.index.uniform_warp(fn)}, 0")
+        electing = fn.new_label()
+        others.append(fn.block)
+        fn.branch_if(is_first_warp, electing, done)
+        fn.place(electing)
+    elected = fn.value(f"call {_ELECTED} @llvm.nvvm.elect.sync(i32 -1)")
+    is_leader = fn.value(f"extractvalue {_ELECTED} {elected}, 1")
+    others.append(fn.block)
+    fn.branch_if(is_leader, body, done)
     fn.place(body)
     emit(fn)
     last = fn.block
     fn.branch(done)
     fn.place(done)
-    return last
+    return ElectedPart(last, tuple(others))
 
 
 def _barrier(fn: FunctionBuilder, place: IntegerAttr | None) -> str:
@@ -73,7 +95,7 @@ def _init(ctx: ThreadContext, op: InitBarriersOp) -> None:
             fn.emit(f"call void @llvm.nvvm.mbarrier.init.shared(ptr addrspace(3) {pointer}, i32 1)")
         fn.emit("call void @llvm.nvvm.fence.mbarrier_init.release.cluster()")
 
-    in_first_thread(ctx, emit)
+    in_one_thread(ctx, emit)
     ctx.target.barrier(ctx.fn)
 
 
@@ -95,7 +117,7 @@ def _load(ctx: ThreadContext, op: TmaLoadOp) -> None:
             name = f"@llvm.nvvm.cp.async.bulk.tensor.g2s.cta.tile.{rank}d"
             fn.emit(f"call void {name}({arguments}, {_coordinates(fn, indices, at)}, {_NO_HINT})")
 
-    in_first_thread(ctx, emit)
+    in_one_thread(ctx, emit)
 
 
 def _coordinates(fn: FunctionBuilder, indices: Sequence[str], at: Sequence[int]) -> str:
@@ -139,7 +161,7 @@ def _store(ctx: ThreadContext, op: TmaStoreOp) -> None:
             fn.emit(f"call void {name}({arguments}, {_NO_HINT})")
         fn.emit("call void @llvm.nvvm.cp.async.bulk.commit.group()")
 
-    in_first_thread(ctx, emit)
+    in_one_thread(ctx, emit)
 
 
 @NVIDIA_RULES.register(TmaStoreWaitOp)
@@ -154,4 +176,4 @@ def _store_wait(ctx: ThreadContext, op: TmaStoreWaitOp) -> None:
             # The writes were the engine's; what follows may show them to other programs.
             fn.emit("call void @llvm.nvvm.fence.proxy.async()")
 
-    in_first_thread(ctx, emit)
+    in_one_thread(ctx, emit)

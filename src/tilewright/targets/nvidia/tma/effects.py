@@ -72,7 +72,7 @@ def described_argument(desc: SSAValue) -> SSAValue | None:
 def _touch(op: TmaLoadOp | TmaStoreOp, *, is_over: bool) -> Touch:
     is_write = isinstance(op, TmaStoreOp)
     base = described_argument(op.desc)
-    return Touch(op.desc, base, is_write=is_write, is_over=is_over, is_first=True)
+    return Touch(op.desc, base, is_write=is_write, is_over=is_over, is_single=True)
 
 
 @GLOBAL_TOUCHES.register(TmaLoadOp, TmaStoreOp)
