@@ -16,6 +16,8 @@ from tilewright.jit import JITFunction
 HEADER = "import tilewright\nimport tilewright.language as tl\n\n"
 # Python nests 20 loops in one function and no more.
 LOOPS_A_FUNCTION = 10
+# Python's parser takes 200 parentheses one in the other.
+MAX_PARENTHESES = 90
 
 
 def chain(size: int) -> str:
@@ -104,6 +106,18 @@ def reductions(size: int) -> str:
     return kernel("\n".join(f"    v += tl.sum(v, 0) + {i}" for i in range(size)))
 
 
+def lookup(size: int) -> str:
+    """A table of `size` entries as conditions one in the other."""
+    wheres = "".join(f"tl.where(v == {i}, {7 * i % 64}, " for i in range(size))
+    return kernel(f"    v = {wheres}0{')' * size}") if size < MAX_PARENTHESES else unnested(size)
+
+
+def unnested(size: int) -> str:
+    """The same table, an entry a statement."""
+    entries = (f"    w = tl.where(v == {i}, {7 * i % 64}, w)" for i in range(size))
+    return kernel("\n".join(("    w = v", *entries, "    v = w")))
+
+
 def elements(size: int) -> str:
     """A tile of `size` elements."""
     return kernel("    v = v * v + tl.sum(v, 0)", block=size)
@@ -139,6 +153,7 @@ SHAPES: dict[str, tuple[Shape, tuple[int, ...]]] = {
     "loads": (loads, (100, 200, 400)),
     "loads and stores in turn": (stores, (50, 100, 200)),
     "sums in a row": (reductions, (50, 100, 200)),
+    "entries of a nested where": (lookup, (64, 128, 256)),
     "tile elements": (elements, (1024, 4096, 16384)),
     "arguments": (arguments, (50, 100, 200)),
 }

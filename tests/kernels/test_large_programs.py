@@ -97,3 +97,24 @@ def test_a_nest_compiles_up_to_the_limit_and_is_refused_beyond(
 @pytest.mark.parametrize("target", TARGETS)
 def test_20_loops_that_may_be_left_do_not_multiply_the_time(target: str, tmp_path: Path):
     assert seconds(grown(programs.nested_break, 20, tmp_path), target) < 20
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("shape", [programs.reductions, programs.stores])
+def test_tiles_that_several_nests_need_are_found_in_one_walk(
+    shape: programs.Shape, target: str, tmp_path: Path
+):
+    seconds(grown(shape, 4, tmp_path), target)
+    assert seconds(grown(shape, 120, tmp_path), target) < 8
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_nested_where_of_256_entries_compiles_at_once(target: str, tmp_path: Path):
+    seconds(grown(programs.lookup, 4, tmp_path), target)
+    assert seconds(grown(programs.lookup, 256, tmp_path), target) < 4
+
+
+def test_sums_and_stores_in_a_row_are_right(tmp_path: Path):
+    for shape in (programs.reductions, programs.stores, programs.lookup):
+        kernel = grown(shape, 40, tmp_path)
+        assert compiled(kernel) == interpreted(kernel)

@@ -8,6 +8,7 @@ too, and the block is grouped again until nothing changes (the set only grows).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -32,7 +33,16 @@ from tilewright.targets.cpu.inline import (
     owner,
 )
 from tilewright.targets.cpu.placement import PackForm, Placement, chain_head
-from tilewright.targets.cpu.roots import SCALAR_KINDS, Root, RootKind, Sources, reach, space_of
+from tilewright.targets.cpu.roots import (
+    SCALAR_KINDS,
+    Root,
+    RootKind,
+    Sources,
+    reach,
+    sources_of,
+    space_of,
+)
+from tilewright.targets.cpu.uses import Uses
 
 _MAX_ROOTS = 12
 _DEBUG_OPS = (PrintOp, AssertOp, AssumeOp)
@@ -87,10 +97,12 @@ class BlockPlanner:
         self.positions = {op: index for index, op in enumerate(self.ops)}
         self.barriers = [op for op in self.ops if writes_memory(op)]
         self.captured = {op: captured_tiles(op) for op in self.ops if _is_control(op)}
+        self.inlined = {op: [v for v in op.results if is_inline(v)] for op in self.ops}
         self.refused: set[SSAValue] = set()
         self.sources: Sources = {}
         self.steps: list[Step] = []
         self.open: Step | None = None
+        self.open_at: list[Step | None] = []
 
     def plan(self) -> list[Step]:
         """Group until the set of materialised tiles is stable."""
@@ -107,14 +119,14 @@ class BlockPlanner:
     # -- grouping -----------------------------------------------------------------------
 
     def _group(self) -> None:
-        self.steps, self.open = [], None
+        self.steps, self.open, self.open_at = [], None, []
         for position, op in enumerate(self.ops):
             self._place(op, position)
         self._flush()
 
     def _place(self, op: Operation, position: int) -> None:
-        stored = self.placement.stored
-        inlined = [v for v in op.results if is_inline(v)]
+        stored, inlined = self.placement.stored, self.inlined[op]
+        self.open_at.append(self.open)
         if isinstance(op, ReshapeOp) and not inlined:
             self._flush()
             self._op_step(op, position)
@@ -314,27 +326,45 @@ class BlockPlanner:
 
     def _keep_shared_values(self) -> None:
         """Materialise values that several steps, or a loop, would recompute at a price."""
-        stored, costs = self.placement.stored, self.placement.costs
-        uses = self._count_uses()
-        skip: set[SSAValue] = set()
-        for op in reversed(self.ops):
-            for value in op.results:
-                count = uses.get(value, 0)
-                if value in skip or value in stored or not is_inline(value):
-                    continue
-                if count < 2 or costs.is_symbolic(value):
-                    continue
-                if costs.recompute(value, stored) < EXPENSIVE:
-                    continue
-                stored.add(value)
-                skip.update(self._reach((value,), value))
+        stored, uses = self.placement.stored, self._direct_uses()
+        for position in reversed(range(len(self.ops))):
+            for value in self.inlined[self.ops[position]]:
+                if uses.count(value) > 1 and self._is_dear(value):
+                    stored.add(value)
+                    uses.materialize(value, self._step_to_join(value, position))
+                uses.hand_on(value, self._sources(value))
 
-    def _count_uses(self) -> dict[SSAValue, int]:
-        uses: dict[SSAValue, int] = {}
+    def _is_dear(self, value: SSAValue) -> bool:
+        """Whether a tile that is not materialised would better be, if it is evaluated twice."""
+        stored, costs = self.placement.stored, self.placement.costs
+        if value in stored or costs.is_symbolic(value):
+            return False
+        return costs.recompute(value, stored) >= EXPENSIVE
+
+    def _step_to_join(self, value: SSAValue, position: int) -> Step | None:
+        """The nest in which a tile would be materialised: the one that is open there."""
+        step = self.open_at[position]
+        return step if step is not None and step.roots[0].space == space_of(value) else None
+
+    def _sources(self, value: SSAValue) -> Iterable[SSAValue]:
+        if value not in self.sources:
+            self.sources[value] = sources_of(value)
+        return [source for source, _ in self.sources[value]]
+
+    def _direct_uses(self) -> Uses:
+        uses = Uses()
         for step in self.steps:
-            weight = 2 if isinstance(step.op, ForOp | WhileOp) else 1
-            for value in step.reached:
-                uses[value] = uses.get(value, 0) + weight
+            bit = uses.add_step(step, is_repeated=isinstance(step.op, ForOp | WhileOp))
+            if step.op is not None:
+                tiles = (v for v in step.op.operands if is_tile(v))
+                uses.take((*tiles, *self.captured.get(step.op, ())), bit)
+            elif step.pack is not None:
+                uses.take((step.pack.value,), bit)
+            for root in step.roots:
+                if root.kind is RootKind.MATERIALIZE:
+                    uses.materialize(root.values[0], step)
+                else:
+                    uses.take(root.values, bit)
         return uses
 
     # -- loop-carried tiles ----------------------------------------------------------------

@@ -89,13 +89,13 @@ def reach(
             continue
         operands = sources.get(value)
         if operands is None:
-            operands = sources[value] = _sources_of(value)
+            operands = sources[value] = sources_of(value)
         for operand, same in operands:
             pending.append((operand, pointwise and same))
     return found
 
 
-def _sources_of(value: SSAValue) -> tuple[tuple[SSAValue, bool], ...]:
+def sources_of(value: SSAValue) -> tuple[tuple[SSAValue, bool], ...]:
     """What an inline tile is made of, each with whether it is read at the same index."""
     op = owner(value)
     if op is None or not is_tile(value):
