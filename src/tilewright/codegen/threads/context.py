@@ -132,6 +132,10 @@ class ThreadServices(TargetServices, Protocol):
         """Wait until at most `pending` groups of this thread's copies run."""
         ...
 
+    def opaque(self, fn: FunctionBuilder, value: str) -> str:
+        """A number of 64 bits that LLVM knows nothing of, equal to `value`."""
+        ...
+
     def thread_id(self, fn: FunctionBuilder) -> str:
         """The index of the thread in its program, i32; emitted into the prologue."""
         ...

@@ -60,6 +60,10 @@ class NvidiaServices:
         """A math function on a float32 or float64."""
         return self.math.emit_math(fn, name, type_, operands)
 
+    def opaque(self, fn: FunctionBuilder, value: str) -> str:
+        """A number of 64 bits that LLVM knows nothing of, equal to `value`."""
+        return fn.value(f'call i64 asm "mov.b64 $0, $1;", "=l,l"(i64 {value})')
+
     def thread_id(self, fn: FunctionBuilder) -> str:
         """The index of the thread in its program."""
         return fn.prologue_value(f"call range(i32 0, {32 * self.warps}) i32 {_sreg('tid.x')}")

@@ -18,8 +18,11 @@ from tilewright.codegen.threads.context import ThreadContext, element_type
 from tilewright.codegen.threads.rules import THREAD_RULES
 from tilewright.ir import types as ir
 from tilewright.ir.encoding import has_layout
+from tilewright.ops.creation import SplatOp
 from tilewright.ops.elementwise import ELEMENTWISE, ExtSIOp, ExtUIOp
 from tilewright.ops.memory import AddPtrOp
+from tilewright.ops.shape import BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp
+from tilewright.ops.staging import ConvertLayoutOp
 
 Affine = tuple[str, int]
 # Signed numbers of at least this width are taken not to overflow where they are offsets.
@@ -29,6 +32,7 @@ _ADD, _SUBTRACT, _MULTIPLY, _SHIFT = (
 )
 
 
+_SHAPE_OPS = BroadcastOp | ExpandDimsOp | ReshapeOp | TransOp | SplatOp | ConvertLayoutOp
 _LINEAR = (_ADD, _SUBTRACT, _MULTIPLY, _SHIFT)
 
 
@@ -196,12 +200,26 @@ def _add_pointer(ctx: ThreadContext, op: AddPtrOp) -> None:
             known[text] = ctx.fn.value(text)
         return known[text]
 
+    # LLVM 22 (StraightLineStrengthReduce) looks through the sign extension of an index and takes
+    # `i8 x + 2` to lie two elements behind `i8 x` although it may have wrapped. It does not look
+    # through a product, nor through what it knows nothing of. Seen 2026-11-22: corpus case
+    # narrow-offsets-int8 on an H200; goes with an LLVM that asks for `nsw` there.
+    hides = size == 1 and _is_widened(op.offset)
+
+    def distance(step: str) -> str:
+        wide = step if kind == "i64" else emitted(f"sext {kind} {step} to i64")
+        if size > 1:
+            return emitted(f"mul i64 {wide}, {size}")
+        if hides and wide not in known:
+            known[wide] = ctx.target.opaque(ctx.fn, wide)
+        return known[wide] if hides else wide
+
     names = []
     for at, by in _rows(ctx, op):
         base, constant = ctx.affine.get(at, (at, 0))
         step, offset = (by, 0) if wraps and not _is_number(by) else affine_of(ctx, by)
         if step != "0":
-            base = emitted(f"getelementptr [{size} x i8], ptr {base}, {kind} {step}")
+            base = emitted(f"getelementptr i8, ptr {base}, i64 {distance(step)}")
         constant += offset * size
         name = base
         if constant:
@@ -209,6 +227,16 @@ def _add_pointer(ctx: ThreadContext, op: AddPtrOp) -> None:
             ctx.affine[name] = (base, constant)
         names.append(name)
     ctx.define_tile(op.result, names)
+
+
+def _is_widened(offset: SSAValue) -> bool:
+    """Whether an offset is a number of less than 32 bits, or one that was widened."""
+    while ir.width_bits(offset.type) >= _ADDRESS_BITS:
+        op = offset.owner
+        if not isinstance(op, ExtSIOp | _SHAPE_OPS):
+            return False
+        offset = op.operands[0]
+    return True
 
 
 def _rows(ctx: ThreadContext, op: AddPtrOp) -> Iterable[tuple[str, str]]:
