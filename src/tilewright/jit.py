@@ -9,11 +9,12 @@ finds the launcher of the last arguments of this shape. Everything else is the s
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial, update_wrapper
 from types import FunctionType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, SupportsIndex, cast
 
 from tilewright.frontend.constants import AggregateRef, FunctionRef, HostFunctionRef
 from tilewright.frontend.devices import Placement, place
@@ -65,6 +66,13 @@ if TYPE_CHECKING:
     from tilewright.compiler.simulated import Simulation
 
 _MAX_LAUNCHERS = 8
+# Compiled variants of one function that are kept loaded, the least recently used go first; each
+# takes 60 KB. The disk cache has the others.
+_MAX_KERNELS = 256
+# What belongs to one process: a pickled kernel takes it up again where it is needed.
+_PROCESS_STATE = frozenset(
+    ("_source", "_compiled_source", "_kernels", "_shapes", "_warm", "_entry", "__wrapped__")
+)
 # Keywords of a launch that change nothing that is compiled.
 _LAUNCH_KEYWORDS = ("stream",)
 
@@ -87,7 +95,8 @@ class JITFunction:
         noinline: bool = False,
     ) -> None:
         self.fn = fn
-        self._lines = loaded_lines(fn)
+        self._lines: list[str] | None = loaded_lines(fn)
+        self._given_text: tuple[str, int] | None = None
         warn_of_unknown_variables()
         self.do_not_specialize = tuple(do_not_specialize)
         self.do_not_specialize_on_alignment = tuple(do_not_specialize_on_alignment)
@@ -105,6 +114,33 @@ class JITFunction:
         self._entry: Callable[..., CompiledKernel] = self._launch
         update_wrapper(self, fn)
         REVISIONS.made(function_name(fn))
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[object, ...]:
+        """By name where the module has this very function, else by value.
+
+        A pickler that writes functions of `__main__` by value, for processes with another
+        `__main__`, gets ours by value too.
+        """
+        here = inspect.currentframe()
+        caller = None if here is None else here.f_back
+        pickler = "" if caller is None else str(caller.f_globals.get("__name__", ""))
+        is_by_value = "cloudpickle" in pickler and self.__module__ == "__main__"
+        if not is_by_value and _global_object(self.fn) is self:
+            return self.fn.__qualname__
+        return super().__reduce_ex__(protocol)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Everything but what belongs to this process, with the text that was loaded."""
+        state = {n: v for n, v in self.__dict__.items() if n not in _PROCESS_STATE}
+        return {**state, "_lines": None, "_given_text": self.__tilewright_text__}
+
+    def __setstate__(self, state: Mapping[str, object]) -> None:
+        self.__dict__.update(state)
+        self.__wrapped__ = self.fn
+        self._source = self._compiled_source = self._warm = None
+        self._is_guarded = False
+        self._kernels = {}
+        self._forget_launchers()
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Refuse: a kernel needs a grid. Raises: NotAKernelLaunch."""
@@ -158,7 +194,7 @@ class JITFunction:
     @property
     def __tilewright_text__(self) -> tuple[str, int]:
         """The text to compile, with the number of its first line. Raises: SourceNotAvailable."""
-        return text_of(self.fn, self._lines)
+        return self._given_text or text_of(self.fn, self._lines)
 
     @property
     def arg_names(self) -> tuple[str, ...]:
@@ -334,10 +370,10 @@ class JITFunction:
 
     def _kernel(self, call: Call) -> CompiledKernel:
         key = self._kernel_key(call)
-        kernel = self._kernels.get(key)
-        if kernel is None:
-            kernel = self._build(call)
-            self._kernels[key] = kernel
+        kernel = self._kernels.pop(key, None) or self._build(call)
+        self._kernels[key] = kernel  # the last one is the one used last
+        while len(self._kernels) > _MAX_KERNELS:
+            del self._kernels[next(iter(self._kernels))]
         return kernel
 
     def _build(self, call: Call) -> CompiledKernel:
@@ -378,6 +414,16 @@ class JITFunction:
                 self._warm = WarmCalls(self._launch, launcher)
                 self._entry = cast("Callable[..., CompiledKernel]", self._warm.call)
             self._warm.add(launcher, prepared.kernel, shape.form(key))
+
+
+def _global_object(function: FunctionType | None) -> object:
+    """What the module of a function holds under its name; None for what is not global."""
+    if function is None:
+        return None
+    found: object = sys.modules.get(function.__module__)
+    for name in function.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found
 
 
 @dataclass(frozen=True)

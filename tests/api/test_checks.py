@@ -150,3 +150,18 @@ def test_a_misspelt_variable_is_warned_of_once(name, remedy, monkeypatch) -> Non
     assert [str(w.message) for w in caught] == [
         f"there is no environment variable {name}: {remedy}"
     ]
+
+
+@triton.jit
+def adds_a_name(x):
+    tl.store(x, tl.load(x) + unknown_name)  # noqa: F821
+
+
+def test_a_compilation_error_has_what_programs_for_triton_read() -> None:
+    with pytest.raises(triton.CompilationError) as raised:
+        adds_a_name[(1,)](np.zeros(1, np.int32))
+    error = raised.value
+    assert "unknown_name" in error.error_message and "\n" not in error.error_message
+    assert "unknown_name" in error.src
+    assert error.node.lineno == error.span.line
+    assert error.src[error.node.col_offset :].startswith("unknown_name")

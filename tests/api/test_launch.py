@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+import weakref
+
 import numpy as np
 import pytest
 
@@ -282,3 +286,25 @@ def test_launch_hooks_are_called_around_each_launch():
         LAUNCH_HOOKS.remove(enter=enter)
     add_kernel[(3,)](x, y, out, 64, BLOCK=64)
     assert seen == [("add_kernel", (1, 1, 1), "cpu"), ("add_kernel", (2, 1, 1), "cpu")]
+
+
+def test_a_function_keeps_a_bounded_number_of_compiled_variants(monkeypatch) -> None:
+    monkeypatch.setattr(sys.modules["tilewright.jit"], "_MAX_KERNELS", 4)
+
+    @tilewright.jit
+    def variants(out, K: tl.constexpr):
+        tl.store(out, K)
+
+    out = np.zeros(1, np.int32)
+    loaded = []
+    for k in range(2, 16):
+        loaded.append(weakref.ref(variants[(1,)](out, K=k).loaded.code))
+        variants[(1,)](out, K=2)
+        assert out[0] == 2
+    assert len(variants._kernels) == 4
+    for k in (15, 3, 2):
+        variants[(1,)](out, K=k)
+        assert out[0] == k
+    gc.collect()
+    # The last ways of calling keep theirs; what nobody can reach any more is unloaded.
+    assert sum(code() is not None for code in loaded) <= 4 + 8

@@ -20,6 +20,8 @@ from tilewright.runtime.fingerprint import compiler_fingerprint
 from tilewright.runtime.isolation import is_isolated
 from tilewright.runtime.kernel import STATISTICS, CompiledKernel, StageTexts
 from tilewright.support.collection import collection_paused
+from tilewright.support.errors import InternalError
+from tilewright.support.forking import FORK_GATE
 from tilewright.support.options import CompileOptions, debug_options, option_names
 
 
@@ -64,6 +66,7 @@ def _compile(request: CompileRequest, key: str) -> Artifact:
     return compile_watched(request, key)
 
 
+@FORK_GATE.work()
 @collection_paused()
 def build_artifact(request: CompileRequest) -> Artifact:
     """Compile a request, or take what it compiles to from the disk cache."""
@@ -96,6 +99,7 @@ def compile_ahead(request: CompileRequest, num_left: int) -> CompileJob | None:
     return submit(request, key, num_left)
 
 
+@FORK_GATE.work()
 @collection_paused()
 def build_kernel(
     source: KernelSource,
@@ -106,13 +110,33 @@ def build_kernel(
     """Compile a specialisation, or take it from the disk cache, and load it."""
     where = placement or Placement()
     request = make_request(source, specialization, options, where)
-    driver = load_driver(where.target)
     artifact = build_artifact(request)
-    loaded = driver.load(artifact, where.device)
+    return load_kernel(request, artifact, where.device)
+
+
+def load_kernel(request: CompileRequest, artifact: Artifact, device: int | None) -> CompiledKernel:
+    """The kernel that a request was compiled to, in executable memory of a device."""
+    driver = load_driver(request.target)
+    loaded = driver.load(artifact, device)
 
     def produce(stage: str) -> str | bytes:
         from tilewright.compiler.stages import artifact_stage
 
         return artifact_stage(request, artifact, stage)
 
-    return CompiledKernel(artifact, loaded, StageTexts(driver.stages, produce))
+    def record() -> tuple[object, ...]:
+        key, sections = artifact.key, dict(artifact.to_sections())
+        return (load_recorded_kernel, (request.to_bytes(), key, sections, device))
+
+    return CompiledKernel(artifact, loaded, StageTexts(driver.stages, produce), record)
+
+
+@FORK_GATE.work()
+def load_recorded_kernel(
+    request: bytes, key: str, sections: Mapping[str, bytes], device: int | None
+) -> CompiledKernel:
+    """The kernel that a pickle holds, loaded into this process. Raises: InternalError."""
+    artifact = Artifact.from_sections(key, sections)
+    if artifact is None:
+        raise InternalError("the pickle of a compiled kernel is damaged")
+    return load_kernel(CompileRequest.from_bytes(request), artifact, device)

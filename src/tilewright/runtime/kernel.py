@@ -48,6 +48,11 @@ class CompiledKernel:
     artifact: Artifact
     loaded: LoadedKernel
     asm: StageTexts = field(repr=False)
+    # What a pickle keeps: a function and its arguments, which load the kernel in another process.
+    record: Callable[[], tuple[object, ...]] | None = field(default=None, repr=False)
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        return super().__reduce__() if self.record is None else self.record()
 
     def __repr__(self) -> str:
         target = self.artifact.metadata["target"]

@@ -9,9 +9,14 @@ the types; what to do.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from tilewright.support.source import Span, caret_excerpt
+from tilewright.support.source import Span, caret_excerpt, source_line
+
+if TYPE_CHECKING:
+    import ast
 
 
 class TilewrightError(Exception):
@@ -83,7 +88,32 @@ def _rebuild(cls: type[TilewrightError], summary: str, state: dict[str, object])
 
 
 class CompileError(TilewrightError):
-    """The kernel, its arguments or its launch are wrong."""
+    """The kernel, its arguments or its launch are wrong.
+
+    `error_message`, `src` and `node` are what programs for Triton read of its class.
+    """
+
+    @property
+    def error_message(self) -> str:
+        """What is wrong, without the place."""
+        return self.summary
+
+    @property
+    def src(self) -> str | None:
+        """The source line at fault, where it is known."""
+        span = self.span
+        if self.source is not None or span is None:
+            return self.source
+        return source_line(span.file, span.line) or None
+
+    @property
+    def node(self) -> ast.AST | None:
+        """A node of the syntax tree with the line and the column in the file."""
+        if self.span is None:
+            return None
+        node = importlib.import_module("ast").Pass()
+        node.lineno, node.col_offset = self.span.line, self.span.column - 1
+        return node
 
 
 class UnsupportedError(TilewrightError):

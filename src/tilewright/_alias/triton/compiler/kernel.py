@@ -25,6 +25,7 @@ from tilewright.support.errors import (
     UnexpectedArgument,
     UnsupportedError,
 )
+from tilewright.support.forking import FORK_GATE
 
 from .. import knobs
 from ..backends.compiler import GPUTarget
@@ -121,6 +122,10 @@ class CompiledKernel:
     def __repr__(self) -> str:
         return f"<CompiledKernel {self.name} for {self.metadata.target}, key {self.hash[:12]}>"
 
+    def __getstate__(self) -> dict[str, object]:
+        """Everything but what is loaded into this process."""
+        return {**self.__dict__, "module": None, "function": None, "run": None}
+
     def _init_handles(self) -> None:
         """Load the kernel into this process."""
         if self.module is not None:
@@ -128,7 +133,8 @@ class CompiledKernel:
         group = dict.fromkeys(self.artifact.sections, "")
         knobs.runtime.kernel_load_start_hook(None, None, self.name, group, self.hash)
         request = CompileRequest.from_bytes(self.request)
-        self.module = load_driver(request.target).load(self.artifact, self.device)
+        with FORK_GATE.work():
+            self.module = load_driver(request.target).load(self.artifact, self.device)
         self.function = id(self.module)
         stored = stored_paths(self.artifact.metadata)
         self.run = _Launcher(request, self.module, stored).run

@@ -61,8 +61,8 @@ _FOREIGN_OPTIONS = frozenset(
 )
 # What belongs to one process: a pickled kernel takes it up again where it is needed.
 _PROCESS_STATE = (
-    *("_source", "_compiled_source", "_kernels", "_shapes", "_warm", "_entry"),
-    *("__wrapped__", "pre_run_hooks"),
+    *("_source", "_compiled_source", "_kernels", "_shapes", "_warm", "_entry", "__wrapped__"),
+    *("pre_run_hooks", "_lines", "__globals__", "_hash_lock"),
 )
 
 
@@ -129,12 +129,10 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
         return {n: v for n, v in self.__dict__.items() if n not in _PROCESS_STATE}
 
     def __setstate__(self, state: Mapping[str, object]) -> None:
-        self.__dict__.update(state)
-        self._source = None
-        self._compiled_source = None
-        self._warm = None
-        self._forget_launchers()
+        super().__setstate__({**state, "_lines": None})
         self._kernels = _Kernels(self._forget_launchers)
+        self._hash_lock = threading.RLock()
+        self.__globals__ = getattr(self.fn, "__globals__", None)
         self.pre_run_hooks = []
 
     def _describe(self) -> None:

@@ -1,0 +1,96 @@
+"""A child that is forked while another thread compiles can compile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import tilewright
+import tilewright.language as tl
+from tilewright.support.forking import ForkGate
+
+LIMIT_S = 30.0
+
+
+@tilewright.jit
+def grow(x, out, N: tl.constexpr, SCALE: tl.constexpr):
+    at = tl.arange(0, N)
+    y = tl.load(x + at)
+    for _ in tl.static_range(6):
+        y = tl.exp(y * SCALE) + 1
+    tl.store(out + at, y)
+
+
+def compile_with(scale: int) -> None:
+    x = np.zeros(16, np.float32)
+    grow[(1,)](x, np.zeros(16, np.float32), N=16, SCALE=scale)
+
+
+def end_of(child: int) -> int | None:
+    """The exit status of a child; None when it does not end."""
+    deadline = time.monotonic() + LIMIT_S
+    while time.monotonic() < deadline:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_forked_while_a_thread_compiles_compiles_too(monkeypatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_DISABLE_CACHE", "1")
+    stopped, started = threading.Event(), threading.Event()
+
+    def work() -> None:
+        scale = 1
+        while not stopped.is_set():
+            compile_with(scale)
+            started.set()
+            scale += 1
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        assert started.wait(LIMIT_S)
+        for number in range(6):
+            child = os.fork()
+            if child == 0:
+                compile_with(10_000 + number)
+                os._exit(0)
+            assert end_of(child) == 0
+    finally:
+        stopped.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_a_fork_waits_for_the_work_of_others_and_not_for_its_own(depth) -> None:
+    gate, order, inside = ForkGate(), [], threading.Event()
+
+    def work() -> None:
+        with gate.work():
+            inside.set()
+            time.sleep(0.1)
+            order.append("worked")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    inside.wait()
+    with gate.work(), gate.work():
+        for _ in range(depth):
+            gate.before_fork()
+        order.append("forked")
+        for _ in range(depth):
+            gate.after_in_parent()
+    thread.join()
+    assert order == ["worked", "forked"]
+    with gate.work():
+        pass
