@@ -6,6 +6,7 @@ A program without torch is timed by the clock of the host, which a launch does n
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol, cast
@@ -85,6 +86,13 @@ def _started(cuda: Cuda) -> bool:
     return cuda.is_initialized()
 
 
+def _memory(cuda: Cuda, size_bytes: int) -> _Buffer:
+    with warnings.catch_warnings():
+        # torch recommends another constructor since 2.10, which older ones do not have here.
+        warnings.simplefilter("ignore", UserWarning)
+        return cuda.ByteTensor(size_bytes)
+
+
 def sample_on_gpu(
     cuda: Cuda,
     fn: Callable[[], object],
@@ -98,7 +106,7 @@ def sample_on_gpu(
     A round is `reset`, with `is_flushed` a flush of the GPU's cache, and `fn`; so many rounds run
     as fit into `rep_ms`, at most 1000.
     """
-    flush = cuda.ByteTensor(_flush_bytes(cuda)).zero_ if is_flushed else _do_nothing
+    flush = _memory(cuda, _flush_bytes(cuda)).zero_ if is_flushed else _do_nothing
 
     def run_round() -> None:
         reset()

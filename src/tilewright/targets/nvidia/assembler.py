@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -83,6 +84,8 @@ def assemble_ptx(
         command = [str(tool.path), *assembler_flags(ptx, arch, options), str(source)]
         result = _run(tool, [*command, "-o", str(target)], timeout_s)
         output = result.stdout + result.stderr
+        if result.returncode < 0:
+            raise _death(tool, -result.returncode)
         messages = parse_messages(output, ptx)
         if result.returncode != 0 or not target.is_file():
             raise _refusal(tool, ptx, messages, output)
@@ -119,6 +122,14 @@ def _run(tool: Assembler, command: list[str], timeout_s: float) -> subprocess.Co
         raise AssemblerFailed(
             f"{tool.path} cannot be run: {error}", hint="set TILEWRIGHT_PTXAS to another ptxas"
         ) from error
+
+
+def _death(tool: Assembler, number: int) -> AssemblerFailed:
+    """The error for a ptxas that a signal ended."""
+    return AssemblerFailed(
+        f"ptxas {tool.version} ({tool.path}) died of {signal.Signals(number).name} on this kernel",
+        hint="take another ptxas: `pip install nvidia-cuda-nvcc`, then set TILEWRIGHT_PTXAS to it",
+    )
 
 
 def _refusal(

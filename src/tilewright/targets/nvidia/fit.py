@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 
 from tilewright.targets.nvidia.assembler import Assembled, assemble_ptx
+from tilewright.targets.nvidia.errors import AssemblerFailed
 from tilewright.targets.target import MachineFeatures
 
 # Measured on an H200, 2026-11-21, as fractions of the speed with one cta more on an SM: layer norm
@@ -38,7 +39,11 @@ def assemble_for_occupancy(
     if not _may_hold(ctas + 1, threads, registers):
         return first
     directive = f"\\g<0>\n.minnctapersm {ctas + 1}"
-    second = assemble_ptx(_THREADS.sub(directive, ptx, count=1), arch, options)
+    try:
+        second = assemble_ptx(_THREADS.sub(directive, ptx, count=1), arch, options)
+    except AssemblerFailed:
+        # ptxas 13.0.88 dies of the directive in some kernels with a sort (seen 2026-11-22).
+        return first
     return second if _spill_bytes(second) <= _allowed_spill(ctas) else first
 
 

@@ -122,6 +122,9 @@ class CublasLt:
             algorithm = plan.algorithm(operation, (left, right, added, result), size)
             factors = c_float(alpha), c_float(beta)
             pointers = [c_void_p(x.data_ptr()) for x in (b, a, c, d)]
+            if beta == 0:
+                # Nothing is added, and what is written may not be of the type of what is added.
+                pointers[2] = c_void_p()
             self._library.call(
                 "cublasLtMatmul",
                 *(self._library.handle, operation, byref(factors[0])),
