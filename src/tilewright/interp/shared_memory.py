@@ -42,6 +42,14 @@ class _Copy:
 
 
 @dataclass
+class _Phase:
+    """The loads in flight that share a barrier, and how many bytes they were to bring."""
+
+    announced: int
+    copies: list[_Copy] = field(default_factory=list)
+
+
+@dataclass
 class RunningProduct:
     """A product in flight: the bytes it reads, its result, and what is undefined in that."""
 
@@ -67,10 +75,11 @@ class SharedMemory:
     _open: list[_Copy] = field(default_factory=list)
     _groups: list[list[_Copy]] = field(default_factory=list)
     products: list[RunningProduct] = field(default_factory=list)
-    # Loads by a copy engine in flight, by the number of their barrier, and stores by it.
-    _loads: dict[int, _Copy] = field(default_factory=dict)
+    # Loads by a copy engine in flight, by the number of their barrier, and stores by it; how many
+    # phases of each barrier ended.
+    _loads: dict[int, _Phase] = field(default_factory=dict)
     _stores: list[Array] = field(default_factory=list)
-    _num_loads: dict[int, int] = field(default_factory=dict)
+    _num_phases: dict[int, int] = field(default_factory=dict)
 
     # --- places ---
 
@@ -201,24 +210,34 @@ class SharedMemory:
 
     # --- copy engines ---
 
-    def start_load(self, number: int, places: Array, data: Array) -> None:
-        """Begin a load for which every thread will wait at barrier `number`."""
-        assert number not in self._loads, f"two loads at barrier {number}"
+    def start_load(self, number: int, places: Array, data: Array, announced: int | None) -> None:
+        """Begin a load for which every thread will wait at barrier `number`.
+
+        `announced` are the bytes of all loads of its phase, which the first of them tells.
+        """
+        assert (announced is None) == (number in self._loads), f"two phases of barrier {number}"
         self._check_write(places)
         if self.is_ordered and (self.hidden[places] != _SHOWN).any():
             raise Fault(ProxyRace, "overwrites what threads wrote, which no fence has shown")
         self.state[places] = _IN_FLIGHT
-        self._loads[number] = _Copy(places, data)
+        phase = self._loads.setdefault(number, _Phase(announced or 0))
+        phase.copies.append(_Copy(places, data))
 
-    def end_load(self, number: int) -> int:
-        """Let a load arrive; who reads it needs no other barrier. How many did before."""
-        before = self._num_loads.get(number, 0)
-        self._num_loads[number] = before + 1
-        copy = self._loads.pop(number)
-        self.state[copy.places] = _WRITTEN
-        self.data[copy.places] = copy.data
-        self.written[copy.places] = _LONG_AGO
-        self.hidden[copy.places] = _SHOWN
+    def end_loads(self, number: int) -> int:
+        """Let the loads of a phase arrive; who reads them needs no other barrier.
+
+        How many phases ended before.
+        """
+        before = self._num_phases.get(number, 0)
+        self._num_phases[number] = before + 1
+        phase = self._loads.pop(number)
+        brought = sum(copy.places.size for copy in phase.copies)
+        assert brought == phase.announced, f"{brought} of {phase.announced} bytes at {number}"
+        for copy in phase.copies:
+            self.state[copy.places] = _WRITTEN
+            self.data[copy.places] = copy.data
+            self.written[copy.places] = _LONG_AGO
+            self.hidden[copy.places] = _SHOWN
         return before
 
     def start_store(self, places: Array) -> Array:

@@ -115,6 +115,26 @@ def matmul(a, b, c, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
 
 
 @tilewright.jit
+def matmul_persistent(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    across = tl.cdiv(n, BN)
+    for tile in range(tl.program_id(0), tl.cdiv(m, BM) * across, tl.num_programs(0)):
+        i, j = tile // across * BM, tile % across * BN
+        acc = tl.zeros((BM, BN), tl.float32)
+        for l in range(0, k, BK):
+            acc = tl.dot(a.load([i, l]), b.load([l, j]), acc)
+        c.store([i, j], acc.to(c.dtype))
+
+
+@tilewright.jit
+def weighted(a, b, c, out, n, BM: tl.constexpr, BN: tl.constexpr):
+    i = tl.program_id(0) * BM
+    acc = tl.zeros((BM, BN), tl.float32)
+    for j in range(0, n, BN):
+        acc += a.load([i, j]) * b.load([i, j]) + tl.trans(c.load([j, i]))
+    out.store([i, 0], acc)
+
+
+@tilewright.jit
 def matmul_transposed(a, b, c, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     i, j = tl.program_id(0) * BM, tl.program_id(1) * BN
     acc = tl.zeros((BM, BN), tl.float32)

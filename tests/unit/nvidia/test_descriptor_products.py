@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.unit.nvidia.descriptor_kernels import (
     SHAPES,
     attention,
     attention_arguments,
+    described,
     matmul,
+    matmul_persistent,
     matmul_transposed,
+    numbers,
     operands,
     transposed,
+    weighted,
 )
 from tests.unit.nvidia.descriptor_launching import check, count, lowered
+from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import ConvertLayoutOp, LocalLoadOp
 from tilewright.targets.nvidia.emit import find_kernel
-from tilewright.targets.nvidia.tma_ops import TmaLoadOp
+from tilewright.targets.nvidia.tma_ops import InitBarriersOp, TmaLoadOp, TmaWaitOp
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -63,3 +69,50 @@ def test_loads_of_one_iteration_start_together() -> None:
     first = names.index("scf.for")
     loop = [name for name in names[first:] if name in ("ttng.tma_load", "ttng.tma_wait")]
     assert loop == ["ttng.tma_load", "ttng.tma_load", "ttng.tma_wait", "ttng.tma_wait"]
+
+
+def barriers(function: FuncOp) -> list[list[int | None]]:
+    """For each mbarrier of a kernel what the loads that it counts announce, in their order."""
+    found: list[list[int | None]] = []
+    for op in function.walk():
+        if isinstance(op, InitBarriersOp):
+            found = [[] for _ in range(op.count.value.data)]
+        if isinstance(op, TmaLoadOp):
+            announced = op.announced_bytes
+            found[op.barrier.value.data].append(announced and announced.value.data)
+    return found
+
+
+def test_loads_that_are_waited_for_together_share_an_mbarrier() -> None:
+    arguments = operands(128, 256, 128, "float16", (128, 256, 64))
+    function = find_kernel(lowered(matmul, arguments, {"num_warps": 8}).scheduled.module)
+    assert barriers(function) == [[(128 * 64 + 64 * 256) * 2, None]]
+    (wait,) = [op for op in function.walk() if isinstance(op, TmaWaitOp)]
+    assert len(wait.tokens) == 2
+
+
+def test_loads_that_are_waited_for_apart_have_mbarriers_of_their_own() -> None:
+    function = find_kernel(lowered(attention, attention_arguments(128), {}).scheduled.module)
+    loads = barriers(function)
+    assert len(loads) == 3 and all(len(own) == 1 and own[0] for own in loads)
+
+
+@pytest.mark.parametrize("num_warps", [1, 4])
+@pytest.mark.parametrize("n", [0, 8, 17, 40])
+def test_tiles_read_between_two_waits_are_right(n: int, num_warps: int) -> None:
+    blocks = [(16, 8), (16, 8), (8, 16), (16, 8)]
+    shapes = [(24, 40), (24, 40), (40, 24), (24, 8)]
+    pairs = zip(shapes, blocks, strict=True)
+    tensors = [described(numbers(shape, "float32"), block) for shape, block in pairs]
+    check(weighted, (2,), *tensors, n, 16, 8, num_warps=num_warps)
+    function = find_kernel(lowered(weighted, [*tensors, n, 16, 8], {}).scheduled.module)
+    assert [len(own) for own in barriers(function)] == [2, 1]
+
+
+@pytest.mark.parametrize("k", [0, 64, 192])
+def test_a_persistent_product_keeps_the_phase_from_tile_to_tile(k: int) -> None:
+    a, b = numbers((128, 192), "float16", 4), numbers((192, 192), "float16", 4)
+    c = np.zeros((128, 192), np.float32)
+    blocks = ((64, 64), (64, 64), (64, 64))
+    tensors = [described(x, block) for x, block in zip((a, b, c), blocks, strict=True)]
+    check(matmul_persistent, (4,), *tensors, 128, 192, k, 64, 64, 64, tolerance=1e-6)

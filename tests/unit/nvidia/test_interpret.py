@@ -14,6 +14,7 @@ import tilewright.language as tl
 from tilewright.compiler.compile import to_tiles
 from tilewright.compiler.request import CompileRequest
 from tilewright.interp.evaluate import run_kernel
+from tilewright.interp.shared_memory import SharedMemory
 from tilewright.interp.simt.faults import ProxyRace, SharedRace, UnfinishedOperation
 from tilewright.ir.op import build
 from tilewright.ops.staging import DotWaitOp, LaidOutDotOp
@@ -137,3 +138,24 @@ def test_the_result_of_a_running_product_is_undefined() -> None:
 
     with pytest.raises((UndefinedValue, UnfinishedOperation)):
         run(asynchronous(leave_running))
+
+
+def loading(first: int | None, second: int | None) -> SharedMemory:
+    """Two loads of eight bytes each at one barrier, with what they announce."""
+    memory = SharedMemory(is_ordered=True)
+    memory.reserve(16)
+    for start, announced in ((0, first), (8, second)):
+        memory.start_load(0, np.arange(start, start + 8), np.full(8, start, np.uint8), announced)
+    return memory
+
+
+def test_loads_of_a_phase_arrive_together() -> None:
+    memory = loading(16, None)
+    assert memory.end_loads(0) == 0
+    np.testing.assert_array_equal(memory.fetch(np.arange(16))[0], [0] * 8 + [8] * 8)
+
+
+@pytest.mark.parametrize("announced", [(8, None), (24, None), (None, None), (8, 8)])
+def test_a_phase_that_would_not_end_is_missed(announced: tuple[int | None, int | None]) -> None:
+    with pytest.raises(AssertionError, match="0"):
+        loading(*announced).end_loads(0)

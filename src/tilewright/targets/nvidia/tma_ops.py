@@ -112,8 +112,9 @@ class InitBarriersOp(TileOp):
 class TmaLoadOp(TileOp):
     """Start copying the block at `indices` to the shared tile `dst`.
 
-    Mbarrier number `barrier`, whose place is `barrier_bytes`, counts the bytes. `is_fenced`: it
-    may read what threads wrote in this launch.
+    Mbarrier number `barrier`, whose place is `barrier_bytes`, counts the bytes. The first of the
+    loads that share a phase of it has `announced_bytes`, those of all. `is_fenced`: it may read
+    what threads wrote in this launch.
     """
 
     name = "ttng.tma_load"
@@ -122,6 +123,7 @@ class TmaLoadOp(TileOp):
     indices = var_operand_def()
     barrier = prop_def(IntegerAttr)
     barrier_bytes = opt_prop_def(IntegerAttr)
+    announced_bytes = opt_prop_def(IntegerAttr)
     is_fenced = opt_prop_def(UnitAttr)
     token = result_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
@@ -134,16 +136,17 @@ class TmaLoadOp(TileOp):
 
 @irdl_op_definition
 class TmaWaitOp(TileOp):
-    """Wait in every thread until the load of `token` is done.
+    """Wait in every thread until the loads of `tokens` are done, which share an mbarrier.
 
-    `phase` (i32, given at T2) is the parity of the phase of the load's mbarrier.
+    `phase` (i32, given at T2) is the parity of the mbarrier's phase.
     """
 
     name = "ttng.tma_wait"
-    token = operand_def()
+    tokens = var_operand_def()
     phase = opt_operand_def()
     barrier = prop_def(IntegerAttr)
     barrier_bytes = opt_prop_def(IntegerAttr)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 

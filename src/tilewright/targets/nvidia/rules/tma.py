@@ -108,8 +108,9 @@ def _load(ctx: ThreadContext, op: TmaLoadOp) -> None:
         if op.is_fenced is not None:
             fn.emit("call void @llvm.nvvm.fence.proxy.async()")
         barrier = f"ptr addrspace(3) {_barrier(fn, op.barrier_bytes)}"
-        name = "@llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"
-        fn.value(f"call i64 {name}({barrier}, i32 {plan.num_bytes})")
+        if op.announced_bytes is not None:
+            name = "@llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"
+            fn.value(f"call i64 {name}({barrier}, i32 {op.announced_bytes.value.data})")
         rank = len(plan.shape)
         for offset, at in plan.copies():
             target = shared_pointer(fn, add(fn, start, str(offset)))

@@ -1,6 +1,6 @@
 """Gives mbarriers their place, and each wait for one the parity of its phase (T1 to T2).
 
-A load has an mbarrier of its own, so each wait finds its phase one further than the last time.
+A wait has an mbarrier of its own, so each time it finds its phase one further than the last time.
 The phase is a scalar that the loops and branches around the wait carry:
 
     for … { … tma_wait %t … }  ⇒  for … iter_args(%p = 0) { … tma_wait %t, %p … yield xor %p, 1 }
@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilewright.analysis.liveness import is_control_flow
+from tilewright.ir.attributes import integer_array
 from tilewright.ir.op import build
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp, YieldOp
 from tilewright.ops.creation import ConstantOp
@@ -81,7 +82,9 @@ class _Carrying:
         for op in tuple(block.ops):
             if isinstance(op, TmaWaitOp):
                 number = op.barrier.value.data
-                op.operands = [op.token, phases[number]]
+                count = len(op.tokens)
+                op.operands = [*op.tokens, phases[number]]
+                op.properties["operandSegmentSizes"] = integer_array((count, 1))
                 phases[number] = self._following(op, phases[number])
             elif is_control_flow(op):
                 numbers = _waited_for(op)

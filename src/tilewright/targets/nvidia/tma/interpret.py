@@ -119,6 +119,8 @@ def _number(barrier: IntegerAttr) -> int:
 def _load(operation: Operation, _: Preparation) -> PlainFunction:
     assert isinstance(operation, TmaLoadOp)
     type_, number = operation.dst.type, _number(operation.barrier)
+    announced = operation.announced_bytes
+    expected = None if announced is None else _number(announced)
     assert isinstance(type_, SharedType)
     element = Element.of(_block(operation.desc).block)
 
@@ -128,7 +130,7 @@ def _load(operation: Operation, _: Preparation) -> PlainFunction:
         places = bytes_of_tile(type_, int(start)).ravel()
         with located(program):
             data = as_bytes(values.reshape(type_.extents()), type_)
-            shared_memory_of(program).start_load(number, places, data)
+            shared_memory_of(program).start_load(number, places, data, expected)
         return _TOKEN
 
     return evaluate
@@ -137,13 +139,14 @@ def _load(operation: Operation, _: Preparation) -> PlainFunction:
 def _wait(operation: Operation, _: Preparation) -> PlainFunction:
     """The phases of a barrier alternate, so a wait for the wrong one would not end."""
     assert isinstance(operation, TmaWaitOp)
-    number = _number(operation.barrier)
+    number, has_phase = _number(operation.barrier), operation.phase is not None
 
-    def evaluate(program: Program, _: Array, phase: Array | None = None) -> None:
-        memory = shared_memory_of(program)
-        ended = memory.end_load(number)
-        if phase is not None and int(phase) != ended % 2:
-            raise InternalError(f"wait {ended} at barrier {number} is for phase {int(phase)}")
+    def evaluate(program: Program, *operands: Array) -> None:
+        ended = shared_memory_of(program).end_loads(number)
+        if has_phase and int(operands[-1]) != ended % 2:
+            raise InternalError(
+                f"wait {ended} at barrier {number} is for phase {int(operands[-1])}"
+            )
 
     return evaluate
 

@@ -36,6 +36,7 @@ from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp, LocalLoadOp, M
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.tensor_map import MAP_BYTES
 from tilewright.targets.nvidia.tma.boxes import plan_boxes
+from tilewright.targets.nvidia.tma.join_waits import join_waits
 from tilewright.targets.nvidia.tma.visibility import mark_visible
 from tilewright.targets.nvidia.tma_ops import (
     InitBarriersOp,
@@ -55,8 +56,9 @@ def stage_tensor_maps(kernel: FuncOp) -> int:
         return 0
     accesses = [op for op in kernel.walk() if isinstance(op, _STAGED)]
     loads = [op for op in accesses if isinstance(op, DescriptorLoadOp)]
-    for number, load in enumerate(loads):
-        _stage_load(load, number)
+    for load in loads:
+        _stage_load(load)
+    num_barriers = join_waits(kernel)
     stores = [op for op in accesses if not isinstance(op, DescriptorLoadOp)]
     blocks = dict.fromkeys(op.parent for op in stores if op.parent is not None)
     for store in stores:
@@ -70,10 +72,10 @@ def stage_tensor_maps(kernel: FuncOp) -> int:
     if loads:
         first = kernel.body.block.first_op
         assert first is not None
-        count: dict[str, Attribute] = {"count": IntegerAttr(len(loads), i32)}
+        count: dict[str, Attribute] = {"count": IntegerAttr(num_barriers, i32)}
         init = build(InitBarriersOp, properties=count, location=kernel.location)
         kernel.body.block.insert_op_before(init, first)
-    return len(loads)
+    return num_barriers
 
 
 def _add_workspace(op: MakeTensorMapOp) -> None:
@@ -102,18 +104,21 @@ def _tile_type(desc: SSAValue) -> SharedType:
     return shared_tile(element_of(block), plan.layout())
 
 
+# A wait for one load, whose phase is not known yet.
+_ONE_TOKEN: dict[str, Attribute] = {"operandSegmentSizes": integer_array((1, 0))}
+
+
 # --- loads ------------------------------------------------------------------------------------
 
 
-def _stage_load(load: DescriptorLoadOp, number: int) -> None:
+def _stage_load(load: DescriptorLoadOp) -> None:
     block = load.parent
     assert block is not None
-    barrier: dict[str, Attribute] = {"barrier": IntegerAttr(number, i32)}
     type_ = _tile_type(load.desc)
     tile = build(LocalAllocOp, (), [type_], location=load.location)
     operands = [load.desc, tile.results[0], *load.indices]
-    start = build(TmaLoadOp, operands, [TOKEN], dict(barrier), location=load.location)
-    wait = build(TmaWaitOp, [start.results[0]], (), dict(barrier), location=load.location)
+    start = build(TmaLoadOp, operands, [TOKEN], location=load.location)
+    wait = build(TmaWaitOp, [start.results[0]], (), dict(_ONE_TOKEN), location=load.location)
     place = _earliest(load)
     for op in (tile, start):
         block.insert_op_before(op, place)

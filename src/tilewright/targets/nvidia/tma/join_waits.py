@@ -1,0 +1,76 @@
+"""Lets loads that are waited for together share an mbarrier (T1 to T1).
+
+    tma_wait %a; %x = local_load %s; tma_wait %b  ⇒  tma_wait %a, %b; %x = local_load %s
+
+The first of the loads that starts announces the bytes of all; the mbarrier's phase ends when all
+have come. They stand in one block, so that none of them starts without the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects.builtin import IntegerAttr, i32
+from xdsl.ir import Operation, OpResult
+
+from tilewright.ir.attributes import integer_array
+from tilewright.ir.types import DescriptorType, shape_of, storage_bytes
+from tilewright.ops.function import FuncOp
+from tilewright.ops.staging import LocalLoadOp, MemdescTransOp
+from tilewright.support.errors import InternalError
+from tilewright.targets.nvidia.tma.boxes import plan_boxes
+from tilewright.targets.nvidia.tma_ops import TmaLoadOp, TmaWaitOp
+
+# What stands between waits for the sake of one of them, and may as well stand behind all.
+_READERS = (LocalLoadOp, MemdescTransOp)
+
+
+def join_waits(kernel: FuncOp) -> int:
+    """Join the waits of a kernel and number the mbarriers; how many it takes."""
+    for op in tuple(kernel.walk()):
+        if isinstance(op, TmaWaitOp) and op.parent is not None:
+            _join(op, tuple(_waits_behind(op)))
+    waits = [op for op in kernel.walk() if isinstance(op, TmaWaitOp)]
+    for number, wait in enumerate(waits):
+        _share(wait, IntegerAttr(number, i32))
+    return len(waits)
+
+
+def _waits_behind(wait: TmaWaitOp) -> Iterator[TmaWaitOp]:
+    """The waits that follow one, with nothing but readers of loaded tiles between them."""
+    op = wait.next_op
+    while isinstance(op, (TmaWaitOp, *_READERS)):
+        if isinstance(op, TmaWaitOp):
+            yield op
+        op = op.next_op
+
+
+def _join(first: TmaWaitOp, others: Sequence[TmaWaitOp]) -> None:
+    tokens = [token for wait in (first, *others) for token in wait.tokens]
+    first.operands = tokens
+    first.properties["operandSegmentSizes"] = integer_array((len(tokens), 0))
+    for wait in others:
+        wait.detach()
+        wait.erase()
+
+
+def _share(wait: TmaWaitOp, number: IntegerAttr) -> None:
+    """Give a wait and its loads an mbarrier."""
+    wait.properties["barrier"] = number
+    loads = [token.op for token in wait.tokens if isinstance(token, OpResult)]
+    for load in loads:
+        load.properties["barrier"] = number
+    block = wait.parent
+    assert block is not None and all(load.parent is block for load in loads)
+    first = min(loads, key=block.get_operation_index)
+    first.properties["announced_bytes"] = IntegerAttr(sum(map(_num_bytes, loads)), i32)
+
+
+def _num_bytes(load: Operation) -> int:
+    """The bytes that a load brings."""
+    assert isinstance(load, TmaLoadOp) and isinstance(load.desc.type, DescriptorType)
+    block = load.desc.type.block
+    plan = plan_boxes(shape_of(block), storage_bytes(block))
+    if isinstance(plan, str):
+        raise InternalError(f"a block that the copy engine does not move: {plan}")
+    return plan.num_bytes
