@@ -115,7 +115,7 @@ def emit_for(kernel: JITFunction, target: str) -> tuple[CompileRequest, str]:
     )
     manifest = load_target(request.target)
     scheduled = to_schedule(request, manifest, to_tiles(request, manifest, None), None)
-    return request, manifest.emit(scheduled, request.machine, request.options)
+    return request, manifest.emit(scheduled, request.machine, request.compile_options)
 
 
 def assemble(request: CompileRequest, text: str) -> None:
@@ -123,7 +123,7 @@ def assemble(request: CompileRequest, text: str) -> None:
     if request.target == "nvidia":
         to_ptx(text, request.machine)
     else:
-        load_target(request.target).assemble(text, request.machine, request.options)
+        load_target(request.target).assemble(text, request.machine, request.compile_options)
 
 
 def main(names: Sequence[str]) -> None:

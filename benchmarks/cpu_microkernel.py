@@ -30,7 +30,7 @@ from tilewright.targets.cpu.peak import NUM_CHAINS, emit_peak_loop, operations_p
 from tilewright.targets.cpu.vectors import counted_loop, element_address, scaled
 
 HOST = host_machine()
-FEATURES = frozenset(name[1:] for name in HOST.features if name.startswith("+"))
+FEATURES = HOST.enabled_features
 UNIT = VectorUnit(FEATURES, HOST.vector_bytes)
 BYTES = {**ELEMENT_BYTES, "f16": 2}
 TILES = ((64, 64, 32), (64, 64, 64), (128, 128, 32), (128, 128, 64), (128, 128, 128))
@@ -70,7 +70,7 @@ def build(num_pointers: int, body: Callable[[FunctionBuilder], None]) -> Entry:
     fn.place("end")
     fn.emit("ret void")
     module.add_function("entry", fn.text())
-    compiled = compile_module(module.text(), HOST.cpu, HOST.features)
+    compiled = compile_module(module.text(), HOST.arch, HOST.features)
     seconds = time.process_time() - started
     return Entry(load_object(compiled.object, "entry"), seconds)
 
@@ -337,7 +337,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=[512, 1024])
     parser.add_argument("--pairs", type=int, default=11)
     options = parser.parse_args()
-    print(f"{HOST.cpu}, {HOST.vector_bytes}-byte vectors, one thread")
+    print(f"{HOST.arch}, {HOST.vector_bytes}-byte vectors, one thread")
     report_tiles(options.pairs)
     report_packing()
     report_programs(options.sizes, options.pairs)

@@ -30,11 +30,11 @@ def describe_machine() -> dict[str, object]:
     """What the results depend on."""
     host = host_machine()
     return {
-        "cpu": host.cpu,
+        "cpu": host.arch,
         "model": _cpu_model(),
         "num_cpus": os.cpu_count(),
         "vector_bytes": host.vector_bytes,
-        "l1d_bytes": host.l1d_bytes,
+        "l1d_bytes": host.l1_bytes,
         "l2_bytes": host.l2_bytes,
         "l3_bytes": host.l3_bytes,
         "system": f"{platform.system()} {platform.machine()}",

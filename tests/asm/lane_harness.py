@@ -21,7 +21,7 @@ Body = Callable[[FunctionBuilder, Sequence[str]], str]
 
 def host_features() -> frozenset[str]:
     """The LLVM features of this machine's CPU."""
-    return frozenset(name[1:] for name in host_machine().features if name.startswith("+"))
+    return host_machine().enabled_features
 
 
 def signed(features: frozenset[str]) -> tuple[str, ...]:

@@ -121,7 +121,7 @@ def kernels() -> LoadedCode:
         for name, (body, last) in BODIES.items()
     )
     host = host_machine()
-    return load_object(compile_module(text, host.cpu, host.features).object, *BODIES)
+    return load_object(compile_module(text, host.arch, host.features).object, *BODIES)
 
 
 @pytest.fixture(scope="module")
@@ -424,7 +424,7 @@ def test_the_interpreter_exits_cleanly_right_after_a_launch():
         from tilewright.targets.cpu.native import native_runtime
         host = host_machine()
         text = "define void @k(ptr %a, ptr %g, i64 %b, i64 %e, ptr %c) {\\n  ret void\\n}\\n"
-        code = load_object(compile_module(text, host.cpu, host.features).object, "k")
+        code = load_object(compile_module(text, host.arch, host.features).object, "k")
         pool = native_runtime(num_threads=4).pool
         record = pool.make_record(code.address, flags=1)
         for _ in range(100):
@@ -469,7 +469,7 @@ def test_a_worker_makes_room_for_the_launching_thread(runtime, kernels):
 
 def test_a_system_without_known_threads_runs_every_launch_inline(kernels):
     host = host_machine()
-    compiled = compile_module(pool_text("unknown", is_linux=False), host.cpu, host.features)
+    compiled = compile_module(pool_text("unknown", is_linux=False), host.arch, host.features)
     code = load_object(compiled.object, *POOL_SYMBOLS)
     functions = PoolFunctions(*(code.addresses[symbol] for symbol in POOL_SYMBOLS))
     pool = ThreadPool(functions, 4)

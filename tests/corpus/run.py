@@ -19,6 +19,7 @@ from tilewright.interp.code import Rules
 from tilewright.interp.evaluate import Argument, run_kernel
 from tilewright.interp.rules import TILE_RULES
 from tilewright.language.core import constexpr
+from tilewright.machine.model import MachineModel
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.grid import check_grid
@@ -144,7 +145,7 @@ class Prepared:
     arguments: tuple[object, ...]
 
 
-def prepare(case: Case, machine: Mapping[str, object] | None = None, shift: int = 0) -> Prepared:
+def prepare(case: Case, machine: MachineModel | None = None, shift: int = 0) -> Prepared:
     """Bind a case for the CPU target, on this machine or another."""
     memory = guarded(case.values(), shift)
     call = case.kernel.specialize_call((), {**memory.values, **_NO_FUSION, **case.options})
@@ -193,11 +194,11 @@ def load_kernel(
     """Compile for the request's machine and link into this process, past every cache."""
     request, target = prepared.request, load_target("cpu")
     module = tile_module(request) if module is None else module
-    scheduled = target.schedule(module, request.machine, request.options)
+    scheduled = target.schedule(module, request.machine, request.compile_options)
     compiled = compile_module(
-        target.emit(scheduled, request.machine, request.options),
-        str(request.machine["cpu"]),
-        tuple(str(request.machine["features"]).split(",")),
+        target.emit(scheduled, request.machine, request.compile_options),
+        request.machine.arch,
+        request.machine.features,
         optimize=optimize,
         opt_level=3 if optimize else 0,
     )
@@ -208,19 +209,13 @@ def load_kernel(
     return kernel
 
 
-def reduced_machine(*, without: tuple[str, ...]) -> Mapping[str, object]:
+def reduced_machine(*, without: tuple[str, ...]) -> MachineModel:
     """This machine with some of its vector features switched off."""
     host = load_driver("cpu").machine()
-    features = {f[1:]: f[0] == "+" for f in str(host["features"]).split(",")}
+    features = {f[1:]: f[0] == "+" for f in host.features}
     features = {n: on and not n.startswith(without) for n, on in features.items()}
-    small = describe_machine(str(host["triple"]), "x86-64", features)
-    return {
-        **host,
-        "cpu": small.cpu,
-        "features": ",".join(small.features),
-        "vector_bytes": small.vector_bytes,
-        "num_registers": small.num_registers,
-    }
+    small = describe_machine(host.triple, "x86-64", features)
+    return replace(small, l3_bytes=host.l3_bytes)
 
 
 def tile_module(

@@ -52,7 +52,7 @@ def lower_for_gpu(case: Case, **options: object) -> Threads:
     target = load_target("nvidia")
     module = to_tiles(request, target, None)
     scheduled = to_schedule(request, target, module, None)
-    text = target.emit(scheduled, request.machine, request.options)
+    text = target.emit(scheduled, request.machine, request.compile_options)
     values = runtime_values(call.specialization, call.arguments)
     arrays = {array.ctypes.data: array for array in arrays_of(memory.values).values()}
     maps = tensor_maps(scheduled.metadata, values, arrays)

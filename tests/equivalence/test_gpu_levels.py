@@ -38,7 +38,7 @@ def stages(case: Case, **options: object) -> Iterator[tuple[str, ModuleOp]]:
         verify(name, shown)
         found.append((name, shown.clone()))
 
-    lower_to_threads(module, request.machine, request.options, show)
+    lower_to_threads(module, request.machine, request.compile_options, show)
     verify("schedule", module)
     # Between the places of shared tiles and the barriers, warps are not ordered.
     found = [(name, shown) for name, shown in found if name != "placed"]

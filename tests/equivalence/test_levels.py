@@ -57,7 +57,9 @@ def test_no_tile_pass_changes_a_single_bit_anywhere(case: Case) -> None:
 
 def require_same_when_scheduled(case: Case) -> None:
     request = prepare(case).request
-    scheduled = load_target("cpu").schedule(tile_module(request), request.machine, request.options)
+    scheduled = load_target("cpu").schedule(
+        tile_module(request), request.machine, request.compile_options
+    )
     scheduled.module.verify()
     got = run_module(case, scheduled.module, CPU_INTERPRETATION)
     check(case, got, case.expected(), "scheduled nests against NumPy")

@@ -101,7 +101,9 @@ def examine_briskly(program: Program, variant: str) -> Finding | None:
 
         def compiled() -> dict[str, Array]:
             request = prepared.request
-            for tile_pass in load_target("cpu").tile_passes(request.machine, request.options):
+            for tile_pass in load_target("cpu").tile_passes(
+                request.machine, request.compile_options
+            ):
                 tile_pass.apply(module)
             return launch(prepared, optimize=variant != "unoptimized", module=module)
 

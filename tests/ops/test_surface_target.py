@@ -14,6 +14,9 @@ from tilewright.compiler.build import make_request
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.lower import lower_kernel
 from tilewright.ir.text import print_module
+from tilewright.machine.cpus import MADE_UP_CPU
+from tilewright.machine.gpus import GPUS
+from tilewright.machine.model import MachineModel
 from tilewright.support.errors import UnsupportedError
 from tilewright.support.options import CompileOptions
 
@@ -50,7 +53,7 @@ def request_for(kernel: tilewright.JITFunction, out: np.ndarray) -> CompileReque
     return make_request(call.source, call.specialization, CompileOptions())
 
 
-def text_for(target: str, machine: dict[str, object]) -> str:
+def text_for(target: str, machine: MachineModel) -> str:
     """The T0 of `asking` for a target."""
     request = request_for(asking, np.zeros(1, np.int32))
     request = replace(request, target=target, machine=machine, options={"num_warps": 8})
@@ -58,10 +61,10 @@ def text_for(target: str, machine: dict[str, object]) -> str:
 
 
 def test_branches_on_the_target_are_decided_at_compile_time() -> None:
-    hopper, ampere = (text_for("nvidia", {"arch": arch}) for arch in ("sm_90a", "sm_80"))
+    hopper, ampere = (text_for("nvidia", GPUS[name]) for name in ("sm_90a", "sm_80"))
     assert "%smid" in hopper and "griddepcontrol.wait" in hopper and "256" in hopper
     assert "%smid" in ampere and "griddepcontrol" not in ampere and "256" not in ampere
-    assert "inline_asm" not in text_for("cpu", {})
+    assert "inline_asm" not in text_for("cpu", MADE_UP_CPU)
 
 
 def test_the_other_branch_runs_without_a_gpu() -> None:

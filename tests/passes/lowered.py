@@ -9,12 +9,16 @@ from tilewright.compiler.compile import to_tiles
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.lower import lower_kernel
 from tilewright.jit import JITFunction
+from tilewright.machine.cpus import MADE_UP_CPU
 from tilewright.runtime.drivers import load_driver
+from tilewright.support.dataclass import replace
 from tilewright.support.options import option_names
-from tilewright.targets.cpu.schedule import NestMachine, NestReport, lower_to_nests
+from tilewright.targets.cpu.schedule import NestReport, lower_to_nests
 from tilewright.targets.target import load_target
 
-WIDE = NestMachine(64, 32, 32 << 10, 1 << 20, True, frozenset(("avx512f", "fma", "avx2")))
+WIDE = replace(
+    MADE_UP_CPU, vector_bytes=64, num_registers=32, features=("+avx512f", "+fma", "+avx2")
+)
 
 
 def request_of(kernel: JITFunction, **values: object) -> CompileRequest:

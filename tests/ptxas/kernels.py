@@ -42,7 +42,7 @@ def ptx_of(request: CompileRequest) -> str:
     """The PTX of a request."""
     target = load_target("nvidia")
     scheduled = to_schedule(request, target, to_tiles(request, target, None), None)
-    text = target.emit(scheduled, request.machine, request.options)
+    text = target.emit(scheduled, request.machine, request.compile_options)
     return to_ptx(text, request.machine)
 
 

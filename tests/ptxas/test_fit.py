@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.ptxas.kernels import F32, benchmark_kernels, ptx_of, request_of
+from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.assembler import assemble_ptx
 from tilewright.targets.nvidia.errors import AssemblerFailed
 from tilewright.targets.nvidia.fit import assemble_for_occupancy
@@ -34,14 +35,14 @@ def wide_softmax() -> str:
 def test_a_kernel_just_above_a_boundary_comes_below_it() -> None:
     ptx = wide_softmax()
     plain = assemble_ptx(ptx, "sm_90a").resources
-    fitted = assemble_for_occupancy(ptx, MACHINE, {}).resources
+    fitted = assemble_for_occupancy(ptx, MACHINE, CompileOptions()).resources
     assert ctas(plain.registers, 128) == 9 and ctas(fitted.registers, 128) == 10
     assert fitted.spill_store_bytes + fitted.spill_load_bytes == 0
 
 
 def test_a_register_limit_of_the_author_is_left_alone() -> None:
     ptx = wide_softmax()
-    assert assemble_for_occupancy(ptx, MACHINE, {"maxnreg": 128}).ptx == ptx
+    assert assemble_for_occupancy(ptx, MACHINE, CompileOptions(maxnreg=128)).ptx == ptx
 
 
 def dying_at_the_directive(folder: Path) -> Assembler:
@@ -63,7 +64,7 @@ def test_a_ptxas_that_dies_the_second_time_leaves_the_first_result(
 ) -> None:
     tool = dying_at_the_directive(tmp_path)
     monkeypatch.setattr("tilewright.targets.nvidia.assembler.find_assembler", lambda: tool)
-    assert "minnctapersm" not in assemble_for_occupancy(wide_softmax(), MACHINE, {}).ptx
+    assert "minnctapersm" not in assemble_for_occupancy(wide_softmax(), MACHINE, CompileOptions()).ptx
 
 
 def test_a_ptxas_that_dies_is_named_with_its_signal(tmp_path: Path) -> None:

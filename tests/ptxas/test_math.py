@@ -14,6 +14,7 @@ from tests.unit.nvidia.test_convert import PAIRS, carrier
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.math import ULP_BOUND
 from tilewright.codegen.whitelist import NVPTX_WHITELIST, check_module
+from tilewright.machine.gpus import SM_90A
 from tilewright.targets.nvidia.convert import convert_floats
 from tilewright.targets.nvidia.math import NvidiaMath
 from tilewright.targets.nvidia.ptx import to_ptx
@@ -40,7 +41,7 @@ def add_kernel(
 def assert_assembles(module: ModuleBuilder, folder: Path) -> None:
     """No call is left in the PTX, and ptxas takes it without a stack or spills."""
     check_module(module.text(), NVPTX_WHITELIST, ("+ptx88",))
-    ptx = to_ptx(module.text(), {"arch": "sm_90a"})
+    ptx = to_ptx(module.text(), SM_90A)
     assert ptx.count(".entry") == len(module.functions)
     assert re.findall(r"\bcall\b", ptx) == []
     path = folder / "kernels.ptx"

@@ -15,26 +15,22 @@ from tests.corpus.case import Case
 from tests.corpus.everything import CASES
 from tests.corpus.run import prepare, reduced_machine
 from tests.corpus.threads import gpu_request
-from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.request import CompileRequest
-from tilewright.targets.target import load_target
+from tilewright.compiler.stages import stage_text
 
 _NARROW = ("avx512", "avx10", "amx", "evex512", "avxvnni", "avxneconvert")
 
 
 def requests(case: Case) -> Iterator[tuple[str, CompileRequest]]:
     """A case's request for each machine that is replayed, by the machine's name."""
-    yield "cpu", prepare(case, dict(reduced_machine(without=_NARROW))).request
+    yield "cpu", prepare(case, reduced_machine(without=_NARROW)).request
     yield "sm_90a", gpu_request(case)
 
 
 def emitted(request: CompileRequest) -> str:
     """The text for the assembler, or what stood in its way."""
-    target = load_target(request.target)
     try:
-        module = to_tiles(request, target, None)
-        scheduled = to_schedule(request, target, module, None)
-        return target.emit(scheduled, request.machine, request.options)
+        return stage_text(request, "llir")
     except Exception as error:
         return f"; {type(error).__name__}: {str(error).splitlines()[0]}\n"
 

@@ -22,6 +22,8 @@ from tilewright.ir.encoding import laid_out, shared_tile
 from tilewright.ir.op import TileOp, build
 from tilewright.ir.types import f16, i1, i32
 from tilewright.layout.build import blocked, shared_linear, shared_swizzled
+from tilewright.machine.gpus import SM_90A
+from tilewright.machine.model import MachineModel
 from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from tilewright.ops.creation import ConstantOp
 from tilewright.ops.function import FuncOp, ReturnOp
@@ -36,6 +38,7 @@ from tilewright.ops.staging import (
 from tilewright.schedule.scratch import SCRATCH
 from tilewright.schedule.shared_effects import Order
 from tilewright.schedule.shared_touches import Touch, TouchMap
+from tilewright.support.dataclass import replace
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 
 SHAPE = (64, 64)
@@ -43,6 +46,11 @@ TILE = laid_out(f16, blocked(SHAPE, (1, 8), (4, 8), (4, 1), (1, 0)))
 PLAIN = shared_tile(f16, shared_linear(SHAPE, (1, 0)))
 SWIZZLED = shared_tile(f16, shared_swizzled(SHAPE, 2, 128, (1, 0)))
 TILE_BYTES = 64 * 64 * 2
+
+
+def machine_with(max_shared_bytes: int) -> MachineModel:
+    """Hopper with so much shared memory."""
+    return replace(SM_90A, max_shared_bytes=max_shared_bytes)
 
 
 @irdl_op_definition

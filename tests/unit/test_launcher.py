@@ -96,7 +96,7 @@ class Unreadable(FakeTensor):
 @pytest.fixture(scope="module")
 def code() -> LoadedCode:
     host = host_machine()
-    compiled = compile_module(KERNELS, host.cpu, host.features)
+    compiled = compile_module(KERNELS, host.arch, host.features)
     return load_object(compiled.object, "copy", "nothing", "fail")
 
 

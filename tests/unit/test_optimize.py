@@ -44,7 +44,7 @@ HOSTS = {
 
 def compile_here(text: str, **options: bool) -> CompiledModule:
     host = host_machine()
-    return compile_module(text, host.cpu, host.features, whitelist=CPU_WHITELIST, **options)
+    return compile_module(text, host.arch, host.features, whitelist=CPU_WHITELIST, **options)
 
 
 def test_a_function_is_compiled_linked_and_called():
@@ -224,7 +224,7 @@ def test_an_unknown_symbol_is_an_internal_error():
     text = "declare void @nosuch()\ndefine void @f() {\n  call void @nosuch()\n  ret void\n}\n"
     host = host_machine()
     with pytest.raises(InternalError, match="cannot link f"):
-        load_object(compile_module(text, host.cpu, host.features).object, "f")
+        load_object(compile_module(text, host.arch, host.features).object, "f")
 
 
 def test_a_damaged_object_is_an_internal_error():
@@ -251,17 +251,17 @@ AVX512 = ("avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl")
 @pytest.mark.parametrize(
     "triple, names, expected",
     [
-        ("x86_64-linux", ("sse2",), (16, 16, False, False)),
-        ("x86_64-linux", ("avx2", "fma", "f16c"), (32, 16, True, True)),
-        ("x86_64-linux", AVX512, (64, 32, True, True)),
-        ("x86_64-linux", ("avx2", "fma", "avx512f"), (32, 16, True, False)),
-        ("aarch64-linux", ("neon",), (16, 32, True, True)),
+        ("x86_64-linux", ("sse2",), (16, 16)),
+        ("x86_64-linux", ("avx2", "fma", "f16c"), (32, 16)),
+        ("x86_64-linux", AVX512, (64, 32)),
+        ("x86_64-linux", ("avx2", "fma", "avx512f"), (32, 16)),
+        ("aarch64-linux", ("neon",), (16, 32)),
     ],
 )
 def test_the_machine_follows_from_its_features(triple, names, expected):
     machine = describe_machine(triple, "any-name", features(*names))
-    found = (machine.vector_bytes, machine.num_registers, machine.has_fma, machine.has_f16c)
-    assert found == expected
+    assert (machine.vector_bytes, machine.num_registers) == expected
+    assert machine.enabled_features == set(names)
     assert machine.has_feature("avx2") == ("avx2" in names)
 
 
@@ -269,7 +269,7 @@ def test_the_host_is_described_once_and_has_sane_caches():
     host = host_machine()
     assert host is host_machine()
     assert host.vector_bytes in (16, 32, 64)
-    assert 8 << 10 <= host.l1d_bytes <= host.l2_bytes
+    assert 8 << 10 <= host.l1_bytes <= host.l2_bytes
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from tilewright.frontend.constants import (
     encode,
 )
 from tilewright.frontend.program import FunctionSource, Parameter, Specialization, TupleType
+from tilewright.machine.model import MachineModel
 from tilewright.support.errors import InternalError
 
 PAIR = NamedTupleClass("Pair", ("first", "second"), (7,))
@@ -53,7 +54,7 @@ REQUEST = CompileRequest(
         divisibility={("x",): 16, ("p", 0): 16},
     ),
     options={"num_warps": 4, "debug": False, "scale": 0.1},
-    machine={"vector_bytes": 64, "name": "any"},
+    machine=MachineModel(vector_bytes=64, name="any"),
 )
 
 scalars = st.one_of(
@@ -118,7 +119,7 @@ def test_equal_requests_give_equal_bytes_whatever_the_order():
         dataclasses.replace(REQUEST, target="nvidia"),
         dataclasses.replace(REQUEST, options={**REQUEST.options, "debug": True}),
         dataclasses.replace(REQUEST, options={**REQUEST.options, "debug": 0}),
-        dataclasses.replace(REQUEST, machine={**REQUEST.machine, "vector_bytes": 32}),
+        dataclasses.replace(REQUEST, machine=dataclasses.replace(REQUEST.machine, vector_bytes=32)),
         dataclasses.replace(REQUEST, specialization=Specialization(())),
         dataclasses.replace(
             REQUEST, functions={"m:kernel": dataclasses.replace(FUNCTION, text="def kernel(): 0")}

@@ -6,7 +6,14 @@ from random import Random
 
 import pytest
 
-from tests.unit.shared_programs import PLAIN, SWIZZLED, TILE_BYTES, Program, random_program
+from tests.unit.shared_programs import (
+    PLAIN,
+    SWIZZLED,
+    TILE_BYTES,
+    Program,
+    machine_with,
+    random_program,
+)
 from tilewright.analysis.alias import SharedAliases
 from tilewright.ir.encoding import layout_of, shared_tile
 from tilewright.ir.types import f16
@@ -28,7 +35,7 @@ TIGHT_BYTES = 3 * TILE_BYTES + 512
 
 def placed(program: Program) -> SharedPlan:
     """The plan of a program."""
-    return place_shared(program.kernel(), TIGHT_BYTES)
+    return place_shared(program.kernel(), machine_with(TIGHT_BYTES), 4)
 
 
 def offsets(plan: SharedPlan) -> list[int]:
@@ -93,7 +100,7 @@ def test_scratch_lies_beside_the_tiles_in_use() -> None:
     program.load(tile)
     late = program.exchange()
     kernel = program.kernel()
-    place_shared(kernel, TILE_BYTES + 512)
+    place_shared(kernel, machine_with(TILE_BYTES + 512), 4)
     assert scratch_offset(exchange) == TILE_BYTES
     assert scratch_offset(late) == 0
 
@@ -101,7 +108,7 @@ def test_scratch_lies_beside_the_tiles_in_use() -> None:
 def test_small_scratch_lies_apart_where_that_costs_no_program() -> None:
     program = Program()
     first, second = program.exchange(), program.exchange()
-    place_shared(program.kernel(), LIMIT_BYTES)
+    place_shared(program.kernel(), machine_with(LIMIT_BYTES), 4)
     assert (scratch_offset(first), scratch_offset(second)) == (0, 512)
 
 
@@ -110,7 +117,7 @@ def test_tiles_lie_apart_where_products_fill_the_registers() -> None:
     for _ in range(2):
         tile = program.alloc(SWIZZLED, filled=True)
         program.dot(tile, tile)
-    plan = place_shared(program.kernel(), LIMIT_BYTES, num_warps=8)
+    plan = place_shared(program.kernel(), machine_with(LIMIT_BYTES), 8)
     assert offsets(plan) == [0, TILE_BYTES]
 
 
@@ -143,7 +150,9 @@ def test_alignment_holds_behind_small_scratch() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_no_two_that_are_in_use_at_once_overlap(seed: int) -> None:
-    plan = plan_shared(random_program(Random(seed)), TIGHT_BYTES if seed % 2 else LIMIT_BYTES)
+    plan = plan_shared(
+        random_program(Random(seed)), machine_with(TIGHT_BYTES if seed % 2 else LIMIT_BYTES), 4
+    )
     for number, left in enumerate(plan.buffers):
         assert left.offset_bytes % left.alignment_bytes == 0
         assert left.end_bytes <= plan.total_bytes
@@ -171,7 +180,7 @@ def test_too_much_is_an_error_that_lists_the_tiles_by_line() -> None:
     for tile in tiles:
         program.load(tile)
     with pytest.raises(SharedMemoryExceeded) as caught:
-        place_shared(program.kernel(), 131072, "sm_90a")
+        place_shared(program.kernel(), machine_with(131072), 4)
     assert str(caught.value) == (
         "error[SharedMemoryExceeded]: the kernel needs 163840 bytes of shared memory, sm_90a has "
         "131072\n"
@@ -189,7 +198,7 @@ def test_without_stages_smaller_blocks_are_the_advice() -> None:
     for tile in tiles:
         program.load(tile)
     with pytest.raises(SharedMemoryExceeded) as caught:
-        place_shared(program.kernel(), LIMIT_BYTES)
+        place_shared(program.kernel(), machine_with(LIMIT_BYTES), 4)
     assert caught.value.hint == "blocks of half the size fit, such as 128 for 256"
 
 
@@ -202,12 +211,12 @@ def test_a_plan_that_is_too_large_is_packed_again_with_the_largest_first() -> No
     program.load(second)
     program.load(large)
     kernel = program.kernel()
-    assert plan_shared(kernel, 6 * TILE_BYTES).total_bytes == 6 * TILE_BYTES
-    assert plan_shared(kernel, 5 * TILE_BYTES).total_bytes == 5 * TILE_BYTES
+    assert plan_shared(kernel, machine_with(6 * TILE_BYTES), 4).total_bytes == 6 * TILE_BYTES
+    assert plan_shared(kernel, machine_with(5 * TILE_BYTES), 4).total_bytes == 5 * TILE_BYTES
 
 
 def test_every_shared_tile_gets_a_place() -> None:
     kernel = random_program(Random(7))
-    place_shared(kernel, LIMIT_BYTES)
+    place_shared(kernel, machine_with(LIMIT_BYTES), 4)
     allocs = [op for op in kernel.walk() if isinstance(op, LocalAllocOp)]
     assert allocs and all(op.offset_bytes is not None for op in allocs)

@@ -12,6 +12,7 @@ from tests.unit.shared_programs import (
     SWIZZLED,
     Program,
     first_hazard,
+    machine_with,
     random_program,
     trace,
 )
@@ -32,7 +33,7 @@ LIMIT_BYTES = 48 << 10
 def ordered(program: Program) -> FuncOp:
     """The program with its memory placed and its barriers put in and checked."""
     kernel = program.kernel()
-    place_shared(kernel, LIMIT_BYTES)
+    place_shared(kernel, machine_with(LIMIT_BYTES), 4)
     order_shared(kernel, FenceAsyncSharedOp)
     check_ordering(kernel, FenceAsyncSharedOp)
     return kernel
@@ -180,7 +181,7 @@ def test_the_report_names_lines_and_reasons() -> None:
     program = Program()
     program.load(program.alloc(filled=True))
     kernel = program.kernel()
-    place_shared(kernel, LIMIT_BYTES)
+    place_shared(kernel, machine_with(LIMIT_BYTES), 4)
     (reason,) = order_shared(kernel).barriers
     assert str(reason) == (
         "barrier before kernel.py:3: the write of ttg.local_alloc at kernel.py:2 comes before "
@@ -198,7 +199,7 @@ def test_the_check_refuses_a_program_without(missing: str) -> None:
         program.fence()
     program.dot(a, a)
     kernel = program.kernel()
-    place_shared(kernel, LIMIT_BYTES)
+    place_shared(kernel, machine_with(LIMIT_BYTES), 4)
     with pytest.raises(InternalError, match=f"no {missing}"):
         check_ordering(kernel, FenceAsyncSharedOp)
 
@@ -210,7 +211,7 @@ def test_the_check_refuses_a_barrier_before_the_fence() -> None:
     program.fence()
     program.dot(a, a)
     kernel = program.kernel()
-    place_shared(kernel, LIMIT_BYTES)
+    place_shared(kernel, machine_with(LIMIT_BYTES), 4)
     with pytest.raises(InternalError, match="no barrier behind the fence"):
         check_ordering(kernel, FenceAsyncSharedOp)
 
@@ -225,7 +226,7 @@ def test_random_programs_are_ordered_on_every_path(first_seed: int) -> None:
     for seed in range(first_seed, first_seed + 25):
         random = Random(seed)
         kernel = random_program(random)
-        place_shared(kernel, LIMIT_BYTES)
+        place_shared(kernel, machine_with(LIMIT_BYTES), 4)
         order_shared(kernel, FenceAsyncSharedOp)
         check_ordering(kernel, FenceAsyncSharedOp)
         for _ in range(10):
@@ -237,7 +238,7 @@ def test_the_check_and_the_traces_agree(first_seed: int) -> None:
     for seed in range(first_seed, first_seed + 25):
         random = Random(seed)
         kernel = random_program(random, orders=0.5)
-        place_shared(kernel, LIMIT_BYTES)
+        place_shared(kernel, machine_with(LIMIT_BYTES), 4)
         hazards = (first_hazard(trace(kernel, random)) for _ in range(60))
         found = any(hazard is not None for hazard in hazards)
         assert is_ordered(kernel, TouchMap(FenceAsyncSharedOp)) is not found, seed

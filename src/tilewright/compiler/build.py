@@ -5,13 +5,12 @@ Part of a cache hit: what compiles is imported where something has to be compile
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tilewright.compiler.collector import CompileCall, record_call, record_request
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.devices import Placement
 from tilewright.frontend.program import Specialization
 from tilewright.frontend.source import KernelSource
+from tilewright.machine.model import MachineModel
 from tilewright.runtime.ahead import JOBS, CompileJob
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.cache import open_default
@@ -30,7 +29,7 @@ def make_request(
     specialization: Specialization,
     options: CompileOptions,
     placement: Placement | None = None,
-    machine: Mapping[str, int | float | str | bool | None] | None = None,
+    machine: MachineModel | None = None,
 ) -> CompileRequest:
     """What to compile a specialisation of a kernel with; `machine` None is the placement's own.
 

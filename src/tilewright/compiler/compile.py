@@ -33,10 +33,10 @@ def compile_request(
     effects = argument_effects(module)
     apply_tile_passes(request, target, module, observe)
     scheduled = to_schedule(request, target, module, observe)
-    text = target.emit(scheduled, request.machine, request.options)
+    text = target.emit(scheduled, request.machine, request.compile_options)
     if observe is not None:
         observe("llir", text)
-    sections = target.assemble(text, request.machine, request.options)
+    sections = target.assemble(text, request.machine, request.compile_options)
     if observe is not None:
         observe("object", sections)
     seconds = time.perf_counter() - started
@@ -57,7 +57,7 @@ def apply_tile_passes(
     """Let the target's tile passes rewrite the kernel, in place."""
     if observe is not None:
         observe("frontend", module)
-    for tile_pass in target.tile_passes(request.machine, request.options):
+    for tile_pass in target.tile_passes(request.machine, request.compile_options):
         tile_pass.apply(module)
         if observe is not None:
             observe(tile_pass.name, module)
@@ -67,7 +67,7 @@ def to_schedule(
     request: CompileRequest, target: Target, module: ModuleOp, observe: Observer | None
 ) -> Scheduled:
     """The module at the target's scheduled level."""
-    scheduled = target.schedule(module, request.machine, request.options, observe)
+    scheduled = target.schedule(module, request.machine, request.compile_options, observe)
     if observe is not None:
         observe("schedule", scheduled.module)
     return scheduled

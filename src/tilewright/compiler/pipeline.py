@@ -27,9 +27,13 @@ from xdsl.dialects.builtin import ModuleOp
 import tilewright.passes
 from tilewright.ir.levels import LEVELS, verify_level
 from tilewright.ir.text import parse_module, print_module
+from tilewright.machine.cpus import MADE_UP_CPU
+from tilewright.machine.gpus import GPUS, SM_90A
+from tilewright.machine.model import MachineModel
 from tilewright.ops.dialects import make_dialects, tile_context
-from tilewright.support.dataclass import dataclass
+from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import InvalidOption
+from tilewright.support.options import CompileOptions
 from tilewright.targets.target import TARGETS, load_target
 
 OptionValue = bool | int | float | str
@@ -62,17 +66,18 @@ class Pass(Protocol):
 
 @dataclass(frozen=True)
 class Schedule:
-    """The lowering of a target from T0 to its own level, for an invented machine.
+    """The lowering of a target from T0 to its own level, for a machine that needs not be there.
 
-    *Units*: bytes for `vector_bytes` and the caches; `features` are LLVM's, `+` in between.
+    `machine` names a GPU; without one the target is the CPU, with the sizes that are given and
+    LLVM's `features`, `+` in between.
     """
 
     target: str = "cpu"
-    vector_bytes: int = 32
-    num_registers: int = 16
-    l1d_bytes: int = 32 << 10
-    l2_bytes: int = 1 << 20
-    l3_bytes: int = 16 << 20
+    machine: str = SM_90A.name
+    num_warps: int = 4
+    vector_bytes: int = MADE_UP_CPU.vector_bytes
+    num_registers: int = MADE_UP_CPU.num_registers
+    l3_bytes: int = MADE_UP_CPU.l3_bytes
     features: str = "avx2+fma"
     name: str = "schedule"
     requires: str = _FIRST_LEVEL
@@ -84,10 +89,24 @@ class Schedule:
 
     def apply(self, module: ModuleOp) -> None:
         """Lower the module."""
-        names = ("vector_bytes", "num_registers", "l1d_bytes", "l2_bytes", "l3_bytes")
-        machine: dict[str, int | float | str | bool | None] = {n: getattr(self, n) for n in names}
-        machine["features"] = ",".join(f"+{name}" for name in self.features.split("+") if name)
-        load_target(self.target).schedule(module, machine, {})
+        options = CompileOptions(num_warps=self.num_warps)
+        load_target(self.target).schedule(module, self._model(), options)
+
+    def _model(self) -> MachineModel:
+        if self.target != "cpu":
+            if self.machine not in GPUS:
+                raise InvalidOption(
+                    f"there is no machine {self.machine!r}",
+                    hint=f"the machines are {', '.join(GPUS)}",
+                )
+            return GPUS[self.machine]
+        return replace(
+            MADE_UP_CPU,
+            vector_bytes=self.vector_bytes,
+            num_registers=self.num_registers,
+            l3_bytes=self.l3_bytes,
+            features=tuple(f"+{name}" for name in self.features.split("+") if name),
+        )
 
 
 @functools.cache

@@ -21,10 +21,12 @@ from tilewright.frontend.program import (
     TupleType,
     TypeTree,
 )
+from tilewright.machine.model import ABSTRACT, MachineModel
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
+from tilewright.support.options import CompileOptions, option_names
 
-FORMAT = "tilewright-request-2"
+FORMAT = "tilewright-request-3"
 Value = TypeVar("Value")
 OptionValue = int | float | str | bool | None
 
@@ -33,7 +35,7 @@ OptionValue = int | float | str | bool | None
 class CompileRequest:
     """A kernel with its callees, what it is specialised for, options, target and machine.
 
-    `machine` holds the features of the machine as data (names to numbers, flags or strings).
+    `options` holds those that the target has; the frontend's own are beside them.
     """
 
     functions: Mapping[str, FunctionSource]
@@ -41,12 +43,19 @@ class CompileRequest:
     specialization: Specialization
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     target: str = "cpu"
-    machine: Mapping[str, OptionValue] = field(default_factory=dict)
+    machine: MachineModel = ABSTRACT
 
     @property
     def name(self) -> str:
         """The name of the kernel's function."""
         return self.functions[self.kernel].name
+
+    @property
+    def compile_options(self) -> CompileOptions:
+        """The options that change the code; what the target has no use for is at its default."""
+        known = option_names()
+        given = {name: value for name, value in self.options.items() if name in known}
+        return CompileOptions().replaced(given)
 
     def to_bytes(self) -> bytes:
         """This request as canonical JSON: equal requests give equal bytes."""
@@ -57,7 +66,7 @@ class CompileRequest:
             "specialization": _encode_specialization(self.specialization),
             "options": {name: encode(value) for name, value in self.options.items()},
             "target": self.target,
-            "machine": {name: encode(value) for name, value in self.machine.items()},
+            "machine": {n: encode(value) for n, value in self.machine.to_features().items()},
         }
         text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return text.encode()
@@ -95,7 +104,7 @@ def _decode_request(document: dict[str, Json]) -> CompileRequest:
         specialization=_decode_specialization(_dict(document["specialization"])),
         options=_decode_options(document["options"]),
         target=_text(document["target"]),
-        machine=_decode_options(document["machine"]),
+        machine=MachineModel.from_features(_decode_options(document["machine"])),
     )
 
 

@@ -77,7 +77,7 @@ def run_simulated(
     request = make_request(launch.source, launch.specialization, options, where, features)
     module = to_tiles(request, target, None)
     scheduled = to_schedule(request, target, module, None)
-    text = target.emit(scheduled, request.machine, request.options)
+    text = target.emit(scheduled, request.machine, request.compile_options)
     collector = _COLLECTOR.get()
     if collector is not None and seed is None:
         seed = collector.seed

@@ -35,11 +35,11 @@ def stage_text(request: CompileRequest, stage: str) -> str:
         return print_module(steps[stage])
     if stage in _SCHEDULED:
         return print_module(scheduled.module)
-    text = target.emit(scheduled, request.machine, request.options)
+    text = target.emit(scheduled, request.machine, request.compile_options)
     if stage == "llir":
         return text
     if stage in _ASSEMBLY:
-        return target.disassemble(text, request.machine, request.options)
+        return target.disassemble(text, request.machine, request.compile_options)
     raise InternalError(f"there is no stage {stage!r}")
 
 
@@ -66,7 +66,7 @@ def plain_name(stage: str) -> str:
 def stage_names(request: CompileRequest) -> tuple[str, ...]:
     """The stages that `stages` yields, in order."""
     target = load_target(request.target)
-    passes = target.tile_passes(request.machine, request.options)
+    passes = target.tile_passes(request.machine, request.compile_options)
     return (
         "source",
         "frontend",
@@ -88,18 +88,21 @@ def stages(request: CompileRequest, show: Show = print_module) -> Iterator[tuple
     yield "source", request.functions[request.kernel].text
     module = lower_kernel(request)
     yield "frontend", show(module)
-    for tile_pass in target.tile_passes(request.machine, request.options):
+    for tile_pass in target.tile_passes(request.machine, request.compile_options):
         tile_pass.apply(module)
         yield tile_pass.name, show(module)
     steps: list[tuple[str, str]] = []
     scheduled = target.schedule(
-        module, request.machine, request.options, lambda name, m: steps.append((name, show(m)))
+        module,
+        request.machine,
+        request.compile_options,
+        lambda name, m: steps.append((name, show(m))),
     )
     yield from steps
     yield "schedule", show(scheduled.module)
-    text = target.emit(scheduled, request.machine, request.options)
+    text = target.emit(scheduled, request.machine, request.compile_options)
     yield "llir", text
-    yield target.assembly, target.disassemble(text, request.machine, request.options)
+    yield target.assembly, target.disassemble(text, request.machine, request.compile_options)
 
 
 def schedule_of(request: CompileRequest) -> Scheduled:

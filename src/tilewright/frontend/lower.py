@@ -15,6 +15,7 @@ from tilewright.frontend.frame import Frame, FunctionCode, KernelBuilder, Loweri
 from tilewright.frontend.inlining import run_body
 from tilewright.frontend.kernel_arguments import KernelArguments
 from tilewright.frontend.program import LoweringRequest
+from tilewright.machine.model import ABSTRACT
 from tilewright.ops.function import FuncOp, ReturnOp
 from tilewright.support.errors import TilewrightError
 
@@ -30,7 +31,7 @@ def lower_kernel(request: LoweringRequest) -> ModuleOp:
     body = Block()
     builder = KernelBuilder(body, request.options, lambda f, a: call_function(lowering, f, a))
     builder.target = str(getattr(request, "target", "interpreter"))
-    builder.machine = getattr(request, "machine", {})
+    builder.machine = getattr(request, "machine", ABSTRACT)
     lowering = Lowering(request, builder)
     if request.options.get("interpret") and has_breakpoints(request.functions):
         lowering.before_statement = mark_line

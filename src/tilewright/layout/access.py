@@ -13,13 +13,15 @@ from typing import Literal
 from tilewright.layout.atoms import AtomView
 from tilewright.layout.banks import Wavefront
 from tilewright.layout.gf2 import Span, combine
+from tilewright.machine.gpus import BANK_BYTES, NUM_BANKS
 from tilewright.support.dataclass import dataclass
 
 AccessKind = Literal["vector", "matrix", "transposed_matrix"]
 
-WORD_BYTES = 4
+WORD_BYTES = BANK_BYTES
 VECTOR_BYTES = 16
-WAVEFRONT_BYTES = 128
+"""The most that one access of a lane moves. Source: PTX ISA 8.8, 9.7.9 (.v4.b32)."""
+WAVEFRONT_BYTES = NUM_BANKS * BANK_BYTES
 
 
 def log2(number: int) -> int:

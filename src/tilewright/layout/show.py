@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
+from tilewright.layout.access import WAVEFRONT_BYTES, WORD_BYTES
 from tilewright.layout.build import PaddedLayout
 from tilewright.layout.convert import Conversion, RegisterPermutation, WarpShuffle
 from tilewright.layout.linear import LinearLayout
 from tilewright.layout.map import unit
 from tilewright.layout.simulate import simulate
-
-_NUM_BANKS = 32
-_BANK_BYTES = 4
 
 
 def describe(layout: LinearLayout) -> str:
@@ -79,8 +77,8 @@ def draw_shared(
     def cell(at: tuple[int, ...]) -> str:
         offset = offsets[at]
         place = layout.address(offset) if isinstance(layout, PaddedLayout) else offset
-        row, inside = divmod(place * element_bytes, _NUM_BANKS * _BANK_BYTES)
-        return f"r{row} b{inside // _BANK_BYTES:02d}"
+        row, inside = divmod(place * element_bytes, WAVEFRONT_BYTES)
+        return f"r{row} b{inside // WORD_BYTES:02d}"
 
     return _picture(linear.shape, vector, cell, max_rows, max_columns)
 

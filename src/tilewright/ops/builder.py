@@ -24,6 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from tilewright.ir import types as ir
 from tilewright.ir.op import UNKNOWN_LOCATION
 from tilewright.language.core import block_type, dtype, pointer_type, tensor, tensor_descriptor_type
+from tilewright.machine.model import ABSTRACT, MachineModel
 from tilewright.ops.creation import ConstantOp
 from tilewright.support.errors import CompileError, InternalError, TilewrightError
 
@@ -104,7 +105,7 @@ class Builder:
         self.options = options
         self.location: LocationAttr = UNKNOWN_LOCATION
         self.target = ""
-        self.machine: Mapping[str, object] = {}
+        self.machine: MachineModel = ABSTRACT
         self.lanes: tuple[int, ...] | None = None
         self.active: tensor | None = None
         self._call_function = call_function

@@ -21,10 +21,11 @@ from tilewright.language.core import (
 from tilewright.ops.arguments import choice, dtype_constant, integer_constant, is_none
 from tilewright.ops.builder import Builder, integer_property, require_tensor
 from tilewright.ops.casting import broadcast_tensor
-from tilewright.ops.matmul import INPUT_PRECISIONS, DotOp
+from tilewright.ops.matmul import DotOp
 from tilewright.ops.surface import surface
 from tilewright.ops.views import reshape_to
 from tilewright.support.errors import DotDtypeMismatch, DotShapeMismatch, InvalidOption
+from tilewright.support.options import INPUT_PRECISIONS
 
 
 def _result_dtype(lhs: dtype, out: dtype | None) -> dtype:

@@ -11,15 +11,13 @@ from xdsl.utils.exceptions import VerifyException
 from tilewright.ir.op import Array, TileOp
 from tilewright.ir.types import shape_of
 
-INPUT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
-
 
 @irdl_op_definition
 class DotOp(TileOp):
     """result = a @ b + c.
 
     Shapes: a [..., M, K], b [..., K, N], c and result [..., M, N]. `inputPrecision` indexes
-    INPUT_PRECISIONS; `maxNumImpreciseAcc` matters for fp8 on Hopper only.
+    `support.options.INPUT_PRECISIONS`; `maxNumImpreciseAcc` matters for fp8 on Hopper only.
     """
 
     name = "tt.dot"

@@ -19,8 +19,7 @@ WARP_LANES = 32
 
 def capability(b: Builder) -> int:
     """The compute capability of an NVIDIA target as two digits (90 for sm_90a), else 0."""
-    digits = "".join(c for c in str(b.machine.get("arch", "")) if c.isdigit())
-    return int(digits) if b.target == NVIDIA and digits else 0
+    return b.machine.compute_capability if b.target == NVIDIA else 0
 
 
 @surface(module=_INFO)
@@ -33,7 +32,7 @@ def current_target(b: Builder) -> tuple_:
     is_gpu = b.target == NVIDIA
     values = (
         ("backend", "cuda" if is_gpu else b.target),
-        ("arch", capability(b) if is_gpu else str(b.machine.get("cpu", ""))),
+        ("arch", capability(b) if is_gpu else b.machine.arch),
         ("warp_size", WARP_LANES if is_gpu else 1),
     )
     return tuple_([constexpr(value) for _, value in values], [name for name, _ in values])

@@ -24,9 +24,10 @@ from tilewright.ops.elementwise import (
     SelectOp,
     TruncFOp,
 )
-from tilewright.ops.matmul import INPUT_PRECISIONS, DotOp
+from tilewright.ops.matmul import DotOp
 from tilewright.passes.tile_builder import TileBuilder
 from tilewright.support.dataclass import dataclass
+from tilewright.support.options import INPUT_PRECISIONS
 
 # The products of part i of a and part j of b, smallest first.
 _TERMS = {

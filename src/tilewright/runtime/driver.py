@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from tilewright.machine.model import MachineModel
 from tilewright.runtime.artifact import Artifact
 from tilewright.support.options import CompileOptions
 
@@ -72,7 +73,7 @@ class Driver(Protocol):
     # Compile options that change nothing on this target; they are no part of a request.
     ignored_options: frozenset[str]
 
-    def machine(self, device: int | None = None) -> Mapping[str, int | float | str | bool | None]:
+    def machine(self, device: int | None = None) -> MachineModel:
         """The features of a device (None: the current one) that decide what is compiled."""
         ...
 

@@ -55,6 +55,6 @@ def record_key(
     threads = runtime_options().num_threads or usable_cpu_count()
     where = [compiler_fingerprint(), host_cpu_fingerprint(), str(threads)]
     if is_on_gpu:
-        where.append(repr(sorted(load_driver("nvidia").machine().items())))
+        where.append(repr(sorted(load_driver("nvidia").machine().to_features().items())))
     listed = [f"{config} {config.ir_override}" for config in configs]
     return digest(_FORMAT, *where, kernel, repr(key), *listed)

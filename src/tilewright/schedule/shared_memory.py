@@ -24,6 +24,7 @@ from tilewright.ir.encoding import SharedType, layout_of
 from tilewright.ir.locations import describe, span_of
 from tilewright.ir.types import storage_bytes
 from tilewright.layout.linear import LinearLayout
+from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import LaidOutDotOp
 from tilewright.schedule.scratch import place_scratch, scratch_bytes
@@ -38,12 +39,6 @@ TILE_ALIGNMENT_BYTES = 128
 
 SMALL_BYTES = 2048
 """What is too small for sharing to matter: the scratch of most folds."""
-RESERVED_BYTES = 1024
-"""What the system takes of shared memory for each program.
-
-*Source*: CUDA C++ programming guide 13.0, 16.8.3, "Shared Memory".
-"""
-_WARPS = 64
 _PRODUCT_WARPS = 8
 
 
@@ -96,16 +91,19 @@ class SharedPlan:
 
 
 def place_shared(
-    kernel: FuncOp, limit_bytes: int, machine: str = "this machine", num_warps: int = 4
+    kernel: FuncOp, machine: MachineModel, num_warps: int, taken_bytes: int = 0
 ) -> SharedPlan:
     """Give shared tiles their `offset_bytes` and ops their scratch.
 
-    *Raises* SharedMemoryExceeded where they do not fit `limit_bytes`, which names them by line
+    `taken_bytes` are those that something else of the program has.
+
+    *Raises* SharedMemoryExceeded where they do not fit the machine, which names them by line
     and what would make them fit.
     """
-    plan = plan_shared(kernel, limit_bytes, num_warps)
+    plan = plan_shared(kernel, machine, num_warps, taken_bytes)
+    limit_bytes = machine.max_shared_bytes - taken_bytes
     if plan.total_bytes > limit_bytes:
-        raise _too_much(plan, limit_bytes, machine)
+        raise _too_much(plan, limit_bytes, machine.arch)
     for buffer in plan.buffers:
         if buffer.shape:
             buffer.op.properties["offset_bytes"] = IntegerAttr(buffer.offset_bytes, i32)
@@ -114,33 +112,39 @@ def place_shared(
     return plan
 
 
-def plan_shared(kernel: FuncOp, limit_bytes: int, num_warps: int = 4) -> SharedPlan:
+def plan_shared(
+    kernel: FuncOp, machine: MachineModel, num_warps: int, taken_bytes: int = 0
+) -> SharedPlan:
     """Where the shared memory of a kernel would lie; the kernel stays as it is."""
+    limit_bytes = machine.max_shared_bytes - taken_bytes
+    reserved_bytes = machine.reserved_shared_bytes
     buffers = _buffers(kernel)
     placed = _sweep(buffers)
     if _total(placed) > limit_bytes:
         placed = min(placed, _largest_first(buffers), key=_total)
-    most = _full_warps(kernel) // num_warps
-    wanted = _programs(placed, limit_bytes, most)
+    most = _full_warps(kernel, machine) // num_warps
+    wanted = _programs(placed, limit_bytes, reserved_bytes, most)
     for apart_bytes in (limit_bytes, SMALL_BYTES):
         apart = _sweep(buffers, apart_bytes)
-        if wanted and _programs(apart, limit_bytes, most) == wanted:
+        if wanted and _programs(apart, limit_bytes, reserved_bytes, most) == wanted:
             placed = apart
             break
     placed = sorted(placed, key=lambda buffer: buffer.live.start)
     return SharedPlan(tuple(placed), _total(placed))
 
 
-def _programs(placed: Sequence[SharedBuffer], limit_bytes: int, most: int) -> int:
+def _programs(
+    placed: Sequence[SharedBuffer], limit_bytes: int, reserved_bytes: int, most: int
+) -> int:
     """How many programs a multiprocessor runs at once, as far as shared memory goes."""
-    each = _total(placed) + RESERVED_BYTES
-    return min(max(1, most), (limit_bytes + RESERVED_BYTES) // each)
+    each = _total(placed) + reserved_bytes
+    return min(max(1, most), (limit_bytes + reserved_bytes) // each)
 
 
-def _full_warps(kernel: FuncOp) -> int:
+def _full_warps(kernel: FuncOp, machine: MachineModel) -> int:
     """How many warps fill a multiprocessor: with products, registers of accumulators do."""
     has_products = any(type(op) is LaidOutDotOp for op in kernel.walk())
-    return _PRODUCT_WARPS if has_products else _WARPS
+    return _PRODUCT_WARPS if has_products else machine.max_warps_per_sm
 
 
 def _buffers(kernel: FuncOp) -> list[SharedBuffer]:

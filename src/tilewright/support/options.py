@@ -24,7 +24,8 @@ from tilewright.support.errors import CompileError, InvalidOption
 
 Value_co = TypeVar("Value_co", covariant=True)
 OptionValue = int | str | tuple[int, ...] | None
-INPUT_PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
+INPUT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
+"""How float32 operands enter a product; `inputPrecision` of a `tt.dot` is an index here."""
 DESCRIPTOR_MODES = ("auto", "pointers")
 
 

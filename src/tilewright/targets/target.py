@@ -11,10 +11,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
 from tilewright.interp.simt.statistics import Report
+from tilewright.machine.model import MachineModel
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
-
-MachineFeatures = Mapping[str, int | float | str | bool | None]
+from tilewright.support.options import CompileOptions
 
 
 class PassLike(Protocol):
@@ -69,8 +69,8 @@ class ScheduleLike(Protocol):
     def __call__(
         self,
         module: ModuleOp,
-        machine: MachineFeatures,
-        options: Mapping[str, object],
+        machine: MachineModel,
+        options: CompileOptions,
         show: ShowStep | None = None,
     ) -> Scheduled:
         """Lower the module; `show` sees it after each of the target's `steps`."""
@@ -92,11 +92,11 @@ class Target:
     """
 
     name: str
-    tile_passes: Callable[[MachineFeatures, Mapping[str, object]], tuple[PassLike, ...]]
+    tile_passes: Callable[[MachineModel, CompileOptions], tuple[PassLike, ...]]
     schedule: ScheduleLike
-    emit: Callable[[Scheduled, MachineFeatures, Mapping[str, object]], str]
-    assemble: Callable[[str, MachineFeatures, Mapping[str, object]], dict[str, bytes]]
-    disassemble: Callable[[str, MachineFeatures, Mapping[str, object]], str]
+    emit: Callable[[Scheduled, MachineModel, CompileOptions], str]
+    assemble: Callable[[str, MachineModel, CompileOptions], dict[str, bytes]]
+    disassemble: Callable[[str, MachineModel, CompileOptions], str]
     level: str
     ops: tuple[type[Operation], ...]
     attributes: tuple[type[Attribute], ...] = ()

@@ -58,9 +58,11 @@ def _cache_rows() -> list[Row]:
 
 
 def _machine_rows(target: str) -> list[Row]:
-    machine = load_driver(target).machine()
+    machine = load_driver(target).machine().to_features()
     rows = [("usable CPUs", str(usable_cpu_count()))] if target == "cpu" else []
     for name, value in machine.items():
+        if not value:
+            continue  # what the machine has not
         if name == "features":
             on = [f[1:] for f in str(value).split(",") if f.startswith("+")]
             rows.append((name, " ".join(on)))

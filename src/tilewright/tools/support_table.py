@@ -203,7 +203,7 @@ def _text_of(request: CompileRequest) -> str:
     target = load_target(request.target)
     module = to_tiles(request, target, None)
     scheduled = to_schedule(request, target, module, None)
-    return target.emit(scheduled, request.machine, request.options)
+    return target.emit(scheduled, request.machine, request.compile_options)
 
 
 _WAYS: Mapping[str, Callable[[JITFunction], object]] = {

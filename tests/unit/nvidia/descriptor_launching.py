@@ -14,6 +14,7 @@ from tilewright.interp.simt.simulate import Argument, simulate
 from tilewright.interp.simt.statistics import Report
 from tilewright.ir.op import Array
 from tilewright.jit import Call, JITFunction
+from tilewright.machine.gpus import SM_90A
 from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.schedule.check_ordering import check_ordering
 from tilewright.support.dataclass import dataclass
@@ -23,7 +24,7 @@ from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 from tilewright.targets.nvidia.simulated import tensor_maps
 from tilewright.targets.target import Scheduled, load_target
 
-MACHINE = {"arch": "sm_90a"}
+MACHINE = SM_90A
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,9 @@ def lowered(
     verify = verifier_of(target)
     scheduled = to_schedule(request, target, to_tiles(request, target, verify), verify)
     check_ordering(find_kernel(scheduled.module), FenceAsyncSharedOp)
-    return Lowered(call, scheduled, target.emit(scheduled, request.machine, request.options))
+    return Lowered(
+        call, scheduled, target.emit(scheduled, request.machine, request.compile_options)
+    )
 
 
 def simulated(

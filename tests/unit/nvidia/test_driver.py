@@ -111,7 +111,7 @@ def test_an_old_gpu_is_refused_by_name() -> None:
 
 def test_the_machine_is_described_by_features() -> None:
     machine = NvidiaDriver(None, FakeCuda()).machine(1)
-    assert (machine["arch"], machine["num_sms"], machine["has_wgmma"]) == ("sm_90a", 132, True)
+    assert (machine.arch, machine.num_sms, machine.has_wgmma) == ("sm_90a", 132, True)
 
 
 def test_a_thread_without_context_gets_the_shared_one() -> None:

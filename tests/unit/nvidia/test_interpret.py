@@ -57,7 +57,7 @@ def scheduled() -> ModuleOp:
         source.functions, source.kernel, call.specialization, options, "nvidia", machine
     )
     module = to_tiles(request, load_target("nvidia"), None)
-    lower_to_threads(module, machine, options)
+    lower_to_threads(module, machine, request.compile_options)
     return module
 
 

@@ -39,8 +39,8 @@ def test_occupancy_is_what_the_scarcest_resource_allows(
 
 def test_a_named_machine_needs_no_gpu() -> None:
     machine = named_machine("sm_90a")
-    assert machine["arch"] == "sm_90a"
-    assert machine["max_shared_bytes"] == 232448
+    assert machine.arch == "sm_90a"
+    assert machine.max_shared_bytes == 232448
 
 
 def test_streams_are_read_by_every_protocol() -> None:

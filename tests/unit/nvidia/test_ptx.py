@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tilewright.machine.gpus import SM_90A
 from tilewright.targets.nvidia.ptx import to_ptx
 from tilewright.targets.nvidia.ptxas_defects import avoid_ptxas_defects
 
@@ -43,7 +44,7 @@ define ptx_kernel void @k(ptr addrspace(1) %p) {
     ids=["scalar", "pair", "narrowed"],
 )
 def test_the_absolute_value_of_bfloat16_clears_a_bit(text: str, expected: str) -> None:
-    ptx = to_ptx(text, {"arch": "sm_90a"})
+    ptx = to_ptx(text, SM_90A)
     assert re.search(expected, ptx), ptx
     assert "abs.bf16" not in ptx
 
@@ -95,4 +96,4 @@ def test_a_half_that_stays_whole_is_converted_by_itself() -> None:
 
 
 def test_the_absolute_value_of_float32_stays_an_instruction() -> None:
-    assert "abs.f32" in to_ptx(_ABS.format(type="float", name="f32"), {"arch": "sm_90a"})
+    assert "abs.f32" in to_ptx(_ABS.format(type="float", name="f32"), SM_90A)

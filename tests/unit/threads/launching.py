@@ -12,11 +12,12 @@ from tilewright.interp.simt.simulate import Argument, simulate
 from tilewright.interp.simt.statistics import Report
 from tilewright.ir.op import Array
 from tilewright.jit import JITFunction
+from tilewright.machine.gpus import SM_90A
 from tilewright.support.options import option_names
 from tilewright.targets.nvidia.ptx import to_ptx
 from tilewright.targets.target import load_target
 
-MACHINE = {"arch": "sm_90a"}
+MACHINE = SM_90A
 SHARED_BYTES = 200 << 10
 Grid = tuple[int, ...]
 
@@ -40,7 +41,7 @@ def _lowered(
     module = to_tiles(request, target, None)
     scheduled = to_schedule(request, target, module, None)
     scheduled.module.verify()
-    text = target.emit(scheduled, request.machine, request.options)
+    text = target.emit(scheduled, request.machine, request.compile_options)
     paths = [path for path, _ in call.specialization.runtime_leaves()]
     return text, [number_or_array(call.arguments[str(path[0])]) for path in paths]
 

@@ -102,7 +102,7 @@ def get_max_simd_tflops(dtype: object, clock_rate: float, device: int | None = N
     if _is_gpu():
         return _sm_tflops(_SIMD_OPS.get(_bits(dtype), _SIMD_OPS[32]), clock_rate, device)
     machine = load_driver("cpu").machine()
-    lanes = int(machine["vector_bytes"] or 16) * 8 // max(_bits(dtype), 8)
+    lanes = machine.vector_bytes * 8 // max(_bits(dtype), 8)
     cores = driver.active.utils.get_device_properties()["multiprocessor_count"]
     # Two units that multiply and add in every clock.
     return cores * lanes * 4 * clock_rate * 1e3 / 1e12

@@ -20,6 +20,7 @@ from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import PointerType, element_of, is_integer, shape_of, storage_bytes
 from tilewright.layout.build import coalesced
 from tilewright.layout.linear import LinearLayout
+from tilewright.machine.model import MachineModel
 from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.function import FuncOp
@@ -38,7 +39,7 @@ from tilewright.schedule.layout.transfer import (
     operand_layouts,
     result_layout,
 )
-from tilewright.schedule.plan.products import MatrixMachine, ProductPlan, plan_product
+from tilewright.schedule.plan.products import ProductPlan, plan_product
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError, UnsupportedLayout
 
@@ -52,7 +53,8 @@ SCATTERED_ATTRIBUTE = "scattered"
 class Layouts:
     """The decision: layouts of values that have one of their own, plans, vector widths."""
 
-    machine: MatrixMachine
+    machine: MachineModel
+    num_warps: int
     own: dict[SSAValue, LinearLayout] = field(default_factory=dict)
     anchored: dict[Operation, Anchored] = field(default_factory=dict)
     plans: dict[Operation, ProductPlan] = field(default_factory=dict)
@@ -61,14 +63,23 @@ class Layouts:
     # Runs of equal elements of integer tiles, per dim, where there are any.
     runs: dict[SSAValue, tuple[int, ...]] = field(default_factory=dict)
 
+    @property
+    def num_threads(self) -> int:
+        """The threads that share a tile."""
+        return self.num_warps * self.machine.lanes
+
+    def coalesced(self, shape: tuple[int, ...], order: tuple[int, ...], width: int) -> LinearLayout:
+        """The layout that reads memory in `order` with vectors of `width` elements."""
+        return coalesced(shape, order, width, self.num_warps, self.machine.lanes)
+
     def default(self, shape: tuple[int, ...]) -> LinearLayout:
         """The layout of a tile that nothing else decides."""
-        return default_layout(shape, self.machine.num_warps, self.machine.num_lanes)
+        return default_layout(shape, self.num_warps, self.machine.lanes)
 
 
-def decide_layouts(kernel: FuncOp, machine: MatrixMachine) -> Layouts:
+def decide_layouts(kernel: FuncOp, machine: MachineModel, num_warps: int) -> Layouts:
     """The layouts of a T0 kernel. *Raises*: UnsupportedLayout with the op that has none."""
-    walk = _Walk(Layouts(machine), AxisFacts(kernel))
+    walk = _Walk(Layouts(machine, num_warps), AxisFacts(kernel))
     walk.group_accesses(kernel)
     walk.find_runs(kernel)
     walk.block(kernel.body.block)
@@ -116,7 +127,7 @@ class _Walk:
     def plan(self, op: DotOp) -> ProductPlan:
         """How a product is computed."""
         if op not in self.layouts.plans:
-            self.layouts.plans[op] = plan_product(op, self.layouts.machine)
+            self.layouts.plans[op] = plan_product(op, self.layouts.machine, self.layouts.num_warps)
         return self.layouts.plans[op]
 
     def is_product(self, value: SSAValue) -> bool:
@@ -126,18 +137,14 @@ class _Walk:
     def accessed(self, op: Operation) -> LinearLayout:
         """The layout that coalesces the access of `op` to the pointers of operand 0."""
         shape, order = self._access_key(op)
-        machine = self.layouts.machine
-        return coalesced(
-            shape, order, self.widths[shape, order], machine.num_warps, machine.num_lanes
-        )
+        return self.layouts.coalesced(shape, order, self.widths[shape, order])
 
     def streamed(self, shape: tuple[int, ...], element_bytes: int) -> LinearLayout:
         """The layout that reads rows of a shared tile in the widest accesses."""
-        machine = self.layouts.machine
         order = tuple(reversed(range(len(shape))))
-        share = max(1, prod(shape) // (machine.num_warps * machine.num_lanes))
+        share = max(1, prod(shape) // self.layouts.num_threads)
         width = min(_MAX_ACCESS_BYTES // element_bytes, 1 << (share.bit_length() - 1))
-        return coalesced(shape, order, width, machine.num_warps, machine.num_lanes)
+        return self.layouts.coalesced(shape, order, width)
 
     # --- memory ---
 
@@ -148,8 +155,7 @@ class _Walk:
                 continue
             shape, order = key = self._access_key(op)
             size = storage_bytes(_pointee(op))
-            machine = self.layouts.machine
-            share = max(1, prod(shape) // (machine.num_warps * machine.num_lanes))
+            share = max(1, prod(shape) // self.layouts.num_threads)
             limit = min(_MAX_ACCESS_BYTES // size, shape[order[0]], share)
             limit = 1 << (max(1, limit).bit_length() - 1)
             width = self.facts.vector_width(op, limit, order[0])

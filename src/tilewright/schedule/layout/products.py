@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Protocol
 
 from xdsl.ir import SSAValue
@@ -18,6 +19,9 @@ from tilewright.layout.linear import LinearLayout
 from tilewright.ops.matmul import DotOp
 from tilewright.schedule.layout.anchors import Anchored, Neighbours, own_or_default
 from tilewright.schedule.plan.products import ProductPlan
+
+# The lanes of a warp along the rows and the columns of a product by threads.
+_LANES = (4, 8)
 
 
 class ProductNeighbours(Neighbours, Protocol):
@@ -67,12 +71,12 @@ def _by_threads(shape: tuple[int, ...], num_warps: int) -> LinearLayout:
     *batch, rows, columns = shape
     rank = len(shape)
     order = tuple(reversed(range(rank)))
-    threads = 32 * num_warps
+    threads = prod(_LANES) * num_warps
     share = max(1, rows * columns // threads)
     per_row = min(4, share, columns)
     per_column = min(4, max(1, share // per_row), rows)
     sizes = (*(1 for _ in batch), _below(per_column), _below(per_row))
-    lanes = (*(1 for _ in batch), 4, 8)
+    lanes = (*(1 for _ in batch), *_LANES)
     warps = (*(1 for _ in batch), num_warps, 1)
     return blocked(shape, sizes, lanes, warps, order)
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 import ctypes
 import sys
 import tempfile
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from tilewright.codegen.link import LoadedCode, load_object
+from tilewright.machine.model import MachineModel
 from tilewright.runtime.arguments import guard_of, pack_slot
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.cache import DiskCache, open_default
 from tilewright.runtime.driver import FastLaunch, Grid, ParameterGuard
 from tilewright.runtime.launcher import SLOW_PATH
-from tilewright.support.dataclass import dataclass
+from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.options import CompileOptions, runtime_options
 from tilewright.targets.cpu.host import host_machine, usable_cpus
 from tilewright.targets.cpu.native import NativeRuntime, native_runtime
@@ -118,19 +119,10 @@ class CpuDriver:
     def __init__(self, cache: DiskCache | None) -> None:
         self._cache = cache
 
-    def machine(self, device: int | None = None) -> Mapping[str, int | float | str | bool | None]:
+    def machine(self, device: int | None = None) -> MachineModel:
         """The features of the host that decide what is compiled."""
         host = host_machine()
-        return {
-            "triple": host.triple,
-            "cpu": host.cpu,
-            "features": ",".join(host.features),
-            "vector_bytes": host.vector_bytes,
-            "num_registers": host.num_registers,
-            "l1d_bytes": host.l1d_bytes,
-            "l2_bytes": host.l2_bytes,
-            "l3_bytes": min(host.l3_bytes, _L3_SHARE_BYTES * len(usable_cpus())),
-        }
+        return replace(host, l3_bytes=min(host.l3_bytes, _L3_SHARE_BYTES * len(usable_cpus())))
 
     def check_options(self, options: CompileOptions) -> None:
         """Take all: the options that a CPU has no use for are ignored."""

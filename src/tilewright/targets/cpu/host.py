@@ -9,72 +9,38 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
-from tilewright.codegen.optimize import create_target_machine, initialize_llvm
-from tilewright.support.dataclass import dataclass
+from tilewright.codegen.optimize import initialize_llvm
+from tilewright.machine.cpus import DEFAULT_L1_BYTES, DEFAULT_L2_BYTES, DEFAULT_L3_BYTES
+from tilewright.machine.model import MachineModel
 
 _SYSFS_CACHE = Path("/sys/devices/system/cpu/cpu0/cache")
 _CGROUP = Path("/sys/fs/cgroup")
-_DEFAULT_CACHE_BYTES = {"L1d": 32 << 10, "L2": 1 << 20, "L3": 16 << 20}
-
-
-@dataclass(frozen=True)
-class HostMachine:
-    """What the compiler and the schedule need to know of a CPU.
-
-    Units: `vector_bytes` is the widest vector that arithmetic is done in; the cache sizes
-    are those one core sees.
-    """
-
-    triple: str
-    cpu: str
-    features: tuple[str, ...]
-    vector_bytes: int
-    num_registers: int
-    has_fma: bool
-    has_f16c: bool
-    has_avx512_bf16: bool
-    has_avx512_fp16: bool
-    has_vnni: bool
-    l1d_bytes: int
-    l2_bytes: int
-    l3_bytes: int
-
-    def has_feature(self, name: str) -> bool:
-        """Whether LLVM's feature `name` (without sign) is on."""
-        return f"+{name}" in self.features
-
-    def create_target_machine(self, opt_level: int = 3) -> llvm.TargetMachine:
-        """A new LLVM target machine for this host."""
-        return create_target_machine(self.cpu, self.features, self.triple, opt_level)
+_DEFAULT_CACHE_BYTES = {"L1d": DEFAULT_L1_BYTES, "L2": DEFAULT_L2_BYTES, "L3": DEFAULT_L3_BYTES}
 
 
 @functools.cache
-def host_machine() -> HostMachine:
+def host_machine() -> MachineModel:
     """The host, read once a process."""
     initialize_llvm()
     features = llvm.get_host_cpu_features()
     return describe_machine(llvm.get_default_triple(), llvm.get_host_cpu_name(), features)
 
 
-def describe_machine(triple: str, cpu: str, features: Mapping[str, bool]) -> HostMachine:
+def describe_machine(triple: str, cpu: str, features: Mapping[str, bool]) -> MachineModel:
     """The machine model of a CPU with the given feature bits."""
     signed = tuple(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items()))
     on = frozenset(name for name, is_on in features.items() if is_on)
     is_arm = triple.startswith(("aarch64", "arm64"))
     has_wide = _has_full_avx512(on)
-    return HostMachine(
+    return MachineModel(
+        name=cpu,
+        arch=cpu,
         triple=triple,
-        cpu=cpu,
         features=signed,
         vector_bytes=64 if has_wide else 32 if "avx2" in on else 16,
         # NEON and AVX-512 have 32 vector registers, everything before 16.
         num_registers=32 if has_wide or is_arm else 16,
-        has_fma=is_arm or "fma" in on,
-        has_f16c=is_arm or "f16c" in on,
-        has_avx512_bf16=has_wide and "avx512bf16" in on,
-        has_avx512_fp16=has_wide and "avx512fp16" in on,
-        has_vnni=has_wide and "avx512vnni" in on,
-        l1d_bytes=cache_bytes("L1d"),
+        l1_bytes=cache_bytes("L1d"),
         l2_bytes=cache_bytes("L2"),
         l3_bytes=cache_bytes("L3"),
     )

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
+from tilewright.machine.model import MachineModel
 from tilewright.ops.matmul import DotOp
 from tilewright.targets.cpu.fusion import writes_memory
 from tilewright.targets.cpu.inline import owner
-from tilewright.targets.cpu.lowering import NestMachine
 from tilewright.targets.cpu.placement import PackForm, Placement
 from tilewright.targets.cpu.requirements import operand_spec
 
 
-def read_in_place(placement: Placement, machine: NestMachine) -> None:
+def read_in_place(placement: Placement, machine: MachineModel) -> None:
     """Fill in the forms that no product needs packed."""
     users: dict[PackForm, list[DotOp]] = {}
     for op, forms in placement.operands.items():
@@ -39,7 +39,7 @@ def _is_row_major(form: PackForm, placement: Placement) -> bool:
     return stride is not None and stride.as_int() == 1
 
 
-def _can_wait(form: PackForm, op: DotOp, machine: NestMachine) -> bool:
+def _can_wait(form: PackForm, op: DotOp, machine: MachineModel) -> bool:
     """Whether the product reads such rows, and finds in them what the load would have read."""
     load = owner(form.value)
     assert load is not None

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Block, OpResult, SSAValue
 
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, pointer_to, shape_of
+from tilewright.machine.model import MachineModel
 from tilewright.ops.shape import ReshapeOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.inline import owner
@@ -20,24 +21,11 @@ from tilewright.targets.cpu.report import ReportBuilder
 from tilewright.targets.cpu.storage import Buffer
 
 
-@dataclass(frozen=True)
-class NestMachine:
-    """What the nest schedule asks of a machine; features are data, never names of CPUs."""
-
-    vector_bytes: int = 64
-    num_registers: int = 32
-    l1_bytes: int = 32 << 10
-    l2_bytes: int = 1 << 20
-    has_gather: bool = True
-    features: frozenset[str] = frozenset()
-    l3_bytes: int = 32 << 20
-
-
 @dataclass
 class Lowering:
     """Where every T0 value of one kernel is found at C2."""
 
-    machine: NestMachine
+    machine: MachineModel
     placement: Placement
     entry: Block
     report: ReportBuilder

@@ -158,7 +158,7 @@ def _load_code(cache: SectionCache | None) -> LoadedCode:
     # are left out cost nothing that can be measured (0.82 µs a launch with them and without).
     compiled = compile_module(
         text,
-        host.cpu,
+        host.arch,
         host.features,
         whitelist=_WHITELIST,
         passes=LAUNCH_PIPELINE,
@@ -177,5 +177,5 @@ def _link(object_bytes: bytes) -> LoadedCode:
 
 def _cache_key(text: str) -> str:
     host = host_machine()
-    parts = (text, host.triple, host.cpu, *host.features, *map(str, llvm.llvm_version_info))
+    parts = (text, host.triple, host.arch, *host.features, *map(str, llvm.llvm_version_info))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

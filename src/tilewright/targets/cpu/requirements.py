@@ -13,6 +13,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from tilewright.analysis.pointers import PointerStructure
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, shape_of, tile_of, width_bits
+from tilewright.machine.model import MachineModel
 from tilewright.ops.control_flow import ConditionOp, ForOp, WhileOp, YieldOp
 from tilewright.ops.debug import HintOp
 from tilewright.ops.elementwise import ExtFOp, TruncFOp
@@ -30,12 +31,11 @@ from tilewright.targets.cpu.inline import (
     is_tile,
     owner,
 )
-from tilewright.targets.cpu.lowering import NestMachine
 from tilewright.targets.cpu.microkernel import DotSpec
 from tilewright.targets.cpu.placement import PackForm, Placement
 
 
-def normalize(kernel: FuncOp, machine: NestMachine) -> None:
+def normalize(kernel: FuncOp, machine: MachineModel) -> None:
     """Rewrite T0 into the form that the schedule expects."""
     for op in tuple(kernel.walk()):
         if isinstance(op, DotOp):
@@ -44,7 +44,7 @@ def normalize(kernel: FuncOp, machine: NestMachine) -> None:
             _define_handed_on(op)
 
 
-def _accumulate_wide(op: DotOp, machine: NestMachine) -> None:
+def _accumulate_wide(op: DotOp, machine: MachineModel) -> None:
     """A dot whose accumulator is narrower than the microkernel's goes through that type."""
     narrow = element_of(op.results[0].type)
     wide = packed_element(operand_spec(op, machine).acc_dtype)
@@ -93,7 +93,7 @@ def _needs_definition(
     return False
 
 
-def decide(kernel: FuncOp, placement: Placement, machine: NestMachine) -> None:
+def decide(kernel: FuncOp, placement: Placement, machine: MachineModel) -> None:
     """Fill in the tiles that must be materialised and the operands that must be packed."""
     for op in kernel.walk():
         if isinstance(op, DotOp):
@@ -138,15 +138,15 @@ def _expensive_source(op: BroadcastOp, placement: Placement) -> Iterator[SSAValu
         yield source
 
 
-def operand_spec(op: DotOp, machine: NestMachine) -> DotSpec:
+def operand_spec(op: DotOp, machine: MachineModel) -> DotSpec:
     """The microkernel that multiplies the operands of a dot (one matrix of a batch)."""
     a, b = (shape_of(v.type) for v in op.operands[:2])
     left, right = (element_of(v.type) for v in op.operands[:2])
     shape = (a[-2], b[-1], a[-1])
-    return dot_spec(left, right, shape, machine.features, machine.vector_bytes)
+    return dot_spec(left, right, shape, machine.enabled_features, machine.vector_bytes)
 
 
-def _decide_dot(op: DotOp, placement: Placement, machine: NestMachine) -> None:
+def _decide_dot(op: DotOp, placement: Placement, machine: MachineModel) -> None:
     spec = operand_spec(op, machine)
     forms = (
         _operand_form(op, 0, "a", spec, placement),

@@ -6,6 +6,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region
 
 from tilewright.analysis.pointers import PointerStructure
+from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
 from tilewright.targets.cpu.arena import place_buffers
 from tilewright.targets.cpu.control import emit_block
@@ -13,15 +14,15 @@ from tilewright.targets.cpu.deepen_products import deepen_products
 from tilewright.targets.cpu.fold_additions import fold_additions
 from tilewright.targets.cpu.in_place import read_in_place
 from tilewright.targets.cpu.inline import Costs
-from tilewright.targets.cpu.lowering import Lowering, NestMachine
+from tilewright.targets.cpu.lowering import Lowering
 from tilewright.targets.cpu.placement import Placement
 from tilewright.targets.cpu.report import NestReport, ReportBuilder
 from tilewright.targets.cpu.requirements import decide, normalize
 
-__all__ = ["NestMachine", "NestReport", "lower_to_nests"]
+__all__ = ["NestReport", "lower_to_nests"]
 
 
-def lower_to_nests(module: ModuleOp, machine: NestMachine) -> NestReport:
+def lower_to_nests(module: ModuleOp, machine: MachineModel) -> NestReport:
     """Lower every function of a T0 module to C2 in place.
 
     *Requires* T0 without block pointers and descriptors. *Produces* C2 with placed buffers.
@@ -34,7 +35,7 @@ def lower_to_nests(module: ModuleOp, machine: NestMachine) -> NestReport:
     return reports.finish(arena_bytes)
 
 
-def _lower_function(kernel: FuncOp, machine: NestMachine, reports: ReportBuilder) -> int:
+def _lower_function(kernel: FuncOp, machine: MachineModel, reports: ReportBuilder) -> int:
     fold_additions(kernel)
     deepen_products(kernel)
     normalize(kernel, machine)

@@ -13,6 +13,7 @@ from pathlib import Path
 from tilewright.runtime.artifact import RESOURCES_SECTION
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
+from tilewright.support.options import CompileOptions
 from tilewright.support.source import Span
 from tilewright.targets.nvidia.errors import (
     AssemblerFailed,
@@ -28,7 +29,7 @@ from tilewright.targets.nvidia.ptxas_messages import (
 from tilewright.targets.nvidia.toolchain import Assembler, find_assembler, find_tool
 
 TIMEOUT_S = 600
-_NO_OPTIONS: Mapping[str, object] = {}
+_DEFAULT_OPTIONS = CompileOptions()
 # What a ptxas says of an architecture or a PTX version that came after it.
 _TOO_OLD = ("is not defined for option", "Unsupported .version")
 
@@ -67,7 +68,7 @@ class Assembled:
 def assemble_ptx(
     ptx: str,
     arch: str,
-    options: Mapping[str, object] = _NO_OPTIONS,
+    options: CompileOptions = _DEFAULT_OPTIONS,
     *,
     assembler: Assembler | None = None,
     timeout_s: float = TIMEOUT_S,
@@ -93,14 +94,13 @@ def assemble_ptx(
     return Assembled(cubin, ptx, _of_kernel(ptx, parse_resources(output)), messages)
 
 
-def assembler_flags(ptx: str, arch: str, options: Mapping[str, object]) -> tuple[str, ...]:
+def assembler_flags(ptx: str, arch: str, options: CompileOptions) -> tuple[str, ...]:
     """The flags that ptxas is run with; equal flags and text give equal cubins."""
     flags = ["-v", f"-arch={arch}"]
     # Without the flag ptxas drops the `.loc` lines, and profilers show no source.
     if "\t.loc" in ptx or "\n.loc" in ptx:
         flags.append("--generate-line-info")
-    extra = options.get("ptx_options")
-    return (*flags, *(str(extra).split() if extra else ()))
+    return (*flags, *(options.ptx_options or "").split())
 
 
 def _run(tool: Assembler, command: list[str], timeout_s: float) -> subprocess.CompletedProcess[str]:

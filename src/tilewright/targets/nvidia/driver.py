@@ -12,6 +12,7 @@ import struct
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
+from tilewright.machine.model import MachineModel
 from tilewright.runtime.arguments import guard_of, pack_slot
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.cache import DiskCache, open_default
@@ -22,7 +23,7 @@ from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.cuda import Cuda, CudaError, open_cuda
 from tilewright.targets.nvidia.faults import launch_error, load_error
-from tilewright.targets.nvidia.host import Features, device_machine, named_machine
+from tilewright.targets.nvidia.host import device_machine, named_machine
 from tilewright.targets.nvidia.kernel_shape import check_options, check_shape, launch_shape
 from tilewright.targets.nvidia.launcher import (
     HISTORY,
@@ -187,7 +188,7 @@ class NvidiaDriver:
     def __init__(self, cache: DiskCache | None, cuda: Cuda | None = None) -> None:
         self._cache = cache
         self._opened = cuda
-        self._machines: dict[int, Features] = {}
+        self._machines: dict[int, MachineModel] = {}
 
     @property
     def cuda(self) -> Cuda:
@@ -206,14 +207,14 @@ class NvidiaDriver:
             self.cuda.entry_point("cuLaunchKernelEx"), self.cuda.entry_point("cuCtxGetCurrent")
         )
 
-    def machine(self, device: int | None = None) -> Features:
+    def machine(self, device: int | None = None) -> MachineModel:
         """The features of a GPU that decide what is compiled."""
         index = self.device(()) if device is None else device
         if index not in self._machines:
             self._machines[index] = device_machine(self.cuda, index)
         return self._machines[index]
 
-    def named_machine(self, name: str) -> Features:
+    def named_machine(self, name: str) -> MachineModel:
         """The features of a machine by its name; needs no GPU."""
         return named_machine(name)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
@@ -14,8 +13,10 @@ from tilewright.codegen.llvm_types import LLVM_FLOATS, llvm_type
 from tilewright.codegen.rules import DEFAULT_RULES
 from tilewright.codegen.threads.context import ThreadContext
 from tilewright.ir.types import PointerType, i1
+from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
 from tilewright.support.errors import InternalError
+from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.math import NvidiaMath
 from tilewright.targets.nvidia.rules import (
     NVIDIA_RULES,
@@ -54,7 +55,7 @@ def tensor_map_entries(module: ModuleOp) -> list[dict[str, object]]:
     return [json.loads(op.recipe.data) for op in maps]
 
 
-def emit_kernel(module: ModuleOp, options: Mapping[str, object], num_warps: int) -> str:
+def emit_kernel(module: ModuleOp, machine: MachineModel, options: CompileOptions) -> str:
     """The LLVM module of a T2 module with one kernel, named by `entry_symbol`."""
     kernel = find_kernel(module)
     builder = ModuleBuilder()
@@ -65,15 +66,15 @@ def emit_kernel(module: ModuleOp, options: Mapping[str, object], num_warps: int)
         for index, argument in enumerate(kernel.body.block.args)
     ]
     parameters += [f"{_TENSOR_MAP} %m{i}" for i in range(len(tensor_map_entries(module)))]
-    attributes = [f'"nvvm.reqntid"="{32 * num_warps},1,1"']
-    if options.get("maxnreg"):
-        attributes.append(f'"nvvm.maxnreg"="{options["maxnreg"]}"')
+    attributes = [f'"nvvm.reqntid"="{machine.lanes * options.num_warps},1,1"']
+    if options.maxnreg:
+        attributes.append(f'"nvvm.maxnreg"="{options.maxnreg}"')
     name = entry_symbol(kernel.sym_name.data)
     signature = f"@{name}({', '.join(parameters)}) {' '.join(attributes)}"
     header = f"define ptx_kernel void {signature} !dbg {lines.scope}"
     fn = FunctionBuilder(builder, header)
     fn.location = lines.start
-    services = NvidiaServices(builder, NvidiaMath(), num_warps)
+    services = NvidiaServices(builder, NvidiaMath(), options.num_warps, machine.lanes)
     ctx = ThreadContext(
         builder, fn, NVIDIA_RULES, services, lines=lines, default_rules=DEFAULT_RULES
     )

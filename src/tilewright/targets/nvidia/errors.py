@@ -39,6 +39,10 @@ class DeviceNotSupported(UnsupportedError):
     help = "the NVIDIA target compiles for compute capability 9.0 (Hopper)"
 
 
+class MachineNotSupported(UnsupportedError):
+    """A GPU is known by name, and the NVIDIA target has no rules for it."""
+
+
 class StreamNotSupported(CompileError):
     """The `stream=` of a launch is no CUDA stream."""
 

@@ -8,39 +8,33 @@ nothing where the ctas on an SM double.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
+from tilewright.machine.model import MachineModel
+from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.assembler import Assembled, assemble_ptx
 from tilewright.targets.nvidia.errors import AssemblerFailed
-from tilewright.targets.target import MachineFeatures
 
 # Measured on an H200, 2026-11-21, as fractions of the speed with one cta more on an SM: layer norm
 # backward with 16 warps at 74 registers 0.68, softmax of 16384 with 16 warps at 70 registers 0.87.
 # Further down spills or longer code cost more than they give.
 _SMALLEST_FRACTION = 0.8
 _NEGLIGIBLE_SPILL_BYTES = 16
-_REGISTER_FILE = 65536
-_REGISTER_UNIT = 8
-_MAX_THREADS = 2048
 _THREADS = re.compile(r"^\.reqntid (\d+).*$", re.MULTILINE)
 
 
-def assemble_for_occupancy(
-    ptx: str, machine: MachineFeatures, options: Mapping[str, object]
-) -> Assembled:
+def assemble_for_occupancy(ptx: str, machine: MachineModel, options: CompileOptions) -> Assembled:
     """Assemble a kernel, and again with fewer registers where that may let more run at once."""
-    arch = str(machine["arch"])
-    first = assemble_ptx(ptx, arch, options)
+    first = assemble_ptx(ptx, machine.arch, options)
     registers = first.resources.registers
     threads = _num_threads(ptx)
-    if options.get("maxnreg") or "wgmma" in ptx or first.resources.has_spills or not threads:
+    if options.maxnreg or "wgmma" in ptx or first.resources.has_spills or not threads:
         return first
-    ctas = _ctas(registers, threads)
-    if not _may_hold(ctas + 1, threads, registers):
+    ctas = _ctas(machine, registers, threads)
+    if not _may_hold(machine, ctas + 1, threads, registers):
         return first
     directive = f"\\g<0>\n.minnctapersm {ctas + 1}"
     try:
-        second = assemble_ptx(_THREADS.sub(directive, ptx, count=1), arch, options)
+        second = assemble_ptx(_THREADS.sub(directive, ptx, count=1), machine.arch, options)
     except AssemblerFailed:
         # ptxas 13.0.88 dies of the directive in some kernels with a sort (seen 2026-11-22).
         return first
@@ -52,17 +46,19 @@ def _num_threads(ptx: str) -> int:
     return 0 if found is None else int(found[1])
 
 
-def _ctas(registers: int, threads: int) -> int:
+def _ctas(machine: MachineModel, registers: int, threads: int) -> int:
     """The ctas whose registers an SM holds."""
-    rounded = -(-max(1, registers) // _REGISTER_UNIT) * _REGISTER_UNIT
-    return _REGISTER_FILE // (rounded * threads)
+    unit = machine.register_unit // machine.lanes
+    rounded = -(-max(1, registers) // unit) * unit
+    return machine.registers_per_sm // (rounded * threads)
 
 
-def _may_hold(ctas: int, threads: int, registers: int) -> bool:
+def _may_hold(machine: MachineModel, ctas: int, threads: int, registers: int) -> bool:
     """Whether so many ctas fit with registers that are not much fewer than `registers`."""
-    if ctas * threads > _MAX_THREADS:
+    if ctas * threads > machine.max_threads_per_sm:
         return False
-    limit = _REGISTER_FILE // (ctas * threads) // _REGISTER_UNIT * _REGISTER_UNIT
+    unit = machine.register_unit // machine.lanes
+    limit = machine.registers_per_sm // (ctas * threads) // unit * unit
     return limit >= _SMALLEST_FRACTION * registers
 
 

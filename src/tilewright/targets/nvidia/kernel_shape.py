@@ -6,21 +6,23 @@ from collections.abc import Mapping
 from math import prod
 from typing import cast
 
+from tilewright.machine.model import MachineModel
 from tilewright.support.errors import UnsupportedError
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.errors import ResourcesExceeded
+from tilewright.targets.nvidia.host import NAMED_MACHINES
 from tilewright.targets.nvidia.launcher import LaunchShape
 
-_WARP_SIZE = 32
-_MAX_WARPS = 32
-_MAX_CLUSTER = 16
+_LANES = max(machine.lanes for machine in NAMED_MACHINES.values())
+_MAX_WARPS = max(machine.max_warps_per_cta for machine in NAMED_MACHINES.values())
+_MAX_CLUSTER = max(machine.max_opt_in_cluster_size for machine in NAMED_MACHINES.values())
 
 
 def launch_shape(metadata: Mapping[str, object]) -> LaunchShape:
     """The launch shape of an artifact: warps, shared memory, clusters, launch modes."""
     options = cast("Mapping[str, object]", metadata.get("options", {}))
     return LaunchShape(
-        num_threads=_WARP_SIZE * int(str(metadata["num_warps"])),
+        num_threads=_LANES * int(str(metadata["num_warps"])),
         shared_bytes=int(str(metadata.get("shared_bytes", 0))),
         cluster=_cluster(metadata, options),
         is_cooperative=bool(options.get("launch_cooperative_grid")),
@@ -69,18 +71,16 @@ def check_options(options: CompileOptions) -> None:
         )
 
 
-def check_shape(
-    kernel: str, shape: LaunchShape, machine: Mapping[str, int | float | str | bool | None]
-) -> None:
+def check_shape(kernel: str, shape: LaunchShape, machine: MachineModel) -> None:
     """Check a kernel's launch against a machine. Raises: ResourcesExceeded."""
-    max_threads = int(machine["max_threads_per_cta"] or 0)
+    max_threads, num_warps = machine.max_threads_per_cta, shape.num_threads // machine.lanes
     if shape.num_threads > max_threads:
         raise ResourcesExceeded(
-            f"{kernel}: {shape.num_threads // _WARP_SIZE} warps are {shape.num_threads} threads, "
+            f"{kernel}: {num_warps} warps are {shape.num_threads} threads, "
             f"and a program has at most {max_threads}",
-            hint=f"use num_warps={max_threads // _WARP_SIZE} or fewer",
+            hint=f"use num_warps={machine.max_warps_per_cta} or fewer",
         )
-    max_shared = int(machine["max_shared_bytes"] or 0)
+    max_shared = machine.max_shared_bytes
     if shape.shared_bytes > max_shared:
         raise ResourcesExceeded(
             f"{kernel}: a program takes {shape.shared_bytes} bytes of shared memory, and the "

@@ -7,14 +7,15 @@ from types import MappingProxyType
 
 from xdsl.dialects.builtin import ModuleOp
 
+from tilewright.machine.model import MachineModel
 from tilewright.schedule.async_copy import copy_async
 from tilewright.schedule.global_order import order_global
 from tilewright.schedule.layout.decide import Layouts, decide_layouts
 from tilewright.schedule.layout.rewrite import assign_layouts
 from tilewright.schedule.ordering import OrderingReport, order_shared
-from tilewright.schedule.plan.products import MatrixMachine
 from tilewright.schedule.shared_memory import SharedPlan, place_shared
 from tilewright.support.dataclass import dataclass
+from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.emit import find_kernel
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 from tilewright.targets.nvidia.remarks import schedule_remarks
@@ -22,11 +23,7 @@ from tilewright.targets.nvidia.tma import effects
 from tilewright.targets.nvidia.tma.barriers import barrier_bytes, carry_phases, place_barriers
 from tilewright.targets.nvidia.tma.select_tensor_maps import take_remarks
 from tilewright.targets.nvidia.tma.stage import stage_tensor_maps
-from tilewright.targets.target import MachineFeatures, ShowStep
-
-MAX_SHARED_BYTES = 232448
-"""What a program may have on Hopper, with the driver's consent."""
-
+from tilewright.targets.target import ShowStep
 
 STEPS: Mapping[str, str] = MappingProxyType({"t1": "T1", "async_copies": "T1", "placed": "T2"})
 """What can be seen on the way: all tiles laid out, copies started, shared memory placed."""
@@ -45,8 +42,8 @@ class NvidiaReport:
 
 def lower_to_threads(
     module: ModuleOp,
-    machine: MachineFeatures,
-    options: Mapping[str, object],
+    machine: MachineModel,
+    options: CompileOptions,
     show: ShowStep | None = None,
 ) -> NvidiaReport:
     """Lower a T0 module to T2 in place; `show` sees it after each of `STEPS`."""
@@ -57,17 +54,14 @@ def lower_to_threads(
             show(next(steps), module)
 
     kernel = find_kernel(module)
-    num_warps = int(str(options.get("num_warps", 4)))
-    layouts = decide_layouts(kernel, MatrixMachine(num_warps))
+    layouts = decide_layouts(kernel, machine, options.num_warps)
     assign_layouts(kernel, layouts)
     done()
     stage_tensor_maps(kernel)
     copy_async(kernel)
     done()
     order_global(kernel)
-    limit = int(str(machine.get("max_shared_bytes", MAX_SHARED_BYTES)))
-    room = limit - barrier_bytes(kernel)
-    shared = place_shared(kernel, room, str(machine.get("arch", "")), num_warps)
+    shared = place_shared(kernel, machine, options.num_warps, barrier_bytes(kernel))
     total_bytes = place_barriers(kernel, shared.total_bytes)
     carry_phases(kernel)
     done()

@@ -24,12 +24,12 @@ _FULL_WARP = "i32 -1"
 
 @dataclass(frozen=True)
 class NvidiaServices:
-    """One kernel's view of the GPU; `warps` of 32 lanes run a program."""
+    """One kernel's view of the GPU; `warps` of `lanes` run a program."""
 
     module: ModuleBuilder
     math: NvidiaMath
     warps: int
-    lanes: int = 32
+    lanes: int
 
     def convert_float(
         self,
@@ -66,7 +66,9 @@ class NvidiaServices:
 
     def thread_id(self, fn: FunctionBuilder) -> str:
         """The index of the thread in its program."""
-        return fn.prologue_value(f"call range(i32 0, {32 * self.warps}) i32 {_sreg('tid.x')}")
+        return fn.prologue_value(
+            f"call range(i32 0, {self.lanes * self.warps}) i32 {_sreg('tid.x')}"
+        )
 
     def uniform_warp(self, fn: FunctionBuilder) -> str:
         """The index of the warp, shuffled: ptxas keeps what follows in uniform registers."""

@@ -10,6 +10,7 @@ from tilewright.compiler.build import build_artifact, make_request
 from tilewright.frontend.devices import Placement
 from tilewright.frontend.program import Specialization
 from tilewright.frontend.source import KernelSource
+from tilewright.machine.model import MachineModel
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.fingerprint import compiler_fingerprint
 from tilewright.runtime.kernel import STATISTICS
@@ -25,13 +26,11 @@ from ..runtime.raising import as_triton_raises
 from .kernel import AsmDict, CompiledKernel, LazyDict, refuse_ir_source
 from .source import ASTSource
 
-Features = Mapping[str, int | float | str | bool | None]
-
 
 class _NamesMachines(Protocol):
     """A driver that describes machines which are not there."""
 
-    def named_machine(self, name: str) -> Features:
+    def named_machine(self, name: str) -> MachineModel:
         """The features of a machine by its name."""
         ...
 
@@ -137,7 +136,7 @@ def _put_cubin(kernel: CompiledKernel) -> None:
         files.put(kernel.artifact.sections["cubin"], name)
 
 
-def _machine(target: GPUTarget, where: Placement) -> Features | None:
+def _machine(target: GPUTarget, where: Placement) -> MachineModel | None:
     """The features of a GPU that is named and not there; None for what is there."""
     if where.target == "cpu" or has_gpu():
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Protocol, cast
@@ -25,8 +24,8 @@ class Utilities:
         machine = load_driver("cpu").machine()
         return {
             "multiprocessor_count": usable_cpu_count(),
-            "max_shared_mem": int(machine["l2_bytes"] or 0),
-            "max_num_regs": int(machine["num_registers"] or 0),
+            "max_shared_mem": machine.l2_bytes,
+            "max_num_regs": machine.num_registers,
             "warpSize": 1,
             "sm_clock_rate": 0,
             "mem_clock_rate": 0,
@@ -118,7 +117,7 @@ class CPUDriver(DriverBase):
 
     def get_current_target(self) -> GPUTarget:
         """The CPU of this machine."""
-        return GPUTarget("cpu", str(load_driver("cpu").machine()["cpu"]), 32)
+        return GPUTarget("cpu", load_driver("cpu").machine().arch, 32)
 
     def get_active_torch_device(self) -> object:
         """`torch.device("cpu")`, for scripts that use torch."""
@@ -182,10 +181,10 @@ class CudaUtilities(Utilities):
         """The sizes that scripts plan their grids with."""
         machine = load_driver("nvidia").machine(device)
         return {
-            "multiprocessor_count": int(machine["num_sms"] or 0),
-            "max_shared_mem": int(machine["max_shared_bytes"] or 0),
-            "max_num_regs": int(machine["registers_per_sm"] or 0),
-            "warpSize": int(machine["warp_size"] or 32),
+            "multiprocessor_count": machine.num_sms,
+            "max_shared_mem": machine.max_shared_bytes,
+            "max_num_regs": machine.registers_per_sm,
+            "warpSize": machine.lanes,
             "sm_clock_rate": 0,
             "mem_clock_rate": 0,
             "mem_bus_width": 0,
@@ -203,7 +202,7 @@ def has_gpu() -> bool:
 
 def capability(device: int | None) -> int:
     """The compute capability of a GPU as one number: 90 for 9.0."""
-    return int(re.sub("[^0-9]", "", str(load_driver("nvidia").machine(device)["arch"])))
+    return load_driver("nvidia").machine(device).compute_capability
 
 
 class _Stream(Protocol):

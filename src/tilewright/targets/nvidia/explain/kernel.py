@@ -14,13 +14,13 @@ from tilewright.ir.locations import describe
 from tilewright.ir.types import element_of, shape_of
 from tilewright.ops.debug import BarrierOp
 from tilewright.ops.function import FuncOp
-from tilewright.ops.matmul import INPUT_PRECISIONS
 from tilewright.ops.staging import LaidOutDotOp, LocalBarrierOp
 from tilewright.schedule.layout.stage_products import REASON_ATTRIBUTE
 from tilewright.schedule.ordering import BarrierReason, OrderingReport
 from tilewright.schedule.shared_memory import SharedPlan
 from tilewright.schedule.shared_touches import Touch
 from tilewright.support.dataclass import dataclass
+from tilewright.support.options import INPUT_PRECISIONS
 from tilewright.targets.nvidia.explain.accesses import AccessSummary, explain_accesses
 from tilewright.targets.nvidia.explain.conversions import (
     ConversionSummary,

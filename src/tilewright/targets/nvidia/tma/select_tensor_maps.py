@@ -27,6 +27,7 @@ from tilewright.ir import types as ir
 from tilewright.ir.attributes import integer_array
 from tilewright.ir.locations import describe
 from tilewright.ir.op import build
+from tilewright.machine.gpus import SM_90A
 from tilewright.ops.atomics import RMW_KINDS
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul import DotOp
@@ -76,7 +77,8 @@ _SIGNED_KINDS = ("max", "min")
 class SelectTensorMaps:
     """The pass; see the module."""
 
-    num_slots: int = 132 * 16
+    # What runs at once on Hopper with the default of 4 warps.
+    num_slots: int = SM_90A.num_sms * SM_90A.max_warps_per_sm // 4
     name: str = "select-tensor-maps"
 
     def apply(self, module: ModuleOp) -> None:

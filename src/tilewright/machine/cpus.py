@@ -1,0 +1,21 @@
+"""CPUs as data: what holds where a host does not say, and one made up."""
+
+from __future__ import annotations
+
+from tilewright.machine.model import MachineModel
+
+DEFAULT_L1_BYTES, DEFAULT_L2_BYTES, DEFAULT_L3_BYTES = 32 << 10, 1 << 20, 16 << 20
+"""Caches where the kernel reports none: at most those of any x86 or ARM server since 2018."""
+
+MADE_UP_CPU = MachineModel(
+    name="made-up",
+    arch="x86-64",
+    triple="x86_64-unknown-linux-gnu",
+    features=("+avx2", "+fma"),
+    vector_bytes=32,
+    num_registers=16,
+    l1_bytes=DEFAULT_L1_BYTES,
+    l2_bytes=DEFAULT_L2_BYTES,
+    l3_bytes=DEFAULT_L3_BYTES,
+)
+"""An x86 core with AVX2 and small caches that does not depend on the host, for passes and tests."""
