@@ -20,8 +20,6 @@ from tilewright.machine.model import MachineModel
 from tilewright.support.errors import UnsupportedError
 from tilewright.support.options import CompileOptions
 
-HOPPER = {"arch": "sm_90a"}
-
 
 @tilewright.jit
 def asking(out):

@@ -33,7 +33,7 @@ def steps(kernel: JITFunction, arguments: Sequence[object], **options: object) -
         found[name] = function_of(module.clone())
 
     module = to_tiles(request, target, None)
-    scheduled = target.schedule(module, machine, fields, show)
+    scheduled = target.schedule(module, machine, request.compile_options, show)
     show("schedule", scheduled.module)
     return found
 

@@ -13,6 +13,7 @@ import tilewright.language as tl
 from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.request import CompileRequest
 from tilewright.jit import JITFunction
+from tilewright.machine.gpus import SM_90A
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.function import FuncOp
 from tilewright.schedule.check_ordering import check_ordering
@@ -36,7 +37,7 @@ def scheduled(kernel: JITFunction, arguments: Sequence[object], **options: objec
         call.specialization,
         fields,
         "nvidia",
-        {"arch": "sm_90a"},
+        SM_90A,
     )
     target = load_target("nvidia")
     module = to_schedule(request, target, to_tiles(request, target, None), None).module

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.support.errors import InternalError
+from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.assembler import assemble_ptx, assembler_flags
 from tilewright.targets.nvidia.errors import AssemblerFailed, AssemblerNotFound, ResourcesExceeded
 from tilewright.targets.nvidia.toolchain import Assembler, find_assembler
@@ -78,11 +79,11 @@ def test_equal_text_gives_equal_cubins() -> None:
 
 def test_locations_reach_the_cubin() -> None:
     assert b".debug_line" in assemble_ptx(scale(), "sm_90a").cubin
-    assert "--generate-line-info" not in assembler_flags("ret;", "sm_90a", {})
+    assert "--generate-line-info" not in assembler_flags("ret;", "sm_90a", CompileOptions())
 
 
 def test_flags_of_the_user_are_passed_on() -> None:
-    flags = assembler_flags("ret;", "sm_90a", {"ptx_options": "-O1 --def-load-cache=cg"})
+    flags = assembler_flags("ret;", "sm_90a", CompileOptions(ptx_options="-O1 --def-load-cache=cg"))
     assert flags[-2:] == ("-O1", "--def-load-cache=cg")
 
 

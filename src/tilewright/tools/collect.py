@@ -26,6 +26,7 @@ from tilewright.frontend.devices import Placement
 from tilewright.frontend.program import Specialization
 from tilewright.frontend.type_text import parse_scalar
 from tilewright.jit import JITFunction
+from tilewright.machine.gpus import GPUS
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
     InvalidOption,
@@ -76,11 +77,14 @@ def requests_of(
     argument the file is run, on the CPU, and its kernels are compiled for `machine`. With a
     `function` the file is imported, and the kernels are those that the function launches.
 
-    Raises: `NoKernel` when there are none, `InvalidOption` for an unknown machine.
+    Raises: `NoKernel` when there are none, `InvalidOption` for an unknown machine,
+    `MachineNotSupported` for one without rules.
     """
-    if machine != "cpu" and machine not in NAMED_MACHINES:
+    if machine != "cpu" and machine not in GPUS:
         known = ", ".join(("cpu", *NAMED_MACHINES))
         raise InvalidOption(f"there is no machine {machine!r}", hint=f"the machines are {known}")
+    if machine != "cpu":
+        named_machine(machine)  # one without rules is refused before the file is run
     if arguments and function:
         raise InvalidOption("--function does not go with --arg", hint="leave one of them out")
     if arguments:
