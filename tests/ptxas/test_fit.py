@@ -64,7 +64,9 @@ def test_a_ptxas_that_dies_the_second_time_leaves_the_first_result(
 ) -> None:
     tool = dying_at_the_directive(tmp_path)
     monkeypatch.setattr("tilewright.targets.nvidia.assembler.find_assembler", lambda: tool)
-    assert "minnctapersm" not in assemble_for_occupancy(wide_softmax(), MACHINE, CompileOptions()).ptx
+    assert (
+        "minnctapersm" not in assemble_for_occupancy(wide_softmax(), MACHINE, CompileOptions()).ptx
+    )
 
 
 def test_a_ptxas_that_dies_is_named_with_its_signal(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ Part of a cache hit: what compiles is imported where something has to be compile
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tilewright.compiler.collector import CompileCall, record_call, record_request
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.devices import Placement

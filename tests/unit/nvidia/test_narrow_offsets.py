@@ -14,6 +14,7 @@ import tilewright
 import tilewright.language as tl
 from tests.corpus.case import EXACT, Case
 from tests.corpus.threads import lower_for_gpu, run_threads
+from tilewright.machine.gpus import SM_90A
 from tilewright.targets.nvidia.ptx import to_ptx
 
 
@@ -43,7 +44,7 @@ def case_of(element: type, narrow: type, wide: tl.dtype) -> Case:
 @pytest.mark.parametrize("element", [np.int8, np.int16, np.float32, np.float64])
 def test_each_element_of_a_narrow_offset_has_an_address(element: type, wide: tl.dtype) -> None:
     case = case_of(element, np.int8, wide)
-    ptx = to_ptx(lower_for_gpu(case).text, {"arch": "sm_90a"})
+    ptx = to_ptx(lower_for_gpu(case).text, SM_90A)
     loads = re.findall(r"ld\.global\.b(\d+) \t%\w+, \[(%rd\d+)\+(\d+)\];", ptx)
     bits = 8 * np.dtype(element).itemsize
     gathered = [(base, int(moved)) for size, base, moved in loads if int(size) == bits]
