@@ -70,7 +70,7 @@ def producer(ring: Ring) -> str:
     return f"""producer:
   %elected = call {{i32, i1}} @llvm.nvvm.elect.sync(i32 -1)
   %chosen = extractvalue {{i32, i1}} %elected, 1
-  %first = icmp eq i32 %tid, 0
+  %first = icmp ult i32 %tid, 32
   %mine = and i1 %chosen, %first
   br i1 %mine, label %ploop, label %done
 ploop:

@@ -46,6 +46,21 @@ def test_shuffles_read_the_lane_that_they_name(
     np.testing.assert_array_equal(apply(call, x), x[np.arange(64) // 32 * 32 + source])
 
 
+def test_one_lane_is_elected_each_time_the_same_and_not_the_first() -> None:
+    body = ""
+    for tag in "ab":
+        body += f"  %e{tag} = call {{i32, i1}} @llvm.nvvm.elect.sync(i32 -1)\n"
+        body += f"  %l{tag} = extractvalue {{i32, i1}} %e{tag}, 0\n"
+        body += f"  %i{tag} = extractvalue {{i32, i1}} %e{tag}, 1\n"
+        body += f"  %w{tag} = zext i1 %i{tag} to i32\n"
+    out = np.zeros((64, 4), np.uint32)
+    run(body + store_registers(["%la", "%wa", "%lb", "%wb"], "out"), "out", out)
+    leader = out[0, 0]
+    assert leader != 0 and (out[:, (0, 2)] == leader).all()
+    np.testing.assert_array_equal(out[:, 1], leader == LANE)
+    np.testing.assert_array_equal(out[:, 3], leader == LANE)
+
+
 def test_a_shuffle_in_a_part_of_a_warp_is_refused() -> None:
     body = """  %low = icmp ult i32 %tid, 7
   br i1 %low, label %bb1, label %bb2

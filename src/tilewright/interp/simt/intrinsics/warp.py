@@ -11,6 +11,10 @@ from tilewright.interp.simt.statistics import WARP
 from tilewright.interp.simt.types import StructType
 from tilewright.ir.op import Array
 
+# The lane that `elect.sync` of a whole warp elects: always the same, and nobody says which. One
+# that is not 0 shows a program that takes it for the first.
+LEADER = 11
+
 
 def shuffle_sources(
     mode: str, lanes: Array, distance: Array, control: Array
@@ -146,7 +150,7 @@ def _elect(call: Call) -> Compute:
     def compute() -> tuple[Array, ...]:
         check_members(call, 0, "elect.sync")
         lanes = machine.thread_ids % WARP
-        return np.zeros(machine.threads, np.uint32), lanes == 0
+        return np.full(machine.threads, LEADER, np.uint32), lanes == LEADER
 
     return compute
 

@@ -13,7 +13,7 @@ from tilewright.interp.simt.intrinsics.matrix import (
     store_matrices,
     warp_product,
 )
-from tilewright.interp.simt.intrinsics.warp import shuffle_sources
+from tilewright.interp.simt.intrinsics.warp import LEADER, shuffle_sources
 from tilewright.interp.simt.kinds import as_kind, packed
 from tilewright.interp.simt.ptx.memory import space_of_words
 from tilewright.interp.simt.ptx.rules import Compute, PtxCall, ptx
@@ -68,7 +68,8 @@ def _elect(call: PtxCall) -> Compute:
 
     def compute() -> Sequence[Array]:
         machine.require_whole_warps("elect.sync")
-        return [np.zeros(machine.threads, np.uint32), machine.thread_ids % WARP == 0]
+        lanes = machine.thread_ids % WARP
+        return [np.full(machine.threads, LEADER, np.uint32), lanes == LEADER]
 
     return compute
 
