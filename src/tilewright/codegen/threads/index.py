@@ -38,9 +38,8 @@ class ThreadIdentity(Protocol):
 class ThreadIndex:
     """The lane and warp of the thread, and the linear functions of them computed so far.
 
-    What depends on the warp alone is uniform: a target may keep it, and the addresses in a loop
-    that follow from it, in registers of the warp. With lanes in it that gains nothing, and the
-    bits of the thread's index are cheaper.
+    What depends on the warp alone can be had as uniform: a target may keep it, and the addresses
+    in a loop that follow from it, in registers of the warp.
     """
 
     lane: str = ""
@@ -48,6 +47,7 @@ class ThreadIndex:
     shared_warp: str = ""
     target: ThreadIdentity | None = None
     known: dict[tuple[Bases, Bases], str] = field(default_factory=dict)
+    known_uniform: dict[Bases, str] = field(default_factory=dict)
 
     def start(self, fn: FunctionBuilder, target: ThreadIdentity) -> None:
         """Split the thread's index into lane and warp, in the prologue."""
@@ -75,17 +75,33 @@ class ThreadIndex:
         return self.known[key]
 
     def _emit(self, fn: FunctionBuilder, lane: Bases, warp: Bases) -> str:
-        source = self.warp if any(lane) or not any(warp) else self.uniform_warp(fn)
-        terms = [*_terms(fn, self.lane, lane), *_terms(fn, source, warp)]
-        if not terms:
+        return _sum(fn, [*_terms(fn, self.lane, lane), *_terms(fn, self.warp, warp)])
+
+    def uniform(self, fn: FunctionBuilder, warp: Sequence[int]) -> str:
+        """The same function of the warp alone, i32, as a value that its lanes share.
+
+        *Why not always*: a register of the warp pays where instructions take nothing else, as
+        descriptors of wgmma; else the bits of the thread's index are cheaper.
+        """
+        if not any(warp):
             return "0"
-        total, covered = terms[0]
-        for name, bits in terms[1:]:
-            # An `or` without common bits lets the back end fold constants into addresses.
-            combine = "xor" if covered & bits else "or disjoint"
-            total = fn.prologue_value(f"{combine} i32 {total}, {name}")
-            covered |= bits
-        return total
+        key: Bases = tuple(warp)
+        if key not in self.known_uniform:
+            self.known_uniform[key] = _sum(fn, _terms(fn, self.uniform_warp(fn), key))
+        return self.known_uniform[key]
+
+
+def _sum(fn: FunctionBuilder, terms: Sequence[tuple[str, int]]) -> str:
+    """The exclusive or of parts."""
+    if not terms:
+        return "0"
+    total, covered = terms[0]
+    for name, bits in terms[1:]:
+        # An `or` without common bits lets the back end fold constants into addresses.
+        combine = "xor" if covered & bits else "or disjoint"
+        total = fn.prologue_value(f"{combine} i32 {total}, {name}")
+        covered |= bits
+    return total
 
 
 def _terms(fn: FunctionBuilder, source: str, bases: Bases) -> list[tuple[str, int]]:

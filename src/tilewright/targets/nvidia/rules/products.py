@@ -182,7 +182,7 @@ class _WgmmaProduct:
                 bases[bit] = 1 << (bit - 2)
             if dim == 1 and bit >= split:
                 bases[bit] = 1 << (bit - split)
-        return self.ctx.index.linear(self.fn, [], bases)
+        return self.ctx.index.uniform(self.fn, bases)
 
     def _shared_operand(self, value: SSAValue, k_dim: int) -> SharedOperand | None:
         if not isinstance(value.type, SharedType):
