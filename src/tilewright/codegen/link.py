@@ -44,9 +44,14 @@ class Linker:
     def __init__(self) -> None:
         _load_libraries()
         self._machine = create_target_machine(llvm.get_host_cpu_name(), ())
+        # JITLink puts the sections of an object side by side. LLVM's older linker maps each kind
+        # by itself, now and then more than 2 GB from the code that refers to it with 32 bits, and
+        # then ends the process (55 of 44,410 random programs on a machine with 512 GB).
         # LLVM would print its errors; the exception below is enough (a damaged cache entry
         # is not the user's business).
-        self._engine = llvm.create_lljit_compiler(self._machine, suppress_errors=True)
+        self._engine = llvm.create_lljit_compiler(
+            self._machine, use_jit_link=True, suppress_errors=True
+        )
         self._numbers = itertools.count()
 
     def load(self, object_bytes: bytes, symbols: tuple[str, ...]) -> LoadedCode:
