@@ -12,6 +12,7 @@ import gc
 import multiprocessing
 import signal
 import time
+import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -58,7 +59,12 @@ def _work(connection: Connection, chosen: tuple[str, ...], is_brisk: bool) -> No
             task = connection.recv()
         except EOFError:
             return
-        connection.send(examine_task(task, chosen, is_brisk))
+        try:
+            finding = examine_task(task, chosen, is_brisk)
+        except Exception as error:
+            # What no way is meant to raise is a finding too, and the worker goes on.
+            finding = Finding(f"raised: {type(error).__name__}", traceback.format_exc())
+        connection.send(finding)
 
 
 @dataclass

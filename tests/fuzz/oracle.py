@@ -27,6 +27,7 @@ from tests.corpus.threads import run_threads
 from tests.fuzz.program import Program
 from tilewright.frontend.lower import lower_kernel
 from tilewright.jit import JITFunction
+from tilewright.machine.model import MachineModel
 from tilewright.support.errors import TilewrightError
 from tilewright.targets.target import load_target
 
@@ -158,8 +159,8 @@ def _run(case: Case, variant: str) -> dict[str, Array]:
 
 
 @cache
-def _machine(variant: str) -> dict[str, object]:
-    return dict(reduced_machine(without=_WITHOUT[variant]))
+def _machine(variant: str) -> MachineModel:
+    return reduced_machine(without=_WITHOUT[variant])
 
 
 def _attempt(way: str, run: Callable[[], _Result]) -> _Result | Finding:

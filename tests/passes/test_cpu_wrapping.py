@@ -155,3 +155,19 @@ def test_an_operand_that_is_no_whole_tile_is_read_element_by_element(
     if form != "wraps":
         left = np.where(np.arange(64)[None, :] >= 4, a, 0)
     np.testing.assert_array_equal(out, left @ b)
+
+
+@tilewright.jit
+def far_steps(x, out, NARROW: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    at = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    tl.store(out + at, tl.load(x + 621 + (at * 37).to(NARROW)))
+
+
+@pytest.mark.parametrize("narrow", ["int8", "uint8"])
+@pytest.mark.parametrize("shape", [(8, 32), (32, 8), (16, 64), (64, 2)])
+def test_a_step_from_lane_to_lane_wraps_with_its_type(narrow: str, shape: tuple[int, int]) -> None:
+    rows, columns = shape
+    x, out = np.arange(1024, dtype=np.int32), np.zeros(shape, np.int32)
+    far_steps[(1,)](x, out, NARROW=getattr(tl, narrow), ROWS=rows, COLUMNS=columns)
+    index = 621 + (np.arange(out.size) * 37).astype(narrow).astype(np.int64)
+    np.testing.assert_array_equal(out.reshape(-1), x[index])

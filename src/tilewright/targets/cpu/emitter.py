@@ -9,7 +9,15 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, LocationAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.ir.op import UNKNOWN_LOCATION, build
-from tilewright.ir.types import element_of, i1, i32, i64, is_float, shape_of, vector_of
+from tilewright.ir.types import (
+    element_of,
+    i1,
+    i32,
+    i64,
+    is_float,
+    shape_of,
+    vector_of,
+)
 from tilewright.ops.control_flow import ForOp, IfOp, YieldOp
 from tilewright.ops.creation import ConstantOp, SplatOp
 from tilewright.ops.elementwise import ELEMENTWISE
@@ -244,3 +252,8 @@ class Emitter:
 def code(value: int) -> Attribute:
     """An i64 attribute that holds a published code or a count."""
     return IntegerAttr(value, i64)
+
+
+def wrapped(value: int, bits: int) -> int:
+    """The signed number of `bits` bits that equals `value` modulo their power of two."""
+    return (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)

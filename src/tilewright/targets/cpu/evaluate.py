@@ -39,7 +39,7 @@ from tilewright.targets.cpu.coordinates import (
     normalized,
     source_coords,
 )
-from tilewright.targets.cpu.emitter import Emitter, MemoKey
+from tilewright.targets.cpu.emitter import Emitter, MemoKey, wrapped
 from tilewright.targets.cpu.inline import is_tile, owner
 from tilewright.targets.cpu.lowering import Lowering
 from tilewright.targets.cpu.ops import GatherOp, ScatterOp, StoreOp
@@ -251,7 +251,9 @@ class Evaluator:
             return None
         emit = self.emit
         first = self.element(value, coords, False)
-        steps = emit.iota(element_of(value.type), self.lanes, step)
+        # Lanes count in the type of the value and wrap with it.
+        element = element_of(value.type)
+        steps = emit.iota(element, self.lanes, wrapped(step, width_bits(element)))
         return emit.integer("addi", emit.splat(first, self.lanes), steps)
 
     def _lane_step(self, value: SSAValue, coords: Coords) -> int | None:
