@@ -370,7 +370,14 @@ class JITFunction:
 
     def _kernel(self, call: Call) -> CompiledKernel:
         key = self._kernel_key(call)
-        kernel = self._kernels.pop(key, None) or self._build(call)
+        kernel = self._kernels.pop(key, None)
+        if kernel is None:
+            kernel = self._build(call)
+        else:
+            # Who collects calls wants those too that differ in what this machine ignores.
+            from tilewright.compiler.collector import CompileCall, record_call
+
+            record_call(CompileCall(call.source, call.specialization, call.options))
         self._kernels[key] = kernel  # the last one is the one used last
         while len(self._kernels) > _MAX_KERNELS:
             del self._kernels[next(iter(self._kernels))]

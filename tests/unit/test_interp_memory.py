@@ -15,6 +15,7 @@ from tilewright.ir.text import parse_module
 from tilewright.ops.dialects import tile_context
 from tilewright.support.errors import (
     BrokenPromise,
+    DivisionByZero,
     KernelFault,
     MisalignedAccess,
     NullAccess,
@@ -217,7 +218,7 @@ def test_division_by_zero_is_undefined_where_it_is_used() -> None:
     z = np.zeros(4, np.int32)
     interpret(divide, (1,), x, y, z, BLOCK=4)
     assert z.tolist() == [6, 3, -1, 2]
-    with pytest.raises(UndefinedValue, match=r"tile index \(2,\)"):
+    with pytest.raises(DivisionByZero, match=r"tile index \(2,\)"):
         interpret(divide_blindly, (1,), x, y, z, BLOCK=4)
 
 

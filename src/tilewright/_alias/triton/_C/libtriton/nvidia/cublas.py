@@ -29,6 +29,8 @@ _TYPES = {
     **{"float8_e4m3fn": 28, "float8_e5m2": 29},
 }
 
+_EIGHT_BITS = (28, 29)
+
 
 class CublasError(TilewrightError, RuntimeError):
     """cuBLASLt refuses a call."""
@@ -116,14 +118,14 @@ class CublasLt:
             operation = plan.operation(_OP_T, _OP_N)
             left, right = plan.layout(b, k, n, k), plan.layout(a, k, m, k)
             # Products of 8-bit floats take what they add in 16 bits.
-            added = plan.layout(c, n, m, n, 2 if _type_of(c) in (28, 29) else None)
+            added = plan.layout(c, n, m, n, 2 if _type_of(c) in _EIGHT_BITS else None)
             result = plan.layout(d, n, m, n)
             size = self._workspace.numel() * self._workspace.element_size()
             algorithm = plan.algorithm(operation, (left, right, added, result), size)
             factors = c_float(alpha), c_float(beta)
             pointers = [c_void_p(x.data_ptr()) for x in (b, a, c, d)]
-            if beta == 0:
-                # Nothing is added, and what is written may not be of the type of what is added.
+            if beta == 0 and _type_of(c) in _EIGHT_BITS:
+                # Nothing is added, and no one array is of the types of both addend and result.
                 pointers[2] = c_void_p()
             self._library.call(
                 "cublasLtMatmul",
