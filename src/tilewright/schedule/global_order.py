@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilewright.analysis.pointers import PointerStructure
 from tilewright.analysis.provenance import base_argument
+from tilewright.analysis.separation import Apart, find_apart
 from tilewright.ir.encoding import has_layout, layout_of
 from tilewright.ir.op import build
 from tilewright.ops.atomics import AtomicOp
@@ -49,11 +51,16 @@ class Touch:
 
 
 def _is_private(pointers: SSAValue) -> bool:
-    """Whether each element of a tile is in one thread alone."""
+    """Whether each element of a tile is in one thread alone, and no two are one in memory.
+
+    Strides that are known only at run time may be zero: a barrier costs less than a test.
+    """
     if not has_layout(pointers.type):
         return False
     layout = layout_of(pointers.type)
-    return not (layout.free_bits("lane") or layout.free_bits("warp"))
+    if layout.free_bits("lane") or layout.free_bits("warp"):
+        return False
+    return find_apart(PointerStructure(), pointers) is Apart.YES
 
 
 def order_global(kernel: FuncOp) -> int:

@@ -14,12 +14,13 @@ from enum import IntEnum
 
 from xdsl.ir import SSAValue
 
+from tilewright.analysis.separation import Apart, find_apart
 from tilewright.ir.types import i64, shape_of
 from tilewright.targets.cpu.access import address, pointee_bytes
 from tilewright.targets.cpu.coordinates import constant_coords
 from tilewright.targets.cpu.evaluate import Evaluator
 from tilewright.targets.cpu.loop_order import NestBody, Touch
-from tilewright.targets.cpu.separation import Apart, are_apart, find_apart, polynomial
+from tilewright.targets.cpu.separation import are_apart, polynomial
 
 _SIGNED_LE = 3
 _EQUAL = 0

@@ -1,64 +1,15 @@
-"""Whether the elements of a pointer tile lie at addresses of their own.
-
-A nest that reads and writes through one pointer tile may do so chunk by chunk only if no later
-chunk reads what an earlier one has written: no address may occur twice. Strides s₀ … over extents
-n₀ …, taken from the smallest on, give every element an address of its own where each exceeds what
-those before it span: |sₖ| > Σ |sⱼ| · (nⱼ - 1) for j < k.
-"""
+"""A test at run time that the elements of a pointer tile lie at addresses of their own."""
 
 from __future__ import annotations
 
-from enum import Enum
-
 from xdsl.ir import SSAValue
 
-from tilewright.analysis.pointers import PointerStructure
+from tilewright.analysis.separation import fixed_span, moving_strides
 from tilewright.analysis.stride import Stride
-from tilewright.ir.types import i1, i64, shape_of
+from tilewright.ir.types import i1, i64
 from tilewright.targets.cpu.evaluate import Evaluator
 
 _SIGNED_GT = 4
-
-
-class Apart(Enum):
-    """What is known about the addresses of a pointer tile: all different, or not."""
-
-    YES = "yes"
-    NO = "no"
-    TEST = "test"
-
-
-def find_apart(structure: PointerStructure, ptr: SSAValue) -> Apart:
-    """What the strides of a pointer tile tell; TEST: `are_apart` can tell at run time."""
-    moving = _moving(structure, ptr)
-    if moving is None:
-        return Apart.NO
-    known = [(stride.as_int(), extent) for stride, extent in moving]
-    fixed = [(abs(step), extent) for step, extent in known if step is not None]
-    if _fixed_span(fixed) is None:
-        return Apart.NO
-    return Apart.YES if len(fixed) == len(known) else Apart.TEST
-
-
-def _moving(structure: PointerStructure, ptr: SSAValue) -> list[tuple[Stride, int]] | None:
-    """Stride and extent of the dimensions with more than one element; None if not affine."""
-    moving: list[tuple[Stride, int]] = []
-    for stride, extent in zip(structure.strides(ptr), shape_of(ptr.type), strict=True):
-        if stride is None or stride.jumps:
-            return None
-        if extent > 1:
-            moving.append((stride, extent))
-    return moving
-
-
-def _fixed_span(steps: list[tuple[int, int]]) -> int | None:
-    """How far apart the first and the last element are; None where two elements coincide."""
-    span = 0
-    for step, extent in sorted(steps):
-        if step <= span:
-            return None
-        span += step * (extent - 1)
-    return span
 
 
 def are_apart(ev: Evaluator, ptr: SSAValue) -> SSAValue:
@@ -68,10 +19,10 @@ def are_apart(ev: Evaluator, ptr: SSAValue) -> SSAValue:
     row-major and column-major tiles do; any other order counts as not apart.
     """
     emit = ev.emit
-    moving = _moving(ev.lowering.placement.structure, ptr)
+    moving = moving_strides(ev.lowering.placement.structure, ptr)
     assert moving is not None
     known = [(stride, stride.as_int(), extent) for stride, extent in moving]
-    span = _fixed_span([(abs(step), extent) for _, step, extent in known if step is not None])
+    span = fixed_span([(abs(step), extent) for _, step, extent in known if step is not None])
     assert span is not None
     unknown = [(stride, extent) for stride, step, extent in known if step is None]
     if not unknown:

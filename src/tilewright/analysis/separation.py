@@ -1,0 +1,58 @@
+"""Whether the elements of a pointer tile lie at addresses of their own.
+
+What reads and writes through one pointer tile may do so part by part only if no later part reads
+what an earlier one has written: no address may occur twice. Strides s₀ … over extents n₀ …, taken
+from the smallest on, give every element an address of its own where each exceeds what those before
+it span: |sₖ| > Σ |sⱼ| · (nⱼ - 1) for j < k.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from xdsl.ir import SSAValue
+
+from tilewright.analysis.pointers import PointerStructure
+from tilewright.analysis.stride import Stride
+from tilewright.ir.types import shape_of
+
+
+class Apart(Enum):
+    """What is known about the addresses of a pointer tile: all different, or not."""
+
+    YES = "yes"
+    NO = "no"
+    TEST = "test"
+
+
+def find_apart(structure: PointerStructure, ptr: SSAValue) -> Apart:
+    """What the strides of a pointer tile tell; TEST: their values at run time can tell."""
+    moving = moving_strides(structure, ptr)
+    if moving is None:
+        return Apart.NO
+    known = [(stride.as_int(), extent) for stride, extent in moving]
+    fixed = [(abs(step), extent) for step, extent in known if step is not None]
+    if fixed_span(fixed) is None:
+        return Apart.NO
+    return Apart.YES if len(fixed) == len(known) else Apart.TEST
+
+
+def moving_strides(structure: PointerStructure, ptr: SSAValue) -> list[tuple[Stride, int]] | None:
+    """Stride and extent of the dimensions with more than one element; None if not affine."""
+    moving: list[tuple[Stride, int]] = []
+    for stride, extent in zip(structure.strides(ptr), shape_of(ptr.type), strict=True):
+        if stride is None or stride.jumps:
+            return None
+        if extent > 1:
+            moving.append((stride, extent))
+    return moving
+
+
+def fixed_span(steps: list[tuple[int, int]]) -> int | None:
+    """How far apart the first and the last element are; None where two elements coincide."""
+    span = 0
+    for step, extent in sorted(steps):
+        if step <= span:
+            return None
+        span += step * (extent - 1)
+    return span
