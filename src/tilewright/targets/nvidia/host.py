@@ -82,7 +82,9 @@ def device_machine(query: DeviceQuery, device: int) -> MachineModel:
         raise DeviceNotSupported(
             f"device {device} ({query.device_name(device)}) has compute capability {major}.{minor}"
         )
-    sizes = {name: query.attribute(device, number) for name, number in _ATTRIBUTES.items()}
+    read = {name: query.attribute(device, number) for name, number in _ATTRIBUTES.items()}
+    # Zero is what a driver answers that does not know an attribute: its capability tells then.
+    sizes = {name: size for name, size in read.items() if size}
     capability, arch = 10 * major + minor, f"sm_{major}{minor}a"
     return replace(
         gpu_of_capability(capability),
