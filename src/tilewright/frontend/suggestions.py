@@ -7,7 +7,6 @@ Nothing here imports xDSL: the errors of a launch use it too.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from tilewright.language import _ops
 from tilewright.language.core import DTYPE_NAMES, FOREIGN_DTYPES
@@ -141,5 +140,7 @@ def of_parameter(name: str, parameters: Iterable[str]) -> str:
 
 def closest(name: str, names: Iterable[str]) -> str:
     """The one of `names` that `name` misspells, or ''."""
+    from difflib import get_close_matches  # a millisecond that a right program does not pay
+
     found = get_close_matches(name, list(names), n=1, cutoff=_LIKENESS)
     return found[0] if found else ""
