@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial, update_wrapper
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, SupportsIndex, cast
 
 from tilewright.frontend.constants import AggregateRef, FunctionRef, HostFunctionRef
@@ -154,7 +154,8 @@ class JITFunction:
         """The launcher of this kernel over `grid`: a tuple of 1 to 3 sizes or a callable."""
         if self.is_interpreted:
             return self.simulate.alone(grid) if self.simulated_machine else self.interpret[grid]
-        return partial(self._entry, grid)
+        # A bound method is made and called in half the time of a partial, but never of None.
+        return MethodType(self._entry, grid) if grid is not None else partial(self._entry, grid)
 
     @property
     def interpret(self) -> _Interpreted:

@@ -8,7 +8,7 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import cast
 
 from tilewright.frontend.devices import Placement
@@ -264,7 +264,7 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
         """The launcher of this kernel over `grid`: a tuple of 1 to 3 sizes or a callable."""
         if self.pre_run_hooks or _ENTER_HOOKS.calls or _EXIT_HOOKS.calls or self.is_interpreted:
             return self._observed(grid)
-        return partial(self._entry, grid)
+        return MethodType(self._entry, grid) if grid is not None else partial(self._entry, grid)
 
     def _observed(self, grid: GridLike) -> Callable[..., _CompiledKernel | None]:
         """The launcher that tells hooks about each launch."""
