@@ -11,20 +11,20 @@ assumptions of the author count. `analysis.axis` says what the facts mean.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import count
 from math import gcd
 
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilewright.analysis.axis import Facts, meet, power_of_two, scattered, unknown
 from tilewright.analysis.axis_rules import Rule, same_inputs, same_numbers
 from tilewright.analysis.axis_shapes import SHAPE_RULES
+from tilewright.analysis.dataflow import ValueFlow, run
 from tilewright.analysis.promises import assumed, hinted
 from tilewright.ir.op import ElementwiseOp
+from tilewright.ir.regions import blocks_of, is_control_flow
 from tilewright.ir.types import PointerType, element_of, shape_of, storage_bytes
-from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
+from tilewright.ops.control_flow import ForOp
 from tilewright.ops.debug import HintOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import ConvertLayoutOp
@@ -33,31 +33,34 @@ from tilewright.support.rules import RuleTable
 
 MAX_ACCESS_BYTES = 16
 """The widest access of one lane to global memory."""
-_ROUNDS = 8
-"""Iterations of a loop after which facts that still change are given up."""
 _RULES: RuleTable[Rule] = RuleTable("axis facts and promises", SHAPE_RULES)
 _RULES.register(HintOp)(hinted)
 _RULES.register(ConvertLayoutOp)(same_numbers)
 
 
-class AxisFacts:
+class AxisFacts(ValueFlow[Facts]):
     """The axis facts of the values inside an op: a module, a function or a loop."""
 
     def __init__(self, top: Operation) -> None:
-        self._facts: dict[SSAValue, Facts] = {}
-        # What held in the last iteration of a loop. Facts only weaken while the loops around it
-        # are walked again, so a loop goes on from there: else nests take 2^depth walks.
-        self._settled: dict[Operation, tuple[Facts, ...]] = {}
+        super().__init__()
         self._promises = assumed(top)
         if isinstance(top, FuncOp):
             self._function(top)
         else:
-            self._regions(top)
+            self._inside(top)
 
-    def of(self, value: SSAValue) -> Facts:
-        """What is known of a value."""
-        found = self._facts.get(value)
-        return unknown(value.type) if found is None else found
+    def unknown(self, value: SSAValue) -> Facts:
+        """What holds of any value of its type."""
+        return unknown(value.type)
+
+    def meet(self, left: Facts, right: Facts) -> Facts:
+        """What both say."""
+        return meet(left, right)
+
+    def put(self, value: SSAValue, fact: Facts) -> None:
+        """Note what is known of a value, and what the author promises of it."""
+        promise = self._promises.get(value)
+        super().put(value, fact if promise is None else promise.refine(fact))
 
     def pointer_alignment_bytes(self, value: SSAValue, dim: int) -> int:
         """The alignment of the first element of each run of a pointer tile along `dim`."""
@@ -97,13 +100,6 @@ class AxisFacts:
         rank = len(shape_of(pointer.type))
         return tuple(sorted(range(rank), key=lambda dim: (-contiguity[dim], -dim)))
 
-    def _set(self, value: SSAValue, facts: Facts) -> None:
-        promise = self._promises.get(value)
-        self._facts[value] = facts if promise is None else promise.refine(facts)
-
-    def _all(self, values: Sequence[SSAValue]) -> tuple[Facts, ...]:
-        return tuple(self.of(value) for value in values)
-
     def _function(self, function: FuncOp) -> None:
         for index, argument in enumerate(function.body.block.args):
             facts = unknown(argument.type)
@@ -111,108 +107,36 @@ class AxisFacts:
             if isinstance(given, IntegerAttr) and len(facts.extents) == 1:
                 divisor = power_of_two(given.value.data)
                 facts = replace(facts, divisibility=(divisor,))
-            self._set(argument, facts)
-        self._block(function.body.block)
+            self.put(argument, facts)
+        self._inside(function)
 
-    def _block(self, block: Block) -> None:
-        for op in block.ops:
-            self._visit(op)
+    def _inside(self, op: Operation) -> None:
+        for block in blocks_of(op):
+            run(self, block)
 
-    def _regions(self, op: Operation) -> None:
-        for region in op.regions:
-            for block in region.blocks:
-                self._block(block)
-
-    def _visit(self, op: Operation) -> None:
+    def visit(self, op: Operation) -> None:
+        """Find the facts of what an op makes: results, or the counter of a loop."""
         if not op.regions:
             self._results(op)
         elif isinstance(op, FuncOp):
             self._function(op)
         elif isinstance(op, ForOp):
-            self._for(op)
-        elif isinstance(op, IfOp):
-            self._if(op)
-        elif isinstance(op, WhileOp):
-            self._while(op)
-        else:
-            self._regions(op)
+            self._counter(op)
+        elif not is_control_flow(op):
+            self._inside(op)
 
     def _results(self, op: Operation) -> None:
         """One rule speaks of all results, which differ in no fact that it knows."""
         rule = _RULES.find(type(op))
         if rule is None and isinstance(op, ElementwiseOp) and op.operands:
             rule = same_inputs
-        facts = None if rule is None else rule(op, self._all(op.operands))
+        facts = None if rule is None else rule(op, tuple(map(self.of, op.operands)))
         for result in op.results:
-            self._set(result, unknown(result.type) if facts is None else facts)
+            self.put(result, unknown(result.type) if facts is None else facts)
 
-    def _for(self, loop: ForOp) -> None:
+    def _counter(self, loop: ForOp) -> None:
         low, step = self.of(loop.lb), self.of(loop.step)
         divisor = min(low.divisor(), step.divisor())
-        body = loop.body.block
-        counter, *carried = body.args
         # A step is positive, so the counter never falls below its first value.
         index = scattered((1,), (1,), divisor, is_nonnegative=low.is_nonnegative)
-        self._set(counter, index)
-        state = self._start(loop, loop.iter_args)
-        for round_ in count():
-            self._enter(carried, state)
-            self._block(body)
-            after = self._meet_all(state, self._outputs(body), carried, round_ >= _ROUNDS)
-            if after == state:
-                break
-            state = after
-        self._settled[loop] = state
-        self._enter(loop.results, state)
-
-    def _start(self, loop: Operation, initial: Sequence[SSAValue]) -> tuple[Facts, ...]:
-        state = self._all(initial)
-        before = self._settled.get(loop)
-        return state if before is None else tuple(map(meet, before, state))
-
-    def _while(self, loop: WhileOp) -> None:
-        before, after = loop.before_region.block, loop.after_region.block
-        state = self._start(loop, loop.arguments)
-        for round_ in count():
-            self._enter(before.args, state)
-            self._block(before)
-            handed_on = self._outputs(before)[1:]
-            self._enter(after.args, handed_on)
-            self._block(after)
-            following = self._meet_all(state, self._outputs(after), before.args, round_ >= _ROUNDS)
-            if following == state:
-                break
-            state = following
-        self._settled[loop] = state
-        self._enter(loop.results, self._outputs(before)[1:])
-
-    def _if(self, branch: IfOp) -> None:
-        self._regions(branch)
-        if not branch.results:
-            return
-        yes, no = (self._outputs(region.block) for region in branch.regions)
-        self._enter(branch.results, tuple(map(meet, yes, no)))
-
-    def _enter(self, values: Sequence[SSAValue], facts: Sequence[Facts]) -> None:
-        for value, known in zip(values, facts, strict=True):
-            self._set(value, known)
-
-    def _outputs(self, block: Block) -> tuple[Facts, ...]:
-        assert block.last_op is not None
-        return self._all(block.last_op.operands)
-
-    def _meet_all(
-        self,
-        state: tuple[Facts, ...],
-        following: tuple[Facts, ...],
-        values: Sequence[SSAValue],
-        gives_up: bool,
-    ) -> tuple[Facts, ...]:
-        """What holds before and after an iteration; nothing, for what still changes too late."""
-        met = tuple(map(meet, state, following))
-        if not gives_up:
-            return met
-        return tuple(
-            new if new == old else unknown(value.type)
-            for old, new, value in zip(state, met, values, strict=True)
-        )
+        self.put(loop.body.block.args[0], index)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IndexType, IntegerType, i1
-from xdsl.ir import Attribute, Region
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -21,6 +21,8 @@ from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.op import TileOp
+from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge, Trips
+from tilewright.ops.creation import ConstantOp
 
 
 @irdl_op_definition
@@ -43,7 +45,7 @@ class ConditionOp(TileOp):
 
 
 @irdl_op_definition
-class ForOp(TileOp):
+class ForOp(ControlFlowOp):
     """`body` for each index from `lb` below `ub` by `step`; `iter_args` are carried.
 
     The body takes the index and the carried values and yields the next ones; the last ones are
@@ -71,9 +73,35 @@ class ForOp(TileOp):
         _require_same(self.name, "bounds", bounds, [self.lb.type] * 2)
         _require_same(self.name, "values yielded", _yielded(self.name, self.body), carried)
 
+    def is_loop(self) -> bool:
+        """The body may run again."""
+        return True
+
+    def edges(self) -> tuple[Edge, ...]:
+        """Into the body, around it, from its end to its start, and out of it."""
+        end, arguments = _end_of(self.body), self.body.block.args[1:]
+        return (
+            Edge(OUTSIDE, 0, self, 3, arguments),
+            Edge(OUTSIDE, OUTSIDE, self, 3, self.results),
+            Edge(0, 0, end, 0, arguments),
+            Edge(0, OUTSIDE, end, 0, self.results),
+        )
+
+    def trips(self) -> Trips:
+        """What constant bounds say."""
+        low, high, step = (_constant(bound) for bound in (self.lb, self.ub, self.step))
+        if low is None or high is None:
+            return Trips(0, None)
+        if low >= high:
+            return Trips(0, 0)
+        if step is None or step <= 0:
+            return Trips(1, None)
+        count = -(-(high - low) // step)
+        return Trips(count, count)
+
 
 @irdl_op_definition
-class IfOp(TileOp):
+class IfOp(ControlFlowOp):
     """`true_region` where `cond` holds, else `false_region`; their yields are the results."""
 
     name = "scf.if"
@@ -91,9 +119,22 @@ class IfOp(TileOp):
             other = _yielded(self.name, self.false_region)
             _require_same(self.name, "values yielded otherwise", other, results)
 
+    def is_loop(self) -> bool:
+        """A region runs once."""
+        return False
+
+    def edges(self) -> tuple[Edge, ...]:
+        """Into each region and out of it, or around the op in place of a region that is empty."""
+        sides = [index for index, region in enumerate(self.regions) if region.blocks]
+        entering = [Edge(OUTSIDE, side, self, 1, ()) for side in sides]
+        if len(sides) == 1:
+            entering.append(Edge(OUTSIDE, OUTSIDE, self, 1, ()))
+        ends = [Edge(s, OUTSIDE, _end_of(self.regions[s]), 0, self.results) for s in sides]
+        return (*entering, *ends)
+
 
 @irdl_op_definition
-class WhileOp(TileOp):
+class WhileOp(ControlFlowOp):
     """`after_region` as long as `before_region` ends in a condition that holds.
 
     The first region takes the carried values, the second what the condition hands on, which
@@ -119,6 +160,33 @@ class WhileOp(TileOp):
         taken = [a.type for a in self.after_region.block.args]
         _require_same(self.name, "arguments of the body", taken, results)
         _require_same(self.name, "values yielded", _yielded(self.name, self.after_region), carried)
+
+    def is_loop(self) -> bool:
+        """Both regions may run again."""
+        return True
+
+    def edges(self) -> tuple[Edge, ...]:
+        """Into the test, from there to the body or out, and from the body to the test."""
+        before, after = self.before_region, self.after_region
+        condition, end = _end_of(before), _end_of(after)
+        return (
+            Edge(OUTSIDE, 0, self, 0, before.block.args),
+            Edge(0, 1, condition, 1, after.block.args),
+            Edge(0, OUTSIDE, condition, 1, self.results),
+            Edge(1, 0, end, 0, before.block.args),
+        )
+
+
+def _end_of(region: Region) -> Operation:
+    """What a region ends with."""
+    end = region.block.last_op
+    assert end is not None
+    return end
+
+
+def _constant(value: SSAValue) -> int | None:
+    owner = value.owner
+    return int(owner.splat_value()) if isinstance(owner, ConstantOp) else None
 
 
 def _yielded(name: str, region: Region) -> list[Attribute]:

@@ -1,0 +1,150 @@
+"""Regions as data: how control, and values with it, go into, between and out of them.
+
+An op whose regions run as part of the program (a loop, a branch; no combine function) is a
+`ControlFlowOp`. It says once, as edges, what hands its values on to what; analyses and rewrites
+read the edges and name no loop.
+
+    for     outside ─iter_args→ body   body ─yield→ body   body ─yield→ outside
+            outside ─iter_args→ outside, where it has no iteration
+    while   outside ─arguments→ test   test ─condition→ body   body ─yield→ test
+            test ─condition→ outside
+    if      outside → then   then ─yield→ outside   outside → else   else ─yield→ outside
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue, Use
+
+from tilewright.ir.op import TileOp, build
+from tilewright.support.dataclass import dataclass
+
+Place = int | None
+"""A region of an op by its index, or what is outside of the op: `OUTSIDE`."""
+OUTSIDE: Final = None
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One way that control takes at a control-flow op, and the values that go with it.
+
+    Control comes from the end of the region `source` (OUTSIDE: from before the op) to the start
+    of the region `target` (OUTSIDE: behind the op). The operands of `giver` from number `first`
+    on become the `receivers`, which are arguments of the region or results of the op.
+    """
+
+    source: Place
+    target: Place
+    giver: Operation
+    first: int
+    receivers: Sequence[SSAValue]
+
+    @property
+    def values(self) -> Sequence[SSAValue]:
+        """What is handed on, one for each receiver."""
+        return self.giver.operands[self.first :]
+
+
+@dataclass(frozen=True)
+class Trips:
+    """How often a loop runs: at least `fewest` times, at most `most` where that is known."""
+
+    fewest: int
+    most: int | None
+
+
+class ControlFlowOp(TileOp):
+    """The facet of ops whose regions run as part of the program."""
+
+    def edges(self) -> tuple[Edge, ...]:
+        """Every way through the op, those from outside first."""
+        raise NotImplementedError(f"{self.name} does not say how control goes through it")
+
+    def is_loop(self) -> bool:
+        """Whether a region may run again."""
+        raise NotImplementedError(f"{self.name} does not say whether it is a loop")
+
+    def trips(self) -> Trips:
+        """How often the regions run: at most once, unless the op is a loop."""
+        return Trips(0, None if self.is_loop() else 1)
+
+
+def is_control_flow(op: Operation) -> bool:
+    """Whether the regions of an op run as part of the program; other regions describe an op."""
+    return bool(op.regions) and isinstance(op, ControlFlowOp)
+
+
+def possible_edges(op: ControlFlowOp) -> tuple[Edge, ...]:
+    """The edges of an op without the one around a loop that is known to run."""
+    edges = op.edges()
+    if op.trips().fewest == 0:
+        return edges
+    return tuple(e for e in edges if e.source is not OUTSIDE or e.target is not OUTSIDE)
+
+
+def sources_of(value: SSAValue) -> list[SSAValue] | None:
+    """The values that control flow hands on as `value`; None where it does not come from there.
+
+    A loop's counter comes from control flow and from no value.
+    """
+    op, place = _receiving(value)
+    if op is None:
+        return None
+    sources: list[SSAValue] = []
+    for edge in op.edges():
+        if edge.target == place:
+            sources += [v for v, to in zip(edge.values, edge.receivers, strict=True) if to is value]
+    return sources
+
+
+def _receiving(value: SSAValue) -> tuple[ControlFlowOp | None, Place]:
+    """The control-flow op that a value is a result or an argument of, and where."""
+    if isinstance(value, OpResult):
+        return (value.op if isinstance(value.op, ControlFlowOp) else None), OUTSIDE
+    assert isinstance(value, BlockArgument)
+    region = value.block.parent
+    op = None if region is None else region.parent
+    if region is None or not isinstance(op, ControlFlowOp):
+        return None, OUTSIDE
+    return op, op.get_region_index(region)
+
+
+def receivers_of(use: Use) -> list[SSAValue]:
+    """The values as which control flow hands an operand on: none for operands of other ops."""
+    parent = use.operation.parent_op()
+    return [
+        edge.receivers[use.index - edge.first]
+        for op in (use.operation, parent)
+        if isinstance(op, ControlFlowOp)
+        for edge in op.edges()
+        if edge.giver is use.operation and use.index >= edge.first
+    ]
+
+
+def loops_around(op: Operation) -> Iterator[ControlFlowOp]:
+    """The loops that an op stands in, inner ones first."""
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, ControlFlowOp) and parent.is_loop():
+            yield parent
+        parent = parent.parent_op()
+
+
+def blocks_of(op: Operation) -> Iterator[Block]:
+    """The blocks directly inside of an op, in the order of the text."""
+    for region in op.regions:
+        yield from region.blocks
+
+
+def rebuilt(
+    op: Operation, operands: Sequence[SSAValue], result_types: Sequence[Attribute]
+) -> Operation:
+    """The same op with other operands and results, before the old one, which loses its regions."""
+    assert op.parent is not None
+    regions: list[Region] = [op.detach_region(region) for region in tuple(op.regions)]
+    new = build(type(op), operands, result_types, dict(op.properties), regions, op.location)
+    new.attributes = dict(op.attributes)
+    op.parent.insert_op_before(new, op)
+    return new
