@@ -117,7 +117,7 @@ def test_locations_are_printed_on_request(file: Path) -> None:
 
 def test_list_names_the_stages_in_order(file: Path) -> None:
     names = call("ir", file, "--list").stdout.split()
-    assert names[:2] == ["source", "frontend"] and names[-3:] == ["schedule", "llir", "asm"]
+    assert names[:2] == ["source", "frontend"] and names[-3:] == ["place-buffers", "llir", "asm"]
 
 
 @pytest.mark.parametrize(

@@ -12,18 +12,23 @@ from xdsl.dialects.builtin import ModuleOp
 import tilewright
 import tilewright.language as tl
 from tilewright.compiler import instruments
-from tilewright.compiler.pipeline import (
-    PassOrder,
-    Pipeline,
-    Schedule,
+from tilewright.compiler.named_passes import (
     UnknownPass,
     make_pass,
     parse_pipeline,
     pass_classes,
     run_passes_on_text,
 )
+from tilewright.compiler.pipeline import PassOrder, full_pipeline
 from tilewright.ir.levels import LEVELS
+from tilewright.machine.cpus import MADE_UP_CPU
+from tilewright.machine.gpus import GPUS
+from tilewright.machine.model import MachineModel
+from tilewright.schedule.layout.assign import AssignLayouts
+from tilewright.support.dataclass import replace
 from tilewright.support.errors import InternalError, InvalidOption, MalformedText
+from tilewright.support.options import CompileOptions
+from tilewright.targets.target import load_target
 
 TILE = """
 "builtin.module"() ({
@@ -59,11 +64,12 @@ def launch() -> None:
 
 def test_every_pass_has_a_name_a_docstring_and_known_levels() -> None:
     classes = pass_classes()
-    assert {"schedule", "split-carried-pointers"} <= set(classes)
+    assert {"order-shared", "split-carried-pointers", "emit-nests"} <= set(classes)
     for name, cls in classes.items():
         made = make_pass(name)
         assert made.name == name and cls.__doc__
-        assert {getattr(made, "requires", "T0"), getattr(made, "produces", "T0")} <= set(LEVELS)
+        assert {made.requires, made.produces} <= set(LEVELS)
+        assert set(made.after) <= set(classes) - {name}
 
 
 def test_an_empty_pipeline_prints_the_module_again() -> None:
@@ -72,10 +78,26 @@ def test_an_empty_pipeline_prints_the_module_again() -> None:
 
 
 def test_options_reach_the_pass() -> None:
-    pipeline = parse_pipeline("split-carried-pointers  schedule{vector_bytes=64, features=avx2}")
-    assert [item.name for item in pipeline.passes] == ["split-carried-pointers", "schedule"]
-    assert pipeline.passes[1] == Schedule(vector_bytes=64, features="avx2")
-    assert pipeline.levels == ("T0", "T0", "C2")
+    pipeline = parse_pipeline("assign-layouts{num_warps=8, machine=sm_80}  place-shared")
+    assert [item.name for item in pipeline.passes] == ["assign-layouts", "place-shared"]
+    assert pipeline.passes[0] == AssignLayouts(GPUS["sm_80"], 8)
+    assert pipeline.levels == ("T0", "T1", "T2")
+
+
+def test_the_schedule_of_a_target_is_its_passes_for_the_machine_that_the_options_describe() -> None:
+    pipeline = parse_pipeline("merge-duplicates schedule{vector_bytes=64, features=avx2+fma}")
+    machine = replace(MADE_UP_CPU, vector_bytes=64, features=("+avx2", "+fma"))
+    passes = load_target("cpu").schedule(machine, CompileOptions())
+    assert pipeline.passes[1:] == passes and pipeline.levels[-1] == "C2"
+
+
+@pytest.mark.parametrize("target", ["cpu", "nvidia"])
+@pytest.mark.parametrize("machine", GPUS.values(), ids=list(GPUS))
+def test_the_passes_of_every_target_lead_from_t0_to_its_level(
+    target: str, machine: MachineModel
+) -> None:
+    levels = full_pipeline(load_target(target), machine, CompileOptions()).levels
+    assert levels[0] == "T0" and levels[-1] == load_target(target).level
 
 
 def test_schedule_lowers_text_to_nests() -> None:
@@ -90,7 +112,9 @@ def test_schedule_lowers_text_to_nests() -> None:
         ("gone", UnknownPass, "there is no pass `gone`"),
         ("schedule{", UnknownPass, "cannot be read from"),
         ("schedule{speed=1}", InvalidOption, "pass `schedule` has no option `speed`"),
+        ("assign-layouts{machine=sm_42}", InvalidOption, "there is no machine 'sm_42'"),
         ("schedule split-carried-pointers", PassOrder, "takes T0, and the IR is at C2 there"),
+        ("order-global copy-async", PassOrder, "stands before `copy-async`, whose result it reads"),
     ],
 )
 def test_wrong_pipelines_are_refused_when_they_are_built(
@@ -105,24 +129,6 @@ def test_text_that_is_no_module_is_refused() -> None:
         run_passes_on_text("module {", "")
 
 
-class Unlocated:
-    """A pass that leaves the module as it is, which has no locations here."""
-
-    name = "unlocated"
-
-    def apply(self, module: ModuleOp) -> None:
-        """Do nothing."""
-
-
-def test_verify_each_checks_the_contract_of_the_level() -> None:
-    from tilewright.compiler.pipeline import full_context
-    from tilewright.ir.text import parse_module
-
-    module = parse_module(TILE, full_context())
-    with pytest.raises(InternalError, match="has no source location"):
-        Pipeline((Unlocated(),)).apply(module, verify_each=True)
-
-
 def test_dump_writes_each_stage_to_a_numbered_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,7 +138,7 @@ def test_dump_writes_each_stage_to_a_numbered_file(
     names = sorted(path.name for path in directory.iterdir())
     assert directory.name.startswith("fill-")
     assert names[0] == "00-frontend.mlir"
-    assert names[-3].endswith("-schedule.mlir") and names[-2].endswith("-llir.ll")
+    assert names[-3].endswith("-place-buffers.mlir") and names[-2].endswith("-llir.ll")
     assert names[-1].endswith("-object")
 
 
@@ -153,7 +159,7 @@ def test_time_passes_prints_every_stage_and_the_total(
     monkeypatch.setenv("TILEWRIGHT_TIME_PASSES", "1")
     launch()
     written = capsys.readouterr().err
-    for name in ("compile times of fill", "frontend", "schedule", "llir", "object", "total"):
+    for name in ("compile times of fill", "frontend", "emit-nests", "llir", "object", "total"):
         assert name in written
 
 

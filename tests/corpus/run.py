@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tests.corpus.case import Addresses, Array, Case, Values, arrays_of
 from tilewright.codegen.optimize import compile_module
-from tilewright.compiler.compile import to_tiles
+from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.arrays import descriptor_slots
 from tilewright.frontend.passing import runtime_values
@@ -194,7 +194,7 @@ def load_kernel(
     """Compile for the request's machine and link into this process, past every cache."""
     request, target = prepared.request, load_target("cpu")
     module = tile_module(request) if module is None else module
-    scheduled = target.schedule(module, request.machine, request.compile_options)
+    scheduled = to_schedule(request, target, module)
     compiled = compile_module(
         target.emit(scheduled, request.machine, request.compile_options),
         request.machine.arch,

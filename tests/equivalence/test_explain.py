@@ -9,8 +9,8 @@ from tests.corpus.everything import FAMILIES, over
 from tests.corpus.threads import lower_for_gpu
 from tilewright.interp.simt.simulate import simulate
 from tilewright.interp.simt.statistics import Report
+from tilewright.ops.function import find_kernel
 from tilewright.runtime.grid import check_grid
-from tilewright.targets.nvidia.emit import find_kernel
 from tilewright.targets.nvidia.explain.accesses import AccessSummary, explain_accesses
 from tilewright.targets.nvidia.explain.conversions import explain_conversions
 

@@ -11,13 +11,16 @@ from tests.corpus.case import EXACT, Case, check
 from tests.corpus.everything import CASES, FAMILIES, over
 from tests.corpus.run import run_module
 from tests.corpus.threads import gpu_request
-from tilewright.compiler.compile import to_tiles
+from tilewright.compiler.compile import StageResult, to_schedule, to_tiles
 from tilewright.compiler.instruments import verifier_of
+from tilewright.ir.text import print_module
 from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION
-from tilewright.targets.nvidia.schedule import lower_to_threads
 from tilewright.targets.target import load_target
 
 _MOVING = ("reductions", "shapes", "matmul", "indexing", "control", "blocks", "memory")
+
+# Between the places of shared tiles and the barriers, warps are not ordered.
+_UNORDERED = ("place-shared", "place-barriers", "carry-phases")
 
 
 def of_families(names: tuple[str, ...], step: int) -> list[Case]:
@@ -25,24 +28,23 @@ def of_families(names: tuple[str, ...], step: int) -> list[Case]:
 
 
 def stages(case: Case, **options: object) -> Iterator[tuple[str, ModuleOp]]:
-    """The module at T0, and after each step of the schedule that leaves a whole program.
+    """The module at T0, and after each pass that changes it and leaves a whole program.
 
     Each is checked against the contract of its level.
     """
     request, target = gpu_request(case, **options), load_target("nvidia")
-    verify = verifier_of(target)
+    verify = verifier_of(request)
     module = to_tiles(request, target, verify)
-    found = [("T0", module.clone())]
+    found = {print_module(module): ("T0", module.clone())}
 
-    def show(name: str, shown: ModuleOp) -> None:
+    def show(name: str, shown: StageResult) -> None:
         verify(name, shown)
-        found.append((name, shown.clone()))
+        assert isinstance(shown, ModuleOp)
+        if name not in _UNORDERED:
+            found.setdefault(print_module(shown), (name, shown.clone()))
 
-    lower_to_threads(module, request.machine, request.compile_options, show)
-    verify("schedule", module)
-    # Between the places of shared tiles and the barriers, warps are not ordered.
-    found = [(name, shown) for name, shown in found if name != "placed"]
-    yield from [*found, ("T2", module)]
+    to_schedule(request, target, module, show)
+    yield from found.values()
 
 
 def require_same_after_each_step(case: Case, **options: object) -> None:

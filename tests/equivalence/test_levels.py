@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tests.corpus.case import EXACT, Case, check
 from tests.corpus.everything import CASES, FAMILIES, every_case, over
 from tests.corpus.run import prepare, run_module, tile_module
+from tilewright.compiler.compile import to_schedule
 from tilewright.targets.cpu.interpret import CPU_INTERPRETATION
 from tilewright.targets.target import load_target
 
@@ -57,9 +58,7 @@ def test_no_tile_pass_changes_a_single_bit_anywhere(case: Case) -> None:
 
 def require_same_when_scheduled(case: Case) -> None:
     request = prepare(case).request
-    scheduled = load_target("cpu").schedule(
-        tile_module(request), request.machine, request.compile_options
-    )
+    scheduled = to_schedule(request, load_target("cpu"), tile_module(request))
     scheduled.module.verify()
     got = run_module(case, scheduled.module, CPU_INTERPRETATION)
     check(case, got, case.expected(), "scheduled nests against NumPy")

@@ -11,8 +11,8 @@ import pytest
 from tests.corpus.case import Case, check
 from tests.corpus.everything import FAMILIES, over, sample
 from tests.corpus.threads import lower_for_gpu, run_threads
+from tilewright.ops.function import find_kernel
 from tilewright.schedule.check_ordering import check_ordering
-from tilewright.targets.nvidia.emit import find_kernel
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 from tilewright.targets.nvidia.ptx import to_ptx
 

@@ -25,6 +25,7 @@ from tests.corpus.run import (
 )
 from tests.corpus.threads import run_threads
 from tests.fuzz.program import Program
+from tilewright.compiler.pipeline import tile_pipeline
 from tilewright.frontend.lower import lower_kernel
 from tilewright.jit import JITFunction
 from tilewright.machine.model import MachineModel
@@ -102,10 +103,8 @@ def examine_briskly(program: Program, variant: str) -> Finding | None:
 
         def compiled() -> dict[str, Array]:
             request = prepared.request
-            for tile_pass in load_target("cpu").tile_passes(
-                request.machine, request.compile_options
-            ):
-                tile_pass.apply(module)
+            options = request.compile_options
+            tile_pipeline(load_target("cpu"), request.machine, options).apply(module)
             return launch(prepared, optimize=variant != "unoptimized", module=module)
 
         got = _attempt(variant, compiled)

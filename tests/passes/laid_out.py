@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tilewright.compiler.compile import to_tiles
+from tilewright.compiler.compile import StageResult, to_schedule, to_tiles
 from tilewright.compiler.instruments import verifier_of
 from tilewright.compiler.request import CompileRequest
 from tilewright.jit import JITFunction
@@ -18,7 +18,7 @@ from tilewright.targets.target import load_target
 
 
 def steps(kernel: JITFunction, arguments: Sequence[object], **options: object) -> dict[str, FuncOp]:
-    """The kernel after each step of the schedule, `t1` to `schedule`."""
+    """The kernel after each pass of the schedule."""
     call = kernel.specialize_call(tuple(arguments), options)
     fields = {name: getattr(call.options, name) for name in option_names()}
     source, machine = call.source, named_machine("sm_90a")
@@ -26,15 +26,14 @@ def steps(kernel: JITFunction, arguments: Sequence[object], **options: object) -
         source.functions, source.kernel, call.specialization, fields, "nvidia", machine
     )
     target = load_target("nvidia")
-    verify, found = verifier_of(target), {}
+    verify, found = verifier_of(request), {}
 
-    def show(name: str, module: ModuleOp) -> None:
+    def show(name: str, module: StageResult) -> None:
+        assert isinstance(module, ModuleOp)
         verify(name, module)
         found[name] = function_of(module.clone())
 
-    module = to_tiles(request, target, None)
-    scheduled = target.schedule(module, machine, request.compile_options, show)
-    show("schedule", scheduled.module)
+    to_schedule(request, target, to_tiles(request, target), show)
     return found
 
 

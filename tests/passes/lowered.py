@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tilewright.compiler.compile import to_tiles
+from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.lower import lower_kernel
 from tilewright.jit import JITFunction
@@ -13,7 +13,7 @@ from tilewright.machine.cpus import MADE_UP_CPU
 from tilewright.runtime.drivers import load_driver
 from tilewright.support.dataclass import replace
 from tilewright.support.options import option_names
-from tilewright.targets.cpu.schedule import NestReport, lower_to_nests
+from tilewright.targets.cpu.schedule import NestReport
 from tilewright.targets.target import load_target
 
 WIDE = replace(
@@ -45,10 +45,12 @@ def tiles(kernel: JITFunction, **values: object) -> ModuleOp:
 
 def nests(kernel: JITFunction, **values: object) -> tuple[ModuleOp, NestReport]:
     """C2 for a machine with AVX-512, verified, and the schedule's report."""
-    module = tiles(kernel, **values)
-    report = lower_to_nests(module, WIDE)
-    module.verify()
-    return module, report
+    request, target = request_of(kernel, **values), load_target("cpu")
+    wide = replace(request, machine=WIDE)
+    scheduled = to_schedule(wide, target, to_tiles(request, target))
+    scheduled.module.verify()
+    assert isinstance(scheduled.report, NestReport)
+    return scheduled.module, scheduled.report
 
 
 def count(module: ModuleOp, name: str) -> int:

@@ -66,7 +66,7 @@ def twice(a, b, c, SIZE: tl.constexpr):
 
 def copied(kernel: JITFunction, *extra: object, **options: object) -> FuncOp:
     arguments = (F16, F16, F32, *extra)
-    return steps(kernel, arguments, SIZE=64, **options)["async_copies"]
+    return steps(kernel, arguments, SIZE=64, **options)["copy-async"]
 
 
 def test_operands_that_go_to_shared_memory_alone_are_copied() -> None:

@@ -23,7 +23,7 @@ CONVERT = "ttg.convert_layout"
 
 
 def at_t1(kernel: JITFunction, arguments: tuple[object, ...], **options: object) -> FuncOp:
-    return steps(kernel, arguments, **options)["t1"]
+    return steps(kernel, arguments, **options)["assign-layouts"]
 
 
 def moving(kernel: FuncOp) -> list[Operation]:

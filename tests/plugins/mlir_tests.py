@@ -50,7 +50,7 @@ class Mismatch(Exception):
 
 def run_pipeline(text: str, passes: str) -> str:
     """Parse one module, apply `passes`, verify and print it."""
-    from tilewright.compiler.pipeline import run_passes_on_text
+    from tilewright.compiler.named_passes import run_passes_on_text
 
     return run_passes_on_text(text, passes)
 

@@ -88,7 +88,7 @@ def test_a_kernel_is_explained_in_its_own_lines_with_registers_and_occupancy(fil
     assert "registers ·" in shown and "programs on an SM" in shown
 
 
-@pytest.mark.parametrize("stage", ["t1", "async_copies", "placed", "t2"])
+@pytest.mark.parametrize("stage", ["t1", "copy-async", "place-shared", "t2"])
 def test_every_level_of_the_schedule_can_be_printed(file: Path, stage: str) -> None:
     arguments = ("--target", "sm_90a", *ARGUMENTS, "--arg", "BLOCK=256")
     shown = call("ir", file, "--stage", stage, *arguments)

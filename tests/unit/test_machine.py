@@ -10,7 +10,7 @@ import pytest
 
 import tilewright
 from tests.unit.nvidia.fake_cuda import FakeCuda
-from tilewright.compiler.pipeline import run_passes_on_text
+from tilewright.compiler.named_passes import run_passes_on_text
 from tilewright.machine.cpus import MADE_UP_CPU
 from tilewright.machine.gpus import GPUS, H20, H200, MADE_UP_GPU, SM_90A, gpu_of_capability
 from tilewright.machine.mma import MATRIX_ATOMS

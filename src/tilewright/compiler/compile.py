@@ -9,6 +9,7 @@ from itertools import accumulate
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.analysis.argument_effects import ArgumentEffects, argument_effects
+from tilewright.compiler.pipeline import full_pipeline, schedule_pipeline, tile_pipeline
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.lower import lower_kernel
 from tilewright.frontend.passing import slot_count
@@ -28,49 +29,41 @@ def compile_request(
     that is handed to the assembler (`llir`), the sections that it returns (`object`).
     """
     started = time.perf_counter()
-    target = load_target(request.target)
+    target, options = load_target(request.target), request.compile_options
     module = lower_kernel(request)
     effects = argument_effects(module)
-    apply_tile_passes(request, target, module, observe)
-    scheduled = to_schedule(request, target, module, observe)
-    text = target.emit(scheduled, request.machine, request.compile_options)
-    if observe is not None:
-        observe("llir", text)
-    sections = target.assemble(text, request.machine, request.compile_options)
-    if observe is not None:
-        observe("object", sections)
+    watch = observe or _nobody
+    watch("frontend", module)
+    reports = full_pipeline(target, request.machine, options).apply(module, watch)
+    scheduled = target.describe(module, options, reports)
+    text = target.emit(scheduled, request.machine, options)
+    watch("llir", text)
+    sections = target.assemble(text, request.machine, options)
+    watch("object", sections)
     seconds = time.perf_counter() - started
     metadata = _metadata(request, scheduled, effects, seconds)
     return Artifact(key, metadata, sections)
 
 
-def to_tiles(request: CompileRequest, target: Target, observe: Observer | None) -> ModuleOp:
+def _nobody(stage: str, result: StageResult) -> None:
+    """The observer of a compile that nobody watches."""
+
+
+def to_tiles(request: CompileRequest, target: Target, observe: Observer | None = None) -> ModuleOp:
     """The kernel as T0, after the target's tile passes."""
-    module = lower_kernel(request)
-    apply_tile_passes(request, target, module, observe)
+    module, watch = lower_kernel(request), observe or _nobody
+    watch("frontend", module)
+    tile_pipeline(target, request.machine, request.compile_options).apply(module, watch)
     return module
 
 
-def apply_tile_passes(
-    request: CompileRequest, target: Target, module: ModuleOp, observe: Observer | None
-) -> None:
-    """Let the target's tile passes rewrite the kernel, in place."""
-    if observe is not None:
-        observe("frontend", module)
-    for tile_pass in target.tile_passes(request.machine, request.compile_options):
-        tile_pass.apply(module)
-        if observe is not None:
-            observe(tile_pass.name, module)
-
-
 def to_schedule(
-    request: CompileRequest, target: Target, module: ModuleOp, observe: Observer | None
+    request: CompileRequest, target: Target, module: ModuleOp, observe: Observer | None = None
 ) -> Scheduled:
-    """The module at the target's scheduled level."""
-    scheduled = target.schedule(module, request.machine, request.compile_options, observe)
-    if observe is not None:
-        observe("schedule", scheduled.module)
-    return scheduled
+    """The T0 module at the target's scheduled level."""
+    options = request.compile_options
+    reports = schedule_pipeline(target, request.machine, options).apply(module, observe)
+    return target.describe(module, options, reports)
 
 
 def _metadata(

@@ -16,6 +16,7 @@ from pathlib import Path
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.compiler.compile import Observer, StageResult, compile_request
+from tilewright.compiler.pipeline import full_pipeline
 from tilewright.compiler.reproducer import (
     Reproducer,
     ReproducerStore,
@@ -25,14 +26,14 @@ from tilewright.compiler.reproducer import (
     tell_of_orphans,
 )
 from tilewright.compiler.request import CompileRequest
-from tilewright.ir.levels import LEVELS, T0, Level, verify_level
+from tilewright.ir.levels import T0, Level, verify_level
 from tilewright.ir.text import print_module
 from tilewright.runtime.artifact import Artifact
 from tilewright.support.dataclass import dataclass
 from tilewright.support.deep_calls import with_room
 from tilewright.support.errors import InternalError, TilewrightError
 from tilewright.support.options import DebugOptions, debug_options, runtime_options
-from tilewright.targets.target import Target, load_target
+from tilewright.targets.target import load_target
 
 ROOM_FRAMES = 850
 """What the walks over the deepest nest take, at six frames a level."""
@@ -88,8 +89,7 @@ def reproducer_directory() -> Path | None:
 def _asked_for(debug: DebugOptions, request: CompileRequest, key: str) -> list[Observer]:
     observers: list[Observer] = []
     if debug.verify_each:
-        target = load_target(request.target)
-        observers.append(verifier_of(target))
+        observers.append(verifier_of(request))
     if debug.dump_ir is not None:
         name = f"{request.name}-{key[:12]}" if key else request.name
         observers.append(StageDump(debug.dump_ir / name))
@@ -195,26 +195,26 @@ def _files(stage: str, result: StageResult) -> list[tuple[str, bytes]]:
     return [(name if name == stage else f"{stage}-{name}", data) for name, data in result.items()]
 
 
-def verifier_of(target: Target) -> Verifier:
-    """The check of every stage of a target: each step of the schedule by the level it leaves."""
-    names = {**target.steps, "schedule": target.level}
-    levels = {stage: LEVELS[name].extended(*target.ops) for stage, name in names.items()}
-    return Verifier({"frontend": T0, **levels}, T0.extended(*target.tile_ops))
+def verifier_of(request: CompileRequest) -> Verifier:
+    """The check of every stage of a request: after each pass, of the level that it leaves."""
+    target = load_target(request.target)
+    pipeline = full_pipeline(target, request.machine, request.compile_options)
+    produced = {item.name: target.contract(item.produces) for item in pipeline.passes}
+    return Verifier({"frontend": T0, **produced})
 
 
 @dataclass(frozen=True)
 class Verifier:
-    """A check of each IR stage against the contract of its level; `tiles` for those not named."""
+    """A check of each IR stage against the contract of its level."""
 
     levels: Mapping[str, Level]
-    tiles: Level = T0
 
     def __call__(self, stage: str, result: StageResult) -> None:
         """Verify the module. Raises: `InternalError` that names the stage and the op."""
         if not isinstance(result, ModuleOp):
             return
         try:
-            verify_level(result, self.levels.get(stage, self.tiles))
+            verify_level(result, self.levels[stage])
         except InternalError as error:
             raise InternalError(
                 f"after stage `{stage}`: {error.summary}", span=error.span, chain=error.chain

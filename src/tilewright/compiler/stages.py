@@ -1,4 +1,10 @@
-"""The text of each compilation stage of a request, produced on demand."""
+"""The text of each compilation stage of a request, produced on demand.
+
+A stage is `source`, what the frontend writes (`frontend`), what each pass of the target leaves,
+by the name of the pass, `llir`, and the assembly. The levels have names of their own: `ttir` is
+T0 behind the last pass that stays on it, `t1` what lays tiles out, `t2` or `nests` (or
+`schedule`) the target's last level.
+"""
 
 from __future__ import annotations
 
@@ -6,46 +12,66 @@ from collections.abc import Callable, Iterator
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tilewright.compiler.compile import StageResult, to_schedule, to_tiles
+from tilewright.compiler.compile import to_schedule, to_tiles
+from tilewright.compiler.pipeline import Pipeline, full_pipeline, tile_pipeline
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.lower import lower_kernel
 from tilewright.ir.text import print_module
 from tilewright.runtime.artifact import Artifact
-from tilewright.support.errors import InternalError
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import InvalidOption
 from tilewright.targets.target import Scheduled, load_target
 
-Show = Callable[[ModuleOp], str]
-# What the scheduled level is called as a stage, and the sections of artifacts that are text.
-_SCHEDULED = ("nests", "t2")
-_ASSEMBLY = ("asm", "ptx")
 _TEXT_SECTIONS = ("ptx",)
+_ASSEMBLY = ("asm", "ptx")
+_LEVEL_NAMES = {"C2": ("nests", "c2"), "T2": ("t2",)}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage by its name, and the one that comes before what is called so."""
+
+    name: str
+    before: str = ""
+
+
+def find_stage(request: CompileRequest, wanted: str) -> Stage:
+    """The stage that a user means by a name. *Raises*: InvalidOption with those there are."""
+    names = stage_names(request)
+    found = _levels(request).get(wanted)
+    if found is not None:
+        return found
+    if wanted not in names:
+        known = ", ".join((*names, *_levels(request)))
+        raise InvalidOption(f"there is no stage or pass `{wanted}`", hint=f"the stages are {known}")
+    return Stage(wanted, names[max(0, names.index(wanted) - 1)])
+
+
+def _levels(request: CompileRequest) -> dict[str, Stage]:
+    """The stages that are called by a level, each with the one that its way there starts from."""
+    target = load_target(request.target)
+    tiles = tile_pipeline(target, request.machine, request.compile_options)
+    passes = _pipeline(request).passes
+    ttir = tiles.passes[-1].name if tiles.passes else "frontend"
+    last = Stage(passes[-1].name, ttir)
+    levels = {"ttir": Stage(ttir, "frontend"), "schedule": last}
+    levels |= dict.fromkeys(_LEVEL_NAMES[target.level], last)
+    for item in passes:
+        if item.requires != item.produces == "T1":
+            levels["t1"] = Stage(item.name, ttir)
+    return levels
+
+
+def _pipeline(request: CompileRequest) -> Pipeline:
+    target = load_target(request.target)
+    return full_pipeline(target, request.machine, request.compile_options)
 
 
 def stage_text(request: CompileRequest, stage: str) -> str:
-    """A stage of a request as text: `source`, `ttir`, the scheduled one, `llir`, the assembly."""
-    if stage == "source":
-        return request.functions[request.kernel].text
+    """A stage of a request as text, under any of its names. *Raises*: InvalidOption."""
     target = load_target(request.target)
-    module = to_tiles(request, target, None)
-    if stage == "ttir":
-        return print_module(module)
-    steps: dict[str, ModuleOp] = {}
-    scheduled = to_schedule(request, target, module, lambda name, m: _keep(steps, name, m))
-    if stage in steps:
-        return print_module(steps[stage])
-    if stage in _SCHEDULED:
-        return print_module(scheduled.module)
-    text = target.emit(scheduled, request.machine, request.compile_options)
-    if stage == "llir":
-        return text
-    if stage in _ASSEMBLY:
-        return target.disassemble(text, request.machine, request.compile_options)
-    raise InternalError(f"there is no stage {stage!r}")
-
-
-def _keep(steps: dict[str, ModuleOp], name: str, result: StageResult) -> None:
-    assert isinstance(result, ModuleOp)
-    steps[name] = result.clone()
+    name = target.assembly if stage in _ASSEMBLY else find_stage(request, stage).name
+    return next(show() for found, show in stages(request) if found == name)
 
 
 def artifact_stage(request: CompileRequest, artifact: Artifact, stage: str) -> str | bytes:
@@ -58,54 +84,38 @@ def artifact_stage(request: CompileRequest, artifact: Artifact, stage: str) -> s
     return stage_text(request, stage)
 
 
-def plain_name(stage: str) -> str:
-    """The name in `stage_names` of a stage that may be called by its level: `t2`, `nests`."""
-    return "schedule" if stage in _SCHEDULED else stage
-
-
 def stage_names(request: CompileRequest) -> tuple[str, ...]:
     """The stages that `stages` yields, in order."""
-    target = load_target(request.target)
-    passes = target.tile_passes(request.machine, request.compile_options)
-    return (
-        "source",
-        "frontend",
-        *(item.name for item in passes),
-        *target.steps,
-        "schedule",
-        "llir",
-        target.assembly,
-    )
+    passes = (item.name for item in _pipeline(request).passes)
+    return ("source", "frontend", *passes, "llir", load_target(request.target).assembly)
 
 
-def stages(request: CompileRequest, show: Show = print_module) -> Iterator[tuple[str, str]]:
-    """Every stage of a request with its text, as far as the compiler comes.
+Show = Callable[[], str]
+"""The text of a stage, made when it is asked for: before the next stage is taken."""
 
-    A stage is computed when the one before it has been taken, so an error of a late stage
-    leaves the early ones.
+
+def stages(
+    request: CompileRequest, print_: Callable[[ModuleOp], str] = print_module
+) -> Iterator[tuple[str, Show]]:
+    """Every stage of a request, as far as the compiler comes.
+
+    A stage is computed when it is taken, so an error of a late stage leaves the early ones.
     """
-    target = load_target(request.target)
-    yield "source", request.functions[request.kernel].text
+    target, options = load_target(request.target), request.compile_options
+    yield "source", lambda: request.functions[request.kernel].text
     module = lower_kernel(request)
-    yield "frontend", show(module)
-    for tile_pass in target.tile_passes(request.machine, request.compile_options):
-        tile_pass.apply(module)
-        yield tile_pass.name, show(module)
-    steps: list[tuple[str, str]] = []
-    scheduled = target.schedule(
-        module,
-        request.machine,
-        request.compile_options,
-        lambda name, m: steps.append((name, show(m))),
-    )
-    yield from steps
-    yield "schedule", show(scheduled.module)
-    text = target.emit(scheduled, request.machine, request.compile_options)
-    yield "llir", text
-    yield target.assembly, target.disassemble(text, request.machine, request.compile_options)
+    yield "frontend", lambda: print_(module)
+    reports: list[object] = []
+    for name, report in _pipeline(request).steps(module):
+        reports.append(report)
+        yield name, lambda: print_(module)
+    scheduled = target.describe(module, options, tuple(reports))
+    text = target.emit(scheduled, request.machine, options)
+    yield "llir", lambda: text
+    yield target.assembly, lambda: target.disassemble(text, request.machine, options)
 
 
 def schedule_of(request: CompileRequest) -> Scheduled:
     """The request at its target's level, with the target's report on its decisions."""
     target = load_target(request.target)
-    return to_schedule(request, target, to_tiles(request, target, None), None)
+    return to_schedule(request, target, to_tiles(request, target))

@@ -27,6 +27,8 @@ C2, nests (CPU): scalar and vector code.
 * scalars, pointers, and vectors of one dimension; no tiles and no descriptors;
 * every arena buffer has its place.
 
+C1 is C2 before the buffers have their places.
+
 A target adds its ops to a level with `Level.extended`; nothing is registered globally.
 """
 
@@ -176,9 +178,9 @@ T2 = Level(
     type_rule=_t1_type,
     required=MappingProxyType({"ttg.local_alloc": ("offset_bytes",)}),
 )
-C2 = Level(
-    name="C2",
-    summary="nests: loops over vectors with explicit bounds, arena buffers, packed panels",
+C1 = Level(
+    name="C1",
+    summary="nests whose arena buffers have no place yet",
     dialects=frozenset({"arith", "math", "cpu"}),
     ops=_CONTROL_FLOW
     | {"builtin.module", "gpu.barrier", "llvm.intr.assume"}
@@ -187,9 +189,16 @@ C2 = Level(
     | {"tt.clampf", "tt.precise_divf", "tt.precise_sqrt", "tw.hint"}
     | {"tt.atomic_rmw", "tt.atomic_cas", "tw.atomic_load", "tw.atomic_store"},
     type_rule=_c2_type,
+)
+C2 = replace(
+    C1,
+    name="C2",
+    summary="nests: loops over vectors with explicit bounds, arena buffers, packed panels",
     required=MappingProxyType({"cpu.alloc": ("offset_bytes",)}),
 )
-LEVELS: Mapping[str, Level] = MappingProxyType({level.name: level for level in (T0, T1, T2, C2)})
+LEVELS: Mapping[str, Level] = MappingProxyType(
+    {level.name: level for level in (T0, T1, T2, C1, C2)}
+)
 
 
 def verify_level(module: ModuleOp, level: Level) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, StringAttr
 from xdsl.irdl import (
     irdl_op_definition,
     opt_prop_def,
@@ -15,6 +15,7 @@ from xdsl.irdl import (
 from xdsl.traits import IsolatedFromAbove, IsTerminator, SymbolOpInterface
 
 from tilewright.ir.op import TileOp
+from tilewright.support.errors import InternalError
 
 
 @irdl_op_definition
@@ -43,6 +44,14 @@ class FuncOp(TileOp):
         entry = self.arg_attrs.data[index]
         assert isinstance(entry, DictionaryAttr)
         return dict(entry.data)
+
+
+def find_kernel(module: ModuleOp) -> FuncOp:
+    """The one function of a module."""
+    kernel = next((op for op in module.body.block.ops if isinstance(op, FuncOp)), None)
+    if kernel is None:
+        raise InternalError("the module holds no kernel")
+    return kernel
 
 
 @irdl_op_definition

@@ -11,15 +11,17 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.ir.op import build
+from tilewright.ir.passes import Pass
 from tilewright.ops.control_flow import ForOp
 from tilewright.support.dataclass import dataclass
 
 
 @dataclass(frozen=True)
-class ForwardInvariants:
+class ForwardInvariants(Pass):
     """The pass; see the module."""
 
-    name: str = "forward-invariants"
+    name = "forward-invariants"
+    after = ("lower-block-pointers", "lower-descriptors", "select-tensor-maps")
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every loop of a module, inner ones first."""

@@ -18,6 +18,7 @@ from tilewright.analysis.provenance import base_argument
 from tilewright.ir import types as ir
 from tilewright.ir.attributes import integer_array
 from tilewright.ir.op import build
+from tilewright.ir.passes import Pass
 from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.builder import constant_attribute
 from tilewright.ops.creation import ConstantOp, SplatOp
@@ -42,7 +43,7 @@ _ARITHMETIC = (_ADD, _SUB, _MUL)
 
 
 @dataclass(frozen=True)
-class InsertChecks:
+class InsertChecks(Pass):
     """Guard each access by its argument's bounds and by exact 64-bit address arithmetic.
 
     *Contract* every pointer parameter gains two i64 parameters at the end, its first byte and
@@ -53,9 +54,8 @@ class InsertChecks:
     *Why here* on T0, so that every target has the mode; before anything fuses.
     """
 
-    name: str = "insert-checks"
-    requires: str = "T0"
-    produces: str = "T0"
+    name = "insert-checks"
+    after = ("lower-block-pointers", "lower-descriptors")
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function of the module in place."""

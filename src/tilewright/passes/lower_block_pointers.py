@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.ir.attributes import integers_of
 from tilewright.ir.op import build
+from tilewright.ir.passes import Pass
 from tilewright.ir.types import shape_of
 from tilewright.ops.function import FuncOp
 from tilewright.ops.memory import AdvanceOp, LoadOp, MakeTensorPtrOp, StoreOp
@@ -22,10 +23,10 @@ from tilewright.support.dataclass import dataclass
 
 
 @dataclass(frozen=True)
-class LowerBlockPointers:
+class LowerBlockPointers(Pass):
     """The pass; see the module."""
 
-    name: str = "lower-block-pointers"
+    name = "lower-block-pointers"
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function that makes a block pointer."""

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.ir.op import build
+from tilewright.ir.passes import Pass
 from tilewright.ir.types import element_of, shape_of, tile_of
 from tilewright.ops.atomics import AtomicRmwOp
 from tilewright.ops.function import FuncOp
@@ -34,10 +35,10 @@ from tilewright.support.dataclass import dataclass
 
 
 @dataclass(frozen=True)
-class LowerDescriptors:
+class LowerDescriptors(Pass):
     """The pass; see the module."""
 
-    name: str = "lower-descriptors"
+    name = "lower-descriptors"
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function that makes a descriptor."""

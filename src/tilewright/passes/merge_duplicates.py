@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.traits import Pure
 
+from tilewright.ir.passes import Pass
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.support.dataclass import dataclass
 
@@ -21,10 +22,11 @@ _CONTROL = (ForOp, IfOp, WhileOp)
 
 
 @dataclass(frozen=True)
-class MergeDuplicates:
+class MergeDuplicates(Pass):
     """The pass; see the module."""
 
-    name: str = "merge-duplicates"
+    name = "merge-duplicates"
+    after = ("split-carried-pointers", "split-products")
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function of a module."""

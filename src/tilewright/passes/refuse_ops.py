@@ -12,16 +12,17 @@ from dataclasses import field
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.ir.locations import span_of
+from tilewright.ir.passes import Pass
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
 
 
 @dataclass(frozen=True)
-class RefuseOps:
+class RefuseOps(Pass):
     """The pass; `reasons` maps the names of ops to (what is wrong, what would work)."""
 
     reasons: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    name: str = "refuse-ops"
+    name = "refuse-ops"
 
     def apply(self, module: ModuleOp) -> None:
         """Check every op.

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilewright.ir.op import build
+from tilewright.ir.passes import Pass
 from tilewright.ir.types import (
     element_of,
     i64,
@@ -41,10 +42,11 @@ _SAME_VALUE = (BroadcastOp, ExpandDimsOp, ReshapeOp)
 
 
 @dataclass(frozen=True)
-class SplitCarriedPointers:
+class SplitCarriedPointers(Pass):
     """The pass; see the module."""
 
-    name: str = "split-carried-pointers"
+    name = "split-carried-pointers"
+    after = ("lower-block-pointers", "lower-descriptors", "forward-invariants")
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite the loops of a module, inner ones first."""

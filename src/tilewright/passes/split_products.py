@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Attribute, SSAValue
 
 from tilewright.ir import types as ir
+from tilewright.ir.passes import Pass
 from tilewright.ir.types import shape_of, tile_of
 from tilewright.ops.elementwise import (
     ELEMENTWISE,
@@ -41,10 +42,10 @@ _ORDERED = 7
 
 
 @dataclass(frozen=True)
-class SplitProducts:
+class SplitProducts(Pass):
     """The pass; see the module."""
 
-    name: str = "split-products"
+    name = "split-products"
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every product of emulated precision."""

@@ -1,4 +1,4 @@
-"""What the schedule leaves on laid-out ops for emission: widths of accesses, runs of equals."""
+"""What the schedule leaves on ops for later: widths of accesses, runs of equals, sizes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Operation
 
 from tilewright.ir.attributes import integer_array, integers_of
+from tilewright.support.errors import InternalError
 
-_VECTOR, _RUNS = "vector_elems", "equal_runs"
+_VECTOR, _RUNS, _SHARED = "vector_elems", "equal_runs", "shared_bytes"
 
 
 def set_vector_elems(op: Operation, count: int) -> None:
@@ -34,3 +35,16 @@ def set_equal_runs(op: Operation, runs: Sequence[int]) -> None:
 def equal_runs(op: Operation) -> tuple[int, ...]:
     """The runs that `set_equal_runs` noted; () where none are."""
     return integers_of(op.attributes.get(_RUNS))
+
+
+def set_shared_bytes(kernel: Operation, count: int) -> None:
+    """Note the shared memory that a kernel takes."""
+    kernel.attributes[_SHARED] = IntegerAttr(count, i32)
+
+
+def shared_bytes(kernel: Operation) -> int:
+    """The shared memory that a kernel takes. *Raises*: InternalError before it has its place."""
+    count = kernel.attributes.get(_SHARED)
+    if not isinstance(count, IntegerAttr):
+        raise InternalError("the shared memory of the kernel has no place")
+    return count.value.data

@@ -9,18 +9,19 @@ work of the block does; the wait stands where the tile was allocated.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, i32
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from tilewright.ir.attributes import integer_array
 from tilewright.ir.effects import effects_of
 from tilewright.ir.encoding import TOKEN, SharedType, layout_of
 from tilewright.ir.op import build
+from tilewright.ir.passes import Pass
 from tilewright.ir.types import element_of, is_integer, storage_bytes
 from tilewright.layout.placing import plan_access
 from tilewright.ops.creation import ConstantOp, SplatOp
 from tilewright.ops.elementwise import CastOp
-from tilewright.ops.function import FuncOp
+from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.memory import LoadOp
 from tilewright.ops.shape import BroadcastOp
 from tilewright.ops.staging import (
@@ -31,8 +32,23 @@ from tilewright.ops.staging import (
     LocalAllocOp,
 )
 from tilewright.schedule.annotations import set_vector_elems, vector_elems
+from tilewright.support.dataclass import dataclass
 
 _COPY_BYTES = (4, 8, 16)
+
+
+@dataclass(frozen=True)
+class CopyAsync(Pass):
+    """The pass; see the module."""
+
+    name = "copy-async"
+    requires = "T1"
+    produces = "T1"
+    after = ("stage-tensor-maps",)
+
+    def apply(self, module: ModuleOp) -> None:
+        """Rewrite the kernel."""
+        copy_async(find_kernel(module))
 
 
 def copy_async(kernel: FuncOp) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.analysis.pointers import PointerStructure
@@ -17,14 +18,29 @@ from tilewright.analysis.provenance import base_argument
 from tilewright.analysis.separation import Apart, find_apart
 from tilewright.ir.encoding import has_layout, layout_of
 from tilewright.ir.op import build
+from tilewright.ir.passes import Pass
 from tilewright.ops.atomics import AtomicOp
-from tilewright.ops.function import FuncOp
+from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.memory import LoadOp, StoreOp
 from tilewright.ops.staging import AsyncCopyOp, LocalBarrierOp
 from tilewright.schedule.atomics import waits_after, waits_before
 from tilewright.schedule.shared_effects import Order, shared_steps
 from tilewright.support.dataclass import dataclass
 from tilewright.support.rules import RuleTable
+
+
+@dataclass(frozen=True)
+class OrderGlobal(Pass):
+    """The pass (T1 to T1); see the module."""
+
+    name = "order-global"
+    requires = "T1"
+    produces = "T1"
+    after = ("stage-tensor-maps", "mark-visible", "copy-async")
+
+    def apply(self, module: ModuleOp) -> None:
+        """Insert the barriers."""
+        order_global(find_kernel(module))
 
 
 @dataclass(frozen=True)

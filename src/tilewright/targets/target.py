@@ -5,29 +5,18 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
 from tilewright.interp.simt.statistics import Report
+from tilewright.ir.levels import LEVELS, T0, Level
+from tilewright.ir.passes import Pass
 from tilewright.machine.model import MachineModel
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
 from tilewright.support.options import CompileOptions
-
-
-class PassLike(Protocol):
-    """A T0 pass: a name and a function that rewrites a module in place."""
-
-    @property
-    def name(self) -> str:
-        """The pass's name on the command line."""
-        ...
-
-    def apply(self, module: ModuleOp) -> None:
-        """Rewrite the module in place."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -43,8 +32,18 @@ class Scheduled:
     report: object = None
 
 
-ShowStep = Callable[[str, ModuleOp], None]
-"""Someone who sees the module after a step of a schedule, by the name of the step."""
+Passes = Callable[[MachineModel, CompileOptions], tuple[Pass, ...]]
+"""The passes of a target for a machine, in order."""
+
+Reports = Sequence[object]
+"""What the passes of a compile decided, for people, in order."""
+
+Report_ = TypeVar("Report_")
+
+
+def report_of(reports: Reports, kind: type[Report_]) -> Report_:
+    """The report of one kind among those of the passes."""
+    return next(report for report in reports if isinstance(report, kind))
 
 
 class SimulateLike(Protocol):
@@ -63,37 +62,24 @@ class SimulateLike(Protocol):
         ...
 
 
-class ScheduleLike(Protocol):
-    """The lowering of a module from T0 to the target's level, in place."""
-
-    def __call__(
-        self,
-        module: ModuleOp,
-        machine: MachineModel,
-        options: CompileOptions,
-        show: ShowStep | None = None,
-    ) -> Scheduled:
-        """Lower the module; `show` sees it after each of the target's `steps`."""
-        ...
-
-
 @dataclass(frozen=True)
 class Target:
     """A target's manifest, read top to bottom.
 
-    `tile_passes` run on T0; `schedule` lowers T0 to the scheduled level; `emit` writes its
-    text for the assembler; `assemble` turns text into the sections of the artifact. `level`
-    names the scheduled level in `ir/levels.py`; `ops` and `attributes` are those that only it has.
+    `tile_passes` run on T0; `schedule` lowers T0 to the scheduled level; `describe` says what
+    the driver must know of the module there; `emit` writes its text for the assembler;
+    `assemble` turns text into the sections of the artifact. `level` names the scheduled level in
+    `ir/levels.py`; `ops` and `attributes` are those that only the target has.
     `assembly` is what its assembly language is called as a stage.
     `views` show the sections of an artifact as text, by the name of the stage (`sass`).
-    `steps` are those that `schedule` shows on its way, each with the level that it leaves;
     `tile_ops` are those of its `ops` that its tile passes leave in T0.
     `simulate` runs emitted text on this machine, where the target has a simulator.
     """
 
     name: str
-    tile_passes: Callable[[MachineModel, CompileOptions], tuple[PassLike, ...]]
-    schedule: ScheduleLike
+    tile_passes: Passes
+    schedule: Passes
+    describe: Callable[[ModuleOp, CompileOptions, Reports], Scheduled]
     emit: Callable[[Scheduled, MachineModel, CompileOptions], str]
     assemble: Callable[[str, MachineModel, CompileOptions], dict[str, bytes]]
     disassemble: Callable[[str, MachineModel, CompileOptions], str]
@@ -102,9 +88,12 @@ class Target:
     attributes: tuple[type[Attribute], ...] = ()
     assembly: str = "asm"
     views: Mapping[str, Callable[[Mapping[str, bytes]], str]] = field(default_factory=dict)
-    steps: Mapping[str, str] = field(default_factory=dict)
     tile_ops: tuple[type[Operation], ...] = ()
     simulate: SimulateLike | None = None
+
+    def contract(self, level: str) -> Level:
+        """What a module of this target may hold at a level."""
+        return LEVELS[level].extended(*(self.tile_ops if level == T0.name else self.ops))
 
 
 TARGETS = ("cpu", "nvidia")

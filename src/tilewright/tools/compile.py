@@ -67,9 +67,9 @@ def compile_(
 
 
 def _write_all(request: CompileRequest, artifact: Artifact, directory: Path) -> None:
-    for index, (name, text) in enumerate(stages(request)):
+    for index, (name, show) in enumerate(stages(request)):
         path = directory / f"{index:02d}-{name}.{_SUFFIXES.get(name, 'mlir')}"
-        path.write_text(text, encoding="utf-8")
+        path.write_text(show(), encoding="utf-8")
     for name, suffix in _SECTION_SUFFIXES.items():
         if name in artifact.sections:
             (directory / f"{request.name}.{suffix}").write_bytes(artifact.sections[name])

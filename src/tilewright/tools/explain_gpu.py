@@ -9,15 +9,16 @@ import click
 
 from tilewright.compiler.compile import compile_request
 from tilewright.compiler.request import CompileRequest
+from tilewright.ops.function import find_kernel
 from tilewright.runtime.fingerprint import compiler_fingerprint
+from tilewright.schedule.annotations import shared_bytes
 from tilewright.support.errors import TilewrightError
 from tilewright.support.source import source_line
-from tilewright.targets.nvidia.emit import find_kernel
 from tilewright.targets.nvidia.explain.accesses import AccessSummary
 from tilewright.targets.nvidia.explain.conversions import ConversionSummary
 from tilewright.targets.nvidia.explain.kernel import KernelSummary, explain_kernel
 from tilewright.targets.nvidia.explain.requirements import Requirement
-from tilewright.targets.nvidia.schedule import NvidiaReport
+from tilewright.targets.nvidia.manifest import NvidiaReport
 from tilewright.targets.target import Scheduled
 from tilewright.tools.compile import echo_resources
 from tilewright.tools.show import echo_table, size_text
@@ -27,13 +28,14 @@ def explain_gpu(request: CompileRequest, scheduled: Scheduled) -> None:
     """Print the report on one kernel, and what the assembler made of it where there is one."""
     report = scheduled.report
     assert isinstance(report, NvidiaReport)
-    summary = explain_kernel(find_kernel(scheduled.module), report.shared, report.ordering)
+    kernel = find_kernel(scheduled.module)
+    summary = explain_kernel(kernel, report.shared, report.ordering)
     _echo_lines(summary)
     _echo_accesses(summary.accesses)
     _echo_conversions(summary.conversions)
     _echo_staging(summary)
     _echo_products(summary)
-    _echo_shared(summary, report.shared_bytes)
+    _echo_shared(summary, shared_bytes(kernel))
     _echo_barriers(summary)
     try:
         artifact = compile_request(request, request.cache_key(compiler_fingerprint()))

@@ -10,9 +10,9 @@ import click
 
 import tilewright
 from tilewright.compiler.request import CompileRequest
-from tilewright.compiler.stages import plain_name, stage_names, stages
+from tilewright.compiler.stages import find_stage, stage_names, stages
 from tilewright.ir.text import print_module
-from tilewright.support.errors import InvalidOption, TilewrightError
+from tilewright.support.errors import TilewrightError
 from tilewright.support.options import environment_with_path
 from tilewright.tools.cache import cache
 from tilewright.tools.collect import Collected, requests_of
@@ -96,26 +96,26 @@ def ir(
             click.echo("\n".join(stage_names(request)))
             return
         click.secho(f"// {title(request)}", bold=True)
-        _show_stage(request, plain_name(changed_by or stage), changed_by is not None, locations)
+        _show_stage(request, changed_by or stage, changed_by is not None, locations)
     _finish(collected)
 
 
 def _show_stage(request: CompileRequest, wanted: str, is_diff: bool, locations: bool) -> None:
-    """Print the stage `wanted`, or how it differs from the one before it."""
-    names = stage_names(request)
-    if wanted not in names:
-        raise InvalidOption(
-            f"there is no stage or pass `{wanted}`", hint=f"the stages are {', '.join(names)}"
-        )
-    previous_name, previous = "", ""
-    for name, text in stages(request, lambda m: print_module(m, locations=locations)):
-        if name == wanted and is_diff:
-            echo_diff(previous, text, previous_name, name)
-        elif name == wanted:
-            click.echo(text, nl=not text.endswith("\n"))
-        if name == wanted:
-            return
-        previous_name, previous = name, text
+    """Print the stage `wanted`, or how it differs from what comes before it."""
+    stage = find_stage(request, wanted)
+    before = ""
+    for name, show in stages(request, lambda m: print_module(m, locations=locations)):
+        if name == stage.before and is_diff:
+            before = show()
+        if name == stage.name:
+            text = show()
+            break
+    else:
+        raise AssertionError(f"stage {stage.name} never comes")
+    if is_diff:
+        echo_diff(before, text, stage.before, wanted)
+    else:
+        click.echo(text, nl=not text.endswith("\n"))
 
 
 def _finish(collected: Collected) -> None:

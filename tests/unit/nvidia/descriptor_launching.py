@@ -15,11 +15,11 @@ from tilewright.interp.simt.statistics import Report
 from tilewright.ir.op import Array
 from tilewright.jit import Call, JITFunction
 from tilewright.machine.gpus import SM_90A
+from tilewright.ops.function import find_kernel
 from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.schedule.check_ordering import check_ordering
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import option_names
-from tilewright.targets.nvidia.emit import find_kernel
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 from tilewright.targets.nvidia.simulated import tensor_maps
 from tilewright.targets.target import Scheduled, load_target
@@ -47,7 +47,7 @@ def lowered(
         source.functions, source.kernel, call.specialization, fields, "nvidia", MACHINE
     )
     target = load_target("nvidia")
-    verify = verifier_of(target)
+    verify = verifier_of(request)
     scheduled = to_schedule(request, target, to_tiles(request, target, verify), verify)
     check_ordering(find_kernel(scheduled.module), FenceAsyncSharedOp)
     return Lowered(

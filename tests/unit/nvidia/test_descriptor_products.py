@@ -19,9 +19,8 @@ from tests.unit.nvidia.descriptor_kernels import (
     weighted,
 )
 from tests.unit.nvidia.descriptor_launching import check, count, lowered
-from tilewright.ops.function import FuncOp
+from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.staging import ConvertLayoutOp, LocalLoadOp
-from tilewright.targets.nvidia.emit import find_kernel
 from tilewright.targets.nvidia.tma_ops import InitBarriersOp, TmaLoadOp, TmaWaitOp
 
 

@@ -27,9 +27,9 @@ from tests.unit.nvidia.descriptor_kernels import (
     transpose,
 )
 from tests.unit.nvidia.descriptor_launching import check, count, lowered
+from tilewright.ops.function import find_kernel
 from tilewright.ops.staging import LocalBarrierOp
 from tilewright.runtime.tensor_descriptor import TensorDescriptor
-from tilewright.targets.nvidia.emit import find_kernel
 from tilewright.targets.nvidia.tma_ops import TmaLoadOp, TmaStoreOp, TmaStoreWaitOp
 
 

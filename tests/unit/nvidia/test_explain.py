@@ -16,11 +16,11 @@ from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.devices import Placement
 from tilewright.jit import JITFunction
+from tilewright.ops.function import find_kernel
 from tilewright.support.options import option_names
-from tilewright.targets.nvidia.emit import find_kernel
 from tilewright.targets.nvidia.explain.kernel import KernelSummary, explain_kernel
 from tilewright.targets.nvidia.host import named_machine
-from tilewright.targets.nvidia.schedule import NvidiaReport
+from tilewright.targets.nvidia.manifest import NvidiaReport
 from tilewright.targets.target import Scheduled, load_target
 from tilewright.tools.main import tool
 

@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 
 import tilewright
 import tilewright.language as tl
-from tilewright.compiler.compile import to_tiles
+from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.request import CompileRequest
 from tilewright.interp.evaluate import run_kernel
 from tilewright.interp.shared_memory import SharedMemory
@@ -22,7 +22,6 @@ from tilewright.support.errors import UndefinedValue, UninitializedRead
 from tilewright.support.options import option_names
 from tilewright.targets.nvidia.host import named_machine
 from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION
-from tilewright.targets.nvidia.schedule import lower_to_threads
 from tilewright.targets.target import load_target
 
 SIZE, DEPTH = 64, 128
@@ -56,9 +55,8 @@ def scheduled() -> ModuleOp:
     request = CompileRequest(
         source.functions, source.kernel, call.specialization, options, "nvidia", machine
     )
-    module = to_tiles(request, load_target("nvidia"), None)
-    lower_to_threads(module, machine, request.compile_options)
-    return module
+    target = load_target("nvidia")
+    return to_schedule(request, target, to_tiles(request, target)).module
 
 
 def run(module: ModuleOp) -> np.ndarray:

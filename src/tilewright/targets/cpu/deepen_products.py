@@ -11,8 +11,8 @@ next iteration continue those of this one (`shifts.py`), and n counts whole iter
 deep loop sees no tail. The sum is that of the deeper tile: products of U steps are added up
 before they meet the accumulator.
 
-T0 to T0, with pointers no longer carried; the schedule begins with it. It is no pass, because
-passes change no bit, and the order of a sum is the schedule's to choose.
+T0 to T0, with pointers no longer carried. It belongs to the schedule: tile passes change no
+bit, and the order of a sum is the schedule's to choose.
 """
 
 from __future__ import annotations

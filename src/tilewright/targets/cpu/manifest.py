@@ -6,8 +6,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.codegen.optimize import compile_module
 from tilewright.codegen.whitelist import CPU_WHITELIST
+from tilewright.ir.passes import Pass
 from tilewright.machine.model import MachineModel
 from tilewright.passes.insert_checks import InsertChecks
+from tilewright.support.dataclass import replace
 from tilewright.support.options import CompileOptions
 from tilewright.targets.cpu.emit import (
     argument_slots,
@@ -16,22 +18,18 @@ from tilewright.targets.cpu.emit import (
     has_prints,
 )
 from tilewright.targets.cpu.ops import CPU_OPS
-from tilewright.targets.cpu.schedule import lower_to_nests
+from tilewright.targets.cpu.schedule import ArenaReport, NestReport, cpu_schedule
 from tilewright.targets.cpu.tile_passes import CPU_TILE_PASSES
-from tilewright.targets.target import PassLike, Scheduled, ShowStep, Target
+from tilewright.targets.target import Reports, Scheduled, Target, report_of
 
 
-def _tile_passes(machine: MachineModel, options: CompileOptions) -> tuple[PassLike, ...]:
+def _tile_passes(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...]:
     return (*CPU_TILE_PASSES, InsertChecks()) if options.checked else CPU_TILE_PASSES
 
 
-def _schedule(
-    module: ModuleOp,
-    machine: MachineModel,
-    options: CompileOptions,
-    show: ShowStep | None = None,
-) -> Scheduled:
-    report = lower_to_nests(module, machine)
+def _describe(module: ModuleOp, options: CompileOptions, reports: Reports) -> Scheduled:
+    nests, arena = report_of(reports, NestReport), report_of(reports, ArenaReport)
+    report = replace(nests, arena_bytes=arena.num_bytes)
     metadata = {
         "arena_bytes": report.arena_bytes,
         "slots": argument_slots(module),
@@ -67,5 +65,13 @@ def _disassemble(text: str, machine: MachineModel, options: CompileOptions) -> s
 
 
 TARGET = Target(
-    "cpu", _tile_passes, _schedule, _emit, _assemble, _disassemble, level="C2", ops=CPU_OPS
+    "cpu",
+    _tile_passes,
+    cpu_schedule,
+    _describe,
+    _emit,
+    _assemble,
+    _disassemble,
+    level="C2",
+    ops=CPU_OPS,
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from tilewright.ir.passes import Pass
 from tilewright.passes.forward_invariants import ForwardInvariants
 from tilewright.passes.lower_block_pointers import LowerBlockPointers
 from tilewright.passes.lower_descriptors import LowerDescriptors
 from tilewright.passes.merge_duplicates import MergeDuplicates
 from tilewright.passes.refuse_ops import RefuseOps
 from tilewright.passes.split_carried_pointers import SplitCarriedPointers
-from tilewright.targets.target import PassLike
 
 # What the CPU cannot run, why, and what would work.
 UNSUPPORTED: dict[str, tuple[str, str]] = {
@@ -19,7 +19,7 @@ UNSUPPORTED: dict[str, tuple[str, str]] = {
     ),
 }
 
-CPU_TILE_PASSES: tuple[PassLike, ...] = (
+CPU_TILE_PASSES: tuple[Pass, ...] = (
     RefuseOps(UNSUPPORTED),
     LowerBlockPointers(),
     LowerDescriptors(),

@@ -14,8 +14,7 @@ from tilewright.codegen.rules import DEFAULT_RULES
 from tilewright.codegen.threads.context import ThreadContext
 from tilewright.ir.types import PointerType, i1
 from tilewright.machine.model import MachineModel
-from tilewright.ops.function import FuncOp
-from tilewright.support.errors import InternalError
+from tilewright.ops.function import find_kernel
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.math import NvidiaMath
 from tilewright.targets.nvidia.rules import (
@@ -32,14 +31,6 @@ from tilewright.targets.nvidia.tma_ops import TensorMapOp
 
 SHARED_SYMBOL = "@shared"
 _TENSOR_MAP = 'ptr byval([128 x i8]) align 64 "nvvm.grid_constant"'
-
-
-def find_kernel(module: ModuleOp) -> FuncOp:
-    """The one function of a module."""
-    kernel = next((op for op in module.body.block.ops if isinstance(op, FuncOp)), None)
-    if kernel is None:
-        raise InternalError("the module holds no kernel")
-    return kernel
 
 
 def argument_slots(module: ModuleOp) -> list[str]:

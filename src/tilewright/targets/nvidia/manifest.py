@@ -6,40 +6,47 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.ir.encoding import LayoutAttr, SharedType, TokenType
 from tilewright.machine.model import MachineModel
+from tilewright.ops.function import find_kernel
+from tilewright.schedule.annotations import shared_bytes
+from tilewright.schedule.ordering import OrderingReport
+from tilewright.schedule.shared_memory import SharedPlan
+from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.assembler import sass_of
-from tilewright.targets.nvidia.emit import (
-    argument_slots,
-    emit_kernel,
-    find_kernel,
-    tensor_map_entries,
-)
+from tilewright.targets.nvidia.emit import argument_slots, emit_kernel, tensor_map_entries
 from tilewright.targets.nvidia.fit import assemble_for_occupancy
 from tilewright.targets.nvidia.ops import NVIDIA_OPS
 from tilewright.targets.nvidia.ptx import to_ptx
-from tilewright.targets.nvidia.schedule import STEPS, lower_to_threads
+from tilewright.targets.nvidia.remarks import schedule_remarks
+from tilewright.targets.nvidia.schedule import nvidia_schedule
 from tilewright.targets.nvidia.simulated import simulate_launch
 from tilewright.targets.nvidia.symbols import entry_symbol
 from tilewright.targets.nvidia.tile_passes import nvidia_tile_passes
+from tilewright.targets.nvidia.tma.select_tensor_maps import remarks_of
 from tilewright.targets.nvidia.tma_ops import TENSOR_MAP_OPS
-from tilewright.targets.target import Scheduled, ShowStep, Target
+from tilewright.targets.target import Reports, Scheduled, Target, report_of
 
 
-def _schedule(
-    module: ModuleOp,
-    machine: MachineModel,
-    options: CompileOptions,
-    show: ShowStep | None = None,
-) -> Scheduled:
-    report = lower_to_threads(module, machine, options, show)
+@dataclass(frozen=True)
+class NvidiaReport:
+    """What was decided for a kernel, for people."""
+
+    shared: SharedPlan
+    ordering: OrderingReport
+
+
+def _describe(module: ModuleOp, options: CompileOptions, reports: Reports) -> Scheduled:
+    kernel = find_kernel(module)
     metadata = {
         "slots": argument_slots(module),
-        "symbol": entry_symbol(find_kernel(module).sym_name.data),
+        "symbol": entry_symbol(kernel.sym_name.data),
         "num_warps": options.num_warps,
-        "shared_bytes": report.shared_bytes,
+        "shared_bytes": shared_bytes(kernel),
         "tensor_maps": tensor_map_entries(module),
     }
-    return Scheduled(module, metadata, report.remarks, report)
+    remarks = (*remarks_of(kernel), *schedule_remarks(kernel))
+    report = NvidiaReport(report_of(reports, SharedPlan), report_of(reports, OrderingReport))
+    return Scheduled(module, metadata, remarks, report)
 
 
 def _emit(scheduled: Scheduled, machine: MachineModel, options: CompileOptions) -> str:
@@ -57,7 +64,8 @@ def _disassemble(text: str, machine: MachineModel, options: CompileOptions) -> s
 TARGET = Target(
     "nvidia",
     nvidia_tile_passes,
-    _schedule,
+    nvidia_schedule,
+    _describe,
     _emit,
     _assemble,
     _disassemble,
@@ -66,7 +74,6 @@ TARGET = Target(
     attributes=(LayoutAttr, SharedType, TokenType),
     assembly="ptx",
     views={"sass": sass_of},
-    steps=STEPS,
     tile_ops=TENSOR_MAP_OPS,
     simulate=simulate_launch,
 )

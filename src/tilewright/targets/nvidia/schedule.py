@@ -1,73 +1,94 @@
-"""T0 to T2 for an NVIDIA GPU: plan, layouts, shared memory, barriers."""
+"""T0 to T2 for an NVIDIA GPU: layouts, copies, shared memory, barriers, in order."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from xdsl.dialects.builtin import ModuleOp
 
+from tilewright.ir.passes import Pass
+from tilewright.machine.gpus import SM_90A
 from tilewright.machine.model import MachineModel
-from tilewright.schedule.async_copy import copy_async
-from tilewright.schedule.global_order import order_global
-from tilewright.schedule.layout.decide import Layouts, decide_layouts
-from tilewright.schedule.layout.rewrite import assign_layouts
+from tilewright.ops.function import find_kernel
+from tilewright.schedule.annotations import set_shared_bytes
+from tilewright.schedule.async_copy import CopyAsync
+from tilewright.schedule.check_ordering import check_ordering
+from tilewright.schedule.global_order import OrderGlobal
+from tilewright.schedule.layout.assign import AssignLayouts
 from tilewright.schedule.ordering import OrderingReport, order_shared
 from tilewright.schedule.shared_memory import SharedPlan, place_shared
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
-from tilewright.targets.nvidia.emit import find_kernel
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
-from tilewright.targets.nvidia.remarks import schedule_remarks
 from tilewright.targets.nvidia.tma import effects
-from tilewright.targets.nvidia.tma.barriers import barrier_bytes, carry_phases, place_barriers
-from tilewright.targets.nvidia.tma.select_tensor_maps import take_remarks
-from tilewright.targets.nvidia.tma.stage import stage_tensor_maps
-from tilewright.targets.target import ShowStep
+from tilewright.targets.nvidia.tma.barriers import CarryPhases, PlaceBarriers, barrier_bytes
+from tilewright.targets.nvidia.tma.join_waits import JoinWaits
+from tilewright.targets.nvidia.tma.stage import StageTensorMaps
+from tilewright.targets.nvidia.tma.visibility import MarkVisible
 
-STEPS: Mapping[str, str] = MappingProxyType({"t1": "T1", "async_copies": "T1", "placed": "T2"})
-"""What can be seen on the way: all tiles laid out, copies started, shared memory placed."""
+
+def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...]:
+    """The passes from T0 to T2."""
+    return (
+        AssignLayouts(machine, options.num_warps),
+        StageTensorMaps(),
+        JoinWaits(),
+        MarkVisible(),
+        CopyAsync(),
+        OrderGlobal(),
+        PlaceShared(machine, options.num_warps),
+        PlaceBarriers(),
+        CarryPhases(),
+        OrderShared(),
+    )
 
 
 @dataclass(frozen=True)
-class NvidiaReport:
-    """What was decided for a kernel, for people."""
+class PlaceShared(Pass):
+    """Give every shared tile and every scratch its place, and leave room for the mbarriers."""
 
-    layouts: Layouts
-    shared: SharedPlan
-    ordering: OrderingReport
-    shared_bytes: int
-    remarks: tuple[str, ...] = ()
+    machine: MachineModel = SM_90A
+    num_warps: int = 4
+    name = "place-shared"
+    requires = "T1"
+    produces = "T2"
+    after = ("stage-tensor-maps", "join-waits", "copy-async", "order-global")
+
+    def apply(self, module: ModuleOp) -> SharedPlan:
+        """Place them; where everything lies."""
+        kernel = find_kernel(module)
+        plan = place_shared(kernel, self.machine, self.num_warps, barrier_bytes(kernel))
+        set_shared_bytes(kernel, plan.total_bytes)
+        return plan
 
 
-def lower_to_threads(
-    module: ModuleOp,
-    machine: MachineModel,
-    options: CompileOptions,
-    show: ShowStep | None = None,
-) -> NvidiaReport:
-    """Lower a T0 module to T2 in place; `show` sees it after each of `STEPS`."""
-    steps = iter(STEPS)
+@dataclass(frozen=True)
+class OrderShared(Pass):
+    """Put barriers between warps, and fences before what the asynchronous units read."""
 
-    def done() -> None:
-        if show is not None:
-            show(next(steps), module)
+    name = "order-shared"
+    requires = "T2"
+    produces = "T2"
+    after = ("order-global", "place-barriers", "carry-phases")
 
-    kernel = find_kernel(module)
-    layouts = decide_layouts(kernel, machine, options.num_warps)
-    assign_layouts(kernel, layouts)
-    done()
-    stage_tensor_maps(kernel)
-    copy_async(kernel)
-    done()
-    order_global(kernel)
-    shared = place_shared(kernel, machine, options.num_warps, barrier_bytes(kernel))
-    total_bytes = place_barriers(kernel, shared.total_bytes)
-    carry_phases(kernel)
-    done()
-    ordering = order_shared(kernel, FenceAsyncSharedOp)
-    remarks = (*take_remarks(kernel), *schedule_remarks(kernel))
-    return NvidiaReport(layouts, shared, ordering, total_bytes, remarks)
+    def apply(self, module: ModuleOp) -> OrderingReport:
+        """Order the accesses; why each barrier stands."""
+        return order_shared(find_kernel(module), FenceAsyncSharedOp)
+
+
+@dataclass(frozen=True)
+class CheckOrdering(Pass):
+    """Prove that barriers and fences order every two accesses; the module stays as it is.
+
+    *Raises* InternalError that names the two that are not ordered.
+    """
+
+    name = "check-ordering"
+    requires = "T2"
+    produces = "T2"
+    after = ("order-shared",)
+
+    def apply(self, module: ModuleOp) -> None:
+        """Check the kernel."""
+        check_ordering(find_kernel(module), FenceAsyncSharedOp)
 
 
 # Imported for the effects that it registers.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewright.ir.passes import Pass
 from tilewright.machine.model import MachineModel
 from tilewright.passes.forward_invariants import ForwardInvariants
 from tilewright.passes.lower_block_pointers import LowerBlockPointers
@@ -11,10 +12,9 @@ from tilewright.passes.split_carried_pointers import SplitCarriedPointers
 from tilewright.passes.split_products import SplitProducts
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.tma.select_tensor_maps import SelectTensorMaps
-from tilewright.targets.target import PassLike
 
 
-def nvidia_tile_passes(machine: MachineModel, options: CompileOptions) -> tuple[PassLike, ...]:
+def nvidia_tile_passes(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...]:
     """The passes for a machine, with a copy engine where it has one and the options allow it."""
     has_engine = machine.has_tma and options.descriptors != "pointers"
     return (

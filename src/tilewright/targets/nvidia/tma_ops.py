@@ -24,6 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.op import TileOp
 from tilewright.ir.types import DescriptorType, element_of, shape_of
+from tilewright.ops.function import FuncOp
 
 
 @irdl_op_definition
@@ -182,6 +183,11 @@ class TmaStoreWaitOp(TileOp):
     tokens = var_operand_def()
     is_complete = opt_prop_def(UnitAttr)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+def find_init(kernel: FuncOp) -> InitBarriersOp | None:
+    """The op that makes the mbarriers of a kernel, which has some where it loads."""
+    return next((op for op in kernel.body.block.ops if isinstance(op, InitBarriersOp)), None)
 
 
 TENSOR_MAP_OPS = (TensorMapOp, MakeTensorMapOp, TakeMapSlotOp, LeaveMapSlotOp)

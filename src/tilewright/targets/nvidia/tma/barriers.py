@@ -1,43 +1,75 @@
-"""Gives mbarriers their place, and each wait for one the parity of its phase (T1 to T2).
+"""Gives mbarriers their place, and each wait for one the parity of its phase (T2 to T2).
 
 A wait has an mbarrier of its own, so each time it finds its phase one further than the last time.
 The phase is a scalar that the loops and branches around the wait carry:
 
     for … { … tma_wait %t … }  ⇒  for … iter_args(%p = 0) { … tma_wait %t, %p … yield xor %p, 1 }
 
-Requires T1 with copies; produces T2 in this respect.
+`place-barriers` and `carry-phases` are two passes: neither reads what the other writes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, i32
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilewright.analysis.liveness import is_control_flow
 from tilewright.ir.attributes import integer_array
 from tilewright.ir.op import build
+from tilewright.ir.passes import Pass
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp, YieldOp
 from tilewright.ops.creation import ConstantOp
 from tilewright.ops.elementwise import ELEMENTWISE
-from tilewright.ops.function import FuncOp
-from tilewright.targets.nvidia.tma_ops import InitBarriersOp, TmaLoadOp, TmaWaitOp
+from tilewright.ops.function import FuncOp, find_kernel
+from tilewright.schedule.annotations import set_shared_bytes, shared_bytes
+from tilewright.support.dataclass import dataclass
+from tilewright.targets.nvidia.tma_ops import TmaLoadOp, TmaWaitOp, find_init
 
 BARRIER_BYTES = 8
 # The parity of the phase that each mbarrier is in.
 _Phases = dict[int, SSAValue]
 
 
+@dataclass(frozen=True)
+class PlaceBarriers(Pass):
+    """Put the mbarriers of a kernel behind its shared tiles."""
+
+    name = "place-barriers"
+    requires = "T2"
+    produces = "T2"
+    after = ("join-waits", "place-shared")
+
+    def apply(self, module: ModuleOp) -> None:
+        """Place them, where there are any."""
+        kernel = find_kernel(module)
+        set_shared_bytes(kernel, place_barriers(kernel, shared_bytes(kernel)))
+
+
+@dataclass(frozen=True)
+class CarryPhases(Pass):
+    """Give every wait the parity of its mbarrier's phase."""
+
+    name = "carry-phases"
+    requires = "T2"
+    produces = "T2"
+    after = ("join-waits",)
+
+    def apply(self, module: ModuleOp) -> None:
+        """Carry the phases through the kernel."""
+        carry_phases(find_kernel(module))
+
+
 def barrier_bytes(kernel: FuncOp) -> int:
     """The most that the mbarriers of a kernel take of shared memory."""
-    init = _init_of(kernel)
+    init = find_init(kernel)
     return 0 if init is None else BARRIER_BYTES * (1 + init.count.value.data)
 
 
 def place_barriers(kernel: FuncOp, start_bytes: int) -> int:
     """Put the mbarriers of a kernel behind its shared tiles; where shared memory ends then."""
-    init = _init_of(kernel)
+    init = find_init(kernel)
     if init is None:
         return start_bytes
     start = -(-start_bytes // BARRIER_BYTES) * BARRIER_BYTES
@@ -51,16 +83,11 @@ def place_barriers(kernel: FuncOp, start_bytes: int) -> int:
 
 def carry_phases(kernel: FuncOp) -> None:
     """Give every wait its phase, through loops and branches."""
-    init = _init_of(kernel)
+    init = find_init(kernel)
     if init is None:
         return
     zero, one = (_constant(value, init) for value in (0, 1))
     _Carrying(one).block(kernel.body.block, dict.fromkeys(range(init.count.value.data), zero))
-
-
-def _init_of(kernel: FuncOp) -> InitBarriersOp | None:
-    """The op that makes the mbarriers of a kernel, which has some where it loads."""
-    return next((op for op in kernel.body.block.ops if isinstance(op, InitBarriersOp)), None)
 
 
 def _constant(value: int, before: Operation) -> SSAValue:

@@ -10,26 +10,52 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, i32
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Operation, OpResult
 
 from tilewright.ir.attributes import integer_array
+from tilewright.ir.passes import Pass
 from tilewright.ir.types import DescriptorType, shape_of, storage_bytes
-from tilewright.ops.function import FuncOp
+from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.staging import LocalLoadOp, MemdescTransOp
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.tma.boxes import plan_boxes
-from tilewright.targets.nvidia.tma_ops import TmaLoadOp, TmaWaitOp
+from tilewright.targets.nvidia.tma_ops import TmaLoadOp, TmaWaitOp, find_init
 
 # What stands between waits for the sake of one of them, and may as well stand behind all.
 _READERS = (LocalLoadOp, MemdescTransOp)
 
 
+@dataclass(frozen=True)
+class JoinWaits(Pass):
+    """The pass; see the module."""
+
+    name = "join-waits"
+    requires = "T1"
+    produces = "T1"
+    after = ("stage-tensor-maps",)
+
+    def apply(self, module: ModuleOp) -> None:
+        """Join the waits of the kernel."""
+        join_waits(find_kernel(module))
+
+
 def join_waits(kernel: FuncOp) -> int:
-    """Join the waits of a kernel and number the mbarriers; how many it takes."""
+    """Join the waits of a kernel and number the mbarriers anew; how many it takes."""
+    init = find_init(kernel)
+    if init is None:
+        return 0
     for op in tuple(kernel.walk()):
         if isinstance(op, TmaWaitOp) and op.parent is not None:
             _join(op, tuple(_waits_behind(op)))
+    count = number_barriers(kernel)
+    init.properties["count"] = IntegerAttr(count, i32)
+    return count
+
+
+def number_barriers(kernel: FuncOp) -> int:
+    """Give each wait of a kernel, with the loads that it is for, an mbarrier; how many."""
     waits = [op for op in kernel.walk() if isinstance(op, TmaWaitOp)]
     for number, wait in enumerate(waits):
         _share(wait, IntegerAttr(number, i32))
@@ -60,6 +86,7 @@ def _share(wait: TmaWaitOp, number: IntegerAttr) -> None:
     loads = [token.op for token in wait.tokens if isinstance(token, OpResult)]
     for load in loads:
         load.properties["barrier"] = number
+        load.properties.pop("announced_bytes", None)
     block = wait.parent
     assert block is not None and all(load.parent is block for load in loads)
     first = min(loads, key=block.get_operation_index)

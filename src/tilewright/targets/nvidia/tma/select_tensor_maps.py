@@ -27,6 +27,7 @@ from tilewright.ir import types as ir
 from tilewright.ir.attributes import integer_array
 from tilewright.ir.locations import describe
 from tilewright.ir.op import build
+from tilewright.ir.passes import Pass
 from tilewright.machine.gpus import SM_90A
 from tilewright.ops.atomics import RMW_KINDS
 from tilewright.ops.function import FuncOp
@@ -74,12 +75,12 @@ _SIGNED_KINDS = ("max", "min")
 
 
 @dataclass(frozen=True)
-class SelectTensorMaps:
+class SelectTensorMaps(Pass):
     """The pass; see the module."""
 
     # What runs at once on Hopper with the default of 4 warps.
     num_slots: int = SM_90A.num_sms * SM_90A.max_warps_per_sm // 4
-    name: str = "select-tensor-maps"
+    name = "select-tensor-maps"
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function that makes a descriptor."""
@@ -88,9 +89,9 @@ class SelectTensorMaps:
                 _Selection(op, self.num_slots).run()
 
 
-def take_remarks(kernel: FuncOp) -> tuple[str, ...]:
-    """What the pass left to say on a kernel, which goes with it."""
-    texts = kernel.attributes.pop(REMARKS_ATTRIBUTE, None)
+def remarks_of(kernel: FuncOp) -> tuple[str, ...]:
+    """What the pass left to say on a kernel."""
+    texts = kernel.attributes.get(REMARKS_ATTRIBUTE)
     return tuple(text.data for text in texts) if isinstance(texts, ArrayAttr) else ()
 
 

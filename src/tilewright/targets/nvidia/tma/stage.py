@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
@@ -27,17 +27,18 @@ from tilewright.ir.attributes import integer_array
 from tilewright.ir.effects import effects_of
 from tilewright.ir.encoding import TOKEN, SharedType, layout_of, shared_tile
 from tilewright.ir.op import build
+from tilewright.ir.passes import Pass
 from tilewright.ir.types import DescriptorType, element_of, shape_of, storage_bytes
 from tilewright.layout.build import shared_linear
-from tilewright.ops.function import FuncOp
+from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.memory import DescriptorLoadOp, DescriptorReduceOp, DescriptorStoreOp
 from tilewright.ops.shape import TransOp
 from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp, LocalLoadOp, MemdescTransOp
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.tensor_map import MAP_BYTES
 from tilewright.targets.nvidia.tma.boxes import plan_boxes
-from tilewright.targets.nvidia.tma.join_waits import join_waits
-from tilewright.targets.nvidia.tma.visibility import mark_visible
+from tilewright.targets.nvidia.tma.join_waits import number_barriers
 from tilewright.targets.nvidia.tma_ops import (
     InitBarriersOp,
     MakeTensorMapOp,
@@ -50,22 +51,35 @@ from tilewright.targets.nvidia.tma_ops import (
 )
 
 
+@dataclass(frozen=True)
+class StageTensorMaps(Pass):
+    """The pass; see the module."""
+
+    name = "stage-tensor-maps"
+    requires = "T1"
+    produces = "T1"
+    after = ("select-tensor-maps",)
+
+    def apply(self, module: ModuleOp) -> None:
+        """Rewrite the kernel."""
+        stage_tensor_maps(find_kernel(module))
+
+
 def stage_tensor_maps(kernel: FuncOp) -> int:
-    """Rewrite the accesses of a kernel; how many mbarriers its loads take."""
+    """Rewrite the accesses of a kernel; how many mbarriers its loads take, one each."""
     if not any(isinstance(op, TensorMapOp | TakeMapSlotOp) for op in kernel.body.block.ops):
         return 0
     accesses = [op for op in kernel.walk() if isinstance(op, _STAGED)]
     loads = [op for op in accesses if isinstance(op, DescriptorLoadOp)]
     for load in loads:
         _stage_load(load)
-    num_barriers = join_waits(kernel)
+    num_barriers = number_barriers(kernel)
     stores = [op for op in accesses if not isinstance(op, DescriptorLoadOp)]
     blocks = dict.fromkeys(op.parent for op in stores if op.parent is not None)
     for store in stores:
         _stage_store(store)
     for block in blocks:
         _wait_for_stores(block)
-    mark_visible(kernel)
     for op in tuple(kernel.walk()):
         if isinstance(op, MakeTensorMapOp):
             _add_workspace(op)

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from xdsl.dialects.builtin import UnitAttr
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation, SSAValue
 
+from tilewright.ir.passes import Pass
 from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.control_flow import ForOp, WhileOp
 from tilewright.ops.debug import BarrierOp
-from tilewright.ops.function import FuncOp
+from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.schedule.global_order import Touch, global_touches
+from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.tma.effects import described_argument, stores_of
 from tilewright.targets.nvidia.tma_ops import (
     MakeTensorMapOp,
@@ -24,6 +26,20 @@ from tilewright.targets.nvidia.tma_ops import (
     TmaStoreOp,
     TmaStoreWaitOp,
 )
+
+
+@dataclass(frozen=True)
+class MarkVisible(Pass):
+    """The pass (T1 to T1); see the module."""
+
+    name = "mark-visible"
+    requires = "T1"
+    produces = "T1"
+    after = ("stage-tensor-maps",)
+
+    def apply(self, module: ModuleOp) -> None:
+        """Mark the copies of the kernel."""
+        mark_visible(find_kernel(module))
 
 
 def mark_visible(kernel: FuncOp) -> None:

@@ -1,0 +1,191 @@
+"""Pipelines as text: what the filecheck tests write, and a pass by its name.
+
+    split-carried-pointers assign-layouts{num_warps=8} schedule{target=cpu,vector_bytes=32}
+
+Passes are those in the modules of `tilewright.passes` and those that a target's pipelines name.
+The options of a pass are its fields. One that takes a machine has the option `machine`, the name
+of one, and the fields of the machine. `schedule` stands for all passes from T0 to a target's
+own level.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType, ModuleType
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+import tilewright.passes
+from tilewright.compiler.pipeline import Pipeline
+from tilewright.ir.passes import Pass
+from tilewright.ir.text import parse_module, print_module
+from tilewright.machine.cpus import MADE_UP_CPU
+from tilewright.machine.gpus import GPUS, SM_90A
+from tilewright.machine.model import MachineModel
+from tilewright.ops.dialects import make_dialects, tile_context
+from tilewright.support.dataclass import dataclass, replace
+from tilewright.support.errors import InvalidOption
+from tilewright.support.options import CompileOptions
+from tilewright.targets.target import TARGETS, load_target
+
+OptionValue = bool | int | float | str
+MACHINES: Mapping[str, MachineModel] = MappingProxyType({**GPUS, "cpu": MADE_UP_CPU})
+"""The machines that passes can be told to work for, by name."""
+_MACHINE = "machine"
+_ITEM = re.compile(r"\s*(?P<name>[\w-]+)(?:\{(?P<options>[^}]*)\})?\s*")
+_OPTION = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>[^,\s]+)\s*,?")
+
+
+class UnknownPass(InvalidOption):
+    """A pipeline names a pass that does not exist."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """All passes of a target from T0 to its own level, under one name."""
+
+    target: str = "cpu"
+    machine: MachineModel | None = None
+    num_warps: int = 4
+    name = "schedule"
+
+    def passes(self) -> tuple[Pass, ...]:
+        """The passes, in order."""
+        machine = self.machine or (MADE_UP_CPU if self.target == "cpu" else SM_90A)
+        options = CompileOptions(num_warps=self.num_warps)
+        return load_target(self.target).schedule(machine, options)
+
+
+@functools.cache
+def pass_classes() -> dict[str, type[Pass]]:
+    """Every pass by its name, in alphabetical order."""
+    found: dict[str, type[Pass]] = {}
+    for module in _pass_modules():
+        for cls in vars(module).values():
+            if isinstance(cls, type) and issubclass(cls, Pass) and cls is not Pass:
+                known = found.setdefault(cls.name, cls)
+                assert known is cls, f"two passes are called {cls.name}"
+    return dict(sorted(found.items()))
+
+
+def _pass_modules() -> Iterator[ModuleType]:
+    for info in pkgutil.iter_modules(tilewright.passes.__path__):
+        yield importlib.import_module(f"tilewright.passes.{info.name}")
+    for target in TARGETS:
+        for module in ("tile_passes", "schedule"):
+            yield importlib.import_module(f"tilewright.targets.{target}.{module}")
+
+
+def parse_pipeline(text: str) -> Pipeline:
+    """The pipeline that `text` names: passes separated by spaces, options in braces.
+
+    *Raises*: `UnknownPass`, `InvalidOption` for an option that the pass does not have,
+    `PassOrder`.
+    """
+    passes: list[Pass] = []
+    position = 0
+    while position < len(text.rstrip()):
+        match = _ITEM.match(text, position)
+        if match is None or match.end() == position:
+            raise UnknownPass(
+                f"a pipeline cannot be read from {text[position:]!r}",
+                hint="write passes as `name` or `name{option=value,option=value}`",
+            )
+        name, options = match["name"], match["options"] or ""
+        passes += _schedule(options) if name == Schedule.name else (make_pass(name, options),)
+        position = match.end()
+    return Pipeline(tuple(passes))
+
+
+def make_pass(name: str, options: str = "") -> Pass:
+    """The pass `name` with `options` as `a=1,b=x`. *Raises*: `UnknownPass`, `InvalidOption`."""
+    classes = pass_classes()
+    if name not in classes:
+        known = ", ".join(sorted((*classes, Schedule.name)))
+        raise UnknownPass(f"there is no pass `{name}`", hint=f"the passes are {known}")
+    cls = classes[name]
+    default = next((f.default for f in dataclasses.fields(cls) if f.name == _MACHINE), None)
+    machine = default if isinstance(default, MachineModel) else MADE_UP_CPU
+    return cls(**_values(name, cls, machine, options))
+
+
+def _schedule(options: str) -> tuple[Pass, ...]:
+    is_gpu = "target=nvidia" in options.replace(" ", "")
+    machine = SM_90A if is_gpu else MADE_UP_CPU
+    return Schedule(**_values(Schedule.name, Schedule, machine, options)).passes()  # pyright: ignore[reportArgumentType]
+
+
+def _values(name: str, cls: type, machine: MachineModel, options: str) -> dict[str, object]:
+    """The fields of a pass, read from its options; what is no field of it, the machine has."""
+    known = [f.name for f in dataclasses.fields(cls)]
+    of_machine = [f.name for f in dataclasses.fields(MachineModel)] if _MACHINE in known else []
+    values: dict[str, object] = {}
+    changes: dict[str, object] = {}
+    for option in _OPTION.finditer(options):
+        key, text = option["name"], option["value"]
+        if key == _MACHINE and key in known:
+            machine = _machine(text)
+        elif key in known:
+            values[key] = _value(text)
+        elif key in of_machine:
+            changes[key] = _features(text) if key == "features" else _value(text)
+        else:
+            raise InvalidOption(
+                f"pass `{name}` has no option `{key}`",
+                hint=f"its options are {', '.join(known)}" if known else "it has none",
+            )
+    return {**values, _MACHINE: replace(machine, **changes)} if _MACHINE in known else values
+
+
+def _machine(name: str) -> MachineModel:
+    if name not in MACHINES:
+        raise InvalidOption(
+            f"there is no machine {name!r}", hint=f"the machines are {', '.join(MACHINES)}"
+        )
+    return MACHINES[name]
+
+
+def _features(text: str) -> tuple[str, ...]:
+    """LLVM's features, written with `+` in between."""
+    return tuple(f"+{name}" for name in text.split("+") if name)
+
+
+def _value(text: str) -> OptionValue:
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return value if isinstance(value, bool | int | float | str) else text
+
+
+@functools.cache
+def full_context() -> Context:
+    """A context that knows the ops of every level and target."""
+    targets = [load_target(name) for name in TARGETS]
+    dialects = [d for target in targets for d in make_dialects(target.ops, target.attributes)]
+    return tile_context(tuple(dialects))
+
+
+def run_passes(module: ModuleOp, passes: Sequence[Pass]) -> None:
+    """Run passes on a module in place and verify what comes out. *Raises*: `PassOrder`."""
+    Pipeline(tuple(passes)).apply(module)
+    module.verify()
+
+
+def run_passes_on_text(text: str, passes: str) -> str:
+    """Parse one module, apply the pipeline `passes`, verify and print it in generic form.
+
+    *Raises*: `MalformedText`, and what `parse_pipeline` and the passes raise.
+    """
+    module = parse_module(text, full_context())
+    run_passes(module, parse_pipeline(passes).passes)
+    return print_module(module)

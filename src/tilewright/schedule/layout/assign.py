@@ -1,0 +1,30 @@
+"""Gives every tile a layout and makes each change of layout an op (T0 to T1)."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tilewright.ir.passes import Pass
+from tilewright.machine.gpus import SM_90A
+from tilewright.machine.model import MachineModel
+from tilewright.ops.function import find_kernel
+from tilewright.schedule.layout.decide import Layouts, decide_layouts
+from tilewright.schedule.layout.rewrite import assign_layouts
+from tilewright.support.dataclass import dataclass
+
+
+@dataclass(frozen=True)
+class AssignLayouts(Pass):
+    """Decide the layouts of a kernel, then rewrite it; see `decide.py` and `rewrite.py`."""
+
+    machine: MachineModel = SM_90A
+    num_warps: int = 4
+    name = "assign-layouts"
+    produces = "T1"
+
+    def apply(self, module: ModuleOp) -> Layouts:
+        """Lay out the kernel; the decision."""
+        kernel = find_kernel(module)
+        layouts = decide_layouts(kernel, self.machine, self.num_warps)
+        assign_layouts(kernel, layouts)
+        return layouts
