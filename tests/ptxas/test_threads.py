@@ -10,9 +10,12 @@ import pytest
 
 import tilewright
 import tilewright.language as tl
-from tests.unit.threads.launching import ptx_text
+from tests.unit.threads.launching import MACHINE, ptx_text
+from tests.unit.threads.test_scopes import sums_and_transpose
+from tests.unit.threads.two_roles import Role, emit_roles
 from tilewright.jit import JITFunction
 from tilewright.targets.nvidia.assembler import Assembled, assemble_ptx
+from tilewright.targets.nvidia.ptx import to_ptx
 
 pytestmark = pytest.mark.ptxas
 
@@ -138,3 +141,23 @@ def test_prints_and_assertions() -> None:
     text, _ = assembled(talks, (np.zeros(64, np.float16),), debug=True)
     assert "vprintf" in text
     assert "__assertfail" in text
+
+
+@pytest.mark.parametrize("registers", [(0, 0), (24, 240), (40, 232)])
+def test_roles_assemble_with_barriers_and_registers_of_their_own(
+    registers: tuple[int, int],
+) -> None:
+    sums, transpose = sums_and_transpose()
+    roles = (
+        Role(sums.kernel, sums.arrays, registers=registers[0]),
+        Role(transpose.kernel, transpose.arrays, replicas=2, registers=registers[1]),
+    )
+    text, _ = emit_roles(roles)
+    ptx = to_ptx(text, MACHINE)
+    assert "bar.sync \t1, 128;" in ptx and "bar.sync \t0" not in ptx
+    assert ptx.count("setmaxnreg") == 2 * bool(registers[0])
+    made = assemble_ptx(ptx, "sm_90a")
+    assert not made.messages  # as that setmaxnreg is ignored
+    assert not made.resources.has_spills
+    # The replicas' barrier is in a register, so that all sixteen are the program's.
+    assert made.resources.barriers == 16

@@ -6,7 +6,8 @@ Building text costs 0.15 µs a line; building and printing objects costs 40 time
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import field
 
 from tilewright.support.dataclass import dataclass
@@ -63,20 +64,45 @@ class ModuleBuilder:
 
 
 @dataclass
+class Prologue:
+    """Lines that stand behind the first `start` others of a function, whenever they are added."""
+
+    start: int
+    lines: list[str] = field(default_factory=list)
+
+
+@dataclass
 class FunctionBuilder:
     """One LLVM function under construction; values are `%vN`, labels `bbN`.
 
-    The prologue stands at the start of `entry`, whatever block is being written when a line is
-    added to it: what depends on the thread alone is computed there once.
+    A prologue stands at the start of `entry`, whatever block is being written when a line is
+    added to it: what depends on the thread alone is computed there once. Code of some threads
+    has a prologue of its own, where it begins.
     """
 
     module: ModuleBuilder
     header: str
     lines: list[str] = field(default_factory=list)
-    prologue: list[str] = field(default_factory=list)
+    prologues: list[Prologue] = field(default_factory=lambda: [Prologue(0)])
     counter: int = 0
     location: str = ""
     block: str = "entry"
+    # String attributes by name, known as late as the body is, and what follows them.
+    attributes: dict[str, str] = field(default_factory=dict)
+    attachment: str = ""
+
+    def __post_init__(self) -> None:
+        self.prologue = self.prologues[0]
+
+    @contextmanager
+    def own_prologue(self) -> Generator[None]:
+        """Code with a prologue of its own, which stands here and dominates that code alone."""
+        outer, self.prologue = self.prologue, Prologue(len(self.lines))
+        self.prologues.append(self.prologue)
+        try:
+            yield
+        finally:
+            self.prologue = outer
 
     def emit(self, text: str) -> None:
         """Append one instruction that defines no value."""
@@ -93,7 +119,7 @@ class FunctionBuilder:
         """Append one instruction to the prologue and return the name of its value."""
         self.counter += 1
         name = f"%v{self.counter}"
-        self.prologue.append(f"  {name} = {text}{self.location}")
+        self.prologue.lines.append(f"  {name} = {text}{self.location}")
         return name
 
     def new_label(self) -> str:
@@ -116,5 +142,12 @@ class FunctionBuilder:
 
     def text(self) -> str:
         """The function as LLVM assembly; its first block is `entry`."""
-        body = "\n".join((*self.prologue, *self.lines))
-        return f"{self.header} {{\nentry:\n{body}\n}}"
+        body: list[str] = []
+        done = 0
+        for prologue in self.prologues:
+            body += [*self.lines[done : prologue.start], *prologue.lines]
+            done = prologue.start
+        text = "\n".join((*body, *self.lines[done:]))
+        named = [f'"{name}"="{value}"' for name, value in self.attributes.items()]
+        header = " ".join((self.header, *named, *filter(None, (self.attachment,))))
+        return f"{header} {{\nentry:\n{text}\n}}"

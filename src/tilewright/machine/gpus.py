@@ -29,6 +29,7 @@ _COMMON = MachineModel(
     # Registers belong to the four quarters of an SM, so warps fit in groups of four.
     warp_unit=4,
     max_threads_per_cta=1024,
+    num_barriers=16,  # PTX ISA 8.8, "barrier": resources 0 to 15.
     max_cluster_size=1,
     max_opt_in_cluster_size=1,
     # The system takes 1 KiB of each program's shared memory.

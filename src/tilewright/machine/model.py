@@ -28,7 +28,8 @@ class MachineModel:
 
     `name` is what a user calls it and `arch` what its assembler does (`sm_90a`, `znver4`), with
     `features` signed as LLVM has them. `compute_capability` is 10 times major plus minor.
-    A warp of `lanes` runs in step; a program is a cta of at most `max_threads_per_cta`.
+    A warp of `lanes` runs in step; a program is a cta of at most `max_threads_per_cta`, which has
+    `num_barriers` to wait at.
     `matrix_units` names instructions of `mma`, the fastest first. Registers of a warp are handed
     out in `register_unit`s and to groups of `warp_unit` warps, shared memory in
     `shared_unit_bytes`.
@@ -52,6 +53,7 @@ class MachineModel:
     has_setmaxnreg: bool = False
     # What runs at once.
     num_sms: int = 0
+    num_barriers: int = 0
     max_threads_per_cta: int = 0
     max_threads_per_sm: int = 0
     max_ctas_per_sm: int = 0

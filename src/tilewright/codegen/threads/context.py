@@ -6,7 +6,8 @@ order. A shared tile is its byte offset in the program's shared memory, one i32.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import Protocol
 
@@ -17,6 +18,8 @@ from tilewright.codegen.context import EmitContext, Rule, TargetServices
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.codegen.llvm_types import llvm_type
 from tilewright.codegen.threads.index import ThreadIndex
+from tilewright.codegen.threads.partition import Partition
+from tilewright.codegen.threads.scope import Scope, ScopeServices, no_scope
 from tilewright.ir.encoding import SharedType, TokenType, layout_of
 from tilewright.ir.op import ElementwiseOp
 from tilewright.schedule.annotations import equal_runs
@@ -74,17 +77,19 @@ class CallSite:
     kernel: str
 
 
-class ThreadServices(TargetServices, Protocol):
-    """What the default per-thread rules ask of a target; every value is an LLVM name."""
+class ThreadServices(TargetServices, ScopeServices, Protocol):
+    """What the default per-thread rules ask of a target; every value is an LLVM name.
+
+    Which threads there are, and how they wait for each other, rules ask of their scope.
+    """
 
     @property
-    def lanes(self) -> int:
-        """The lanes of a warp."""
+    def num_barriers(self) -> int:
+        """How many named barriers a cta has."""
         ...
 
-    @property
-    def warps(self) -> int:
-        """The warps of the program."""
+    def resize_registers(self, fn: FunctionBuilder, registers: int) -> None:
+        """Take or give back registers: from here on each thread of the warp group has so many."""
         ...
 
     def convert_floats(
@@ -136,24 +141,12 @@ class ThreadServices(TargetServices, Protocol):
         """A number of 64 bits that LLVM knows nothing of, equal to `value`."""
         ...
 
-    def thread_id(self, fn: FunctionBuilder) -> str:
-        """The index of the thread in its program, i32; emitted into the prologue."""
-        ...
-
-    def uniform_warp(self, fn: FunctionBuilder) -> str:
-        """The index of the warp in its program, i32, as a value that its lanes share."""
-        ...
-
     def program_id(self, fn: FunctionBuilder, axis: int) -> str:
         """The coordinate of the program along an axis, i32."""
         ...
 
     def num_programs(self, fn: FunctionBuilder, axis: int) -> str:
         """The extent of the grid along an axis, i32."""
-        ...
-
-    def barrier(self, fn: FunctionBuilder) -> None:
-        """Wait for all warps of the program; shared accesses before are done after."""
         ...
 
     def shuffle_xor(self, fn: FunctionBuilder, word: str, mask: int) -> str:
@@ -237,14 +230,40 @@ class ThreadServices(TargetServices, Protocol):
 
 @dataclass
 class ThreadContext(EmitContext):
-    """One thread's function being emitted; scalars are `values`, tiles are `tiles`."""
+    """One thread's function being emitted; scalars are `values`, tiles are `tiles`.
+
+    Rules run within `open_scope`, which says whose thread it is.
+    """
 
     target: ThreadServices  # type: ignore[assignment]  # narrows the field of EmitContext
     tiles: dict[SSAValue, tuple[str, ...]] = field(default_factory=dict)
-    index: ThreadIndex = field(default_factory=ThreadIndex)
     default_rules: RuleTable[Rule] | None = None
     # Integers and pointers that are another one and a constant (bytes for a pointer) more.
     affine: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _scope: Scope | None = field(default=None, init=False)
+
+    @property
+    def scope(self) -> Scope:
+        """The threads that run what is being emitted."""
+        if self._scope is None:
+            raise no_scope()
+        return self._scope
+
+    @property
+    def index(self) -> ThreadIndex:
+        """Where the thread stands in its scope."""
+        return self.scope.index
+
+    @contextmanager
+    def open_scope(self, partition: Partition) -> Generator[Scope]:
+        """What is emitted here is run by the threads of a partition, and by no others."""
+        outer = self._scope
+        with self.fn.own_prologue():
+            self._scope = Scope(self.fn, self.target, partition)
+            try:
+                yield self._scope
+            finally:
+                self._scope = outer
 
     def registers(self, operand: SSAValue) -> tuple[str, ...]:
         """The registers of a tile; of a scalar its one value."""

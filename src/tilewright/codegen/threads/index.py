@@ -1,7 +1,8 @@
 """Linear functions of the thread: where a lane of a warp stands in a layout.
 
 A layout maps the bits of lane and warp to coordinates by exclusive or. Each such function is
-computed once a kernel, at its start, and shared by all ops that ask for it.
+computed once a scope, at its start, and shared by all ops that ask for it. Warps count from the
+first one of the thread's group.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from dataclasses import field
 from typing import Protocol
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
+from tilewright.codegen.threads.partition import Partition
 from tilewright.support.dataclass import dataclass
-from tilewright.support.errors import InternalError
 
 Bases = tuple[int, ...]
 
@@ -26,11 +27,11 @@ class ThreadIdentity(Protocol):
         ...
 
     def thread_id(self, fn: FunctionBuilder) -> str:
-        """The index of the thread in its program, i32."""
+        """The index of the thread in its cta, i32."""
         ...
 
     def uniform_warp(self, fn: FunctionBuilder) -> str:
-        """The index of the warp in its program, i32, as a value that its lanes share."""
+        """The index of the warp in its cta, i32, as a value that its lanes share."""
         ...
 
 
@@ -42,27 +43,51 @@ class ThreadIndex:
     in a loop that follow from it, in registers of the warp.
     """
 
-    lane: str = ""
-    warp: str = ""
-    shared_warp: str = ""
-    target: ThreadIdentity | None = None
+    target: ThreadIdentity
+    partition: Partition
+    lane: str
+    warp: str
     known: dict[tuple[Bases, Bases], str] = field(default_factory=dict)
     known_uniform: dict[Bases, str] = field(default_factory=dict)
+    _cta_warp: str = field(default="", init=False)
+    _uniform_warp: str = field(default="", init=False)
+    _replica: str = field(default="", init=False)
 
-    def start(self, fn: FunctionBuilder, target: ThreadIdentity) -> None:
+    @classmethod
+    def start(
+        cls, fn: FunctionBuilder, target: ThreadIdentity, partition: Partition
+    ) -> ThreadIndex:
         """Split the thread's index into lane and warp, in the prologue."""
         thread, bits = target.thread_id(fn), target.lanes.bit_length() - 1
-        self.lane = fn.prologue_value(f"and i32 {thread}, {target.lanes - 1}")
-        self.warp = fn.prologue_value(f"lshr i32 {thread}, {bits}")
-        self.target = target
+        lane = fn.prologue_value(f"and i32 {thread}, {target.lanes - 1}")
+        warp = fn.prologue_value(f"lshr i32 {thread}, {bits}")
+        return cls(target, partition, lane, _in_group(fn, partition, warp))
+
+    def cta_warp(self, fn: FunctionBuilder) -> str:
+        """The warp in its cta as a value that its lanes share, made when first asked for."""
+        if not self._cta_warp:
+            one = self.partition.cta_warps == 1
+            self._cta_warp = "0" if one else self.target.uniform_warp(fn)
+        return self._cta_warp
 
     def uniform_warp(self, fn: FunctionBuilder) -> str:
-        """The warp as a value that its lanes share, made when it is first asked for."""
-        if self.target is None:
-            raise InternalError("the thread's index was not started")
-        if not self.shared_warp:
-            self.shared_warp = self.target.uniform_warp(fn)
-        return self.shared_warp
+        """The warp in its group as a value that its lanes share."""
+        if self.partition.warps == 1:
+            return "0"
+        if not self._uniform_warp:
+            self._uniform_warp = _in_group(fn, self.partition, self.cta_warp(fn))
+        return self._uniform_warp
+
+    def replica(self, fn: FunctionBuilder) -> str:
+        """Which of the partition's groups the warp is in, i32, shared by its lanes."""
+        part = self.partition
+        if part.replicas == 1:
+            return "0"
+        if not self._replica:
+            inside = _minus(fn, self.cta_warp(fn), part.first_warp)
+            shift = part.warps.bit_length() - 1
+            self._replica = fn.prologue_value(f"lshr i32 {inside}, {shift}") if shift else inside
+        return self._replica
 
     def linear(self, fn: FunctionBuilder, lane: Sequence[int], warp: Sequence[int]) -> str:
         """The exclusive or of the bases whose bit is set in lane and warp, i32.
@@ -89,6 +114,22 @@ class ThreadIndex:
         if key not in self.known_uniform:
             self.known_uniform[key] = _sum(fn, _terms(fn, self.uniform_warp(fn), key))
         return self.known_uniform[key]
+
+
+def _in_group(fn: FunctionBuilder, partition: Partition, warp: str) -> str:
+    """A warp of the cta as a warp of its group."""
+    if partition.is_cta:
+        return warp
+    inside = warp
+    if partition.first_warp % partition.warps:
+        inside = _minus(fn, warp, partition.first_warp)
+    elif partition.end_warp == partition.warps:
+        return warp  # The first warps of the cta are numbered as they are.
+    return fn.prologue_value(f"and i32 {inside}, {partition.warps - 1}")
+
+
+def _minus(fn: FunctionBuilder, value: str, amount: int) -> str:
+    return value if amount == 0 else fn.prologue_value(f"sub nuw nsw i32 {value}, {amount}")
 
 
 def _sum(fn: FunctionBuilder, terms: Sequence[tuple[str, int]]) -> str:

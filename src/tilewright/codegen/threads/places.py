@@ -9,7 +9,7 @@ from xdsl.ir import Attribute
 from tilewright.codegen.threads.context import ThreadContext
 from tilewright.codegen.threads.flow import only_where
 from tilewright.codegen.threads.shared import load_shared, store_shared
-from tilewright.codegen.threads.slots import at_byte, is_zero
+from tilewright.codegen.threads.slots import is_zero
 from tilewright.codegen.threads.words import pack, storage_bits, unpack, word_bits_of
 from tilewright.layout.linear import LinearLayout
 from tilewright.schedule.layout.anchors import registers_in_a_row
@@ -20,7 +20,7 @@ _VECTOR_BITS = 128
 
 def owners(ctx: ThreadContext, layout: LinearLayout) -> str | None:
     """Whether this thread is the first of those that hold its elements, i1; None: all are."""
-    beyond = (ctx.target.warps - 1) & ~(layout.num_warps - 1)
+    beyond = (ctx.scope.warps - 1) & ~(layout.num_warps - 1)
     return is_zero(ctx, layout.free_bits("lane"), layout.free_bits("warp") | beyond)
 
 
@@ -45,7 +45,7 @@ def write_tile(
     with only_where(ctx, owners(ctx, layout)):
         for start in range(0, len(names), width):
             at = layout.register_offsets()[start]
-            place = at_byte(ctx, base, offset + places.byte(at))
+            place = ctx.scope.shared_byte(offset + places.byte(at), base)
             store_shared(
                 ctx.fn, place, pack(ctx.fn, element, names[start : start + width], word), word
             )
@@ -65,7 +65,7 @@ def read_tile(
     base = tile_base(ctx, layout, places)
     names: list[str] = []
     for start in range(0, layout.num_registers, width):
-        place = at_byte(ctx, base, offset + places.byte(layout.register_offsets()[start]))
+        place = ctx.scope.shared_byte(offset + places.byte(layout.register_offsets()[start]), base)
         words = load_shared(ctx.fn, place, width * bits // word, word)
         names += unpack(ctx.fn, element, words, word)
     return names

@@ -44,12 +44,12 @@ def exchange_scratch(
     `values` are the registers of this thread, a tuple of operands each; one barrier.
     """
     between = scratch.between
-    warps = between.gone_warps | (ctx.target.warps - 1) & ~(between.layout.num_warps - 1)
+    warps = between.gone_warps | (ctx.scope.warps - 1) & ~(between.layout.num_warps - 1)
     places = list(zip(elements, scratch.slots, scratch.offsets, strict=True))
     with only_where(ctx, is_zero(ctx, between.gone_lanes, warps)):
         for operand, (element, slots, start) in enumerate(places):
             write_slots(ctx, element, slots, offset + start, [value[operand] for value in values])
-    ctx.target.barrier(ctx.fn)
+    ctx.scope.barrier()
     columns = [read_slots(ctx, element, slots, offset + start) for element, slots, start in places]
     return [list(zip(*rows, strict=True)) for rows in zip(*columns, strict=True)]
 
@@ -63,7 +63,7 @@ def write_slots(
     base = ctx.index.linear(fn, slots.lane_bases, warp)
     width = 1 if slots.is_axis_fastest else slots.vector
     for start in range(0, len(names), width):
-        place = at_byte(ctx, base, offset + slots.register_bytes(start))
+        place = ctx.scope.shared_byte(offset + slots.register_bytes(start), base)
         _store(ctx, element, place, names[start : start + width])
 
 
@@ -78,22 +78,15 @@ def read_slots(
         for register, values in enumerate(found):
             for warp in range(0, slots.num_warps_along, slots.vector):
                 byte = offset + slots.register_bytes(register) + warp * slots.axis_bytes
-                values += _load(ctx, element, at_byte(ctx, base, byte), slots.vector)
+                values += _load(ctx, element, ctx.scope.shared_byte(byte, base), slots.vector)
         return found
     for start in range(0, slots.num_registers, slots.vector):
         for warp in range(slots.num_warps_along):
             byte = offset + slots.register_bytes(start) + warp * slots.axis_bytes
-            loaded = _load(ctx, element, at_byte(ctx, base, byte), slots.vector)
+            loaded = _load(ctx, element, ctx.scope.shared_byte(byte, base), slots.vector)
             for place, value in enumerate(loaded):
                 found[start + place].append(value)
     return found
-
-
-def at_byte(ctx: ThreadContext, base: str, offset: int) -> str:
-    """The byte `offset` after `base`, i32."""
-    if base == "0":
-        return str(offset)
-    return base if offset == 0 else ctx.fn.value(f"add nuw nsw i32 {base}, {offset}")
 
 
 def _store(ctx: ThreadContext, element: Attribute, place: str, names: Sequence[str]) -> None:

@@ -34,7 +34,7 @@ def sort_in_memory(
         names = [value[place] for value in values]
         write_tile(ctx, _TYPES[array.bits], plan.layout, array.places, array.offset, names)
     _sort(ctx, plan, codec, arrays)
-    ctx.target.barrier(ctx.fn)
+    ctx.scope.barrier()
     columns = [
         read_tile(ctx, _TYPES[array.bits], plan.layout, array.places, array.offset)
         for array in arrays
@@ -53,7 +53,7 @@ class _Array:
     def byte(self, ctx: ThreadContext, index: str) -> str:
         """The byte of the element at a flat index."""
         scaled = ctx.fn.value(f"shl i32 {index}, {self.bits.bit_length() - 4}")
-        return ctx.fn.value(f"add i32 {scaled}, {self.offset}")
+        return ctx.fn.value(f"add i32 {scaled}, {ctx.scope.shared_byte(self.offset)}")
 
 
 def _sort(ctx: ThreadContext, plan: SortPlan, codec: KeyCodec, arrays: Sequence[_Array]) -> None:
@@ -66,7 +66,7 @@ def _sort(ctx: ThreadContext, plan: SortPlan, codec: KeyCodec, arrays: Sequence[
         doubled = fn.value(f"shl i32 {run}, 1")
         mirror = fn.value(f"sub i32 {doubled}, 1")
         mask = fn.value(f"select i1 {is_first}, i32 {mirror}, i32 {step}")
-        ctx.target.barrier(fn)
+        ctx.scope.barrier()
         _compare_pairs(ctx, plan, codec, arrays, step, mask)
         is_last = fn.value(f"icmp eq i32 {step}, 1")
         half = fn.value(f"lshr i32 {step}, 1")
@@ -88,7 +88,7 @@ def _compare_pairs(
 ) -> None:
     """Each thread orders its share of the pairs of elements whose places differ in `mask`."""
     fn = ctx.fn
-    lanes, warps = ctx.target.lanes, ctx.target.warps
+    lanes, warps = ctx.target.lanes, ctx.scope.warps
     thread = ctx.index.linear(
         fn,
         [1 << bit for bit in range(lanes.bit_length() - 1)],

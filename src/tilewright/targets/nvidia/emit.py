@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
@@ -12,6 +13,7 @@ from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm_types import LLVM_FLOATS, llvm_type
 from tilewright.codegen.rules import DEFAULT_RULES
 from tilewright.codegen.threads.context import ThreadContext
+from tilewright.codegen.threads.partition import whole_cta
 from tilewright.ir.types import PointerType, i1
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import find_kernel
@@ -49,6 +51,25 @@ def tensor_map_entries(module: ModuleOp) -> list[dict[str, object]]:
 def emit_kernel(module: ModuleOp, machine: MachineModel, options: CompileOptions) -> str:
     """The LLVM module of a T2 module with one kernel, named by `entry_symbol`."""
     kernel = find_kernel(module)
+
+    def emit_body(ctx: ThreadContext) -> None:
+        ctx.emit_block(kernel.body.block)
+
+    return emit_function(module, machine, options, options.num_warps, emit_body)
+
+
+def emit_function(
+    module: ModuleOp,
+    machine: MachineModel,
+    options: CompileOptions,
+    cta_warps: int,
+    emit_body: Callable[[ThreadContext], None],
+) -> str:
+    """The LLVM module of a function with the arguments of a kernel, for a cta of so many warps.
+
+    The body is emitted in the scope of the whole cta, and ends the function.
+    """
+    kernel = find_kernel(module)
     builder = ModuleBuilder()
     builder.add_global(SHARED_SYMBOL[1:], "external addrspace(3) global [0 x i8], align 1024")
     lines = LineTable.of_kernel(builder, kernel, "DebugDirectivesOnly")
@@ -57,22 +78,21 @@ def emit_kernel(module: ModuleOp, machine: MachineModel, options: CompileOptions
         for index, argument in enumerate(kernel.body.block.args)
     ]
     parameters += [f"{_TENSOR_MAP} %m{i}" for i in range(len(tensor_map_entries(module)))]
-    attributes = [f'"nvvm.reqntid"="{machine.lanes * options.num_warps},1,1"']
-    if options.maxnreg:
-        attributes.append(f'"nvvm.maxnreg"="{options.maxnreg}"')
     name = entry_symbol(kernel.sym_name.data)
-    signature = f"@{name}({', '.join(parameters)}) {' '.join(attributes)}"
-    header = f"define ptx_kernel void {signature} !dbg {lines.scope}"
-    fn = FunctionBuilder(builder, header)
+    fn = FunctionBuilder(builder, f"define ptx_kernel void @{name}({', '.join(parameters)})")
+    fn.attributes["nvvm.reqntid"] = f"{machine.lanes * cta_warps},1,1"
+    if options.maxnreg:
+        fn.attributes["nvvm.maxnreg"] = str(options.maxnreg)
+    fn.attachment = f"!dbg {lines.scope}"
     fn.location = lines.start
-    services = NvidiaServices(builder, NvidiaMath(), options.num_warps, machine.lanes)
+    services = NvidiaServices(builder, NvidiaMath(), cta_warps, machine)
     ctx = ThreadContext(
         builder, fn, NVIDIA_RULES, services, lines=lines, default_rules=DEFAULT_RULES
     )
-    ctx.index.start(fn, services)
-    for index, argument in enumerate(kernel.body.block.args):
-        ctx.values[argument] = _argument(fn, argument.type, f"%a{index}")
-    ctx.emit_block(kernel.body.block)
+    with ctx.open_scope(whole_cta(cta_warps)):
+        for index, argument in enumerate(kernel.body.block.args):
+            ctx.values[argument] = _argument(fn, argument.type, f"%a{index}")
+        emit_body(ctx)
     builder.add_function(name, fn.text())
     return builder.text()
 

@@ -27,7 +27,13 @@ def assemble_for_occupancy(ptx: str, machine: MachineModel, options: CompileOpti
     first = assemble_ptx(ptx, machine.arch, options)
     registers = first.resources.registers
     threads = _num_threads(ptx)
-    if options.maxnreg or "wgmma" in ptx or first.resources.has_spills or not threads:
+    if (
+        options.maxnreg
+        or "wgmma" in ptx
+        or "setmaxnreg" in ptx
+        or first.resources.has_spills
+        or not threads
+    ):
         return first
     ctas = _ctas(machine, registers, threads)
     if not _may_hold(machine, ctas + 1, threads, registers):

@@ -9,6 +9,7 @@ from xdsl.ir import Attribute
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.threads.context import AtomicAccess, CallSite, GlobalAccess
 from tilewright.codegen.threads.shared import shared_pointer
+from tilewright.machine.model import MachineModel
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.atomics import atomic_width, emit_atomic, emit_fence
 from tilewright.targets.nvidia.convert import convert_float, convert_floats
@@ -24,12 +25,36 @@ _FULL_WARP = "i32 -1"
 
 @dataclass(frozen=True)
 class NvidiaServices:
-    """One kernel's view of the GPU; `warps` of `lanes` run a program."""
+    """One kernel's view of the GPU; `cta_warps` run a program."""
 
     module: ModuleBuilder
     math: NvidiaMath
-    warps: int
-    lanes: int
+    cta_warps: int
+    machine: MachineModel
+
+    @property
+    def lanes(self) -> int:
+        """The lanes of a warp."""
+        return self.machine.lanes
+
+    @property
+    def num_barriers(self) -> int:
+        """The named barriers of a cta."""
+        return self.machine.num_barriers
+
+    def resize_registers(self, fn: FunctionBuilder, registers: int) -> None:
+        """setmaxnreg; see ThreadServices.
+
+        ptxas ignores it (C7508) unless it knows with how many registers the kernel starts. Only
+        kernels with roles say so: with `.minnctapersm 1` ptxas 13.0.88 takes more registers than
+        it needs in 8 of 17 kernels of the corpus (30 → 64 for a small product; seen 2026-11-22).
+        """
+        fn.attributes["nvvm.minctasm"] = "1"
+        at_start = fn.attributes.setdefault(
+            "nvvm.maxnreg", str(entry_registers(self.machine, self.cta_warps))
+        )
+        direction = "inc" if registers > int(at_start) else "dec"
+        fn.emit(f"call void @llvm.nvvm.setmaxnreg.{direction}.sync.aligned.u32(i32 {registers})")
 
     def convert_float(
         self,
@@ -65,17 +90,15 @@ class NvidiaServices:
         return fn.value(f'call i64 asm "mov.b64 $0, $1;", "=l,l"(i64 {value})')
 
     def thread_id(self, fn: FunctionBuilder) -> str:
-        """The index of the thread in its program."""
+        """The index of the thread in its cta."""
         return fn.prologue_value(
-            f"call range(i32 0, {self.lanes * self.warps}) i32 {_sreg('tid.x')}"
+            f"call range(i32 0, {self.lanes * self.cta_warps}) i32 {_sreg('tid.x')}"
         )
 
     def uniform_warp(self, fn: FunctionBuilder) -> str:
         """The index of the warp, shuffled: ptxas keeps what follows in uniform registers."""
-        if self.warps == 1:
-            return "0"
         warp = fn.prologue_value(f"lshr i32 {self.thread_id(fn)}, 5")
-        kind, arguments = f"range(i32 0, {self.warps}) i32", f"i32 {warp}, i32 0, i32 31"
+        kind, arguments = f"range(i32 0, {self.cta_warps}) i32", f"i32 {warp}, i32 0, i32 31"
         name = "@llvm.nvvm.shfl.sync.idx.i32"
         return fn.prologue_value(f"call {kind} {name}({_FULL_WARP}, {arguments})")
 
@@ -87,12 +110,17 @@ class NvidiaServices:
         """The extent of the grid along an axis."""
         return fn.prologue_value(f"call i32 {_sreg(f'nctaid.{_AXES[axis]}')}")
 
-    def barrier(self, fn: FunctionBuilder) -> None:
-        """Wait for all warps of the program."""
-        if self.warps == 1:
-            fn.emit(f"call void @llvm.nvvm.bar.warp.sync({_FULL_WARP})")
+    def warp_barrier(self, fn: FunctionBuilder) -> None:
+        """Wait for the lanes of the warp."""
+        fn.emit(f"call void @llvm.nvvm.bar.warp.sync({_FULL_WARP})")
+
+    def barrier(self, fn: FunctionBuilder, number: str, threads: int | None) -> None:
+        """Wait at a named barrier for so many threads, or for all of the cta."""
+        if threads is None:
+            fn.emit(f"call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 {number})")
         else:
-            fn.emit("call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)")
+            counted = f"i32 {number}, i32 {threads}"
+            fn.emit(f"call void @llvm.nvvm.barrier.cta.sync.aligned.count({counted})")
 
     def shuffle_xor(self, fn: FunctionBuilder, word: str, mask: int) -> str:
         """The word of the lane whose index is this one's xor `mask`."""
@@ -215,6 +243,13 @@ class NvidiaServices:
     def fail(self, fn: FunctionBuilder, message: str, site: CallSite) -> None:
         """Report that an assertion failed in this thread, and stop the kernel."""
         emit_failure(fn, self.module, message, site)
+
+
+def entry_registers(machine: MachineModel, warps: int) -> int:
+    """The registers of each thread where a cta of so many warps has an SM to itself."""
+    unit = machine.register_unit // machine.lanes
+    each = machine.registers_per_sm // (warps * machine.lanes) // unit * unit
+    return min(each, machine.max_registers_per_thread)
 
 
 def _trans(is_transposed: bool) -> str:

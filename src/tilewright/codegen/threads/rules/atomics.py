@@ -79,7 +79,7 @@ def _act(
     """Do the access of every element once, in order with the program's other accesses."""
     fn = ctx.fn
     if waits_before(op):
-        ctx.target.barrier(fn)
+        ctx.scope.barrier()
     old = _access_all(ctx, op, access, pointer, operands, mask)
     if access.returns:
         element = element_type(op.results[0].type)
@@ -88,7 +88,7 @@ def _act(
     elif op.results:
         ctx.define_tile(op.results[0], ["poison"] * len(old))
     if waits_after(op) and plan_broadcast(op) is None:
-        ctx.target.barrier(fn)
+        ctx.scope.barrier()
 
 
 def _access_all(
@@ -147,17 +147,17 @@ def _handed_on(
     if slots is None:
         lanes = layout_of(op.results[0].type).free_bits("lane")
         return _from_lanes(ctx, element, values, lanes) if lanes else list(values)
-    if ctx.target.warps == 1:
+    if ctx.scope.warps == 1:
         lanes = ctx.target.lanes - 1
         if has_layout(op.results[0].type):
             lanes = layout_of(op.results[0].type).free_bits("lane")
         moved = _from_lanes(ctx, element, values, lanes)
-        ctx.target.barrier(ctx.fn)
+        ctx.scope.barrier()
         return moved
     offset = scratch_offset(op)
     with only_where(ctx, owns_elements(ctx, op.results[0])):
         write_slots(ctx, element, slots, offset, values)
-    ctx.target.barrier(ctx.fn)
+    ctx.scope.barrier()
     return [row[0] for row in read_slots(ctx, element, slots, offset)]
 
 

@@ -33,7 +33,9 @@ def _convert(ctx: ThreadContext, op: ConvertLayoutOp) -> None:
     elif isinstance(plan, WarpShuffle):
         values = _shuffled(ctx, element, names, plan)
     else:
-        values = _through_memory(ctx, element, names, plan, str(scratch_offset(op)))
+        values = _through_memory(
+            ctx, element, names, plan, ctx.scope.shared_byte(scratch_offset(op))
+        )
     ctx.define_tile(op.result, values)
 
 
@@ -47,9 +49,9 @@ def _through_memory(
     values: dict[int, str] = {}
     for number in range(plan.num_passes):
         if number:
-            ctx.target.barrier(ctx.fn)
+            ctx.scope.barrier()
         write_pass(ctx, element, names, start, plan.store, number)
-        ctx.target.barrier(ctx.fn)
+        ctx.scope.barrier()
         read_pass(ctx, element, start, plan.load, values, number)
     return read_all(ctx, values, plan.load)
 

@@ -18,10 +18,10 @@ from tilewright.schedule.scratch import scratch_offset
 
 @THREAD_RULES.register(HistogramOp)
 def _histogram(ctx: ThreadContext, op: HistogramOp) -> None:
-    fn, layout, places = ctx.fn, layout_of(op.result.type), bin_places(op)
+    layout, places = layout_of(op.result.type), bin_places(op)
     offset = scratch_offset(op)
     write_tile(ctx, i32, layout, places, offset, ["0"] * layout.num_registers)
-    ctx.target.barrier(fn)
+    ctx.scope.barrier()
     source = layout_of(op.src.type)
     own = owners(ctx, source)
     masks = [None] * source.num_registers if op.mask is None else ctx.registers(op.mask)
@@ -31,7 +31,7 @@ def _histogram(ctx: ThreadContext, op: HistogramOp) -> None:
         unique.setdefault(place, (name, mask))
     for name, mask in unique.values():
         _count(ctx, op, name, both(ctx, own, mask), offset)
-    ctx.target.barrier(fn)
+    ctx.scope.barrier()
     ctx.define_tile(op.result, read_tile(ctx, i32, layout, places, offset))
 
 
@@ -44,7 +44,7 @@ def _count(ctx: ThreadContext, op: HistogramOp, name: str, mask: str | None, off
     with only_where(ctx, both(ctx, mask, is_inside)):
         index = _as_i32(ctx, kind, name)
         byte = fn.value(f"shl i32 {index}, 2")
-        pointer = shared_pointer(fn, fn.value(f"add i32 {byte}, {offset}"))
+        pointer = shared_pointer(fn, fn.value(f"add i32 {byte}, {ctx.scope.shared_byte(offset)}"))
         fn.emit(f"atomicrmw add ptr addrspace(3) {pointer}, i32 1 monotonic")
 
 

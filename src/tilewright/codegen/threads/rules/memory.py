@@ -96,14 +96,14 @@ def owns_elements(ctx: ThreadContext, value: SSAValue) -> str | None:
     thread 0.
     """
     if not has_layout(value.type):
-        return is_zero(ctx, ctx.target.lanes - 1, ctx.target.warps - 1)
+        return is_zero(ctx, ctx.target.lanes - 1, ctx.scope.warps - 1)
     layout = layout_of(value.type)
     return is_zero(ctx, layout.free_bits("lane"), _free_warps(ctx, layout))
 
 
 def _free_warps(ctx: ThreadContext, layout: LinearLayout) -> int:
     covered = layout.size("warp")
-    return layout.free_bits("warp") | (ctx.target.warps - 1) & ~(covered - 1)
+    return layout.free_bits("warp") | (ctx.scope.warps - 1) & ~(covered - 1)
 
 
 def is_zero(ctx: ThreadContext, lane_mask: int, warp_mask: int) -> str | None:

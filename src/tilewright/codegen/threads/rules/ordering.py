@@ -11,7 +11,7 @@ from tilewright.codegen.threads.context import ThreadContext
 from tilewright.codegen.threads.rules import THREAD_RULES
 from tilewright.codegen.threads.rules.structure import add_offset, coordinate
 from tilewright.codegen.threads.shared import load_shared, store_shared
-from tilewright.codegen.threads.slots import at_byte, is_zero
+from tilewright.codegen.threads.slots import is_zero
 from tilewright.codegen.threads.sort_in_memory import sort_in_memory
 from tilewright.codegen.threads.sort_keys import KeyCodec
 from tilewright.ops.indexing import SortOp
@@ -98,22 +98,22 @@ class _Network:
         """What the partners' threads hold, through shared memory: a row of threads a register."""
         ctx, fn = self.ctx, self.ctx.fn
         if number > self._first_warp_step():
-            ctx.target.barrier(fn)
+            ctx.scope.barrier()
         rows = list(self._words())
         for (start, bits, base, _), names in zip(
             rows, zip(*values.values(), strict=True), strict=True
         ):
             for register, name in enumerate(names):
-                place = at_byte(ctx, base, start + register * self._row_bytes(bits))
+                place = ctx.scope.shared_byte(start + register * self._row_bytes(bits), base)
                 store_shared(fn, place, [name], bits)
-        ctx.target.barrier(fn)
+        ctx.scope.barrier()
         columns: list[list[str]] = []
         for start, bits, base, unit in rows:
             there = fn.value(f"xor i32 {base}, {self._thread_mask(step) * unit}")
             columns.append(
                 [
                     load_shared(
-                        fn, at_byte(ctx, there, start + r * self._row_bytes(bits)), 1, bits
+                        fn, ctx.scope.shared_byte(start + r * self._row_bytes(bits), there), 1, bits
                     )[0]
                     for r in range(len(values))
                 ]

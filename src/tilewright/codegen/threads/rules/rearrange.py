@@ -10,7 +10,6 @@ from tilewright.codegen.threads.context import ThreadContext, element_type
 from tilewright.codegen.threads.places import read_element, tile_base, write_tile
 from tilewright.codegen.threads.rules import THREAD_RULES
 from tilewright.codegen.threads.rules.structure import registers_at
-from tilewright.codegen.threads.slots import at_byte
 from tilewright.ir.encoding import layout_of
 from tilewright.layout.axis import AxisSpread
 from tilewright.ops.indexing import GatherOp
@@ -44,7 +43,7 @@ def _flip_in_memory(ctx: ThreadContext, op: FlipOp, places: TilePlaces) -> list[
     layout, axis, element = layout_of(op.src.type), axis_of(op), element_type(op.src.type)
     offset = scratch_offset(op)
     write_tile(ctx, element, layout, places, offset, ctx.registers(op.src))
-    ctx.target.barrier(ctx.fn)
+    ctx.scope.barrier()
     # The thread's part of the place counts down along the axis and up along the others.
     stride, last = places.strides[axis], layout.shape[axis] - 1
     along = TilePlaces(_only(places.strides, axis), places.element_bytes, 0)
@@ -54,7 +53,9 @@ def _flip_in_memory(ctx: ThreadContext, op: FlipOp, places: TilePlaces) -> list[
     names: list[str] = []
     for at in layout.register_offsets():
         byte = offset + others.byte(at) + (last - at[axis]) * stride
-        names.append(read_element(ctx, element, ctx.fn.value(f"add i32 {base}, {byte}")))
+        # The part of the thread may be negative.
+        place = ctx.fn.value(f"add i32 {base}, {ctx.scope.shared_byte(byte)}")
+        names.append(read_element(ctx, element, place))
     return names
 
 
@@ -101,7 +102,7 @@ def _gather_in_memory(
     source, target = layout_of(op.src.type), layout_of(op.result.type)
     offset = scratch_offset(op)
     write_tile(ctx, element, source, places, offset, ctx.registers(op.src))
-    ctx.target.barrier(fn)
+    ctx.scope.barrier()
     others = TilePlaces(_without(places.strides, axis), places.element_bytes, 0)
     base = tile_base(ctx, target, others)
     limit = (1 << (source.shape[axis] - 1).bit_length()) - 1
@@ -114,9 +115,8 @@ def _gather_in_memory(
                 f"call i32 @llvm.umin.i32(i32 {inside}, i32 {source.shape[axis] - 1})"
             )
         scaled = fn.value(f"mul nuw nsw i32 {inside}, {places.strides[axis]}")
-        place = fn.value(
-            f"add nuw nsw i32 {at_byte(ctx, base, offset + others.byte(at))}, {scaled}"
-        )
+        line = ctx.scope.shared_byte(offset + others.byte(at), base)
+        place = fn.value(f"add nuw nsw i32 {line}, {scaled}")
         names.append(read_element(ctx, element, place))
     return names
 

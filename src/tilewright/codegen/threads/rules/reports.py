@@ -29,7 +29,7 @@ _SUMMARIES = {
 
 @THREAD_RULES.register(BarrierOp)
 def _barrier(ctx: ThreadContext, op: BarrierOp) -> None:
-    ctx.target.barrier(ctx.fn)
+    ctx.scope.barrier()
 
 
 # --- printing ---
@@ -39,7 +39,7 @@ def _barrier(ctx: ThreadContext, op: BarrierOp) -> None:
 def _print(ctx: ThreadContext, op: PrintOp) -> None:
     prefix = op.prefix.data.replace("%", "%%")
     if not op.args:
-        with only_where(ctx, is_zero(ctx, ctx.target.lanes - 1, ctx.target.warps - 1)):
+        with only_where(ctx, is_zero(ctx, ctx.target.lanes - 1, ctx.scope.warps - 1)):
             ctx.target.print_line(ctx.fn, f"pid (%d, %d, %d){prefix}\n", _program(ctx))
     signs = integers_of(op.is_signed) or (1,) * len(op.args)
     for number, (value, is_signed) in enumerate(zip(op.args, signs, strict=True)):

@@ -147,7 +147,7 @@ def _write(ctx: ThreadContext, tile: Attribute, names: Sequence[str], start: str
 def _alloc(ctx: ThreadContext, op: LocalAllocOp) -> None:
     if op.offset_bytes is None:
         raise InternalError("a shared tile has no place")
-    start = str(op.offset_bytes.value.data)
+    start = ctx.scope.shared_byte(op.offset_bytes.value.data)
     ctx.define(op, start)
     if op.src is not None:
         assert isinstance(op.result.type, SharedType)
@@ -218,4 +218,4 @@ def _trans(ctx: ThreadContext, op: MemdescTransOp) -> None:
 
 @THREAD_RULES.register(LocalBarrierOp)
 def _barrier(ctx: ThreadContext, op: LocalBarrierOp) -> None:
-    ctx.target.barrier(ctx.fn)
+    ctx.scope.barrier()

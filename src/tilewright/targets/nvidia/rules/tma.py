@@ -49,7 +49,7 @@ def in_one_thread(ctx: ThreadContext, emit: Callable[[FunctionBuilder], None]) -
     fn = ctx.fn
     body, done = fn.new_label(), fn.new_label()
     others: list[str] = []
-    if ctx.target.warps > 1:
+    if ctx.scope.warps > 1:
         is_first_warp = fn.prologue_value(f"icmp eq i32 {ctx.index.uniform_warp(fn)}, 0")
         electing = fn.new_label()
         others.append(fn.block)
@@ -67,11 +67,11 @@ def in_one_thread(ctx: ThreadContext, emit: Callable[[FunctionBuilder], None]) -
     return ElectedPart(last, tuple(others))
 
 
-def _barrier(fn: FunctionBuilder, place: IntegerAttr | None) -> str:
+def _barrier(ctx: ThreadContext, place: IntegerAttr | None) -> str:
     """The address of an mbarrier."""
     if place is None:
         raise InternalError("an mbarrier has no place")
-    return shared_pointer(fn, str(place.value.data))
+    return shared_pointer(ctx.fn, ctx.scope.shared_byte(place.value.data))
 
 
 def block_plan(desc: SSAValue) -> BoxPlan:
@@ -91,12 +91,12 @@ def _init(ctx: ThreadContext, op: InitBarriersOp) -> None:
 
     def emit(fn: FunctionBuilder) -> None:
         for index in range(op.count.value.data):
-            pointer = shared_pointer(fn, str(start + BARRIER_BYTES * index))
+            pointer = shared_pointer(fn, ctx.scope.shared_byte(start + BARRIER_BYTES * index))
             fn.emit(f"call void @llvm.nvvm.mbarrier.init.shared(ptr addrspace(3) {pointer}, i32 1)")
         fn.emit("call void @llvm.nvvm.fence.mbarrier_init.release.cluster()")
 
     in_one_thread(ctx, emit)
-    ctx.target.barrier(ctx.fn)
+    ctx.scope.barrier()
 
 
 @NVIDIA_RULES.register(TmaLoadOp)
@@ -107,7 +107,7 @@ def _load(ctx: ThreadContext, op: TmaLoadOp) -> None:
     def emit(fn: FunctionBuilder) -> None:
         if op.is_fenced is not None:
             fn.emit("call void @llvm.nvvm.fence.proxy.async()")
-        barrier = f"ptr addrspace(3) {_barrier(fn, op.barrier_bytes)}"
+        barrier = f"ptr addrspace(3) {_barrier(ctx, op.barrier_bytes)}"
         if op.announced_bytes is not None:
             name = "@llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"
             fn.value(f"call i64 {name}({barrier}, i32 {op.announced_bytes.value.data})")
@@ -135,7 +135,7 @@ def _wait(ctx: ThreadContext, op: TmaWaitOp) -> None:
     if op.phase is None:
         raise InternalError("a wait for an mbarrier has no phase")
     fn = ctx.fn
-    barrier = _barrier(fn, op.barrier_bytes)
+    barrier = _barrier(ctx, op.barrier_bytes)
     again, done = fn.new_label(), fn.new_label()
     fn.branch(again)
     fn.place(again)
