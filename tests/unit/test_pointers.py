@@ -53,6 +53,14 @@ def middle_out(x, idx, s, M: tl.constexpr, N: tl.constexpr):
 
 
 @tilewright.jit
+def chosen(x, idx, s, M: tl.constexpr, N: tl.constexpr):
+    """One of two constants on each side of a bound, added to the index."""
+    m, n = tl.arange(0, M), tl.arange(0, N)
+    m, n = tl.where(m < s, 7, 2) + m, tl.where(n < s, n, 0)
+    tl.store(x, tl.sum(tl.load(x + m[:, None] * 4 + n[None, :])))
+
+
+@tilewright.jit
 def rounded_down(x, idx, s, M: tl.constexpr, N: tl.constexpr):
     """Rows in groups, two kinds of jumps along the columns."""
     m, n = tl.arange(0, M), tl.arange(0, N)
@@ -110,6 +118,12 @@ def test_a_choice_by_equality_is_general() -> None:
     rows, columns = strides_of(middle_out)
     assert rows is None
     assert columns is not None and columns.as_int() == 1
+
+
+def test_a_choice_of_two_constants_is_general_and_of_an_index_affine_but_for_a_jump() -> None:
+    rows, columns = strides_of(chosen)
+    assert rows is None
+    assert columns is not None and columns.as_int() == 1 and columns.jumps
 
 
 def test_what_only_jumps_is_not_constant_and_two_kinds_of_jumps_are_general() -> None:

@@ -256,7 +256,7 @@ def _remainder(structure: PointerStructure, op: Operation, rank: int) -> Strides
 
 
 def _select(structure: PointerStructure, op: Operation, rank: int) -> Strides:
-    """where(i < n, i, constant): the strides of i, but for jumps.
+    """where(i < n, i, constant): the strides of i, but for jumps; general where i has no stride.
 
     The condition holds on one side of a bound, so that the constant is never only in the middle of
     a run: no equality, no unsigned number (`i - 4 < n` may hold around a gap), nothing that jumps.
@@ -279,7 +279,8 @@ def _select(structure: PointerStructure, op: Operation, rank: int) -> Strides:
 def _chosen(stride: Stride | None, compared: Stride | None) -> Stride | None:
     if stride is None or compared is None or compared.as_int() is None:
         return None
-    return None if stride.jumps or compared.jumps else stride.with_jumps()
+    # Of two constants only the jump between them is left, which a stride of nothing cannot say.
+    return None if stride.is_zero() or stride.jumps or compared.jumps else stride.with_jumps()
 
 
 def _first_operand(structure: PointerStructure, op: Operation, rank: int) -> Strides:
