@@ -43,6 +43,27 @@ def reverse(x, BLOCK: tl.constexpr):
 
 
 @tilewright.jit
+def carried_mask(x, y, step, BLOCK: tl.constexpr):
+    """A store that may hit what it was computed from, under a mask that the loop changes."""
+    i = tl.arange(0, BLOCK)
+    bound = tl.full((BLOCK,), 0, tl.int32) + step
+    for k in range(3):
+        tl.store(x + i, tl.load(y + i) + k, mask=i % 8 >= bound)
+        bound = bound * 2 - k
+
+
+@tilewright.jit
+def carried_place(x, y, step, BLOCK: tl.constexpr):
+    """A store whose addresses are swapped with the values that it stores."""
+    place = tl.load(y + tl.arange(0, BLOCK))
+    value = BLOCK - 1 - tl.arange(0, BLOCK)
+    for _ in range(3):
+        kept = tl.load(x + tl.arange(0, BLOCK) + step)
+        tl.store(x + place, value + kept)
+        place, value = value, place
+
+
+@tilewright.jit
 def permute(x, order, BLOCK: tl.constexpr):
     """x[order[i]] = x[i]; the addresses come from memory that the store may hit."""
     i = tl.arange(0, BLOCK)
@@ -216,3 +237,32 @@ def test_a_scatter_over_its_own_indices_uses_the_old_ones(rng: np.random.Generat
     expected[order] = order
     permute[(1,)](order, order, BLOCK=512)
     np.testing.assert_array_equal(order, expected)
+
+
+@pytest.mark.parametrize("size", [2, 16, 64, 1024])
+@pytest.mark.parametrize("shift", [0, 1, 2, 5])
+def test_a_mask_that_a_loop_changes_is_that_of_the_step(
+    size: int, shift: int, rng: np.random.Generator
+) -> None:
+    memory = rng.integers(-1000, 1000, size + 16).astype(np.int32)
+    expected, bound = memory.copy(), np.full(size, shift)
+    for k in range(3):
+        mask = np.arange(size) % 8 >= bound
+        expected[shift : shift + size][mask] = (expected[:size] + k)[mask]
+        bound = bound * 2 - k
+    carried_mask[(1,)](memory[shift:], memory, shift, BLOCK=size)
+    np.testing.assert_array_equal(memory, expected)
+
+
+@pytest.mark.parametrize("size", [2, 16, 64, 1024])
+def test_addresses_that_a_loop_changes_are_those_of_the_step(
+    size: int, rng: np.random.Generator
+) -> None:
+    order = rng.permutation(size).astype(np.int32)
+    memory = rng.integers(-1000, 1000, size + 8).astype(np.int32)
+    expected, place, value = memory.copy(), order, size - 1 - np.arange(size)
+    for _ in range(3):
+        expected[place] = value + expected[1 : size + 1]
+        place, value = value, place
+    carried_place[(1,)](memory, order, 1, BLOCK=size)
+    np.testing.assert_array_equal(memory, expected)

@@ -253,6 +253,8 @@ class BlockPlanner:
         if earlier.kind is RootKind.MATERIALIZE and root.reached.get(earlier.values[0]) is False:
             return True
         if earlier.kind is RootKind.STORE:
+            if self._moves_store(root, earlier):
+                return True
             computed = root.values[0] if root.kind is RootKind.MATERIALIZE else None
             return any(
                 isinstance(op := owner(v), LoadOp)
@@ -265,15 +267,32 @@ class BlockPlanner:
 
     def _buffer_conflict(self, writer: Root, reader: Root) -> bool:
         """Whether `reader` reads the writer's buffer at other indices, or through a copy."""
+        buffer = self._buffer_of(writer)
+        elsewhere = (v for v, pointwise in reader.reached.items() if not pointwise and is_tile(v))
+        return buffer is not None and any(self.placement.key(v) is buffer for v in elsewhere)
+
+    def _moves_store(self, writer: Root, store: Root) -> bool:
+        """Whether a store would go elsewhere once the writer's buffer is written.
+
+        A store that waits in the arena for the end of its nest (`hazards`) evaluates its
+        addresses and its mask again there, after all that the nest writes.
+        """
+        buffer = self._buffer_of(writer)
+        places = (v for v in self._places_of(store) if is_tile(v))
+        return buffer is not None and any(self.placement.key(v) is buffer for v in places)
+
+    def _places_of(self, store: Root) -> dict[SSAValue, bool]:
+        """What the addresses and the mask of a store are made of."""
+        return self._reach((store.values[0], *store.values[2:]))
+
+    def _buffer_of(self, writer: Root) -> SSAValue | None:
+        """What tells the buffer that a root fills from others."""
         if writer.kind is RootKind.COPY:
             assert writer.target is not None
-            buffer = self.placement.key(writer.target)
-        elif writer.kind is RootKind.MATERIALIZE:
-            buffer = self.placement.key(writer.values[0])
-        else:
-            return False
-        elsewhere = (v for v, pointwise in reader.reached.items() if not pointwise and is_tile(v))
-        return any(self.placement.key(v) is buffer for v in elsewhere)
+            return self.placement.key(writer.target)
+        if writer.kind is RootKind.MATERIALIZE:
+            return self.placement.key(writer.values[0])
+        return None
 
     def _flush(self) -> None:
         if self.open is not None:
@@ -403,7 +422,10 @@ class BlockPlanner:
             return False
         step = self.steps[made]
         if step.op is None:
-            return step.reached.get(argument, True)
+            stores = (root for root in step.roots if root.kind is RootKind.STORE)
+            return step.reached.get(argument, True) and not any(
+                argument in self._places_of(store) for store in stores
+            )
         if isinstance(step.op, DotOp):
             factors = (step.op.operands[0], step.op.operands[1])
             return argument not in self._reach(factors)
