@@ -325,3 +325,37 @@ def test_a_damaged_cache_entry_is_compiled_anew(sections):
 def test_the_process_has_one_native_runtime():
     assert native_runtime() is native_runtime()
     assert 1 <= native_runtime().pool.num_threads <= (os.cpu_count() or 1)
+
+
+NARROW_STORE = """
+define void @f(ptr %p, ptr %q) {{
+  %wide = load <{lanes} x i32>, ptr %q
+  %narrow = trunc <{lanes} x i32> %wide to <{lanes} x i8>
+  call void @llvm.masked.store.v{lanes}i8.p0(<{lanes} x i8> %narrow, ptr align 1 %p, {mask})
+  ret void
+}}
+declare void @llvm.masked.store.v{lanes}i8.p0(<{lanes} x i8>, ptr, <{lanes} x i1>)
+"""
+AVX512 = ("+avx512f", "+avx512bw", "+avx512vl", "+avx512dq")
+
+
+@pytest.mark.parametrize(("lanes", "lane"), [(16, 0), (16, 15), (8, 3), (4, 1), (32, 20)])
+def test_one_narrowed_lane_is_stored_in_its_own_width(lanes: int, lane: int):
+    bits = ", ".join(f"i1 {str(k == lane).lower()}" for k in range(lanes))
+    text = NARROW_STORE.format(lanes=lanes, mask=f"<{lanes} x i1> <{bits}>")
+    host = "x86_64-unknown-linux-gnu"
+    compiled = compile_module(
+        text, "skylake-avx512", AVX512, host, emit_object=False, emit_assembly=True
+    )
+    assert compiled.assembly is not None
+    stores = [line for line in compiled.assembly.splitlines() if "(%rdi)" in line]
+    assert stores and all("{%k" in line for line in stores), stores
+
+
+def test_a_host_without_the_instruction_keeps_its_masks():
+    mask = "<16 x i1> <i1 true" + ", i1 false" * 15 + ">"
+    text = NARROW_STORE.format(lanes=16, mask=mask)
+    compiled = compile_module(
+        text, "haswell", ("+avx2",), "x86_64-unknown-linux-gnu", emit_assembly=True
+    )
+    assert "asm" not in compiled.llvm_ir

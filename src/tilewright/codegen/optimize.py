@@ -12,6 +12,7 @@ import functools
 
 import llvmlite.binding as llvm
 
+from tilewright.codegen.llvm_defects import hide_constant_masks, is_affected
 from tilewright.codegen.whitelist import Whitelist, check_module
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
@@ -101,6 +102,9 @@ def compile_module(
     module = parse_module(text, machine)
     if optimize:
         run_short_pipeline(module, machine, passes)
+    if is_affected(module, features):
+        changed = hide_constant_masks(before := str(module))
+        module = module if changed == before else parse_module(changed, machine)
     return CompiledModule(
         object=machine.emit_object(module) if emit_object else b"",
         assembly=machine.emit_assembly(module) if emit_assembly else None,
