@@ -68,11 +68,12 @@ def saturated(g: Expressions, kind: Kind, depth: int) -> Made:
     rounding = ", fp_downcast_rounding='rtz'" if g.roll(0.3) else ""
     if name == "float8e4b15":
         return f"(({x}).to(tl.{name}{rounding}).to(tl.float32) * 8.0)", 15
+    most = min(2 * factor * bound, FP8[name])
     if g.roll(0.2):
         test = g.expression(Kind("int1", kind.shape), 0)[0]
-        x = f"tl.where({test}, {x}, float('inf'))"
+        x, most = f"tl.where({test}, {x}, float('inf'))", FP8[name]
     text = f"(({x}) * {factor}.0).to(tl.{name}{rounding}).to(tl.float32)"
-    return f"finite({text})", max(min(2 * factor * bound, FP8[name]), 3)
+    return f"finite({text})", max(most, 3)
 
 
 @form(2, dtypes=INTEGERS)
