@@ -187,3 +187,14 @@ def test_an_override_of_the_ir_is_part_of_the_key() -> None:
         tuner = make(triton.runtime.Autotuner, configs, do_bench=bench, cache_results=True)
         tuner[grid](np.zeros(17, np.float32), 17)
     assert len(timed) == 2
+
+
+def test_a_key_that_is_no_parameter_is_left_out_with_a_warning() -> None:
+    kernel = make_kernel()
+    x = np.zeros(100, np.float32)
+    said = r"names `x_prt`, which is no parameter of add_one\(\)"
+    with pytest.warns(UserWarning, match=said) as warned:
+        tuned = triton.autotune(CONFIGS, key=["n", "x_prt"])(kernel)
+    assert warned[0].filename == __file__ and tuned.keys == ["n", "x_prt"]
+    tuned[grid](x, 100)
+    assert len(tuned.cache) == 1 and x.any()

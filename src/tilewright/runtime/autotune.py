@@ -98,9 +98,13 @@ class Autotuner(Wrapper):
         self._settings = settings
         self._lock = threading.RLock()
         self._plans: dict[TuningKey, _Plan] = {}
-        check_names(fn, "autotune(key=…)", self.keys)
+        self._check_keys()
         check_names(fn, "autotune(reset_to_zero=…)", list(settings.zeroed))
         check_names(fn, "autotune(restore_value=…)", list(settings.restored))
+
+    def _check_keys(self) -> None:
+        """Refuse a key that names no parameter: it would never ask for another tuning."""
+        check_names(self.fn, "autotune(key=…)", self.keys)
 
     @property
     def perf_model(self) -> Callable[..., float] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Protocol, cast
 
 from tilewright.runtime.ahead import CompileJob
@@ -47,12 +47,17 @@ def base_function(kernel: object) -> object:
     return kernel
 
 
-def parameter_names(kernel: object) -> tuple[str, ...]:
-    """The names of the parameters of the Python function inside, in order."""
+def code_of(kernel: object) -> CodeType:
+    """The code of the Python function inside."""
     function: object = base_function(kernel)
     while not isinstance(function, FunctionType) and hasattr(function, "fn"):
         function = cast("Kernel", function).fn
-    code = cast("FunctionType", function).__code__
+    return cast("FunctionType", function).__code__
+
+
+def parameter_names(kernel: object) -> tuple[str, ...]:
+    """The names of the parameters of the Python function inside, in order."""
+    code = code_of(kernel)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     if code.co_flags & _HAS_VARARGS:
         names = (*names, code.co_varnames[len(names)])

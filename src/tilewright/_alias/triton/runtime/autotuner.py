@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import cast
@@ -11,11 +12,12 @@ from tilewright.runtime.autotune import Hook, Pruning, make_settings
 from tilewright.runtime.cache import open_default
 from tilewright.runtime.call import Call
 from tilewright.runtime.config import Config
-from tilewright.runtime.heuristics import Heuristic, Kernel
+from tilewright.runtime.heuristics import Heuristic, Kernel, code_of
 from tilewright.runtime.heuristics import Heuristics as _Heuristics
+from tilewright.runtime.snapshots import TuningWarning
 from tilewright.runtime.tuning import Benchmarker, Candidate, Outcome, Times, Trial, to_times
 from tilewright.runtime.tuning_record import read_record, to_record
-from tilewright.support.errors import DuplicateArgument, TilewrightError
+from tilewright.support.errors import DuplicateArgument, TilewrightError, UnexpectedArgument
 
 from .. import knobs
 from .._names import refuse
@@ -119,6 +121,14 @@ class Autotuner(_Autotuner, KernelInterface[Launch]):
         call = candidate.call
         found = self._bench(*call.args, config=candidate.config, grid=call.grid, **call.kwargs)
         return to_times(found)
+
+    def _check_keys(self) -> None:
+        """Warn of a key that names no parameter: Triton leaves it out without a word."""
+        try:
+            super()._check_keys()
+        except UnexpectedArgument as error:
+            code = code_of(self.fn)
+            warnings.warn_explicit(str(error), TuningWarning, code.co_filename, code.co_firstlineno)
 
     def _tuned(self, key: tuple[object, ...], is_cached: bool) -> None:
         listener = knobs.autotuning.listener
