@@ -2,7 +2,8 @@
 
 The parts run side by side, each in processes of its own with a log in FOLDER, until all are done
 or the time is over; then what each of them found is printed, worst first. Programs of others in
-a folder named by `--programs` run as they are, with Tilewright under the name `triton`.
+a folder named by `--programs` run as they are, with Tilewright under the name `triton`, their
+benchmarks cut short (`tests/gpu/bounded.py`).
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def parts_of(folder: Path, programs: Path | None, seconds: float) -> list[Part]:
         )
         for group in ("flex", "gemm", "reductions", "training")
     ]
-    found = sorted(programs.glob("*.py")) if programs is not None else []
+    found = sorted(programs.resolve().glob("*.py")) if programs is not None else []
+    bounded = (python, "-m", "tilewright", "run", "tests/gpu/bounded.py", "--tests", "")
     return [
         Part("attention", (*pytest, "tests/gpu/test_attention.py")),
         Part(
@@ -60,7 +62,7 @@ def parts_of(folder: Path, programs: Path | None, seconds: float) -> list[Part]:
         ),
         Part("fuzz", fuzz),
         *models,
-        *(Part(path.stem, (python, "-m", "tilewright", "run", str(path))) for path in found),
+        *(Part(path.stem, (*bounded, str(path))) for path in found),
     ]
 
 
