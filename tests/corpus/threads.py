@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
 
 from tests.corpus.case import Array, Case, arrays_of
 from tests.corpus.run import Memory, guarded
@@ -19,6 +21,7 @@ from tilewright.targets.nvidia.host import named_machine
 from tilewright.targets.nvidia.simulated import tensor_maps
 from tilewright.targets.target import Scheduled, load_target
 
+Annotate = Callable[[ModuleOp], None]
 _NO_FUSION = {"enable_fp_fusion": False}
 
 
@@ -44,13 +47,18 @@ def gpu_request(case: Case, **options: object) -> CompileRequest:
     return _request(case, case.kernel.specialize_call((), _given(case, memory, options)))
 
 
-def lower_for_gpu(case: Case, **options: object) -> Threads:
-    """Lower a case for sm_90a, bound to guarded memory of its own."""
+def lower_for_gpu(case: Case, annotate: Annotate | None = None, **options: object) -> Threads:
+    """Lower a case for sm_90a, bound to guarded memory of its own.
+
+    `annotate` sees the module at T0, before anything is decided.
+    """
     memory = guarded(case.values())
     call = case.kernel.specialize_call((), _given(case, memory, options))
     request = _request(case, call)
     target = load_target("nvidia")
     module = to_tiles(request, target, None)
+    if annotate is not None:
+        annotate(module)
     scheduled = to_schedule(request, target, module, None)
     text = target.emit(scheduled, request.machine, request.compile_options)
     values = runtime_values(call.specialization, call.arguments)
@@ -84,9 +92,11 @@ def _arguments(call: Call) -> list[Argument]:
     return values
 
 
-def run_threads(case: Case, **options: object) -> dict[str, Array]:
+def run_threads(
+    case: Case, annotate: Annotate | None = None, **options: object
+) -> dict[str, Array]:
     """What the arrays hold after the simulator ran the case; checks the memory around them."""
-    threads = lower_for_gpu(case, **options)
+    threads = lower_for_gpu(case, annotate, **options)
     grid = check_grid(case.name, case.grid, threads.memory.values)
     shared = int(str(threads.scheduled.metadata["shared_bytes"]))
     name = str(threads.scheduled.metadata["symbol"])

@@ -191,12 +191,12 @@ def test_the_fastest_instruction_that_fits_is_planned(
     array = np.zeros(1 << 14, dtype)
     kernel = at_t1(row_sums, (array, np.zeros(1 << 14, np.float64)), SIZE=size)
     dot = only(kernel, "ttg.dot")
-    assert dot.properties["instruction"].data == instruction
-    given = dot.attributes.get("reason")
-    assert (None if given is None else given.data) == reason
+    plan = dot.properties["product"].data
+    assert plan.instruction == instruction
+    assert plan.reason == (reason or "")
 
 
 @pytest.mark.parametrize("num_warps", [1, 2])
 def test_less_than_a_warp_group_takes_the_smaller_instruction(num_warps: int) -> None:
     kernel = at_t1(row_sums, (F16, F32), SIZE=64, num_warps=num_warps)
-    assert only(kernel, "ttg.dot").properties["instruction"].data == "mma"
+    assert only(kernel, "ttg.dot").properties["product"].data.instruction == "mma"

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from random import Random
 
 from xdsl.dialects.builtin import (
-    DenseArrayBase,
     FileLineColLoc,
     FunctionType,
     IntAttr,
@@ -18,6 +17,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.traits import Pure
 
+from tilewright.ir.annotations import SHARED, ProductAttr, ProductPlan
 from tilewright.ir.encoding import laid_out, shared_tile
 from tilewright.ir.op import TileOp, build
 from tilewright.ir.types import f16, i1, i32
@@ -112,14 +112,12 @@ class Program:
 
     def dot(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """A product that reads both operands asynchronously."""
-        sizes = DenseArrayBase.from_list(I32, [64, 64, 16])
+        plan = ProductPlan("wgmma", (64, 64, 16), (4, 1), SHARED, SHARED)
         return self._emit(
             LaidOutDotOp,
             [a, b, self.tile],
             TILE,
-            instruction=StringAttr("wgmma"),
-            shape=sizes,
-            warps=DenseArrayBase.from_list(I32, [4, 1]),
+            product=ProductAttr(plan),
         )
 
     def exchange(self) -> Operation:

@@ -2,8 +2,8 @@
 
 A stage is `source`, what the frontend writes (`frontend`), what each pass of the target leaves,
 by the name of the pass, `llir`, and the assembly. The levels have names of their own: `ttir` is
-T0 behind the last pass that stays on it, `t1` what lays tiles out, `t2` or `nests` (or
-`schedule`) the target's last level.
+T0 as the target takes it, `plan` T0 with all decisions, `t1` what lays tiles out, `t2` or `nests`
+(or `schedule`) the target's last level.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tilewright.targets.target import Scheduled, load_target
 
 _TEXT_SECTIONS = ("ptx",)
 _ASSEMBLY = ("asm", "ptx")
+_PLAN = "verify-plan"
 _LEVEL_NAMES = {"C2": ("nests", "c2"), "T2": ("t2",)}
 
 
@@ -57,6 +58,8 @@ def _levels(request: CompileRequest) -> dict[str, Stage]:
     levels = {"ttir": Stage(ttir, "frontend"), "schedule": last}
     levels |= dict.fromkeys(_LEVEL_NAMES[target.level], last)
     for item in passes:
+        if item.name == _PLAN:
+            levels["plan"] = Stage(item.name, ttir)
         if item.requires != item.produces == "T1":
             levels["t1"] = Stage(item.name, ttir)
     return levels

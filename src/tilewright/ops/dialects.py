@@ -6,6 +6,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
 from xdsl.ir import Attribute, Dialect, Operation
 
+from tilewright.ir.annotations import ProductAttr
 from tilewright.ir.attributes import FastMathAttr
 from tilewright.ir.types import DescriptorType, PointerType
 from tilewright.ops.atomics import ATOMIC_OPS
@@ -38,7 +39,12 @@ TILE_OPS: tuple[type[Operation], ...] = (
     *DEBUG_OPS,
     *INLINE_OPS,
 )
-TILE_ATTRIBUTES: tuple[type[Attribute], ...] = (PointerType, DescriptorType, FastMathAttr)
+TILE_ATTRIBUTES: tuple[type[Attribute], ...] = (
+    PointerType,
+    DescriptorType,
+    FastMathAttr,
+    ProductAttr,
+)
 
 
 def make_dialects(

@@ -6,7 +6,7 @@ program, a token (the async ops of one role), or a ring (between roles, or from 
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, StringAttr, UnitAttr
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, UnitAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -23,6 +23,7 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tilewright.ir.annotations import SHARED, ProductAttr
 from tilewright.ir.encoding import SharedType, layout_of
 from tilewright.ir.op import Array, TileOp
 from tilewright.ir.types import element_of, shape_of
@@ -129,20 +130,17 @@ class MemdescTransOp(TileOp):
 
 @irdl_op_definition
 class LaidOutDotOp(TileOp):
-    """result = a @ b + c by one kind of machine instruction.
+    """result = a @ b + c as its plan says.
 
-    `a` and `b` are register tiles in the instruction's operand layouts, or shared tiles;
-    `instruction` is `wgmma`, `mma` or `fma`, `shape` M, N, K of one instruction, `warps` how many
-    share the rows and the columns. `is_async` leaves the product running until a wait.
+    `a` and `b` are register tiles in the instruction's operand layouts, or shared tiles, as
+    `product` has it. `is_async` leaves the product running until a wait.
     """
 
     name = "ttg.dot"
     a = operand_def()
     b = operand_def()
     c = operand_def()
-    instruction = prop_def(StringAttr)
-    shape = prop_def(DenseArrayBase)
-    warps = prop_def(DenseArrayBase)
+    product = prop_def(ProductAttr)
     input_precision = opt_prop_def(IntegerAttr, prop_name="inputPrecision")
     max_num_imprecise_acc = opt_prop_def(IntegerAttr, prop_name="maxNumImpreciseAcc")
     is_async = opt_prop_def(UnitAttr)
@@ -150,10 +148,14 @@ class LaidOutDotOp(TileOp):
     traits = traits_def(MemoryReadEffect())
 
     def verify_(self) -> None:
-        """K of a and b agree; c and the result are [..., M, N]."""
+        """K of a and b agree; c and the result are [..., M, N]; operands are where planned."""
         a, b, c = (_extents(v.type) for v in (self.a, self.b, self.c))
         if a[-1] != b[-2] or (*a[:-1], b[-1]) != c or self.result.type != self.c.type:
             raise VerifyException(f"{self.name}: shapes {a} @ {b} + {c} do not fit")
+        plan = self.product.data
+        for name, value, place in (("a", self.a, plan.a), ("b", self.b, plan.b)):
+            if isinstance(value.type, SharedType) != (place == SHARED):
+                raise VerifyException(f"{self.name}: {name} is {value.type}, planned is `{plan}`")
 
 
 @irdl_op_definition

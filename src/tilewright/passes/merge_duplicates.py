@@ -60,5 +60,6 @@ def _merge(block: Block, seen: dict[Key, Operation]) -> None:
 
 
 def _key(op: Operation) -> Key:
-    properties = tuple(op.properties.items())
-    return (type(op), tuple(op.operands), properties, tuple(r.type for r in op.results))
+    # Two that are annotated in different ways are not one.
+    given = (tuple(op.properties.items()), tuple(op.attributes.items()))
+    return (type(op), tuple(op.operands), given, tuple(r.type for r in op.results))

@@ -72,7 +72,7 @@ def _split(op: DotOp, precision: str) -> None:
     properties = {**op.properties, "inputPrecision": code}
     total: SSAValue = op.c
     for i, j in terms:
-        total = make.emit(DotOp, [a[i], b[j], total], op.result.type, properties)
+        total = make.emit(DotOp, [a[i], b[j], total], op.result.type, properties, op.attributes)
     op.result.replace_all_uses_with(total)
     op.detach()
     op.erase()

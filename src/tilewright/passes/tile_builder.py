@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -42,9 +43,11 @@ class TileBuilder:
         operands: Sequence[SSAValue],
         type_: Attribute,
         properties: dict[str, Attribute] | None = None,
+        attributes: Mapping[str, Attribute] = MappingProxyType({}),
     ) -> SSAValue:
         """Insert one op and return its result."""
         op = build(cls, operands, (type_,), properties, location=self.before.location)
+        op.attributes.update(attributes)
         block = self.before.parent
         assert block is not None
         block.insert_op_before(op, self.before)

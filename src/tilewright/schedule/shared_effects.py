@@ -127,7 +127,7 @@ def _load(op: LocalLoadOp) -> tuple[Step, ...]:
 def _dot(op: LaidOutDotOp) -> tuple[Step, ...]:
     """A product reads its shared operands, with wgmma by the asynchronous unit."""
     extent = Extent.WHOLE if op.is_async is None else Extent.START
-    is_async = op.instruction.data == "wgmma"
+    is_async = op.product.data.instruction == "wgmma"
     shared = (value for value in (op.a, op.b) if is_shared(value))
     return tuple(Access(op, value, False, is_async, extent) for value in shared)
 

@@ -453,6 +453,16 @@ class MalformedText(CompileError):
     """Text that should be a module of the tile IR cannot be read as one."""
 
 
+class PlanMissing(CompileError):
+    """A pass reads a decision that no pass before it has taken."""
+
+
+class PlanRefused(CompileError):
+    """A decision that was annotated cannot be carried out, or contradicts another one."""
+
+    help = "remove the annotation, and the compiler decides"
+
+
 class LayoutError(CompileError):
     """A layout that was asked for cannot be."""
 

@@ -79,7 +79,7 @@ def product(
 def instruction_of(case: Case, **options: object) -> str:
     """The instruction that the first product of a case became."""
     module = lower_for_gpu(case, **options).scheduled.module
-    return next(op.instruction.data for op in module.walk() if isinstance(op, LaidOutDotOp))
+    return next(op.product.data.instruction for op in module.walk() if isinstance(op, LaidOutDotOp))
 
 
 def check_product(case: Case, **options: object) -> None:

@@ -255,7 +255,7 @@ class _Operand:
         self.type = value.type
         self.is_shared = isinstance(value.type, SharedType)
         self._slot = preparation.slot(value)
-        self._is_async = op.instruction.data == "wgmma"
+        self._is_async = op.product.data.instruction == "wgmma"
 
     def read(self, program: Program, value: Array) -> tuple[Array, Array | None]:
         """The elements, and which of them are undefined."""

@@ -21,6 +21,7 @@ class AssignLayouts(Pass):
     num_warps: int = 4
     name = "assign-layouts"
     produces = "T1"
+    after = ("verify-plan",)
 
     def apply(self, module: ModuleOp) -> Layouts:
         """Lay out the kernel; the decision."""

@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from tilewright.analysis.facts import AxisFacts
+from tilewright.ir.annotations import plan_of
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import PointerType, element_of, is_integer, shape_of, storage_bytes
 from tilewright.layout.build import coalesced
@@ -32,14 +33,13 @@ from tilewright.schedule.layout.anchors import (
     default_layout,
     registers_in_a_row,
 )
-from tilewright.schedule.layout.products import anchor_product
+from tilewright.schedule.layout.products import anchor_product, values_of_products
 from tilewright.schedule.layout.transfer import (
     is_flexible,
     is_tile,
     operand_layouts,
     result_layout,
 )
-from tilewright.schedule.plan.products import ProductPlan, plan_product
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError, UnsupportedLayout
 
@@ -51,13 +51,12 @@ SCATTERED_ATTRIBUTE = "scattered"
 
 @dataclass
 class Layouts:
-    """The decision: layouts of values that have one of their own, plans, vector widths."""
+    """The decision: layouts of values that have one of their own, vector widths."""
 
     machine: MachineModel
     num_warps: int
     own: dict[SSAValue, LinearLayout] = field(default_factory=dict)
     anchored: dict[Operation, Anchored] = field(default_factory=dict)
-    plans: dict[Operation, ProductPlan] = field(default_factory=dict)
     carried: dict[Operation, tuple[LinearLayout | None, ...]] = field(default_factory=dict)
     vectors: dict[Operation, int] = field(default_factory=dict)
     # Runs of equal elements of integer tiles, per dim, where there are any.
@@ -78,8 +77,8 @@ class Layouts:
 
 
 def decide_layouts(kernel: FuncOp, machine: MachineModel, num_warps: int) -> Layouts:
-    """The layouts of a T0 kernel. *Raises*: UnsupportedLayout with the op that has none."""
-    walk = _Walk(Layouts(machine, num_warps), AxisFacts(kernel))
+    """The layouts of a T0 kernel with its plan. *Raises*: InternalError for an op without rule."""
+    walk = _Walk(Layouts(machine, num_warps), AxisFacts(kernel), values_of_products(kernel))
     walk.group_accesses(kernel)
     walk.find_runs(kernel)
     walk.block(kernel.body.block)
@@ -103,16 +102,16 @@ class _Loop:
 class _Walk:
     """The walk over one kernel; implements `Neighbours` for the anchors' rules."""
 
-    def __init__(self, layouts: Layouts, facts: AxisFacts) -> None:
+    def __init__(self, layouts: Layouts, facts: AxisFacts, products: frozenset[SSAValue]) -> None:
         self.layouts = layouts
         self.facts = facts
+        # Values computed from a matrix product: their layout wins over that of a load.
+        self.products = products
         self.demands: dict[SSAValue, LinearLayout] = {}
         # What the last walk of a loop started from and came to. A loop that is entered again in
         # the same way starts where it ended: else nests take several walks to the power of depth.
         self.settled: dict[Operation, tuple[_Carried, _Carried]] = {}
         self.widths: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
-        # Values computed from a matrix product: their layout wins over that of a load.
-        self.products: set[SSAValue] = set()
 
     # --- what rules ask ---
 
@@ -123,16 +122,6 @@ class _Walk:
     def default(self, shape: tuple[int, ...]) -> LinearLayout:
         """The layout of a tile that nothing else decides."""
         return self.layouts.default(shape)
-
-    def plan(self, op: DotOp) -> ProductPlan:
-        """How a product is computed."""
-        if op not in self.layouts.plans:
-            self.layouts.plans[op] = plan_product(op, self.layouts.machine, self.layouts.num_warps)
-        return self.layouts.plans[op]
-
-    def is_product(self, value: SSAValue) -> bool:
-        """Whether a value is computed from a matrix product."""
-        return value in self.products
 
     def accessed(self, op: Operation) -> LinearLayout:
         """The layout that coalesces the access of `op` to the pointers of operand 0."""
@@ -201,8 +190,7 @@ class _Walk:
         elif op.has_trait(IsTerminator) or not _has_tiles(op):
             return
         elif isinstance(op, DotOp):
-            self._anchor(op, anchor_product(self, op, self.plan(op)))
-            self.products.add(op.result)
+            self._anchor(op, anchor_product(self, op, plan_of(op)))
         else:
             rule = ANCHORS.find(type(op))
             if rule is not None:
@@ -224,15 +212,11 @@ class _Walk:
         for value, layout in zip(op.operands, anchored.operands, strict=True):
             if layout is not None:
                 self.demand(value, layout)
-        if any(value in self.products for value in op.operands):
-            self.products.update(op.results)
 
     def _flexible(self, op: Operation) -> None:
         order = sorted(op.operands, key=lambda value: value not in self.products)
         known = [self.own(value) for value in order if is_tile(value)]
         layout = result_layout(op, known)
-        if any(value in self.products for value in op.operands):
-            self.products.update(op.results)
         for result in op.results:
             self.layouts.own.pop(result, None)
             if layout is not None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Protocol
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
+from xdsl.traits import IsTerminator
 
+from tilewright.ir.annotations import REGISTERS, ProductPlan
+from tilewright.ir.regions import is_control_flow
 from tilewright.ir.types import shape_of, width_bits
 from tilewright.layout.build import (
     blocked,
@@ -16,24 +18,20 @@ from tilewright.layout.build import (
     wgmma_operand_a,
 )
 from tilewright.layout.linear import LinearLayout
+from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul import DotOp
 from tilewright.schedule.layout.anchors import Anchored, Neighbours, own_or_default
-from tilewright.schedule.plan.products import ProductPlan
+from tilewright.schedule.layout.transfer import is_tile
 
 # The lanes of a warp along the rows and the columns of a product by threads.
 _LANES = (4, 8)
 
 
-class ProductNeighbours(Neighbours, Protocol):
-    """What the rule of a product asks besides."""
+def anchor_product(near: Neighbours, op: DotOp, plan: ProductPlan) -> Anchored:
+    """The layouts of a product's operands and result: its instruction's, where it has one.
 
-    def is_product(self, value: SSAValue) -> bool:
-        """Whether a value is computed from a matrix product."""
-        ...
-
-
-def anchor_product(near: ProductNeighbours, op: DotOp, plan: ProductPlan) -> Anchored:
-    """The layouts of a product's register operands; an operand in shared memory keeps its own."""
+    An operand that goes to shared memory does so from the layout that it is in.
+    """
     result = accumulator_layout(op, plan)
     if plan.instruction == "mma":
         operands = tuple(
@@ -42,18 +40,9 @@ def anchor_product(near: ProductNeighbours, op: DotOp, plan: ProductPlan) -> Anc
         )
         return Anchored((*operands, result), (result,))
     a = own_or_default(near, op.a)
-    if plan.instruction == "wgmma" and takes_registers(near, op):
+    if plan.instruction == "wgmma" and plan.a == REGISTERS:
         a = wgmma_operand_a(shape_of(op.a.type), width_bits(op.a.type), plan.warps)
     return Anchored((a, own_or_default(near, op.b), result), (result,))
-
-
-def takes_registers(near: ProductNeighbours, op: DotOp) -> bool:
-    """Whether A of a wgmma stays in registers: it was computed there, from another product.
-
-    Elements of 8 bits sit elsewhere in an accumulator than in an operand, so those go through
-    shared memory.
-    """
-    return near.is_product(op.a) and width_bits(op.a.type) == 16
 
 
 def accumulator_layout(op: DotOp, plan: ProductPlan) -> LinearLayout:
@@ -64,6 +53,22 @@ def accumulator_layout(op: DotOp, plan: ProductPlan) -> LinearLayout:
     if plan.instruction == "mma":
         return mma_accumulator(shape, plan.warps)
     return _by_threads(shape, plan.warps[0])
+
+
+def values_of_products(kernel: FuncOp) -> frozenset[SSAValue]:
+    """What is computed from matrix products, but for what control flow hands on."""
+    found: set[SSAValue] = set()
+    for op in kernel.walk():
+        is_computed = isinstance(op, DotOp) or any(value in found for value in op.operands)
+        if is_computed and _computes_tiles(op):
+            found.update(op.results)
+    return frozenset(found)
+
+
+def _computes_tiles(op: Operation) -> bool:
+    if is_control_flow(op) or op.has_trait(IsTerminator):
+        return False
+    return any(map(is_tile, (*op.operands, *op.results)))
 
 
 def _by_threads(shape: tuple[int, ...], num_warps: int) -> LinearLayout:

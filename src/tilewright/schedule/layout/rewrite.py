@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
+from tilewright.ir.annotations import plan_of
 from tilewright.ir.encoding import laid_out
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, shape_of
@@ -183,7 +184,7 @@ class Rewriter:
 
     def _product(self, op: DotOp, operands: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """A product with its staged operands; one that no loop changes is staged before it."""
-        *staged, product = stage_product(op, operands, self.layouts.plans[op])
+        *staged, product = stage_product(op, operands, plan_of(op))
         for alloc in staged:
             source, result = alloc.operands[0], alloc.results[0]
             place = _ancestor_in(op, _block_of(source))

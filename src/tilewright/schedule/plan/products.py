@@ -1,17 +1,37 @@
-"""Which instruction computes each matrix product, and how warps share it."""
+"""Decides how each matrix product is computed, on T0: instruction, warps, where operands are.
+
+    %d = tt.dot %a, %b, %c
+    ⇒ %d = tt.dot %a, %b, %c {tw.product = #tw.product<"wgmma 64x128x16, warps 4x1, a shared, …">}
+
+A product that is annotated already keeps its plan; `verify-plan` refuses one that cannot be.
+Everything after reads the annotation.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerType
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import IntegerType, ModuleOp, TensorType
+from xdsl.ir import Attribute, OpResult, SSAValue
 
 from tilewright.ir import types as ir
+from tilewright.ir.annotations import (
+    PRODUCT,
+    REGISTERS,
+    SHARED,
+    ProductAttr,
+    ProductPlan,
+    annotated_product,
+)
+from tilewright.ir.passes import Pass
+from tilewright.ir.regions import sources_of
+from tilewright.machine.gpus import SM_90A
 from tilewright.machine.mma import MMA, WGMMA
 from tilewright.machine.model import MachineModel
+from tilewright.ops.function import find_kernel
 from tilewright.ops.matmul import DotOp
-from tilewright.support.dataclass import dataclass
+from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.options import INPUT_PRECISIONS
 
 WARP_GROUP = WGMMA.warps
@@ -20,18 +40,38 @@ _FLOAT8 = (ir.f8e4m3fn, ir.f8e5m2)
 
 
 @dataclass(frozen=True)
-class ProductPlan:
-    """How one product is computed.
+class DecideProducts(Pass):
+    """Annotate every product that is not annotated yet with its plan; see the module."""
 
-    `instruction` is `wgmma`, `mma` or `fma`; `warps` share the rows and the columns; `depth`
-    is K of one instruction and `columns` its N; `reason` says why not the faster one.
-    """
+    machine: MachineModel = SM_90A
+    num_warps: int = 4
+    name = "decide-products"
 
-    instruction: str
-    warps: tuple[int, int]
-    columns: int
-    depth: int
-    reason: str = ""
+    def apply(self, module: ModuleOp) -> None:
+        """Decide the products of the kernel."""
+        for op in find_kernel(module).walk():
+            if isinstance(op, DotOp) and annotated_product(op) is None:
+                plan = plan_product(op, self.machine, self.num_warps, _is_computed(op.a))
+                op.attributes[PRODUCT] = ProductAttr(plan)
+
+
+def _is_computed(value: SSAValue) -> bool:
+    """Whether a value comes from a matrix product, whatever hands it on."""
+    pending, seen = [value], {value}
+    for current in pending:
+        if isinstance(current, OpResult) and isinstance(current.op, DotOp):
+            return True
+        new = [source for source in _sources(current) if source not in seen]
+        seen.update(new)
+        pending += new
+    return False
+
+
+def _sources(value: SSAValue) -> Sequence[SSAValue]:
+    handed_on = sources_of(value)
+    if handed_on is not None:
+        return handed_on if isinstance(value.type, TensorType) else ()
+    return value.op.operands if isinstance(value, OpResult) else ()
 
 
 def input_precision(op: DotOp) -> str:
@@ -39,28 +79,44 @@ def input_precision(op: DotOp) -> str:
     return "ieee" if op.input_precision is None else INPUT_PRECISIONS[op.input_precision.value.data]
 
 
-def plan_product(op: DotOp, machine: MachineModel, num_warps: int) -> ProductPlan:
-    """The instruction for a product: the fastest whose shapes and dtypes fit."""
+def plan_product(
+    op: DotOp, machine: MachineModel, num_warps: int, is_computed: bool = False
+) -> ProductPlan:
+    """The plan of a product: the fastest instruction whose shapes and dtypes fit.
+
+    `is_computed` says that A was computed from another product.
+    """
     *batch, rows, depth = ir.shape_of(op.a.type)
     columns = ir.shape_of(op.b.type)[-1]
-    step = _instruction_depth(op)
+    step = instruction_depth(op)
     if batch:
         return _by_threads(num_warps, "batched products run on the FMA units")
     if step is None:
-        return _by_threads(num_warps, f"no matrix instruction takes {_dtypes(op)}")
+        return _by_threads(num_warps, f"no matrix instruction takes {dtypes_of(op)}")
     reason = _no_wgmma(machine, num_warps, (rows, columns, depth), step)
     if not reason:
-        return _wgmma(num_warps, rows, columns, step)
+        plan = _wgmma(num_warps, rows, columns, step)
+        return replace(plan, a=REGISTERS) if is_computed and _stays(op, plan) else plan
     if rows % MMA.rows or columns % MMA.column_step or depth % step or not machine.has_mma:
         return _by_threads(num_warps, f"{rows}x{columns}x{depth} is no multiple of 16x8x{step}")
     return _mma(num_warps, rows, step, reason)
 
 
-def _dtypes(op: DotOp) -> str:
+def _stays(op: DotOp, plan: ProductPlan) -> bool:
+    """Whether elements of A sit in an accumulator where a wgmma takes them from registers.
+
+    Those of 16 bits do, unless warp groups side by side share the columns: each would need those
+    of the others. What does not is faster through shared memory.
+    """
+    return ir.width_bits(op.a.type) == 16 and plan.warps[1] == 1
+
+
+def dtypes_of(op: DotOp) -> str:
+    """The dtypes and the precision of a product, for messages."""
     return f"{ir.element_of(op.a.type)} x {ir.element_of(op.b.type)} ({input_precision(op)})"
 
 
-def _instruction_depth(op: DotOp) -> int | None:
+def instruction_depth(op: DotOp) -> int | None:
     """K of one matrix instruction: 32 bytes of each operand; None where there is none."""
     a, b, c = (ir.element_of(value.type) for value in (op.a, op.b, op.c))
     if a in _FLOAT8 and b in _FLOAT8:
@@ -116,15 +172,17 @@ def _wgmma(num_warps: int, rows: int, columns: int, step: int) -> ProductPlan:
         for n in range(limit, 0, -MMA.column_step)
         if width % n == 0 and (across == 1 or n & (n - 1) == 0)
     )
-    return ProductPlan("wgmma", (WARP_GROUP * down, across), widest, step)
+    shape = (WGMMA.rows, widest, step)
+    return ProductPlan("wgmma", shape, (WARP_GROUP * down, across), SHARED, SHARED)
 
 
 def _mma(num_warps: int, rows: int, step: int, reason: str) -> ProductPlan:
     down = math.gcd(num_warps, rows // MMA.rows)
     # Warps beyond the columns hold copies.
     across = num_warps // down
-    return ProductPlan("mma", (down, across), MMA.column_step, step, reason)
+    shape = (MMA.rows, MMA.column_step, step)
+    return ProductPlan("mma", shape, (down, across), REGISTERS, REGISTERS, reason)
 
 
 def _by_threads(num_warps: int, reason: str) -> ProductPlan:
-    return ProductPlan("fma", (num_warps, 1), 1, 1, reason)
+    return ProductPlan("fma", (1, 1, 1), (num_warps, 1), SHARED, SHARED, reason)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
 from tilewright.ir.encoding import has_layout
@@ -15,7 +14,6 @@ from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import ConvertLayoutOp, LaidOutDotOp
 from tilewright.schedule.conversions import conversion_of
 from tilewright.schedule.layout.decide import SCATTERED_ATTRIBUTE
-from tilewright.schedule.layout.stage_products import REASON_ATTRIBUTE
 
 
 def schedule_remarks(kernel: FuncOp) -> tuple[str, ...]:
@@ -25,10 +23,10 @@ def schedule_remarks(kernel: FuncOp) -> tuple[str, ...]:
 
 def _remarks(op: Operation) -> Iterator[str]:
     if isinstance(op, LaidOutDotOp):
-        reason = op.attributes.get(REASON_ATTRIBUTE)
-        if isinstance(reason, StringAttr):
-            name = {"fma": "the FMA units", "mma": "mma.sync"}.get(op.instruction.data, "wgmma")
-            yield f"{describe(op)}: the product runs on {name}: {reason.data}"
+        plan = op.product.data
+        if plan.reason:
+            name = {"fma": "the FMA units", "mma": "mma.sync"}.get(plan.instruction, "wgmma")
+            yield f"{describe(op)}: the product runs on {name}: {plan.reason}"
     elif isinstance(op, ForOp):
         if any(isinstance(inner, LaidOutDotOp) for inner in op.body.block.ops):
             yield f"{describe(op)}: the loop is not pipelined; `num_stages` has no effect yet"

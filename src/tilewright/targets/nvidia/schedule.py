@@ -1,4 +1,4 @@
-"""T0 to T2 for an NVIDIA GPU: layouts, copies, shared memory, barriers, in order."""
+"""T0 to T2 for an NVIDIA GPU: plan, layouts, copies, shared memory, barriers, in order."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from tilewright.schedule.check_ordering import check_ordering
 from tilewright.schedule.global_order import OrderGlobal
 from tilewright.schedule.layout.assign import AssignLayouts
 from tilewright.schedule.ordering import OrderingReport, order_shared
+from tilewright.schedule.plan.products import DecideProducts
+from tilewright.schedule.plan.verify import VerifyPlan
 from tilewright.schedule.shared_memory import SharedPlan, place_shared
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
@@ -28,6 +30,8 @@ from tilewright.targets.nvidia.tma.visibility import MarkVisible
 def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...]:
     """The passes from T0 to T2."""
     return (
+        DecideProducts(machine, options.num_warps),
+        VerifyPlan(machine, options.num_warps),
         AssignLayouts(machine, options.num_warps),
         StageTensorMaps(),
         JoinWaits(),

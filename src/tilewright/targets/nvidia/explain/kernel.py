@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
-from tilewright.analysis.alias import is_shared
-from tilewright.interp.rules.memory import integers_of
+from tilewright.ir.annotations import SHARED
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.locations import describe
 from tilewright.ir.types import element_of, shape_of
 from tilewright.ops.debug import BarrierOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import LaidOutDotOp, LocalBarrierOp
-from tilewright.schedule.layout.stage_products import REASON_ATTRIBUTE
 from tilewright.schedule.ordering import BarrierReason, OrderingReport
 from tilewright.schedule.shared_memory import SharedPlan
 from tilewright.schedule.shared_touches import Touch
@@ -101,33 +98,23 @@ def explain_kernel(kernel: FuncOp, shared: SharedPlan, ordering: OrderingReport)
 def _product(op: LaidOutDotOp) -> ProductSummary:
     *batch, rows, columns = shape_of(op.c.type)
     depth = (op.a.type.extents() if isinstance(op.a.type, SharedType) else shape_of(op.a.type))[-1]
-    a, b = _place(op.a), _place(op.b)
+    plan = op.product.data
+    a, b = ("shared memory" if place == SHARED else place for place in (plan.a, plan.b))
     places = f"both in {a}" if a == b else f"A in {a}, B in {b}"
-    reason = op.attributes.get(REASON_ATTRIBUTE)
-    return ProductSummary(
-        describe(op),
-        _instruction(op),
-        (*batch, rows, columns, depth),
-        integers_of(op.warps),
-        places,
-        reason.data if isinstance(reason, StringAttr) else "",
-    )
-
-
-def _place(value: SSAValue) -> str:
-    return "shared memory" if is_shared(value) else "registers"
+    shape = (*batch, rows, columns, depth)
+    return ProductSummary(describe(op), _instruction(op), shape, plan.warps, places, plan.reason)
 
 
 def _instruction(op: LaidOutDotOp) -> str:
-    name = op.instruction.data
+    plan = op.product.data
     element = op.a.type.element if isinstance(op.a.type, SharedType) else element_of(op.a.type)
-    if name == "fma":
+    if plan.instruction == "fma":
         return f"fused multiply-adds of {element}"
-    m, n, k = integers_of(op.shape)
+    m, n, k = plan.shape
     kind = str(element)
     if kind == "f32" and op.input_precision is not None:
         kind = INPUT_PRECISIONS[op.input_precision.value.data]
-    return f"{name} m{m}n{n}k{k} {kind}"
+    return f"{plan.instruction} m{m}n{n}k{k} {kind}"
 
 
 # --- barriers ---

@@ -137,7 +137,7 @@ def _wanted_by(op: Operation) -> Requirement | None:
 def _text_of(op: Operation, *, is_result: bool) -> Requirement | None:
     if isinstance(op, LaidOutDotOp):
         what = "leaves its result" if is_result else "takes its operand"
-        return Requirement(f"the {op.instruction.data} product {what} so", describe(op))
+        return Requirement(f"the {op.product.data.instruction} product {what} so", describe(op))
     text = _TEXTS.get(op.name)
     if text is None and ANCHORS.find(type(op)) is not None and not isinstance(op, ConvertLayoutOp):
         text = f"{op.name.partition('.')[2]} wants it so"

@@ -106,7 +106,7 @@ def emit_mma_product(ctx: ThreadContext, op: LaidOutDotOp) -> None:
     """Emit a product of register operands, K innermost."""
     a_type, b_type = element_type(op.a.type), element_type(op.b.type)
     result_type = element_type(op.result.type)
-    depth = 256 // ir.width_bits(a_type)
+    depth = op.product.data.depth
     accumulator = accumulator_type(result_type)
     shape = MmaShape(depth, accumulator, ptx_type(a_type), ptx_type(b_type))
     a = _Operand(ctx, layout_of(op.a.type), ctx.registers(op.a))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Attribute, SSAValue
 
 from tilewright.codegen.llvm_types import constant_text
@@ -12,7 +11,7 @@ from tilewright.codegen.threads.context import ThreadContext, element_type
 from tilewright.codegen.threads.shared import shared_pointer
 from tilewright.codegen.threads.words import pack, unpack
 from tilewright.ir import types as ir
-from tilewright.ir.attributes import integers_of
+from tilewright.ir.annotations import REGISTERS, SHARED
 from tilewright.ir.encoding import SharedType, layout_of
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.staging import DotWaitOp, LaidOutDotOp
@@ -31,8 +30,6 @@ from tilewright.targets.nvidia.wgmma import (
     emit_wgmma,
 )
 
-_ROWS = 64
-
 
 @NVIDIA_RULES.register(FenceAsyncSharedOp)
 def _fence(ctx: ThreadContext, op: FenceAsyncSharedOp) -> None:
@@ -42,7 +39,7 @@ def _fence(ctx: ThreadContext, op: FenceAsyncSharedOp) -> None:
 @NVIDIA_RULES.register(LaidOutDotOp)
 def _dot(ctx: ThreadContext, op: LaidOutDotOp) -> None:
     emit = {"wgmma": _wgmma_product, "mma": emit_mma_product, "fma": emit_fma_product}
-    emit[op.instruction.data](ctx, op)
+    emit[op.product.data.instruction](ctx, op)
 
 
 @NVIDIA_RULES.register(DotWaitOp)
@@ -70,12 +67,11 @@ class _WgmmaProduct:
 
     def __init__(self, ctx: ThreadContext, op: LaidOutDotOp) -> None:
         self.ctx, self.fn, self.op = ctx, ctx.fn, op
-        self.warps = integers_of(_array(op.warps))
-        _, columns, depth = integers_of(_array(op.shape))
+        self.plan = plan = op.product.data
         a, b = _element(op.a.type), _element(op.b.type)
         accumulator = element_type(op.result.type)
         kind = accumulator_type(accumulator)
-        self.shape = WgmmaShape(columns, depth, kind, ptx_type(a), ptx_type(b))
+        self.shape = WgmmaShape(plan.columns, plan.depth, kind, ptx_type(a), ptx_type(b))
         self.extents = ir.shape_of(op.result.type)
         self.fragments: dict[tuple[int, int], list[str]] = {}
         self.layout = layout_of(op.result.type)
@@ -112,7 +108,7 @@ class _WgmmaProduct:
         kind = self.shape.register_kind
         flat = [(kind, name) for group in accumulators for name in group]
         keys: list[tuple[int, int]] = []
-        if not isinstance(self.op.a.type, SharedType):
+        if self.plan.a == REGISTERS:
             depth = _extents(self.op.a.type)[1]
             rows = dict.fromkeys(row for row, _ in blocks)
             keys = [(row, k) for row in rows for k in range(0, depth, self.shape.depth)]
@@ -135,8 +131,8 @@ class _WgmmaProduct:
     def _blocks(self) -> list[tuple[int, int]]:
         """The first row and column of each instruction of the first warp group."""
         rows, columns = self.extents
-        down = 16 * self.warps[0]
-        across = self.shape.columns * self.warps[1]
+        down = 16 * self.plan.warps[0]
+        across = self.shape.columns * self.plan.warps[1]
         return [(r, c) for r in range(0, rows, down) for c in range(0, columns, across)]
 
     def _indices(self, block: tuple[int, int]) -> list[int]:
@@ -152,13 +148,12 @@ class _WgmmaProduct:
     def _emit_block(self, block: tuple[int, int], own: list[str], accumulates: bool) -> list[str]:
         """The instructions over K of one block of the result; its accumulators' new names."""
         row, column = block
-        a_operand = self._shared_operand(self.op.a, 1)
+        a_operand = self._shared_operand(self.op.a, 1) if self.plan.a == SHARED else None
         b_operand = self._shared_operand(self.op.b, 0)
-        assert b_operand is not None
         b_base = self._descriptor(self.op.b, b_operand, self._group(1), self.shape.columns)
         a_base = None
         if a_operand is not None:
-            a_base = self._descriptor(self.op.a, a_operand, self._group(0), _ROWS)
+            a_base = self._descriptor(self.op.a, a_operand, self._group(0), self.plan.shape[0])
         depth = _extents(self.op.a.type)[1]
         for k in range(0, depth, self.shape.depth):
             b = advanced(self.fn, b_base, b_operand.offset(column, k))
@@ -173,7 +168,7 @@ class _WgmmaProduct:
 
     def _group(self, dim: int) -> str:
         """The index of the thread's warp group along a dim, i32."""
-        down, across = self.warps
+        down, across = self.plan.warps
         bits = (down * across).bit_length() - 1
         split = down.bit_length() - 1
         bases = [0] * bits
@@ -184,9 +179,8 @@ class _WgmmaProduct:
                 bases[bit] = 1 << (bit - split)
         return self.ctx.index.uniform(self.fn, bases)
 
-    def _shared_operand(self, value: SSAValue, k_dim: int) -> SharedOperand | None:
-        if not isinstance(value.type, SharedType):
-            return None
+    def _shared_operand(self, value: SSAValue, k_dim: int) -> SharedOperand:
+        assert isinstance(value.type, SharedType)
         return shared_operand(value.type, k_dim)
 
     def _descriptor(self, value: SSAValue, operand: SharedOperand, group: str, outer: int) -> str:
@@ -241,11 +235,6 @@ def shared_operand(type_: SharedType, k_dim: int) -> SharedOperand:
     swizzle = min(128, span * size)
     panel = swizzle * type_.extents()[1 - fast]
     return SharedOperand(k_dim, fast, swizzle, panel, size)
-
-
-def _array(attribute: Attribute) -> DenseArrayBase:
-    assert isinstance(attribute, DenseArrayBase)
-    return attribute
 
 
 def _element(type_: Attribute) -> Attribute:

@@ -1,0 +1,117 @@
+"""Decisions of the schedule as attributes of the op that they are about.
+
+Each is decided once, by a pass that leaves alone what is annotated already, then verified, then
+only read. `docs/internals/gpu.md` lists them with who decides and who reads.
+
+    tw.product = #tw.product<"wgmma 64x128x16, warps 4x1, a shared, b shared">
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from xdsl.ir import Data, Operation
+from xdsl.irdl import irdl_attr_definition
+
+from tilewright.ir.locations import span_of
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import PlanMissing
+
+if TYPE_CHECKING:  # a compile neither parses nor prints
+    from xdsl.parser import AttrParser
+    from xdsl.printer import Printer
+
+PRODUCT = "tw.product"
+"""The attribute of a `tt.dot` that holds its plan."""
+REGISTERS, SHARED = "registers", "shared"
+"""Where an operand of a product is when its instruction reads it."""
+_PRODUCT_TEXT = re.compile(
+    r"(?P<instruction>\w+) (?P<shape>\d+x\d+x\d+), warps (?P<warps>\d+x\d+), "
+    r"a (?P<a>registers|shared), b (?P<b>registers|shared)"
+)
+
+
+@dataclass(frozen=True)
+class ProductPlan:
+    """How one matrix product is computed.
+
+    `instruction` is `wgmma`, `mma` or `fma` (single threads); `shape` is M, N, K of one
+    instruction; `warps` share the rows and the columns; `a` and `b` say where the instruction
+    reads its operands; `reason` says why not the faster one.
+    """
+
+    instruction: str
+    shape: tuple[int, int, int]
+    warps: tuple[int, int]
+    a: str
+    b: str
+    reason: str = ""
+
+    @property
+    def columns(self) -> int:
+        """N of one instruction."""
+        return self.shape[1]
+
+    @property
+    def depth(self) -> int:
+        """K of one instruction."""
+        return self.shape[2]
+
+    def __str__(self) -> str:
+        shape, warps = ("x".join(map(str, sizes)) for sizes in (self.shape, self.warps))
+        return f"{self.instruction} {shape}, warps {warps}, a {self.a}, b {self.b}"
+
+
+@irdl_attr_definition
+class ProductAttr(Data[ProductPlan]):
+    """The plan of a product, as `#tw.product<"…">`; a second string says why not a faster one."""
+
+    name = "tw.product"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> ProductPlan:
+        """Read what stands behind the name."""
+        with parser.in_angle_brackets():
+            text = parser.parse_str_literal()
+            has_reason = parser.parse_optional_punctuation(",") is not None
+            reason = parser.parse_str_literal() if has_reason else ""
+        match = _PRODUCT_TEXT.fullmatch(text)
+        if match is None:
+            parser.raise_error(
+                f"`{text}` is no plan of a product, such as "
+                "`wgmma 64x128x16, warps 4x1, a shared, b shared`"
+            )
+        m, n, k = map(int, match["shape"].split("x"))
+        down, across = map(int, match["warps"].split("x"))
+        return ProductPlan(
+            match["instruction"], (m, n, k), (down, across), match["a"], match["b"], reason
+        )
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Write what stands behind the name."""
+        with printer.in_angle_brackets():
+            printer.print_string_literal(str(self.data))
+            if self.data.reason:
+                printer.print_string(", ")
+                printer.print_string_literal(self.data.reason)
+
+
+def annotated_product(op: Operation) -> ProductPlan | None:
+    """The plan that is annotated on a product; None before it is decided."""
+    attribute = op.attributes.get(PRODUCT)
+    return attribute.data if isinstance(attribute, ProductAttr) else None
+
+
+def plan_of(op: Operation) -> ProductPlan:
+    """The plan of a product. *Raises*: PlanMissing before it is decided."""
+    plan = annotated_product(op)
+    if plan is None:
+        span, chain = span_of(op)
+        raise PlanMissing(
+            f"{op.name} is laid out before it is planned: it has no `{PRODUCT}`",
+            hint="run `decide-products` and `verify-plan` first, or annotate it",
+            span=span,
+            chain=chain,
+        )
+    return plan
