@@ -18,10 +18,10 @@ from xdsl.traits import IsTerminator
 
 from tilewright.interp.program import Program
 from tilewright.interp.values import EVERYWHERE
-from tilewright.ir.locations import describe
-from tilewright.ir.op import Array
+from tilewright.ir.locations import span_of
+from tilewright.ir.op import Array, TileOp
 from tilewright.support.dataclass import dataclass
-from tilewright.support.errors import InternalError
+from tilewright.support.errors import InternalError, MissingRule
 from tilewright.support.rules import RuleTable
 
 ARRAYS = (np.ndarray, np.generic)
@@ -85,9 +85,16 @@ class Rules:
         self.control: RuleTable[ControlRule] = RuleTable(f"{name} control flow", control)
         self.taint: RuleTable[Taint] = RuleTable(f"{name} undefined values", taint)
 
+    def plain_rule(self, cls: type[Operation]) -> PlainRule | None:
+        """The plain rule of ops of `cls`: that of `TileOp` where they just have a `reference`."""
+        rule = self.plain.find(cls)
+        if rule is None and issubclass(cls, TileOp) and cls.reference is not TileOp.reference:
+            return self.plain.find(TileOp)
+        return rule
+
     def covers(self, cls: type[Operation]) -> bool:
         """Whether ops of `cls` can be evaluated or end a region."""
-        return self.plain.find(cls) is not None or self.control.find(cls) is not None
+        return self.plain_rule(cls) is not None or self.control.find(cls) is not None
 
 
 class Preparation:
@@ -129,14 +136,23 @@ class Preparation:
         if control is not None:
             function = control(operation, self)
             return Step(operation, operands, self.slots(operation.results), control=function)
-        rule = self._rules.plain.find(type(operation))
+        rule = self._rules.plain_rule(type(operation))
         if rule is None:
-            raise InternalError(
-                f"the interpreter has no rule for {operation.name} at {describe(operation)}"
-            )
+            raise _unknown(operation)
         plain = rule(operation, self)
         taint = self._rules.taint.find(type(operation))
         return Step(operation, operands, self.slots(operation.results), plain=plain, taint=taint)
+
+
+def _unknown(operation: Operation) -> MissingRule:
+    span, chain = span_of(operation)
+    return MissingRule(
+        f"{operation.name} has no meaning for the interpreter",
+        hint=f"give `{type(operation).__name__}` a method `reference`, which computes the results "
+        "from NumPy arrays",
+        span=span,
+        chain=chain,
+    )
 
 
 def execute(code: Code, program: Program) -> Running:

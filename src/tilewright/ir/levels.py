@@ -29,7 +29,8 @@ C2, nests (CPU): scalar and vector code.
 
 C1 is C2 before the buffers have their places.
 
-A target adds its ops to a level with `Level.extended`; nothing is registered globally.
+A target adds its ops to a level with `Level.extended`. Ops of extensions are legal at each level,
+as far as its types go.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.locations import describe, is_known, span_of
+from tilewright.ir.op import ADDED_OPS
 from tilewright.ir.types import FLOATS, DescriptorType, PointerType
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import InternalError
@@ -80,7 +82,7 @@ class Level:
 
     def allows(self, name: str) -> bool:
         """Whether an op of this name is legal."""
-        if name in self.ops:
+        if name in self.ops or name in ADDED_OPS:
             return True
         return name.partition(".")[0] in self.dialects and name not in self.excluded
 
@@ -186,7 +188,8 @@ C1 = Level(
     | {"builtin.module", "gpu.barrier", "llvm.intr.assume"}
     | {"tt.func", "tt.return", "tt.get_program_id", "tt.get_num_programs", "tt.addptr"}
     | {"tt.splat", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int", "tt.fp_to_fp", "tt.mulhiui"}
-    | {"tt.clampf", "tt.precise_divf", "tt.precise_sqrt", "tw.hint"}
+    | {"tt.clampf", "tt.precise_divf", "tt.precise_sqrt", "tw.hint", "tw.clock"}
+    | {"tt.extern_elementwise"}
     | {"tt.atomic_rmw", "tt.atomic_cas", "tw.atomic_load", "tw.atomic_store"},
     type_rule=_c2_type,
 )

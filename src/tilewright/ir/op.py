@@ -7,6 +7,7 @@ concrete class. The reference semantics of an op are its `reference` method, ove
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 
 import numpy as np
 from xdsl.dialects.builtin import LocationAttr, UnknownLoc
@@ -18,6 +19,8 @@ from tilewright.ir.types import shape_of
 
 Array = np.ndarray
 UNKNOWN_LOCATION = UnknownLoc()
+ADDED_OPS: dict[str, type[Operation]] = {}
+"""Ops of extensions by name; legal at every level whose types they keep to."""
 
 
 class TileOp(IRDLOperation):
@@ -39,6 +42,18 @@ class ElementwiseOp(TileOp):
         shapes = {shape_of(v.type) for v in (*self.operands, *self.results)}
         if len(shapes) > 1:
             raise VerifyException(f"{self.name}: operands and results differ in shape: {shapes}")
+
+
+def ops_of(module: ModuleType) -> tuple[type[Operation], ...]:
+    """The op classes that a module defines, in its order; bases without a name are none."""
+    return tuple(
+        cls
+        for cls in vars(module).values()
+        if isinstance(cls, type)
+        and issubclass(cls, Operation)
+        and cls.__module__ == module.__name__
+        and "name" in vars(cls)
+    )
 
 
 def build(

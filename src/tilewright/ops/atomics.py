@@ -82,6 +82,3 @@ class AtomicStoreOp(AtomicOp):
     value = operand_def()
     mask = opt_operand_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-
-ATOMIC_OPS = (AtomicRmwOp, AtomicCasOp, AtomicLoadOp, AtomicStoreOp)

@@ -78,6 +78,3 @@ class UnsplatOp(TileOp):
 
     def reference(self, src: Array) -> Array:
         return src.reshape(())
-
-
-CREATION_OPS = (ConstantOp, MakeRangeOp, SplatOp, UnsplatOp)

@@ -115,6 +115,3 @@ class BreakpointOp(TileOp):
         """There is a name for each value."""
         if len(self.variable_names()) != len(self.values):
             raise VerifyException("tw.breakpoint: names and values differ in number")
-
-
-DEBUG_OPS = (PrintOp, AssertOp, AssumeOp, BarrierOp, HintOp, BreakpointOp)

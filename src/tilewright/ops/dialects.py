@@ -8,36 +8,31 @@ from xdsl.ir import Attribute, Dialect, Operation
 
 from tilewright.ir.annotations import ProductAttr
 from tilewright.ir.attributes import FastMathAttr
+from tilewright.ir.op import ADDED_OPS, ops_of
 from tilewright.ir.types import DescriptorType, PointerType
-from tilewright.ops.atomics import ATOMIC_OPS
+from tilewright.ops import (
+    atomics,
+    creation,
+    debug,
+    extern,
+    function,
+    indexing,
+    inline,
+    matmul,
+    memory,
+    program,
+    reduction,
+    shape,
+)
 from tilewright.ops.control_flow import CONTROL_FLOW_OPS
-from tilewright.ops.creation import CREATION_OPS
-from tilewright.ops.debug import DEBUG_OPS
 from tilewright.ops.elementwise import ELEMENTWISE_OPS
-from tilewright.ops.extern import EXTERN_OPS
-from tilewright.ops.function import FUNCTION_OPS
-from tilewright.ops.indexing import INDEXING_OPS
-from tilewright.ops.inline import INLINE_OPS
-from tilewright.ops.matmul import MATMUL_OPS
-from tilewright.ops.memory import MEMORY_OPS
-from tilewright.ops.program import PROGRAM_OPS
-from tilewright.ops.reduction import REDUCTION_OPS
-from tilewright.ops.shape import SHAPE_OPS
 
+_BEFORE = (function, program, creation, shape)
+_AFTER = (extern, memory, matmul, reduction, indexing, atomics, debug, inline)
 TILE_OPS: tuple[type[Operation], ...] = (
-    *FUNCTION_OPS,
-    *PROGRAM_OPS,
-    *CREATION_OPS,
-    *SHAPE_OPS,
-    *ELEMENTWISE_OPS,
-    *EXTERN_OPS,
-    *MEMORY_OPS,
-    *MATMUL_OPS,
-    *REDUCTION_OPS,
-    *INDEXING_OPS,
-    *ATOMIC_OPS,
-    *DEBUG_OPS,
-    *INLINE_OPS,
+    *(op for family in _BEFORE for op in ops_of(family)),
+    *ELEMENTWISE_OPS,  # most of them are rows of a table
+    *(op for family in _AFTER for op in ops_of(family)),
 )
 TILE_ATTRIBUTES: tuple[type[Attribute], ...] = (
     PointerType,
@@ -66,7 +61,7 @@ def tile_context(extra: tuple[Dialect, ...] = ()) -> Context:
     """A context that parses builtin, scf and every tile op; `extra` adds a target's dialect."""
     context = Context()
     context.load_dialect(Builtin)
-    ops = (*CONTROL_FLOW_OPS, *TILE_OPS)
+    ops = (*CONTROL_FLOW_OPS, *TILE_OPS, *ADDED_OPS.values())
     for dialect in (*make_dialects(ops, TILE_ATTRIBUTES), *extra):
         context.load_dialect(dialect)
     return context

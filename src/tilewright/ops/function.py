@@ -71,6 +71,3 @@ class CallOp(TileOp):
     callee = prop_def()
     arguments = var_operand_def()
     outputs = var_result_def()
-
-
-FUNCTION_OPS = (FuncOp, ReturnOp, CallOp)

@@ -74,6 +74,3 @@ class SortOp(TileOp):
             flipped = np.argsort(src[..., ::-1], axis=-1, kind="stable")[..., ::-1]
             order = src.shape[-1] - 1 - flipped
         return np.take_along_axis(src, order, axis=-1), order.astype(np.int32)
-
-
-INDEXING_OPS = (GatherOp, HistogramOp, SortOp)

@@ -141,9 +141,6 @@ class InlineAsmOp(TileOp):
             raise VerifyException(f"tt.elementwise_inline_asm: tiles of shapes {shapes}")
 
 
-INLINE_OPS = (InlineAsmOp,)
-
-
 @surface()
 def inline_asm_elementwise(
     b: Builder,

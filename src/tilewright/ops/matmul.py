@@ -48,6 +48,3 @@ def multiply_add(a: Array, b: Array, c: Array) -> Array:
         return (product + c).astype(c.dtype)
     wide = np.longdouble if a.dtype == np.float64 else np.float64
     return (np.matmul(a.astype(wide), b.astype(wide)) + c).astype(c.dtype)
-
-
-MATMUL_OPS = (DotOp,)

@@ -195,18 +195,3 @@ class DescriptorScatterOp(TileOp):
     y_offset = operand_def()
     src = operand_def()
     traits = traits_def(MemoryWriteEffect())
-
-
-MEMORY_OPS = (
-    AddPtrOp,
-    LoadOp,
-    StoreOp,
-    MakeTensorPtrOp,
-    AdvanceOp,
-    MakeTensorDescriptorOp,
-    DescriptorLoadOp,
-    DescriptorStoreOp,
-    DescriptorReduceOp,
-    DescriptorGatherOp,
-    DescriptorScatterOp,
-)

@@ -43,9 +43,6 @@ class ClockOp(TileOp):
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
-PROGRAM_OPS = (GetProgramIdOp, GetNumProgramsOp, ClockOp)
-
-
 def _grid_axis(axis: object, function: str) -> int:
     value = integer_constant(axis, function, "axis")
     if value not in (0, 1, 2):

@@ -135,6 +135,3 @@ class ScanReturnOp(TileOp):
     name = "tt.scan.return"
     values = var_operand_def()
     traits = traits_def(IsTerminator())
-
-
-REDUCTION_OPS = (ReduceOp, ReduceReturnOp, ScanOp, ScanReturnOp)

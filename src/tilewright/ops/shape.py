@@ -132,15 +132,3 @@ class FlipOp(TileOp):
 
     def reference(self, src: Array) -> Array:
         return np.flip(src, self.axis.value.data)
-
-
-SHAPE_OPS = (
-    ExpandDimsOp,
-    BroadcastOp,
-    ReshapeOp,
-    TransOp,
-    JoinOp,
-    SplitOp,
-    CatOp,
-    FlipOp,
-)

@@ -216,19 +216,3 @@ class AsyncWaitOp(TileOp):
     num = prop_def(IntegerAttr)
     token = result_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-
-STAGING_OPS = (
-    ConvertLayoutOp,
-    LocalAllocOp,
-    LocalStoreOp,
-    LocalLoadOp,
-    MemdescIndexOp,
-    MemdescTransOp,
-    LaidOutDotOp,
-    DotWaitOp,
-    LocalBarrierOp,
-    AsyncCopyOp,
-    AsyncCommitOp,
-    AsyncWaitOp,
-)

@@ -14,6 +14,7 @@ from tilewright.layout.linear import Coordinates, LinearLayout
 from tilewright.ops.indexing import GatherOp, HistogramOp
 from tilewright.ops.shape import FlipOp
 from tilewright.schedule.folds import axis_of
+from tilewright.schedule.layout.anchors import ANCHORS, Anchored, Neighbours, own_or_default
 from tilewright.schedule.scratch import SCRATCH
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedLayout
@@ -127,6 +128,12 @@ def _gather_scratch(op: GatherOp) -> int:
 def bin_places(op: HistogramOp) -> TilePlaces:
     """The counters of a histogram in shared memory."""
     return tile_places(shape_of(op.result.type), _COUNT_BYTES)
+
+
+@ANCHORS.register(HistogramOp)
+def _histogram_layouts(near: Neighbours, op: HistogramOp) -> Anchored:
+    source = own_or_default(near, op.src)
+    return Anchored((source,) * len(op.operands), (near.default(shape_of(op.result.type)),))
 
 
 @SCRATCH.register(HistogramOp)

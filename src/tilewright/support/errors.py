@@ -1,8 +1,9 @@
 """The catalogue of errors: one class per error that a user can see.
 
-Three families, by whose fault it is: `CompileError` (the kernel or the call is wrong),
-`UnsupportedError` (a right program on a target that cannot run it), `InternalError` (ours).
-A fourth, `KernelFault`, is for what a kernel did while it ran (interpreter, checked mode).
+Families, by whose fault it is: `CompileError` (the kernel or the call is wrong),
+`UnsupportedError` (a right program on a target that cannot run it), `ExtensionError` (a package
+that adds ops is wrong), `InternalError` (ours). One more, `KernelFault`, is for what a kernel did
+while it ran (interpreter, checked mode).
 A message has four parts: what is wrong with the values; where, with caret and call chain;
 the types; what to do.
 """
@@ -120,6 +121,10 @@ class UnsupportedError(TilewrightError):
     """A right program that this target or version cannot run."""
 
     is_of_configuration = True
+
+
+class ExtensionError(TilewrightError):
+    """A package that adds to the compiler says something that cannot be."""
 
 
 class InternalError(TilewrightError):
@@ -475,3 +480,27 @@ class SharedMemoryExceeded(UnsupportedError):
     """The tiles that a kernel keeps in shared memory do not fit there."""
 
     help = "use smaller blocks, fewer stages or fewer warps"
+
+
+# --- ops, rules and functions of other packages -------------------------------------------------
+
+
+class MissingRule(UnsupportedError):
+    """An op reaches a target, or the interpreter, which has no rule for it."""
+
+    # No other configuration of the kernel has the rule.
+    is_of_configuration = False
+
+
+class DuplicateRegistration(ExtensionError):
+    """A rule, an op or a function is registered where there is one already."""
+
+    help = "take one of the two away, or give the new one a name of its own"
+
+
+class UnknownFacet(ExtensionError):
+    """An extension names a part that no extension has."""
+
+
+class InvalidExtension(ExtensionError):
+    """An extension cannot be loaded, or is not what it says."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar, cast
 
+from tilewright.support.errors import DuplicateRegistration
+from tilewright.support.source import definition_span
+
 Rule = TypeVar("Rule", bound=Callable[..., object])
 AnyRule = TypeVar("AnyRule", bound=Callable[..., object])
 
@@ -18,17 +21,28 @@ class RuleTable(Generic[Rule]):
         self._rules: dict[type, Rule] = {}
 
     def register(self, *classes: type) -> Callable[[AnyRule], AnyRule]:
-        """Decorate a function as the rule of `classes`; it may name its class more narrowly."""
+        """Decorate a function as the rule of `classes`; it may name its class more narrowly.
+
+        Raises: DuplicateRegistration for a class that has a rule in this table.
+        """
 
         def add(rule: AnyRule) -> AnyRule:
             for cls in classes:
                 if cls in self._rules:
-                    raise AssertionError(f"{self.name}: second rule for {cls.__name__}")
+                    raise self._second_rule(cls, rule)
                 # The table hands a rule only instances of the classes it was registered for.
                 self._rules[cls] = cast("Rule", rule)
             return rule
 
         return add
+
+    def _second_rule(self, cls: type, rule: object) -> DuplicateRegistration:
+        first = definition_span(self._rules[cls])
+        return DuplicateRegistration(
+            f"{cls.__name__} has a rule in the table `{self.name}` already",
+            types={} if first is None else {"first": first.position()},
+            span=definition_span(rule),
+        )
 
     def find(self, cls: type) -> Rule | None:
         """The rule for `cls`, or None."""

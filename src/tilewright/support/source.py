@@ -43,6 +43,21 @@ def loaded_lines(function: FunctionType) -> list[str]:
     return linecache.getlines(file, written.__globals__)
 
 
+def definition_span(function: object) -> Span | None:
+    """Where a function of Python is defined; None for any other object.
+
+    *Example*
+
+    >>> definition_span(len) is None
+    True
+    """
+    written = inspect.unwrap(function) if callable(function) else function
+    if not isinstance(written, FunctionType):
+        return None
+    code = written.__code__
+    return Span(code.co_filename, code.co_firstlineno)
+
+
 def function_text(function: FunctionType, lines: list[str]) -> tuple[str, int] | None:
     """The text of a function in the lines of its file, with the number of its first line."""
     if not lines:

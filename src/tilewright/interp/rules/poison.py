@@ -14,7 +14,8 @@ from xdsl.ir import Operation
 
 from tilewright.interp.rules.tables import TILE_RULES
 from tilewright.interp.values import BOOL, NOWHERE
-from tilewright.ir.op import Array, TileOp
+from tilewright.ir.op import Array, TileOp, ops_of
+from tilewright.ops import shape
 from tilewright.ops.creation import SplatOp, UnsplatOp
 from tilewright.ops.debug import HintOp
 from tilewright.ops.elementwise import ELEMENTWISE, ELEMENTWISE_OPS, SelectOp
@@ -22,7 +23,6 @@ from tilewright.ops.extern import ExternElementwiseOp
 from tilewright.ops.indexing import GatherOp, SortOp
 from tilewright.ops.matmul import DotOp
 from tilewright.ops.memory import AddPtrOp
-from tilewright.ops.shape import SHAPE_OPS
 
 Values = Sequence[Any]
 Masks = Sequence["Array | None"]
@@ -64,7 +64,7 @@ def logical(operation: Operation, values: Values, masks: Masks) -> Array:
     return undefined & ~decided
 
 
-@TILE_RULES.taint.register(*SHAPE_OPS, SplatOp, UnsplatOp)
+@TILE_RULES.taint.register(*ops_of(shape), SplatOp, UnsplatOp)
 def moved(operation: Operation, values: Values, masks: Masks) -> Array | tuple[Array, ...]:
     """Undefined elements move with their values."""
     assert isinstance(operation, TileOp)

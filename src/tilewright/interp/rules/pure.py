@@ -23,28 +23,24 @@ from tilewright.interp.values import (
     spread,
 )
 from tilewright.ir.narrow_floats import NARROW_FLOATS, widened
-from tilewright.ir.op import Array, TileOp
+from tilewright.ir.op import Array, TileOp, ops_of
 from tilewright.ir.types import PointerType, element_of, is_float, shape_of, storage_bytes
+from tilewright.ops import shape
 from tilewright.ops.creation import ConstantOp, MakeRangeOp, SplatOp, UnsplatOp
 from tilewright.ops.debug import HintOp
 from tilewright.ops.elementwise import (
     ELEMENTWISE,
-    FLOAT_BINARY_OPS,
     INTEGER_BINARY_OPS,
-    UNARY_OPS,
-    ClampFOp,
-    CmpFOp,
     CmpIOp,
     FmaOp,
     SelectOp,
 )
 from tilewright.ops.extern import ExternElementwiseOp
-from tilewright.ops.indexing import GatherOp, HistogramOp, SortOp
+from tilewright.ops.indexing import GatherOp
 from tilewright.ops.matmul import DotOp, multiply_add
 from tilewright.ops.memory import AddPtrOp
 from tilewright.ops.program import GetNumProgramsOp, GetProgramIdOp
 from tilewright.ops.reference import odd_sum, unsigned
-from tilewright.ops.shape import SHAPE_OPS
 from tilewright.support.errors import BrokenPromise
 
 _DIVISIONS = tuple(ELEMENTWISE[f"arith.{name}"] for name in ("divsi", "divui", "remsi", "remui"))
@@ -53,10 +49,10 @@ _PARTIAL = (*_DIVISIONS, *_SHIFTS)
 _TOTAL_INTEGER = tuple(op for op in INTEGER_BINARY_OPS if op not in _PARTIAL)
 
 
-@TILE_RULES.plain.register(*SHAPE_OPS, MakeRangeOp, UnsplatOp, SelectOp, GatherOp, HistogramOp)
+@TILE_RULES.plain.register(*ops_of(shape), MakeRangeOp, UnsplatOp, SelectOp, GatherOp)
 @TILE_RULES.plain.register(ExternElementwiseOp)
 def by_reference(operation: Operation, _: Preparation) -> PlainFunction:
-    """The rule of an op whose reference needs no conversion."""
+    """The rule of an op whose reference moves elements, and leaves their bits as they are."""
     assert isinstance(operation, TileOp)
     reference = operation.reference
 
@@ -66,9 +62,9 @@ def by_reference(operation: Operation, _: Preparation) -> PlainFunction:
     return evaluate
 
 
-@TILE_RULES.plain.register(*FLOAT_BINARY_OPS, *UNARY_OPS, CmpFOp, ClampFOp, SortOp)
+@TILE_RULES.plain.register(TileOp)
 def by_widened_reference(operation: Operation, preparation: Preparation) -> PlainFunction:
-    """The rule of an op on floats: narrow ones go through float32."""
+    """The rule of every op without another: by its reference, narrow floats through float32."""
     assert isinstance(operation, TileOp)
     dtypes = [dtype_of(value.type) for value in (*operation.operands, *operation.results)]
     if not any(dtype in NARROW_FLOATS for dtype in dtypes):

@@ -19,7 +19,7 @@ from tilewright.layout.linear import LinearLayout
 from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.creation import UnsplatOp
 from tilewright.ops.debug import AssertOp, PrintOp
-from tilewright.ops.indexing import GatherOp, HistogramOp, SortOp
+from tilewright.ops.indexing import GatherOp, SortOp
 from tilewright.ops.inline import InlineAsmOp
 from tilewright.ops.memory import (
     DescriptorLoadOp,
@@ -187,13 +187,6 @@ def _first_own(near: Neighbours, values: Sequence[SSAValue]) -> LinearLayout:
 def _gather(near: Neighbours, op: GatherOp) -> Anchored:
     indices = own_or_default(near, op.indices)
     return Anchored((own_or_default(near, op.src), indices), (indices,))
-
-
-@ANCHORS.register(HistogramOp)
-def _histogram(near: Neighbours, op: HistogramOp) -> Anchored:
-    source = own_or_default(near, op.src)
-    result = near.default(shape_of(op.result.type))
-    return Anchored((source,) * len(op.operands), (result,))
 
 
 @ANCHORS.register(SortOp)

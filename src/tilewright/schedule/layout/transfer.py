@@ -29,6 +29,7 @@ from tilewright.support.errors import UnsupportedLayout
 Layouts = Sequence[LinearLayout | None]
 _CACHED = 1 << 10
 _SOURCES = (ConstantOp, MakeRangeOp, SplatOp)
+FLEXIBLE = (*_SOURCES, ExpandDimsOp, BroadcastOp, TransOp, ReshapeOp, JoinOp, ElementwiseOp)
 
 
 def is_tile(value: SSAValue) -> bool:
@@ -38,9 +39,7 @@ def is_tile(value: SSAValue) -> bool:
 
 def is_flexible(op: Operation) -> bool:
     """Whether an op can be computed in any layout, each thread from its own elements."""
-    return isinstance(
-        op, (*_SOURCES, ExpandDimsOp, BroadcastOp, TransOp, ReshapeOp, JoinOp, ElementwiseOp)
-    )
+    return isinstance(op, FLEXIBLE)
 
 
 def is_source(op: Operation) -> bool:

@@ -16,8 +16,6 @@ from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, Yield
 from tilewright.ops.creation import UnsplatOp
 from tilewright.ops.debug import AssertOp, HintOp, PrintOp
 from tilewright.ops.function import ReturnOp
-from tilewright.ops.indexing import SortOp
-from tilewright.ops.matmul import DotOp
 from tilewright.ops.memory import LoadOp, StoreOp
 from tilewright.ops.shape import CatOp, JoinOp, ReshapeOp
 from tilewright.support.errors import InternalError
@@ -25,10 +23,14 @@ from tilewright.targets.cpu import access, dots, elements, interruptible, nests,
 from tilewright.targets.cpu.coordinates import constant_coords
 from tilewright.targets.cpu.emitter import Emitter
 from tilewright.targets.cpu.evaluate import Evaluator
+from tilewright.targets.cpu.forms import SCALAR_STEPS, STEPS
 from tilewright.targets.cpu.fusion import BlockPlanner, Step
 from tilewright.targets.cpu.inline import is_tile
 from tilewright.targets.cpu.lowering import Lowering
 from tilewright.targets.cpu.ops import PollOp
+
+# Imported for the steps that they register.
+REGISTERED = (dots, sorts)
 
 
 def emit_block(lowering: Lowering, source: Block, out: Block) -> None:
@@ -48,26 +50,22 @@ def _emit_step(lowering: Lowering, step: Step, out: Block) -> None:
 
 
 def _emit_op(lowering: Lowering, op: Operation, out: Block) -> None:
-    if isinstance(op, DotOp):
-        dots.emit_dot(lowering, out, op)
-    elif isinstance(op, SortOp):
-        sorts.emit_sort(lowering, out, op)
-    elif isinstance(op, ForOp):
-        _emit_for(lowering, op, out)
-    elif isinstance(op, IfOp):
-        _emit_if(lowering, op, out)
-    elif isinstance(op, WhileOp):
-        _emit_while(lowering, op, out)
-    elif isinstance(op, UnsplatOp):
-        _emit_unsplat(lowering, op, out)
-    elif isinstance(op, LoadOp | StoreOp):
-        _emit_access(lowering, op, out)
-    elif isinstance(op, PrintOp | AssertOp):
-        _emit_debug(lowering, op, out)
-    elif isinstance(op, HintOp):
-        lowering.define({op.results[0]: lowering.scalar(op.operands[0])})
-    elif not isinstance(op, ReshapeOp | CatOp | JoinOp):
+    step = STEPS.find(type(op)) or SCALAR_STEPS.find(type(op))
+    if step is None:
         _emit_scalar(lowering, op, out)
+    else:
+        step(lowering, out, op)
+
+
+@STEPS.register(CatOp, JoinOp)
+@SCALAR_STEPS.register(ReshapeOp)
+def _nothing(lowering: Lowering, out: Block, op: Operation) -> None:
+    """Another view of its operand, or done by the copies that stand before it."""
+
+
+@SCALAR_STEPS.register(HintOp)
+def _forward(lowering: Lowering, out: Block, op: HintOp) -> None:
+    lowering.define({op.results[0]: lowering.scalar(op.operands[0])})
 
 
 def _scalars(lowering: Lowering, values: Sequence[SSAValue]) -> list[SSAValue]:
@@ -91,7 +89,8 @@ def _emit_scalar(lowering: Lowering, op: Operation, out: Block) -> None:
     lowering.define(dict(zip(op.results, new.results, strict=True)))
 
 
-def _emit_access(lowering: Lowering, op: LoadOp | StoreOp, out: Block) -> None:
+@SCALAR_STEPS.register(LoadOp, StoreOp)
+def _emit_access(lowering: Lowering, out: Block, op: LoadOp | StoreOp) -> None:
     """A load or store through a scalar pointer."""
     ev = Evaluator(lowering, Emitter(out, op.location))
     if isinstance(op, LoadOp):
@@ -101,11 +100,13 @@ def _emit_access(lowering: Lowering, op: LoadOp | StoreOp, out: Block) -> None:
         access.store(ev, op, (), lowering.scalar(op.operands[1]))
 
 
-def _emit_debug(lowering: Lowering, op: PrintOp | AssertOp, out: Block) -> None:
+@SCALAR_STEPS.register(PrintOp, AssertOp)
+def _emit_debug(lowering: Lowering, out: Block, op: PrintOp | AssertOp) -> None:
     elements.print_scalar(Evaluator(lowering, Emitter(out, op.location)), op)
 
 
-def _emit_unsplat(lowering: Lowering, op: UnsplatOp, out: Block) -> None:
+@SCALAR_STEPS.register(UnsplatOp)
+def _emit_unsplat(lowering: Lowering, out: Block, op: UnsplatOp) -> None:
     ev = Evaluator(lowering, Emitter(out, op.location))
     coords = constant_coords((0,) * len(shape_of(op.operands[0].type)))
     lowering.define({op.results[0]: ev.element(op.operands[0], coords, False)})
@@ -148,7 +149,8 @@ def _finish(
     lowering.define(dict(zip(kept, new.results, strict=True)))
 
 
-def _emit_for(lowering: Lowering, op: ForOp, out: Block) -> None:
+@SCALAR_STEPS.register(ForOp)
+def _emit_for(lowering: Lowering, out: Block, op: ForOp) -> None:
     operands = _scalars(lowering, op.operands)
     is_short, is_tight = interruptible.is_short(op), interruptible.is_tight(op)
     body = _lower_body(lowering, op.body.block, not (is_short or is_tight))
@@ -161,7 +163,8 @@ def _emit_for(lowering: Lowering, op: ForOp, out: Block) -> None:
     _finish(lowering, op, operands, [Region(body)], out)
 
 
-def _emit_if(lowering: Lowering, op: IfOp, out: Block) -> None:
+@SCALAR_STEPS.register(IfOp)
+def _emit_if(lowering: Lowering, out: Block, op: IfOp) -> None:
     regions = []
     for region in op.regions:
         block = Block()
@@ -173,7 +176,8 @@ def _emit_if(lowering: Lowering, op: IfOp, out: Block) -> None:
     _finish(lowering, op, [lowering.scalar(op.operands[0])], regions, out)
 
 
-def _emit_while(lowering: Lowering, op: WhileOp, out: Block) -> None:
+@SCALAR_STEPS.register(WhileOp)
+def _emit_while(lowering: Lowering, out: Block, op: WhileOp) -> None:
     operands = _scalars(lowering, op.operands)
     # The test has the loop's exit: an interrupt is looked for where the loop goes on.
     test = _lower_body(lowering, op.before_region.block)

@@ -27,6 +27,7 @@ from tilewright.targets.cpu.coordinates import constant_coords
 from tilewright.targets.cpu.emitter import Emitter
 from tilewright.targets.cpu.evaluate import Evaluator
 from tilewright.targets.cpu.fetching import fetch_address
+from tilewright.targets.cpu.forms import STEPS
 from tilewright.targets.cpu.inline import owner
 from tilewright.targets.cpu.lowering import Lowering
 from tilewright.targets.cpu.microkernel import DotSpec
@@ -205,6 +206,7 @@ def _materialize(lowering: Lowering, out: Block, form: PackForm) -> Buffer:
     return temporary
 
 
+@STEPS.register(DotOp)
 def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
     """The product itself; a batch is a loop over its matrices."""
     forms = lowering.placement.operands[op]

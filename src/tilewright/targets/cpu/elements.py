@@ -8,12 +8,15 @@ from xdsl.dialects.builtin import DenseArrayBase, i64
 from xdsl.ir import Attribute, Block, SSAValue
 
 from tilewright.ir.types import element_of, i1, i32, shape_of, width_bits
+from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.control_flow import YieldOp
 from tilewright.ops.debug import AssertOp, PrintOp
+from tilewright.ops.indexing import HistogramOp
 from tilewright.targets.cpu import access
 from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.coordinates import Coords
 from tilewright.targets.cpu.evaluate import Evaluator
+from tilewright.targets.cpu.forms import ELEMENTS, PREPARATIONS
 from tilewright.targets.cpu.loop_order import chunks
 from tilewright.targets.cpu.ops import StoreOp
 from tilewright.targets.cpu.roots import Root, RootKind
@@ -24,9 +27,14 @@ _UNSIGNED_LT = 6
 
 
 def prepare(ev: Evaluator, root: Root) -> None:
-    """What a root needs before the loops: a histogram starts from zero."""
-    if root.kind is not RootKind.HISTOGRAM:
-        return
+    """What a root needs before the loops, as its op's class says."""
+    prepare_op = PREPARATIONS.find(type(root.op))
+    if root.kind is RootKind.ELEMENTS and prepare_op is not None:
+        prepare_op(ev, root)
+
+
+@PREPARATIONS.register(HistogramOp)
+def _start_from_zero(ev: Evaluator, root: Root) -> None:
     buffer = ev.lowering.buffer(root.op.results[0])
     native = ev.lowering.machine.vector_bytes // 4
     saved = ev.lanes
@@ -47,12 +55,9 @@ def evaluate(ev: Evaluator, root: Root, coords: Coords) -> list[Write]:
         return [lambda: ev.write_buffer(buffer, coords, value)]
     if root.kind is RootKind.COPY:
         return [_copy(ev, root, coords)]
-    if root.kind is RootKind.ATOMIC:
-        return [lambda: _atomic(ev, root, coords)]
-    if root.kind is RootKind.PRINT:
-        return [lambda: _print(ev, root, coords)]
-    assert root.kind is RootKind.HISTOGRAM
-    return [lambda: _count(ev, root, coords)]
+    visit = ELEMENTS.find(type(root.op))
+    assert visit is not None, root.kind
+    return [lambda: visit(ev, root, coords)]
 
 
 def _copy(ev: Evaluator, root: Root, coords: Coords) -> Write:
@@ -63,6 +68,7 @@ def _copy(ev: Evaluator, root: Root, coords: Coords) -> Write:
     return lambda: ev.write_strided(buffer, strides, root.offset, coords, value)
 
 
+@ELEMENTS.register(*AtomicOp.__subclasses__())
 def _atomic(ev: Evaluator, root: Root, coords: Coords) -> None:
     """One element of an atomic, behind a branch where it is masked."""
     op = root.op
@@ -97,6 +103,7 @@ def guarded(ev: Evaluator, condition: SSAValue, perform: Write) -> None:
     emit.choose(condition, (then, emit.pop()))
 
 
+@ELEMENTS.register(PrintOp, AssertOp)
 def _print(ev: Evaluator, root: Root, coords: Coords) -> None:
     op = root.op
     assert isinstance(op, PrintOp | AssertOp)
@@ -134,6 +141,7 @@ def _report(
     ev.emit.effect(cpu.AssertOp, (condition, *indices), (), properties, op.location)
 
 
+@ELEMENTS.register(HistogramOp)
 def _count(ev: Evaluator, root: Root, coords: Coords) -> None:
     """One element of a histogram: values outside of the bins are ignored."""
     emit = ev.emit

@@ -19,19 +19,13 @@ from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, Yield
 from tilewright.ops.creation import UnsplatOp
 from tilewright.ops.debug import AssertOp, AssumeOp, BarrierOp, PrintOp
 from tilewright.ops.function import ReturnOp
-from tilewright.ops.indexing import HistogramOp, SortOp
 from tilewright.ops.matmul import DotOp
 from tilewright.ops.memory import LoadOp, StoreOp
 from tilewright.ops.reduction import ReduceOp, ScanOp
-from tilewright.ops.shape import CatOp, JoinOp, ReshapeOp
+from tilewright.ops.shape import ReshapeOp
 from tilewright.support.dataclass import dataclass
-from tilewright.targets.cpu.inline import (
-    EXPENSIVE,
-    is_inline,
-    is_tile,
-    is_trivial_reduce,
-    owner,
-)
+from tilewright.targets.cpu.forms import ELEMENTS, STEPS
+from tilewright.targets.cpu.inline import EXPENSIVE, is_inline, is_tile, owner
 from tilewright.targets.cpu.placement import PackForm, Placement, chain_head
 from tilewright.targets.cpu.roots import (
     SCALAR_KINDS,
@@ -46,7 +40,14 @@ from tilewright.targets.cpu.uses import Uses
 
 _MAX_ROOTS = 12
 _DEBUG_OPS = (PrintOp, AssertOp, AssumeOp)
-_STEPS_OF_THEIR_OWN = (YieldOp, ConditionOp, ReturnOp, DotOp, SortOp, CatOp, JoinOp)
+_ENDS = (YieldOp, ConditionOp, ReturnOp)
+_ROOTS: dict[type[Operation], RootKind] = {
+    StoreOp: RootKind.STORE,
+    ReduceOp: RootKind.REDUCE,
+    ScanOp: RootKind.SCAN,
+    **dict.fromkeys(AtomicOp.__subclasses__(), RootKind.ATOMIC),
+    **dict.fromkeys((PrintOp, AssertOp), RootKind.PRINT),
+}
 
 
 @dataclass(eq=False)
@@ -58,6 +59,13 @@ class Step:
     op: Operation | None = None
     pack: PackForm | None = None
     reached: dict[SSAValue, bool] = field(default_factory=dict)
+
+
+def kind_of_root(op: type[Operation]) -> RootKind | None:
+    """What ops of a class are as roots of a nest; None where they are none."""
+    if ELEMENTS.find(op) is not None:
+        return _ROOTS.get(op, RootKind.ELEMENTS)
+    return _ROOTS.get(op)
 
 
 def captured_tiles(op: Operation) -> tuple[SSAValue, ...]:
@@ -146,30 +154,18 @@ class BlockPlanner:
         if not operands or not is_tile(operands[0]):
             return False
         space = space_of(operands[0])
-        if isinstance(op, StoreOp):
-            self._add(Root(RootKind.STORE, op, operands, space, position))
-        elif isinstance(op, ReduceOp):
-            assert not is_trivial_reduce(op)
-            axis = op.axis.value.data
-            self._add(Root(RootKind.REDUCE, op, operands, space, position, axis))
-        elif isinstance(op, ScanOp):
-            axis = op.axis.value.data
-            self._add(Root(RootKind.SCAN, op, operands, space, position, axis))
-        elif isinstance(op, AtomicOp):
-            self._add(Root(RootKind.ATOMIC, op, operands, space, position))
-        elif isinstance(op, PrintOp | AssertOp):
-            self._add(Root(RootKind.PRINT, op, operands, space, position))
-        elif isinstance(op, HistogramOp):
-            self._add(Root(RootKind.HISTOGRAM, op, operands, space, position))
-        else:
+        kind = kind_of_root(type(op))
+        if kind is None:
             return False
+        axis = op.axis.value.data if isinstance(op, ReduceOp | ScanOp) else None
+        self._add(Root(kind, op, operands, space, position, axis))
         return True
 
     def _place_op(self, op: Operation, position: int) -> None:
         """Place an op that is a step of its own, with the copies that it needs before."""
         if isinstance(op, AssumeOp | BarrierOp):
             return
-        if _is_control(op) or isinstance(op, _STEPS_OF_THEIR_OWN):
+        if _is_control(op) or isinstance(op, _ENDS) or STEPS.find(type(op)) is not None:
             self._place_copies(op, position)
             self._flush()
         elif self._must_close_before(op):

@@ -24,11 +24,11 @@ class RootKind(Enum):
     COPY = "copy"
     ATOMIC = "atomic"
     PRINT = "print"
-    HISTOGRAM = "histogram"
+    ELEMENTS = "elements"
 
 
 # Kinds whose elements happen in index order, one scalar at a time, in a nest of their own.
-SCALAR_KINDS = frozenset((RootKind.ATOMIC, RootKind.PRINT, RootKind.HISTOGRAM))
+SCALAR_KINDS = frozenset((RootKind.ATOMIC, RootKind.PRINT, RootKind.ELEMENTS))
 
 
 @dataclass(eq=False)

@@ -8,49 +8,42 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i64
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Block, SSAValue
 
-from tilewright.ir.op import build
 from tilewright.ir.types import i1, i32, is_float, shape_of
 from tilewright.ops.elementwise import CmpFOp, SelectOp
 from tilewright.ops.indexing import SortOp
 from tilewright.targets.cpu import access
 from tilewright.targets.cpu.emitter import Emitter, code
+from tilewright.targets.cpu.forms import STEPS, step_nest
 from tilewright.targets.cpu.lowering import Lowering
-from tilewright.targets.cpu.ops import LoadOp, NestOp, StoreOp
-from tilewright.targets.cpu.ops import YieldOp as NestYieldOp
+from tilewright.targets.cpu.ops import LoadOp, StoreOp
 
 _SIGNED_LT, _SIGNED_GT, _SIGNED_GE = 2, 4, 5
 _ORDERED_LT, _ORDERED, _UNORDERED = 4, 7, 14
 
 
+@STEPS.register(SortOp)
 def emit_sort(lowering: Lowering, out: Block, op: SortOp) -> None:
     """Sort every row of the home buffer of `op.result` and write the positions."""
-    block = Block()
     shape = shape_of(op.operands[0].type)
-    emit = Emitter(block, op.location)
     keys, positions = (lowering.buffer(result) for result in op.results)
     spare_keys = lowering.allocate((shape[-1],), keys.element, "sort keys")
     spare_positions = lowering.allocate((shape[-1],), i32, "sort positions")
-    row, _ = emit.open_loop()
-    offset = emit.integer("muli", row, emit.index(shape[-1]))
-    here = (emit.advance(keys.base, offset), emit.advance(positions.base, offset))
-    there = (spare_keys.base, spare_positions.base)
-    _number(emit, here[1], shape[-1])
-    width, source, target = 1, here, there
-    while width < shape[-1]:
-        _merge_pass(emit, op, (source, target), shape[-1], width)
-        source, target, width = target, source, 2 * width
-    if source is not here:
-        _copy_row(emit, source, here, shape[-1])
-    emit.close_loop((0, prod(shape[:-1]), 1))
-    block.add_op(build(NestYieldOp, location=op.location))
-    properties: dict[str, Attribute] = {
-        "bounds": DenseArrayBase.from_list(i64, list(shape)),
-        "vector": IntegerAttr(1, i64),
-    }
-    out.add_op(build(NestOp, (), (), properties, (Region(block),), op.location))
+    with step_nest(lowering, out, op) as ev:
+        emit = ev.emit
+        row, _ = emit.open_loop()
+        offset = emit.integer("muli", row, emit.index(shape[-1]))
+        here = (emit.advance(keys.base, offset), emit.advance(positions.base, offset))
+        there = (spare_keys.base, spare_positions.base)
+        _number(emit, here[1], shape[-1])
+        width, source, target = 1, here, there
+        while width < shape[-1]:
+            _merge_pass(emit, op, (source, target), shape[-1], width)
+            source, target, width = target, source, 2 * width
+        if source is not here:
+            _copy_row(emit, source, here, shape[-1])
+        emit.close_loop((0, prod(shape[:-1]), 1))
 
 
 Row = tuple[SSAValue, SSAValue]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
-from tilewright.ir.op import TileOp
-from tilewright.ops.staging import STAGING_OPS
+from tilewright.ir.op import TileOp, ops_of
+from tilewright.ops import staging
 from tilewright.targets.nvidia.tma_ops import TMA_OPS
 
 
@@ -18,4 +18,4 @@ class FenceAsyncSharedOp(TileOp):
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
-NVIDIA_OPS = (*STAGING_OPS, FenceAsyncSharedOp, *TMA_OPS)
+NVIDIA_OPS = (*ops_of(staging), FenceAsyncSharedOp, *TMA_OPS)

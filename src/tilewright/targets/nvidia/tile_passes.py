@@ -8,9 +8,12 @@ from tilewright.passes.forward_invariants import ForwardInvariants
 from tilewright.passes.lower_block_pointers import LowerBlockPointers
 from tilewright.passes.lower_descriptors import LowerDescriptors
 from tilewright.passes.merge_duplicates import MergeDuplicates
+from tilewright.passes.refuse_ops import RefuseOps
+from tilewright.passes.require_rules import RequireRules
 from tilewright.passes.split_carried_pointers import SplitCarriedPointers
 from tilewright.passes.split_products import SplitProducts
 from tilewright.support.options import CompileOptions
+from tilewright.targets.nvidia.coverage import NVIDIA_COVERAGE
 from tilewright.targets.nvidia.tma.select_tensor_maps import SelectTensorMaps
 
 
@@ -18,12 +21,14 @@ def nvidia_tile_passes(machine: MachineModel, options: CompileOptions) -> tuple[
     """The passes for a machine, with a copy engine where it has one and the options allow it."""
     has_engine = machine.has_tma and options.descriptors != "pointers"
     return (
+        RefuseOps(NVIDIA_COVERAGE.reasons),
         LowerBlockPointers(),
         SelectTensorMaps(_num_programs(machine, options)) if has_engine else LowerDescriptors(),
         ForwardInvariants(),
         SplitCarriedPointers(),
         SplitProducts(),
         MergeDuplicates(),
+        RequireRules(NVIDIA_COVERAGE),
     )
 
 

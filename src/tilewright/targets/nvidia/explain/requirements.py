@@ -22,7 +22,6 @@ _TEXTS = {
     "tt.reduce": "the reduction folds its operand where it is",
     "tt.scan": "the scan walks along its axis",
     "tt.gather": "the gather reads its operand where it is",
-    "tt.histogram": "the histogram has a layout of its own",
     "tt.cat": "the halves of a `cat` are in the same threads",
     "tt.split": "a split wants both halves in one thread",
     "ttg.local_load": "it is read from shared memory",
@@ -140,5 +139,5 @@ def _text_of(op: Operation, *, is_result: bool) -> Requirement | None:
         return Requirement(f"the {op.product.data.instruction} product {what} so", describe(op))
     text = _TEXTS.get(op.name)
     if text is None and ANCHORS.find(type(op)) is not None and not isinstance(op, ConvertLayoutOp):
-        text = f"{op.name.partition('.')[2]} wants it so"
+        text = f"the {op.name.partition('.')[2]} has layouts of its own"
     return None if text is None else Requirement(text, describe(op))

@@ -1,0 +1,46 @@
+"""What the CPU makes of each op: which ones it has code for, and which ones it refuses."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.traits import IsTerminator
+
+from tilewright.ir.op import ElementwiseOp
+from tilewright.ops.debug import AssumeOp, BarrierOp
+from tilewright.ops.function import FuncOp
+from tilewright.ops.inline import InlineAsmOp
+from tilewright.passes.coverage import Coverage, Gap
+from tilewright.targets.cpu.forms import SCALAR_STEPS, STEPS
+from tilewright.targets.cpu.fusion import kind_of_root
+from tilewright.targets.cpu.inline import is_tile, reads
+from tilewright.targets.cpu.rules import CPU_RULES
+
+# What has no code of its own.
+_SILENT = (AssumeOp, BarrierOp, FuncOp, ModuleOp)
+_RULE = Gap("lowering rule", "@DEFAULT_RULES.register({op})")
+_FORM = Gap("form on tiles", "@STEPS.register({op})")
+
+
+def find_gap(op: Operation) -> Gap | None:
+    """What a T0 op lacks to be lowered for a CPU."""
+    cls = type(op)
+    if isinstance(op, ElementwiseOp):
+        return None if CPU_RULES.find(cls) is not None else _RULE
+    if SCALAR_STEPS.find(cls) is not None or isinstance(op, _SILENT):
+        return None
+    if op.has_trait(IsTerminator) or STEPS.find(cls) is not None or reads(op) is not None:
+        return None
+    if any(map(is_tile, (*op.operands, *op.results))):
+        return None if kind_of_root(cls) is not None else _FORM
+    return None if CPU_RULES.find(cls) is not None else _RULE
+
+
+CPU_COVERAGE = Coverage("the CPU", find_gap)
+CPU_COVERAGE.refuse_everywhere()
+CPU_COVERAGE.unsupported(
+    InlineAsmOp,
+    "inline_asm_elementwise(): the assembly is a GPU's and cannot run on a CPU",
+    "write the computation with functions of the language; they compile to as few instructions "
+    "on every target",
+)

@@ -1,0 +1,54 @@
+"""What NVIDIA GPUs make of each op: which ones they have rules for, and which ones they refuse."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.traits import IsTerminator
+
+from tilewright.codegen.rules import DEFAULT_RULES
+from tilewright.ir.op import ElementwiseOp
+from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
+from tilewright.ops.function import FuncOp
+from tilewright.ops.matmul import DotOp
+from tilewright.ops.memory import DescriptorLoadOp, DescriptorReduceOp, DescriptorStoreOp
+from tilewright.passes.coverage import Coverage, Gap
+from tilewright.schedule.layout.anchors import ANCHORS
+from tilewright.schedule.layout.transfer import FLEXIBLE, is_tile
+from tilewright.targets.nvidia.rules import NVIDIA_RULES
+
+# What the schedule makes other ops of: products by their plan, copies through tensor maps, and
+# control flow, whose layouts are those of what it carries.
+_SCHEDULED = (
+    DotOp,
+    DescriptorLoadOp,
+    DescriptorStoreOp,
+    DescriptorReduceOp,
+    ForOp,
+    IfOp,
+    WhileOp,
+    FuncOp,
+    ModuleOp,
+)
+_LAYOUT = Gap("layout rule", "@ANCHORS.register({op})")
+_THREADS = Gap("rule for threads", "@THREAD_RULES.register({op})")
+_RULE = Gap("lowering rule", "@DEFAULT_RULES.register({op})")
+
+
+def find_gap(op: Operation) -> Gap | None:
+    """What a T0 op lacks to be lowered for the threads of a GPU."""
+    cls = type(op)
+    if isinstance(op, _SCHEDULED) or op.has_trait(IsTerminator):
+        return None
+    has_rule = NVIDIA_RULES.find(cls) is not None
+    if isinstance(op, ElementwiseOp):
+        return None if has_rule or DEFAULT_RULES.find(cls) is not None else _RULE
+    if any(map(is_tile, (*op.operands, *op.results))):
+        if not issubclass(cls, FLEXIBLE) and ANCHORS.find(cls) is None:
+            return _LAYOUT
+        return None if has_rule else _THREADS
+    return None if has_rule or DEFAULT_RULES.find(cls) is not None else _RULE
+
+
+NVIDIA_COVERAGE = Coverage("NVIDIA GPUs", find_gap)
+NVIDIA_COVERAGE.refuse_everywhere()
