@@ -17,6 +17,7 @@ from tilewright.support.errors import (
 if TYPE_CHECKING:
     from tilewright import testing
     from tilewright.language.aggregates import aggregate, aggregate_replace, must_use_result
+    from tilewright.language.extensions import extension
     from tilewright.language.host import constexpr_function
     from tilewright.runtime.autotune import autotune
     from tilewright.runtime.config import Config
@@ -31,6 +32,7 @@ _LAZY = {
     "aggregate_replace": "tilewright.language.aggregates",
     "autotune": "tilewright.runtime.autotune",
     "constexpr_function": "tilewright.language.host",
+    "extension": "tilewright.language.extensions",
     "heuristics": "tilewright.runtime.heuristics",
     "must_use_result": "tilewright.language.aggregates",
     "testing": "tilewright.testing",
@@ -76,6 +78,7 @@ __all__ = [
     "cdiv",
     "compile_statistics",
     "constexpr_function",
+    "extension",
     "heuristics",
     "jit",
     "language",

@@ -23,6 +23,7 @@ class Request:
     kernel: str
     specialization: Specialization
     options: Mapping[str, object]
+    extensions: tuple[str, ...] = ()
 
 
 def tile_module(kernel: JITFunction, arguments: Sequence[object], **constants: object) -> ModuleOp:

@@ -15,7 +15,8 @@ from xdsl.traits import Pure
 from tests.ops.kernels import kernel_text
 from tests.ops.test_matrix import context
 from tilewright.codegen.threads.rules import THREAD_RULES
-from tilewright.ir.levels import LEVELS, T0, verify_level
+from tilewright.compiler.pipeline import full_pipeline
+from tilewright.ir.levels import T0, verify_level
 from tilewright.ir.op import ElementwiseOp, TileOp, build
 from tilewright.ir.text import parse_module
 from tilewright.machine.model import MachineModel
@@ -48,10 +49,9 @@ def machine(target: str) -> MachineModel:
 def emitted(module: ModuleOp, target: str) -> str:
     """The text for the target's assembler."""
     manifest, options = load_target(target), CompileOptions()
-    for tile_pass in manifest.tile_passes(machine(target), options):
-        tile_pass.apply(module)
-    scheduled = manifest.schedule(module, machine(target), options)
-    verify_level(scheduled.module, LEVELS[manifest.level].extended(*manifest.ops))
+    reports = full_pipeline(manifest, machine(target), options).apply(module)
+    verify_level(module, manifest.contract(manifest.level))
+    scheduled = manifest.describe(module, options, reports)
     return manifest.emit(scheduled, machine(target), options)
 
 
@@ -93,10 +93,6 @@ def test_every_op_of_a_target_has_a_lowering_rule(target: str, rules) -> None:
 def test_every_op_of_the_gpu_can_be_interpreted() -> None:
     ops = load_target("nvidia").ops
     assert [op.name for op in ops if not NVIDIA_INTERPRETATION.covers(op)] == []
-
-
-def test_extensions_have_a_part_for_each_target() -> None:
-    assert ("ops", "rules", *TARGETS) == PARTS
 
 
 # --- what a forgotten rule looks like -------------------------------------------------------

@@ -12,6 +12,7 @@ from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.devices import Placement
 from tilewright.frontend.program import Specialization
 from tilewright.frontend.source import KernelSource
+from tilewright.language.stubs import EXTENSIONS
 from tilewright.machine.model import MachineModel
 from tilewright.runtime.ahead import JOBS, CompileJob
 from tilewright.runtime.artifact import Artifact
@@ -46,7 +47,13 @@ def make_request(
     if machine is None:
         machine = driver.machine(where.device)
     return CompileRequest(
-        source.functions, source.kernel, specialization, fields, where.target, machine
+        source.functions,
+        source.kernel,
+        specialization,
+        fields,
+        where.target,
+        machine,
+        tuple(EXTENSIONS),
     )
 
 

@@ -32,6 +32,7 @@ from tilewright.compiler.worker import (
     DEFAULT_TIMEOUT_S,
     name_reproducer,
     read_answer,
+    search_paths,
     start_command,
 )
 from tilewright.runtime.ahead import JOBS, CompileJob
@@ -155,6 +156,7 @@ def _message(request: CompileRequest, key: str) -> bytes:
         "timeout_s": DEFAULT_TIMEOUT_S,
         "keeps_reproducer": True,
         "environment": environment(),
+        "paths": search_paths(request),
     }
     return json.dumps(settings).encode() + b"\n" + request.to_bytes()
 

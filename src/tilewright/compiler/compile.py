@@ -13,6 +13,7 @@ from tilewright.compiler.pipeline import full_pipeline, schedule_pipeline, tile_
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.lower import lower_kernel
 from tilewright.frontend.passing import slot_count
+from tilewright.language.extensions import load_part
 from tilewright.runtime.artifact import Artifact
 from tilewright.targets.target import Scheduled, Target, load_target
 
@@ -30,7 +31,7 @@ def compile_request(
     """
     started = time.perf_counter()
     target, options = load_target(request.target), request.compile_options
-    module = lower_kernel(request)
+    module = read_kernel(request)
     effects = argument_effects(module)
     watch = observe or _nobody
     watch("frontend", module)
@@ -45,13 +46,21 @@ def compile_request(
     return Artifact(key, metadata, sections)
 
 
+def read_kernel(request: CompileRequest) -> ModuleOp:
+    """The kernel as T0, with the rules of the request's extensions for what comes next."""
+    module = lower_kernel(request)
+    load_part("rules")
+    load_part(request.target)
+    return module
+
+
 def _nobody(stage: str, result: StageResult) -> None:
     """The observer of a compile that nobody watches."""
 
 
 def to_tiles(request: CompileRequest, target: Target, observe: Observer | None = None) -> ModuleOp:
     """The kernel as T0, after the target's tile passes."""
-    module, watch = lower_kernel(request), observe or _nobody
+    module, watch = read_kernel(request), observe or _nobody
     watch("frontend", module)
     tile_pipeline(target, request.machine, request.compile_options).apply(module, watch)
     return module

@@ -22,6 +22,7 @@ from tilewright.frontend.program import (
     TypeTree,
 )
 from tilewright.machine.model import ABSTRACT, MachineModel
+from tilewright.runtime.fingerprint import extension_fingerprint
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.support.options import CompileOptions, option_names
@@ -35,7 +36,8 @@ OptionValue = int | float | str | bool | None
 class CompileRequest:
     """A kernel with its callees, what it is specialised for, options, target and machine.
 
-    `options` holds those that the target has; the frontend's own are beside them.
+    `options` holds those that the target has; the frontend's own are beside them. `extensions`
+    are the packages whose ops and rules take part.
     """
 
     functions: Mapping[str, FunctionSource]
@@ -44,6 +46,7 @@ class CompileRequest:
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     target: str = "cpu"
     machine: MachineModel = ABSTRACT
+    extensions: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -68,6 +71,8 @@ class CompileRequest:
             "target": self.target,
             "machine": {n: encode(value) for n, value in self.machine.to_features().items()},
         }
+        if self.extensions:
+            document["extensions"] = list(self.extensions)
         text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return text.encode()
 
@@ -88,6 +93,8 @@ class CompileRequest:
     def cache_key(self, compiler_fingerprint: str) -> str:
         """The key of the compiled kernel: a SHA-256 over compiler and request."""
         digest = hashlib.sha256(compiler_fingerprint.encode() + b"\0")
+        for name in self.extensions:
+            digest.update(extension_fingerprint(name).encode())
         digest.update(self.to_bytes())
         return digest.hexdigest()
 
@@ -105,6 +112,7 @@ def _decode_request(document: dict[str, Json]) -> CompileRequest:
         options=_decode_options(document["options"]),
         target=_text(document["target"]),
         machine=MachineModel.from_features(_decode_options(document["machine"])),
+        extensions=tuple(_text(name) for name in _list(document.get("extensions", []))),
     )
 
 

@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tilewright.compiler.compile import to_schedule, to_tiles
+from tilewright.compiler.compile import read_kernel, to_schedule, to_tiles
 from tilewright.compiler.pipeline import Pipeline, full_pipeline, tile_pipeline
 from tilewright.compiler.request import CompileRequest
-from tilewright.frontend.lower import lower_kernel
 from tilewright.ir.text import print_module
 from tilewright.runtime.artifact import Artifact
 from tilewright.support.dataclass import dataclass
@@ -106,7 +105,7 @@ def stages(
     """
     target, options = load_target(request.target), request.compile_options
     yield "source", lambda: request.functions[request.kernel].text
-    module = lower_kernel(request)
+    module = read_kernel(request)
     yield "frontend", lambda: print_(module)
     reports: list[object] = []
     for name, report in _pipeline(request).steps(module):

@@ -217,8 +217,18 @@ def make_message(
     keeps_reproducer: bool = True,
 ) -> bytes:
     """What `serve` takes."""
-    settings = {"key": key, "memory_bytes": memory_bytes, "keeps_reproducer": keeps_reproducer}
+    settings = {
+        "key": key,
+        "memory_bytes": memory_bytes,
+        "keeps_reproducer": keeps_reproducer,
+        "paths": search_paths(request),
+    }
     return json.dumps(settings).encode() + b"\n" + request.to_bytes()
+
+
+def search_paths(request: CompileRequest) -> list[str]:
+    """Where a process that compiles a request finds the extensions that this one found."""
+    return [entry for entry in sys.path if entry] if request.extensions else []
 
 
 def serve(message: bytes, observe: RequestObserver | None = None) -> bytes:
@@ -226,6 +236,7 @@ def serve(message: bytes, observe: RequestObserver | None = None) -> bytes:
     head, _, body = message.partition(b"\n")
     settings = json.loads(head)
     limit_memory(int(settings["memory_bytes"]))
+    sys.path.extend(entry for entry in settings.get("paths", ()) if entry not in sys.path)
     try:
         request = CompileRequest.from_bytes(body)
         watch = None if observe is None else partial(observe, request)

@@ -37,6 +37,7 @@ from tilewright.language.core import (
     tuple_,
     tuple_type,
 )
+from tilewright.language.extensions import shown_name
 from tilewright.ops.library import SURFACE
 from tilewright.support.errors import (
     NotCallable,
@@ -171,7 +172,7 @@ def call_surface(
     entry = SURFACE.get(key)
     if entry is None:
         raise UnsupportedError(
-            f"tl.{key} is not implemented", hint="`tilewright.language` lists what is"
+            f"{shown_name(key)} is not implemented", hint="`tilewright.language` lists what is"
         )
     ordered, named = surface_arguments(key, positional, keywords)
     frame.call_node = node
@@ -188,7 +189,7 @@ def surface_arguments(
 ) -> tuple[list[object], dict[str, object]]:
     """The arguments of a language function in the form in which Python takes them."""
     parameters = surface_parameters(key)
-    bound = bind(f"tl.{key}", parameters, positional, keywords, default=lambda p: _LEFT_OUT)
+    bound = bind(shown_name(key), parameters, positional, keywords, default=lambda p: _LEFT_OUT)
     ordered: list[object] = []
     named: dict[str, object] = {}
     for p in parameters:

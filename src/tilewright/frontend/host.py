@@ -36,6 +36,7 @@ from tilewright.frontend.values import (
     value_of,
 )
 from tilewright.language.core import tuple_
+from tilewright.language.stubs import EXTENSIONS
 from tilewright.support.errors import (
     HostCall,
     NotCallable,
@@ -196,6 +197,8 @@ def _live(lowering: Lowering, constant: Constant) -> object:
 
 
 def _language_member(key: str) -> object:
-    """A function or class of the language by its path below `tilewright.language`."""
-    module, _, name = f"tilewright.language.{key}".rpartition(".")
+    """A function or class of the language, or of an extension, by its path."""
+    is_extension = key.rpartition(".")[0] in EXTENSIONS
+    path = key if is_extension else f"tilewright.language.{key}"
+    module, _, name = path.rpartition(".")
     return getattr(importlib.import_module(module), name)

@@ -16,6 +16,7 @@ from tilewright.frontend.inlining import run_body
 from tilewright.frontend.kernel_arguments import KernelArguments
 from tilewright.frontend.program import LoweringRequest
 from tilewright.machine.model import ABSTRACT
+from tilewright.ops.extensions import add_extensions
 from tilewright.ops.function import FuncOp, ReturnOp
 from tilewright.support.errors import TilewrightError
 
@@ -28,6 +29,7 @@ def lower_kernel(request: LoweringRequest) -> ModuleOp:
 
     Raises: CompileError for programs that the language does not have, with position and remedy.
     """
+    add_extensions(request.extensions)
     body = Block()
     builder = KernelBuilder(body, request.options, lambda f, a: call_function(lowering, f, a))
     builder.target = str(getattr(request, "target", "interpreter"))

@@ -126,3 +126,8 @@ class LoweringRequest(Protocol):
     def options(self) -> Mapping[str, object]:
         """The compile options by name."""
         ...
+
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        """The packages whose functions the kernel may call."""
+        ...

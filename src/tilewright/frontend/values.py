@@ -29,6 +29,7 @@ from tilewright.frontend.constants import (
     Record,
 )
 from tilewright.language.core import PropagateNan, constexpr, dtype, tensor, tuple_
+from tilewright.language.extensions import shown_name
 from tilewright.ops.descriptors import is_descriptor
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import NameNotUsable
@@ -223,7 +224,7 @@ def describe(value: object) -> str:
     if isinstance(value, FunctionRef | HostFunctionRef):
         return f"the function `{function_name(value.key)}`"
     if isinstance(value, OpRef):
-        return f"the function `tl.{value.key}`"
+        return f"the function `{shown_name(value.key)}`"
     if isinstance(value, BuiltinRef):
         return f"Python's `{value.name}`"
     if isinstance(value, Imported):

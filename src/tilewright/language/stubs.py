@@ -9,6 +9,9 @@ from tilewright.support.errors import HostCall
 
 Stub = TypeVar("Stub", bound=Callable[..., object])
 
+EXTENSIONS: dict[str, object] = {}
+"""The extensions of this process by name (`language/extensions.py`); most have none."""
+
 
 def op(key: str) -> Callable[[Stub], Stub]:
     """Mark a stub as the function `key` of the language."""

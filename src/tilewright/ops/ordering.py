@@ -28,7 +28,7 @@ from tilewright.support.errors import (
 )
 
 
-@surface(member=True)
+@surface(member=True, example="tl.gather(x, n // 2, 0)")
 def gather(b: Builder, src: object, index: object, axis: object) -> tensor:
     """result[..., i, ...] = src[..., index[..., i, ...], ...] along `axis`.
 
@@ -118,7 +118,7 @@ def _flip_sign(b: Builder, x: tensor) -> tensor:
     return elementwise(b, "arith.xori", x, half)
 
 
-@surface(member=True)
+@surface(member=True, example="tl.sort(x, descending=True)")
 def sort(
     b: Builder,
     x: object,
@@ -138,7 +138,7 @@ def sort(
     return values
 
 
-@surface(member=True)
+@surface(member=True, example="tl.argsort(x)")
 def argsort(b: Builder, x: object, dim: object = None, descending: object = False) -> tensor:
     """The int32 positions that put `x` in order along its last dimension; see `sort`."""
     return _sorted(b, x, dim, descending, "argsort")[1]
@@ -155,7 +155,7 @@ def _leading(b: Builder, x: tensor, count: int) -> tensor:
     return gather(b, x, broadcast_tensor(b, positions, shape), len(shape) - 1)
 
 
-@surface(member=True)
+@surface(member=True, example="tl.topk(x, 4)")
 def topk(
     b: Builder,
     x: object,
@@ -184,7 +184,7 @@ def topk(
     return first
 
 
-@surface(member=True)
+@surface(member=True, example="tl.bitonic_merge(tl.where(b, -x, x))")
 def bitonic_merge(b: Builder, x: object, dim: object = None, descending: object = False) -> tensor:
     """`x` in order along its last dimension, for an `x` that first rises and then falls there.
 
@@ -203,7 +203,7 @@ def _mask(b: Builder, mask: object, shape: tuple[int, ...]) -> tensor:
     return broadcast_tensor(b, value, shape)
 
 
-@surface(member=True)
+@surface(member=True, example="tl.histogram(n, 8, mask=b)")
 def histogram(b: Builder, input: object, num_bins: object, mask: object = None) -> tensor:
     """result[v] = the number of elements of `input` that equal v, for v in [0, num_bins).
 

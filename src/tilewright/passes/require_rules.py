@@ -11,17 +11,21 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilewright.ir.locations import span_of
+from tilewright.ir.passes import Pass
 from tilewright.passes.coverage import Coverage, Gap
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import MissingRule
 
+# A target that takes every op.
+_ANY = Coverage("any target", lambda op: None)
+
 
 @dataclass(frozen=True)
-class RequireRules:
+class RequireRules(Pass):
     """The pass, for the ops that a target covers."""
 
-    coverage: Coverage
-    name: str = "require-rules"
+    coverage: Coverage = _ANY
+    name = "require-rules"
 
     def apply(self, module: ModuleOp) -> None:
         """Check every op.

@@ -58,6 +58,12 @@ def compiler_fingerprint() -> str:
 
 
 @functools.cache
+def extension_fingerprint(name: str) -> str:
+    """The identity of a package that adds ops and rules, in hex: its source files' stamps."""
+    return digest(name, *_stamps_of(name))
+
+
+@functools.cache
 def host_cpu_fingerprint() -> str:
     """The identity of this kind of CPU, in hex: its model and the features it has.
 
@@ -72,6 +78,21 @@ def source_stamps(directory: str) -> list[str]:
     # The version is here: trees that are copied with fixed times still tell releases apart.
     version = _read(os.path.join(directory, "__init__.py"), 1 << 16).hex()
     return [*stamps, version] if stamps else [os.urandom(16).hex()]
+
+
+def _stamps_of(name: str) -> list[str]:
+    """The stamps of a package, or of a module that is one file."""
+    directory = _package_directory(name)
+    if directory:
+        return source_stamps(directory)
+    try:
+        spec = find_spec(name)
+        status = os.stat(spec.origin or "") if spec is not None else None
+    except (ImportError, ValueError, OSError):
+        status = None
+    if status is None:
+        return source_stamps("")
+    return [f"{status.st_size} {status.st_mtime_ns}"]
 
 
 def distribution_stamps(name: str) -> list[str]:

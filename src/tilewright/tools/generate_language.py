@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tilewright.language.stubs import EXTENSIONS
+
 if TYPE_CHECKING:
     from tilewright.ops.surface import Surface
 
@@ -30,10 +32,10 @@ _TITLES = {
 
 
 def registry() -> Mapping[str, Surface]:
-    """Every public function by key; loads the compiler."""
+    """Every public function of ours by key; loads the compiler."""
     library = importlib.import_module("tilewright.ops.library")
     surfaces: Mapping[str, Surface] = library.SURFACE
-    return surfaces
+    return {key: entry for key, entry in surfaces.items() if entry.module not in EXTENSIONS}
 
 
 def generate() -> dict[Path, str]:

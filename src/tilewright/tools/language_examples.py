@@ -7,10 +7,13 @@ An example is the body of a kernel that has, before it,
     s: int32 at run time                          x_ptr, n_ptr, wide_ptr (int64), byte_ptr (uint8)
     counts: 64 int32 elements of this program     desc: a descriptor of [64, 64] fp32, block [8, 16]
 
-An expression stands for itself: its value is stored. Statements store what they show.
+An expression stands for itself: its value is stored. Statements store what they show. A function
+may bring its example along, as `@surface(example=…)`; the others are here.
 """
 
 from __future__ import annotations
+
+from tilewright.ops.library import SURFACE
 
 _BINARY = "maximum minimum add sub mul fdiv"
 _UNARY = "exp exp2 sin cos erf floor ceil abs sigmoid"
@@ -133,8 +136,7 @@ EXAMPLES: dict[str, str] = {
         f"descriptor_atomic_{kind}": f"integers.atomic_{kind}([0, 0], integers.load([8, 16]))"
         for kind in ("min", "max", "and", "or", "xor")
     },
-    "gather": "tl.gather(x, n // 2, 0)",
-    # reductions, scans, order
+    # reductions, scans
     "reduce": "tl.reduce((x, n), 0, later_maximum)",
     **{name: f"tl.{name}(m, 1)" for name in ("sum", "max", "min", "argmax", "argmin")},
     "xor_sum": "tl.xor_sum(n, 0)",
@@ -142,11 +144,6 @@ EXAMPLES: dict[str, str] = {
     "associative_scan": "tl.associative_scan((x, n), 0, later_maximum)",
     "cumsum": "tl.cumsum(m, 1, reverse=True)",
     "cumprod": "tl.cumprod(n, 0)",
-    "histogram": "tl.histogram(n, 8, mask=b)",
-    "sort": "tl.sort(x, descending=True)",
-    "argsort": "tl.argsort(x)",
-    "topk": "tl.topk(x, 4)",
-    "bitonic_merge": "tl.bitonic_merge(tl.where(b, -x, x))",
     # atomics
     **{
         f"atomic_{kind}": f"tl.atomic_{kind}(counts + i, n, sem='relaxed')"
@@ -203,6 +200,8 @@ EXAMPLES.update(
         "extra.cuda.gdc_launch_dependents": "tl.extra.cuda.gdc_launch_dependents()",
     }
 )
+
+EXAMPLES.update({key: entry.example for key, entry in SURFACE.items() if entry.example})
 
 # Names of Triton that are not here, and what serves in their place.
 ABSENT: dict[str, str] = {

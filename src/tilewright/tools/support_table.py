@@ -25,7 +25,6 @@ from tilewright.compiler.build import make_request
 from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.request import CompileRequest
 from tilewright.jit import JITFunction
-from tilewright.ops.library import SURFACE
 from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import TilewrightError, UnsupportedError
@@ -33,6 +32,7 @@ from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.host import named_machine
 from tilewright.targets.nvidia.ptx import to_ptx
 from tilewright.targets.target import load_target
+from tilewright.tools.generate_language import registry
 from tilewright.tools.language_examples import ABSENT, EXAMPLES
 
 PATH = Path(__file__).parents[3] / "docs" / "language-names.md"
@@ -127,7 +127,7 @@ class Row:
 def public_names() -> list[str]:
     """Every public name of `tl`, of `tl.math`, `tl.extra.cuda` and `tl.target_info`."""
     names = [name for name in tl.__all__ if name not in _MODULES]
-    names += [key for key in SURFACE if "." in key and not key.startswith(_ELSEWHERE)]
+    names += [key for key in registry() if "." in key and not key.startswith(_ELSEWHERE)]
     return sorted(names, key=lambda name: (name.count("."), name))
 
 

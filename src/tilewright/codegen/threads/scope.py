@@ -42,6 +42,18 @@ class Scope:
         """How many warps run the body together."""
         return self.partition.warps
 
+    @property
+    def num_threads(self) -> int:
+        """How many threads run the body together."""
+        return self.partition.warps * self._target.lanes
+
+    def thread(self) -> str:
+        """The number of this thread among them, i32."""
+        lanes = self._target.lanes
+        lane_bits, warp_bits = lanes.bit_length() - 1, (self.warps - 1).bit_length()
+        lane = [1 << bit for bit in range(lane_bits)]
+        return self.index.linear(self._fn, lane, [lanes << bit for bit in range(warp_bits)])
+
     def barrier(self) -> None:
         """Wait for all warps of the scope; their shared accesses before are done after."""
         part = self.partition
