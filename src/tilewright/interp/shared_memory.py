@@ -1,9 +1,8 @@
-"""The shared memory of one program, byte by byte: what it holds and who may touch it.
+"""The shared memory of one program: its bytes, its barriers, and what runs asynchronously.
 
-Tiles that share bytes overwrite each other, bytes that nothing wrote cannot be read, and what an
-asynchronous copy brings is there only after the wait for it. Where tiles have their places (T2),
-the order of accesses is checked as well: two of which one writes need a barrier in between, and
-an asynchronous unit sees what threads wrote only after a fence and a barrier.
+Tiles that share bytes overwrite each other, and what an asynchronous copy brings is there only
+after the wait for it. Where tiles have their places (T2), the order of accesses is checked as
+well, between the warps of a role and between roles. A program without roles is one role.
 """
 
 from __future__ import annotations
@@ -13,15 +12,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from tilewright.interp.simt.faults import Fault, ProxyRace, SharedRace, UnfinishedOperation
+from tilewright.interp.role_barriers import Copy, MemoryBarrier, NamedBarrier
+from tilewright.interp.shared_bytes import SharedBytes
+from tilewright.interp.simt.faults import Fault
 from tilewright.ir.op import Array
 from tilewright.layout.linear import LinearLayout
 from tilewright.support.dataclass import dataclass
-from tilewright.support.errors import UninitializedRead
-
-_UNWRITTEN, _WRITTEN, _UNDEFINED, _IN_FLIGHT = range(4)
-_SHOWN, _FENCED, _HIDDEN = range(3)
-_LONG_AGO = -1
+from tilewright.support.errors import KernelFault
 
 
 @lru_cache(maxsize=256)
@@ -34,22 +31,6 @@ def element_offsets(layout: LinearLayout) -> Array:
 
 
 @dataclass
-class _Copy:
-    """What a copy in flight will write: bytes, and to where."""
-
-    places: Array
-    data: Array
-
-
-@dataclass
-class _Phase:
-    """The loads in flight that share a barrier, and how many bytes they were to bring."""
-
-    announced: int
-    copies: list[_Copy] = field(default_factory=list)
-
-
-@dataclass
 class RunningProduct:
     """A product in flight: the bytes it reads, its result, and what is undefined in that."""
 
@@ -59,143 +40,67 @@ class RunningProduct:
 
 
 @dataclass
-class SharedMemory:
-    """Bytes with their state; `is_ordered` says whether the order of accesses is checked."""
+class _Unfinished:
+    """What a role has started and not waited for: copies in groups, products, stores."""
 
-    is_ordered: bool
-    data: Array = field(default_factory=lambda: np.zeros(0, np.uint8))
-    state: Array = field(default_factory=lambda: np.zeros(0, np.uint8))
-    # Barriers that had passed when a byte was last written and read.
-    written: Array = field(default_factory=lambda: np.zeros(0, np.int32))
-    read: Array = field(default_factory=lambda: np.zeros(0, np.int32))
-    # Whether asynchronous units may miss what threads wrote, and how many products read a byte.
-    hidden: Array = field(default_factory=lambda: np.zeros(0, np.uint8))
-    readers: Array = field(default_factory=lambda: np.zeros(0, np.uint16))
-    barriers: int = 0
-    _open: list[_Copy] = field(default_factory=list)
-    _groups: list[list[_Copy]] = field(default_factory=list)
+    copies: list[Copy] = field(default_factory=list)
+    groups: list[list[Copy]] = field(default_factory=list)
     products: list[RunningProduct] = field(default_factory=list)
-    # Loads by a copy engine in flight, by the number of their barrier, and stores by it; how many
-    # phases of each barrier ended.
-    _loads: dict[int, _Phase] = field(default_factory=dict)
-    _stores: list[Array] = field(default_factory=list)
-    _num_phases: dict[int, int] = field(default_factory=dict)
+    stores: list[Array] = field(default_factory=list)
 
-    # --- places ---
 
-    def reserve(self, end: int) -> None:
-        """Have at least `end` bytes."""
-        missing = end - self.data.size
-        if missing <= 0:
-            return
+class SharedMemory(SharedBytes):
+    """The bytes of a program, with its barriers and what runs asynchronously."""
 
-        def grown(array: Array, value: int) -> Array:
-            return np.concatenate([array, np.full(missing, value, array.dtype)])
+    def __init__(self, is_ordered: bool, roles: tuple[str, ...] = ("the program",)) -> None:
+        super().__init__(is_ordered, roles)
+        self._unfinished = [_Unfinished() for _ in roles]
+        self._memory_barriers: dict[int, MemoryBarrier] = {}
+        self._named_barriers: dict[int, NamedBarrier] = {}
 
-        self.data, self.state = grown(self.data, 0xAA), grown(self.state, _UNWRITTEN)
-        self.written, self.read = grown(self.written, _LONG_AGO), grown(self.read, _LONG_AGO)
-        self.hidden, self.readers = grown(self.hidden, _SHOWN), grown(self.readers, 0)
+    @property
+    def products(self) -> list[RunningProduct]:
+        """The products of the acting role that run, in order."""
+        return self._unfinished[self.role].products
 
-    def forget(self, start: int, size: int) -> None:
-        """Begin a new tile: what its bytes held is gone."""
-        self.reserve(start + size)
-        places = np.arange(start, start + size)
-        self._require_idle(places, "begins in bytes that")
-        self.state[start : start + size] = _UNWRITTEN
+    # --- named barriers ---
 
-    # --- accesses of threads ---
+    def meet(self, number: int, expected: int) -> int:
+        """Arrive at a named barrier of so many roles; the round, for `has_met`."""
+        barrier = self._named_barriers.setdefault(number, NamedBarrier(number, expected))
+        return barrier.arrive(self.clocks.release(self.role), expected)
 
-    def write(self, places: Array, data: Array, undefined: Array | None) -> None:
-        """Write bytes; `undefined` marks those of undefined values."""
-        self._check_write(places)
-        self.data[places] = data
-        self.state[places] = _WRITTEN
-        if undefined is not None:
-            self.state[places[undefined]] = _UNDEFINED
-        self.written[places] = self.barriers
-        self.hidden[places] = _HIDDEN
-
-    def fetch(self, places: Array, *, is_async: bool = False) -> tuple[Array, Array | None]:
-        """The bytes at some places, and which of them hold undefined values; None for none.
-
-        `is_async` is a read by an asynchronous unit.
-        """
-        states = self.state[places]
-        if (states == _IN_FLIGHT).any():
-            raise Fault(UnfinishedOperation, "reads what an asynchronous copy still brings")
-        if (states == _UNWRITTEN).any():
-            raise Fault(UninitializedRead, "reads shared memory that nothing has written")
-        if self.is_ordered:
-            if (self.written[places] == self.barriers).any():
-                raise Fault(SharedRace, "reads what was written since the last barrier")
-            if is_async and (self.hidden[places] != _SHOWN).any():
-                raise Fault(ProxyRace, "reads what threads wrote, which no fence has shown")
-        self.read[places] = self.barriers
-        undefined = states == _UNDEFINED
-        return self.data[places], undefined if undefined.any() else None
-
-    def pass_through(self, start: int, size: int) -> None:
-        """Elements change threads through scratch: written, a barrier, read; then it is gone."""
-        self.reserve(start + size)
-        places = np.arange(start, start + size)
-        self._check_write(places)
-        self.barrier()
-        self.state[places] = _UNWRITTEN
-        self.read[places] = self.barriers
-        self.hidden[places] = _HIDDEN
-
-    def _check_write(self, places: Array) -> None:
-        self._require_idle(places, "writes to bytes that")
-        if not self.is_ordered:
-            return
-        if (self.written[places] == self.barriers).any():
-            raise Fault(SharedRace, "writes to what was written since the last barrier")
-        if (self.read[places] == self.barriers).any():
-            raise Fault(SharedRace, "writes to what was read since the last barrier")
-
-    def _require_idle(self, places: Array, verb: str) -> None:
-        if (self.state[places] == _IN_FLIGHT).any():
-            raise Fault(UnfinishedOperation, f"{verb} an asynchronous copy is to write")
-        if (self.readers[places] != 0).any():
-            raise Fault(UnfinishedOperation, f"{verb} an asynchronous product still reads")
-
-    # --- order ---
-
-    def barrier(self) -> None:
-        """Every warp waits: accesses before are done."""
-        self.barriers += 1
-        self.hidden[self.hidden == _FENCED] = _SHOWN
-
-    def fence(self) -> None:
-        """What threads wrote is seen by asynchronous units after the next barrier."""
-        self.hidden[self.hidden == _HIDDEN] = _FENCED
+    def has_met(self, number: int, turn: int) -> bool:
+        """Whether a round of a named barrier has ended; the role then comes after it."""
+        told = self._named_barriers[number].test(turn)
+        if told is not None:
+            self.clocks.acquire(self.role, told)
+        return told is not None
 
     # --- asynchronous copies and products ---
 
     def start_copy(self, places: Array, data: Array) -> None:
         """Begin a copy to some bytes, which hold nothing until it is waited for."""
-        self._check_write(places)
-        self.state[places] = _IN_FLIGHT
-        self._open.append(_Copy(places, data))
+        self.expect(places)
+        self._unfinished[self.role].copies.append(Copy(places, data))
 
     def commit_copies(self) -> None:
         """Close the group of the copies begun so far."""
-        self._groups.append(self._open)
-        self._open = []
+        own = self._unfinished[self.role]
+        own.groups.append(own.copies)
+        own.copies = []
 
     def wait_copies(self, pending: int) -> None:
         """Let all groups but the last `pending` arrive."""
-        while len(self._groups) > pending:
-            for copy in self._groups.pop(0):
-                self.state[copy.places] = _WRITTEN
-                self.data[copy.places] = copy.data
-                self.written[copy.places] = self.barriers
-                self.hidden[copy.places] = _HIDDEN
+        groups = self._unfinished[self.role].groups
+        while len(groups) > pending:
+            for copy in groups.pop(0):
+                self.bring(copy.places, copy.data, self.role)
 
     def start_product(self, product: RunningProduct) -> None:
         """Leave a product running."""
         for places in product.reads:
-            self.readers[places] += 1
+            self.start_reading(places)
         self.products.append(product)
 
     def wait_products(self, pending: int) -> list[RunningProduct]:
@@ -204,52 +109,81 @@ class SharedMemory:
         while len(self.products) > pending:
             ended.append(self.products.pop(0))
             for places in ended[-1].reads:
-                self.readers[places] -= 1
-                self.read[places] = self.barriers
+                self.end_reading(places)
         return ended
 
-    # --- copy engines ---
+    # --- mbarriers ---
+
+    def make_barrier(self, number: int, count: int) -> None:
+        """Have an mbarrier of so many arrivals a phase."""
+        self._memory_barriers[number] = MemoryBarrier(number, count)
+
+    def arrive(self, number: int, num_bytes: int = 0, *, is_whole: bool = True) -> None:
+        """Arrive at an mbarrier and announce bytes; `is_whole`: all warps of the role have."""
+        barrier = self._ready_barrier(number)
+        barrier.arrive(self.clocks.release(self.role, is_whole=is_whole), num_bytes)
+
+    def load(self, number: int, places: Array, data: Array) -> None:
+        """Begin a load by a copy engine, which an mbarrier waits for."""
+        barrier = self._ready_barrier(number)
+        self.expect(places, is_async=True)
+        barrier.copies.append(Copy(places, data))
+
+    def has_ended(self, number: int, phase: int) -> bool:
+        """Whether a phase (counted from 0) of an mbarrier has; the role then comes after it."""
+        told = self._ready_barrier(number).test(phase)
+        if told is not None:
+            self.clocks.acquire(self.role, told)
+        return told is not None
+
+    def _ready_barrier(self, number: int) -> MemoryBarrier:
+        """An mbarrier, its phase ended if it has all it waits for."""
+        barrier = self._memory_barriers.get(number)
+        if barrier is None:
+            raise Fault(KernelFault, f"mbarrier {number} was never made")
+        if barrier.is_full:
+            self._end_phase(barrier)
+        return barrier
+
+    def _end_phase(self, barrier: MemoryBarrier) -> None:
+        column = self.clocks.column(barrier.number)
+        for copy in barrier.copies:
+            self.bring(copy.places, copy.data, column)
+        barrier.end_phase(self.clocks.end_event(column))
+
+    # --- mbarriers of one slot, whose loads one role starts and waits for ---
 
     def start_load(self, number: int, places: Array, data: Array, announced: int | None) -> None:
         """Begin a load for which every thread will wait at barrier `number`.
 
         `announced` are the bytes of all loads of its phase, which the first of them tells.
         """
-        assert (announced is None) == (number in self._loads), f"two phases of barrier {number}"
-        self._check_write(places)
-        if self.is_ordered and (self.hidden[places] != _SHOWN).any():
-            raise Fault(ProxyRace, "overwrites what threads wrote, which no fence has shown")
-        self.state[places] = _IN_FLIGHT
-        phase = self._loads.setdefault(number, _Phase(announced or 0))
-        phase.copies.append(_Copy(places, data))
+        if number not in self._memory_barriers:
+            self.make_barrier(number, 1)
+        barrier = self._memory_barriers[number]
+        assert (announced is None) == (barrier.arrived == 1), f"two phases of barrier {number}"
+        if announced is not None:
+            self.arrive(number, announced, is_whole=False)
+        self.load(number, places, data)
 
     def end_loads(self, number: int) -> int:
-        """Let the loads of a phase arrive; who reads them needs no other barrier.
-
-        How many phases ended before.
-        """
-        before = self._num_phases.get(number, 0)
-        self._num_phases[number] = before + 1
-        phase = self._loads.pop(number)
-        brought = sum(copy.places.size for copy in phase.copies)
-        assert brought == phase.announced, f"{brought} of {phase.announced} bytes at {number}"
-        for copy in phase.copies:
-            self.state[copy.places] = _WRITTEN
-            self.data[copy.places] = copy.data
-            self.written[copy.places] = _LONG_AGO
-            self.hidden[copy.places] = _SHOWN
+        """Let the loads of a phase arrive; how many phases ended before."""
+        barrier = self._memory_barriers[number]
+        before = barrier.num_ended
+        whole = f"{barrier.brought} of {barrier.announced} bytes at {number}"
+        assert self.has_ended(number, before), whole
         return before
 
     def start_store(self, places: Array) -> Array:
         """Begin a store of some bytes; what they are."""
         data, _ = self.fetch(places, is_async=True)
-        self.readers[places] += 1
-        self._stores.append(places)
+        self.start_reading(places)
+        self._unfinished[self.role].stores.append(places)
         return data
 
     def end_stores(self) -> None:
         """Wait in one thread until every store has read its bytes."""
-        for places in self._stores:
-            self.readers[places] -= 1
-            self.read[places] = self.barriers
-        self._stores.clear()
+        stores = self._unfinished[self.role].stores
+        for places in stores:
+            self.end_reading(places)
+        stores.clear()

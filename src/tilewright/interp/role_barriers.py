@@ -1,0 +1,120 @@
+"""Where roles of a program wait for each other: named barriers, and mbarriers with their phases.
+
+Phases are counted from 0 and never come back, so that a wait for the wrong one is noticed where
+hardware, which tells only odd from even, would let it pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from tilewright.interp.role_clocks import Knowledge
+from tilewright.interp.simt.faults import Fault
+from tilewright.ir.op import Array
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import KernelFault
+
+
+@dataclass
+class Copy:
+    """What a copy in flight will write: bytes, and to where."""
+
+    places: Array
+    data: Array
+
+
+@dataclass
+class MemoryBarrier:
+    """An mbarrier: a phase ends when its arrivals and all announced bytes are there.
+
+    Nobody sees when the bytes come: what the loads bring lies there once a wait has found out.
+    """
+
+    number: int
+    count: int
+    arrived: int = 0
+    announced: int = 0
+    copies: list[Copy] = field(default_factory=list)
+    num_ended: int = 0
+    told: Knowledge | None = None
+    ended: Knowledge | None = None
+
+    @property
+    def brought(self) -> int:
+        """The bytes that the loads of this phase bring."""
+        return sum(copy.places.size for copy in self.copies)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the phase has all it waits for."""
+        return self.arrived == self.count and self.announced == self.brought
+
+    def arrive(self, told: Knowledge, num_bytes: int) -> None:
+        """One arrival, with bytes that it announces. *Raises*: Fault for one too many."""
+        if self.arrived == self.count:
+            raise Fault(
+                KernelFault,
+                f"more arrive at mbarrier {self.number} than the {self.count} of a phase, of which "
+                f"{self.brought} of {self.announced} bytes are on their way",
+            )
+        self.arrived += 1
+        self.announced += num_bytes
+        self.told = told.joined(self.told)
+
+    def end_phase(self, brought: Knowledge) -> list[Copy]:
+        """End the phase; the loads that have come. `brought` is what knows of their writes."""
+        done = self.copies
+        self.ended = brought.joined(self.told)
+        self.arrived = self.announced = 0
+        self.copies, self.told = [], None
+        self.num_ended += 1
+        return done
+
+    def test(self, phase: int) -> Knowledge | None:
+        """What is known after phase number `phase`; None before it has ended.
+
+        *Raises*: Fault where parity would confuse it with another: the phase after it has ended
+        as well, or the phase before it has not.
+        """
+        ahead = self.num_ended - phase
+        if ahead == 1:
+            return self.ended
+        if ahead == 0:
+            return None
+        raise Fault(
+            KernelFault,
+            f"a wait for phase {phase} of mbarrier {self.number} comes while it is in phase "
+            f"{self.num_ended}: by parity it takes that for another one",
+        )
+
+
+@dataclass
+class NamedBarrier:
+    """A barrier that so many arrivals end; some of those who arrive wait, others go on."""
+
+    number: int
+    expected: int
+    arrived: int = 0
+    num_ended: int = 0
+    told: Knowledge | None = None
+    ended: Knowledge | None = None
+
+    def arrive(self, told: Knowledge, expected: int) -> int:
+        """One arrival; the number of the round that it belongs to."""
+        if expected != self.expected:
+            raise Fault(
+                KernelFault,
+                f"barrier {self.number} is used for {expected} and for {self.expected} arrivals",
+            )
+        current = self.num_ended
+        self.arrived += 1
+        self.told = told.joined(self.told)
+        if self.arrived == expected:
+            self.ended, self.told = self.told, None
+            self.arrived = 0
+            self.num_ended += 1
+        return current
+
+    def test(self, turn: int) -> Knowledge | None:
+        """What is known once round `turn` has ended; None before."""
+        return self.ended if self.num_ended > turn else None

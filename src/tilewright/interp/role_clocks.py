@@ -1,0 +1,117 @@
+"""Vector clocks of the roles of a program: which accesses of shared memory come before which.
+
+A role (each of its replicas) has a time, which goes on with everything that orders. Its warps are
+not ordered among each other but by its own barrier, so that of itself a role knows only what lay
+before the last one. An access of role r at its time t comes before role q when q knows of r more
+than t. What an mbarrier waits for is done by none of them and has a *column* of its own.
+
+`shown` says the same of writes by threads that asynchronous units are sure to see.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.ir.op import Array
+from tilewright.support.dataclass import dataclass
+
+LONG_AGO = -1
+"""The time of what everybody knows."""
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What a role knew when it told others: a time for each column."""
+
+    known: Array
+    shown: Array
+
+    def joined(self, other: Knowledge | None) -> Knowledge:
+        """What both know together."""
+        if other is None:
+            return self
+        return Knowledge(_latest(self.known, other.known), _latest(self.shown, other.shown))
+
+
+def _latest(left: Array, right: Array) -> Array:
+    size = max(len(left), len(right))
+    return np.maximum(_widened(left, size), _widened(right, size))
+
+
+def _widened(times: Array, size: int) -> Array:
+    return np.concatenate([times, np.zeros(size - len(times), times.dtype)])
+
+
+class RoleClocks:
+    """The clocks of the roles of one program; columns 0 to `num_roles` are theirs."""
+
+    def __init__(self, num_roles: int) -> None:
+        self.num_roles = num_roles
+        self._known = np.zeros((num_roles, num_roles), np.int32)
+        self._shown = np.zeros((num_roles, num_roles), np.int32)
+        self._times = [0] * num_roles
+        self._fenced = [0] * num_roles
+        self._columns: dict[object, int] = {}
+
+    def time(self, column: int) -> int:
+        """The time at which a role accesses memory now, or at which a column's last event was."""
+        return self._times[column]
+
+    def column(self, key: object) -> int:
+        """The column of what runs asynchronously under a name."""
+        found = self._columns.get(key)
+        if found is None:
+            found = self._columns[key] = len(self._times)
+            self._times.append(0)
+            more = np.zeros((self.num_roles, 1), np.int32)
+            self._known = np.concatenate([self._known, more], axis=1)
+            self._shown = np.concatenate([self._shown, more], axis=1)
+        return found
+
+    def end_event(self, column: int) -> Knowledge:
+        """What ran asynchronously so far is done; who acquires this comes after it."""
+        self._times[column] += 1
+        known = np.zeros(len(self._times), np.int32)
+        known[column] = self._times[column]
+        return Knowledge(known, known)
+
+    # --- events of roles ---
+
+    def barrier(self, role: int) -> None:
+        """All warps of a role meet: its accesses before come before those after."""
+        self._times[role] += 1
+        self._known[role, role] = self._times[role]
+        self._shown[role, role] = self._fenced[role]
+
+    def fence(self, role: int) -> None:
+        """What threads of a role wrote is seen by asynchronous units, once others know of it."""
+        self._times[role] += 1
+        self._fenced[role] = self._times[role]
+
+    def release(self, role: int, *, is_whole: bool = True) -> Knowledge:
+        """What a role tells those who wait; with `is_whole` all of its warps have arrived.
+
+        One thread that arrives for the others tells no more than what lay before their barrier.
+        """
+        known, shown = self._known[role].copy(), self._shown[role].copy()
+        if is_whole:
+            self._times[role] += 1
+            known[role] = self._times[role]
+            shown[role] = self._fenced[role]
+        return Knowledge(known, shown)
+
+    def acquire(self, role: int, told: Knowledge) -> None:
+        """All warps of a role have waited for what somebody told."""
+        for own, other in ((self._known, told.known), (self._shown, told.shown)):
+            row = own[role, : len(other)]
+            np.maximum(row, other, out=row)
+
+    # --- questions ---
+
+    def are_known(self, role: int, columns: Array | int, times: Array) -> Array:
+        """Whether accesses by columns at their times come before what a role does now."""
+        return times < self._known[role, columns]
+
+    def are_shown(self, role: int, columns: Array, times: Array) -> Array:
+        """Whether asynchronous units that a role starts now see writes by columns."""
+        return (columns >= self.num_roles) | (times < self._shown[role, columns])
