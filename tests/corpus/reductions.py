@@ -202,6 +202,46 @@ def scan_of_maximum(x, out, BLOCK: tl.constexpr):
     tl.store(out + o, tl.associative_scan(tl.load(x + o), 0, running_maximum))
 
 
+@tilewright.jit
+def then(scale_a, shift_a, scale_b, shift_b):
+    return scale_a * scale_b, shift_a * scale_b + shift_b
+
+
+@tilewright.jit
+def compose(x, scales, shifts, columns, AXIS: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    start = x + tl.program_id(0) * M * columns
+    shift = tl.load(start + i * columns + j, mask=j < columns, other=0)
+    scale, shift = tl.reduce((shift % 5 + 1, shift), AXIS, then)
+    length: tl.constexpr = N if AXIS == 0 else M
+    places = tl.program_id(0) * length + tl.arange(0, length)
+    tl.store(scales + places, scale)
+    tl.store(shifts + places, shift)
+
+
+def _compose_case(m: int, n: int, columns: int, axis: int) -> Case:
+    length = n if axis == 0 else m
+
+    def inputs(rng: np.random.Generator) -> Values:
+        return {
+            "x": whole(rng, (3, m, columns), np.int32, 0, 99), "columns": columns, "AXIS": axis,
+            "scales": blank((3, length), np.int32), "shifts": blank((3, length), np.int32),
+            "M": m, "N": n,
+        }  # fmt: skip
+
+    def reference(a: SimpleNamespace) -> None:
+        x = np.zeros((3, m, n), np.uint32)
+        x[:, :, :columns] = a.x
+        scales, shifts = np.uint32(1), np.uint32(0)
+        for place in range(x.shape[axis + 1]):
+            each = x.take(place, axis + 1)
+            shifts = shifts * (each % 5 + 1) + each
+            scales = scales * (each % 5 + 1)
+        a.scales[:], a.shifts[:] = scales.astype(np.int32), shifts.astype(np.int32)
+
+    return Case(f"affine-maps-{m}x{columns}-axis-{axis}", compose, (3,), inputs, reference)
+
+
 def _row_case(operation: str, dtype: np.dtype, result: np.dtype) -> Case:
     def inputs(rng: np.random.Generator) -> Values:
         return {
@@ -410,6 +450,7 @@ CASES = [
     ),
     _rows(user_reduce, "user-reduce", _user_reference, Close(1e-5), products=ROWS, largest=ROWS),
     _rows(welford, "welford", _welford_reference, Close(1e-5, 1e-6), means=ROWS, variances=ROWS),
+    *(_compose_case(*case) for case in ((1, 1024, 1000, 1), (4, 512, 512, 1), (512, 4, 4, 0))),
     _rows(softmax_rows, "softmax", _softmax_reference, Close(2e-6), out=(ROWS, COLUMNS)),
     Case(
         "normalize-both-ways", normalize_both_ways, (3,),

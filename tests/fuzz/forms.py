@@ -167,8 +167,11 @@ def reduced(g: Expressions, kind: Kind, depth: int) -> Made:
     function = g.rng.choice(functions)
     if axis != "axis=None" and kind.dtype == "int32" and g.roll(0.3):
         return f"tl.{g.rng.choice(('argmax', 'argmin'))}({x}, {axis})", 0
-    if axis != "axis=None" and g.roll(0.2):
-        return f"tl.reduce({x}, {axis[5:]}, greater)", bound
+    if g.roll(0.3):
+        return f"tl.reduce({x}, {axis[5:]}, {g.rng.choice(('greater', 'leftmost'))})", bound
+    if kind.dtype in WORDS and g.roll(0.2):
+        maps = f"tl.reduce(({x} | 1, {x}), {axis[5:]}, then)"
+        return f"{maps}[{g.rng.randint(0, 1)}].to(tl.{kind.dtype})", 0
     if axis != "axis=None" and kind.dtype == "int32" and g.roll(0.3):
         place = {"V": "i", "R": "r", "T": "rc", "U": "cr"}[source]
         return f"tl.reduce(({x}, {place}), {axis[5:]}, pair_max)[{g.rng.randint(0, 1)}]", 0
@@ -183,7 +186,8 @@ def scan(g: Expressions, kind: Kind, depth: int) -> Made:
     axis = 0 if kind.shape == "V" else g.rng.randint(0, 1)
     reverse = ", reverse=True" if g.roll(0.3) else ""
     if g.roll(0.3):
-        return f"tl.associative_scan({x}, {axis}, greater{reverse})", bound
+        function = g.rng.choice(("greater", "leftmost"))
+        return f"tl.associative_scan({x}, {axis}, {function}{reverse})", bound
     if kind.dtype == "int32" and g.roll(0.2):
         place = {"V": "i", "T": "rc", "U": "cr"}[kind.shape]
         scanned = f"tl.associative_scan(({x}, {place}), {axis}, pair_max{reverse})"

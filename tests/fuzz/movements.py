@@ -131,7 +131,10 @@ def folded(g: Expressions, kind: Kind, depth: int) -> Made:
     inner = f"tl.reshape({x}, {cube})"
     order = g.rng.choice(((2, 0, 1), (1, 2, 0), (0, 2, 1), (2, 1, 0)))
     name = g.rng.choice(("max", "min"))
-    reduced = f"tl.{name}({inner}, {axis}, keep_dims=True).to(tl.{kind.dtype})"
+    if g.roll(0.5):
+        reduced = f"tl.{name}({inner}, {axis}, keep_dims=True).to(tl.{kind.dtype})"
+    else:
+        reduced = f"tl.reduce({inner}, {axis}, leftmost, keep_dims=True)"
     moved = g.rng.choice((
         f"tl.permute({inner}, {order})", f"tl.sort({inner})", f"tl.flip({inner}, {axis})",
         f"tl.associative_scan({inner}, {axis}, greater)", f"tl.broadcast_to({reduced}, {cube})",

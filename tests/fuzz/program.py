@@ -43,6 +43,9 @@ FUNCTIONS = {
     "pick": "(a, b, condition):\n    if condition > 0:\n        return a\n    return b\n",
     "greater": "(a, b):\n    return tl.maximum(a, b)\n",
     "both": "(a, b):\n    return a, b\n",
+    # Associative, but not commutative: the first element above 1, and affine maps in turn.
+    "leftmost": "(a, b):\n    return tl.where(a > 1, a, b)\n",
+    "then": "(a, s, b, t):\n    return a * b, s * b + t\n",
     "pair_max": """(a, i, b, j):
     is_later = (b > a) | ((b == a) & (j < i))
     return tl.where(is_later, b, a), tl.where(is_later, j, i)

@@ -62,8 +62,9 @@ def test_random_programs_cover_the_language() -> None:
         "tl.bfloat16", "tl.uint8", "tl.float64", "helper(", "pick(", "xor_sum", "argmax", "return",
         "tl.make_block_ptr(", "tl.make_tensor_descriptor(", "tl.advance(", ".store([", "tl.sort(",
         "tl.argsort(", "tl.topk(", "tl.gather(", "tl.histogram(", "tl.associative_scan(",
-        "tl.reduce(", "pair_max", "tl.cumprod(", "tl.join(", "tl.float8e5", "tl.float8e4nv",
-        "tl.uint64", "tl.dot_scaled(", "tl.umulhi(", "bitcast=True", "tl.sqrt(", "atomic_cas(",
+        "tl.reduce(", "pair_max", "leftmost", "then", "tl.cumprod(", "tl.join(",
+        "tl.float8e5", "tl.float8e4nv", "tl.uint64", "tl.dot_scaled(", "tl.umulhi(",
+        "bitcast=True", "tl.sqrt(", "atomic_cas(",
         "atomic_xchg(", "atomic_min(", "sem='relaxed'", " if ", "both(", "tl.flip(", "'rtz'",
         "tl.pointer_type(", "- i % ", ".to(tl.uint32) >= ", "[:, :, None]",
     ):  # fmt: skip

@@ -1188,8 +1188,9 @@ def ravel(x: object, can_reorder: object = False) -> tensor:
 def reduce(input: object, axis: object, combine_fn: object, keep_dims: object = False) -> object:
     """`input` (a tile or a tuple of tiles) folded along `axis` with `combine_fn`.
 
-    `combine_fn` is a jit function of scalars: n accumulated, n new → n; it must be associative.
-    `axis=None` folds all elements to scalars.
+    `combine_fn` is a jit function of scalars: n accumulated, n new → n. It must be associative;
+    unless it commutes too, elements are combined in the order of the axis. `axis=None` folds all
+    elements, in row-major order, to scalars.
     """
     only_in_kernels("reduce")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import BoolAttr
+from xdsl.dialects.builtin import BoolAttr, UnitAttr
 from xdsl.ir import Block, Operation, Region
 
 from tilewright.language.core import (
@@ -48,8 +48,17 @@ def _combine_region(
     return Region(block)
 
 
-def reduce_axis(b: Builder, sources: Sequence[tensor], axis: int, combine: Combine) -> list[tensor]:
-    """The sources folded along `axis` with `combine`, which emits on scalars."""
+def reduce_axis(
+    b: Builder,
+    sources: Sequence[tensor],
+    axis: int,
+    combine: Combine,
+    is_commutative: bool = False,
+) -> list[tensor]:
+    """The sources folded along `axis` with `combine`, which emits on scalars.
+
+    `is_commutative` is a promise where the compiler cannot see it in the function.
+    """
     region = _combine_region(b, sources, combine, ReduceReturnOp)
     shape = sources[0].static_shape
     shape = shape[:axis] + shape[axis + 1 :]
@@ -58,7 +67,7 @@ def reduce_axis(b: Builder, sources: Sequence[tensor], axis: int, combine: Combi
         ReduceOp,
         [ssa(source) for source in sources],
         [ir_type(t) for t in types],
-        {"axis": integer_property(axis)},
+        {"axis": integer_property(axis), **({"commutative": UnitAttr()} if is_commutative else {})},
         [region],
     )
     return [tensor(result, type_) for result, type_ in zip(op.results, types, strict=True)]
@@ -99,16 +108,17 @@ def _fold(
     keep_dims: bool,
     function: str,
     combine: Combine,
+    is_commutative: bool = False,
 ) -> list[tensor]:
     rank = len(sources[0].static_shape)
     if is_none(axis):
         flat = [reshape_to(b, s, (_numel(s.static_shape),)) for s in sources]
-        results = reduce_axis(b, flat, 0, combine)
+        results = reduce_axis(b, flat, 0, combine, is_commutative)
         if keep_dims:
             results = [broadcast_tensor(b, r, (1,) * rank) for r in results]
         return results
     position = axis_of(axis, rank, function)
-    results = reduce_axis(b, sources, position, combine)
+    results = reduce_axis(b, sources, position, combine, is_commutative)
     return [insert_dim(b, r, position) for r in results] if keep_dims else results
 
 
@@ -125,8 +135,9 @@ def reduce(
 ) -> object:
     """`input` (a tile or a tuple of tiles) folded along `axis` with `combine_fn`.
 
-    `combine_fn` is a jit function of scalars: n accumulated, n new → n; it must be associative.
-    `axis=None` folds all elements to scalars.
+    `combine_fn` is a jit function of scalars: n accumulated, n new → n. It must be associative;
+    unless it commutes too, elements are combined in the order of the axis. `axis=None` folds all
+    elements, in row-major order, to scalars.
     """
     sources, is_tuple = _sources(input, "reduce")
     keep = boolean_constant(keep_dims, "reduce", "keep_dims")
@@ -261,7 +272,7 @@ def _with_indices(
     combine = _indexed_combine(name, prefers_left)
     # Comparisons of narrow floats are made in fp32: widened once, not at each of them.
     wide = convert(b, source, accumulation_dtype(source.dtype))
-    value, index = _fold(b, [wide, indices], position, keep, name, combine)
+    value, index = _fold(b, [wide, indices], position, keep, name, combine, True)
     return [convert(b, value, source.dtype), index]
 
 

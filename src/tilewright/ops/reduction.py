@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr
 from xdsl.irdl import (
     irdl_op_definition,
     opt_prop_def,
@@ -36,7 +36,8 @@ class CombineOp(TileOp):
     """The facet of an op that folds its operands along `axis` with a combine region.
 
     The region takes 2n scalars (n accumulated, n new) for n operands and returns n. The
-    combine function is associative; the order of folding is the implementation's choice.
+    combine function is associative: how elements are grouped is the implementation's choice, and
+    for a reduction whose function commutes so is their order.
     """
 
     def verify_combine(self) -> None:
@@ -57,11 +58,15 @@ class CombineOp(TileOp):
 
 @irdl_op_definition
 class ReduceOp(CombineOp):
-    """result = src folded along `axis`; the axis disappears."""
+    """result = src folded along `axis`; the axis disappears.
+
+    `commutative` promises that the combine function commutes where it does not show.
+    """
 
     name = "tt.reduce"
     srcs = var_operand_def()
     axis = prop_def(IntegerAttr)
+    commutative = opt_prop_def(UnitAttr)
     combine = region_def("single_block")
     outputs = var_result_def()
     traits = traits_def(Pure())

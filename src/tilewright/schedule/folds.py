@@ -15,13 +15,11 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
-from tilewright.ir.encoding import has_layout, layout_of
 from tilewright.ir.types import element_of, storage_bytes
-from tilewright.layout.axis import AxisSpread, spread_along
+from tilewright.layout.axis import AxisSpread
 from tilewright.layout.digits import power_of_two_part
 from tilewright.layout.linear import LinearLayout
-from tilewright.ops.reduction import CombineOp, ReduceOp
-from tilewright.schedule.scratch import SCRATCH
+from tilewright.ops.reduction import CombineOp
 from tilewright.support.dataclass import dataclass
 
 _VECTOR_BYTES = 16
@@ -162,34 +160,8 @@ def align_up(size: int, unit: int) -> int:
     return -(-size // unit) * unit
 
 
-@dataclass(frozen=True)
-class ReductionPlan:
-    """Where the elements of a reduction are, and its scratch where warps share the axis."""
-
-    layout: LinearLayout
-    spread: AxisSpread
-    scratch: Scratch | None
-
-
-def plan_reduction(op: CombineOp) -> ReductionPlan:
-    """The plan of a reduction of laid-out tiles."""
-    layout = layout_of(op.operands[0].type)
-    spread = spread_along(layout, axis_of(op))
-    if not spread.warps:
-        return ReductionPlan(layout, spread, None)
-    between = exchange_along(layout, spread)
-    scratch = plan_scratch(op, between, spread.result.num_registers)
-    return ReductionPlan(layout, spread, scratch)
-
-
 def axis_of(op: Operation) -> int:
     """The axis of an op that works along one."""
     axis = op.properties["axis"]
     assert isinstance(axis, IntegerAttr)
     return axis.value.data
-
-
-@SCRATCH.register(ReduceOp)
-def _reduction_scratch(op: ReduceOp) -> int:
-    scratch = plan_reduction(op).scratch if has_layout(op.operands[0].type) else None
-    return 0 if scratch is None else scratch.size_bytes

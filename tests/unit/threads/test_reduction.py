@@ -116,6 +116,54 @@ def test_several_operands_fold_together(num_warps: int) -> None:
 
 
 @tilewright.jit
+def affine_maps(x, y, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr):
+    places = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    shift = tl.load(x + places)
+    scale, shift = tl.reduce((shift % 3 + 1, shift), AXIS, _then)
+    length: tl.constexpr = N if AXIS == 0 else M
+    tl.store(y + tl.arange(0, length), scale ^ shift)
+
+
+@tilewright.jit
+def _then(scale_a, shift_a, scale_b, shift_b):
+    return scale_a * scale_b, shift_a * scale_b + shift_b
+
+
+@pytest.mark.parametrize("num_warps", WARPS)
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shape", [(2, 1024), (32, 64), (1024, 2), (1, 4096)])
+def test_order_is_kept_for_a_function_that_does_not_commute(
+    shape: tuple[int, int], axis: int, num_warps: int
+) -> None:
+    m, n = shape
+    y = np.zeros(n if axis == 0 else m, np.int32)
+    x = random_array(shape, "int32")
+    check(affine_maps, (1,), x, y, M=m, N=n, AXIS=axis, num_warps=num_warps)
+
+
+@tilewright.jit
+def folded_and_turned(x, y, AXIS: tl.constexpr):
+    """Reshaped and permuted tiles: lanes and warps alternate along the axis."""
+    shift = tl.load(x + tl.arange(0, 2048))
+    tile = tl.permute(tl.reshape(shift, (8, 16, 16)), (1, 0, 2))
+    tile = tl.reshape(tile, (16, 128))
+    scale, shift = tl.reduce((tile % 3 + 1, tile), AXIS, _then)
+    length: tl.constexpr = 128 if AXIS == 0 else 16
+    tl.store(y + tl.arange(0, length), scale ^ shift)
+    whole, shift = tl.reduce((tile % 3 + 1, tile), None, _then)
+    tl.store(y + length, whole ^ shift)
+
+
+@pytest.mark.parametrize("num_warps", WARPS)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_order_is_kept_in_layouts_of_moved_tiles(axis: int, num_warps: int) -> None:
+    y = np.zeros(129 if axis == 0 else 17, np.int32)
+    check(
+        folded_and_turned, (1,), random_array((2048,), "int32"), y, AXIS=axis, num_warps=num_warps
+    )
+
+
+@tilewright.jit
 def three_dims(x, y, AXIS: tl.constexpr):
     a = tl.arange(0, 8)[:, None, None]
     b = tl.arange(0, 4)[None, :, None]

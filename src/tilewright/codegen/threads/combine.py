@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import Attribute, Block, Operation
 
+from tilewright.analysis.commutation import COMMUTATIVE_OPS
 from tilewright.codegen.context import Rule
 from tilewright.codegen.threads.context import ThreadContext
 from tilewright.codegen.threads.words import as_words32, from_words32, pack, storage_bits, unpack
@@ -18,11 +19,6 @@ from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
 Value = tuple[str, ...]
-
-# Ops whose result is the same bits whichever operand comes first.
-_INTEGER_OPS = ("addi", "muli", "andi", "ori", "xori", "maxsi", "maxui", "minsi", "minui")
-_FLOAT_OPS = ("addf", "mulf", "maxnumf", "minnumf", "maximumf", "minimumf")
-_COMMUTATIVE = frozenset(f"arith.{name}" for name in (*_INTEGER_OPS, *_FLOAT_OPS))
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,7 @@ class Combine:
     @property
     def is_commutative(self) -> bool:
         """Whether both orders of the operands are known to give the same bits."""
-        return self.single_op in _COMMUTATIVE
+        return self.single_op in COMMUTATIVE_OPS
 
     def apply(self, first: Value, second: Value) -> Value:
         """`first ⊕ second`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.ir.op import build
@@ -39,8 +40,11 @@ def apply_combine(emit: Emitter, op: Operation, left: Values, right: Values) -> 
     raise AssertionError("a combine region ends with a terminator")
 
 
-def reduce_lanes(emit: Emitter, op: Operation, values: Values) -> Values:
-    """Each vector folded to one scalar by the combine function of `op`."""
+def reduce_lanes(emit: Emitter, op: Operation, values: Values, in_order: bool = False) -> Values:
+    """Each vector folded to one scalar by the combine function of `op`.
+
+    Unless it is `in_order`, lanes that lie apart are combined first, which is cheaper.
+    """
     if not shape_of(values[0].type):
         return values
     source = op.regions[0].block
@@ -55,7 +59,10 @@ def reduce_lanes(emit: Emitter, op: Operation, values: Values) -> Values:
             mapping.update(zip(inner.results, copy.results, strict=True))
             block.add_op(copy)
     types = [element_of(value.type) for value in values]
-    return list(emit.pure_many(ReduceLanesOp, values, types, (Region(block),)))
+    properties = {"in_order": UnitAttr()} if in_order else {}
+    folded = build(ReduceLanesOp, values, types, properties, (Region(block),), emit.location)
+    emit.append(folded)
+    return list(folded.results)
 
 
 def identity(op: Operation) -> list[int | float] | None:

@@ -91,7 +91,10 @@ def _reduce_lanes(operation: Operation, preparation: Preparation) -> ControlFunc
         lanes = take_slices(program, sources, axis=0)
         while len(lanes) > 1:
             half = len(lanes) // 2
-            lanes = combine(program, code, lanes[:half], lanes[half:])
+            firsts, seconds = lanes[:half], lanes[half:]
+            if operation.in_order is not None:
+                firsts, seconds = lanes[0::2], lanes[1::2]
+            lanes = combine(program, code, firsts, seconds)
         put_results(program, results, lanes[0])
         program.operation = operation
         return

@@ -8,9 +8,11 @@ from math import prod
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
+from tilewright.analysis.commutation import commutes
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, i1, shape_of, storage_bytes
 from tilewright.ops.control_flow import IfOp, YieldOp
+from tilewright.ops.reduction import CombineOp
 from tilewright.support.dataclass import replace
 from tilewright.targets.cpu import elements, folds, hazards, streaming
 from tilewright.targets.cpu.access import Redirect, store
@@ -212,13 +214,14 @@ def _initial(nest: Nest, lanes: int) -> Values | None:
 
 
 def _fold_lanes(nest: Nest) -> None:
-    """Reduce along the lanes: vector accumulators, folded to scalars at the end."""
+    """Reduce along the lanes: vector accumulators, folded to scalars at the end.
+
+    Functions that may not commute fold each vector to a scalar, which the loop accumulates.
+    """
+    in_order = any(isinstance(root.op, CombineOp) and not commutes(root.op) for root in nest.roots)
     total: Values | None = None
-    for start, count, lanes in lane_chunks(nest):
-        partial = _fold_chunk(nest, start, count, lanes)
-        scalars: Values = []
-        for root, values in _split_by_root(nest, partial):
-            scalars += folds.reduce_lanes(nest.ev.emit, root.op, values)
+    for chunk in lane_chunks(nest):
+        scalars = _fold_vectors(nest, _fold_chunk(nest, chunk, in_order), in_order)
         total = scalars if total is None else _combine(nest, total, scalars)
     assert total is not None
     nest.ev.enter_chunk(1)
@@ -226,14 +229,28 @@ def _fold_lanes(nest: Nest) -> None:
         _write_fold(nest, root, values)
 
 
-def _fold_chunk(nest: Nest, start: int, count: int, lanes: int) -> Values:
-    emit, ev = nest.ev.emit, nest.ev
+def _fold_vectors(nest: Nest, vectors: Values, in_order: bool) -> Values:
+    """What the lanes of each vector fold to; scalars stay as they are."""
+    scalars: Values = []
+    for root, values in _split_by_root(nest, vectors):
+        scalars += folds.reduce_lanes(nest.ev.emit, root.op, values, in_order)
+    return scalars
+
+
+def _fold_chunk(nest: Nest, chunk: tuple[int, int, int], in_order: bool) -> Values:
+    """What a run of vectors folds to: one vector, or with `in_order` its scalar."""
+    (start, count, lanes), emit, ev = chunk, nest.ev.emit, nest.ev
+
+    def take() -> Values:
+        taken = _emit_body(nest, nest.coords())
+        return _fold_vectors(nest, taken, in_order) if in_order else taken
+
     ev.enter_chunk(lanes)
     accumulators = _initial(nest, lanes) if count > 1 else None
     first = start
     if accumulators is None:
         ev.variables[LANE_LOOP] = start
-        accumulators = _emit_body(nest, nest.coords())
+        accumulators = take()
         first, count = start + lanes, count - 1
     if count == 0:
         return accumulators
@@ -241,7 +258,7 @@ def _fold_chunk(nest: Nest, start: int, count: int, lanes: int) -> Values:
         enter_run(nest, run, lanes)
         variable, carried = emit.open_loop([value.type for value in accumulators])
         ev.variables[LANE_LOOP] = variable
-        folded = _combine(nest, carried, _emit_body(nest, nest.coords()))
+        folded = _combine(nest, carried, take())
         bounds = (run.first, run.last, lanes)
         accumulators = list(emit.close_loop(bounds, accumulators, folded))
     return accumulators

@@ -201,11 +201,13 @@ class ShuffleOp(TileOp):
 class ReduceLanesOp(TileOp):
     """Each vector folded to a scalar by halving: lanes [0, n/2) combined with [n/2, n).
 
-    The region takes 2n scalars for n vectors and yields n, as in tt.reduce.
+    With `in_order` each lane is combined with its neighbour instead. The region takes 2n scalars
+    for n vectors and yields n, as in tt.reduce.
     """
 
     name = "cpu.reduce_lanes"
     srcs = var_operand_def()
+    in_order = opt_prop_def(UnitAttr)
     combine = region_def("single_block")
     outputs = var_result_def()
     traits = traits_def(Pure())

@@ -5,9 +5,15 @@ in the order of the axis, the first half with the second, each half in the same 
 in pairs, bit by bit from the shortest step along the axis; the warps' results fold as registers
 do, in the order of their index along the axis. Every lane and warp along the axis ends with the
 result.
+
+Where that is not the order of the axis, and the function may not commute, each step along the
+axis is folded in its turn, be it of registers, lanes or warps.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
 
 from xdsl.ir import Attribute
 
@@ -25,8 +31,10 @@ from tilewright.codegen.threads.words import from_bits, storage_bits, to_bits
 from tilewright.ir.types import i1
 from tilewright.layout.axis import AxisSpread
 from tilewright.ops.reduction import ReduceOp
-from tilewright.schedule.folds import ReductionPlan, plan_reduction
+from tilewright.schedule.fold_levels import FoldLevel
+from tilewright.schedule.reductions import ReductionPlan, plan_reduction
 from tilewright.schedule.scratch import scratch_offset
+from tilewright.support.dataclass import dataclass, replace
 
 _WORD_KINDS = {
     "arith.addi": "add",
@@ -47,14 +55,82 @@ def _reduce(ctx: ThreadContext, op: ReduceOp) -> None:
     plan = plan_reduction(op)
     combine = combine_of(ctx, op)
     sources = list(zip(*(ctx.registers(value) for value in op.srcs), strict=True))
-    values = [combine.fold([sources[r] for r in group]) for group in plan.spread.groups]
-    values = _fold_lanes(combine, plan, values)
-    if plan.scratch is not None:
-        offset = scratch_offset(op)
-        rows = exchange_scratch(ctx, combine.elements, plan.scratch, offset, values)
-        values = [combine.fold(row) for row in rows]
+    offset = scratch_offset(op) if plan.scratch_bytes else 0
+    fold = _fold_apart if plan.levels is None else _fold_in_order
+    values = fold(combine, plan, sources, offset)
     for result, names in zip(op.outputs, zip(*values, strict=True), strict=True):
         ctx.define_tile(result, names)
+
+
+def _fold_apart(
+    combine: Combine, plan: ReductionPlan, sources: Sequence[Value], offset: int
+) -> list[Value]:
+    """The results in the cheapest order: registers, lanes, warps."""
+    values = [combine.fold([sources[r] for r in group]) for group in plan.spread.groups]
+    values = _fold_lanes(combine, plan, values)
+    if plan.scratch is None:
+        return values
+    rows = exchange_scratch(combine.ctx, combine.elements, plan.scratch, offset, values)
+    return [combine.fold(row) for row in rows]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What an aligned block of the axis folds to: the result that it belongs to, its place."""
+
+    line: int
+    place: int
+    value: Value
+
+
+def _fold_in_order(
+    combine: Combine, plan: ReductionPlan, sources: Sequence[Value], offset: int
+) -> list[Value]:
+    """The results in the order of the axis.
+
+    After a level of lanes the lane at the start of each block has what it folds to; the others
+    exchanged its halves.
+    """
+    levels = plan.levels or ()
+    parts = [
+        _Part(line, plan.spread.positions[register], sources[register])
+        for line, group in enumerate(plan.spread.groups)
+        for register in group
+    ]
+    for level in levels:
+        parts = _fold_level(combine, level, _join(combine, parts, level.step), offset)
+    values = [part.value for part in _join(combine, parts, plan.layout.shape[plan.spread.axis])]
+    if not levels or levels[-1].scratch is not None:
+        return values
+    ctx = combine.ctx
+    return take_from_lane(ctx, combine.elements, values, _first_lane(ctx, plan.spread))
+
+
+def _join(combine: Combine, parts: Sequence[_Part], step: int) -> list[_Part]:
+    """The parts that a thread holds of each aligned block of `step` elements, folded."""
+
+    def block(part: _Part) -> tuple[int, int]:
+        return part.line, part.place // step
+
+    return [
+        _Part(line, place * step, combine.fold([part.value for part in group]))
+        for (line, place), group in groupby(parts, block)
+    ]
+
+
+def _fold_level(
+    combine: Combine, level: FoldLevel, parts: Sequence[_Part], offset: int
+) -> list[_Part]:
+    """The parts of all threads that a level joins."""
+    ctx, values = combine.ctx, [part.value for part in parts]
+    if level.scratch is None:
+        others = exchange_lanes(ctx, combine.elements, values, 1 << level.bits[0].index)
+        folded = [combine.apply(*pair) for pair in zip(values, others, strict=True)]
+    else:
+        start = offset + level.offset
+        rows = exchange_scratch(ctx, combine.elements, level.scratch, start, values)
+        folded = [combine.fold(row) for row in rows]
+    return [replace(part, value=value) for part, value in zip(parts, folded, strict=True)]
 
 
 def _fold_lanes(combine: Combine, plan: ReductionPlan, values: list[Value]) -> list[Value]:

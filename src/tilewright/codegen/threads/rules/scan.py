@@ -16,7 +16,8 @@ from tilewright.codegen.threads.context import ThreadContext
 from tilewright.codegen.threads.rules import THREAD_RULES
 from tilewright.codegen.threads.slots import exchange_scratch, masked
 from tilewright.ops.reduction import ScanOp
-from tilewright.schedule.scans import ScanLevel, ScanPlan, plan_scan
+from tilewright.schedule.fold_levels import FoldLevel
+from tilewright.schedule.scans import ScanPlan, plan_scan
 from tilewright.schedule.scratch import scratch_offset
 from tilewright.support.dataclass import dataclass
 
@@ -151,7 +152,7 @@ class _Scan:
                 second = self._select(is_second, block.total, other)
             block.total = self.combine.apply(first, second)
 
-    def _join_warps(self, blocks: Sequence[_Block], level: ScanLevel, offset: int) -> None:
+    def _join_warps(self, blocks: Sequence[_Block], level: FoldLevel, offset: int) -> None:
         """Join blocks of warps that differ in the bits of a level, through shared memory."""
         assert level.scratch is not None
         totals = [block.total for block in blocks]
@@ -164,7 +165,7 @@ class _Scan:
                 self._take_carry(run, before, is_later)
                 run.warps |= mask
 
-    def _before(self, level: ScanLevel, row: Sequence[Value]) -> tuple[Value, Value]:
+    def _before(self, level: FoldLevel, row: Sequence[Value]) -> tuple[Value, Value]:
         """What the warps before this one combine to (any value in the first), and all of them."""
         running = before = row[0]
         for place, value in enumerate(row[1:-1], 1):
@@ -172,7 +173,7 @@ class _Scan:
             before = self._select(self._is_after(level, place), running, before)
         return before, self.combine.apply(running, row[-1])
 
-    def _is_after(self, level: ScanLevel, place: int) -> str:
+    def _is_after(self, level: FoldLevel, place: int) -> str:
         """Whether this warp stands behind place `place` among those of a level."""
         bases = [0] * len(self.plan.layout.basis_images("warp"))
         for number, bit in enumerate(level.bits):

@@ -114,8 +114,11 @@ def _reduce_lanes(ctx: EmitContext, op: ReduceLanesOp) -> None:
     while lanes > 1:
         half = lanes // 2
         pairs = list(zip(values, elements, strict=True))
-        lows = [_half(ctx, value, element, lanes, 0) for value, element in pairs]
-        highs = [_half(ctx, value, element, lanes, half) for value, element in pairs]
+        firsts, seconds = range(half), range(half, lanes)
+        if op.in_order is not None:
+            firsts, seconds = range(0, lanes, 2), range(1, lanes, 2)
+        lows = [_taken(ctx, value, element, lanes, firsts) for value, element in pairs]
+        highs = [_taken(ctx, value, element, lanes, seconds) for value, element in pairs]
         values = _emit_combine(ctx, lift_block(block, half), [*lows, *highs])
         lanes = half
     ctx.define(op, *values)
@@ -141,13 +144,13 @@ def _fold_in_order(
     return folded
 
 
-def _half(ctx: EmitContext, value: str, element: Attribute, lanes: int, start: int) -> str:
-    half = lanes // 2
+def _taken(ctx: EmitContext, value: str, element: Attribute, lanes: int, places: range) -> str:
+    """The lanes of a vector at `places`; a scalar for one of them."""
     vector = f"<{lanes} x {llvm_type(element)}>"
-    if half == 1:
-        return ctx.fn.value(f"extractelement {vector} {value}, i64 {start}")
-    pattern = ", ".join(f"i32 {start + lane}" for lane in range(half))
-    mask = f"<{half} x i32> <{pattern}>"
+    if len(places) == 1:
+        return ctx.fn.value(f"extractelement {vector} {value}, i64 {places[0]}")
+    pattern = ", ".join(f"i32 {lane}" for lane in places)
+    mask = f"<{len(places)} x i32> <{pattern}>"
     return ctx.fn.value(f"shufflevector {vector} {value}, {vector} poison, {mask}")
 
 
