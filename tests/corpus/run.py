@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -225,14 +226,19 @@ def tile_module(
     return to_tiles(request, load_target(request.target), observe)
 
 
-def run_module(case: Case, module: ModuleOp, rules: Rules = TILE_RULES) -> dict[str, Array]:
-    """Interpret a module of the case's kernel, at any level, on fresh memory."""
+def run_module(
+    case: Case, module: ModuleOp, rules: Rules = TILE_RULES, **settings: Any
+) -> dict[str, Array]:
+    """Interpret a module of the case's kernel, at any level, on fresh memory.
+
+    `settings` are those of `run_kernel`.
+    """
     memory = guarded(case.values())
     call = case.kernel.specialize_call((), {**memory.values, **_NO_FUSION, **case.options})
     arguments: list[Argument] = []
     for path, _ in call.specialization.runtime_leaves():
         arguments.extend(_module_arguments(_at(path, call.arguments)))
-    run_kernel(module, arguments, case.grid, rules=rules, races=False)
+    run_kernel(module, arguments, case.grid, rules=rules, races=False, **settings)
     return memory.arrays()
 
 

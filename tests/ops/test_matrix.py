@@ -8,7 +8,6 @@ from xdsl.traits import IsTerminator
 
 from tests.ops.examples import ALL_OPS, EXAMPLES, module_text
 from tilewright.interp.evaluate import prepare_kernel
-from tilewright.ir.effects import effects_of
 from tilewright.ir.levels import C2, T0, verify_level
 from tilewright.ir.text import parse_module, print_module
 from tilewright.ops.dialects import TILE_OPS, make_dialects, tile_context
@@ -82,15 +81,3 @@ def test_op_prepares_for_interpretation(op: type[Operation]) -> None:
 def test_op_is_legal_at_its_level(op: type[Operation]) -> None:
     module = parse_module(module_text(op.name), context())
     verify_level(module, T0 if op in TILE_OPS else C2)
-
-
-@every_op
-def test_op_says_what_it_does_to_memory(op: type[Operation]) -> None:
-    module = parse_module(module_text(op.name), context())
-    (found, *_) = [o for o in module.walk() if isinstance(o, op)]
-    effects = effects_of(found)
-    name = op.name.partition(".")[2]
-    if "load" in name and "atomic" not in name:
-        assert effects.reads and not effects.writes
-    if "store" in name or "scatter" in name:
-        assert effects.writes

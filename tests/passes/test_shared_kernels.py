@@ -19,7 +19,6 @@ from tilewright.ops.function import FuncOp
 from tilewright.schedule.check_ordering import check_ordering
 from tilewright.support.errors import SharedMemoryExceeded
 from tilewright.support.options import option_names
-from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 from tilewright.targets.target import load_target
 
 HALVES = np.zeros(1 << 16, np.float16)
@@ -43,7 +42,7 @@ def scheduled(kernel: JITFunction, arguments: Sequence[object], **options: objec
     module = to_schedule(request, target, to_tiles(request, target, None), None).module
     (function,) = module.body.block.ops
     assert isinstance(function, FuncOp)
-    check_ordering(function, FenceAsyncSharedOp)
+    check_ordering(function)
     return function
 
 

@@ -18,6 +18,7 @@ from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.traits import Pure
 
 from tilewright.ir.annotations import SHARED, ProductAttr, ProductPlan
+from tilewright.ir.effects import Order
 from tilewright.ir.encoding import laid_out, shared_tile
 from tilewright.ir.op import TileOp, build
 from tilewright.ir.types import f16, i1, i32
@@ -36,7 +37,6 @@ from tilewright.ops.staging import (
     MemdescIndexOp,
 )
 from tilewright.schedule.scratch import SCRATCH
-from tilewright.schedule.shared_effects import Order
 from tilewright.schedule.shared_touches import Touch, TouchMap
 from tilewright.support.dataclass import replace
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
@@ -222,7 +222,7 @@ def random_program(random: Random, orders: float = 0.0) -> FuncOp:
 
 def trace(kernel: FuncOp, random: Random) -> list[Touch | Order]:
     """The accesses and barriers of one run; branches and trip counts are random."""
-    touches = TouchMap(FenceAsyncSharedOp)
+    touches = TouchMap()
     steps: list[Touch | Order] = []
 
     def run(block: Block) -> None:

@@ -6,7 +6,6 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from tests.ops.examples import EXAMPLES, module_text
-from tilewright.ir.effects import ANY, NONE, Effects, effects_of, is_removable
 from tilewright.ir.encoding import LayoutAttr, SharedType, TokenType
 from tilewright.ir.levels import C2, LEVELS, T0, T1, T2, check_locations, verify_level
 from tilewright.ir.text import parse_module
@@ -192,42 +191,6 @@ def test_target_extends_a_level_with_its_ops() -> None:
 def test_levels_are_named() -> None:
     assert list(LEVELS) == ["T0", "T1", "T2", "C1", "C2"]
     assert all(level.summary for level in LEVELS.values())
-
-
-def first(name: str):
-    return next(op for op in parse(module_text(name)).walk() if op.name == name)
-
-
-@pytest.mark.parametrize(
-    ("name", "effects", "removable"),
-    [
-        ("arith.addi", NONE, True),
-        ("tt.load", Effects(True, False), True),
-        ("tt.store", Effects(False, True), False),
-        ("tt.atomic_rmw", ANY, False),
-        ("tt.print", ANY, False),
-        ("tt.assert", ANY, False),
-        ("tt.reduce", NONE, True),
-        ("tt.call", ANY, False),
-        ("cpu.nest", NONE, True),
-        ("tt.return", NONE, False),
-        ("tw.breakpoint", ANY, False),
-    ],
-)
-def test_effects_decide_what_may_be_removed(name, effects: Effects, removable: bool) -> None:
-    assert effects_of(first(name)) == effects
-    assert is_removable(first(name)) == removable
-
-
-def test_loop_has_the_effects_of_its_body_and_a_waiting_loop_stays() -> None:
-    module = kernel(
-        '"scf.while"(%c) ({ ^a(%f: i1): "scf.condition"(%f, %f) : (i1, i1) -> () }, '
-        '{ ^b(%g: i1): "scf.yield"(%g) : (i1) -> () }) : (i1) -> i1',
-        "%c: i1",
-    )
-    (loop,) = [op for op in module.walk() if op.name == "scf.while"]
-    assert effects_of(loop) == NONE
-    assert not is_removable(loop)
 
 
 def test_a_shared_tile_without_a_place_is_not_scheduled() -> None:

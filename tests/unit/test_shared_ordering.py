@@ -35,7 +35,7 @@ def ordered(program: Program) -> FuncOp:
     kernel = program.kernel()
     place_shared(kernel, machine_with(LIMIT_BYTES), 4)
     order_shared(kernel, FenceAsyncSharedOp)
-    check_ordering(kernel, FenceAsyncSharedOp)
+    check_ordering(kernel)
     return kernel
 
 
@@ -201,7 +201,7 @@ def test_the_check_refuses_a_program_without(missing: str) -> None:
     kernel = program.kernel()
     place_shared(kernel, machine_with(LIMIT_BYTES), 4)
     with pytest.raises(InternalError, match=f"no {missing}"):
-        check_ordering(kernel, FenceAsyncSharedOp)
+        check_ordering(kernel)
 
 
 def test_the_check_refuses_a_barrier_before_the_fence() -> None:
@@ -213,7 +213,7 @@ def test_the_check_refuses_a_barrier_before_the_fence() -> None:
     kernel = program.kernel()
     place_shared(kernel, machine_with(LIMIT_BYTES), 4)
     with pytest.raises(InternalError, match="no barrier behind the fence"):
-        check_ordering(kernel, FenceAsyncSharedOp)
+        check_ordering(kernel)
 
 
 def barriers(kernel: FuncOp) -> list[Operation]:
@@ -228,7 +228,7 @@ def test_random_programs_are_ordered_on_every_path(first_seed: int) -> None:
         kernel = random_program(random)
         place_shared(kernel, machine_with(LIMIT_BYTES), 4)
         order_shared(kernel, FenceAsyncSharedOp)
-        check_ordering(kernel, FenceAsyncSharedOp)
+        check_ordering(kernel)
         for _ in range(10):
             assert first_hazard(trace(kernel, random)) is None, seed
 
@@ -241,4 +241,4 @@ def test_the_check_and_the_traces_agree(first_seed: int) -> None:
         place_shared(kernel, machine_with(LIMIT_BYTES), 4)
         hazards = (first_hazard(trace(kernel, random)) for _ in range(60))
         found = any(hazard is not None for hazard in hazards)
-        assert is_ordered(kernel, TouchMap(FenceAsyncSharedOp)) is not found, seed
+        assert is_ordered(kernel, TouchMap()) is not found, seed

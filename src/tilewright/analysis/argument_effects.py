@@ -14,25 +14,13 @@ from collections.abc import Iterator
 from xdsl.dialects.builtin import IntegerType, ModuleOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
-from tilewright.ir.effects import Effects, own_effects
+from tilewright.ir.effects import Access, Resource, own_effects
 from tilewright.ir.types import DescriptorType, element_of, is_pointer
-from tilewright.ops.atomics import AtomicCasOp, AtomicRmwOp, AtomicStoreOp
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.function import FuncOp
-from tilewright.ops.memory import (
-    DescriptorReduceOp,
-    DescriptorScatterOp,
-    DescriptorStoreOp,
-    StoreOp,
-)
 from tilewright.support.dataclass import dataclass
 
 _ADDRESS_BITS = 64
-# Ops that write to where their first operand points.
-_STORES = (
-    *(StoreOp, DescriptorStoreOp, DescriptorReduceOp, DescriptorScatterOp),
-    *(AtomicRmwOp, AtomicCasOp, AtomicStoreOp),
-)
 
 
 @dataclass(frozen=True)
@@ -54,30 +42,24 @@ def argument_effects(module: ModuleOp) -> ArgumentEffects:
     origins = _Origins(kernel)
     read = written = stored = 0
     for op in kernel.walk():
-        effects = own_effects(op)
-        if effects.reads or effects.writes:
-            found_read, found_written = _touched(op, effects, origins)
-            read |= found_read
-            written |= found_written
-        if isinstance(op, _STORES):
-            stored |= origins.of(op.operands[0])
+        for access in _global_accesses(op):
+            through = 0 if access.value is None else origins.of(access.value)
+            # An address among the other operands gets out of sight.
+            others = 0
+            for operand in op.operands:
+                if operand is not access.value:
+                    others |= origins.of(operand)
+            read |= through * access.reads | others
+            written |= through * access.writes | others
+            stored |= through * access.writes
     return ArgumentEffects(
         origins.indices(read), origins.indices(written), origins.known_indices(stored)
     )
 
 
-def _touched(op: Operation, effects: Effects, origins: _Origins) -> tuple[int, int]:
-    """What an op reads and writes, as sets of origins.
-
-    Its address comes first; an address among the other operands gets out of sight.
-    """
-    first, rest = 0, 0
-    for index, operand in enumerate(op.operands):
-        if index == 0:
-            first = origins.of(operand)
-        else:
-            rest |= origins.of(operand)
-    return first * effects.reads | rest, first * effects.writes | rest
+def _global_accesses(op: Operation) -> list[Access]:
+    effects = own_effects(op)
+    return [e for e in effects if isinstance(e, Access) and e.is_on(Resource.GLOBAL)]
 
 
 class _Origins:
@@ -172,9 +154,10 @@ def _result_sources(op: Operation, index: int) -> tuple[SSAValue, ...]:
         return tuple(_handed_on(region.block)[index] for region in op.regions)
     if isinstance(op, WhileOp):
         return (_handed_on(op.before_region.block)[1 + index],)
-    effects = own_effects(op)
+    accesses = _global_accesses(op)
+    only_reads = bool(accesses) and not any(access.writes for access in accesses)
     # What is loaded has nothing to do with where it was.
-    return () if effects.reads and not effects.writes else tuple(op.operands)
+    return () if only_reads else tuple(op.operands)
 
 
 def _handed_on(block: Block) -> tuple[SSAValue, ...]:

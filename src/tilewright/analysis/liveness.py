@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilewright.analysis.alias import SharedAliases, is_shared
+from tilewright.ir.effects import Allocation, Resource, own_effects
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.creation import ConstantOp
 from tilewright.support.dataclass import dataclass
@@ -104,8 +105,8 @@ def live_ranges(
 
 
 def _allocates(op: Operation) -> bool:
-    makes = any(is_shared(result) for result in op.results)
-    return makes and not shared_operands(op) and not is_control_flow(op)
+    effects = own_effects(op)
+    return any(isinstance(e, Allocation) and e.resource is Resource.SHARED for e in effects)
 
 
 def _use(numbering: Numbering, root: Operation, op: Operation, value: SSAValue) -> LiveRange:

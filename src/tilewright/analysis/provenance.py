@@ -4,28 +4,16 @@ from __future__ import annotations
 
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 
+from tilewright.ir.op import DerivedAddress
 from tilewright.ops.control_flow import ForOp
-from tilewright.ops.creation import SplatOp
-from tilewright.ops.debug import HintOp
-from tilewright.ops.elementwise import BitcastOp
 from tilewright.ops.function import FuncOp
-from tilewright.ops.memory import AddPtrOp
-from tilewright.ops.shape import BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp
-
-_DERIVED = (
-    AddPtrOp,
-    BitcastOp,
-    SplatOp,
-    BroadcastOp,
-    ExpandDimsOp,
-    ReshapeOp,
-    TransOp,
-    HintOp,
-)
 
 
 def base_argument(pointer: SSAValue) -> SSAValue | None:
-    """The kernel's argument that a pointer is computed from, or None where that is not known."""
+    """The kernel's argument that a pointer is computed from, or None where that is not known.
+
+    The pointer may be a tile of them, or a descriptor.
+    """
     while True:
         if isinstance(pointer, BlockArgument):
             parent = pointer.block.parent_op()
@@ -36,7 +24,6 @@ def base_argument(pointer: SSAValue) -> SSAValue | None:
             pointer = parent.iter_args[pointer.index - 1]
             continue
         assert isinstance(pointer, OpResult)
-        op = pointer.op
-        if op.name != "ttg.convert_layout" and not isinstance(op, _DERIVED):
+        if not pointer.op.has_trait(DerivedAddress):
             return None
-        pointer = op.operands[0]
+        pointer = pointer.op.operands[0]

@@ -7,8 +7,8 @@ would only cost the passes time.
 from __future__ import annotations
 
 from xdsl.ir import Block, Operation
-from xdsl.traits import is_side_effect_free
 
+from tilewright.ir.effects import is_free
 from tilewright.ir.op import build
 from tilewright.ops.control_flow import IfOp
 
@@ -29,7 +29,7 @@ def remove_unused(block: Block) -> None:
 
 def _visit(op: Operation) -> None:
     is_unused = bool(op.results) and all(result.first_use is None for result in op.results)
-    if is_unused and is_side_effect_free(op):
+    if is_unused and is_free(op):
         op.detach()
         op.erase()
         return

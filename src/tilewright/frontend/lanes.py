@@ -8,8 +8,8 @@ on a path use 1 in the lanes that are elsewhere, for a division by zero is undef
 from __future__ import annotations
 
 from xdsl.ir import Block
-from xdsl.traits import is_side_effect_free
 
+from tilewright.ir.effects import is_free
 from tilewright.language.core import int1, int32, tensor
 from tilewright.ops.builder import Builder
 from tilewright.ops.casting import broadcast_tensor, convert
@@ -58,7 +58,7 @@ def splice(b: Builder, block: Block) -> None:
     Raises: UnsupportedError for ops with effects, which lanes on another path must not have.
     """
     for op in list(block.ops):
-        if not is_side_effect_free(op):
+        if not is_free(op):
             raise UnsupportedError(
                 f"map_elementwise(): a branch that depends on an element contains {op.name}",
                 argument="scalar_fn",

@@ -12,7 +12,6 @@ from dataclasses import field
 from typing import Protocol
 
 from xdsl.ir import Attribute, Block, Region, SSAValue
-from xdsl.traits import is_side_effect_free
 
 from tilewright.frontend.carrying import Carry
 from tilewright.frontend.cleanup import discard
@@ -29,6 +28,7 @@ from tilewright.frontend.iteration import LoopRange
 from tilewright.frontend.lanes import any_lane
 from tilewright.frontend.liveness import assigned
 from tilewright.frontend.merging import zero
+from tilewright.ir.effects import is_free
 from tilewright.language.core import int1, tensor
 from tilewright.ops.builder import ir_type
 from tilewright.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
@@ -228,7 +228,7 @@ def _guarded_test(
     if isinstance(test, bool):
         _splice(block, b.block)
         return test, goes_on
-    if all(is_side_effect_free(op) for op in block.ops):
+    if all(is_free(op) for op in block.ops):
         _splice(block, b.block)
         return None, binary(b, "BitAnd", goes_on, test)
     return None, _branch_on(frame, node, goes_on, block, test, names)

@@ -14,6 +14,7 @@ from xdsl.ir import Operation
 from tilewright.interp.concurrency import Place
 from tilewright.interp.memory import Allocation
 from tilewright.interp.program import Program
+from tilewright.ir.effects import Resource
 from tilewright.ir.locations import describe
 from tilewright.ir.op import Array
 from tilewright.support.dataclass import dataclass
@@ -107,6 +108,7 @@ def read(program: Program, lanes: Lanes, dtype: np.dtype, kind: str = "read") ->
 
     An empty `kind` skips the race check, for the first half of a read-modify-write.
     """
+    program.touch(Resource.GLOBAL, writes=False)
     program.last_read = program.operation
     parts = list(_by_allocation(program, lanes))
     if len(parts) == 1:
@@ -119,6 +121,7 @@ def read(program: Program, lanes: Lanes, dtype: np.dtype, kind: str = "read") ->
 
 def write(program: Program, lanes: Lanes, values: Array, kind: str = "write") -> None:
     """Store one value per lane, after every check; the last lane wins."""
+    program.touch(Resource.GLOBAL, writes=True)
     for allocation, part, chosen in _by_allocation(program, lanes):
         chosen_values = values if chosen is None else values[chosen]
         width = values.dtype.itemsize

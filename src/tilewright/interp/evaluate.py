@@ -23,7 +23,7 @@ from tilewright.interp.code import Code, Preparation, Rules, Running, execute
 from tilewright.interp.concurrency import RaceDetector
 from tilewright.interp.launch import run_in_order, run_interleaved
 from tilewright.interp.memory import BufferArgument, Memory
-from tilewright.interp.program import BreakpointHook, Machine, Observer, Program
+from tilewright.interp.program import BreakpointHook, Machine, Observer, Program, Touched
 from tilewright.interp.rules import TILE_RULES
 from tilewright.interp.values import dtype_of, scalar
 from tilewright.ir import types as ir
@@ -105,6 +105,7 @@ def run_kernel(
     order: Sequence[int] | None = None,
     seed: int | None = None,
     observers: Sequence[Observer] = (),
+    touched: set[Touched] | None = None,
     breakpoint_hook: BreakpointHook | None = None,
     output: TextIO | None = None,
 ) -> None:
@@ -116,7 +117,8 @@ def run_kernel(
     `reaches_foreign` such pointers may also lead to memory of the process that was not named,
     where neither bounds nor races are known.
     `order` lists the linear ids in the order in which programs start; `seed` interleaves them
-    at random instead. `races=False` leaves the race check out.
+    at random instead. `races=False` leaves the race check out. `touched` collects which op read
+    or wrote which memory.
 
     *Raises* a `KernelFault` where the kernel does something undefined.
     """
@@ -132,6 +134,7 @@ def run_kernel(
         breakpoint_hook=breakpoint_hook or KernelDebugger(),
         output=output or sys.stdout,
         observers=tuple(observers),
+        touched=set() if touched is None else touched,
     )
     programs = _programs(kernel, machine, values, range(count) if order is None else order)
     with np.errstate(all="ignore"):

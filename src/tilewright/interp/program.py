@@ -12,6 +12,7 @@ from xdsl.ir import Operation
 from tilewright.interp.breakpoints import Stop
 from tilewright.interp.concurrency import RaceDetector
 from tilewright.interp.memory import Allocation, Memory
+from tilewright.ir.effects import Resource, require_declared
 from tilewright.ir.locations import span_of
 from tilewright.ir.op import Array
 from tilewright.support.dataclass import dataclass
@@ -33,9 +34,13 @@ class Observer(Protocol):
         ...
 
 
+Touched = tuple[Operation, Resource, bool]
+"""An op that has touched a resource, and whether it wrote."""
+
+
 @dataclass
 class Machine:
-    """What all programs of one launch share."""
+    """What all programs of one launch share; `touched` is what each op did to memory."""
 
     memory: Memory
     grid: tuple[int, int, int]
@@ -43,6 +48,7 @@ class Machine:
     breakpoint_hook: BreakpointHook
     output: TextIO = field(default_factory=lambda: sys.stdout)
     observers: tuple[Observer, ...] = ()
+    touched: set[Touched] = field(default_factory=lambda: set())
     spin_limit: int = 10_000
     clock_ns: int = 0
 
@@ -79,6 +85,17 @@ class Program:
         if masks is not None:
             for slot, mask in zip(targets, masks, strict=True):
                 self.poison[slot] = mask
+
+    def touch(self, resource: Resource, *, writes: bool) -> None:
+        """Hold the op that the program is at to what it declares: see `ir.effects`.
+
+        *Raises* InternalError where it reads or writes what it does not say.
+        """
+        assert self.operation is not None
+        touched = (self.operation, resource, writes)
+        if touched not in self.machine.touched:
+            require_declared(*touched)
+            self.machine.touched.add(touched)
 
     def note_division(self, operation: Operation) -> None:
         """Remember a division by zero, should its result be used."""

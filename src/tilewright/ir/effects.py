@@ -1,69 +1,274 @@
-"""What an op does besides computing its results."""
+"""What ops do besides computing their results: the memory-effect facet.
+
+Every op declares it beside its definition, in one of three ways: the trait `Pure` (nothing), the
+trait `RecursiveMemoryEffect` (what the ops in its regions do), or a method `effects`, which lists
+in order what one instance does. Who orders, moves, merges or removes ops asks here and nowhere
+else; an op that declares nothing is an error, not a guess.
+"""
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
-from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from typing import cast
 
+from xdsl.ir import Operation, SSAValue
+from xdsl.traits import Pure, RecursiveMemoryEffect
+
+from tilewright.ir.locations import span_of
 from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import EffectsNotDeclared, InternalError
 
-# Ops whose meaning is that of their regions; they come from xDSL without effects of their own.
-_STRUCTURAL = frozenset({"scf.for", "scf.if", "scf.while", "cpu.nest", "tt.func", "builtin.module"})
+
+class Resource(Enum):
+    """What an effect is on."""
+
+    GLOBAL = "what pointers reach: the arguments' memory, a CPU program's own buffers"
+    SHARED = "the shared memory of one program, by tiles"
+    TENSOR = "the memory of matrix units that is apart from registers (sm_100)"
+    WORKSPACE = "memory that belongs to the launch and that no argument names"
+    QUEUE = "the asynchronous accesses that a thread has started, whose order it counts on"
+    CONSOLE = "what a person sees"
+    CONTROL = "whether the program goes on from here, and what it may rely on if it does"
+    CLOCK = "time"
+    ANY = "all of these"
+
+
+class Extent(Enum):
+    """Which part of an access an op is: all of it, or where it starts or ends."""
+
+    WHOLE = "whole"
+    START = "start"
+    END = "end"
+
+
+class Order(Enum):
+    """What orders the accesses of a program."""
+
+    BARRIER = "all threads of the program wait for each other"
+    FENCE = "a thread's writes to shared memory are seen by asynchronous units after it"
 
 
 @dataclass(frozen=True)
-class Effects:
-    """Whether an op, with all that is inside of it, reads or writes memory."""
+class Atomic:
+    """How an access synchronizes with other programs: its memory order and scope, by name."""
 
+    order: str
+    scope: str
+
+    @property
+    def releases(self) -> bool:
+        """Whether all that the program did before is done, for who acquires."""
+        return self.order in ("release", "acq_rel")
+
+    @property
+    def acquires(self) -> bool:
+        """Whether the program does nothing later before it."""
+        return self.order in ("acquire", "acq_rel")
+
+
+@dataclass(frozen=True)
+class Access:
+    """A read or write, or both, of a resource.
+
+    `value` names the memory: pointers, a descriptor, a shared tile; without it, it may be any.
+    `is_async` is one by an asynchronous unit (wgmma, TMA), which sees what threads wrote only
+    after a fence. One that only starts here goes on until an op waits for it.
+    """
+
+    resource: Resource
     reads: bool
     writes: bool
+    value: SSAValue | None = None
+    is_async: bool = False
+    extent: Extent = Extent.WHOLE
+    atomic: Atomic | None = None
 
-    def __or__(self, other: Effects) -> Effects:
-        return Effects(self.reads or other.reads, self.writes or other.writes)
+    def is_on(self, resource: Resource) -> bool:
+        """Whether this may be an access of a resource."""
+        return self.resource is resource or self.resource is Resource.ANY
 
 
-NONE = Effects(False, False)
-ANY = Effects(True, True)
+@dataclass(frozen=True)
+class Allocation:
+    """`value` is memory of its own from here on; what it holds is not defined."""
+
+    resource: Resource
+    value: SSAValue
 
 
-def effects_of(operation: Operation) -> Effects:
-    """The effects of an op and of every op nested in it.
+@dataclass(frozen=True)
+class Wait:
+    """The end of the accesses that the ops behind `values` started; `resource` is their target.
 
-    Printing, asserting and synchronizing count as reading and writing, so that they stay in
-    order. An op that says nothing about itself counts as doing everything.
+    `through` are the classes of these ops, and of those that hand their tokens on. `is_joint`:
+    every thread waits, so what any of them does next is ordered.
     """
-    if operation.name in _STRUCTURAL:
-        total = NONE
-        for nested in _nested(operation):
-            total = total | effects_of(nested)
-        return total
-    return own_effects(operation)
+
+    resource: Resource
+    values: tuple[SSAValue, ...]
+    through: tuple[type[Operation], ...]
+    is_joint: bool = False
 
 
-def own_effects(operation: Operation) -> Effects:
-    """The effects of an op without what is nested in it: none for loops and branches."""
-    if operation.name in _STRUCTURAL:
-        return NONE
-    reads = operation.has_trait(MemoryReadEffect)
-    writes = operation.has_trait(MemoryWriteEffect)
-    if reads or writes:
-        return Effects(reads, writes)
-    if operation.has_trait(Pure) or operation.has_trait(IsTerminator):
-        return NONE
-    return ANY
+Effect = Access | Allocation | Wait | Order
 
 
-def _nested(operation: Operation) -> list[Operation]:
-    return [op for region in operation.regions for block in region.blocks for op in block.ops]
+def read(
+    resource: Resource,
+    value: SSAValue | None = None,
+    *,
+    is_async: bool = False,
+    extent: Extent = Extent.WHOLE,
+) -> Access:
+    """A read of a resource."""
+    return Access(resource, True, False, value, is_async, extent)
 
 
-def is_removable(operation: Operation) -> bool:
-    """Whether an op without uses may be deleted: it writes nothing and it ends.
+def write(
+    resource: Resource,
+    value: SSAValue | None = None,
+    *,
+    is_async: bool = False,
+    extent: Extent = Extent.WHOLE,
+) -> Access:
+    """A write of a resource."""
+    return Access(resource, False, True, value, is_async, extent)
 
-    A loop on a condition may run forever, which waiting for another program is; it stays.
+
+def update(resource: Resource, value: SSAValue | None = None) -> Access:
+    """A read and a write of a resource."""
+    return Access(resource, True, True, value)
+
+
+_Declared = Callable[[Operation], tuple[Effect, ...]]
+
+
+def _none(_: Operation) -> tuple[Effect, ...]:
+    return ()
+
+
+def _recursive(_: Operation) -> tuple[Effect, ...]:
+    return ()
+
+
+# Of ops that are not ours, by name.
+_UPSTREAM: dict[str, _Declared] = {"builtin.module": _recursive}
+_DECLARED: dict[type[Operation], _Declared | None] = {}
+
+
+def _declaration(cls: type[Operation]) -> _Declared | None:
+    """How the ops of a class say what they do; None where they do not."""
+    if cls in _DECLARED:
+        return _DECLARED[cls]
+    found: _Declared | None = _UPSTREAM.get(cls.name)
+    if cls.has_trait(RecursiveMemoryEffect):
+        found = _recursive
+    elif cls.has_trait(Pure):
+        found = _none
+    elif callable(method := getattr(cls, "effects", None)):
+        found = cast("_Declared", method)
+    _DECLARED[cls] = found
+    return found
+
+
+def declares_effects(cls: type[Operation]) -> bool:
+    """Whether the ops of a class say what they do besides computing their results."""
+    return _declaration(cls) is not None
+
+
+def own_effects(op: Operation) -> tuple[Effect, ...]:
+    """What an op does itself, in order: nothing for loops and branches.
+
+    *Raises* EffectsNotDeclared for an op whose class does not say.
     """
-    if operation.has_trait(IsTerminator):
-        return False
-    if any(nested.name == "scf.while" for nested in operation.walk()):
-        return False
-    return not effects_of(operation).writes
+    declared = _declaration(type(op))
+    if declared is None:
+        span, chain = span_of(op)
+        raise EffectsNotDeclared(
+            f"the op {op.name} does not say what it does to memory", span=span, chain=chain
+        )
+    return declared(op)
+
+
+def is_structural(op: Operation) -> bool:
+    """Whether an op does what the ops in its regions do: a loop, a branch, a function."""
+    return bool(op.regions) and _declaration(type(op)) is _recursive
+
+
+def effects_of(op: Operation) -> Iterator[Effect]:
+    """What an op and the ops that it runs do, each op's in order."""
+    pending = [op]
+    while pending:
+        current = pending.pop()
+        yield from own_effects(current)
+        if is_structural(current):
+            pending += [
+                inner
+                for region in current.regions
+                for block in region.blocks
+                for inner in block.ops
+            ]
+
+
+def is_free(op: Operation) -> bool:
+    """Whether an op does nothing but compute its results, nor does what it runs."""
+    return not any(True for _ in effects_of(op))
+
+
+def require_declared(op: Operation, resource: Resource, writes: bool) -> None:
+    """Hold an op to what it declares: it has read or written a resource.
+
+    *Raises* InternalError where it does not say so.
+    """
+    accesses = [e for e in own_effects(op) if isinstance(e, Access) and e.is_on(resource)]
+    if not any(access.writes if writes else access.reads for access in accesses):
+        verb = "writes to" if writes else "reads"
+        span, chain = span_of(op)
+        raise InternalError(
+            f"{op.name} {verb} {resource.name.lower()} memory and does not declare it",
+            span=span,
+            chain=chain,
+        )
+
+
+def touches_only_shared(op: Operation) -> bool:
+    """Whether an op, with what it runs, does nothing but its threads' accesses of shared tiles."""
+    for effect in effects_of(op):
+        is_shared = not isinstance(effect, Order | Wait) and effect.resource is Resource.SHARED
+        if not is_shared or (isinstance(effect, Access) and effect.is_async):
+            return False
+    return True
+
+
+# What a read of global memory may change places with, though it is written: only one program's
+# own accesses of what no pointer reaches, and what is counted by thread.
+_BESIDE_GLOBAL = frozenset({Resource.SHARED, Resource.TENSOR, Resource.QUEUE})
+# What does not change what a read finds; a read before it may still fault earlier than it.
+_ASIDE = _BESIDE_GLOBAL | {Resource.CONSOLE, Resource.CONTROL}
+
+
+def stops_reads(op: Operation) -> bool:
+    """Whether a read of global memory that stands behind an op must not be done before it.
+
+    Writes and what orders them stop it; so do printing and asserting, which come before a fault.
+    """
+    return _any_blocks(effects_of(op), _BESIDE_GLOBAL)
+
+
+def overtakes_reads(op: Operation) -> bool:
+    """Whether a read of global memory that stands before an op must not be done after it."""
+    return _any_blocks(effects_of(op), _ASIDE)
+
+
+def _any_blocks(effects: Iterable[Effect], allowed: frozenset[Resource]) -> bool:
+    for effect in effects:
+        if isinstance(effect, Order):
+            return True
+        if effect.resource in allowed:
+            continue
+        # What another program published is found by atomics: nothing passes even their reads.
+        is_access = isinstance(effect, Access)
+        if isinstance(effect, Wait) or (is_access and (effect.writes or effect.atomic is not None)):
+            return True
+    return False

@@ -13,6 +13,7 @@ import numpy as np
 from xdsl.dialects.builtin import LocationAttr, UnknownLoc
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
+from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.types import shape_of
@@ -23,8 +24,12 @@ ADDED_OPS: dict[str, type[Operation]] = {}
 """Ops of extensions by name; legal at every level whose types they keep to."""
 
 
+class DerivedAddress(OpTrait):
+    """The result points into the memory that the first operand points into."""
+
+
 class TileOp(IRDLOperation):
-    """An op of the tile IR with its facets."""
+    """An op of the tile IR with its facets; what it does to memory: see `ir.effects`."""
 
     def reference(self, *operands: Array) -> Array | tuple[Array, ...]:
         """The op on NumPy arrays, one per operand; narrow floats arrive widened to float32."""

@@ -10,10 +10,9 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     result_def,
-    traits_def,
 )
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
+from tilewright.ir.effects import Access, Atomic, Effect, Resource
 from tilewright.ir.op import TileOp
 
 # Positions are the published attribute codes (counted from 1; index 0 is unused).
@@ -32,6 +31,16 @@ class AtomicOp(TileOp):
         """The memory order, acq_rel unless said otherwise."""
         return "acq_rel" if self.sem is None else MEMORY_ORDERS[self.sem.value.data]
 
+    def atomic(self) -> Atomic:
+        """How the op synchronizes, as far as what it does can."""
+        scope = "gpu" if self.scope is None else MEMORY_SCOPES[self.scope.value.data]
+        return Atomic(self.order_name(), scope)
+
+    def effects(self) -> tuple[Effect, ...]:
+        """A read and a write in one step."""
+        pointers = self.operands[0]
+        return (Access(Resource.GLOBAL, True, True, pointers, atomic=self.atomic()),)
+
 
 @irdl_op_definition
 class AtomicRmwOp(AtomicOp):
@@ -43,7 +52,6 @@ class AtomicRmwOp(AtomicOp):
     value = operand_def()
     mask = opt_operand_def()
     result = result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def kind_name(self) -> str:
         """The name of the combination."""
@@ -59,7 +67,6 @@ class AtomicCasOp(AtomicOp):
     compare = operand_def()
     value = operand_def()
     result = result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
@@ -70,7 +77,14 @@ class AtomicLoadOp(AtomicOp):
     ptr = operand_def()
     mask = opt_operand_def()
     result = result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def atomic(self) -> Atomic:
+        """A load cannot release."""
+        found = super().atomic()
+        return found if found.order == "relaxed" else Atomic("acquire", found.scope)
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (Access(Resource.GLOBAL, True, False, self.ptr, atomic=self.atomic()),)
 
 
 @irdl_op_definition
@@ -81,4 +95,11 @@ class AtomicStoreOp(AtomicOp):
     ptr = operand_def()
     value = operand_def()
     mask = opt_operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def atomic(self) -> Atomic:
+        """A store cannot acquire."""
+        found = super().atomic()
+        return found if found.order == "relaxed" else Atomic("release", found.scope)
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (Access(Resource.GLOBAL, False, True, self.ptr, atomic=self.atomic()),)

@@ -8,7 +8,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, tra
 from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilewright.ir.op import Array, TileOp
+from tilewright.ir.op import Array, DerivedAddress, TileOp
 from tilewright.ir.types import shape_of
 
 
@@ -61,7 +61,7 @@ class SplatOp(TileOp):
     name = "tt.splat"
     src = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), DerivedAddress())
 
     def reference(self, src: Array) -> Array:
         return np.broadcast_to(src, shape_of(self.result.type))

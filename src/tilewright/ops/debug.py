@@ -13,10 +13,11 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilewright.ir.op import Array, ElementwiseOp, TileOp
+from tilewright.ir.effects import Effect, Order, Resource, update, write
+from tilewright.ir.op import Array, DerivedAddress, ElementwiseOp, TileOp
 
 
 @irdl_op_definition
@@ -31,7 +32,9 @@ class PrintOp(TileOp):
     hex = prop_def()
     is_signed = opt_prop_def(DenseArrayBase, prop_name="isSigned")
     args = var_operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (write(Resource.CONSOLE),)
 
 
 @irdl_op_definition
@@ -47,7 +50,9 @@ class AssertOp(TileOp):
     kind = opt_prop_def(StringAttr)
     condition = operand_def()
     mask = opt_operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (write(Resource.CONTROL),)
 
 
 @irdl_op_definition
@@ -56,7 +61,9 @@ class AssumeOp(TileOp):
 
     name = "llvm.intr.assume"
     condition = operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (write(Resource.CONTROL),)
 
 
 @irdl_op_definition
@@ -64,7 +71,9 @@ class BarrierOp(TileOp):
     """All lanes of the program wait for each other; no effect where tiles run in order."""
 
     name = "gpu.barrier"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (Order.BARRIER,)
 
 
 @irdl_op_definition
@@ -81,7 +90,7 @@ class HintOp(ElementwiseOp):
     contiguity = opt_prop_def(DenseArrayBase)
     constancy = opt_prop_def(DenseArrayBase)
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), DerivedAddress())
 
     def reference(self, src: Array) -> Array:
         return src
@@ -100,7 +109,9 @@ class BreakpointOp(TileOp):
     functions = opt_prop_def(ArrayAttr)
     is_step = opt_prop_def(UnitAttr)
     values = var_operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (update(Resource.ANY),)
 
     def variable_names(self) -> tuple[str, ...]:
         """The variables' names, one per operand."""

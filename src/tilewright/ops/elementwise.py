@@ -19,10 +19,10 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.traits import Pure
+from xdsl.traits import OpTrait, Pure
 
 from tilewright.ir.attributes import FastMathAttr
-from tilewright.ir.op import Array, ElementwiseOp
+from tilewright.ir.op import Array, DerivedAddress, ElementwiseOp
 from tilewright.ops.reference import (
     Reference,
     count_bits,
@@ -326,8 +326,9 @@ class ClampFOp(ElementwiseOp):
         return np.fmin(np.fmax(x, low), high)
 
 
-def _cast(class_name: str, name: str, doc: str) -> type[CastOp]:
+def _cast(class_name: str, name: str, doc: str, *traits: OpTrait) -> type[CastOp]:
     namespace = {
+        "traits": traits_def(*traits),
         "name": name,
         "__doc__": doc,
         "__module__": __name__,
@@ -348,7 +349,9 @@ TruncIOp = _cast("TruncIOp", "arith.trunci", "Narrower integer, high bits droppe
 ExtFOp = _cast("ExtFOp", "arith.extf", "Wider float, exact.")
 TruncFOp = _cast("TruncFOp", "arith.truncf", "Narrower float, to nearest even.")
 ArithBitcastOp = _cast("ArithBitcastOp", "arith.bitcast", "The same bits as another type.")
-BitcastOp = _cast("BitcastOp", "tt.bitcast", "The same bits as another type (pointers too).")
+BitcastOp = _cast(
+    "BitcastOp", "tt.bitcast", "The same bits as another type (pointers too).", DerivedAddress()
+)
 IndexCastOp = _cast("IndexCastOp", "arith.index_cast", "Integer to or from index.")
 IntToPtrOp = _cast("IntToPtrOp", "tt.int_to_ptr", "i64 to pointer.")
 PtrToIntOp = _cast("PtrToIntOp", "tt.ptr_to_int", "Pointer to i64.")

@@ -12,8 +12,15 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.traits import IsolatedFromAbove, IsTerminator, SymbolOpInterface
+from xdsl.traits import (
+    IsolatedFromAbove,
+    IsTerminator,
+    Pure,
+    RecursiveMemoryEffect,
+    SymbolOpInterface,
+)
 
+from tilewright.ir.effects import Effect, Resource, update
 from tilewright.ir.op import TileOp
 from tilewright.support.errors import InternalError
 
@@ -34,7 +41,7 @@ class FuncOp(TileOp):
     res_attrs = opt_prop_def()
     noinline = opt_prop_def()
     body = region_def()
-    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
+    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface(), RecursiveMemoryEffect())
 
     def argument_facts(self, index: int) -> dict[str, object]:
         """The attribute dictionary of argument `index` (empty when it has none)."""
@@ -60,7 +67,7 @@ class ReturnOp(TileOp):
 
     name = "tt.return"
     values = var_operand_def()
-    traits = traits_def(IsTerminator())
+    traits = traits_def(IsTerminator(), Pure())
 
 
 @irdl_op_definition
@@ -71,3 +78,6 @@ class CallOp(TileOp):
     callee = prop_def()
     arguments = var_operand_def()
     outputs = var_result_def()
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (update(Resource.ANY),)

@@ -9,13 +9,12 @@ from xdsl.ir import Attribute
 from xdsl.irdl import (
     irdl_op_definition,
     prop_def,
-    traits_def,
     var_operand_def,
     var_result_def,
 )
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
+from tilewright.ir.effects import Effect, Resource, update
 from tilewright.ir.op import TileOp
 from tilewright.ir.types import shape_of
 from tilewright.language.core import dtype, is_power_of_two, tensor, tuple_, unwrap
@@ -132,7 +131,9 @@ class InlineAsmOp(TileOp):
     packed_element = prop_def(IntegerAttr)
     srcs = var_operand_def()
     outputs = var_result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return () if self.pure.value.data else (update(Resource.ANY),)
 
     def verify_(self) -> None:
         """All tiles have one shape."""

@@ -14,10 +14,11 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilewright.ir.op import ElementwiseOp, TileOp
+from tilewright.ir.effects import Effect, Resource, read, update, write
+from tilewright.ir.op import DerivedAddress, ElementwiseOp, TileOp
 from tilewright.ir.types import PointerType, element_of, is_pointer, shape_of
 
 # Codes of the published attributes, by position.
@@ -34,7 +35,7 @@ class AddPtrOp(ElementwiseOp):
     ptr = operand_def()
     offset = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), DerivedAddress())
 
     def verify_(self) -> None:
         """Pointer and offset have one shape and the result is the pointer's type."""
@@ -63,7 +64,9 @@ class LoadOp(TileOp):
     is_volatile = opt_prop_def(prop_name="isVolatile")
     result = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (read(Resource.GLOBAL, self.ptr),)
 
     def verify_(self) -> None:
         """Mask and other have the pointer's shape; the result its pointee."""
@@ -86,7 +89,9 @@ class StoreOp(TileOp):
     boundary_check = opt_prop_def(DenseArrayBase, prop_name="boundaryCheck")
     cache = opt_prop_def(IntegerAttr)
     evict = opt_prop_def(IntegerAttr)
-    traits = traits_def(MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (write(Resource.GLOBAL, self.ptr),)
 
     def verify_(self) -> None:
         """Mask has the value's shape."""
@@ -134,7 +139,7 @@ class MakeTensorDescriptorOp(TileOp):
     padding = opt_prop_def(IntegerAttr)
     result = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), DerivedAddress())
 
 
 @irdl_op_definition
@@ -147,7 +152,9 @@ class DescriptorLoadOp(TileOp):
     cache = opt_prop_def(IntegerAttr)
     evict = opt_prop_def(IntegerAttr)
     result = result_def()
-    traits = traits_def(MemoryReadEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (read(Resource.GLOBAL, self.desc),)
 
 
 @irdl_op_definition
@@ -158,7 +165,9 @@ class DescriptorStoreOp(TileOp):
     desc = operand_def()
     src = operand_def()
     indices = var_operand_def()
-    traits = traits_def(MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (write(Resource.GLOBAL, self.desc),)
 
 
 @irdl_op_definition
@@ -170,7 +179,9 @@ class DescriptorReduceOp(TileOp):
     desc = operand_def()
     src = operand_def()
     indices = var_operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (update(Resource.GLOBAL, self.desc),)
 
 
 @irdl_op_definition
@@ -182,7 +193,9 @@ class DescriptorGatherOp(TileOp):
     x_offsets = operand_def()
     y_offset = operand_def()
     result = result_def()
-    traits = traits_def(MemoryReadEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (read(Resource.GLOBAL, self.desc),)
 
 
 @irdl_op_definition
@@ -194,4 +207,6 @@ class DescriptorScatterOp(TileOp):
     x_offsets = operand_def()
     y_offset = operand_def()
     src = operand_def()
-    traits = traits_def(MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (write(Resource.GLOBAL, self.desc),)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.irdl import irdl_op_definition, prop_def, result_def, traits_def
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.traits import Pure
 
+from tilewright.ir.effects import Effect, Resource, update
 from tilewright.ir.op import TileOp
 from tilewright.language.core import int32, tensor
 from tilewright.ops.arguments import integer_constant
@@ -40,7 +41,9 @@ class ClockOp(TileOp):
 
     name = "tw.clock"
     result = result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (update(Resource.CLOCK),)
 
 
 def _grid_axis(axis: object, function: str) -> int:

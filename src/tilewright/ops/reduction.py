@@ -87,7 +87,7 @@ class ReduceReturnOp(TileOp):
 
     name = "tt.reduce.return"
     values = var_operand_def()
-    traits = traits_def(IsTerminator())
+    traits = traits_def(IsTerminator(), Pure())
 
 
 @irdl_op_definition
@@ -139,4 +139,4 @@ class ScanReturnOp(TileOp):
 
     name = "tt.scan.return"
     values = var_operand_def()
-    traits = traits_def(IsTerminator())
+    traits = traits_def(IsTerminator(), Pure())

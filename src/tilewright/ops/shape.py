@@ -14,7 +14,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 
-from tilewright.ir.op import Array, TileOp
+from tilewright.ir.op import Array, DerivedAddress, TileOp
 from tilewright.ir.types import shape_of
 
 
@@ -26,7 +26,7 @@ class ExpandDimsOp(TileOp):
     src = operand_def()
     axis = prop_def(IntegerAttr)
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), DerivedAddress())
 
     def reference(self, src: Array) -> Array:
         return np.expand_dims(src, self.axis.value.data)
@@ -39,7 +39,7 @@ class BroadcastOp(TileOp):
     name = "tt.broadcast"
     src = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), DerivedAddress())
 
     def reference(self, src: Array) -> Array:
         return np.broadcast_to(src, shape_of(self.result.type))
@@ -54,7 +54,7 @@ class ReshapeOp(TileOp):
     allow_reorder = opt_prop_def(UnitAttr)
     efficient_layout = opt_prop_def(UnitAttr)
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), DerivedAddress())
 
     def reference(self, src: Array) -> Array:
         return src.reshape(shape_of(self.result.type))
@@ -68,7 +68,7 @@ class TransOp(TileOp):
     src = operand_def()
     order = prop_def(DenseArrayBase[IntegerType])
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), DerivedAddress())
 
     def permutation(self) -> tuple[int, ...]:
         """The order as a tuple of source dimensions."""

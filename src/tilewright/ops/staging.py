@@ -20,12 +20,13 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.annotations import SHARED, ProductAttr
+from tilewright.ir.effects import Allocation, Effect, Extent, Order, Resource, Wait, read, write
 from tilewright.ir.encoding import SharedType, layout_of
-from tilewright.ir.op import Array, TileOp
+from tilewright.ir.op import Array, DerivedAddress, TileOp
 from tilewright.ir.types import element_of, shape_of
 
 
@@ -36,7 +37,7 @@ class ConvertLayoutOp(TileOp):
     name = "ttg.convert_layout"
     src = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), DerivedAddress())
 
     def verify_(self) -> None:
         """Shape and element stay."""
@@ -66,7 +67,10 @@ class LocalAllocOp(TileOp):
     src = opt_operand_def()
     result = result_def(SharedType)
     offset_bytes = opt_prop_def(IntegerAttr)
-    traits = traits_def(MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        made = Allocation(Resource.SHARED, self.result)
+        return (made,) if self.src is None else (made, write(Resource.SHARED, self.result))
 
     def verify_(self) -> None:
         """The source fits the place."""
@@ -81,7 +85,9 @@ class LocalStoreOp(TileOp):
     name = "ttg.local_store"
     src = operand_def()
     dst = operand_def(SharedType)
-    traits = traits_def(MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (write(Resource.SHARED, self.dst),)
 
     def verify_(self) -> None:
         """The source fits the place."""
@@ -95,7 +101,9 @@ class LocalLoadOp(TileOp):
     name = "ttg.local_load"
     src = operand_def(SharedType)
     result = result_def()
-    traits = traits_def(MemoryReadEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (read(Resource.SHARED, self.src),)
 
     def verify_(self) -> None:
         """The result fits the place."""
@@ -145,7 +153,16 @@ class LaidOutDotOp(TileOp):
     max_num_imprecise_acc = opt_prop_def(IntegerAttr, prop_name="maxNumImpreciseAcc")
     is_async = opt_prop_def(UnitAttr)
     result = result_def()
-    traits = traits_def(MemoryReadEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        """It reads its shared operands, with wgmma by the asynchronous unit."""
+        is_wgmma = self.product.data.instruction == "wgmma"
+        shared = [v for v in (self.a, self.b) if isinstance(v.type, SharedType)]
+        if self.is_async is None:
+            return tuple(read(Resource.SHARED, v, is_async=is_wgmma) for v in shared)
+        start = Extent.START
+        started = (read(Resource.SHARED, v, is_async=is_wgmma, extent=start) for v in shared)
+        return (*started, write(Resource.QUEUE))
 
     def verify_(self) -> None:
         """K of a and b agree; c and the result are [..., M, N]; operands are where planned."""
@@ -166,7 +183,10 @@ class DotWaitOp(TileOp):
     tiles = var_operand_def()
     pending = prop_def(IntegerAttr)
     outputs = var_result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        """The end of the reads of every product that the tiles come from."""
+        return (write(Resource.QUEUE), Wait(Resource.SHARED, tuple(self.tiles), (LaidOutDotOp,)))
 
 
 def _extents(type_: Attribute) -> tuple[int, ...]:
@@ -178,7 +198,9 @@ class LocalBarrierOp(TileOp):
     """Every warp of the program waits here; shared accesses before are done after."""
 
     name = "ttg.barrier"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (Order.BARRIER,)
 
 
 @irdl_op_definition
@@ -194,7 +216,12 @@ class AsyncCopyOp(TileOp):
     evict = opt_prop_def(IntegerAttr)
     token = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (
+            read(Resource.GLOBAL, self.ptr, extent=Extent.START),
+            write(Resource.SHARED, self.dst, extent=Extent.START),
+        )
 
 
 @irdl_op_definition
@@ -204,7 +231,9 @@ class AsyncCommitOp(TileOp):
     name = "ttg.async_commit_group"
     tokens = var_operand_def()
     token = result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (write(Resource.QUEUE),)
 
 
 @irdl_op_definition
@@ -215,4 +244,8 @@ class AsyncWaitOp(TileOp):
     tokens = var_operand_def()
     num = prop_def(IntegerAttr)
     token = result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        """The end of every copy in the groups that the tokens stand for."""
+        through = (AsyncCopyOp, AsyncCommitOp, AsyncWaitOp)
+        return (write(Resource.QUEUE), Wait(Resource.SHARED, tuple(self.tokens), through))

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
-from xdsl.traits import Pure
 
+from tilewright.ir.effects import is_free
 from tilewright.ir.passes import Pass
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.support.dataclass import dataclass
@@ -44,7 +44,7 @@ def _merge(block: Block, seen: dict[Key, Operation]) -> None:
         for region in op.regions:
             for inner in region.blocks:
                 _merge(inner, visible)
-        if op.regions or not op.results or not op.has_trait(Pure()):
+        if op.regions or not op.results or not is_free(op):
             continue
         key = _key(op)
         earlier = seen.setdefault(key, op)

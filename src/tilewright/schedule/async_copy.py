@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from tilewright.ir.attributes import integer_array
-from tilewright.ir.effects import effects_of
+from tilewright.ir.effects import stops_reads
 from tilewright.ir.encoding import TOKEN, SharedType, layout_of
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
@@ -148,15 +148,11 @@ def _earliest(load: LoadOp, block: Block) -> Operation:
     place: Operation = load
     op = load.prev_op
     while op is not None and op not in operands:
-        if isinstance(op, AsyncCommitOp) or _writes_global(op):
+        if isinstance(op, AsyncCommitOp) or stops_reads(op):
             break
         place = op
         op = op.prev_op
     return place
-
-
-def _writes_global(op: Operation) -> bool:
-    return effects_of(op).writes and not op.name.startswith("ttg.")
 
 
 def _count_waits(block: Block) -> None:

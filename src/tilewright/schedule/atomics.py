@@ -19,11 +19,9 @@ from tilewright.ops.atomics import (
     AtomicLoadOp,
     AtomicOp,
     AtomicRmwOp,
-    AtomicStoreOp,
 )
 from tilewright.schedule.folds import Exchange, Slots, plan_slots
 from tilewright.schedule.scratch import SCRATCH
-from tilewright.schedule.shared_effects import SHARED_EFFECTS, Access, Order, Step
 
 _LANES_LOG2 = 5
 
@@ -33,22 +31,14 @@ def is_result_used(op: Operation) -> bool:
     return any(True for result in op.results for _ in result.uses)
 
 
-def order_of(op: AtomicOp) -> str:
-    """The memory order of an atomic: a load cannot release, nor a store acquire."""
-    order = op.order_name()
-    if order != "relaxed" and isinstance(op, AtomicLoadOp):
-        return "acquire"
-    return "release" if order != "relaxed" and isinstance(op, AtomicStoreOp) else order
-
-
 def waits_before(op: AtomicOp) -> bool:
     """Whether all threads wait for each other before the accesses."""
-    return order_of(op) in ("release", "acq_rel")
+    return op.atomic().releases
 
 
 def waits_after(op: AtomicOp) -> bool:
     """Whether all threads wait for each other behind the accesses."""
-    return order_of(op) in ("acquire", "acq_rel") or plan_broadcast(op) is not None
+    return op.atomic().acquires or plan_broadcast(op) is not None
 
 
 def plan_broadcast(op: Operation) -> Slots | None:
@@ -75,13 +65,3 @@ _SCALAR = LinearLayout((("register", ()), ("lane", ((),) * _LANES_LOG2), ("warp"
 def _broadcast_scratch(op: Operation) -> int:
     slots = plan_broadcast(op)
     return 0 if slots is None else slots.size_bytes
-
-
-@SHARED_EFFECTS.register(AtomicRmwOp, AtomicCasOp, AtomicLoadOp, AtomicStoreOp)
-def _effects(op: AtomicOp) -> tuple[Step, ...]:
-    steps: list[Step] = [Order.BARRIER] if waits_before(op) else []
-    if plan_broadcast(op) is not None:
-        steps += [Access(op, None, True), Order.BARRIER, Access(op, None, False)]
-    elif waits_after(op):
-        steps.append(Order.BARRIER)
-    return tuple(steps)

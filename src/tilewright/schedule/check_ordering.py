@@ -9,9 +9,9 @@ from __future__ import annotations
 from xdsl.ir import Block, Operation
 
 from tilewright.analysis.liveness import runs_once
+from tilewright.ir.effects import Extent, Order
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.function import FuncOp
-from tilewright.schedule.shared_effects import Extent, Order
 from tilewright.schedule.shared_touches import Touch, TouchMap
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
@@ -41,12 +41,12 @@ class _State:
         )
 
 
-def check_ordering(kernel: FuncOp, fence: type[Operation] | None = None) -> None:
-    """Check every pair of accesses on every path; `fence` as in `order_shared`.
+def check_ordering(kernel: FuncOp) -> None:
+    """Check every pair of accesses on every path.
 
     *Raises* InternalError that names the two that have no barrier, fence or wait between them.
     """
-    _Walk(TouchMap(fence)).block(kernel.body.block, _State())
+    _Walk(TouchMap()).block(kernel.body.block, _State())
 
 
 def is_ordered(kernel: FuncOp, touches: TouchMap) -> bool:

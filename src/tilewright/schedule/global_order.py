@@ -8,7 +8,7 @@ elements by the same threads: see the memory model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -16,17 +16,16 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.analysis.pointers import PointerStructure
 from tilewright.analysis.provenance import base_argument
 from tilewright.analysis.separation import Apart, find_apart
+from tilewright.ir.effects import Access, Extent, Order, Resource, Wait, own_effects
 from tilewright.ir.encoding import has_layout, layout_of
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.ops.memory import LoadOp, StoreOp
-from tilewright.ops.staging import AsyncCopyOp, LocalBarrierOp
+from tilewright.ops.staging import LocalBarrierOp
 from tilewright.schedule.atomics import waits_after, waits_before
-from tilewright.schedule.shared_effects import Order, shared_steps
+from tilewright.schedule.shared_effects import ended_by, shared_steps
 from tilewright.support.dataclass import dataclass
-from tilewright.support.rules import RuleTable
 
 
 @dataclass(frozen=True)
@@ -144,30 +143,31 @@ class _Walk:
         return pending
 
 
-GlobalRule = Callable[[Operation], Sequence[Touch]]
-GLOBAL_TOUCHES: RuleTable[GlobalRule] = RuleTable("touches of global memory")
-"""What ops do to global memory; a target adds its own."""
-
-
-@GLOBAL_TOUCHES.register(LoadOp, AsyncCopyOp)
-def _load(op: LoadOp | AsyncCopyOp) -> Sequence[Touch]:
-    return (Touch(op.ptr, base_argument(op.ptr), False),)
-
-
-@GLOBAL_TOUCHES.register(StoreOp)
-def _store(op: StoreOp) -> Sequence[Touch]:
-    return (Touch(op.ptr, base_argument(op.ptr), True),)
-
-
-@GLOBAL_TOUCHES.register(*AtomicOp.__subclasses__())
-def _atomic(op: Operation) -> Sequence[Touch]:
-    return (Touch(op.operands[0], base_argument(op.operands[0]), True),)
-
-
 def global_touches(op: Operation) -> tuple[Touch, ...]:
     """What an op without regions does to global memory."""
-    rule = GLOBAL_TOUCHES.find(type(op))
-    return () if rule is None else tuple(rule(op))
+    touches: list[Touch] = []
+    for effect in own_effects(op):
+        if isinstance(effect, Access):
+            touches += _touches(effect)
+        elif isinstance(effect, Wait) and not effect.is_joint:
+            touches += [t for _, access in ended_by(op, effect) for t in _touches(access)]
+    return tuple(touches)
+
+
+def _touches(access: Access) -> Iterator[Touch]:
+    """An access as those see it who wait for each other.
+
+    A thread counts its own copies where they start. The copy engine's are started by one thread:
+    there is a wait before anything else touches global memory, and what that thread then knows
+    to be done, others know behind a barrier after it.
+    """
+    if access.resource is not Resource.GLOBAL or access.value is None:
+        return
+    if access.extent is Extent.END and not access.is_async:
+        return
+    is_over = access.is_async and access.extent is Extent.START
+    base = base_argument(access.value)
+    yield Touch(access.value, base, access.writes, is_over, access.is_async)
 
 
 def _union(*groups: Pending) -> Pending:

@@ -20,13 +20,13 @@ from dataclasses import field
 from xdsl.ir import Block, Operation
 
 from tilewright.analysis.liveness import is_control_flow, runs_once
+from tilewright.ir.effects import Order
 from tilewright.ir.locations import describe
 from tilewright.ir.op import build
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import LocalBarrierOp
 from tilewright.schedule.check_ordering import is_ordered
-from tilewright.schedule.shared_effects import Order
 from tilewright.schedule.shared_touches import Touch, TouchMap
 from tilewright.support.dataclass import dataclass
 
@@ -144,7 +144,7 @@ class _Placer:
         self.reasons: dict[Operation, BarrierReason] = {}
         self.num_fences = 0
         self._fence = fence
-        self._touches = TouchMap(fence)
+        self._touches = TouchMap()
         self._async: list[Touch] = []
         self._doubted: list[Operation] = []
         # Of ops with blocks: ordered once, they stay so, and whoever walks the loops around

@@ -9,9 +9,10 @@ from xdsl.ir import Block, Operation
 
 from tilewright.analysis.alias import SharedAliases
 from tilewright.analysis.liveness import is_control_flow
+from tilewright.ir.effects import Order
 from tilewright.ir.locations import describe
 from tilewright.schedule.scratch import scratch_bytes, scratch_offset
-from tilewright.schedule.shared_effects import Access, Order, shared_steps
+from tilewright.schedule.shared_effects import SharedAccess, shared_steps
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
@@ -22,7 +23,7 @@ Span = tuple[int, int]
 class Touch:
     """An access with the bytes that it may touch: spans [start, end)."""
 
-    access: Access
+    access: SharedAccess
     spans: tuple[Span, ...]
 
     def overlaps(self, other: Touch) -> bool:
@@ -47,13 +48,9 @@ TouchStep = Touch | Order
 
 
 class TouchMap:
-    """The touches of each op of a kernel whose shared memory has been placed.
+    """The touches of each op of a kernel whose shared memory has been placed."""
 
-    `fence` is the op that shows a thread's writes to asynchronous units, on a target with any.
-    """
-
-    def __init__(self, fence: type[Operation] | None) -> None:
-        self._fence = fence
+    def __init__(self) -> None:
         self._aliases = SharedAliases()
         self._steps: dict[Operation, tuple[TouchStep, ...]] = {}
 
@@ -65,9 +62,6 @@ class TouchMap:
         return found
 
     def _found(self, op: Operation) -> Iterator[TouchStep]:
-        if type(op) is self._fence:
-            yield Order.FENCE
-            return
         for step in shared_steps(op):
             yield step if isinstance(step, Order) else Touch(step, self._spans(step))
 
@@ -83,7 +77,7 @@ class TouchMap:
                 found += [step for step in self.steps(op) if isinstance(step, Touch)]
         return found
 
-    def _spans(self, access: Access) -> tuple[Span, ...]:
+    def _spans(self, access: SharedAccess) -> tuple[Span, ...]:
         if access.tile is None:
             start = scratch_offset(access.op)
             return ((start, start + scratch_bytes(access.op)),)

@@ -468,6 +468,15 @@ class PlanRefused(CompileError):
     help = "remove the annotation, and the compiler decides"
 
 
+class EffectsNotDeclared(CompileError):
+    """An op does not declare what it does besides computing its results."""
+
+    help = (
+        "give its class the trait `Pure`, or a method `effects` that lists what it reads, writes "
+        "and orders (tilewright.ir.effects)"
+    )
+
+
 class LayoutError(CompileError):
     """A layout that was asked for cannot be."""
 

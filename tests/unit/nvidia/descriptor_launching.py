@@ -20,7 +20,6 @@ from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.schedule.check_ordering import check_ordering
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import option_names
-from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 from tilewright.targets.nvidia.simulated import tensor_maps
 from tilewright.targets.target import Scheduled, load_target
 
@@ -49,7 +48,7 @@ def lowered(
     target = load_target("nvidia")
     verify = verifier_of(request)
     scheduled = to_schedule(request, target, to_tiles(request, target, verify), verify)
-    check_ordering(find_kernel(scheduled.module), FenceAsyncSharedOp)
+    check_ordering(find_kernel(scheduled.module))
     return Lowered(
         call, scheduled, target.emit(scheduled, request.machine, request.compile_options)
     )

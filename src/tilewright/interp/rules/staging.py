@@ -23,6 +23,7 @@ from tilewright.interp.rules.pure import by_reference, matrix_product
 from tilewright.interp.shared_memory import RunningProduct, SharedMemory, element_offsets
 from tilewright.interp.simt.faults import Fault
 from tilewright.interp.values import BOOL, EVERYWHERE, NOWHERE, dtype_of, memory_dtype_of
+from tilewright.ir.effects import Resource
 from tilewright.ir.encoding import SharedType, layout_of
 from tilewright.ir.op import Array
 from tilewright.ops.debug import BarrierOp
@@ -96,6 +97,7 @@ def write_tile(program: Program, start: Array, type_: Attribute, value: Array, s
     if mask is not None:
         undefined = np.broadcast_to(np.broadcast_to(mask, value.shape)[..., None], places.shape)
         undefined = undefined.ravel()
+    program.touch(Resource.SHARED, writes=True)
     with located(program):
         memory = shared_memory_of(program)
         memory.write(places.ravel(), as_bytes(value, type_), undefined)
@@ -107,6 +109,7 @@ def read_tile(
     """A shared tile as a register tile, and which of its elements are undefined."""
     assert isinstance(type_, SharedType)
     places = bytes_of_tile(type_, int(start))
+    program.touch(Resource.SHARED, writes=False)
     with located(program):
         data, undefined = shared_memory_of(program).fetch(places.ravel(), is_async=is_async)
     memory_dtype, dtype = memory_dtype_of(type_.element), dtype_of(type_.element)
@@ -297,6 +300,7 @@ def _copy(operation: Operation, preparation: Preparation) -> PlainFunction:
         start = program.values[destination]
         assert isinstance(start, np.ndarray | np.generic)
         places = bytes_of_tile(type_, int(start)).ravel()
+        program.touch(Resource.SHARED, writes=True)
         with located(program):
             shared_memory_of(program).start_copy(places, as_bytes(result, type_))
         return _TOKEN

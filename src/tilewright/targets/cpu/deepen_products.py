@@ -21,9 +21,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
-from xdsl.traits import Pure
 
 from tilewright.analysis.pointers import PointerStructure
+from tilewright.ir.effects import is_free
 from tilewright.ir.op import ElementwiseOp, build
 from tilewright.ir.types import element_of, f32, f64, i32, i64, shape_of, tile_of
 from tilewright.ops.builder import constant_attribute
@@ -66,7 +66,7 @@ def _product_of(loop: ForOp) -> DotOp | None:
         return None
     others = (op for op in body.ops if not isinstance(op, DotOp | YieldOp))
     for op in others:
-        if op.regions or not (isinstance(op, LoadOp) or op.has_trait(Pure())):
+        if op.regions or not (isinstance(op, LoadOp) or is_free(op)):
             return None
         if isinstance(op, LoadOp) and getattr(op.is_volatile, "value", None):
             return None

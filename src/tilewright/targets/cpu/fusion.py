@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import field
 
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.traits import MemoryWriteEffect
 
+from tilewright.ir.effects import overtakes_reads
 from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from tilewright.ops.creation import UnsplatOp
@@ -39,7 +39,6 @@ from tilewright.targets.cpu.roots import (
 from tilewright.targets.cpu.uses import Uses
 
 _MAX_ROOTS = 12
-_DEBUG_OPS = (PrintOp, AssertOp, AssumeOp)
 _ENDS = (YieldOp, ConditionOp, ReturnOp)
 _ROOTS: dict[type[Operation], RootKind] = {
     StoreOp: RootKind.STORE,
@@ -83,18 +82,6 @@ def captured_tiles(op: Operation) -> tuple[SSAValue, ...]:
     return tuple(found)
 
 
-def writes_memory(op: Operation) -> bool:
-    """Whether an op, or one nested in it, may write memory that a load could read."""
-    pending = [op]
-    while pending:
-        inner = pending.pop()
-        if inner.regions and not isinstance(inner, ReduceOp | ScanOp):
-            pending += (op for region in inner.regions for b in region.blocks for op in b.ops)
-        elif inner.has_trait(MemoryWriteEffect()) and not isinstance(inner, _DEBUG_OPS):
-            return True
-    return False
-
-
 class BlockPlanner:
     """Plans one block of tile ops."""
 
@@ -103,7 +90,7 @@ class BlockPlanner:
         self.block = block
         self.ops = list(block.ops)
         self.positions = {op: index for index, op in enumerate(self.ops)}
-        self.barriers = [op for op in self.ops if writes_memory(op)]
+        self.barriers = [op for op in self.ops if overtakes_reads(op)]
         self.captured = {op: captured_tiles(op) for op in self.ops if _is_control(op)}
         self.inlined = {op: [v for v in op.results if is_inline(v)] for op in self.ops}
         self.refused: set[SSAValue] = set()
@@ -182,7 +169,7 @@ class BlockPlanner:
             return bool(outputs & reached.keys())
         if any(operand in outputs for operand in op.operands):
             return True
-        writes = writes_memory(op)
+        writes = overtakes_reads(op)
         touches = writes or isinstance(op, LoadOp)
         return touches and (
             writes or any(root.kind is not RootKind.REDUCE for root in self.open.roots)
@@ -328,7 +315,7 @@ class BlockPlanner:
         start = self.positions[load]
         end = max([step.position, *(root.position for root in step.roots)])
         inside = {root.op for root in step.roots}
-        if step.op is not None and step.op.regions and writes_memory(step.op):
+        if step.op is not None and step.op.regions and overtakes_reads(step.op):
             return True
         return any(start < self.positions[op] < end and op not in inside for op in self.barriers)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
+from tilewright.ir.effects import overtakes_reads
 from tilewright.machine.model import MachineModel
 from tilewright.ops.matmul import DotOp
-from tilewright.targets.cpu.fusion import writes_memory
 from tilewright.targets.cpu.inline import owner
 from tilewright.targets.cpu.placement import PackForm, Placement
 from tilewright.targets.cpu.requirements import operand_spec
@@ -49,7 +49,7 @@ def _can_wait(form: PackForm, op: DotOp, machine: MachineModel) -> bool:
         return False
     between: Operation | None = load.next_op
     while between is not None and between is not op:
-        if writes_memory(between):
+        if overtakes_reads(between):
             return False
         between = between.next_op
     return True

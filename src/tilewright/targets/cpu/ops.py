@@ -23,9 +23,10 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
 
 from tilewright.ir.attributes import integers_of
+from tilewright.ir.effects import Access, Allocation, Effect, Resource, read, update, write
 from tilewright.ir.op import Array, TileOp
 from tilewright.ir.types import shape_of
 
@@ -44,6 +45,7 @@ class NestOp(TileOp):
     summary = opt_prop_def(StringAttr)
     body = region_def("single_block")
     outputs = var_result_def()
+    traits = traits_def(RecursiveMemoryEffect())
 
 
 @irdl_op_definition
@@ -52,7 +54,7 @@ class YieldOp(TileOp):
 
     name = "cpu.yield"
     values = var_operand_def()
-    traits = traits_def(IsTerminator())
+    traits = traits_def(IsTerminator(), Pure())
 
 
 @irdl_op_definition
@@ -68,7 +70,9 @@ class AllocOp(TileOp):
     offset_bytes = opt_prop_def(IntegerAttr)
     label = opt_prop_def(StringAttr)
     result = result_def()
-    traits = traits_def(MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (Allocation(Resource.GLOBAL, self.result),)
 
 
 @irdl_op_definition
@@ -99,7 +103,9 @@ class LoadOp(TileOp):
     is_volatile = opt_prop_def(UnitAttr)
     result = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (read(Resource.GLOBAL, self.ptr),)
 
 
 @irdl_op_definition
@@ -115,7 +121,9 @@ class StoreOp(TileOp):
     mask = opt_operand_def()
     align_bytes = opt_prop_def(IntegerAttr)
     nontemporal = opt_prop_def(UnitAttr)
-    traits = traits_def(MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (write(Resource.GLOBAL, self.ptr),)
 
 
 @irdl_op_definition
@@ -129,7 +137,9 @@ class GatherOp(TileOp):
     other = opt_operand_def()
     result = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (read(Resource.GLOBAL, self.ptr),)
 
 
 @irdl_op_definition
@@ -141,7 +151,9 @@ class ScatterOp(TileOp):
     offsets = operand_def()
     value = operand_def()
     mask = opt_operand_def()
-    traits = traits_def(MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (write(Resource.GLOBAL, self.ptr),)
 
 
 @irdl_op_definition
@@ -154,7 +166,9 @@ class LoadPointersOp(TileOp):
     other = opt_operand_def()
     result = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (read(Resource.GLOBAL, self.ptrs),)
 
 
 @irdl_op_definition
@@ -165,7 +179,9 @@ class StorePointersOp(TileOp):
     ptrs = operand_def()
     value = operand_def()
     mask = opt_operand_def()
-    traits = traits_def(MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (write(Resource.GLOBAL, self.ptrs),)
 
 
 @irdl_op_definition
@@ -239,7 +255,14 @@ class DotOp(TileOp):
     k = prop_def(IntegerAttr)
     zero_init = opt_prop_def(UnitAttr)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        """With `b_source` it is `b` that is written first; what is fetched ahead is not read."""
+        sum_ = Access(Resource.GLOBAL, self.zero_init is None, True, self.acc)
+        if self.b_source is None:
+            return (read(Resource.GLOBAL, self.a), read(Resource.GLOBAL, self.b), sum_)
+        source = read(Resource.GLOBAL, self.b_source)
+        return (source, update(Resource.GLOBAL, self.b), read(Resource.GLOBAL, self.a), sum_)
 
 
 @irdl_op_definition
@@ -259,7 +282,9 @@ class PackOp(TileOp):
     columns = prop_def(IntegerAttr)
     role = prop_def(StringAttr)
     transposed = opt_prop_def(UnitAttr)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (read(Resource.GLOBAL, self.src), write(Resource.GLOBAL, self.dst))
 
 
 @irdl_op_definition
@@ -274,7 +299,9 @@ class PrintOp(TileOp):
     args = var_operand_def()
     indices = var_operand_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (write(Resource.CONSOLE),)
 
 
 @irdl_op_definition
@@ -286,7 +313,9 @@ class AssertOp(TileOp):
     kind = opt_prop_def(StringAttr)
     condition = operand_def()
     indices = var_operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (write(Resource.CONTROL),)
 
 
 @irdl_op_definition
@@ -294,7 +323,9 @@ class PollOp(TileOp):
     """Return from the program if its launch is to stop: an interrupt came (`interrupt_ir.py`)."""
 
     name = "cpu.poll"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (write(Resource.CONTROL),)
 
 
 CPU_OPS = (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from xdsl.irdl import irdl_op_definition, traits_def
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.irdl import irdl_op_definition
 
+from tilewright.ir.effects import Effect, Order
 from tilewright.ir.op import TileOp, ops_of
 from tilewright.ops import staging
 from tilewright.targets.nvidia.tma_ops import TMA_OPS
@@ -15,7 +15,9 @@ class FenceAsyncSharedOp(TileOp):
     """This thread's writes to shared memory are seen by the async units (wgmma, TMA) after it."""
 
     name = "ttng.fence_async_shared"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (Order.FENCE,)
 
 
 NVIDIA_OPS = (*ops_of(staging), FenceAsyncSharedOp, *TMA_OPS)

@@ -18,11 +18,12 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tilewright.ir.effects import Access, Effect, Extent, Order, Resource, Wait, read, update, write
 from tilewright.ir.encoding import SharedType
-from tilewright.ir.op import TileOp
+from tilewright.ir.op import DerivedAddress, TileOp
 from tilewright.ir.types import DescriptorType, element_of, shape_of
 from tilewright.ops.function import FuncOp
 
@@ -40,7 +41,7 @@ class TensorMapOp(TileOp):
     recipe = prop_def(StringAttr)
     index = prop_def(IntegerAttr)
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), DerivedAddress())
 
 
 @irdl_op_definition
@@ -62,7 +63,13 @@ class MakeTensorMapOp(TileOp):
     index = prop_def(IntegerAttr)
     result = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(DerivedAddress())
+
+    def effects(self) -> tuple[Effect, ...]:
+        """One thread writes its workspace and copies it to the slot."""
+        made = write(Resource.WORKSPACE, self.scratch)
+        space = self.workspace
+        return (made,) if space is None else (write(Resource.SHARED, space), made)
 
 
 @irdl_op_definition
@@ -77,7 +84,9 @@ class TakeMapSlotOp(TileOp):
     num_slots = prop_def(IntegerAttr)
     num_maps = prop_def(IntegerAttr)
     result = result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (update(Resource.WORKSPACE),)
 
 
 @irdl_op_definition
@@ -86,7 +95,9 @@ class LeaveMapSlotOp(TileOp):
 
     name = "ttng.leave_map_slot"
     slot = operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (update(Resource.WORKSPACE, self.slot),)
 
 
 def _require_block(op: TileOp, desc: object, tile: SharedType) -> None:
@@ -106,7 +117,9 @@ class InitBarriersOp(TileOp):
     name = "ttng.init_mbarriers"
     count = prop_def(IntegerAttr)
     offset_bytes = opt_prop_def(IntegerAttr)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (Order.BARRIER,)
 
 
 @irdl_op_definition
@@ -127,7 +140,12 @@ class TmaLoadOp(TileOp):
     announced_bytes = opt_prop_def(IntegerAttr)
     is_fenced = opt_prop_def(UnitAttr)
     token = result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (
+            read(Resource.GLOBAL, self.desc, is_async=True, extent=Extent.START),
+            write(Resource.SHARED, self.dst, is_async=True, extent=Extent.START),
+        )
 
     def verify_(self) -> None:
         """The tile is a block of the tensor."""
@@ -148,7 +166,11 @@ class TmaWaitOp(TileOp):
     barrier = prop_def(IntegerAttr)
     barrier_bytes = opt_prop_def(IntegerAttr)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        """Every thread waits for the mbarrier itself, so what it does next is ordered."""
+        arrived = Wait(Resource.SHARED, tuple(self.tokens), (TmaLoadOp,), is_joint=True)
+        return (write(Resource.QUEUE), arrived)
 
 
 @irdl_op_definition
@@ -164,7 +186,17 @@ class TmaStoreOp(TileOp):
     indices = var_operand_def()
     kind = opt_prop_def(IntegerAttr)
     token = result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        global_ = Access(
+            Resource.GLOBAL,
+            reads=self.kind is not None,
+            writes=True,
+            value=self.desc,
+            is_async=True,
+            extent=Extent.START,
+        )
+        return (read(Resource.SHARED, self.src, is_async=True, extent=Extent.START), global_)
 
     def verify_(self) -> None:
         """The tile is a block of the tensor."""
@@ -182,7 +214,10 @@ class TmaStoreWaitOp(TileOp):
     name = "ttng.tma_store_wait"
     tokens = var_operand_def()
     is_complete = opt_prop_def(UnitAttr)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def effects(self) -> tuple[Effect, ...]:
+        """One thread waits, so others need a barrier behind it."""
+        return (write(Resource.QUEUE), Wait(Resource.GLOBAL, tuple(self.tokens), (TmaStoreOp,)))
 
 
 def find_init(kernel: FuncOp) -> InitBarriersOp | None:

@@ -16,7 +16,6 @@ from tilewright.codegen.threads.words import from_bits, storage_bits, to_bits
 from tilewright.ir import types as ir
 from tilewright.ir.encoding import has_layout, layout_of
 from tilewright.ops.atomics import (
-    MEMORY_SCOPES,
     AtomicCasOp,
     AtomicLoadOp,
     AtomicOp,
@@ -25,7 +24,6 @@ from tilewright.ops.atomics import (
 )
 from tilewright.schedule.atomics import (
     is_result_used,
-    order_of,
     plan_broadcast,
     waits_after,
     waits_before,
@@ -63,9 +61,9 @@ def _store(ctx: ThreadContext, op: AtomicStoreOp) -> None:
 
 
 def _access(op: AtomicOp, kind: str, element: Attribute, number: str = "") -> AtomicAccess:
-    scope = "gpu" if op.scope is None else MEMORY_SCOPES[op.scope.value.data]
+    atomic = op.atomic()
     returns = bool(op.results) and is_result_used(op)
-    return AtomicAccess(kind, storage_bits(element), number, order_of(op), scope, returns)
+    return AtomicAccess(kind, storage_bits(element), number, atomic.order, atomic.scope, returns)
 
 
 def _act(

@@ -24,6 +24,7 @@ from tilewright.interp.rules.descriptors import fill_of, placed
 from tilewright.interp.rules.memory import Element, gather_values, store_lanes
 from tilewright.interp.rules.staging import as_bytes, bytes_of_tile, located, shared_memory_of
 from tilewright.interp.values import dtype_of
+from tilewright.ir.effects import Resource
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.op import Array
 from tilewright.ir.types import DescriptorType, element_of, shape_of, storage_bytes
@@ -128,6 +129,7 @@ def _load(operation: Operation, _: Preparation) -> PlainFunction:
         addresses, mask = placed(block, indices)
         values = gather_values(program, addresses, mask, fill_of(block, element), element)
         places = bytes_of_tile(type_, int(start)).ravel()
+        program.touch(Resource.SHARED, writes=True)
         with located(program):
             data = as_bytes(values.reshape(type_.extents()), type_)
             shared_memory_of(program).start_load(number, places, data, expected)
@@ -166,6 +168,7 @@ def _store(operation: Operation, preparation: Preparation) -> ControlFunction:
         program.operation = operation
         block, start, *indices = (program.values[slot] for slot in slots)
         assert isinstance(block, BlockPointer) and isinstance(start, np.ndarray | np.generic)
+        program.touch(Resource.SHARED, writes=False)
         with located(program):
             places = bytes_of_tile(type_, int(start))
             data = shared_memory_of(program).start_store(places.ravel())

@@ -24,7 +24,7 @@ from xdsl.traits import IsTerminator
 from tilewright.analysis.alias import tile_bytes
 from tilewright.analysis.liveness import is_control_flow
 from tilewright.ir.attributes import integer_array
-from tilewright.ir.effects import effects_of
+from tilewright.ir.effects import stops_reads, touches_only_shared
 from tilewright.ir.encoding import TOKEN, SharedType, layout_of, shared_tile
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
@@ -152,7 +152,7 @@ def _earliest(load: DescriptorLoadOp) -> Operation:
     place: Operation = load
     op = load.prev_op
     while op is not None and op not in operands and not is_control_flow(op):
-        if isinstance(op, TmaLoadOp) or _may_write_global(op):
+        if isinstance(op, TmaLoadOp) or stops_reads(op):
             break
         place = op
         op = op.prev_op
@@ -164,7 +164,7 @@ def _latest(load: DescriptorLoadOp, shared: SharedType) -> Operation:
     users = {_ancestor_beside(load, user) for user in _readers(load.result, shared)}
     op = load.next_op
     while op is not None:
-        if op in users or _ends_stretch(op) or _may_write_global(op):
+        if op in users or _ends_stretch(op) or stops_reads(op):
             return op
         op = op.next_op
     raise InternalError("a block without a terminator")
@@ -210,11 +210,6 @@ def _ancestor_beside(op: Operation, user: Operation) -> Operation:
         assert parent is not None
         user = parent
     return user
-
-
-def _may_write_global(op: Operation) -> bool:
-    is_other = not op.name.startswith("ttg.") and not isinstance(op, TmaLoadOp | TmaWaitOp)
-    return is_other and effects_of(op).writes
 
 
 class _Readers:
@@ -323,7 +318,4 @@ def _ends_stores(op: Operation) -> bool:
         return False
     if _ends_stretch(op):
         return True
-    effects = effects_of(op)
-    return (effects.reads or effects.writes) and not op.name.startswith(
-        ("ttg.local", "ttg.convert")
-    )
+    return not touches_only_shared(op)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
+from tilewright.analysis.provenance import base_argument
 from tilewright.ir.passes import Pass
 from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.control_flow import ForOp, WhileOp
@@ -19,7 +20,6 @@ from tilewright.ops.debug import BarrierOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.schedule.global_order import Touch, global_touches
 from tilewright.support.dataclass import dataclass
-from tilewright.targets.nvidia.tma.effects import described_argument, stores_of
 from tilewright.targets.nvidia.tma_ops import (
     MakeTensorMapOp,
     TmaLoadOp,
@@ -64,6 +64,12 @@ def mark_visible(kernel: FuncOp) -> None:
                 op.properties["is_complete"] = UnitAttr()
 
 
+def stores_of(wait: TmaStoreWaitOp) -> list[TmaStoreOp]:
+    """The stores that a wait is for."""
+    ops = [token.op for token in wait.tokens if isinstance(token, OpResult)]
+    return [op for op in ops if isinstance(op, TmaStoreOp)]
+
+
 def _is_overwritten(store: TmaStoreOp, stores: Sequence[TmaStoreOp]) -> bool:
     """Whether a later store of the program may go to the same block, as far as indices tell.
 
@@ -72,9 +78,9 @@ def _is_overwritten(store: TmaStoreOp, stores: Sequence[TmaStoreOp]) -> bool:
     loop = _loop_around(store)
     if loop is not None and not any(_is_inside(index, loop) for index in store.indices):
         return True
-    base = described_argument(store.desc)
+    base = base_argument(store.desc)
     bases = (base, None)
-    others = [op for op in stores if op is not store and described_argument(op.desc) in bases]
+    others = [op for op in stores if op is not store and base_argument(op.desc) in bases]
     return any(op.desc is not store.desc or _same_indices(op, store) for op in others)
 
 
@@ -106,5 +112,5 @@ def _bases(ops: Iterable[Operation], *, is_write: bool) -> set[SSAValue | None]:
 
 
 def _meets(desc: SSAValue, bases: set[SSAValue | None]) -> bool:
-    argument = described_argument(desc)
+    argument = base_argument(desc)
     return None in bases or argument in bases or (argument is None and bool(bases))
