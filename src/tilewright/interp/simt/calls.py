@@ -30,6 +30,9 @@ class Call:
     name: str
     instruction: Instruction
     slots: list[int] = field(default_factory=list)
+    # What a wait says of itself: its ring, and the slot of the phase that it means.
+    ring: str | None = None
+    phase: int = 0
     is_suspension: bool = False
 
     @property

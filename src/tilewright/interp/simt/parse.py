@@ -9,6 +9,7 @@ from tilewright.interp.simt import types as t
 from tilewright.interp.simt.debug_locations import debug_locations
 from tilewright.interp.simt.parse_instruction import alignment_of, parse_instruction
 from tilewright.interp.simt.reader import Reader, tokens_of
+from tilewright.interp.simt.ring_waits import ring_names
 from tilewright.interp.simt.syntax import (
     Block,
     Function,
@@ -23,10 +24,11 @@ _Lines = Iterator[tuple[int, str]]
 
 
 def parse_module(text: str) -> Module:
-    """Parse a module; declarations, attributes and metadata but source locations are skipped."""
+    """Parse a module; declarations, attributes and metadata are skipped but for
+    source locations and the names of rings."""
     lines = text.split("\n")
     locations = debug_locations(lines)
-    module = Module()
+    module = Module(rings=ring_names(lines))
     numbered = iter(enumerate(lines, 1))
     for number, line in numbered:
         if line.startswith("define"):

@@ -33,9 +33,14 @@ class MemoryBarrier:
     count: int
     pending: int
     bytes: int = 0
-    phase: int = 0
+    ended: int = 0
     joint: Joint | None = None
     done: Joint | None = None
+
+    @property
+    def phase(self) -> int:
+        """What hardware knows of the number of phases that have ended."""
+        return self.ended & 1
 
     def describe(self) -> str:
         """What it waits for."""
@@ -167,7 +172,7 @@ class Synchronization:
     def _end_phase_if_full(self, barrier: MemoryBarrier) -> None:
         if barrier.pending or barrier.bytes:
             return
-        barrier.phase ^= 1
+        barrier.ended += 1
         barrier.pending = barrier.count
         barrier.done = barrier.joint
         barrier.joint = None
@@ -184,6 +189,16 @@ class Synchronization:
         self.parked[threads] = True
         self.awaited[address] = site
         return False
+
+    def require_near(self, address: int, phase: int, ring: str) -> None:
+        """Check that parity tells the awaited phase: it runs, or is the one that ended last."""
+        ended = self.memory_barrier(address).ended
+        if ended - phase not in (0, 1):
+            raise Fault(
+                KernelFault,
+                f"a wait for phase {phase} of a slot of ring {ring} comes while the slot is in "
+                f"phase {ended}: by parity it takes that for another one",
+            )
 
     def describe(self) -> str:
         """Where each warp waits, for the report of a deadlock."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 
 from tilewright.interp.simt.types import LlvmType
@@ -141,7 +142,8 @@ class GlobalVariable:
 
 @dataclass
 class Module:
-    """A parsed module."""
+    """A parsed module; `rings` are the names that waits refer to, by number."""
 
     functions: dict[str, Function] = field(default_factory=dict)
     globals: dict[str, GlobalVariable] = field(default_factory=dict)
+    rings: Mapping[str, str] = field(default_factory=dict)

@@ -101,12 +101,22 @@ def _expect(call: Call) -> Compute:
 
 def test_parity(machine: Machine, addresses: Array, parity: Array, site: object) -> Array:
     """Whether the phase of a parity has ended, per thread; threads for which not are parked."""
+    return test_phase(machine, addresses, parity, site, None)
+
+
+def test_phase(
+    machine: Machine, addresses: Array, parity: Array, site: object, ring: str | None
+) -> Array:
+    """The same of waits for a slot of a ring, whose `parity` is the number of the phase itself."""
     result = np.zeros(machine.threads, np.bool_)
     for address, threads in by_address(machine, addresses):
         wanted = parity[threads]
-        for bit in np.unique(wanted):
-            chosen = threads[wanted == bit]
-            done = machine.synchronization.test(address, int(bit) & 1, chosen, str(site))
+        for number in np.unique(wanted):
+            chosen = threads[wanted == number]
+            phase = int(number.astype(np.int32))
+            if ring is not None:
+                machine.synchronization.require_near(address, phase, ring)
+            done = machine.synchronization.test(address, phase & 1, chosen, str(site))
             result[chosen] = done
     return result
 
@@ -116,7 +126,11 @@ def test_parity(machine: Machine, addresses: Array, parity: Array, site: object)
 )
 def _test(call: Call) -> Compute:
     machine = call.machine
-    return lambda: test_parity(machine, call.array(0), call.array(1), call.site)
+    if call.ring is None:
+        return lambda: test_parity(machine, call.array(0), call.array(1), call.site)
+    return lambda: test_phase(
+        machine, call.array(0), machine.read(call.phase), call.site, call.ring
+    )
 
 
 # --- copies of single threads -------------------------------------------------------------------

@@ -1,0 +1,57 @@
+"""Waits that say which phase of an mbarrier they mean, not only whether it is odd or even.
+
+Hardware tells the phases of an mbarrier apart by parity alone. A wait that is two phases off
+passes, or hangs, as it happens: on a device only now and then. A wait for a slot of a ring names
+the ring, `!tw.ring`, and takes its parity off a counter of the slot's phases, which costs nothing:
+
+    %parity = and i32 %phase, 1
+    %passes = call i1 @llvm.nvvm.mbarrier.try.wait.parity…(ptr addrspace(3) %full, i32 %parity),
+              !tw.ring !7
+    !7 = !{!"k"}
+
+*Source*: PTX ISA 8.8, "mbarrier.test_wait": with `.parity` a wait is for the current phase or the
+one just before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from tilewright.interp.simt.syntax import Block, Constant, Instruction, Local, Operand
+from tilewright.support.errors import MalformedText
+
+_NODE = re.compile(r'^!(\d+) = !\{!"([^"]*)"\}$')
+_ATTACHED = re.compile(r", !tw\.ring !(\d+)")
+
+
+def ring_names(lines: Iterable[str]) -> Mapping[str, str]:
+    """The names that waits may refer to, by the number of their node."""
+    found = (_NODE.match(line) for line in lines if line.startswith("!"))
+    return {node[1]: node[2] for node in found if node is not None}
+
+
+def ring_of(op: Instruction, names: Mapping[str, str]) -> str | None:
+    """The ring that a wait names; None where it names none."""
+    found = _ATTACHED.search(op.site.text)
+    if found is None:
+        return None
+    name = names.get(found[1])
+    if name is None:
+        raise MalformedText(f"LLVM line {op.site.line}: !{found[1]} names no ring")
+    return name
+
+
+def counted_phase(op: Instruction, parity: Operand, blocks: Iterable[Block]) -> Operand:
+    """The counter that a wait takes its parity off. *Raises*: MalformedText if there is none."""
+    if isinstance(parity, Constant):
+        return parity
+    for made in (i for block in blocks for i in block.instructions):
+        if isinstance(parity, Local) and made.result == parity.name and made.opcode == "and":
+            phase, mask = made.operands
+            if isinstance(mask, Constant) and mask.value == 1:
+                return phase
+    raise MalformedText(
+        f"LLVM line {op.site.line}: a wait that names its ring takes its parity off a counter of "
+        "phases, by `and i32 %phase, 1`"
+    )
