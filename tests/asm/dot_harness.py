@@ -12,7 +12,7 @@ import numpy as np
 from tilewright.codegen.link import LoadedCode, load_object
 from tilewright.codegen.llvm_builder import ModuleBuilder
 from tilewright.codegen.optimize import compile_module, initialize_llvm
-from tilewright.targets.cpu.panels import VectorUnit
+from tilewright.targets.cpu.dot.panels import VectorUnit
 
 NUMPY_DTYPE = {
     **{"f32": np.dtype(np.float32), "f64": np.dtype(np.float64), "f16": np.dtype(np.float16)},

@@ -21,14 +21,14 @@ from tests.asm.dot_harness import (
     runnable_machines,
 )
 from tilewright.codegen.llvm_builder import ModuleBuilder
-from tilewright.targets.cpu.microkernel import (
+from tilewright.targets.cpu.dot.microkernel import (
     DotSpec,
     SourceTile,
     emit_dot,
     split_panels,
     split_rows,
 )
-from tilewright.targets.cpu.panels import (
+from tilewright.targets.cpu.dot.panels import (
     Instruction,
     PanelLayout,
     VectorUnit,
@@ -36,7 +36,7 @@ from tilewright.targets.cpu.panels import (
     pack_panels,
     pack_rows,
 )
-from tilewright.targets.cpu.peak import NUM_CHAINS, emit_peak_loop
+from tilewright.targets.cpu.dot.peak import NUM_CHAINS, emit_peak_loop
 
 ARGUMENTS = ("ptr", "ptr", "ptr")
 SHAPES = [

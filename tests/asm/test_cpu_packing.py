@@ -17,9 +17,9 @@ from tests.asm.dot_harness import (
     runnable_machines,
 )
 from tilewright.codegen.llvm_builder import ModuleBuilder
-from tilewright.targets.cpu.microkernel import DotSpec
-from tilewright.targets.cpu.packing import PackSpec, emit_pack
-from tilewright.targets.cpu.panels import (
+from tilewright.targets.cpu.dot.microkernel import DotSpec
+from tilewright.targets.cpu.dot.packing import PackSpec, emit_pack
+from tilewright.targets.cpu.dot.panels import (
     RowLayout,
     VectorUnit,
     pack_panels,

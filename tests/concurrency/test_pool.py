@@ -17,9 +17,9 @@ import pytest
 from tilewright.codegen.link import LoadedCode, load_object
 from tilewright.codegen.optimize import compile_module
 from tilewright.targets.cpu.host import available_parallelism, host_machine, usable_cpus
-from tilewright.targets.cpu.native import NativeRuntime, native_runtime
-from tilewright.targets.cpu.pool import KernelRecord, PoolFunctions, ThreadPool
-from tilewright.targets.cpu.pool_ir import POOL_SYMBOLS, pool_text
+from tilewright.targets.cpu.runtime.native import NativeRuntime, native_runtime
+from tilewright.targets.cpu.runtime.pool import KernelRecord, PoolFunctions, ThreadPool
+from tilewright.targets.cpu.runtime.pool_ir import POOL_SYMBOLS, pool_text
 
 # Each kernel loops over its programs; args[0] is the address of one i64 per program.
 LOOP = """
@@ -421,7 +421,7 @@ def test_the_interpreter_exits_cleanly_right_after_a_launch():
         from tilewright.codegen.optimize import compile_module
         from tilewright.targets.cpu.host import host_machine
         from tilewright.codegen.link import load_object
-        from tilewright.targets.cpu.native import native_runtime
+        from tilewright.targets.cpu.runtime.native import native_runtime
         host = host_machine()
         text = "define void @k(ptr %a, ptr %g, i64 %b, i64 %e, ptr %c) {\\n  ret void\\n}\\n"
         code = load_object(compile_module(text, host.arch, host.features).object, "k")

@@ -28,7 +28,7 @@ from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.support.options import option_names
 from tilewright.targets.cpu.driver import CpuKernel, pack_slot
 from tilewright.targets.cpu.host import describe_machine
-from tilewright.targets.cpu.pool import ThreadPool
+from tilewright.targets.cpu.runtime.pool import ThreadPool
 from tilewright.targets.target import load_target
 
 GUARD_BYTES = 4096

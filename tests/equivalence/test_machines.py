@@ -16,8 +16,8 @@ import tilewright.language as tl
 from tests.corpus.case import Case, check
 from tests.corpus.everything import CASES, every_case, over
 from tests.corpus.run import launch, prepare, reduced_machine
-from tilewright.targets.cpu.native import native_runtime
-from tilewright.targets.cpu.pool import ThreadPool
+from tilewright.targets.cpu.runtime.native import native_runtime
+from tilewright.targets.cpu.runtime.pool import ThreadPool
 
 REDUCED = {
     "avx2": ("avx512", "avx10", "amx", "evex512", "prefer-256-bit", "avxvnni", "avxneconvert"),

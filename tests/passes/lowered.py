@@ -13,7 +13,7 @@ from tilewright.machine.cpus import MADE_UP_CPU
 from tilewright.runtime.drivers import load_driver
 from tilewright.support.dataclass import replace
 from tilewright.support.options import option_names
-from tilewright.targets.cpu.schedule import NestReport
+from tilewright.targets.cpu.schedule.passes import NestReport
 from tilewright.targets.target import load_target
 
 WIDE = replace(

@@ -11,8 +11,8 @@ import tilewright.language as tl
 from tests.passes.lowered import named, tiles
 from tilewright.ir.types import shape_of
 from tilewright.jit import JITFunction
-from tilewright.targets.cpu.deepen_products import deepen_products
-from tilewright.targets.cpu.fold_additions import fold_additions
+from tilewright.targets.cpu.schedule.deepen_products import deepen_products
+from tilewright.targets.cpu.schedule.fold_additions import fold_additions
 
 F32 = np.zeros(1 << 16, np.float32)
 

@@ -16,10 +16,10 @@ from tilewright.runtime import launch_table as guard
 from tilewright.runtime.launch_table import Guard, has_known_object_layout
 from tilewright.runtime.launcher import SLOW_PATH, Launch
 from tilewright.support.errors import InternalError
-from tilewright.targets.cpu import native
 from tilewright.targets.cpu.host import host_machine
-from tilewright.targets.cpu.native import native_runtime
-from tilewright.targets.cpu.pool import KernelRecord
+from tilewright.targets.cpu.runtime import native
+from tilewright.targets.cpu.runtime.native import native_runtime
+from tilewright.targets.cpu.runtime.pool import KernelRecord
 
 # Slot 0 is the address of an i64 array: out[0] += 1 for each range, out[1 …] = the other slots,
 # out[7] = grid x + 10 y + 100 z. `fail` sets the status word to program 0's first slot.

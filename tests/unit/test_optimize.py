@@ -22,7 +22,7 @@ from tilewright.codegen.whitelist import (
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu import host as host_module
 from tilewright.targets.cpu.host import describe_machine, host_machine
-from tilewright.targets.cpu.native import NativeRuntime, native_runtime
+from tilewright.targets.cpu.runtime.native import NativeRuntime, native_runtime
 
 ADD = """
 define i64 @add(i64 %a, i64 %b) {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Block
 
-from tilewright.targets.cpu.uses import Uses
+from tilewright.targets.cpu.schedule.uses import Uses
 
 A, B, C = Block(arg_types=[i32, i32, i32]).args
 

@@ -1,1 +1,5 @@
-"""The CPU target: nests, microkernels, vector math, thread pool, driver."""
+"""The CPU target, room by room.
+
+`schedule` decides what is fused and what lies in memory, `nests` writes the loops over tiles,
+`dot` the matrix products, `rules` the LLVM text of each op, `runtime` launches what came out.
+"""

@@ -12,9 +12,9 @@ from tilewright.ops.function import FuncOp
 from tilewright.ops.inline import InlineAsmOp
 from tilewright.passes.coverage import Coverage, Gap
 from tilewright.targets.cpu.forms import SCALAR_STEPS, STEPS
-from tilewright.targets.cpu.fusion import kind_of_root
-from tilewright.targets.cpu.inline import is_tile, reads
 from tilewright.targets.cpu.rules import CPU_RULES
+from tilewright.targets.cpu.schedule.fusion import kind_of_root
+from tilewright.targets.cpu.schedule.inline import is_tile, reads
 
 # What has no code of its own.
 _SILENT = (AssumeOp, BarrierOp, FuncOp, ModuleOp)

@@ -22,9 +22,9 @@ from tilewright.runtime.launcher import SLOW_PATH
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.options import CompileOptions, runtime_options
 from tilewright.targets.cpu.host import host_machine, usable_cpus
-from tilewright.targets.cpu.native import NativeRuntime, native_runtime
-from tilewright.targets.cpu.pool import KernelRecord
-from tilewright.targets.cpu.status import Site, StatusRecord, fault_of
+from tilewright.targets.cpu.runtime.native import NativeRuntime, native_runtime
+from tilewright.targets.cpu.runtime.pool import KernelRecord
+from tilewright.targets.cpu.runtime.status import Site, StatusRecord, fault_of
 
 KERNEL_SYMBOL = "tilewright_kernel"
 # A virtual machine sees its host's whole cache and owns a share: results of 256 MB on a host

@@ -22,8 +22,8 @@ from tilewright.targets.cpu.rules import memory as memory_rules
 from tilewright.targets.cpu.rules import reports as report_rules
 from tilewright.targets.cpu.rules import structure as structure_rules
 from tilewright.targets.cpu.rules.interrupts import branch_if_stopped
+from tilewright.targets.cpu.runtime.status import Site
 from tilewright.targets.cpu.services import CpuServices
-from tilewright.targets.cpu.status import Site
 
 _PROGRAM_IDS = "i32 %pid0, i32 %pid1, i32 %pid2, i32 %grid0, i32 %grid1, i32 %grid2"
 KERNEL_SYMBOL = "tilewright_kernel"

@@ -16,12 +16,12 @@ from xdsl.ir import Attribute, Block, Operation, Region
 from tilewright.ir.op import build
 from tilewright.ir.types import shape_of
 from tilewright.support.rules import RuleTable
-from tilewright.targets.cpu.coordinates import Coords
-from tilewright.targets.cpu.emitter import Emitter
-from tilewright.targets.cpu.evaluate import Evaluator
-from tilewright.targets.cpu.lowering import Lowering
+from tilewright.targets.cpu.nests.coordinates import Coords
+from tilewright.targets.cpu.nests.emitter import Emitter
+from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.ops import NestOp, YieldOp
-from tilewright.targets.cpu.roots import Root
+from tilewright.targets.cpu.schedule.lowering import Lowering
+from tilewright.targets.cpu.schedule.roots import Root
 
 Visit = Callable[[Evaluator, Root, Coords], None]
 Prepare = Callable[[Evaluator, Root], None]

@@ -49,7 +49,7 @@ from tilewright.ir.op import Array
 from tilewright.ops.function import FuncOp
 from tilewright.support.errors import AssertionFailed, MisalignedAccess
 from tilewright.targets.cpu import ops
-from tilewright.targets.cpu.interpret_dot import dot, pack
+from tilewright.targets.cpu.dot.interpret import dot, pack
 
 CPU_INTERPRETATION = Rules("cpu", TILE_RULES)
 

@@ -18,7 +18,7 @@ from tilewright.targets.cpu.emit import (
     has_prints,
 )
 from tilewright.targets.cpu.ops import CPU_OPS
-from tilewright.targets.cpu.schedule import ArenaReport, NestReport, cpu_schedule
+from tilewright.targets.cpu.schedule.passes import ArenaReport, NestReport, cpu_schedule
 from tilewright.targets.cpu.tile_passes import CPU_TILE_PASSES
 from tilewright.targets.target import Reports, Scheduled, Target, report_of
 

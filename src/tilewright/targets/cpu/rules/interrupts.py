@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tilewright.codegen.context import EmitContext
 from tilewright.codegen.llvm_builder import FunctionBuilder
-from tilewright.targets.cpu.interrupt_ir import CONTEXT_FIELDS, LAUNCH_FIELDS
 from tilewright.targets.cpu.ops import PollOp
 from tilewright.targets.cpu.rules import CPU_RULES
+from tilewright.targets.cpu.runtime.interrupt_ir import CONTEXT_FIELDS, LAUNCH_FIELDS
 
 _RARELY = '!{!"branch_weights", i32 1, i32 2000000}'
 

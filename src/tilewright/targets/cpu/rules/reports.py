@@ -13,7 +13,7 @@ from tilewright.ir.attributes import integers_of
 from tilewright.targets.cpu.ops import AssertOp, PrintOp
 from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.rules.matmul import services
-from tilewright.targets.cpu.status import MAX_RANK, OFFSETS
+from tilewright.targets.cpu.runtime.status import MAX_RANK, OFFSETS
 
 _PROGRAM = "i32 %pid0, i32 %pid1, i32 %pid2"
 

@@ -1,0 +1,1 @@
+"""Matrix products: packing, panels and the microkernel."""

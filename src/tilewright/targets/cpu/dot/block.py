@@ -1,0 +1,345 @@
+"""One block of a `dot`: rows by vectors of accumulators that live in registers through k."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from hashlib import sha256
+
+from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
+from tilewright.support.dataclass import dataclass
+from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES, Instruction, Multiply, PanelLayout
+from tilewright.targets.cpu.dot.vectors import (
+    carried_loop,
+    element_address,
+    load_prefix,
+    scaled,
+    splat,
+    store_prefix,
+)
+from tilewright.targets.cpu.dot.widen import STORAGE_TYPE, emit_widen
+
+LATENCY_BOUND_CHAINS = 12
+"""Multiply-adds per step below which the loop's own instructions show and k is unrolled."""
+
+FETCH_STEPS = 8
+"""The steps over which the lines of one row of the next tile are fetched: every other step
+brings a line of a panel of 256 bytes, about as fast as the third-level cache delivers."""
+
+LINE_BYTES = 64
+"""Bytes that one prefetch brings."""
+
+
+@dataclass(frozen=True)
+class BlockVector:
+    """A vector of a block's columns.
+
+    *Units* `offset` in elements of B from the block's first panel; `column` in columns of the
+    block; `valid` lanes that belong to the tile.
+    """
+
+    offset: int
+    column: int
+    valid: int
+
+
+@dataclass(frozen=True)
+class BlockSpec:
+    """One microkernel; equal blocks of a module are one function.
+
+    *Units* `lda`, `ldc` in elements; an `lda` of None comes as an argument at run time.
+    `fetch_lines` of a row of another tile are fetched every FETCH_STEPS steps. `source`: the
+    block reads row-major B of that dtype, and packs it if it `keeps` it for other blocks.
+    """
+
+    multiply: Multiply
+    layout: PanelLayout
+    k: int
+    rows: int
+    vectors: tuple[BlockVector, ...]
+    lda: int | None
+    ldc: int
+    zero_init: bool
+    fetch_lines: int = 0
+    source: str | None = None
+    keeps: bool = False
+    features: frozenset[str] = frozenset()
+
+    @property
+    def num_steps(self) -> int:
+        """The number of k-groups."""
+        return self.layout.num_groups(self.k)
+
+    @property
+    def acc_type(self) -> str:
+        """The LLVM type of one accumulator."""
+        return f"<{self.layout.lanes} x {self.multiply.accumulator_type}>"
+
+    @property
+    def num_chains(self) -> int:
+        """The number of accumulators, those of a biased A's excess included."""
+        return (self.rows + self.multiply.bias_a) * len(self.vectors)
+
+    @property
+    def unroll(self) -> int:
+        """How many steps one turn of the loop takes; divides `num_steps`."""
+        if self.fetch_lines:
+            return FETCH_STEPS
+        if self.num_chains >= LATENCY_BOUND_CHAINS:
+            return 1
+        return next(factor for factor in (4, 2, 1) if self.num_steps % factor == 0)
+
+
+def emit_block(module: ModuleBuilder, spec: BlockSpec) -> str:
+    """Define `fastcc void @name(ptr %a, ptr %b, ptr %c, i64 %lda)` and return `@name`.
+
+    `%a` and `%c` point to the block's first row, `%b` to its first panel; `%lda` is read
+    where the spec has none. With `fetch_lines`, `ptr %next, i64 %next_stride` (bytes) follow,
+    with `source` then `ptr %source, i64 %source_stride` (elements) of the block's columns.
+    """
+    digest = sha256(repr(replace(spec, features=frozenset())).encode()).hexdigest()[:12]
+    name = f"tw.dot.block{spec.rows}x{len(spec.vectors)}.{digest}"
+    if module.has_function(name):
+        return f"@{name}"
+    arguments = "ptr noalias %a, ptr noalias %b, ptr noalias %c, i64 %lda"
+    arguments += ", ptr %next, i64 %next_stride" * bool(spec.fetch_lines)
+    arguments += ", ptr %source, i64 %source_stride" * bool(spec.source)
+    header = f"define internal fastcc void @{name}({arguments}) noinline nounwind"
+    fn = FunctionBuilder(module, header)
+    _store_block(fn, spec, _accumulate(fn, spec))
+    fn.emit("ret void")
+    return module.add_function(name, fn.text())
+
+
+def _accumulate(fn: FunctionBuilder, spec: BlockSpec) -> Sequence[str]:
+    """The k loop. Accumulators must be separate phis: as one wide phi or in memory the same
+    loop runs at a tenth of the speed."""
+    group = spec.multiply.k_group
+    a_type = STORAGE_TYPE[spec.multiply.a_element]
+    b_type = STORAGE_TYPE[spec.multiply.b_element]
+
+    rows = _row_addresses(fn, spec)
+
+    def steps(index: str, chains: Sequence[str]) -> Sequence[str]:
+        first = scaled(fn, index, spec.unroll * group)
+        a = [element_address(fn, a_type, row, first) for row in rows]
+        b = element_address(fn, b_type, "%b", scaled(fn, first, spec.layout.columns))
+        fetch = _fetch(fn, spec, index)
+        source = _source_rows(fn, spec, index)
+        for step in range(spec.unroll):
+            fetch(step)
+            b_vectors = [_load_b(fn, spec, b, step, vector, source) for vector in spec.vectors]
+            chains = _emit_step(fn, spec, a, b_vectors, step, chains)
+        return chains
+
+    zeros = ["zeroinitializer"] * spec.num_chains
+    return carried_loop(fn, spec.num_steps // spec.unroll, spec.acc_type, zeros, steps)
+
+
+def _fetch(fn: FunctionBuilder, spec: BlockSpec, turn: str) -> Callable[[int], None]:
+    """What a step fetches of the row that belongs to a turn of the loop.
+
+    One at a time: a burst would stall on the few buffers for lines on their way.
+    """
+    if not spec.fetch_lines:
+        return lambda step: None
+    row = element_address(fn, "i8", "%next", fn.value(f"mul i64 {turn}, %next_stride"))
+    callee = fn.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
+
+    def fetch(step: int) -> None:
+        first, last = (spec.fetch_lines * each // FETCH_STEPS for each in (step, step + 1))
+        for line in range(first, last):
+            address = element_address(fn, "i8", row, line * LINE_BYTES)
+            fn.emit(f"call void {callee}(ptr {address}, i32 0, i32 2, i32 1)")
+
+    return fetch
+
+
+def _row_addresses(fn: FunctionBuilder, spec: BlockSpec) -> list[str]:
+    """Where each row of A starts; one address, from which rows are constants, if it can be."""
+    if spec.lda is not None:
+        return ["%a"]
+    rows = ["%a"]
+    while len(rows) < spec.rows:
+        rows.append(element_address(fn, STORAGE_TYPE[spec.multiply.a_element], rows[-1], "%lda"))
+    return rows
+
+
+def _emit_step(
+    fn: FunctionBuilder,
+    spec: BlockSpec,
+    a: Sequence[str],
+    b_vectors: Sequence[str],
+    step: int,
+    chains: Sequence[str],
+) -> list[str]:
+    """One k-group: a splat of A per row, its products with all vectors of B."""
+    group = spec.multiply.k_group
+    count = len(b_vectors)
+    following: list[str] = []
+    for row in range(spec.rows):
+        if spec.lda is None:
+            a_splat = _load_a(fn, spec, a[row], step * group)
+        else:
+            a_splat = _load_a(fn, spec, a[0], row * spec.lda + step * group)
+        for position, b_vector in enumerate(b_vectors):
+            chain = chains[row * count + position]
+            following.append(
+                emit_multiply_add(fn, spec.multiply, spec.layout.lanes, chain, a_splat, b_vector)
+            )
+    for position, chain in enumerate(chains[spec.rows * count :]):
+        following.append(_add_column_sums(fn, spec, chain, b_vectors[position]))
+    return following
+
+
+def _source_rows(fn: FunctionBuilder, spec: BlockSpec, turn: str) -> list[str]:
+    """Where each step of a turn finds its row of an unpacked B."""
+    if spec.source is None:
+        return []
+    type_ = STORAGE_TYPE[spec.source]
+    first = scaled(fn, scaled(fn, turn, spec.unroll), "%source_stride")
+    rows = [element_address(fn, type_, "%source", first)]
+    while len(rows) < spec.unroll:
+        rows.append(element_address(fn, type_, rows[-1], "%source_stride"))
+    return rows
+
+
+def _load_b(
+    fn: FunctionBuilder,
+    spec: BlockSpec,
+    b: str,
+    step: int,
+    vector: BlockVector,
+    source: Sequence[str],
+) -> str:
+    """A vector of B; one that comes from the source is packed on its way."""
+    multiply, layout = spec.multiply, spec.layout
+    element = STORAGE_TYPE[multiply.b_element]
+    offset = vector.offset + step * layout.columns * multiply.k_group
+    address = element_address(fn, element, b, offset)
+    if spec.source is None:
+        type_ = f"<{layout.lanes} x {multiply.lane_type}>"
+        align = ELEMENT_BYTES[multiply.b_element]
+        return fn.value(f"load {type_}, ptr {address}, align {align}")
+    from_type = STORAGE_TYPE[spec.source]
+    at = element_address(fn, from_type, source[step], vector.column)
+    loaded = load_prefix(fn, layout.lanes, from_type, at, vector.valid)
+    value = emit_widen(fn, spec.source, multiply.b_element, layout.lanes, loaded, spec.features)
+    if spec.keeps:
+        store_prefix(fn, layout.lanes, element, value, address, layout.lanes)
+    return value
+
+
+def _load_a(fn: FunctionBuilder, spec: BlockSpec, a: str, offset: int) -> str:
+    multiply = spec.multiply
+    address = element_address(fn, STORAGE_TYPE[multiply.a_element], a, offset)
+    align = ELEMENT_BYTES[multiply.a_element]
+    scalar = fn.value(f"load {multiply.lane_type}, ptr {address}, align {align}")
+    return splat(fn, spec.layout.lanes, multiply.lane_type, scalar)
+
+
+def emit_multiply_add(
+    fn: FunctionBuilder, multiply: Multiply, lanes: int, acc: str, a: str, b: str
+) -> str:
+    """`acc + a·b` with the instruction of `multiply`, over one k-group per lane."""
+    type_ = f"<{lanes} x {multiply.accumulator_type}>"
+    match multiply.instruction:
+        case Instruction.FMA:
+            name = f"llvm.fma.v{lanes}{multiply.accumulator}"
+            callee = fn.module.declare(name, type_, f"{type_}, {type_}, {type_}")
+            return fn.value(f"call {type_} {callee}({type_} {a}, {type_} {b}, {type_} {acc})")
+        case Instruction.MULTIPLY_ADD:
+            product = fn.value(f"fmul {type_} {a}, {b}")
+            return fn.value(f"fadd {type_} {acc}, {product}")
+        case Instruction.I32:
+            product = fn.value(f"mul {type_} {a}, {b}")
+            return fn.value(f"add {type_} {acc}, {product}")
+        case Instruction.I16_PAIRS:
+            return fn.value(f"add {type_} {acc}, {_i16_pair_sums(fn, lanes, a, b)}")
+        case Instruction.BF16_DOT:
+            base = "llvm.x86.avx512bf16.dpbf16ps"
+            return _group_dot(fn, f"{base}.{32 * lanes}", lanes, "2 bfloat", acc, a, b)
+        case Instruction.I8_DOT:
+            first, second = (a, b) if _is_a_unsigned(multiply) else (b, a)
+            return _byte_dot(fn, lanes, acc, first, second)
+        case Instruction.I8_DOT_NEON:
+            kind = "udot" if multiply.a_element == "u8" else "sdot"
+            name = f"llvm.aarch64.neon.{kind}.v{lanes}i32.v{4 * lanes}i8"
+            return _group_dot(fn, name, lanes, "4 i8", acc, a, b)
+
+
+def _is_a_unsigned(multiply: Multiply) -> bool:
+    """Whether A is the unsigned operand of `vpdpbusd`; a bias turns its sign around."""
+    return (multiply.a_element == "u8") != multiply.bias_a
+
+
+def _add_column_sums(fn: FunctionBuilder, spec: BlockSpec, acc: str, b: str) -> str:
+    """`acc + Σ b` over one k-group: what each unit of A's bias adds to a column."""
+    ones = f"splat (i32 {0x01010101})"
+    is_b_unsigned = not _is_a_unsigned(spec.multiply)
+    first, second = (b, ones) if is_b_unsigned else (ones, b)
+    return _byte_dot(fn, spec.layout.lanes, acc, first, second)
+
+
+def _byte_dot(fn: FunctionBuilder, lanes: int, acc: str, unsigned: str, signed: str) -> str:
+    name = f"llvm.x86.avx512.vpdpbusd.{32 * lanes}"
+    return _group_dot(fn, name, lanes, "4 i8", acc, unsigned, signed)
+
+
+def _group_dot(
+    fn: FunctionBuilder, name: str, lanes: int, group: str, acc: str, a: str, b: str
+) -> str:
+    """A call of an intrinsic that adds the products of a group (`4 i8`) to each lane."""
+    count, element = group.split()
+    parts = f"<{lanes * int(count)} x {element}>"
+    acc_type = f"<{lanes} x {'float' if element == 'bfloat' else 'i32'}>"
+    callee = fn.module.declare(name, acc_type, f"{acc_type}, {parts}, {parts}")
+    first, second = (_parts(fn, lanes, value, parts) for value in (a, b))
+    operands = f"{acc_type} {acc}, {parts} {first}, {parts} {second}"
+    return fn.value(f"call {acc_type} {callee}({operands})")
+
+
+def _parts(fn: FunctionBuilder, lanes: int, value: str, type_: str) -> str:
+    return fn.value(f"bitcast <{lanes} x i32> {value} to {type_}")
+
+
+def _i16_pair_sums(fn: FunctionBuilder, lanes: int, a: str, b: str) -> str:
+    names = {
+        16: "llvm.x86.avx512.pmaddw.d.512",
+        8: "llvm.x86.avx2.pmadd.wd",
+        4: "llvm.x86.sse2.pmadd.wd",
+    }
+    parts, sums = f"<{2 * lanes} x i16>", f"<{lanes} x i32>"
+    callee = fn.module.declare(names[lanes], sums, f"{parts}, {parts}")
+    first, second = (_parts(fn, lanes, value, parts) for value in (a, b))
+    return fn.value(f"call {sums} {callee}({parts} {first}, {parts} {second})")
+
+
+def _store_block(fn: FunctionBuilder, spec: BlockSpec, chains: Sequence[str]) -> None:
+    count = len(spec.vectors)
+    excess = chains[spec.rows * count :]
+    for row in range(spec.rows):
+        for position, vector in enumerate(spec.vectors):
+            value = chains[row * count + position]
+            if excess:
+                value = _take_off_bias(fn, spec, value, excess[position])
+            _store_vector(fn, spec, row * spec.ldc + vector.column, vector.valid, value)
+
+
+def _take_off_bias(fn: FunctionBuilder, spec: BlockSpec, value: str, sums: str) -> str:
+    """A signed A was raised by 128 to become unsigned, an unsigned one lowered to be signed."""
+    excess = fn.value(f"shl {spec.acc_type} {sums}, splat (i32 7)")
+    sign = "sub" if spec.multiply.a_element == "i8" else "add"
+    return fn.value(f"{sign} {spec.acc_type} {value}, {excess}")
+
+
+def _store_vector(
+    fn: FunctionBuilder, spec: BlockSpec, offset: int, valid: int, value: str
+) -> None:
+    scalar, lanes = spec.multiply.accumulator_type, spec.layout.lanes
+    address = element_address(fn, scalar, "%c", offset)
+    if not spec.zero_init:
+        old = load_prefix(fn, lanes, scalar, address, valid)
+        add = "add" if scalar == "i32" else "fadd"
+        value = fn.value(f"{add} {spec.acc_type} {old}, {value}")
+    store_prefix(fn, lanes, scalar, value, address, valid)

@@ -1,0 +1,409 @@
+"""The register-blocked `dot` of the CPU: a function per shape, a microkernel per block.
+
+`acc[M, N] (+)= a[M, K] · b[K, N]` on operands in the arena (`panels.py`). The tile of the
+result is cut into blocks that fit in the register file; a block's accumulators are phis of
+its k loop, start from zero and meet the old `acc` once, after the loop:
+
+    for column block (its panels of B stay in the first-level cache)
+      for row block
+        registers[rows][vectors] = 0
+        for k group: registers[r][v] += splat(a[r][k]) * b[k][v]
+        acc[block] += registers
+
+With A read where the user has it, the two outer loops change places: the rows of a block are
+then fetched once from far away and all panels of B stream from the second-level cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
+from tilewright.support.dataclass import dataclass
+from tilewright.targets.cpu.dot.block import (
+    FETCH_STEPS,
+    LINE_BYTES,
+    BlockSpec,
+    BlockVector,
+    emit_block,
+)
+from tilewright.targets.cpu.dot.packing import PackSpec
+from tilewright.targets.cpu.dot.panels import (
+    ELEMENT_BYTES,
+    Instruction,
+    Multiply,
+    PanelLayout,
+    RowLayout,
+    VectorUnit,
+    choose_multiply,
+    panel_layout,
+    row_layout,
+)
+from tilewright.targets.cpu.dot.vectors import counted_loop, element_address, scaled
+from tilewright.targets.cpu.dot.widen import STORAGE_TYPE
+
+MIN_CHAINS = 8
+"""Accumulators that keep two FMA units of latency 4 busy; a block has more where it can."""
+
+
+@dataclass(frozen=True)
+class SourceTile:
+    """The B of the next `dot` as it lies in memory: what this one fetches meanwhile.
+
+    *Units* `element_bytes` scales the runtime stride of its `rows`.
+    """
+
+    rows: int
+    element_bytes: int
+
+
+@dataclass(frozen=True)
+class DotSpec:
+    """One `dot`: shapes, dtypes, strides and machine; equal specs share one function.
+
+    *Shapes* any `m, n, k ≥ 1`. *Units* `lda`, `ldc` in elements of the kept A and of the
+    accumulator; `None` takes `a_layout.stride_elems(k)` and `n`.
+    `zero_init` overwrites `acc` instead of adding to it. `contract` and `bf16_dot` as in
+    `choose_multiply`. Input precisions tf32, bf16x3 and bf16x6 of f32 operands are computed
+    as ieee f32, which is at least as exact.
+    `a_in_place` takes A from memory that nobody packed, with its stride at run time. It saves
+    the copy (5 % of a 256x256x128 step); see `can_read_a_in_place`.
+    `next_b` is fetched into the second-level cache meanwhile: worth 5 % where rows of B are
+    too short for the hardware to see them coming; for A, whose rows go on, it is a loss.
+    `packs_b` takes B as rows in memory: the first block of rows packs what it multiplies for
+    the others, where stores cost nothing beside the multiply-adds; see `can_pack_b`.
+    *Source* all measured on Emerald Rapids, f32 1024³.
+    """
+
+    m: int
+    n: int
+    k: int
+    a_dtype: str
+    b_dtype: str
+    features: frozenset[str]
+    vector_bytes: int
+    lda: int | None = None
+    ldc: int | None = None
+    zero_init: bool = False
+    contract: bool = True
+    bf16_dot: bool | None = None
+    a_in_place: bool = False
+    next_b: SourceTile | None = None
+    packs_b: bool = False
+
+    @property
+    def unit(self) -> VectorUnit:
+        """The vector registers of the machine."""
+        return VectorUnit(self.features, self.vector_bytes)
+
+    @property
+    def multiply(self) -> Multiply:
+        """The instruction and the element types that it keeps."""
+        return choose_multiply(
+            self.a_dtype,
+            self.b_dtype,
+            self.unit,
+            contract=self.contract,
+            bf16_dot=self.bf16_dot,
+        )
+
+    @property
+    def acc_dtype(self) -> str:
+        """The dtype of the accumulator: f32, f64 or i32."""
+        return self.multiply.accumulator
+
+    @property
+    def can_read_a_in_place(self) -> bool:
+        """Whether A as it lies in memory is what the kernel reads: no conversion, no padding."""
+        multiply = self.multiply
+        same = multiply.a_element == self.a_dtype and not multiply.bias_a
+        return same and self.k % multiply.k_group == 0
+
+    @property
+    def can_pack_b(self) -> bool:
+        """Whether a row of B in memory, converted, is a row of its panels."""
+        return self.multiply.instruction in (Instruction.FMA, Instruction.MULTIPLY_ADD)
+
+    @property
+    def a_layout(self) -> RowLayout:
+        """The rows in which `%a` is expected."""
+        return row_layout(self.multiply)
+
+    @property
+    def b_layout(self) -> PanelLayout:
+        """The panels in which `%b_panels` is expected."""
+        return panel_layout(self.multiply, self.unit, self.n)
+
+    def pack_spec(self, role: Literal["a", "b"], transposed: bool = False) -> PackSpec:
+        """The copy that brings an operand from memory into the layout that this `dot` reads."""
+        lanes = self.vector_bytes // self.multiply.lane_bytes
+        return PackSpec(
+            layout=self.a_layout if role == "a" else self.b_layout,
+            multiply=self.multiply,
+            source=self.a_dtype if role == "a" else self.b_dtype,
+            extent=self.m if role == "a" else self.n,
+            k=self.k,
+            lanes=lanes if role == "a" else self.b_layout.lanes,
+            transposed=transposed,
+            features=self.features,
+            stride=self.lda if role == "a" else None,
+        )
+
+
+@dataclass(frozen=True)
+class Run:
+    """Equal blocks one after the other: `count` blocks of `size` rows or panels each."""
+
+    first: int
+    count: int
+    size: int
+
+    def emit(self, fn: FunctionBuilder, body: Callable[[str], None]) -> None:
+        """Emit `body(start)` for every block, `start` being its first row or panel."""
+        counted_loop(fn, self.count, lambda index: body(scaled(fn, index, self.size, self.first)))
+
+
+@dataclass(frozen=True)
+class ColumnRun:
+    """Equal column blocks and the vectors of each."""
+
+    run: Run
+    vectors: tuple[BlockVector, ...]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """One call of a microkernel: first row and panel (values) and sizes."""
+
+    row: str
+    rows: int
+    panel: str
+    column: ColumnRun
+    is_first: bool
+
+
+def split_rows(m: int, most: int) -> list[Run]:
+    """`m` rows as blocks of at most `most` whose heights differ by at most one."""
+    blocks = -(-m // most)
+    low, tall = divmod(m, blocks)
+    runs = [Run(0, tall, low + 1), Run(tall * (low + 1), blocks - tall, low)]
+    return [run for run in runs if run.count]
+
+
+def with_first_apart(runs: list[Run]) -> list[Run]:
+    """The same blocks, the first one a run of its own."""
+    head, *tail = runs
+    rest = Run(head.first + head.size, head.count - 1, head.size)
+    return [Run(head.first, 1, head.size), *([rest] if rest.count else []), *tail]
+
+
+def split_panels(whole: int, most: int) -> list[Run]:
+    """`whole` panels as blocks of `most` and one block of the rest."""
+    blocks, rest = divmod(whole, most)
+    runs = [Run(0, blocks, most), Run(blocks * most, 1, rest)]
+    return [run for run in runs if run.count and run.size]
+
+
+def max_rows(unit: VectorUnit, multiply: Multiply, num_vectors: int) -> int:
+    """The rows of a block of `num_vectors` vectors that leave no register spilled.
+
+    Live are the accumulators, one step's vectors of B and one splat of A; a separate product
+    takes one more, and the excess of a biased A an accumulator per vector and a constant.
+    """
+    extra = 1
+    if multiply.instruction is Instruction.FMA:
+        extra = 0
+    if multiply.bias_a:
+        extra = num_vectors + 1
+    return max(1, (unit.num_registers - 1 - num_vectors - extra) // num_vectors)
+
+
+def panels_per_block(spec: DotSpec) -> int:
+    """How many panels a block spans, so that few rows still give enough chains."""
+    per_panel = spec.b_layout.columns // spec.b_layout.lanes
+    whole = max(1, spec.n // spec.b_layout.columns)
+    return min(whole, max(1, -(-MIN_CHAINS // (per_panel * min(spec.m, MIN_CHAINS)))))
+
+
+def dot_name(spec: DotSpec) -> str:
+    """The name of the function of a spec; injective on specs of one machine."""
+    lda = "r" if spec.a_in_place else _lda(spec)
+    shape = f"{spec.m}x{spec.n}x{spec.k}.{lda}.{_ldc(spec)}"
+    name = f"tw.dot.{spec.a_dtype}.{spec.b_dtype}.{spec.multiply.instruction.value}.{shape}"
+    if spec.next_b is not None:
+        name += f".next{spec.next_b.rows}.{spec.next_b.element_bytes}"
+    return name + ".rows" * spec.packs_b + ".zero" * spec.zero_init
+
+
+def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
+    """Define the function of a spec and return `@name`.
+
+    `void @name(ptr %a, ptr %b_panels, ptr %acc)`, then `i64 %a_stride` (elements) if
+    `a_in_place`, then `ptr %next_b, i64 %next_b_stride` (elements) if `next_b`, then
+    `ptr %b_source, i64 %b_source_stride` (elements) if `packs_b`, `%b_panels` being its room.
+    *Constraints* the three buffers do not overlap; they are aligned to their elements (to 64
+    bytes for speed). A is padded with zeros to whole k-groups and B as `PanelLayout` says.
+    """
+    assert spec.can_read_a_in_place or not spec.a_in_place, spec
+    assert spec.can_pack_b or not spec.packs_b, spec
+    name = dot_name(spec)
+    if module.has_function(name):
+        return f"@{name}"
+    arguments = "ptr noalias %a, ptr noalias %b, ptr noalias %c"
+    arguments += ", i64 %a_stride" * spec.a_in_place
+    arguments += ", ptr %next_b, i64 %next_b_stride" * (spec.next_b is not None)
+    arguments += ", ptr %b_source, i64 %b_source_stride" * spec.packs_b
+    header = f"define internal void @{name}({arguments}) noinline nounwind"
+    fn = FunctionBuilder(module, header)
+    emit = _emit_rows_outside if spec.a_in_place else _emit_columns_outside
+    emit(fn, spec, _column_runs(spec))
+    fn.emit("ret void")
+    return module.add_function(name, fn.text())
+
+
+def _column_runs(spec: DotSpec) -> list[ColumnRun]:
+    whole, rest = divmod(spec.n, spec.b_layout.columns)
+    runs = [
+        ColumnRun(run, _whole_vectors(spec, run.size))
+        for run in split_panels(whole, panels_per_block(spec))
+    ]
+    if rest:
+        runs.append(ColumnRun(Run(whole, 1, 1), _partial_vectors(spec.b_layout, rest)))
+    return runs
+
+
+def _row_runs(spec: DotSpec, most: int) -> list[Run]:
+    runs = split_rows(spec.m, most)
+    return with_first_apart(runs) if spec.packs_b else runs
+
+
+def _emit_columns_outside(fn: FunctionBuilder, spec: DotSpec, columns: list[ColumnRun]) -> None:
+    def row_blocks(panel: str, column: ColumnRun) -> None:
+        most = max_rows(spec.unit, spec.multiply, len(column.vectors))
+        for rows in _row_runs(spec, most):
+            rows.emit(fn, lambda row, rows=rows: block_call(row, rows, panel, column))
+
+    def block_call(row: str, rows: Run, panel: str, column: ColumnRun) -> None:
+        _emit_block_call(fn, spec, _Block(row, rows.size, panel, column, rows.first == 0))
+
+    for column in columns:
+        column.run.emit(fn, lambda panel, column=column: row_blocks(panel, column))
+
+
+def _emit_rows_outside(fn: FunctionBuilder, spec: DotSpec, columns: list[ColumnRun]) -> None:
+    most = min(max_rows(spec.unit, spec.multiply, len(each.vectors)) for each in columns)
+
+    def column_blocks(row: str, rows: Run) -> None:
+        for column in columns:
+            column.run.emit(fn, lambda panel, column=column: block_call(row, rows, panel, column))
+
+    def block_call(row: str, rows: Run, panel: str, column: ColumnRun) -> None:
+        _emit_block_call(fn, spec, _Block(row, rows.size, panel, column, rows.first == 0))
+
+    for rows in _row_runs(spec, most):
+        rows.emit(fn, lambda row, rows=rows: column_blocks(row, rows))
+
+
+def _lda(spec: DotSpec) -> int:
+    return spec.a_layout.stride_elems(spec.k) if spec.lda is None else spec.lda
+
+
+def _ldc(spec: DotSpec) -> int:
+    return spec.n if spec.ldc is None else spec.ldc
+
+
+def _whole_vectors(spec: DotSpec, num_panels: int) -> tuple[BlockVector, ...]:
+    layout = spec.b_layout
+    stride = layout.panel_elems(spec.k)
+    return tuple(
+        BlockVector(
+            panel * stride + column * layout.k_group,
+            panel * layout.columns + column,
+            layout.lanes,
+        )
+        for panel in range(num_panels)
+        for column in range(0, layout.columns, layout.lanes)
+    )
+
+
+def _partial_vectors(layout: PanelLayout, rest: int) -> tuple[BlockVector, ...]:
+    return tuple(
+        BlockVector(column * layout.k_group, column, min(layout.lanes, rest - column))
+        for column in range(0, rest, layout.lanes)
+    )
+
+
+def _emit_block_call(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
+    layout = spec.b_layout
+    a_bytes = ELEMENT_BYTES[spec.a_layout.element]
+    c_bytes = ELEMENT_BYTES[spec.acc_dtype]
+    lines = _fetch_lines(spec, block)
+    packs = spec.packs_b and block.is_first
+    callee = emit_block(
+        fn.module,
+        BlockSpec(
+            multiply=spec.multiply,
+            layout=layout,
+            k=spec.k,
+            rows=block.rows,
+            vectors=block.column.vectors,
+            lda=None if spec.a_in_place else _lda(spec),
+            ldc=_ldc(spec),
+            zero_init=spec.zero_init,
+            fetch_lines=lines,
+            source=spec.b_dtype if packs else None,
+            keeps=packs and block.rows < spec.m,
+            features=spec.features,
+        ),
+    )
+    more = _fetch_arguments(fn, spec, block) if lines else ""
+    more += _source_arguments(fn, spec, block) if packs else ""
+    panel_bytes = layout.panel_elems(spec.k) * ELEMENT_BYTES[layout.element]
+    b = element_address(fn, "i8", "%b", scaled(fn, block.panel, panel_bytes))
+    c_column = scaled(fn, block.panel, layout.columns * c_bytes)
+    c = element_address(fn, "i8", "%c", scaled(fn, block.row, _ldc(spec) * c_bytes, c_column))
+    stride = "%a_stride" if spec.a_in_place else _lda(spec)
+    a_row = scaled(fn, block.row, stride) if block.row != "0" else "0"
+    a = element_address(fn, "i8", "%a", scaled(fn, a_row, a_bytes))
+    lda = "%a_stride" if spec.a_in_place else "poison"
+    fn.emit(f"call fastcc void {callee}(ptr {a}, ptr {b}, ptr {c}, i64 {lda}{more})")
+
+
+def _fetch_lines(spec: DotSpec, block: _Block) -> int:
+    """The lines of a row of the next tile that belong to a block's columns."""
+    is_whole = all(vector.valid == spec.b_layout.lanes for vector in block.column.vectors)
+    if spec.next_b is None or not is_whole or spec.b_layout.num_groups(spec.k) % FETCH_STEPS:
+        return 0
+    if spec.packs_b and block.is_first:
+        return 0  # it has loads enough: with fetches too it runs at 0.85 of its speed
+    columns = block.column.run.size * spec.b_layout.columns
+    return -(-columns * spec.next_b.element_bytes // LINE_BYTES)
+
+
+def _fetch_arguments(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> str:
+    """The rows of the next tile that a block fetches: the first blocks share them all.
+
+    Later ones fetch a line that is there, which costs less than a second microkernel.
+    """
+    tile = spec.next_b
+    assert tile is not None
+    number = f"{int(block.row) // block.rows}" if block.row.isdecimal() else None
+    number = number or fn.value(f"udiv i64 {block.row}, {block.rows}")
+    share = spec.b_layout.num_groups(spec.k) // FETCH_STEPS
+    row = scaled(fn, number, share, -share * spec.packs_b)
+    stride = scaled(fn, "%next_b_stride", tile.element_bytes)
+    column = scaled(fn, block.panel, spec.b_layout.columns * tile.element_bytes)
+    line = element_address(fn, "i8", "%next_b", fn.value(f"mul i64 {row}, {stride}"))
+    line = element_address(fn, "i8", line, column)
+    is_inside = fn.value(f"icmp ult i64 {row}, {tile.rows}")
+    line = fn.value(f"select i1 {is_inside}, ptr {line}, ptr %b")
+    stride = fn.value(f"select i1 {is_inside}, i64 {stride}, i64 0")
+    return f", ptr {line}, i64 {stride}"
+
+
+def _source_arguments(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> str:
+    """Where a block finds its columns of an unpacked B."""
+    column = scaled(fn, block.panel, spec.b_layout.columns)
+    source = element_address(fn, STORAGE_TYPE[spec.b_dtype], "%b_source", column)
+    return f", ptr {source}, i64 %b_source_stride"

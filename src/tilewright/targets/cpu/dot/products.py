@@ -1,0 +1,281 @@
+"""Matrix products: packing operands into the microkernel's form, and the call itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    LocationAttr,
+    StringAttr,
+    UnitAttr,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, SSAValue
+
+from tilewright.ir.op import build
+from tilewright.ir.types import element_of, shape_of
+from tilewright.ops.control_flow import YieldOp
+from tilewright.ops.elementwise import ELEMENTWISE
+from tilewright.ops.matmul import DotOp
+from tilewright.ops.memory import LoadOp
+from tilewright.targets.cpu import ops as cpu
+from tilewright.targets.cpu.dot.fetching import fetch_address
+from tilewright.targets.cpu.dot.microkernel import DotSpec
+from tilewright.targets.cpu.forms import STEPS
+from tilewright.targets.cpu.nests import nest
+from tilewright.targets.cpu.nests.coordinates import constant_coords
+from tilewright.targets.cpu.nests.emitter import Emitter
+from tilewright.targets.cpu.nests.evaluate import Evaluator
+from tilewright.targets.cpu.nests.separation import polynomial
+from tilewright.targets.cpu.nests.whole_tiles import whole_tile
+from tilewright.targets.cpu.schedule.inline import owner
+from tilewright.targets.cpu.schedule.lowering import Lowering
+from tilewright.targets.cpu.schedule.materialization import is_direct, operand_spec
+from tilewright.targets.cpu.schedule.placement import PackForm, is_zero
+from tilewright.targets.cpu.schedule.roots import Root, RootKind
+from tilewright.targets.cpu.schedule.storage import Buffer
+
+
+def emit_pack(lowering: Lowering, out: Block, form: PackForm) -> None:
+    """Pack an operand right here, from memory or from its buffer."""
+    if form in lowering.placement.unpacked:
+        lowering.unpacked[form] = _rows_in_place(lowering, out, form)
+        return
+    spec = _spec_of(lowering, form)
+    dst = _packed_buffer(lowering, form, spec)
+    lowering.packed[form] = dst
+    if form.from_memory:
+        _pack_load(lowering, out, form, dst)
+        return
+    emit = Emitter(out, _location(form))
+    _pack_buffer(emit, form, lowering.buffer(form.value), dst)
+
+
+def _location(form: PackForm) -> LocationAttr | None:
+    op = owner(form.value)
+    return None if op is None else op.location
+
+
+def _spec_of(lowering: Lowering, form: PackForm) -> DotSpec:
+    for op, forms in lowering.placement.operands.items():
+        if form in forms:
+            return operand_spec(op, lowering.machine)
+    raise AssertionError("a packed operand belongs to a dot")
+
+
+def _operand_shape(form: PackForm) -> tuple[int, int]:
+    rows, columns = shape_of(form.value.type)[-2:]
+    return (columns, rows) if form.transposed else (rows, columns)
+
+
+def _packed_buffer(lowering: Lowering, form: PackForm, spec: DotSpec) -> Buffer:
+    rows, columns = _operand_shape(form)
+    if form.role == "a":
+        count = rows * spec.a_layout.stride_elems(columns)
+    else:
+        count = spec.b_layout.size_elems(rows, columns)
+    return lowering.allocate((rows, columns), form.element, f"packed {form.role}", count)
+
+
+def _pack(
+    emit: Emitter,
+    form: PackForm,
+    source: tuple[SSAValue, SSAValue],
+    dst: SSAValue,
+    transposed: bool,
+) -> None:
+    """One cpu.pack from (address, stride); `transposed` as the source lies in memory."""
+    rows, columns = _operand_shape(form)
+    properties: dict[str, Attribute] = {
+        "rows": IntegerAttr(rows, i64),
+        "columns": IntegerAttr(columns, i64),
+        "role": StringAttr(form.role),
+    }
+    if transposed:
+        properties["transposed"] = UnitAttr()
+    emit.effect(cpu.PackOp, (*source, dst), (), properties)
+
+
+def _pack_buffer(emit: Emitter, form: PackForm, source: Buffer, dst: Buffer) -> None:
+    stride = emit.constant(i64, source.shape[-1])
+    _pack(emit, form, (source.base, stride), dst.base, form.transposed)
+
+
+def _pack_load(lowering: Lowering, out: Block, form: PackForm, dst: Buffer) -> None:
+    """Pack straight from memory where the whole tile is there in one piece.
+
+    A mask that hides something, or an index that wraps inside the tile, takes the general
+    road: materialise, then pack.
+    """
+    op = owner(form.value)
+    assert isinstance(op, LoadOp)
+    ev = Evaluator(lowering, Emitter(out, op.location))
+    if lowering.placement.is_stored(form.value):
+        _pack_buffer(ev.emit, form, lowering.buffer(form.value), dst)
+        return
+    condition = whole_tile(ev, op)
+    if condition is None:
+        _pack_general(lowering, out, form, dst)
+        return
+    lowering.sources[form] = _matrix(ev, op)
+    if condition is True:
+        _pack_direct(ev, form, op, dst)
+    else:
+        assert isinstance(condition, SSAValue)
+        fast, slow = Block(), Block()
+        ev.emit.push(fast)
+        ev.emit.pin = len(ev.emit.blocks) - 1
+        _pack_direct(ev, form, op, dst)
+        ev.emit.effect(YieldOp, ())
+        ev.emit.pin = 0
+        ev.emit.pop()
+        _pack_general(lowering, slow, form, dst)
+        ev.emit.push(slow)
+        ev.emit.effect(YieldOp, ())
+        ev.emit.pop()
+        ev.emit.choose(condition, (fast, slow))
+
+
+def _pack_direct(ev: Evaluator, form: PackForm, op: LoadOp, dst: Buffer) -> None:
+    transposed = form.transposed if _has_rows(ev.lowering, op) else not form.transposed
+    _pack(ev.emit, form, ev.lowering.sources[form], dst.base, transposed)
+
+
+def _has_rows(lowering: Lowering, op: LoadOp) -> bool:
+    """Whether a tile's rows, not its columns, are contiguous in memory."""
+    stride = lowering.placement.structure.strides(op.operands[0])[1]
+    return stride is not None and stride.as_int() == 1
+
+
+def _matrix(ev: Evaluator, op: LoadOp) -> tuple[SSAValue, SSAValue]:
+    """Where a tile starts in memory, and how many elements its rows (columns) lie apart."""
+    strides = ev.lowering.placement.structure.strides(op.operands[0])
+    pitch = strides[0] if _has_rows(ev.lowering, op) else strides[1]
+    assert pitch is not None
+    source = ev.element(op.operands[0], constant_coords((0, 0)), False)
+    return source, polynomial(ev, pitch)
+
+
+def _rows_in_place(lowering: Lowering, out: Block, form: PackForm) -> tuple[SSAValue, SSAValue]:
+    """The (address, stride) of rows in memory; of a copy where the tile is not there as such."""
+    op = owner(form.value)
+    assert isinstance(op, LoadOp)
+    ev = Evaluator(lowering, Emitter(out, op.location))
+    columns = ev.emit.constant(i64, shape_of(form.value.type)[1])
+    if lowering.placement.is_stored(form.value):
+        return lowering.buffer(form.value).base, columns
+    condition = whole_tile(ev, op)
+    if condition is None:
+        return _materialize(lowering, out, form).base, columns
+    in_memory = lowering.sources[form] = _matrix(ev, op)
+    if not isinstance(condition, SSAValue):
+        return in_memory
+    copying = Block()
+    copied = _materialize(lowering, copying, form).base, columns
+    copying.add_op(build(YieldOp, location=op.location))
+    ev.emit.choose(condition, (Block([build(YieldOp, location=op.location)]), copying))
+    select = ELEMENTWISE["arith.select"]
+    address, stride = (
+        ev.emit.pure(select, (condition, there, here), there.type)
+        for there, here in zip(in_memory, copied, strict=True)
+    )
+    return address, stride
+
+
+def _pack_general(lowering: Lowering, out: Block, form: PackForm, dst: Buffer) -> None:
+    """Materialise the tile with a nest of its own, then pack the buffer."""
+    temporary = _materialize(lowering, out, form)
+    op = owner(form.value)
+    assert op is not None
+    _pack_buffer(Emitter(out, op.location), form, temporary, dst)
+
+
+def _materialize(lowering: Lowering, out: Block, form: PackForm) -> Buffer:
+    """A copy of the tile in the arena, made right here."""
+    op = owner(form.value)
+    assert op is not None
+    shape = shape_of(form.value.type)
+    temporary = lowering.allocate(shape, element_of(form.value.type), "unpacked")
+    lowering.buffers[form.value] = temporary
+    root = Root(RootKind.MATERIALIZE, op, (form.value,), shape, 0)
+    nest.emit_nest(lowering, out, [root])
+    del lowering.buffers[form.value]
+    return temporary
+
+
+@STEPS.register(DotOp)
+def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
+    """The product itself; a batch is a loop over its matrices."""
+    forms = lowering.placement.operands[op]
+    spec = operand_spec(op, lowering.machine)
+    emit = Emitter(out, op.location)
+    batch = shape_of(op.results[0].type)[:-2]
+    if not batch:
+        (a, *stride), (b, *source) = (_operand(lowering, form, spec) for form in forms)
+        if source:
+            b, source = _packed_buffer(lowering, forms[1], spec).base, [b, *source]
+        acc = lowering.buffer(op.results[0]).base
+        fetch = fetch_address(lowering, emit, op, forms[1])
+        _call(emit, op, spec, (a, b, acc), (stride, fetch, source))
+        return
+    _emit_batch(lowering, emit, op, spec)
+
+
+def _operand(lowering: Lowering, form: PackForm, spec: DotSpec) -> tuple[SSAValue, ...]:
+    """Where an operand is, and the stride of its rows if they are not packed."""
+    if form in lowering.unpacked:
+        return lowering.unpacked[form]
+    if is_direct(form, spec, lowering.placement):
+        return (lowering.buffer(form.value).base,)
+    return (lowering.packed[form].base,)
+
+
+def _call(
+    emit: Emitter,
+    op: DotOp,
+    spec: DotSpec,
+    operands: tuple[SSAValue, SSAValue, SSAValue],
+    more: tuple[Sequence[SSAValue], ...] = ((), (), ()),
+) -> None:
+    """The call; `more`: the stride of A in place, where to fetch from, the source of B."""
+    stride, fetch, source = more
+    pairs = (int(bool(pair)) for pair in (fetch, fetch, source, source))
+    sizes = (1, 1, 1, len(stride), *pairs)
+    properties: dict[str, Attribute] = {
+        "operandSegmentSizes": DenseArrayBase.from_list(i32, list(sizes)),
+        "m": IntegerAttr(spec.m, i64),
+        "n": IntegerAttr(spec.n, i64),
+        "k": IntegerAttr(spec.k, i64),
+    }
+    if is_zero(op.operands[2]):
+        properties["zero_init"] = UnitAttr()
+    emit.effect(cpu.DotOp, (*operands, *stride, *fetch, *source), (), properties)
+
+
+def _emit_batch(lowering: Lowering, emit: Emitter, op: DotOp, spec: DotSpec) -> None:
+    """Pack and multiply one matrix of the batch after the other."""
+    shape = shape_of(op.results[0].type)
+    count = 1
+    for extent in shape[:-2]:
+        count *= extent
+    forms = lowering.placement.operands[op]
+    variable, _ = emit.open_loop()
+    bases = []
+    for form in forms:
+        stored = lowering.buffer(form.value)
+        rows, columns = stored.shape[-2:]
+        offset = emit.integer("muli", variable, emit.index(rows * columns))
+        matrix = emit.advance(stored.base, offset)
+        if not is_direct(form, spec, lowering.placement):
+            dst = _packed_buffer(lowering, form, spec)
+            source = (matrix, emit.constant(i64, columns))
+            _pack(emit, form, source, dst.base, form.transposed)
+            matrix = dst.base
+        bases.append(matrix)
+    target = lowering.buffer(op.results[0])
+    offset = emit.integer("muli", variable, emit.index(spec.m * spec.n))
+    _call(emit, op, spec, (bases[0], bases[1], emit.advance(target.base, offset)))
+    emit.close_loop((0, count, 1))

@@ -1,0 +1,1 @@
+"""Nests: loops over the elements of tiles, vector by vector."""

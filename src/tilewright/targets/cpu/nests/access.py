@@ -1,0 +1,341 @@
+"""Loads and stores of user memory, by the structure of their pointers.
+
+| change of the address from lane to lane | code |
+|---|---|
+| one element | a vector load or store at a scalar address |
+| none | a scalar load |
+| one element but for jumps (wrapping index) | runtime test: vector load, else gather |
+| a constant number of elements | gather or scatter with constant offsets |
+| anything else | gather or scatter from the common base with computed offsets |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tilewright.ir.types import (
+    FLOAT8,
+    PointerType,
+    element_of,
+    i32,
+    i64,
+    shape_of,
+    storage_bytes,
+    vector_of,
+    width_bits,
+)
+from tilewright.ops.control_flow import YieldOp
+from tilewright.ops.creation import ConstantOp
+from tilewright.ops.elementwise import ExtFOp, FpToFpOp, PtrToIntOp, SelectOp
+from tilewright.ops.memory import AddPtrOp, LoadOp
+from tilewright.support.dataclass import dataclass
+from tilewright.targets.cpu import ops as cpu
+from tilewright.targets.cpu.nests.coordinates import Coords, source_coords
+from tilewright.targets.cpu.report import Access, line_of
+from tilewright.targets.cpu.schedule.inline import is_tile, owner
+from tilewright.targets.cpu.schedule.storage import Buffer
+
+if TYPE_CHECKING:
+    from tilewright.targets.cpu.nests.evaluate import Evaluator
+
+Offsets = tuple[SSAValue, SSAValue]
+
+
+def _segments(*sizes: int) -> dict[str, Attribute]:
+    return {"operandSegmentSizes": DenseArrayBase.from_list(i32, list(sizes))}
+
+
+_STREAMING: dict[str, Attribute] = {
+    "nontemporal": UnitAttr(),
+    "align_bytes": IntegerAttr(64, i64),
+}
+NO_MASK = _segments(1, 0, 0)
+GATHER_NO_MASK = _segments(1, 1, 0, 0)
+
+
+def is_all_true(mask: SSAValue | None) -> bool:
+    """Whether a mask is absent or the constant true."""
+    op = None if mask is None else owner(mask)
+    return mask is None or (isinstance(op, ConstantOp) and bool(op.splat_value()))
+
+
+def load(ev: Evaluator, op: LoadOp, coords: Coords, wide: bool) -> SSAValue:
+    """The elements of a tile load at `coords`."""
+    ptr = op.operands[0]
+    stride, jumps = ev.lane_stride(ptr, coords) if wide else (0, False)
+    if (stride == 0 and not wide) or (stride == 0 and _is_uniform_mask(ev, op, coords)):
+        return _load_scalar(ev, op, coords)
+    if stride == 1 and not jumps:
+        _note(ev, op, "contiguous")
+        return _load_contiguous(ev, op, coords)
+    if stride == 1:
+        return _load_wrapping(ev, op, coords)
+    if stride is not None and not jumps:
+        _note(ev, op, "strided", f"neighbouring elements are {stride} elements apart in memory")
+        pointer = ev.element(ptr, coords, False)
+        return _load_gather(ev, op, coords, (pointer, ev.emit.iota(i32, ev.lanes, stride)))
+    _note(ev, op, "gather", "the index of an element is computed or loaded")
+    return _load_general(ev, op, coords)
+
+
+def _is_uniform_mask(ev: Evaluator, op: LoadOp, coords: Coords) -> bool:
+    return all(ev.lane_stride(v, coords) == (0, False) for v in op.operands[1:])
+
+
+def _note(ev: Evaluator, op: Operation, kind: str, why: str = "") -> None:
+    word = "load" if isinstance(op, LoadOp) else "store"
+    ev.accesses.setdefault(op, Access(word, line_of(op.location), kind, why))
+
+
+def _optional(
+    ev: Evaluator, op: LoadOp, coords: Coords, wide: bool
+) -> tuple[tuple[SSAValue, ...], tuple[int, int]]:
+    """The mask and `other` operands with their segment sizes."""
+    other = op.other
+    mask = _mask_value(ev, op.mask, coords, wide)
+    if mask is None:
+        return (), (0, 0)
+    lanes = ev.lanes if wide else 1
+    values = [mask]
+    if other is not None:
+        values.append(ev.emit.splat(ev.element(other, coords, wide), lanes))
+    return tuple(values), (1, int(other is not None))
+
+
+def _mask_value(
+    ev: Evaluator, mask: SSAValue | None, coords: Coords, wide: bool
+) -> SSAValue | None:
+    """The mask of an access and the chunk's own limit; None where all lanes take part."""
+    emit, lanes = ev.emit, ev.lanes if wide else 1
+    value: SSAValue | None = None
+    if mask is not None and not is_all_true(mask):
+        value = emit.splat(ev.element(mask, coords, wide), lanes)
+        value = None if value in emit.true_values else value
+    if ev.limit is None or lanes == 1:
+        return value
+    return ev.limit if value is None else emit.integer("andi", value, ev.limit)
+
+
+def _load_scalar(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
+    extra, sizes = _optional(ev, op, coords, False)
+    pointer = ev.element(op.operands[0], coords, False)
+    properties = _segments(1, *sizes)
+    if is_volatile(op):
+        properties["is_volatile"] = UnitAttr()
+    result = element_of(op.results[0].type)
+    return ev.emit.pure(cpu.LoadOp, (pointer, *extra), result, properties, op.location)
+
+
+def _load_contiguous(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
+    extra, sizes = _optional(ev, op, coords, True)
+    pointer = ev.element(op.operands[0], coords, False)
+    result = vector_of(element_of(op.results[0].type), ev.lanes)
+    return ev.emit.pure(cpu.LoadOp, (pointer, *extra), result, _segments(1, *sizes), op.location)
+
+
+def _load_gather(ev: Evaluator, op: LoadOp, coords: Coords, where: Offsets) -> SSAValue:
+    extra, sizes = _optional(ev, op, coords, True)
+    result = vector_of(element_of(op.results[0].type), ev.lanes)
+    return ev.emit.pure(
+        cpu.GatherOp, (*where, *extra), result, _segments(1, 1, *sizes), op.location
+    )
+
+
+def _load_general(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
+    where = base_and_offsets(ev, op.operands[0], coords)
+    if where is not None:
+        return _load_gather(ev, op, coords, where)
+    extra, sizes = _optional(ev, op, coords, True)
+    pointers = ev.lanes_of_element(op.operands[0], coords)
+    result = vector_of(element_of(op.results[0].type), ev.lanes)
+    return ev.emit.pure(
+        cpu.LoadPointersOp, (pointers, *extra), result, _segments(1, *sizes), op.location
+    )
+
+
+def _load_wrapping(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
+    """A vector load where this run of lanes does not cross the jump, else a gather."""
+    _note(ev, op, "contiguous", "tested at run time: the index wraps or saturates")
+    emit = ev.emit
+    straight = is_run(ev, op.operands[0], [coords_at(coords, lane) for lane in ends(ev.lanes)])
+    _optional(ev, op, coords, True)
+    ev.element(op.operands[0], coords, False)
+    result = vector_of(element_of(op.results[0].type), ev.lanes)
+    fast = _branch(ev, _load_contiguous, op, coords)
+    slow = _branch(ev, _load_general, op, coords)
+    (value,) = emit.choose(straight, (fast, slow), (result,))
+    return value
+
+
+def _branch(
+    ev: Evaluator,
+    generate: Callable[[Evaluator, LoadOp, Coords], SSAValue],
+    op: LoadOp,
+    coords: Coords,
+) -> Block:
+    """A block that yields what `generate` computes, all of it inside."""
+    emit, saved = ev.emit, ev.emit.pin
+    emit.push(Block())
+    emit.pin = len(emit.blocks) - 1
+    value = generate(ev, op, coords)
+    emit.effect(YieldOp, (value,))
+    emit.pin = saved
+    return emit.pop()
+
+
+def is_volatile(op: LoadOp) -> bool:
+    """Whether a load must happen once, where it stands."""
+    flag = op.is_volatile
+    return flag is not None and not (isinstance(flag, IntegerAttr) and flag.value.data == 0)
+
+
+def ends(lanes: int) -> tuple[int, ...]:
+    """The lanes whose addresses tell whether a run of lanes jumps: both ends, two deep."""
+    return tuple(sorted({0, min(1, lanes - 1), max(lanes - 2, 0), lanes - 1}))
+
+
+def coords_at(coords: Coords, lane: int) -> tuple[int, Coords]:
+    """The scalar coordinates of one lane, with the lane."""
+    return lane, tuple(coord.at_lane(lane) for coord in coords)
+
+
+def is_run(ev: Evaluator, ptr: SSAValue, points: list[tuple[int, Coords]]) -> SSAValue:
+    """Whether the addresses at `points` lie as many elements apart as their lanes."""
+    emit = ev.emit
+    size = pointee_bytes(ptr)
+    _, start = points[0]
+    first = address(ev, ev.element(ptr, start, False))
+    straight: SSAValue | None = None
+    for lane, coords in points[1:]:
+        there = address(ev, ev.element(ptr, coords, False))
+        expected = emit.integer("addi", first, emit.constant(i64, lane * size))
+        equal = emit.compare(0, there, expected)
+        straight = equal if straight is None else emit.integer("andi", straight, equal)
+    assert straight is not None
+    return straight
+
+
+def address(ev: Evaluator, pointer: SSAValue) -> SSAValue:
+    """A scalar pointer as i64."""
+    key = ("address", pointer)
+    found = ev.emit.recall(key)
+    if found is None:
+        found = ev.emit.remember(key, ev.emit.pure(PtrToIntOp, (pointer,), i64))
+    return found
+
+
+def pointee_bytes(ptr: SSAValue) -> int:
+    """Bytes of one element behind a pointer or a tile of pointers."""
+    pointer = element_of(ptr.type)
+    assert isinstance(pointer, PointerType)
+    return storage_bytes(pointer.pointee)
+
+
+def base_and_offsets(ev: Evaluator, ptr: SSAValue, coords: Coords) -> Offsets | None:
+    """A pointer tile as one scalar base and a vector of offsets; None if bases differ."""
+    split = _split(ev, ptr, coords)
+    if split is None:
+        return None
+    base, offsets = split
+    emit = ev.emit
+    if len(offsets) > 1:
+        offsets = [emit.widen(offset) for offset in offsets]
+    if not offsets:
+        return base, emit.iota(i32, ev.lanes, 0)
+    total = offsets[0]
+    for offset in offsets[1:]:
+        total = emit.integer("addi", total, offset)
+    if width_bits(total.type) < 32:
+        total = emit.widen(total, i32)
+    return base, total
+
+
+def _split(ev: Evaluator, ptr: SSAValue, coords: Coords) -> tuple[SSAValue, list[SSAValue]] | None:
+    additions: list[tuple[SSAValue, Coords]] = []
+    while is_tile(ptr) and ev.lane_stride(ptr, coords) != (0, False):
+        if ev.lowering.placement.is_stored(ptr):
+            return None
+        op = owner(ptr)
+        assert op is not None
+        source = source_coords(op, coords)
+        if source is not None:
+            coords = source
+        elif isinstance(op, AddPtrOp):
+            additions.append((op.operands[1], coords))
+        else:
+            return None
+        ptr = op.operands[0]
+    base = ev.element(ptr, coords, False)
+    offsets: list[SSAValue] = []
+    for addend, place in reversed(additions):
+        offset = ev.element(addend, place, True)
+        if shape_of(offset.type):
+            offsets.append(offset)
+        else:
+            base = ev.emit.advance(base, offset)
+    return base, offsets
+
+
+@dataclass(frozen=True)
+class Redirect:
+    """A store that goes to `buffer` unless `is_safe` holds, because it may overtake loads."""
+
+    is_safe: SSAValue
+    buffer: Buffer
+
+
+def store(
+    ev: Evaluator,
+    op: Operation,
+    coords: Coords,
+    value: SSAValue,
+    redirect: Redirect | None = None,
+) -> None:
+    """Write one element or vector of a tile store at `coords`.
+
+    *Constraints* a redirected store is contiguous along the lanes, in memory (`hazards`) and in
+    its buffer (`Buffer.last`).
+    """
+    ptr, mask = op.operands[0], op.operands[2] if len(op.operands) > 2 else None
+    emit = ev.emit
+    wide = ev.lanes > 1
+    held = _mask_value(ev, mask, coords, wide)
+    masks = () if held is None else (held,)
+    value = emit.splat(value, ev.lanes)
+    stride, jumps = ev.lane_stride(ptr, coords) if wide else (1, False)
+    if stride == 1 and not jumps:
+        _note(ev, op, "contiguous" if wide else "scalar")
+        pointer = ev.element(ptr, coords, False)
+        if redirect is not None:
+            aside = ev.buffer_pointer(redirect.buffer, coords)
+            pointer = emit.pure(SelectOp, (redirect.is_safe, pointer, aside), pointer.type)
+        properties = _STREAMING if ev.is_streaming else None
+        emit.effect(cpu.StoreOp, (pointer, value, *masks), (), properties, op.location)
+        return
+    assert redirect is None
+    if stride and not jumps:
+        _note(ev, op, "strided", f"neighbouring elements are {stride} elements apart in memory")
+        pointer = ev.element(ptr, coords, False)
+        where: Offsets | None = (pointer, emit.iota(i32, ev.lanes, stride))
+    else:
+        _note(ev, op, "gather", "the index of an element is computed or loaded")
+        where = base_and_offsets(ev, ptr, coords)
+    if where is not None:
+        emit.effect(cpu.ScatterOp, (*where, value, *masks), location=op.location)
+        return
+    pointers = ev.lanes_of_element(ptr, coords)
+    emit.effect(cpu.StorePointersOp, (pointers, value, *masks), location=op.location)
+
+
+def convert(ev: Evaluator, value: SSAValue, element: Attribute) -> SSAValue:
+    """A value in the element type of the buffer that takes it (an exact widening)."""
+    if element_of(value.type) == element:
+        return value
+    lanes = shape_of(value.type)
+    result = vector_of(element, lanes[0] if lanes else 1)
+    narrow = element_of(value.type) in FLOAT8
+    return ev.emit.pure(FpToFpOp if narrow else ExtFOp, (value,), result)

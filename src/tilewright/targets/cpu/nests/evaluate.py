@@ -1,0 +1,367 @@
+"""Evaluates tile values at indices: the body of every nest.
+
+`element` gives the C2 value of a tile at `coords`: a vector where the index moves with the
+lane loop and vectors are asked for, else a scalar. What does not vary in a loop is computed
+outside of it (the emitter's doing), and nothing is computed twice in one nest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field
+
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from tilewright.ir.attributes import FastMathAttr
+from tilewright.ir.op import ElementwiseOp
+from tilewright.ir.types import (
+    element_of,
+    i32,
+    i64,
+    is_integer,
+    shape_of,
+    vector_of,
+    width_bits,
+)
+from tilewright.ops.creation import ConstantOp, MakeRangeOp, SplatOp
+from tilewright.ops.debug import HintOp
+from tilewright.ops.elementwise import ELEMENTWISE, SelectOp
+from tilewright.ops.indexing import GatherOp as TileGatherOp
+from tilewright.ops.memory import LoadOp
+from tilewright.support.dataclass import dataclass
+from tilewright.support.deep_calls import with_room
+from tilewright.support.worklist import needed_first
+from tilewright.targets.cpu.nests import access
+from tilewright.targets.cpu.nests.coordinates import (
+    Coord,
+    Coords,
+    combine,
+    normalized,
+    source_coords,
+)
+from tilewright.targets.cpu.nests.emitter import Emitter, MemoKey, wrapped
+from tilewright.targets.cpu.ops import GatherOp, ScatterOp, StoreOp
+from tilewright.targets.cpu.ops import LoadOp as CpuLoadOp
+from tilewright.targets.cpu.report import Access
+from tilewright.targets.cpu.schedule.inline import is_tile, owner
+from tilewright.targets.cpu.schedule.lowering import Lowering
+from tilewright.targets.cpu.schedule.storage import Buffer
+
+_SIGNED_LT = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """A value that is wanted at normalized coordinates, and what it is remembered under."""
+
+    value: SSAValue
+    coords: Coords
+    wide: bool
+    key: MemoKey
+
+
+@dataclass
+class Evaluator:
+    """Evaluates tiles in one nest; `lanes` elements per vector along the lane loop.
+
+    `variables` holds each open loop's variable, or its fixed value; `fresh` are the tiles that
+    this nest materialises, which it must compute rather than read back.
+    """
+
+    lowering: Lowering
+    emit: Emitter
+    lanes: int = 1
+    variables: dict[int, SSAValue | int] = field(default_factory=dict)
+    fresh: set[SSAValue] = field(default_factory=set)
+    accesses: dict[Operation, Access] = field(default_factory=dict)
+    assumed: dict[tuple[SSAValue, Coords], SSAValue] = field(default_factory=dict)
+    chunk: int = 0
+    is_streaming: bool = False
+    limit: SSAValue | None = None
+
+    def enter_chunk(self, lanes: int) -> None:
+        """Start a run of vectors of `lanes`: what other runs computed is not for this one."""
+        self.lanes = lanes
+        self.chunk += 1
+        self.assumed.clear()
+        self.limit = None
+
+    def limit_lanes(self, start: SSAValue, bound: SSAValue) -> None:
+        """Let accesses of this chunk touch only elements start + lane < bound."""
+        emit = self.emit
+        lanes = emit.integer("addi", emit.splat(start, self.lanes), emit.iota(i32, self.lanes))
+        self.limit = emit.compare(_SIGNED_LT, lanes, emit.splat(bound, self.lanes))
+
+    def element(self, value: SSAValue, coords: Coords, vector: bool = True) -> SSAValue:
+        """The C2 value of `value` at `coords`."""
+        if not is_tile(value):
+            return self.lowering.scalar(value)
+        wanted = self._request(value, coords, vector)
+        found = self._known(wanted)
+        if found is not None:
+            return found
+        for request in needed_first(wanted, self._needs, self._is_known):
+            found = self._evaluate(request.value, request.coords, request.wide)
+            self.emit.remember(request.key, found)
+        assert found is not None
+        return found
+
+    def _request(self, value: SSAValue, coords: Coords, vector: bool) -> Request:
+        coords = normalized(coords, shape_of(value.type))
+        moves = any(c.lane_scale() for c in coords)
+        wide = vector and self.lanes > 1 and moves
+        key = ("element", value, coords, wide, self.chunk if moves else 0)
+        return Request(value, coords, wide, key)
+
+    def _known(self, request: Request) -> SSAValue | None:
+        if request.wide and self.assumed:
+            known = self.assumed.get((request.value, request.coords))
+            if known is not None:
+                return known
+        return self.emit.recall(request.key)
+
+    def _is_known(self, request: Request) -> bool:
+        return self._known(request) is not None
+
+    def _needs(self, request: Request) -> list[Request]:
+        """What `_evaluate` asks for, in its order: all but what loads and gathers do."""
+        value, coords, wide = request.value, request.coords, request.wide
+        if self._is_read_back(value):
+            return []
+        op = owner(value)
+        assert isinstance(value, OpResult) and op is not None
+        if wide and is_integer(value.type) and self._lane_step(value, coords) is not None:
+            return [self._request(value, coords, False)]
+        source = source_coords(op, coords, value.index)
+        if source is not None:
+            return [self._request(_source_of(op, value), source, wide)]
+        if isinstance(op, ElementwiseOp | HintOp):
+            tiles = (operand for operand in op.operands if is_tile(operand))
+            return [self._request(operand, coords, wide) for operand in tiles]
+        return []
+
+    def _is_read_back(self, value: SSAValue) -> bool:
+        return value not in self.fresh and self.lowering.placement.is_stored(value)
+
+    def lanes_of_element(self, value: SSAValue, coords: Coords) -> SSAValue:
+        """The value as a full vector, splatted where it is the same in all lanes."""
+        return self.emit.splat(self.element(value, coords), self.lanes)
+
+    def index(self, coord: Coord) -> SSAValue:
+        """The i32 scalar index at the first lane."""
+        emit, offset = self.emit, coord.offset
+        total: SSAValue | None = None
+        for loop, scale in coord.terms:
+            variable = self.variables[loop]
+            if isinstance(variable, int):
+                offset += scale * variable
+                continue
+            scaled = variable
+            if scale != 1:
+                scaled = emit.integer("muli", variable, emit.index(scale))
+            total = scaled if total is None else emit.integer("addi", total, scaled)
+        if total is None:
+            return emit.index(offset)
+        return emit.integer("addi", total, emit.index(offset)) if offset else total
+
+    def lane_stride(self, value: SSAValue, coords: Coords) -> tuple[int | None, bool]:
+        """The change from lane to lane where it is a known integer, and whether it may jump.
+
+        That of an address may be assumed; `_stepped` asks for what is exact (`analysis.stride`).
+        """
+        total, jumps = 0, False
+        strides = self.lowering.placement.structure.strides(value)
+        for stride, coord in zip(strides, coords, strict=True):
+            scale = coord.lane_scale()
+            if scale == 0:
+                continue
+            constant = None if stride is None else stride.as_int()
+            if stride is None or constant is None or (jumps and stride.jumps):
+                return None, False
+            total += scale * constant
+            jumps = jumps or stride.jumps
+        return total, jumps
+
+    def buffer_pointer(self, buffer: Buffer, coords: Coords) -> SSAValue:
+        """The address of an element of a materialised tile, at the first lane."""
+        coords = normalized(coords, buffer.shape)
+        linear = combine(list(zip(coords, buffer.strides(), strict=True)))
+        return self.emit.advance(buffer.base, self.index(linear))
+
+    def read_buffer(self, buffer: Buffer, coords: Coords, wide: bool) -> SSAValue:
+        """A scalar or a vector out of a materialised tile."""
+        emit = self.emit
+        linear = combine(list(zip(coords, buffer.strides(), strict=True)))
+        pointer = self.buffer_pointer(buffer, coords)
+        if not wide:
+            return emit.pure(CpuLoadOp, (pointer,), buffer.element, access.NO_MASK)
+        result = vector_of(buffer.element, self.lanes)
+        scale = linear.lane_scale()
+        if scale == 1:
+            return emit.pure(CpuLoadOp, (pointer,), result, access.NO_MASK)
+        offsets = emit.iota(i32, self.lanes, scale)
+        return emit.pure(GatherOp, (pointer, offsets), result, access.GATHER_NO_MASK)
+
+    def write_buffer(self, buffer: Buffer, coords: Coords, value: SSAValue) -> None:
+        """Write a scalar or a vector into a materialised tile."""
+        self.write_strided(buffer, buffer.strides(), 0, normalized(coords, buffer.shape), value)
+
+    def write_strided(
+        self,
+        buffer: Buffer,
+        strides: tuple[int, ...],
+        offset: int,
+        coords: Coords,
+        value: SSAValue,
+    ) -> None:
+        """Write at offset + Σ index × stride of a buffer."""
+        emit = self.emit
+        linear = combine([(Coord((), offset), 1), *zip(coords, strides, strict=True)])
+        pointer = emit.advance(buffer.base, self.index(linear))
+        scale = linear.lane_scale()
+        lanes = self.lanes if scale else 1
+        value = access.convert(self, emit.splat(value, lanes), buffer.element)
+        if scale in (0, 1) or lanes == 1:
+            emit.effect(StoreOp, (pointer, value))
+            return
+        emit.effect(ScatterOp, (pointer, emit.iota(i32, lanes, scale), value))
+
+    def _evaluate(self, value: SSAValue, coords: Coords, wide: bool) -> SSAValue:
+        if self._is_read_back(value):
+            return self.read_buffer(self.lowering.buffer(value), coords, wide)
+        op = owner(value)
+        assert isinstance(value, OpResult) and op is not None
+        if wide and is_integer(value.type):
+            stepped = self._stepped(value, coords)
+            if stepped is not None:
+                return stepped
+        source = source_coords(op, coords, value.index)
+        if source is not None:
+            return self.element(_source_of(op, value), source, wide)
+        rule = _RULES.get(type(op))
+        if rule is not None:
+            return rule(self, op, coords, wide)
+        assert isinstance(op, ElementwiseOp), op.name
+        return self._elementwise(op, coords, wide)
+
+    def _stepped(self, value: SSAValue, coords: Coords) -> SSAValue | None:
+        """An integer that moves by a constant from lane to lane: one splat and one addition."""
+        step = self._lane_step(value, coords)
+        if step is None:
+            return None
+        emit = self.emit
+        first = self.element(value, coords, False)
+        # Lanes count in the type of the value and wrap with it.
+        element = element_of(value.type)
+        steps = emit.iota(element, self.lanes, wrapped(step, width_bits(element)))
+        return emit.integer("addi", emit.splat(first, self.lanes), steps)
+
+    def _lane_step(self, value: SSAValue, coords: Coords) -> int | None:
+        """The step of an integer from lane to lane, where it surely is one that is not zero."""
+        step, jumps = self.lane_stride(value, coords)
+        if not step or jumps:
+            return None
+        strides = zip(self.lowering.placement.structure.strides(value), coords, strict=True)
+        is_assumed = any(s is not None and s.is_assumed for s, c in strides if c.lane_scale())
+        return None if is_assumed else step
+
+    def _elementwise(self, op: Operation, coords: Coords, wide: bool) -> SSAValue:
+        operands = [self.element(operand, coords, wide) for operand in op.operands]
+        if op.name == "arith.andi" and any(v in self.emit.true_values for v in operands):
+            return self.emit.integer("andi", operands[0], operands[1])
+        if _divides_by_uniform(op, operands):
+            return self._times_reciprocal(op, operands)
+        lanes = 1
+        if wide and any(shape_of(operand.type) for operand in operands):
+            lanes = self.lanes
+            start = 1 if isinstance(op, SelectOp) and not shape_of(operands[0].type) else 0
+            operands[start:] = [self.emit.splat(operand, lanes) for operand in operands[start:]]
+        result = vector_of(element_of(op.results[0].type), lanes)
+        return self.emit.pure(type(op), operands, result, dict(op.properties), op.location)
+
+    def _times_reciprocal(self, op: Operation, operands: list[SSAValue]) -> SSAValue:
+        """A quotient by one scalar, where `arcp` allows it: one division for all lanes."""
+        emit, (lhs, rhs) = self.emit, operands
+        one = emit.constant(rhs.type, 1.0)
+        inverse = emit.pure(type(op), (one, rhs), rhs.type, dict(op.properties), op.location)
+        factors = (lhs, emit.splat(inverse, self.lanes))
+        properties = dict(op.properties)
+        return emit.pure(ELEMENTWISE["arith.mulf"], factors, lhs.type, properties, op.location)
+
+
+def _source_of(op: Operation, value: OpResult) -> SSAValue:
+    """The operand of a shape op, or of a fold of one element, that `value` is read from."""
+    takes_several = len(op.results) > 1 and len(op.operands) > 1
+    return op.operands[value.index] if takes_several else op.operands[0]
+
+
+def _divides_by_uniform(op: Operation, operands: list[SSAValue]) -> bool:
+    if op.name != "arith.divf" or not shape_of(operands[0].type) or shape_of(operands[1].type):
+        return False
+    fastmath = op.properties.get("fastmath")
+    return isinstance(fastmath, FastMathAttr) and bool({"arcp", "fast"} & set(fastmath.data))
+
+
+def _constant(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:
+    assert isinstance(op, ConstantOp)
+    return ev.emit.constant(element_of(op.result.type), op.splat_value())
+
+
+def _range(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:
+    assert isinstance(op, MakeRangeOp)
+    (coord,) = coords
+    start = op.start.value.data
+    first = ev.index(Coord(coord.terms, coord.offset + start))
+    if not wide:
+        return first
+    steps = ev.emit.iota(i32, ev.lanes, coord.lane_scale())
+    return ev.emit.integer("addi", ev.emit.splat(first, ev.lanes), steps)
+
+
+def _first_operand(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:
+    operand = op.operands[0]
+    return ev.element(operand, coords if is_tile(operand) else (), wide)
+
+
+def _load(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:
+    assert isinstance(op, LoadOp)
+    # An index may itself be loaded, and so on: here the walk is one of calls.
+    return with_room(lambda: access.load(ev, op, coords, wide))
+
+
+def _gather(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:
+    """An element of a materialised tile whose index along one axis is a value."""
+    assert isinstance(op, TileGatherOp)
+    emit, axis = ev.emit, op.axis.value.data
+    buffer = ev.lowering.buffer(op.operands[0])
+    strides = buffer.strides()
+    others = [(c, s) for dim, (c, s) in enumerate(zip(coords, strides, strict=True)) if dim != axis]
+    rest = combine(others)
+    position = ev.element(op.operands[1], coords, wide)
+    kind = i64 if width_bits(position.type) == 64 else i32
+    position = emit.widen(position, kind)
+    is_wide = bool(shape_of(position.type))
+    lanes = ev.lanes if wide else 1
+    moves = rest.lane_scale() if wide else 0
+    pointer = emit.advance(buffer.base, ev.index(rest))
+    if strides[axis] != 1:
+        factor = emit.splat(emit.constant(kind, strides[axis]), lanes if is_wide else 1)
+        position = emit.integer("muli", position, factor)
+    if not is_wide and not moves:
+        element = emit.advance(pointer, position)
+        return emit.pure(CpuLoadOp, (element,), buffer.element, access.NO_MASK)
+    offsets = emit.splat(position, lanes)
+    if moves:
+        offsets = emit.integer("addi", offsets, emit.iota(kind, lanes, moves))
+    result = vector_of(buffer.element, lanes)
+    return emit.pure(GatherOp, (pointer, offsets), result, access.GATHER_NO_MASK)
+
+
+_RULES: dict[type[Operation], Callable[[Evaluator, Operation, Coords, bool], SSAValue]] = {
+    ConstantOp: _constant,
+    MakeRangeOp: _range,
+    SplatOp: _first_operand,
+    HintOp: _first_operand,
+    LoadOp: _load,
+    TileGatherOp: _gather,
+}

@@ -1,0 +1,141 @@
+"""Keeps tile loads before tile stores in fused nests, where pointers may alias.
+
+A fused nest interleaves loads and stores chunk by chunk, while a program's tile load completes
+before a later tile store. That is the same when each store hits only what its own chunk has
+read (equal pointers, no two of them to one address), or nothing that the nest reads. The first is
+seen at compile time, but for distances that are arguments; for the second the nest compares the
+address ranges at run time, from its own affine pointers. Where neither can be known or the test
+fails, stores go to the arena first and are copied to their place after the nest.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from xdsl.ir import SSAValue
+
+from tilewright.analysis.separation import Apart, find_apart
+from tilewright.ir.types import i64, shape_of
+from tilewright.targets.cpu.nests.access import address, pointee_bytes
+from tilewright.targets.cpu.nests.coordinates import constant_coords
+from tilewright.targets.cpu.nests.evaluate import Evaluator
+from tilewright.targets.cpu.nests.loop_order import NestBody, Touch
+from tilewright.targets.cpu.nests.separation import are_apart, polynomial
+
+_SIGNED_LE = 3
+_EQUAL = 0
+Range = tuple[SSAValue, SSAValue]
+
+
+class Hazard(IntEnum):
+    """What a nest must do about its stores."""
+
+    NONE = 0
+    TEST = 1
+    ALWAYS = 2
+
+
+def find_pairs(ev: Evaluator, body: NestBody) -> list[tuple[Touch, Touch]]:
+    """The pairs (access, later store) of a nest whose order the nest's loops could change."""
+    structure = ev.lowering.placement.structure
+    accesses = [touch for touch in body.touches if touch.op is not None]
+    stores = [touch for touch in accesses if touch.is_store]
+    pairs = []
+    for store in stores:
+        for access in accesses:
+            if access is store or (access.is_store and stores.index(access) > stores.index(store)):
+                continue
+            if not _is_same(access, store) or find_apart(structure, store.value) is not Apart.YES:
+                pairs.append((access, store))
+    return pairs
+
+
+def _is_same(access: Touch, store: Touch) -> bool:
+    return access.value is store.value and access.coords == store.coords
+
+
+def classify(ev: Evaluator, pairs: list[tuple[Touch, Touch]]) -> Hazard:
+    """Whether ranges of all pairs can be compared at run time."""
+    if not pairs:
+        return Hazard.NONE
+    structure = ev.lowering.placement.structure
+    for touch in {touch: None for pair in pairs for touch in pair}:
+        if any(s is None or s.jumps for s in structure.strides(touch.value)):
+            return Hazard.ALWAYS
+        if touch.is_store and not _is_contiguous(ev, touch):
+            return Hazard.ALWAYS
+    for access, store in pairs:
+        if _is_same(access, store) and find_apart(structure, store.value) is Apart.NO:
+            return Hazard.ALWAYS
+    return Hazard.TEST
+
+
+def _is_contiguous(ev: Evaluator, touch: Touch) -> bool:
+    return ev.lanes == 1 or ev.lane_stride(touch.value, touch.coords) == (1, False)
+
+
+def is_safe(ev: Evaluator, pairs: list[tuple[Touch, Touch]]) -> SSAValue:
+    """An i1: every pair is disjoint, or reads and writes the same element at a time."""
+    emit = ev.emit
+    safe: SSAValue | None = None
+    for access, store in pairs:
+        pair = _is_pair_safe(ev, access, store)
+        safe = pair if safe is None else emit.integer("andi", safe, pair)
+    assert safe is not None
+    return safe
+
+
+def _is_pair_safe(ev: Evaluator, access: Touch, store: Touch) -> SSAValue:
+    emit, structure = ev.emit, ev.lowering.placement.structure
+    apart = find_apart(structure, store.value)
+    if _is_same(access, store):
+        return are_apart(ev, store.value)
+    (low, high), (start, end) = _range(ev, access.value), _range(ev, store.value)
+    before = emit.compare(_SIGNED_LE, high, start)
+    after = emit.compare(_SIGNED_LE, end, low)
+    pair = emit.integer("ori", before, after)
+    if apart is Apart.NO or not _moves_alike(ev, access, store):
+        return pair
+    same = emit.compare(_EQUAL, _first(ev, access.value), _first(ev, store.value))
+    if apart is Apart.TEST:
+        same = emit.integer("andi", same, are_apart(ev, store.value))
+    return emit.integer("ori", pair, same)
+
+
+def _moves_alike(ev: Evaluator, access: Touch, store: Touch) -> bool:
+    structure = ev.lowering.placement.structure
+    alike = structure.strides(access.value) == structure.strides(store.value)
+    sizes = pointee_bytes(access.value) == pointee_bytes(store.value)
+    return alike and sizes and access.coords == store.coords
+
+
+def _first(ev: Evaluator, ptr: SSAValue) -> SSAValue:
+    origin = constant_coords((0,) * len(shape_of(ptr.type)))
+    return address(ev, ev.element(ptr, origin, False))
+
+
+def _range(ev: Evaluator, ptr: SSAValue) -> Range:
+    """The byte addresses [low, high) that a pointer tile covers."""
+    key = ("range", ptr)
+    emit, size = ev.emit, pointee_bytes(ptr)
+    found = emit.recall((*key, "low")), emit.recall((*key, "high"))
+    if found[0] is not None and found[1] is not None:
+        return found[0], found[1]
+    low = high = _first(ev, ptr)
+    strides = ev.lowering.placement.structure.strides(ptr)
+    below, above = 0, size
+    for stride, extent in zip(strides, shape_of(ptr.type), strict=True):
+        assert stride is not None
+        constant = stride.as_int()
+        if constant is not None:
+            span = constant * (extent - 1) * size
+            below, above = below + min(span, 0), above + max(span, 0)
+            continue
+        zero = emit.constant(i64, 0)
+        span_value = polynomial(ev, stride, (extent - 1) * size)
+        low = emit.integer("addi", low, emit.integer("minsi", span_value, zero))
+        high = emit.integer("addi", high, emit.integer("maxsi", span_value, zero))
+    if below:
+        low = emit.integer("addi", low, emit.constant(i64, below))
+    high = emit.integer("addi", high, emit.constant(i64, above))
+    return emit.remember((*key, "low"), low), emit.remember((*key, "high"), high)

@@ -1,0 +1,169 @@
+"""Chooses the dimension along which a nest's vectors lie, and how many lanes they have.
+
+The lane dimension is the one along which most accesses are contiguous. A vector is a chunk of
+up to four native vectors for light bodies and two for heavy ones (measured: 64 lanes of f32 on
+AVX-512 for copies and sums, 32 for exp-heavy bodies; wider chunks spill).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from tilewright.analysis.pointers import PointerStructure
+from tilewright.analysis.stride import Stride, integer
+from tilewright.ir.types import is_pointer, shape_of, width_bits
+from tilewright.ops.memory import LoadOp
+from tilewright.ops.reduction import CombineOp
+from tilewright.support.dataclass import dataclass
+from tilewright.targets.cpu.nests.coordinates import (
+    Coords,
+    loop_coord,
+    normalized,
+    source_coords,
+)
+from tilewright.targets.cpu.schedule.inline import is_tile, own_cost, owner, reads
+from tilewright.targets.cpu.schedule.lowering import Lowering
+from tilewright.targets.cpu.schedule.roots import SCALAR_KINDS, Root, RootKind
+from tilewright.targets.cpu.schedule.storage import row_major
+
+_HEAVY_STREAMS = 6
+
+
+@dataclass(frozen=True)
+class Touch:
+    """A place where a nest touches memory: a load, a store (`op`) or a buffer (None)."""
+
+    value: SSAValue
+    coords: Coords
+    op: Operation | None
+    is_store: bool = False
+
+
+@dataclass(frozen=True)
+class NestBody:
+    """What evaluating a nest's roots touches and costs, before any code exists."""
+
+    touches: tuple[Touch, ...]
+    widest_bits: int
+    is_heavy: bool
+    num_ops: int
+
+
+def survey(lowering: Lowering, roots: Sequence[Root], fresh: set[SSAValue]) -> NestBody:
+    """Walk the expressions of a nest once."""
+    touches: dict[Touch, None] = {}
+    seen: set[tuple[SSAValue, Coords]] = set()
+    pending: list[tuple[SSAValue, Coords]] = []
+    widest, heavy, count = 8, False, 0
+    for root in roots:
+        start = tuple(loop_coord(dim) for dim in range(len(root.space)))
+        pending.extend((value, start) for value in root.values if is_tile(value))
+        widest = max([widest, *(width_bits(v.type) for v in root.values if not is_pointer(v.type))])
+        if root.kind is RootKind.STORE:
+            touches[Touch(root.values[0], normalized(start, root.space), root.op, True)] = None
+        if root.kind in (RootKind.MATERIALIZE, RootKind.COPY) and root.strides is None:
+            touches[Touch(root.values[0], normalized(start, root.space), None, True)] = None
+    while pending:
+        value, coords = pending.pop()
+        coords = normalized(coords, shape_of(value.type))
+        if (value, coords) in seen:
+            continue
+        seen.add((value, coords))
+        op = owner(value)
+        if not lowering.placement.costs.is_symbolic(value) and not is_pointer(value.type):
+            widest = max(widest, width_bits(value.type))
+        if value not in fresh and lowering.placement.is_stored(value):
+            touches[Touch(value, coords, None)] = None
+            continue
+        assert op is not None and isinstance(value, OpResult)
+        if isinstance(op, LoadOp):
+            touches[Touch(op.operands[0], coords, op)] = None
+        count += 1
+        heavy = heavy or own_cost(op) >= 10
+        source = source_coords(op, coords, value.index)
+        for operand, _ in reads(op) or ():
+            if is_tile(operand):
+                pending.append((operand, coords if source is None else source))
+    return NestBody(tuple(touches), widest, heavy, count)
+
+
+def stride_along(structure: PointerStructure, touch: Touch, loop: int) -> Stride | None:
+    """How a touch's address moves with one loop variable; None when that is general."""
+    total: Stride | None = Stride()
+    strides = structure.strides(touch.value)
+    for stride, coord in zip(strides, touch.coords, strict=True):
+        scale = dict(coord.terms).get(loop, 0)
+        if scale == 0:
+            continue
+        if stride is None or total is None:
+            return None
+        total = total.plus(stride.times(integer(scale)))
+    return total
+
+
+def _score(lowering: Lowering, touch: Touch, dim: int) -> float:
+    if touch.op is None:
+        shape = shape_of(touch.value.type)
+        pairs = zip(touch.coords, row_major(shape), strict=True)
+        step = sum(dict(coord.terms).get(dim, 0) * stride for coord, stride in pairs)
+        return {0: 1.0, 1: 2.0}.get(step, -2.0)
+    stride = stride_along(lowering.placement.structure, touch, dim)
+    step = None if stride is None else stride.as_int()
+    if step == 1 and stride is not None:
+        return (4.0 if touch.is_store else 3.0) - (0.5 if stride.jumps else 0.0)
+    if step == 0 and not touch.is_store:
+        return 2.0
+    penalty = -4.0 if step is None or touch.is_store else -3.0
+    return penalty if lowering.machine.has_gather else 4 * penalty
+
+
+def choose_lane_dim(lowering: Lowering, roots: Sequence[Root], body: NestBody) -> int | None:
+    """The dimension along which vectors lie; None for scalar loops."""
+    space, axis = roots[0].space, roots[0].axis
+    if roots[0].kind in SCALAR_KINDS or not all(_can_vectorize(root) for root in roots):
+        return None
+    best: tuple[float, int] | None = None
+    folds = [root.axis for root in roots if root.axis is not None]
+    for dim, size in enumerate(space):
+        if size == 1 or (roots[0].kind is RootKind.SCAN and dim == axis):
+            continue
+        score = sum(_score(lowering, touch, dim) for touch in body.touches)
+        score -= 1.0 if dim in folds else 0.0
+        score -= 3.0 if size < 8 else 0.0
+        if best is None or score >= best[0]:
+            best = (score, dim)
+    return None if best is None else best[1]
+
+
+def _can_vectorize(root: Root) -> bool:
+    """Whether the combine function of a fold works on vectors: it holds no control flow."""
+    if not isinstance(root.op, CombineOp) or root.kind is RootKind.MATERIALIZE:
+        return True
+    return not any(op.regions for op in root.op.regions[0].block.ops)
+
+
+def choose_lanes(lowering: Lowering, size: int, body: NestBody) -> int:
+    """The lanes of one vector along a dimension of `size` elements: a power of two."""
+    machine = lowering.machine
+    native = max(1, machine.vector_bytes * 8 // body.widest_bits)
+    streams = len(body.touches)
+    vectors = 2 if body.is_heavy or streams > _HEAVY_STREAMS or body.num_ops > 60 else 4
+    if machine.num_registers < 32:
+        vectors = max(1, vectors // 2)
+    lanes = min(native * vectors, 1 << (size.bit_length() - 1))
+    while lanes > native and size % lanes:
+        lanes //= 2
+    return lanes
+
+
+def chunks(size: int, lanes: int) -> list[tuple[int, int, int]]:
+    """(start, count, lanes) of the runs of vectors that cover `size` elements."""
+    result = [(0, size // lanes, lanes)]
+    start = size - size % lanes
+    while start < size:
+        rest = 1 << ((size - start).bit_length() - 1)
+        result.append((start, 1, rest))
+        start += rest
+    return result

@@ -1,0 +1,1 @@
+"""What runs a compiled grid: the thread pool, launches, interrupts and the status of a kernel."""

@@ -1,0 +1,419 @@
+"""Groups the ops of one block into steps: fused nests, packed operands, and single ops.
+
+Roots are taken in program order. A root joins the open nest when it has the same space and
+needs nothing that the nest completes only at its end; otherwise the nest is closed. Then
+values that several steps would recompute are materialised, loads that a store might overtake
+too, and the block is grouped again until nothing changes (the set only grows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import field
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilewright.ir.effects import overtakes_reads
+from tilewright.ops.atomics import AtomicOp
+from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
+from tilewright.ops.creation import UnsplatOp
+from tilewright.ops.debug import AssertOp, AssumeOp, BarrierOp, PrintOp
+from tilewright.ops.function import ReturnOp
+from tilewright.ops.matmul import DotOp
+from tilewright.ops.memory import LoadOp, StoreOp
+from tilewright.ops.reduction import ReduceOp, ScanOp
+from tilewright.ops.shape import ReshapeOp
+from tilewright.support.dataclass import dataclass
+from tilewright.targets.cpu.forms import ELEMENTS, STEPS
+from tilewright.targets.cpu.schedule.inline import EXPENSIVE, is_inline, is_tile, owner
+from tilewright.targets.cpu.schedule.placement import PackForm, Placement, chain_head
+from tilewright.targets.cpu.schedule.roots import (
+    SCALAR_KINDS,
+    Root,
+    RootKind,
+    Sources,
+    reach,
+    sources_of,
+    space_of,
+)
+from tilewright.targets.cpu.schedule.uses import Uses
+
+_MAX_ROOTS = 12
+_ENDS = (YieldOp, ConditionOp, ReturnOp)
+_ROOTS: dict[type[Operation], RootKind] = {
+    StoreOp: RootKind.STORE,
+    ReduceOp: RootKind.REDUCE,
+    ScanOp: RootKind.SCAN,
+    **dict.fromkeys(AtomicOp.__subclasses__(), RootKind.ATOMIC),
+    **dict.fromkeys((PrintOp, AssertOp), RootKind.PRINT),
+}
+
+
+@dataclass(eq=False)
+class Step:
+    """One unit of emission: a fused nest, a packing, or one op."""
+
+    position: int
+    roots: list[Root] = field(default_factory=list)
+    op: Operation | None = None
+    pack: PackForm | None = None
+    reached: dict[SSAValue, bool] = field(default_factory=dict)
+
+
+def kind_of_root(op: type[Operation]) -> RootKind | None:
+    """What ops of a class are as roots of a nest; None where they are none."""
+    if ELEMENTS.find(op) is not None:
+        return _ROOTS.get(op, RootKind.ELEMENTS)
+    return _ROOTS.get(op)
+
+
+def captured_tiles(op: Operation) -> tuple[SSAValue, ...]:
+    """The tiles from outside that an op with regions uses inside."""
+    inside = set(op.walk())
+    found: dict[SSAValue, None] = {}
+    for inner in op.walk():
+        if inner is op:
+            continue
+        for operand in inner.operands:
+            definition = operand.owner
+            anchor = definition.parent_op() if isinstance(definition, Block) else definition
+            if is_tile(operand) and anchor not in inside:
+                found[operand] = None
+    return tuple(found)
+
+
+class BlockPlanner:
+    """Plans one block of tile ops."""
+
+    def __init__(self, placement: Placement, block: Block) -> None:
+        self.placement = placement
+        self.block = block
+        self.ops = list(block.ops)
+        self.positions = {op: index for index, op in enumerate(self.ops)}
+        self.barriers = [op for op in self.ops if overtakes_reads(op)]
+        self.captured = {op: captured_tiles(op) for op in self.ops if _is_control(op)}
+        self.inlined = {op: [v for v in op.results if is_inline(v)] for op in self.ops}
+        self.refused: set[SSAValue] = set()
+        self.sources: Sources = {}
+        self.steps: list[Step] = []
+        self.open: Step | None = None
+        self.open_at: list[Step | None] = []
+
+    def plan(self) -> list[Step]:
+        """Group until the set of materialised tiles is stable."""
+        while True:
+            self._group()
+            if not self._materialize_more() and not self._update_in_place():
+                return self.steps
+
+    def _reach(
+        self, values: tuple[SSAValue, ...], computed: SSAValue | None = None
+    ) -> dict[SSAValue, bool]:
+        return reach(values, self.placement.stored, computed, self.sources)
+
+    # -- grouping -----------------------------------------------------------------------
+
+    def _group(self) -> None:
+        self.steps, self.open, self.open_at = [], None, []
+        for position, op in enumerate(self.ops):
+            self._place(op, position)
+        self._flush()
+
+    def _place(self, op: Operation, position: int) -> None:
+        stored, inlined = self.placement.stored, self.inlined[op]
+        self.open_at.append(self.open)
+        if isinstance(op, ReshapeOp) and not inlined:
+            self._flush()
+            self._op_step(op, position)
+        elif inlined:
+            for value in inlined:
+                if value in stored:
+                    self._add(Root(RootKind.MATERIALIZE, op, (value,), space_of(value), position))
+        elif not self._place_root(op, position):
+            self._place_op(op, position)
+        for value in op.results:
+            for form in self.placement.packs_after.get(value, ()):
+                self._place_pack(form, position)
+
+    def _place_root(self, op: Operation, position: int) -> bool:
+        """Place an op that becomes roots of a nest; False when it does not."""
+        operands = tuple(op.operands)
+        if not operands or not is_tile(operands[0]):
+            return False
+        space = space_of(operands[0])
+        kind = kind_of_root(type(op))
+        if kind is None:
+            return False
+        axis = op.axis.value.data if isinstance(op, ReduceOp | ScanOp) else None
+        self._add(Root(kind, op, operands, space, position, axis))
+        return True
+
+    def _place_op(self, op: Operation, position: int) -> None:
+        """Place an op that is a step of its own, with the copies that it needs before."""
+        if isinstance(op, AssumeOp | BarrierOp):
+            return
+        if _is_control(op) or isinstance(op, _ENDS) or STEPS.find(type(op)) is not None:
+            self._place_copies(op, position)
+            self._flush()
+        elif self._must_close_before(op):
+            self._flush()
+        self._op_step(op, position)
+
+    def _must_close_before(self, op: Operation) -> bool:
+        """Whether a scalar op needs results or memory effects of the open nest."""
+        if self.open is None:
+            return False
+        outputs = {v for root in self.open.roots for v in root.outputs()}
+        if isinstance(op, UnsplatOp):
+            reached = self._reach(tuple(op.operands))
+            return bool(outputs & reached.keys())
+        if any(operand in outputs for operand in op.operands):
+            return True
+        writes = overtakes_reads(op)
+        touches = writes or isinstance(op, LoadOp)
+        return touches and (
+            writes or any(root.kind is not RootKind.REDUCE for root in self.open.roots)
+        )
+
+    def _place_copies(self, op: Operation, position: int) -> None:
+        for copy in self.placement.copies_into(op):
+            value = copy.value
+            root = Root(RootKind.COPY, op, (value,), space_of(value), position, None, copy.target)
+            root.offset, root.strides = copy.offset, copy.strides
+            self._add(root)
+        for form in self.placement.packs_before.get(op, ()):
+            self._place_pack(form, position)
+
+    def _place_pack(self, form: PackForm, position: int) -> None:
+        step = Step(position, pack=form)
+        step.reached = self._reach((form.value,))
+        if self.open is not None and (not form.from_memory or self._must_close_for(step.reached)):
+            self._flush()
+        self.steps.append(step)
+
+    def _must_close_for(self, reached: dict[SSAValue, bool]) -> bool:
+        """Whether packing from memory needs what the open nest computes or writes."""
+        assert self.open is not None
+        roots = self.open.roots
+        if any(root.kind in (RootKind.STORE, RootKind.ATOMIC) for root in roots):
+            return True
+        return any(v in reached for root in roots for v in root.outputs())
+
+    def _op_step(self, op: Operation, position: int) -> None:
+        step = Step(position, op=op)
+        tiles = tuple(v for v in op.operands if is_tile(v))
+        step.reached = dict.fromkeys(self._reach((*tiles, *self.captured.get(op, ()))), False)
+        self.steps.append(step)
+
+    def _add(self, root: Root) -> None:
+        computed = root.values[0] if root.kind is RootKind.MATERIALIZE else None
+        root.reached = self._reach(root.values, computed)
+        if self.open is not None and not self._fits(self.open, root):
+            self._flush()
+        if self.open is None:
+            self.open = Step(root.position)
+        self.open.roots.append(root)
+        self.open.reached.update(
+            (v, same and self.open.reached.get(v, True)) for v, same in root.reached.items()
+        )
+
+    def _fits(self, step: Step, root: Root) -> bool:
+        """Whether a root may run in the same loops as the step's roots."""
+        first = step.roots[0]
+        if first.space != root.space or len(step.roots) >= _MAX_ROOTS:
+            return False
+        kinds = {other.kind for other in step.roots} | {root.kind}
+        if kinds & SCALAR_KINDS or RootKind.SCAN in kinds:
+            return False
+        axes = {other.axis for other in (*step.roots, root) if other.axis is not None}
+        if len(axes) > 1:
+            return False
+        return not any(self._conflicts(other, root) for other in step.roots)
+
+    def _conflicts(self, earlier: Root, root: Root) -> bool:
+        if earlier.kind is RootKind.REDUCE and any(v in root.reached for v in earlier.outputs()):
+            return True
+        if earlier.kind is RootKind.MATERIALIZE and root.reached.get(earlier.values[0]) is False:
+            return True
+        if earlier.kind is RootKind.STORE:
+            if self._moves_store(root, earlier):
+                return True
+            computed = root.values[0] if root.kind is RootKind.MATERIALIZE else None
+            return any(
+                isinstance(op := owner(v), LoadOp)
+                and op.parent is self.block
+                and self.positions[op] > earlier.position
+                and (v is computed or v not in self.placement.stored)
+                for v in root.reached
+            )
+        return self._buffer_conflict(earlier, root) or self._buffer_conflict(root, earlier)
+
+    def _buffer_conflict(self, writer: Root, reader: Root) -> bool:
+        """Whether `reader` reads the writer's buffer at other indices, or through a copy."""
+        buffer = self._buffer_of(writer)
+        elsewhere = (v for v, pointwise in reader.reached.items() if not pointwise and is_tile(v))
+        return buffer is not None and any(self.placement.key(v) is buffer for v in elsewhere)
+
+    def _moves_store(self, writer: Root, store: Root) -> bool:
+        """Whether a store would go elsewhere once the writer's buffer is written.
+
+        A store that waits in the arena for the end of its nest (`hazards`) evaluates its
+        addresses and its mask again there, after all that the nest writes.
+        """
+        buffer = self._buffer_of(writer)
+        places = (v for v in self._places_of(store) if is_tile(v))
+        return buffer is not None and any(self.placement.key(v) is buffer for v in places)
+
+    def _places_of(self, store: Root) -> dict[SSAValue, bool]:
+        """What the addresses and the mask of a store are made of."""
+        return self._reach((store.values[0], *store.values[2:]))
+
+    def _buffer_of(self, writer: Root) -> SSAValue | None:
+        """What tells the buffer that a root fills from others."""
+        if writer.kind is RootKind.COPY:
+            assert writer.target is not None
+            return self.placement.key(writer.target)
+        if writer.kind is RootKind.MATERIALIZE:
+            return self.placement.key(writer.values[0])
+        return None
+
+    def _flush(self) -> None:
+        if self.open is not None:
+            self.steps.append(self.open)
+            self.open = None
+
+    # -- what has to be materialised --------------------------------------------------------
+
+    def _materialize_more(self) -> bool:
+        before = len(self.placement.stored)
+        self._keep_loads_before_stores()
+        if len(self.placement.stored) == before:
+            self._keep_shared_values()
+        return len(self.placement.stored) != before
+
+    def _keep_loads_before_stores(self) -> None:
+        """Materialise loads that a possibly aliasing write would overtake."""
+        for step in self.steps:
+            for value in step.reached:
+                op = owner(value)
+                if (
+                    not isinstance(op, LoadOp)
+                    or not is_tile(value)
+                    or value in self.placement.stored
+                ):
+                    continue
+                if op.parent is self.block and self._is_overtaken(op, step):
+                    self.placement.stored.add(value)
+        for step in self.steps:
+            for root in step.roots:
+                if root.kind is RootKind.STORE:
+                    self._keep_loads((root.values[0], *root.values[2:]))
+                elif root.kind is RootKind.ATOMIC:
+                    self._keep_loads(root.values)
+
+    def _is_overtaken(self, load: Operation, step: Step) -> bool:
+        start = self.positions[load]
+        end = max([step.position, *(root.position for root in step.roots)])
+        inside = {root.op for root in step.roots}
+        if step.op is not None and step.op.regions and overtakes_reads(step.op):
+            return True
+        return any(start < self.positions[op] < end and op not in inside for op in self.barriers)
+
+    def _keep_loads(self, values: tuple[SSAValue, ...]) -> None:
+        """Addresses and masks of a store must not change while it stores."""
+        for value in self._reach(values):
+            op = owner(value)
+            if isinstance(op, LoadOp) and is_tile(value) and op.parent is self.block:
+                self.placement.stored.add(value)
+
+    def _keep_shared_values(self) -> None:
+        """Materialise values that several steps, or a loop, would recompute at a price."""
+        stored, uses = self.placement.stored, self._direct_uses()
+        for position in reversed(range(len(self.ops))):
+            for value in self.inlined[self.ops[position]]:
+                if uses.count(value) > 1 and self._is_dear(value):
+                    stored.add(value)
+                    uses.materialize(value, self._step_to_join(value, position))
+                uses.hand_on(value, self._sources(value))
+
+    def _is_dear(self, value: SSAValue) -> bool:
+        """Whether a tile that is not materialised would better be, if it is evaluated twice."""
+        stored, costs = self.placement.stored, self.placement.costs
+        if value in stored or costs.is_symbolic(value):
+            return False
+        return costs.recompute(value, stored) >= EXPENSIVE
+
+    def _step_to_join(self, value: SSAValue, position: int) -> Step | None:
+        """The nest in which a tile would be materialised: the one that is open there."""
+        step = self.open_at[position]
+        return step if step is not None and step.roots[0].space == space_of(value) else None
+
+    def _sources(self, value: SSAValue) -> Iterable[SSAValue]:
+        if value not in self.sources:
+            self.sources[value] = sources_of(value)
+        return [source for source, _ in self.sources[value]]
+
+    def _direct_uses(self) -> Uses:
+        uses = Uses()
+        for step in self.steps:
+            bit = uses.add_step(step, is_repeated=isinstance(step.op, ForOp | WhileOp))
+            if step.op is not None:
+                tiles = (v for v in step.op.operands if is_tile(v))
+                uses.take((*tiles, *self.captured.get(step.op, ())), bit)
+            elif step.pack is not None:
+                uses.take((step.pack.value,), bit)
+            for root in step.roots:
+                if root.kind is RootKind.MATERIALIZE:
+                    uses.materialize(root.values[0], step)
+                else:
+                    uses.take(root.values, bit)
+        return uses
+
+    # -- loop-carried tiles ----------------------------------------------------------------
+
+    def _update_in_place(self) -> bool:
+        """Choose the yielded values that may overwrite the carried tile where they are made.
+
+        True when the choice changed, which changes the copies at the block's end.
+        """
+        placement, changed = self.placement, False
+        for argument, value in placement.carried_tiles(self.block):
+            if value in self.refused or value is argument:
+                continue
+            is_chosen = placement.in_place.get(value) is argument
+            made = self._step_of(chain_head(value))
+            fits = made is not None and self._is_last_use(argument, made)
+            if fits and value not in placement.in_place:
+                placement.in_place[value] = argument
+                changed = True
+            elif is_chosen and not fits:
+                del placement.in_place[value]
+                self.refused.add(value)
+                changed = True
+        return changed
+
+    def _step_of(self, value: SSAValue) -> int | None:
+        for number, step in enumerate(self.steps):
+            if step.op is not None and value in step.op.results:
+                return number if isinstance(step.op, DotOp | ForOp) else None
+            if any(value in root.outputs() for root in step.roots):
+                return number
+        return None
+
+    def _is_last_use(self, argument: SSAValue, made: int) -> bool:
+        if any(argument in step.reached for step in self.steps[made + 1 :]):
+            return False
+        step = self.steps[made]
+        if step.op is None:
+            stores = (root for root in step.roots if root.kind is RootKind.STORE)
+            return step.reached.get(argument, True) and not any(
+                argument in self._places_of(store) for store in stores
+            )
+        if isinstance(step.op, DotOp):
+            factors = (step.op.operands[0], step.op.operands[1])
+            return argument not in self._reach(factors)
+        return argument not in self.captured[step.op]
+
+
+def _is_control(op: Operation) -> bool:
+    return isinstance(op, ForOp | IfOp | WhileOp)

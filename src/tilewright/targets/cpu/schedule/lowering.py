@@ -1,0 +1,82 @@
+"""The state of lowering one kernel: its C2 scalars, its buffers, its report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from math import prod
+
+from xdsl.dialects.builtin import IntegerAttr, LocationAttr, StringAttr, i64
+from xdsl.ir import Attribute, Block, OpResult, SSAValue
+
+from tilewright.ir.op import build
+from tilewright.ir.types import element_of, pointer_to, shape_of
+from tilewright.machine.model import MachineModel
+from tilewright.ops.shape import ReshapeOp
+from tilewright.support.dataclass import dataclass
+from tilewright.targets.cpu.ops import AllocOp
+from tilewright.targets.cpu.report import ReportBuilder
+from tilewright.targets.cpu.schedule.inline import owner
+from tilewright.targets.cpu.schedule.placement import PackForm, Placement
+from tilewright.targets.cpu.schedule.storage import Buffer
+
+
+@dataclass
+class Lowering:
+    """Where every T0 value of one kernel is found at C2."""
+
+    machine: MachineModel
+    placement: Placement
+    entry: Block
+    report: ReportBuilder
+    location: LocationAttr | None = None
+    scalars: dict[SSAValue, SSAValue] = field(default_factory=dict)
+    buffers: dict[SSAValue, Buffer] = field(default_factory=dict)
+    packed: dict[PackForm, Buffer] = field(default_factory=dict)
+    unpacked: dict[PackForm, tuple[SSAValue, SSAValue]] = field(default_factory=dict)
+    sources: dict[PackForm, tuple[SSAValue, SSAValue]] = field(default_factory=dict)
+
+    def scalar(self, value: SSAValue) -> SSAValue:
+        """The C2 value of a T0 scalar."""
+        return self.scalars[value]
+
+    def define(self, values: Mapping[SSAValue, SSAValue]) -> None:
+        """Record the C2 values of scalars."""
+        self.scalars.update(values)
+
+    def buffer(self, value: SSAValue) -> Buffer:
+        """The buffer of a materialised tile; allocated on first mention."""
+        op = owner(value)
+        if isinstance(op, ReshapeOp) and value not in self.placement.stored:
+            return self.buffer(op.operands[0]).reshaped(shape_of(value.type))
+        key = self.placement.key(value)
+        found = self.buffers.get(key)
+        if found is None:
+            element = self.placement.elements.get(key) or element_of(key.type)
+            found = self.allocate(shape_of(key.type), element, _label(key))
+            self.buffers[key] = found
+        return found
+
+    def allocate(
+        self, shape: tuple[int, ...], element: Attribute, label: str, num_elems: int = 0
+    ) -> Buffer:
+        """A new buffer; allocations stand at the kernel's entry."""
+        properties: dict[str, Attribute] = {
+            "num_elems": IntegerAttr(max(num_elems, prod(shape)), i64),
+            "label": StringAttr(label),
+        }
+        op = build(AllocOp, (), (pointer_to(element),), properties, location=self.location)
+        first = self.entry.first_op
+        while isinstance(first, AllocOp):
+            first = first.next_op
+        if first is None:
+            self.entry.add_op(op)
+        else:
+            self.entry.insert_op_before(op, first)
+        return Buffer(op.results[0], shape, element)
+
+
+def _label(value: SSAValue) -> str:
+    if value.name_hint:
+        return value.name_hint
+    return value.op.name if isinstance(value, OpResult) else "carried"

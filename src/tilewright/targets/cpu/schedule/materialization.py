@@ -1,0 +1,237 @@
+"""What must be materialised whatever the schedule: decided once for the whole kernel.
+
+Also brings T0 into the form that the schedule expects: values that a loop hands on get a
+definition of their own inside the loop, and a dot accumulates in the microkernel's type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from tilewright.analysis.pointers import PointerStructure
+from tilewright.ir.op import build
+from tilewright.ir.types import element_of, shape_of, tile_of, width_bits
+from tilewright.machine.model import MachineModel
+from tilewright.ops.control_flow import ConditionOp, ForOp, WhileOp, YieldOp
+from tilewright.ops.debug import HintOp
+from tilewright.ops.elementwise import ExtFOp, TruncFOp
+from tilewright.ops.function import FuncOp
+from tilewright.ops.indexing import GatherOp
+from tilewright.ops.matmul import DotOp
+from tilewright.ops.memory import LoadOp
+from tilewright.ops.shape import BroadcastOp, ReshapeOp, TransOp
+from tilewright.targets.cpu.dot.microkernel import DotSpec
+from tilewright.targets.cpu.dot.types import dot_spec, dtype_key, packed_element
+from tilewright.targets.cpu.nests.access import is_volatile
+from tilewright.targets.cpu.schedule.inline import (
+    EXPENSIVE,
+    is_inline,
+    is_splitting,
+    is_tile,
+    owner,
+)
+from tilewright.targets.cpu.schedule.placement import PackForm, Placement
+
+
+def normalize(kernel: FuncOp, machine: MachineModel) -> None:
+    """Rewrite T0 into the form that the schedule expects."""
+    for op in tuple(kernel.walk()):
+        if isinstance(op, DotOp):
+            _accumulate_wide(op, machine)
+        elif isinstance(op, YieldOp | ConditionOp):
+            _define_handed_on(op)
+
+
+def _accumulate_wide(op: DotOp, machine: MachineModel) -> None:
+    """A dot whose accumulator is narrower than the microkernel's goes through that type."""
+    narrow = element_of(op.results[0].type)
+    wide = packed_element(operand_spec(op, machine).acc_dtype)
+    if narrow == wide or width_bits(narrow) > width_bits(wide):
+        return
+    block = op.parent
+    assert block is not None
+    type_ = tile_of(wide, shape_of(op.results[0].type))
+    addend = build(ExtFOp, (op.operands[2],), (type_,), location=op.location)
+    operands = (op.operands[0], op.operands[1], addend.results[0])
+    dot = build(DotOp, operands, (type_,), dict(op.properties), location=op.location)
+    result = build(TruncFOp, dot.results, (op.results[0].type,), location=op.location)
+    for new in (addend, dot, result):
+        block.insert_op_before(new, op)
+    op.results[0].replace_all_uses_with(result.results[0])
+    op.detach()
+    op.erase()
+
+
+def _define_handed_on(op: YieldOp | ConditionOp) -> None:
+    """A carried tile handed on under another name needs a copy that is taken in time."""
+    parent, block = op.parent_op(), op.parent
+    assert block is not None
+    for index, value in enumerate(op.operands):
+        if not is_tile(value) or not _needs_definition(parent, block, op, index, value):
+            continue
+        copy = build(HintOp, (value,), (value.type,), location=op.location)
+        block.insert_op_before(copy, op)
+        op.operands[index] = copy.results[0]
+
+
+def _needs_definition(
+    parent: Operation | None, block: Block, op: Operation, index: int, value: SSAValue
+) -> bool:
+    if isinstance(parent, ForOp):
+        own = block.args[index + 1]
+        return isinstance(value, BlockArgument) and value.block is block and value is not own
+    if isinstance(parent, WhileOp):
+        outside = not _is_made_in(value, block)
+        forwarded = (
+            isinstance(op, ConditionOp)
+            and isinstance(value, BlockArgument)
+            and sum(operand is value for operand in op.operands) == 1
+        )
+        return outside and not forwarded
+    return False
+
+
+def decide(kernel: FuncOp, placement: Placement, machine: MachineModel) -> None:
+    """Fill in the tiles that must be materialised and the operands that must be packed."""
+    for op in kernel.walk():
+        if isinstance(op, DotOp):
+            _decide_dot(op, placement, machine)
+        for value in _required(op, placement):
+            if is_inline(value):
+                placement.stored.add(value)
+
+
+def _required(op: Operation, placement: Placement) -> Iterator[SSAValue]:
+    """The tiles that `op` needs in memory."""
+    if isinstance(op, LoadOp) and is_volatile(op):
+        yield op.results[0]
+    elif isinstance(op, GatherOp) or (isinstance(op, ReshapeOp) and not is_splitting(op)):
+        yield op.operands[0]
+    elif isinstance(op, BroadcastOp):
+        yield from _expensive_source(op, placement)
+    elif isinstance(op, YieldOp | ConditionOp):
+        parent = op.parent_op()
+        if isinstance(parent, ForOp | WhileOp):
+            block = op.parent
+            yield from (v for v in op.operands if is_tile(v) and _is_made_in(v, block))
+
+
+def _is_made_in(value: SSAValue, block: Block | None) -> bool:
+    definition = owner(value)
+    return definition is not None and definition.parent is block
+
+
+def _expensive_source(op: BroadcastOp, placement: Placement) -> Iterator[SSAValue]:
+    """A broadcast repeats its source: what is dear is computed once, before."""
+    source = op.operands[0]
+    definition = owner(source)
+    while definition is not None and definition.name in ("tt.expand_dims", "tt.reshape"):
+        source = definition.operands[0]
+        definition = owner(source)
+    if not is_tile(source) or isinstance(definition, LoadOp):
+        return
+    if placement.costs.is_symbolic(source):
+        return
+    if placement.costs.recompute(source, placement.stored) >= EXPENSIVE:
+        yield source
+
+
+def operand_spec(op: DotOp, machine: MachineModel) -> DotSpec:
+    """The microkernel that multiplies the operands of a dot (one matrix of a batch)."""
+    a, b = (shape_of(v.type) for v in op.operands[:2])
+    left, right = (element_of(v.type) for v in op.operands[:2])
+    shape = (a[-2], b[-1], a[-1])
+    return dot_spec(left, right, shape, machine.enabled_features, machine.vector_bytes)
+
+
+def _decide_dot(op: DotOp, placement: Placement, machine: MachineModel) -> None:
+    spec = operand_spec(op, machine)
+    forms = (
+        _operand_form(op, 0, "a", spec, placement),
+        _operand_form(op, 1, "b", spec, placement),
+    )
+    placement.operands[op] = forms
+
+
+def _operand_form(
+    op: DotOp, index: int, role: str, spec: DotSpec, placement: Placement
+) -> PackForm:
+    """How one operand reaches the microkernel, with the packing placed where it belongs."""
+    operand = op.operands[index]
+    multiply = spec.multiply
+    element = packed_element(multiply.a_element if role == "a" else multiply.b_element)
+    value, transposed = _untransposed(operand)
+    from_memory = len(shape_of(value.type)) == 2 and _is_packable(value, placement.structure)
+    form = PackForm(value, role, transposed, from_memory, element)
+    if from_memory:
+        return _place_after(form, placement)
+    if is_inline(value):
+        placement.stored.add(value)
+    if form.role == "a" and _is_direct(form, spec, placement):
+        return form
+    if len(shape_of(value.type)) > 2:
+        return form  # packed matrix by matrix where the product is
+    made = owner(value)
+    if made is not None and made.parent is not op.parent:
+        return _place_after(form, placement)
+    placement.packs_before.setdefault(op, []).append(form)
+    return form
+
+
+def _place_after(form: PackForm, placement: Placement) -> PackForm:
+    """Pack right where the value is made, once for all dots that take it in this form."""
+    placed = placement.packs_after.setdefault(form.value, [])
+    for other in placed:
+        alike = (other.role, other.transposed, other.element, other.from_memory)
+        if alike == (form.role, form.transposed, form.element, form.from_memory):
+            return other
+    placed.append(form)
+    return form
+
+
+def _is_direct(form: PackForm, spec: DotSpec, placement: Placement) -> bool:
+    """Whether A as materialised is what the microkernel reads; may widen its buffer."""
+    value = form.value
+    rows, columns = shape_of(value.type)[-2:]
+    layout = spec.a_layout
+    if form.transposed or layout.bias or layout.stride_elems(columns) != columns:
+        return False
+    if element_of(value.type) == form.element:
+        return True
+    only_for_dots = all(isinstance(u.operation, DotOp) and u.index == 0 for u in value.uses)
+    widens = dtype_key(element_of(value.type)) not in ("i8", "u8") and rows > 0
+    if only_for_dots and widens and is_inline(value):
+        placement.elements[value] = form.element
+        return True
+    return False
+
+
+def is_direct(form: PackForm, spec: DotSpec, placement: Placement) -> bool:
+    """Whether a form that was decided needs no packing."""
+    if form.from_memory or form.role != "a" or form.transposed:
+        return False
+    columns = shape_of(form.value.type)[-1]
+    layout = spec.a_layout
+    stored = placement.elements.get(form.value) or element_of(form.value.type)
+    return not layout.bias and layout.stride_elems(columns) == columns and stored == form.element
+
+
+def _untransposed(value: SSAValue) -> tuple[SSAValue, bool]:
+    """The source of a 2-D transposition and True, or the value itself."""
+    op = owner(value)
+    if isinstance(op, TransOp) and op.permutation() == (1, 0):
+        return op.operands[0], True
+    return value, False
+
+
+def _is_packable(value: SSAValue, structure: PointerStructure) -> bool:
+    """Whether a tile is a load whose rows or columns lie contiguously in memory."""
+    op = owner(value)
+    if not isinstance(op, LoadOp) or is_volatile(op):
+        return False
+    strides = structure.strides(op.operands[0])
+    if any(stride is None for stride in strides):
+        return False
+    return any(stride is not None and stride.as_int() == 1 for stride in strides)

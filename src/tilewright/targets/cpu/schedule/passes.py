@@ -1,0 +1,136 @@
+"""T0 to C2 for a CPU: products, nests, arena, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Region
+
+from tilewright.analysis.pointers import PointerStructure
+from tilewright.ir.passes import Pass
+from tilewright.machine.cpus import MADE_UP_CPU
+from tilewright.machine.model import MachineModel
+from tilewright.ops.function import FuncOp
+from tilewright.support.dataclass import dataclass
+from tilewright.support.options import CompileOptions
+from tilewright.targets.cpu.report import NestReport, ReportBuilder
+from tilewright.targets.cpu.schedule.arena import place_buffers
+from tilewright.targets.cpu.schedule.control import emit_block
+from tilewright.targets.cpu.schedule.deepen_products import deepen_products
+from tilewright.targets.cpu.schedule.fold_additions import fold_additions
+from tilewright.targets.cpu.schedule.in_place import read_in_place
+from tilewright.targets.cpu.schedule.inline import Costs
+from tilewright.targets.cpu.schedule.lowering import Lowering
+from tilewright.targets.cpu.schedule.materialization import decide, normalize
+from tilewright.targets.cpu.schedule.placement import Placement
+
+__all__ = ["ArenaReport", "NestReport", "cpu_schedule"]
+
+
+def cpu_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...]:
+    """The passes from T0, without block pointers and descriptors, to C2."""
+    return (
+        FoldAdditions(),
+        DeepenProducts(),
+        WidenProducts(machine),
+        EmitNests(machine),
+        PlaceBuffers(),
+    )
+
+
+@dataclass(frozen=True)
+class FoldAdditions(Pass):
+    """Let products start from what is added to them; see `fold_additions.py`."""
+
+    name = "fold-additions"
+
+    def apply(self, module: ModuleOp) -> None:
+        """Rewrite every function."""
+        for kernel in _functions(module):
+            fold_additions(kernel)
+
+
+@dataclass(frozen=True)
+class DeepenProducts(Pass):
+    """Let a step of a loop over K multiply more of K; see `deepen_products.py`."""
+
+    name = "deepen-products"
+    after = ("fold-additions",)
+
+    def apply(self, module: ModuleOp) -> None:
+        """Rewrite every function."""
+        for kernel in _functions(module):
+            deepen_products(kernel)
+
+
+@dataclass(frozen=True)
+class WidenProducts(Pass):
+    """Accumulate products in the microkernel's type, and define what blocks hand on."""
+
+    machine: MachineModel = MADE_UP_CPU
+    name = "widen-products"
+    after = ("deepen-products",)
+
+    def apply(self, module: ModuleOp) -> None:
+        """Rewrite every function."""
+        for kernel in _functions(module):
+            normalize(kernel, self.machine)
+
+
+@dataclass(frozen=True)
+class EmitNests(Pass):
+    """Fuse tile ops into nests of loops over vectors (T0 to C1)."""
+
+    machine: MachineModel = MADE_UP_CPU
+    name = "emit-nests"
+    produces = "C1"
+    after = ("fold-additions", "deepen-products", "widen-products")
+
+    def apply(self, module: ModuleOp) -> NestReport:
+        """Lower every function; its nests."""
+        reports = ReportBuilder()
+        for kernel in _functions(module):
+            _emit_nests(kernel, self.machine, reports)
+        return reports.finish(0)
+
+
+@dataclass(frozen=True)
+class PlaceBuffers(Pass):
+    """Give every buffer its place in the worker's arena (C1 to C2)."""
+
+    name = "place-buffers"
+    requires = "C1"
+    produces = "C2"
+
+    def apply(self, module: ModuleOp) -> ArenaReport:
+        """Place them; what the arena holds."""
+        sizes = [place_buffers(kernel) for kernel in _functions(module)]
+        return ArenaReport(max(sizes, default=0))
+
+
+@dataclass(frozen=True)
+class ArenaReport:
+    """The size of a worker's arena."""
+
+    num_bytes: int
+
+
+def _functions(module: ModuleOp) -> Iterator[FuncOp]:
+    return (op for op in tuple(module.body.block.ops) if isinstance(op, FuncOp))
+
+
+def _emit_nests(kernel: FuncOp, machine: MachineModel, reports: ReportBuilder) -> None:
+    structure = PointerStructure()
+    placement = Placement(structure, Costs(structure))
+    decide(kernel, placement, machine)
+    read_in_place(placement, machine)
+    source = kernel.body.block
+    out = Block(arg_types=[argument.type for argument in source.args])
+    for old, new in zip(source.args, out.args, strict=True):
+        new.name_hint = old.name_hint
+    lowering = Lowering(machine, placement, out, reports, kernel.location)
+    lowering.define(dict(zip(source.args, out.args, strict=True)))
+    emit_block(lowering, source, out)
+    kernel.detach_region(kernel.body)
+    kernel.add_region(Region(out))
