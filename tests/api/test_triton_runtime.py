@@ -502,3 +502,29 @@ def test_a_profile_holds_ranges_and_the_kernels_inside_them(
     assert step["metrics"]["bytes"] == 64
     assert step["children"][0]["frame"]["name"] == "scale_kernel"
     assert not triton.knobs.runtime.has_launch_hooks
+
+
+def test_a_profile_is_viewed_as_a_tree_with_rates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import json
+
+    import triton.profiler.viewer as viewer
+
+    inner = {
+        "frame": {"name": "matmul", "type": "function"},
+        "metrics": {"count": 2, "time (ns)": 5e8, "flops16": 3e12},
+        "children": [],
+    }
+    root = {"frame": {"name": "ROOT"}, "metrics": {"count": 0, "time (ns)": 0}, "children": [inner]}
+    (tmp_path / "p.hatchet").write_text(json.dumps([root]))
+    tree, metrics = viewer.parse(["tflop16/s", "avg_time/ms"], tmp_path / "p.hatchet")
+    viewer.print_tree(tree, metrics)
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "0.000 0.000 ROOT",
+        "  6.000 250.000 matmul",
+    ]
+    only, _ = viewer.parse(["time/s"], tmp_path / "p.hatchet", include="mat", threshold=0.1)
+    assert [r.name for r in only] == ["matmul"]
+    with pytest.raises(ValueError, match="no metric 'watts/s'"):
+        viewer.parse(["watts/s"], tmp_path / "p.hatchet")

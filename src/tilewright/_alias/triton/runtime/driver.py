@@ -166,8 +166,9 @@ class CUDADriver(DriverBase):
         return divmod(capability(device), 10)
 
     def get_active_torch_device(self) -> object:
-        """The current GPU as a device of torch."""
-        return cast("_Torch", importlib.import_module("torch")).device("cuda")
+        """The current GPU as a device of torch, equal to the `device` of its tensors."""
+        torch = cast("_Torch", importlib.import_module("torch"))
+        return torch.device(f"cuda:{self.get_current_device()}")
 
     def get_device_interface(self) -> object:
         """`torch.cuda`."""
