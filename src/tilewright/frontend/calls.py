@@ -38,6 +38,7 @@ from tilewright.language.core import (
     tuple_type,
 )
 from tilewright.language.extensions import shown_name
+from tilewright.language.stubs import EXTENSIONS
 from tilewright.ops.library import SURFACE
 from tilewright.support.errors import (
     NotCallable,
@@ -171,9 +172,7 @@ def call_surface(
     """Call a function of the language by its key."""
     entry = SURFACE.get(key)
     if entry is None:
-        raise UnsupportedError(
-            f"{shown_name(key)} is not implemented", hint="`tilewright.language` lists what is"
-        )
+        raise UnsupportedError(f"{shown_name(key)} is not implemented", hint=_remedy_of(key))
     ordered, named = surface_arguments(key, positional, keywords)
     frame.call_node = node
     try:
@@ -182,6 +181,13 @@ def call_surface(
         if not error.types and error.span is None:
             error.types = _argument_types(key, positional, keywords)
         raise
+
+
+def _remedy_of(key: str) -> str:
+    module, _, name = key.rpartition(".")
+    if module in EXTENSIONS:
+        return f'the extension\'s part `ops` must declare `{name}` by @surface(module="{module}")'
+    return "`tilewright.language` lists what is"
 
 
 def surface_arguments(

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import sys
 from collections.abc import Callable, Mapping
 from importlib.util import resolve_name
 from types import ModuleType
@@ -31,7 +30,7 @@ from tilewright.support.errors import (
     TilewrightError,
     UnknownFacet,
 )
-from tilewright.support.source import Span
+from tilewright.support.source import Span, calling_span
 
 Function = TypeVar("Function", bound=Callable[..., object])
 PARTS = ("ops", "rules", "cpu", "nvidia")
@@ -66,7 +65,7 @@ def extension(name: str, **parts: str) -> Extension:
     Raises: UnknownFacet for a part that there is not; DuplicateRegistration for a name that
     another extension has.
     """
-    here = _caller()
+    here = calling_span()
     for part in parts:
         if part not in PARTS:
             raise _unknown_part(name, part, here)
@@ -83,12 +82,6 @@ def _unknown_part(name: str, part: str, here: Span) -> TilewrightError:
         hint=f"an extension has {', '.join(PARTS[:-1])} and {PARTS[-1]}",
         span=here,
     )
-
-
-def _caller() -> Span:
-    """The line that calls `extension`."""
-    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
-    return Span(frame.f_code.co_filename, frame.f_lineno)
 
 
 def import_extensions(names: tuple[str, ...]) -> None:

@@ -8,6 +8,7 @@ from tilewright.ir.op import ADDED_OPS, ops_of
 from tilewright.language.extensions import import_extensions, load_part
 from tilewright.ops.dialects import TILE_OPS
 from tilewright.support.errors import DuplicateRegistration
+from tilewright.support.source import definition_span
 
 _OURS = frozenset(op.name for op in TILE_OPS)
 
@@ -28,5 +29,6 @@ def _add(op: type[Operation], extension: str) -> None:
     if op.name in _OURS or known is not op:
         owner = "Tilewright" if op.name in _OURS else f"`{known.__module__}`"
         raise DuplicateRegistration(
-            f"extension `{extension}`: {op.name}, `{op.__name__}`, is an op of {owner} already"
+            f"extension `{extension}`: {op.name}, `{op.__name__}`, is an op of {owner} already",
+            span=definition_span(op),
         )

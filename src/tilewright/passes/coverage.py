@@ -11,6 +11,7 @@ from tilewright.ops.debug import BreakpointOp
 from tilewright.ops.function import CallOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import DuplicateRegistration
+from tilewright.support.source import calling_span
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ class Coverage:
         """
         if op.name in self.reasons:
             raise DuplicateRegistration(
-                f"{op.name} is unsupported on {self.target} already: {self.reasons[op.name][0]}"
+                f"{op.name} is unsupported on {self.target} already: {self.reasons[op.name][0]}",
+                span=calling_span(),
             )
         self.reasons[op.name] = (summary, hint)
 

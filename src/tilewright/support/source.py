@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import sys
 import unicodedata
 from types import FunctionType
 
@@ -43,19 +44,30 @@ def loaded_lines(function: FunctionType) -> list[str]:
     return linecache.getlines(file, written.__globals__)
 
 
-def definition_span(function: object) -> Span | None:
-    """Where a function of Python is defined; None for any other object.
+def definition_span(thing: object) -> Span | None:
+    """Where a function or a class of Python is defined; None for any other object.
 
     *Example*
 
     >>> definition_span(len) is None
     True
     """
-    written = inspect.unwrap(function) if callable(function) else function
+    if isinstance(thing, type):
+        try:
+            return Span(inspect.getfile(thing), inspect.getsourcelines(thing)[1])
+        except (OSError, TypeError):
+            return None
+    written = inspect.unwrap(thing) if callable(thing) else thing
     if not isinstance(written, FunctionType):
         return None
     code = written.__code__
     return Span(code.co_filename, code.co_firstlineno)
+
+
+def calling_span(depth: int = 1) -> Span:
+    """The line that calls the function that calls this one; `depth` callers further up."""
+    frame = sys._getframe(depth + 1)  # pyright: ignore[reportPrivateUsage]
+    return Span(frame.f_code.co_filename, frame.f_lineno)
 
 
 def function_text(function: FunctionType, lines: list[str]) -> tuple[str, int] | None:
