@@ -7,11 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
+import tilewright
+import tilewright.language as tl
+from tests.corpus.case import Case
 from tests.errors.wrong import relative
+from tests.passes.laid_out import named
 from tests.plugins.goldens import Golden
 from tests.unit.nvidia.test_product_plans import annotate, lower_for_gpu, product
 from tests.unit.nvidia.test_products import product_kernel
+from tilewright.ir.annotations import AccessPlan, annotate_access
+from tilewright.jit import JITFunction
 from tilewright.support.errors import PlanRefused
 
 PRODUCTS = {
@@ -32,12 +39,47 @@ PRODUCTS = {
 }
 
 
+def positionless(error: PlanRefused, kernel: JITFunction) -> str:
+    """What a user sees, with lines counted from the kernel's decorator."""
+    lines, first = inspect.getsourcelines(kernel.fn)
+    file = Path(kernel.fn.__code__.co_filename)
+    return relative(str(error), file, range(first, first + len(lines)))
+
+
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_the_message_of_a_refused_product(name: str, golden: Golden) -> None:
     case = product(np.float16, (64, 64, 32), "nn")
     with pytest.raises(PlanRefused) as caught:
         lower_for_gpu(case, annotate(PRODUCTS[name]))
-    lines, first = inspect.getsourcelines(product_kernel.fn)
-    file = Path(product_kernel.fn.__code__.co_filename)
-    text = relative(str(caught.value), file, range(first, first + len(lines)))
-    golden(f"golden/{name}", text)
+    golden(f"golden/{name}", positionless(caught.value, product_kernel))
+
+
+ACCESSES = {
+    "plan_of_a_vector_that_is_not_known_to_be_aligned": AccessPlan(4, (1, 0)),
+    "plan_of_a_vector_along_the_wrong_dim": AccessPlan(2, (0, 1)),
+    "plan_of_a_vector_of_three": AccessPlan(3, (1, 0)),
+    "plan_of_an_order_of_three_dims": AccessPlan(1, (2, 1, 0)),
+}
+
+
+@tilewright.jit
+def scale(x, stride, B: tl.constexpr):
+    """x *= 2, where nothing is known of the rows."""
+    i = tl.arange(0, B)
+    at = x + i[:, None] * stride + i[None, :]
+    tl.store(at, 2.0)
+
+
+@pytest.mark.parametrize("name", ACCESSES)
+def test_the_message_of_a_refused_access(name: str, golden: Golden) -> None:
+    def write(module: ModuleOp) -> None:
+        for op in named(module, "tt.store"):
+            annotate_access(op, ACCESSES[name])
+
+    def inputs(_: np.random.Generator) -> dict[str, object]:
+        return {"x": np.zeros(1 << 12, np.float32), "stride": 49, "B": 32}
+
+    case = Case("scale", scale, (1,), inputs, lambda values: None)
+    with pytest.raises(PlanRefused) as caught:
+        lower_for_gpu(case, write)
+    golden(f"golden/{name}", positionless(caught.value, scale))

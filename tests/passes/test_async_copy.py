@@ -114,4 +114,4 @@ def test_a_copy_does_not_start_above_a_store_that_may_change_what_it_reads() -> 
 
 def test_a_copy_moves_as_many_elements_as_the_load_would() -> None:
     for copy in named(copied(product, STRIDE=64), COPY):
-        assert copy.attributes["vector_elems"].value.data == 8
+        assert copy.attributes["tw.access"].data.vector == 8

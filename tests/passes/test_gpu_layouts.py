@@ -112,7 +112,7 @@ def test_arithmetic_on_loads_of_one_shape_needs_no_conversion() -> None:
     assert CONVERT not in names(kernel)
     loads = named(kernel, "tt.load")
     assert len({layout_of(op.results[0].type) for op in loads}) == 1
-    assert all(op.attributes["vector_elems"].value.data == 4 for op in loads)
+    assert all(op.attributes["tw.access"].data.vector == 4 for op in loads)
 
 
 def test_a_reduction_and_what_depends_on_it_stay_where_the_load_is() -> None:
@@ -173,7 +173,7 @@ def test_accesses_of_one_shape_share_the_layout_of_the_widest() -> None:
     kernel = at_t1(mixed, (F16, I64, F16), SIZE=2048)
     layouts = {layout_of(op.operands[0].type) for op in named(kernel, "tt.load")}
     assert len(layouts) == 1
-    widths = [op.attributes["vector_elems"].value.data for op in named(kernel, "tt.load")]
+    widths = [op.attributes["tw.access"].data.vector for op in named(kernel, "tt.load")]
     assert widths == [2, 1]
 
 

@@ -24,11 +24,18 @@ if TYPE_CHECKING:  # a compile neither parses nor prints
 
 PRODUCT = "tw.product"
 """The attribute of a `tt.dot` that holds its plan."""
+ACCESS = "tw.access"
+"""The attribute of an access to global memory that holds its plan."""
 REGISTERS, SHARED = "registers", "shared"
 """Where an operand of a product is when its instruction reads it."""
 _PRODUCT_TEXT = re.compile(
     r"(?P<instruction>\w+) (?P<shape>\d+x\d+x\d+), warps (?P<warps>\d+x\d+), "
     r"a (?P<a>registers|shared), b (?P<b>registers|shared)"
+)
+
+
+_ACCESS_TEXT = re.compile(
+    r"vector (?P<vector>\d+), order (?P<order>\d+(?: \d+)*)(?P<scattered>, scattered)?"
 )
 
 
@@ -107,11 +114,82 @@ def plan_of(op: Operation) -> ProductPlan:
     """The plan of a product. *Raises*: PlanMissing before it is decided."""
     plan = annotated_product(op)
     if plan is None:
-        span, chain = span_of(op)
-        raise PlanMissing(
-            f"{op.name} is laid out before it is planned: it has no `{PRODUCT}`",
-            hint="run `decide-products` and `verify-plan` first, or annotate it",
-            span=span,
-            chain=chain,
-        )
+        raise _missing(op, PRODUCT, "decide-products")
     return plan
+
+
+@dataclass(frozen=True)
+class AccessPlan:
+    """How a tile of pointers is loaded from, stored to or updated.
+
+    `vector` elements that are adjacent in memory, aligned as a whole and under one value of the
+    mask move at once: at T0 at most, at T1 and T2 as many registers in a row. `order` names the
+    dims, the one along which memory is adjacent first. `is_scattered`: no two addresses are known
+    to be adjacent or equal.
+    """
+
+    vector: int
+    order: tuple[int, ...]
+    is_scattered: bool = False
+
+    def __str__(self) -> str:
+        order = " ".join(map(str, self.order))
+        return f"vector {self.vector}, order {order}" + ", scattered" * self.is_scattered
+
+
+@irdl_attr_definition
+class AccessAttr(Data[AccessPlan]):
+    """The plan of an access, as `#tw.access<"vector 8, order 1 0">`."""
+
+    name = "tw.access"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> AccessPlan:
+        """Read what stands behind the name."""
+        with parser.in_angle_brackets():
+            text = parser.parse_str_literal()
+        match = _ACCESS_TEXT.fullmatch(text)
+        if match is None:
+            parser.raise_error(f"`{text}` is no plan of an access, such as `vector 8, order 1 0`")
+        order = tuple(map(int, match["order"].split()))
+        return AccessPlan(int(match["vector"]), order, match["scattered"] is not None)
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Write what stands behind the name."""
+        with printer.in_angle_brackets():
+            printer.print_string_literal(str(self.data))
+
+
+def annotated_access(op: Operation) -> AccessPlan | None:
+    """The plan that is annotated on an access; None before it is decided, and of scalars."""
+    attribute = op.attributes.get(ACCESS)
+    return attribute.data if isinstance(attribute, AccessAttr) else None
+
+
+def access_of(op: Operation) -> AccessPlan:
+    """The plan of an access of tiles. *Raises*: PlanMissing before it is decided."""
+    plan = annotated_access(op)
+    if plan is None:
+        raise _missing(op, ACCESS, "decide-accesses")
+    return plan
+
+
+def annotate_access(op: Operation, plan: AccessPlan) -> None:
+    """Write the plan of an access on it."""
+    op.attributes[ACCESS] = AccessAttr(plan)
+
+
+def vector_elems(op: Operation) -> int:
+    """The registers that one access of a laid-out op moves; 1 for a scalar."""
+    plan = annotated_access(op)
+    return 1 if plan is None else plan.vector
+
+
+def _missing(op: Operation, attribute: str, decision: str) -> PlanMissing:
+    span, chain = span_of(op)
+    return PlanMissing(
+        f"{op.name} is laid out before it is planned: it has no `{attribute}`",
+        hint=f"run `{decision}` and `verify-plan` first, or annotate it",
+        span=span,
+        chain=chain,
+    )

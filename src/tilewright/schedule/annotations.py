@@ -1,4 +1,4 @@
-"""What the schedule leaves on ops for later: widths of accesses, runs of equals, sizes."""
+"""What the schedule leaves on ops for later: runs of equals, sizes."""
 
 from __future__ import annotations
 
@@ -10,21 +10,7 @@ from xdsl.ir import Operation
 from tilewright.ir.attributes import integer_array, integers_of
 from tilewright.support.errors import InternalError
 
-_VECTOR, _RUNS, _SHARED = "vector_elems", "equal_runs", "shared_bytes"
-
-
-def set_vector_elems(op: Operation, count: int) -> None:
-    """Note that one access of `op` moves `count` registers in a row.
-
-    They are adjacent in memory, aligned as a whole, and share their mask.
-    """
-    op.attributes[_VECTOR] = IntegerAttr(count, i32)
-
-
-def vector_elems(op: Operation) -> int:
-    """The registers that one access of an op moves; 1 where nothing is noted."""
-    width = op.attributes.get(_VECTOR)
-    return width.value.data if isinstance(width, IntegerAttr) else 1
+_RUNS, _SHARED = "equal_runs", "shared_bytes"
 
 
 def set_equal_runs(op: Operation, runs: Sequence[int]) -> None:

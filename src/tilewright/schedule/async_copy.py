@@ -12,6 +12,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
+from tilewright.ir.annotations import access_of, annotate_access, vector_elems
 from tilewright.ir.attributes import integer_array
 from tilewright.ir.effects import stops_reads
 from tilewright.ir.encoding import TOKEN, SharedType, layout_of
@@ -31,8 +32,7 @@ from tilewright.ops.staging import (
     ConvertLayoutOp,
     LocalAllocOp,
 )
-from tilewright.schedule.annotations import set_vector_elems, vector_elems
-from tilewright.support.dataclass import dataclass
+from tilewright.support.dataclass import dataclass, replace
 
 _COPY_BYTES = (4, 8, 16)
 
@@ -125,7 +125,7 @@ def _replace(alloc: LocalAllocOp) -> None:
     copy = build(AsyncCopyOp, operands, [TOKEN], properties, location=load.location)
     assert isinstance(alloc.result.type, SharedType)
     width = copy_elems(load, alloc.result.type)
-    set_vector_elems(copy, width)
+    annotate_access(copy, replace(access_of(load), vector=width))
     commit = build(AsyncCommitOp, [copy.results[0]], [TOKEN], location=load.location)
     for op in (empty, copy, commit):
         block.insert_op_before(op, place)

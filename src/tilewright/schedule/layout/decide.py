@@ -11,22 +11,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from math import prod
 
-from xdsl.dialects.builtin import UnitAttr
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from tilewright.analysis.facts import AxisFacts
-from tilewright.ir.annotations import plan_of
-from tilewright.ir.op import ElementwiseOp
-from tilewright.ir.types import PointerType, element_of, is_integer, shape_of, storage_bytes
+from tilewright.ir.annotations import access_of, annotated_access, plan_of
+from tilewright.ir.types import shape_of
 from tilewright.layout.build import coalesced
 from tilewright.layout.linear import LinearLayout
 from tilewright.machine.model import MachineModel
-from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul import DotOp
-from tilewright.ops.memory import LoadOp, StoreOp
 from tilewright.schedule.layout.anchors import (
     ANCHORS,
     Anchored,
@@ -45,8 +40,6 @@ from tilewright.support.errors import InternalError, UnsupportedLayout
 
 _MAX_ROUNDS = 4
 _MAX_ACCESS_BYTES = 16
-SCATTERED_ATTRIBUTE = "scattered"
-"""Marks an access whose addresses are not known to be adjacent."""
 
 
 @dataclass
@@ -59,8 +52,6 @@ class Layouts:
     anchored: dict[Operation, Anchored] = field(default_factory=dict)
     carried: dict[Operation, tuple[LinearLayout | None, ...]] = field(default_factory=dict)
     vectors: dict[Operation, int] = field(default_factory=dict)
-    # Runs of equal elements of integer tiles, per dim, where there are any.
-    runs: dict[SSAValue, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def num_threads(self) -> int:
@@ -77,10 +68,12 @@ class Layouts:
 
 
 def decide_layouts(kernel: FuncOp, machine: MachineModel, num_warps: int) -> Layouts:
-    """The layouts of a T0 kernel with its plan. *Raises*: InternalError for an op without rule."""
-    walk = _Walk(Layouts(machine, num_warps), AxisFacts(kernel), values_of_products(kernel))
+    """The layouts of a T0 kernel with its plan.
+
+    *Raises*: InternalError for an op without rule, PlanMissing for one without plan.
+    """
+    walk = _Walk(Layouts(machine, num_warps), values_of_products(kernel))
     walk.group_accesses(kernel)
-    walk.find_runs(kernel)
     walk.block(kernel.body.block)
     return walk.layouts
 
@@ -102,9 +95,8 @@ class _Loop:
 class _Walk:
     """The walk over one kernel; implements `Neighbours` for the anchors' rules."""
 
-    def __init__(self, layouts: Layouts, facts: AxisFacts, products: frozenset[SSAValue]) -> None:
+    def __init__(self, layouts: Layouts, products: frozenset[SSAValue]) -> None:
         self.layouts = layouts
-        self.facts = facts
         # Values computed from a matrix product: their layout wins over that of a load.
         self.products = products
         self.demands: dict[SSAValue, LinearLayout] = {}
@@ -125,7 +117,7 @@ class _Walk:
 
     def accessed(self, op: Operation) -> LinearLayout:
         """The layout that coalesces the access of `op` to the pointers of operand 0."""
-        shape, order = self._access_key(op)
+        shape, order = _access_key(op)
         return self.layouts.coalesced(shape, order, self.widths[shape, order])
 
     def streamed(self, shape: tuple[int, ...], element_bytes: int) -> LinearLayout:
@@ -140,38 +132,11 @@ class _Walk:
     def group_accesses(self, kernel: FuncOp) -> None:
         """Accesses of one shape and order share a layout: the widest that one of them takes."""
         for op in kernel.walk():
-            if not _is_access(op):
-                continue
-            shape, order = key = self._access_key(op)
-            size = storage_bytes(_pointee(op))
-            share = max(1, prod(shape) // self.layouts.num_threads)
-            limit = min(_MAX_ACCESS_BYTES // size, shape[order[0]], share)
-            limit = 1 << (max(1, limit).bit_length() - 1)
-            width = self.facts.vector_width(op, limit, order[0])
-            self.layouts.vectors[op] = width
-            if self._is_scattered(op):
-                op.attributes[SCATTERED_ATTRIBUTE] = UnitAttr()
-            self.widths[key] = max(self.widths.get(key, 1), width)
-
-    def _access_key(self, op: Operation) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        pointers = op.operands[0]
-        return shape_of(pointers.type), self.facts.coalesce_order(pointers)
-
-    def _is_scattered(self, op: Operation) -> bool:
-        """Whether no two addresses of an access are known to be adjacent or equal."""
-        known = self.facts.of(op.operands[0])
-        return prod(known.extents) > 1 and max(*known.contiguity, *known.constancy) == 1
-
-    def find_runs(self, kernel: FuncOp) -> None:
-        """Note where neighbours are equal, such as the masks of one access: one is enough."""
-        for op in kernel.walk():
-            if not isinstance(op, ElementwiseOp):
-                continue
-            for result in op.results:
-                if is_tile(result) and is_integer(result.type):
-                    runs = self.facts.of(result).constancy
-                    if max(runs) > 1:
-                        self.layouts.runs[result] = runs
+            plan = annotated_access(op)
+            if plan is not None:
+                key = _access_key(op)
+                self.layouts.vectors[op] = plan.vector
+                self.widths[key] = max(self.widths.get(key, 1), plan.vector)
 
     # --- the walk ---
 
@@ -204,7 +169,7 @@ class _Walk:
         self.layouts.anchored[op] = anchored
         layout = anchored.operands[0] if op in self.layouts.vectors else None
         if layout is not None:
-            run = registers_in_a_row(layout, self._access_key(op)[1][0])
+            run = registers_in_a_row(layout, access_of(op).order[0])
             self.layouts.vectors[op] = min(run, self.layouts.vectors[op])
         for value, layout in zip(op.results, anchored.results, strict=True):
             if layout is not None:
@@ -349,16 +314,10 @@ def _has_tiles(op: Operation) -> bool:
     return any(is_tile(value) for value in (*op.operands, *op.results))
 
 
-def _is_access(op: Operation) -> bool:
-    return isinstance(op, LoadOp | StoreOp | AtomicOp) and is_tile(op.operands[0])
+def _access_key(op: Operation) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return shape_of(op.operands[0].type), access_of(op).order
 
 
 def _end_of(block: Block) -> Operation:
     assert block.last_op is not None
     return block.last_op
-
-
-def _pointee(op: Operation) -> Attribute:
-    pointer = element_of(op.operands[0].type)
-    assert isinstance(pointer, PointerType)
-    return pointer.pointee

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from tilewright.ir.annotations import plan_of
+from tilewright.ir.annotations import access_of, annotate_access, plan_of
 from tilewright.ir.encoding import laid_out
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, shape_of
@@ -26,10 +26,10 @@ from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul import DotOp
 from tilewright.ops.staging import ConvertLayoutOp
-from tilewright.schedule.annotations import set_equal_runs, set_vector_elems
 from tilewright.schedule.layout.decide import Layouts
 from tilewright.schedule.layout.stage_products import stage_product
 from tilewright.schedule.layout.transfer import is_flexible, is_source, is_tile, operand_layouts
+from tilewright.support.dataclass import replace
 from tilewright.support.errors import InternalError, UnsupportedLayout
 from tilewright.support.worklist import needed_first
 
@@ -134,8 +134,6 @@ class Rewriter:
             properties = _retyped(properties, types[0])
         new = build(type(op), operands, types, properties, regions, op.location)
         new.attributes = dict(op.attributes)
-        if op.results and op.results[0] in self.layouts.runs:
-            set_equal_runs(new, self.layouts.runs[op.results[0]])
         self.insert_before(new, op)
         return new
 
@@ -173,7 +171,7 @@ class Rewriter:
         else:
             copy = self._copy(op, operands, anchored.results)
             if op in self.layouts.vectors:
-                set_vector_elems(copy, self.layouts.vectors[op])
+                annotate_access(copy, replace(access_of(op), vector=self.layouts.vectors[op]))
             results = tuple(copy.results)
         for old, at, value in zip(op.results, anchored.results, results, strict=True):
             if at is None:

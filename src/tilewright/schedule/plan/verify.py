@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
+from tilewright.ir.annotations import access_of
 from tilewright.ir.passes import Pass
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import find_kernel
+from tilewright.schedule.plan.accesses import is_planned, require_access
 from tilewright.schedule.plan.verify_products import verify_products
 from tilewright.support.dataclass import dataclass
 
@@ -22,8 +24,12 @@ class VerifyPlan(Pass):
     machine: MachineModel = SM_90A
     num_warps: int = 4
     name = "verify-plan"
-    after = ("decide-products",)
+    after = ("decide-products", "decide-accesses")
 
     def apply(self, module: ModuleOp) -> None:
         """Check the kernel."""
-        verify_products(find_kernel(module), self.machine, self.num_warps)
+        kernel = find_kernel(module)
+        verify_products(kernel, self.machine, self.num_warps)
+        for op in kernel.walk():
+            if is_planned(op):
+                require_access(op, access_of(op))

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 from xdsl.ir import Operation
 
-from tilewright.ir.encoding import has_layout
+from tilewright.ir.annotations import annotated_access
 from tilewright.ir.locations import describe
 from tilewright.layout.convert import SharedRoundTrip
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import ConvertLayoutOp, LaidOutDotOp
 from tilewright.schedule.conversions import conversion_of
-from tilewright.schedule.layout.decide import SCATTERED_ATTRIBUTE
 
 
 def schedule_remarks(kernel: FuncOp) -> tuple[str, ...]:
@@ -33,7 +32,7 @@ def _remarks(op: Operation) -> Iterator[str]:
     elif isinstance(op, ConvertLayoutOp):
         if isinstance(conversion_of(op), SharedRoundTrip) and is_in_loop(op):
             yield f"{describe(op)}: a tile changes threads through shared memory in a loop"
-    elif SCATTERED_ATTRIBUTE in op.attributes and has_layout(op.operands[0].type):
+    elif (plan := annotated_access(op)) is not None and plan.is_scattered:
         name = op.name.partition(".")[2]
         yield f"{describe(op)}: the addresses of the {name} are not known to be adjacent"
 

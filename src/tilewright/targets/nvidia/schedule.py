@@ -14,6 +14,7 @@ from tilewright.schedule.check_ordering import check_ordering
 from tilewright.schedule.global_order import OrderGlobal
 from tilewright.schedule.layout.assign import AssignLayouts
 from tilewright.schedule.ordering import OrderingReport, order_shared
+from tilewright.schedule.plan.accesses import DecideAccesses
 from tilewright.schedule.plan.products import DecideProducts
 from tilewright.schedule.plan.verify import VerifyPlan
 from tilewright.schedule.shared_memory import SharedPlan, place_shared
@@ -30,6 +31,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
     """The passes from T0 to T2."""
     return (
         DecideProducts(machine, options.num_warps),
+        DecideAccesses(machine, options.num_warps),
         VerifyPlan(machine, options.num_warps),
         AssignLayouts(machine, options.num_warps),
         StageTensorMaps(),

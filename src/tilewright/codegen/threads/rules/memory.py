@@ -1,7 +1,7 @@
 """Global memory: loads and stores as wide as the schedule found them to be.
 
-The schedule leaves `vector_elems` on an access: that many registers in a row are adjacent in
-memory, aligned as a whole, and share their mask.
+The plan of an access (`tw.access`) says how many registers in a row are adjacent in memory,
+aligned as a whole, and share their mask.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from tilewright.codegen.threads.context import GlobalAccess, ThreadContext, elem
 from tilewright.codegen.threads.rules import THREAD_RULES
 from tilewright.codegen.threads.words import pack, unpack, word_bits_of
 from tilewright.ir import types as ir
+from tilewright.ir.annotations import vector_elems
 from tilewright.ir.encoding import has_layout, layout_of
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.memory import CACHE_MODIFIERS, EVICTION_POLICIES, LoadOp, StoreOp
-from tilewright.schedule.annotations import vector_elems
 
 
 def access_of(op: LoadOp | StoreOp) -> GlobalAccess:

@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.analysis.axis import Facts
 from tilewright.analysis.facts import MAX_ACCESS_BYTES, AxisFacts
+from tilewright.ir.annotations import access_of
 from tilewright.ir.encoding import SharedType, has_layout, layout_of
 from tilewright.ir.locations import describe
 from tilewright.ir.types import PointerType, element_of, storage_bytes
@@ -19,7 +20,6 @@ from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.memory import LoadOp, StoreOp
 from tilewright.ops.staging import AsyncCopyOp
-from tilewright.schedule.annotations import vector_elems
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.tma_ops import TmaLoadOp, TmaStoreOp
 
@@ -84,9 +84,9 @@ def _summary(op: Operation, facts: AxisFacts) -> AccessSummary:
     name = "copy to shared" if isinstance(op, AsyncCopyOp) else op.name.partition(".")[2]
     if not has_layout(pointers.type):
         return AccessSummary(name, describe(op), size, 1, 1, 1.0, 1.0, "one element")
-    width = vector_elems(op)
+    plan = access_of(op)
+    width, dim = plan.vector, plan.order[0]
     layout, known = layout_of(pointers.type), facts.of(pointers)
-    dim = facts.coalesce_order(pointers)[0]
     request = _Request(layout, known, dim, width, size)
     why = _why_not_wider(op, facts, dim, width) or _why_more_sectors(request)
     return AccessSummary(
