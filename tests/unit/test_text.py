@@ -128,6 +128,43 @@ def test_float_constants_keep_their_value(value: str, element: str) -> None:
     assert np.signbit(before) == np.signbit(after) or np.isnan(before)
 
 
+def constant(literal: str) -> str:
+    return (
+        f'"builtin.module"() ({{ "tt.func"() <{{sym_name = "f", function_type = () -> (), '
+        f'sym_visibility = "public"}}> ({{ %0 = "arith.constant"() <{{value = {literal}}}> : () -> '
+        f'{literal.partition(" : ")[2]}\n "tt.return"() : () -> () }}) : () -> () }}) : () -> ()'
+    )
+
+
+@pytest.mark.parametrize(
+    ("literal", "bits"),
+    [
+        ("dense<0x7f800000> : tensor<4xf32>", [0x7F800000] * 4),
+        ("dense<0xff800000> : tensor<2x2xf32>", [0xFF800000] * 4),
+        ("dense<[0x7fc00001, 0x7fc00001]> : tensor<2xf32>", [0x7FC00001] * 2),
+        ("dense<[1.0, 0x7f800000]> : tensor<2xf32>", [0x3F800000, 0x7F800000]),
+        ("dense<0x7e00> : tensor<200xf16>", [0x7E00] * 200),
+        ("dense<[[0xff80], [-0.0]]> : tensor<2x1xbf16>", [0xFF80, 0x8000]),
+        ("dense<0x7e> : tensor<3xf8E5M2>", [0x7E] * 3),
+        ("dense<0x7ff8000000000000> : tensor<2xf64>", [0x7FF8 << 48] * 2),
+        ("dense<0x10> : tensor<3xi32>", [0x10] * 3),
+    ],
+)
+def test_floats_of_a_tile_that_are_written_as_bits_keep_them(literal: str, bits: list[int]) -> None:
+    module = parse_module(constant(literal), tile_context())
+    (op,) = (op for op in module.walk() if isinstance(op, ConstantOp))
+    data = op.properties["value"].data.data  # type: ignore[attr-defined]  # dense elements
+    size = len(data) // len(bits)
+    assert [int.from_bytes(data[i : i + size], "little") for i in range(0, len(data), size)] == bits
+    text = print_module(module)
+    assert print_module(parse_module(text, tile_context())) == text
+
+
+def test_bits_that_no_float_of_the_type_has_are_refused() -> None:
+    with pytest.raises(MalformedText, match="0x17f800000 has more bits than f32"):
+        parse_module(constant("dense<0x17f800000> : tensor<4xf32>"), tile_context())
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

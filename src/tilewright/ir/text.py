@@ -1,12 +1,14 @@
 """Modules as text: what `print_module` writes, `parse_module` reads back unchanged.
 
 The text is MLIR's generic form, so it is also what `triton-opt -mlir-print-op-generic` writes;
-the custom forms of the published dialects are not read. Text from elsewhere differs in three
-ways, which the reader evens out before it parses:
+the custom forms of the published dialects are not read. The reader evens out before it parses
+what xDSL's parser does not take as it is meant:
 
 * aliases of locations may stand after the module and refer to later ones;
 * integer ops may carry `overflowFlags`, a promise that we do not use;
-* fused locations may carry metadata, which is dropped.
+* fused locations may carry metadata, which is dropped;
+* a float of a dense literal may be written as its bits (infinities and NaNs are), which xDSL 0.74
+  reads as an integer's value.
 
 xDSL's parser and printer are loaded when they are used: most compiles show no text.
 """
@@ -19,9 +21,10 @@ from graphlib import CycleError, TopologicalSorter
 from io import StringIO
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import AnyFloat, ModuleOp
 from xdsl.utils.exceptions import ParseError, VerifyException
 
+from tilewright.ir.types import FLOATS
 from tilewright.support.errors import MalformedText
 
 _ALIAS = re.compile(r"^(#loc\w*)\s*=\s*(loc\(.*\))[ \t]*$", re.MULTILINE)
@@ -37,6 +40,13 @@ _PROMISES = re.compile(
 # A layout of registers, lanes and warps, or of offsets in shared memory.
 _LAYOUT = re.compile(r'#ttg\.linear<"(?P<shared>offset)?[^"]*">')
 _LEFTOVER_COMMA = re.compile(r", (?=\}>)")
+# A dense literal of floats with one that is written as its bits.
+_DENSE_BITS = re.compile(
+    r"dense<(?P<elements>[^<>\"]*\b0x[^<>\"]*)>(?= : (?:tensor|vector)<(?:\d+x)*(?P<type>[\w]+))"
+)
+_FLOAT_NAMES = {type_.name: type_ for type_ in FLOATS if isinstance(type_, AnyFloat)}
+_ELEMENT = re.compile(r"[^\s,\[\]]+")
+_NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
 _FUSED_METADATA = re.compile(r"fused<[^>]*>(?=\[)")
 
 
@@ -98,6 +108,7 @@ def normalize(text: str) -> str:
     """Text from elsewhere in the form that the parser reads: location aliases first."""
     aliases = {match[1]: match[2] for match in _ALIAS.finditer(text)}
     body = _FUSED_METADATA.sub("fused", _LEFTOVER_COMMA.sub("", _PROMISES.sub("", text)))
+    body = _DENSE_BITS.sub(_as_bytes, body)
     if not aliases:
         return body
     # The lines stay, so that the parser's line numbers are those of the text.
@@ -105,6 +116,27 @@ def normalize(text: str) -> str:
     plain = {alias: _FUSED_METADATA.sub("fused", value) for alias, value in aliases.items()}
     head = " ".join(f"{alias} = {plain[alias]}" for alias in _dependency_order(plain))
     return f"{head} {body}"
+
+
+def _as_bytes(match: re.Match[str]) -> str:
+    """A dense literal of floats as the bytes of its elements, one for a splat."""
+    type_ = _FLOAT_NAMES.get(match["type"])
+    if type_ is None:
+        return match[0]
+    texts = _ELEMENT.findall(match["elements"])
+    if not all(map(_NUMBER.fullmatch, texts)):
+        return match[0]  # the parser says what is wrong
+    elements = [_element_bytes(text, type_) for text in texts]
+    return f'dense<"0x{b"".join(elements).hex()}">'
+
+
+def _element_bytes(text: str, type_: AnyFloat) -> bytes:
+    if not text.startswith("0x"):
+        return type_.pack((float(text),))
+    bits, num_bytes = int(text, 16), type_.compile_time_size
+    if bits >> 8 * num_bytes:
+        raise MalformedText(f"{text} has more bits than {type_.name}")
+    return bits.to_bytes(num_bytes, "little")
 
 
 def _dependency_order(aliases: Mapping[str, str]) -> tuple[str, ...]:
