@@ -48,11 +48,11 @@ class Mismatch(Exception):
     """The output of a run does not satisfy the file's checks."""
 
 
-def run_pipeline(text: str, passes: str) -> str:
-    """Parse one module, apply `passes`, verify and print it."""
+def run_pipeline(text: str, passes: str, name: str = "<text>") -> str:
+    """Parse one module of the file `name`, apply `passes`, verify and print it."""
     from tilewright.compiler.named_passes import run_passes_on_text
 
-    return run_passes_on_text(text, passes)
+    return run_passes_on_text(text, passes, name=name)
 
 
 def runs_of(text: str) -> list[Run]:
@@ -73,23 +73,34 @@ def check(output: str, source: str, path: str, prefix: str) -> None:
 
 def execute(run: Run, text: str, path: str) -> None:
     """Do one run of a file and check what comes out."""
-    pieces = text.split(SPLIT)
+    pieces = pieces_of(text)
     if run.kind == "ROUNDTRIP":
         roundtrip(pieces)
         return
     work = output_of if run.kind == "PASS" else message_of
-    check(SPLIT.join(work(piece, run.passes) for piece in pieces), text, path, run.prefix)
+    output = SPLIT.join(work(piece, run.passes, Path(path).name) for piece in pieces)
+    check(output, text, path, run.prefix)
 
 
-def output_of(piece: str, passes: str) -> str:
+def pieces_of(text: str) -> list[str]:
+    """The inputs of a file, each behind as many empty lines as stand before it."""
+    pieces: list[str] = []
+    num_lines = 0
+    for piece in text.split(SPLIT):
+        pieces.append("\n" * num_lines + piece)
+        num_lines += piece.count("\n") + 1
+    return pieces
+
+
+def output_of(piece: str, passes: str, name: str) -> str:
     """The module after the passes."""
-    return run_pipeline(piece, passes)
+    return run_pipeline(piece, passes, name)
 
 
-def message_of(piece: str, passes: str) -> str:
+def message_of(piece: str, passes: str, name: str) -> str:
     """The message of the error that the passes raise."""
     try:
-        output = run_pipeline(piece, passes)
+        output = run_pipeline(piece, passes, name)
     except Exception as error:  # any refusal counts: the checks say which one is due
         return f"{type(error).__name__}: {error}\n"
     raise Mismatch(f"no error was raised\n--- output ---\n{output}")

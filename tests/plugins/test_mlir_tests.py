@@ -6,14 +6,14 @@ import pytest
 
 from tests.plugins import mlir_tests
 from tests.plugins.goldens import check_golden
-from tests.plugins.mlir_tests import Mismatch, Run, execute, runs_of
+from tests.plugins.mlir_tests import Mismatch, Run, execute, pieces_of, runs_of
 
 
 @pytest.fixture
 def shouting(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pipeline whose only pass turns the module to capitals."""
 
-    def run(text: str, passes: str) -> str:
+    def run(text: str, passes: str, name: str = "") -> str:
         if passes == "refuse":
             raise ValueError("refused: too loud")
         return text.upper() if passes else text.strip()
@@ -56,6 +56,12 @@ def test_error_run_checks_the_message() -> None:
 def test_error_run_fails_when_nothing_is_raised() -> None:
     with pytest.raises(Mismatch, match="no error was raised"):
         execute(Run("ERROR", "CHECK", "shout"), "add\n// CHECK: refused\n", "x.mlir")
+
+
+def test_each_input_of_a_file_keeps_its_line_numbers() -> None:
+    first, second = pieces_of("one\ntwo\n// -----\nfour\n")
+    assert first == "one\ntwo\n"
+    assert second.split("\n")[3] == "four"
 
 
 @pytest.mark.usefixtures("shouting")

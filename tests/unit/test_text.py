@@ -168,9 +168,12 @@ def test_bits_that_no_float_of_the_type_has_are_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('"builtin.module"() ({\n "tt.nothing"() : () -> ()\n}) : () -> ()', "line 2"),
-        ("this is no module", "line 1"),
-        ("", "line 1"),
+        (
+            '"builtin.module"() ({\n "tt.nothing"() : () -> ()\n}) : () -> ()',
+            "bad.mlir:2, col 3-12",
+        ),
+        ("this is no module", "bad.mlir:1, col 1-4"),
+        ("", "bad.mlir:1, col 1"),
         ('"builtin.module"() ({}) : () -> () loc(#loc3)', "loc3"),
         ("#loc1 = loc(#loc2)\n#loc2 = loc(#loc1)\n" + '"builtin.module"() ({}) : () -> ()', "loc2"),
         (
@@ -178,9 +181,9 @@ def test_bits_that_no_float_of_the_type_has_are_refused() -> None:
             "() -> tensor<4xi32>\n}) : () -> ()",
             "8 elements do not fit",
         ),
-        ("(" * 5000, "line 1"),
-        ('"' + "a" * 500, "line 1: a string literal does not end"),
-        ('\n// "a comment\n"\\q" ' + "a" * 500, "line 3: a string literal does not end"),
+        ("(" * 5000, "bad.mlir:1"),
+        ('"' + "a" * 500, "a string literal does not end"),
+        ('\n// "a comment\n"\\q" ' + "a" * 500, "a string literal does not end\n  bad.mlir:3"),
         ('"builtin.module"() ({ ' * 3000, "nested too deeply"),
     ],
 )
@@ -192,7 +195,7 @@ def test_malformed_text_gives_one_kind_of_error(text: str, message: str) -> None
 def test_line_numbers_of_errors_are_those_of_the_text() -> None:
     broken = FOREIGN.replace('"tt.splat"(%arg0)', '"tt.splot"(%arg0)')
     line = broken.splitlines().index(next(t for t in broken.splitlines() if "splot" in t)) + 1
-    with pytest.raises(MalformedText, match=f"line {line}:"):
+    with pytest.raises(MalformedText, match=f"<text>:{line}, col"):
         parse_module(broken, tile_context())
 
 

@@ -16,7 +16,7 @@ import functools
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType, ModuleType
 
 from xdsl.context import Context
@@ -24,14 +24,16 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tilewright.passes
 from tilewright.compiler.pipeline import Pipeline
+from tilewright.ir.levels import LEVELS, Level, verify_level
 from tilewright.ir.passes import Pass
 from tilewright.ir.text import parse_module, print_module
+from tilewright.ir.text_places import line_of, locate
 from tilewright.machine.cpus import MADE_UP_CPU
 from tilewright.machine.gpus import GPUS, SM_90A
 from tilewright.machine.model import MachineModel
 from tilewright.ops.dialects import make_dialects, tile_context
 from tilewright.support.dataclass import dataclass, replace
-from tilewright.support.errors import InvalidOption
+from tilewright.support.errors import InternalError, InvalidOption, MalformedText
 from tilewright.support.options import CompileOptions
 from tilewright.targets.target import TARGETS, load_target
 
@@ -175,17 +177,37 @@ def full_context() -> Context:
     return tile_context(tuple(dialects))
 
 
-def run_passes(module: ModuleOp, passes: Sequence[Pass]) -> None:
-    """Run passes on a module in place and verify what comes out. *Raises*: `PassOrder`."""
-    Pipeline(tuple(passes)).apply(module)
-    module.verify()
+def run_passes_on_text(text: str, passes: str, *, name: str = "<text>") -> str:
+    """Parse one module, apply the pipeline `passes`, and print it in generic form.
 
-
-def run_passes_on_text(text: str, passes: str) -> str:
-    """Parse one module, apply the pipeline `passes`, verify and print it in generic form.
+    Ops without a location get that of their line. The module is checked against the contract of
+    the level that the first pass requires, and after every pass against that of its level.
 
     *Raises*: `MalformedText`, and what `parse_pipeline` and the passes raise.
     """
-    module = parse_module(text, full_context())
-    run_passes(module, parse_pipeline(passes).passes)
+    pipeline = parse_pipeline(passes)
+    module = parse_module(text, full_context(), name=name)
+    locate(module, text, name)
+    if pipeline.passes:
+        _check_text(module, pipeline.levels[0], text)
+    produced = {item.name: item.produces for item in pipeline.passes}
+    pipeline.apply(module, lambda name, module: verify_level(module, _contract(produced[name])))
     return print_module(module)
+
+
+def _check_text(module: ModuleOp, level: str, text: str) -> None:
+    """Check what a user wrote. *Raises*: MalformedText that says what the first pass takes."""
+    try:
+        verify_level(module, _contract(level))
+    except InternalError as error:
+        raise MalformedText(
+            error.summary,
+            hint=f"the first pass takes {level}; the passes that lead there go before it",
+            span=error.span,
+            source=None if error.span is None else line_of(text, error.span),
+        ) from error
+
+
+def _contract(level: str) -> Level:
+    """What a module of any target may hold at a level."""
+    return LEVELS[level].extended(*(op for name in TARGETS for op in load_target(name).ops))

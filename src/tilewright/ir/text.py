@@ -24,8 +24,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ModuleOp
 from xdsl.utils.exceptions import ParseError, VerifyException
 
+from tilewright.ir.text_places import line_of, op_spans
 from tilewright.ir.types import FLOATS
 from tilewright.support.errors import MalformedText
+from tilewright.support.source import Span
 
 _ALIAS = re.compile(r"^(#loc\w*)\s*=\s*(loc\(.*\))[ \t]*$", re.MULTILINE)
 _ALIAS_USE = re.compile(r"#loc\w*")
@@ -45,6 +47,7 @@ _DENSE_BITS = re.compile(
     r"dense<(?P<elements>[^<>\"]*\b0x[^<>\"]*)>(?= : (?:tensor|vector)<(?:\d+x)*(?P<type>[\w]+))"
 )
 _FLOAT_NAMES = {type_.name: type_ for type_ in FLOATS if isinstance(type_, AnyFloat)}
+_UNKNOWN_OP = re.compile(r"Operation (\S+) is not registered")
 _ELEMENT = re.compile(r"[^\s,\[\]]+")
 _NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
 _FUSED_METADATA = re.compile(r"fused<[^>]*>(?=\[)")
@@ -74,7 +77,7 @@ def _name_layouts(text: str) -> str:
 def parse_module(text: str, context: Context, *, name: str = "<text>") -> ModuleOp:
     """Parse and verify a module in generic form.
 
-    *Raises* MalformedText with the reason and the line when the text is no module, uses an op
+    *Raises* MalformedText with the reason and the place when the text is no module, uses an op
     or attribute that `context` does not know, or breaks an op's own rules.
     """
     from xdsl.parser import Parser
@@ -85,23 +88,63 @@ def parse_module(text: str, context: Context, *, name: str = "<text>") -> Module
         module = Parser(context, normal, name).parse_module()
         module.verify()
     except ParseError as error:
-        line = normal.count("\n", 0, error.span.start) + 1
-        raise MalformedText(f"{name}, line {line}: {error.msg}") from error
+        start, end = _blamed(error, normal)
+        raise _malformed(error.msg, normal, name, start, end) from error
     except VerifyException as error:
-        raise MalformedText(f"{name}: {str(error).strip()}") from error
+        raise _invalid(module, normal, name) from error  # pyright: ignore[reportPossiblyUnbound]
     except ValueError as error:  # the parser's own reading of names and numbers
-        raise MalformedText(f"{name}: {error}") from error
+        raise MalformedText(f"{name}: {error}", hint=_GENERIC_FORM) from error
     except RecursionError as error:
-        raise MalformedText(f"{name}: regions or attributes are nested too deeply") from error
+        reason = "regions or attributes are nested too deeply"
+        raise MalformedText(f"{name}: {reason}", hint=_GENERIC_FORM) from error
     return module
+
+
+_GENERIC_FORM = "modules are read in MLIR's generic form, as `tilewright ir` prints them"
+
+
+def _blamed(error: ParseError, text: str) -> tuple[int, int]:
+    """The stretch that is at fault; xDSL points behind the name of an op that it does not know."""
+    unknown = _UNKNOWN_OP.fullmatch(error.msg)
+    start = text.rfind(unknown[1], 0, error.span.start) if unknown else -1
+    if unknown is None or start < 0:
+        return error.span.start, error.span.end
+    return start, start + len(unknown[1])
+
+
+def _malformed(reason: str, text: str, name: str, start: int, end: int) -> MalformedText:
+    """The error for text that is none of the language at a stretch of it."""
+    line_start = text.rfind("\n", 0, start) + 1
+    line = text.count("\n", 0, start) + 1
+    end = min(end, start + len(text[start:].partition("\n")[0]))
+    span = Span(name, line, start - line_start + 1, end - line_start + 1)
+    return MalformedText(reason, hint=_GENERIC_FORM, span=span, source=line_of(text, span))
+
+
+def _invalid(module: ModuleOp, text: str, name: str) -> MalformedText:
+    """The error for the first op of a module that breaks its own rules."""
+    spans = op_spans(module, text, name)
+    for op in module.walk():
+        try:
+            op.verify(verify_nested_ops=False)
+        except VerifyException as error:
+            span = spans.get(op)
+            rules = f"{type(op).__module__}.{type(op).__qualname__}"
+            return MalformedText(
+                str(error).strip(),
+                hint=f"what {op.name} takes and gives is said at `{rules}`",
+                span=span,
+                source=None if span is None else line_of(text, span),
+            )
+    raise AssertionError("every op of the module verifies by itself")
 
 
 def _check_strings(text: str, name: str) -> None:
     """Refuse text with a string that does not end in its line or has an unknown escape."""
     for match in _QUOTED.finditer(text):
         if match["open"]:
-            line = text.count("\n", 0, match.start()) + 1
-            raise MalformedText(f"{name}, line {line}: a string literal does not end")
+            place = match.start()
+            raise _malformed("a string literal does not end", text, name, place, place + 1)
 
 
 def normalize(text: str) -> str:
