@@ -72,6 +72,13 @@ def test_every_pass_has_a_name_a_docstring_and_known_levels() -> None:
         assert set(made.after) <= set(classes) - {name}
 
 
+def test_every_pass_has_files_of_what_it_changes_and_of_what_it_leaves_or_refuses() -> None:
+    folder = Path(__file__).parents[1] / "passes"
+    for name in pass_classes():
+        files = list((folder / name.replace("-", "_")).glob("*.mlir"))
+        assert len(files) >= 2, f"tests/passes/{name.replace('-', '_')} has {len(files)} files"
+
+
 def test_an_empty_pipeline_prints_the_module_again() -> None:
     once = run_passes_on_text(TILE, "")
     assert run_passes_on_text(once, " ") == once

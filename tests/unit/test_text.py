@@ -161,7 +161,9 @@ def test_floats_of_a_tile_that_are_written_as_bits_keep_them(literal: str, bits:
 
 
 def test_bits_that_no_float_of_the_type_has_are_refused() -> None:
-    with pytest.raises(MalformedText, match="0x17f800000 has more bits than f32"):
+    with pytest.raises(
+        MalformedText, match="0x17f800000 has more than 32 bits, but the element is f32"
+    ):
         parse_module(constant("dense<0x17f800000> : tensor<4xf32>"), tile_context())
 
 

@@ -4,8 +4,8 @@
 
 Passes are those in the modules of `tilewright.passes` and those that a target's pipelines name.
 The options of a pass are its fields. One that takes a machine has the option `machine`, the name
-of one, and the fields of the machine. `schedule` stands for all passes from T0 to a target's
-own level.
+of one, and the fields of the machine. `tiles` stands for all passes of a target on T0, `schedule`
+for those that lead from there to its own level.
 """
 
 from __future__ import annotations
@@ -50,19 +50,22 @@ class UnknownPass(InvalidOption):
 
 
 @dataclass(frozen=True)
-class Schedule:
-    """All passes of a target from T0 to its own level, under one name."""
+class Group:
+    """Passes of a target for a machine under one name: `tiles` or `schedule`."""
 
     target: str = "cpu"
     machine: MachineModel | None = None
     num_warps: int = 4
-    name = "schedule"
 
-    def passes(self) -> tuple[Pass, ...]:
+    def passes(self, name: str) -> tuple[Pass, ...]:
         """The passes, in order."""
         machine = self.machine or (MADE_UP_CPU if self.target == "cpu" else SM_90A)
-        options = CompileOptions(num_warps=self.num_warps)
-        return load_target(self.target).schedule(machine, options)
+        options, target = CompileOptions(num_warps=self.num_warps), load_target(self.target)
+        make = target.tile_passes if name == "tiles" else target.schedule
+        return make(machine, options)
+
+
+GROUPS = ("schedule", "tiles")
 
 
 @functools.cache
@@ -101,7 +104,7 @@ def parse_pipeline(text: str) -> Pipeline:
                 hint="write passes as `name` or `name{option=value,option=value}`",
             )
         name, options = match["name"], match["options"] or ""
-        passes += _schedule(options) if name == Schedule.name else (make_pass(name, options),)
+        passes += _group(name, options) if name in GROUPS else (make_pass(name, options),)
         position = match.end()
     return Pipeline(tuple(passes))
 
@@ -110,7 +113,7 @@ def make_pass(name: str, options: str = "") -> Pass:
     """The pass `name` with `options` as `a=1,b=x`. *Raises*: `UnknownPass`, `InvalidOption`."""
     classes = pass_classes()
     if name not in classes:
-        known = ", ".join(sorted((*classes, Schedule.name)))
+        known = ", ".join(sorted((*classes, *GROUPS)))
         raise UnknownPass(f"there is no pass `{name}`", hint=f"the passes are {known}")
     cls = classes[name]
     default = next((f.default for f in dataclasses.fields(cls) if f.name == _MACHINE), None)
@@ -118,10 +121,10 @@ def make_pass(name: str, options: str = "") -> Pass:
     return cls(**_values(name, cls, machine, options))
 
 
-def _schedule(options: str) -> tuple[Pass, ...]:
+def _group(name: str, options: str) -> tuple[Pass, ...]:
     is_gpu = "target=nvidia" in options.replace(" ", "")
     machine = SM_90A if is_gpu else MADE_UP_CPU
-    return Schedule(**_values(Schedule.name, Schedule, machine, options)).passes()  # pyright: ignore[reportArgumentType]
+    return Group(**_values(name, Group, machine, options)).passes(name)  # pyright: ignore[reportArgumentType]
 
 
 def _values(name: str, cls: type, machine: MachineModel, options: str) -> dict[str, object]:

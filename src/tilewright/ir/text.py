@@ -47,7 +47,9 @@ _DENSE_BITS = re.compile(
     r"dense<(?P<elements>[^<>\"]*\b0x[^<>\"]*)>(?= : (?:tensor|vector)<(?:\d+x)*(?P<type>[\w]+))"
 )
 _FLOAT_NAMES = {type_.name: type_ for type_ in FLOATS if isinstance(type_, AnyFloat)}
-_UNKNOWN_OP = re.compile(r"Operation (\S+) is not registered")
+# Messages of xDSL that point behind what they speak of.
+_UNKNOWN_OP = re.compile(r"Operation (\S+) (?:is not registered|does not have a custom format\.)")
+_UNDEFINED = re.compile(r"values used but not defined: \[(%[^,\]]+)")
 _ELEMENT = re.compile(r"[^\s,\[\]]+")
 _NUMBER = re.compile(r"0x[0-9A-Fa-f]+|-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
 _FUSED_METADATA = re.compile(r"fused<[^>]*>(?=\[)")
@@ -82,7 +84,7 @@ def parse_module(text: str, context: Context, *, name: str = "<text>") -> Module
     """
     from xdsl.parser import Parser
 
-    normal = normalize(text)
+    normal = normalize(text, name)
     _check_strings(normal, name)
     try:
         module = Parser(context, normal, name).parse_module()
@@ -104,12 +106,13 @@ _GENERIC_FORM = "modules are read in MLIR's generic form, as `tilewright ir` pri
 
 
 def _blamed(error: ParseError, text: str) -> tuple[int, int]:
-    """The stretch that is at fault; xDSL points behind the name of an op that it does not know."""
-    unknown = _UNKNOWN_OP.fullmatch(error.msg)
-    start = text.rfind(unknown[1], 0, error.span.start) if unknown else -1
-    if unknown is None or start < 0:
-        return error.span.start, error.span.end
-    return start, start + len(unknown[1])
+    """The stretch that is at fault."""
+    unknown, undefined = _UNKNOWN_OP.fullmatch(error.msg), _UNDEFINED.match(error.msg)
+    if unknown:
+        start = text.rfind(unknown[1], 0, error.span.start)
+        return start, start + len(unknown[1])
+    use = undefined and re.search(rf"{re.escape(undefined[1])}\b", text)
+    return use.span() if use else (error.span.start, error.span.end)
 
 
 def _malformed(reason: str, text: str, name: str, start: int, end: int) -> MalformedText:
@@ -147,11 +150,11 @@ def _check_strings(text: str, name: str) -> None:
             raise _malformed("a string literal does not end", text, name, place, place + 1)
 
 
-def normalize(text: str) -> str:
+def normalize(text: str, name: str = "<text>") -> str:
     """Text from elsewhere in the form that the parser reads: location aliases first."""
     aliases = {match[1]: match[2] for match in _ALIAS.finditer(text)}
     body = _FUSED_METADATA.sub("fused", _LEFTOVER_COMMA.sub("", _PROMISES.sub("", text)))
-    body = _DENSE_BITS.sub(_as_bytes, body)
+    body = _DENSE_BITS.sub(lambda match: _as_bytes(match, name), body)
     if not aliases:
         return body
     # The lines stay, so that the parser's line numbers are those of the text.
@@ -161,7 +164,7 @@ def normalize(text: str) -> str:
     return f"{head} {body}"
 
 
-def _as_bytes(match: re.Match[str]) -> str:
+def _as_bytes(match: re.Match[str], name: str) -> str:
     """A dense literal of floats as the bytes of its elements, one for a splat."""
     type_ = _FLOAT_NAMES.get(match["type"])
     if type_ is None:
@@ -169,17 +172,21 @@ def _as_bytes(match: re.Match[str]) -> str:
     texts = _ELEMENT.findall(match["elements"])
     if not all(map(_NUMBER.fullmatch, texts)):
         return match[0]  # the parser says what is wrong
-    elements = [_element_bytes(text, type_) for text in texts]
+    try:
+        elements = [_element_bytes(text, type_) for text in texts]
+    except OverflowError as error:
+        reason = f"{error}, but the element is {match['type']}"
+        raise _malformed(reason, match.string, name, *match.span("elements")) from error
     return f'dense<"0x{b"".join(elements).hex()}">'
 
 
 def _element_bytes(text: str, type_: AnyFloat) -> bytes:
     if not text.startswith("0x"):
         return type_.pack((float(text),))
-    bits, num_bytes = int(text, 16), type_.compile_time_size
-    if bits >> 8 * num_bytes:
-        raise MalformedText(f"{text} has more bits than {type_.name}")
-    return bits.to_bytes(num_bytes, "little")
+    num_bytes = type_.compile_time_size
+    if int(text, 16) >> 8 * num_bytes:
+        raise OverflowError(f"{text} has more than {8 * num_bytes} bits")
+    return int(text, 16).to_bytes(num_bytes, "little")
 
 
 def _dependency_order(aliases: Mapping[str, str]) -> tuple[str, ...]:

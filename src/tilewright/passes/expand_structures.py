@@ -3,7 +3,7 @@
 A structure is a base pointer, extents, strides and, for a block pointer, offsets. The walk
 keeps a map from each structured SSA value to its scalars, rebuilds the loops and branches that
 carry structures so that they carry the scalars, and calls a rule for every op that makes or
-uses a structure. What a loop carries unchanged is not carried.
+uses a structure. What a loop carries unchanged, `forward_invariants.py` takes out.
 """
 
 from __future__ import annotations

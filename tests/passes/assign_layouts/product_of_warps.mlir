@@ -1,0 +1,27 @@
+// PASS: assign-layouts{num_warps=2}
+// PASS(AMPERE): assign-layouts{machine=sm_80}
+// Two warps are no warp group, and Ampere has no wgmma: mma.sync, whose operands are in
+// registers, with the reason on the product.
+//
+// CHECK-NOT: ttg.local_alloc
+// CHECK: "ttg.dot"({{.*}}) <{instruction = "mma", shape = array<i32: 16, 8, 16>, warps = array<i32: 2, 1>{{.*}}> {reason = "2 warps are no whole warp groups"}
+// AMPERE: "ttg.dot"({{.*}}) <{instruction = "mma", shape = array<i32: 16, 8, 16>, warps = array<i32: 4, 1>{{.*}}> {reason = "the machine has no wgmma"}
+
+!p = tensor<64x64x!tt.ptr<f16>>
+!a = tensor<64x64xf16>
+!q = tensor<64x64x!tt.ptr<f32>>
+!c = tensor<64x64xf32>
+"builtin.module"() ({
+  "tt.func"() <{sym_name = "k", function_type = (!tt.ptr<f16>, !tt.ptr<f16>, !tt.ptr<f32>) -> ()}> ({
+  ^bb0(%x: !tt.ptr<f16>, %y: !tt.ptr<f16>, %z: !tt.ptr<f32>):
+    %pa = "tt.splat"(%x) : (!tt.ptr<f16>) -> !p
+    %pb = "tt.splat"(%y) : (!tt.ptr<f16>) -> !p
+    %a = "tt.load"(%pa) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!p) -> !a
+    %b = "tt.load"(%pb) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!p) -> !a
+    %c = "arith.constant"() <{value = dense<0.0> : !c}> : () -> !c
+    %d = "tt.dot"(%a, %b, %c) <{inputPrecision = 2 : i32, maxNumImpreciseAcc = 0 : i32}> : (!a, !a, !c) -> !c
+    %pc = "tt.splat"(%z) : (!tt.ptr<f32>) -> !q
+    "tt.store"(%pc, %d) : (!q, !c) -> ()
+    "tt.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()

@@ -1,0 +1,32 @@
+// PASS: place-shared place-barriers
+// Mbarriers lie behind the shared tiles, 8 bytes each, and every start and wait knows the place
+// of its own.
+//
+// CHECK: "ttng.init_mbarriers"() <{count = 2 : i32, offset_bytes = 16384 : i32}>
+// CHECK: %a = "ttng.tma_load"({{.*}}barrier_bytes = 16384 : i32
+// CHECK: %b = "ttng.tma_load"({{.*}}barrier_bytes = 16392 : i32
+// CHECK: "ttng.tma_wait"(%a) <{{.*}}barrier_bytes = 16384 : i32
+// CHECK: "ttng.tma_wait"(%b) <{{.*}}barrier_bytes = 16392 : i32
+// CHECK: {shared_bytes = 16400 : i32}
+
+#w = #ttg.linear<"offset(0:1 0:2 0:4 0:8 0:16 0:32 1:8 2:16 4:32 8:0 16:0 32:0) atom(64x64)">
+#t = #ttg.linear<"register(0:1 0:2 0:4 16:0 32:0) lane(0:8 0:16 0:32 1:0 2:0) warp(4:0 8:0) atom(64x64)">
+!d = !tt.tensordesc<tensor<64x64xf16>>
+!h = tensor<64x64xf16, #t>
+!w = !ttg.memdesc<[64, 64], f16, #w, 1>
+"builtin.module"() ({
+  "tt.func"() <{sym_name = "k", function_type = (!tt.ptr<f16>, i32) -> ()}> ({
+  ^bb0(%x: !tt.ptr<f16>, %i: i32):
+    "ttng.init_mbarriers"() <{count = 2 : i32}> : () -> ()
+    %d = "ttng.tensor_map"(%x) <{recipe = "", index = 0 : i32}> : (!tt.ptr<f16>) -> !d
+    %s = "ttg.local_alloc"() : () -> !w
+    %a = "ttng.tma_load"(%d, %s, %i, %i) <{barrier = 0 : i32, announced_bytes = 8192 : i32}> : (!d, !w, i32, i32) -> !ttg.async.token
+    %t = "ttg.local_alloc"() : () -> !w
+    %b = "ttng.tma_load"(%d, %t, %i, %i) <{barrier = 1 : i32, announced_bytes = 8192 : i32}> : (!d, !w, i32, i32) -> !ttg.async.token
+    "ttng.tma_wait"(%a) <{barrier = 0 : i32, operandSegmentSizes = array<i32: 1, 0>}> : (!ttg.async.token) -> ()
+    "ttng.tma_wait"(%b) <{barrier = 1 : i32, operandSegmentSizes = array<i32: 1, 0>}> : (!ttg.async.token) -> ()
+    %u = "ttg.local_load"(%s) : (!w) -> !h
+    %v = "ttg.local_load"(%t) : (!w) -> !h
+    "tt.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()

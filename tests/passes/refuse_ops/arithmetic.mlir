@@ -1,0 +1,14 @@
+// PASS: tiles{target=cpu}
+// What the target runs goes through all of its tile passes.
+//
+// CHECK: %y = "arith.addf"(%x, %x)
+
+!v = tensor<64xf32>
+"builtin.module"() ({
+  "tt.func"() <{sym_name = "k", function_type = (!v) -> ()}> ({
+  ^bb0(%x: !v):
+    %y = "arith.addf"(%x, %x) : (!v, !v) -> !v
+    "tt.print"(%y) <{prefix = "y", hex = false, isSigned = array<i32: 0>}> : (!v) -> ()
+    "tt.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()
