@@ -88,12 +88,10 @@ def parse_module(text: str, context: Context, *, name: str = "<text>") -> Module
     _check_strings(normal, name)
     try:
         module = Parser(context, normal, name).parse_module()
-        module.verify()
+        _verify(module, normal, name)
     except ParseError as error:
         start, end = _blamed(error, normal)
         raise _malformed(error.msg, normal, name, start, end) from error
-    except VerifyException as error:
-        raise _invalid(module, normal, name) from error  # pyright: ignore[reportPossiblyUnbound]
     except ValueError as error:  # the parser's own reading of names and numbers
         raise MalformedText(f"{name}: {error}", hint=_GENERIC_FORM) from error
     except RecursionError as error:
@@ -124,8 +122,16 @@ def _malformed(reason: str, text: str, name: str, start: int, end: int) -> Malfo
     return MalformedText(reason, hint=_GENERIC_FORM, span=span, source=line_of(text, span))
 
 
-def _invalid(module: ModuleOp, text: str, name: str) -> MalformedText:
-    """The error for the first op of a module that breaks its own rules."""
+def _verify(module: ModuleOp, text: str, name: str) -> None:
+    """Check every op by its own rules. *Raises*: MalformedText with the first that breaks them."""
+    try:
+        module.verify()
+    except VerifyException as error:
+        raise _invalid(module, text, name) or MalformedText(f"{name}: {error}") from error
+
+
+def _invalid(module: ModuleOp, text: str, name: str) -> MalformedText | None:
+    """The error for the first op of a module that breaks its own rules, if one does."""
     spans = op_spans(module, text, name)
     for op in module.walk():
         try:
@@ -139,7 +145,7 @@ def _invalid(module: ModuleOp, text: str, name: str) -> MalformedText:
                 span=span,
                 source=None if span is None else line_of(text, span),
             )
-    raise AssertionError("every op of the module verifies by itself")
+    return None
 
 
 def _check_strings(text: str, name: str) -> None:
