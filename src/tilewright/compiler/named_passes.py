@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import difflib
 import functools
 import importlib
 import pkgutil
@@ -113,8 +114,10 @@ def make_pass(name: str, options: str = "") -> Pass:
     """The pass `name` with `options` as `a=1,b=x`. *Raises*: `UnknownPass`, `InvalidOption`."""
     classes = pass_classes()
     if name not in classes:
-        known = ", ".join(sorted((*classes, *GROUPS)))
-        raise UnknownPass(f"there is no pass `{name}`", hint=f"the passes are {known}")
+        known = (*classes, *GROUPS)
+        close = difflib.get_close_matches(name, known, 1)
+        hint = f"do you mean `{close[0]}`?" if close else f"the passes are {', '.join(known)}"
+        raise UnknownPass(f"there is no pass `{name}`", hint=hint)
     cls = classes[name]
     default = next((f.default for f in dataclasses.fields(cls) if f.name == _MACHINE), None)
     machine = default if isinstance(default, MachineModel) else MADE_UP_CPU

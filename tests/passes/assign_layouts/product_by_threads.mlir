@@ -1,10 +1,10 @@
-// PASS: assign-layouts
+// PASS: decide-products assign-layouts
 // No matrix instruction takes doubles: each thread multiplies, reading both operands from plain
 // shared memory.
 //
 // CHECK: "ttg.local_alloc"
 // CHECK: "ttg.local_alloc"
-// CHECK: "ttg.dot"({{.*}}) <{instruction = "fma", {{.*}}> {reason = "no matrix instruction takes f64 x f64 (ieee)"}
+// CHECK: "ttg.dot"({{.*}}) <{product = #tw.product<"fma 1x1x1, warps 4x1, a shared, b shared", "no matrix instruction takes f64 x f64 (ieee)">
 
 !p = tensor<16x16x!tt.ptr<f64>>
 !a = tensor<16x16xf64>

@@ -1,10 +1,10 @@
-// PASS: assign-layouts
+// PASS: decide-products assign-layouts
 // On Hopper 64 rows of halves and a whole warp group make a wgmma: both operands go to shared
 // memory, swizzled over 128 bytes, and the result is in the instruction's registers.
 //
 // CHECK: %[[A:.*]] = "ttg.local_alloc"(%a) {{.*}} -> !ttg.memdesc<[64, 64], f16, #shared
 // CHECK: %[[B:.*]] = "ttg.local_alloc"(%b) {{.*}} -> !ttg.memdesc<[64, 64], f16, #shared
-// CHECK: "ttg.dot"(%[[A]], %[[B]], %{{.*}}) <{instruction = "wgmma", shape = array<i32: 64, 64, 16>, warps = array<i32: 4, 1>
+// CHECK: "ttg.dot"(%[[A]], %[[B]], %{{.*}}) <{product = #tw.product<"wgmma 64x64x16, warps 4x1, a shared, b shared">
 
 !p = tensor<64x64x!tt.ptr<f16>>
 !a = tensor<64x64xf16>

@@ -1,11 +1,11 @@
-// PASS: assign-layouts{num_warps=2}
-// PASS(AMPERE): assign-layouts{machine=sm_80}
+// PASS: decide-products{num_warps=2} assign-layouts{num_warps=2}
+// PASS(AMPERE): decide-products{machine=sm_80} assign-layouts{machine=sm_80}
 // Two warps are no warp group, and Ampere has no wgmma: mma.sync, whose operands are in
 // registers, with the reason on the product.
 //
 // CHECK-NOT: ttg.local_alloc
-// CHECK: "ttg.dot"({{.*}}) <{instruction = "mma", shape = array<i32: 16, 8, 16>, warps = array<i32: 2, 1>{{.*}}> {reason = "2 warps are no whole warp groups"}
-// AMPERE: "ttg.dot"({{.*}}) <{instruction = "mma", shape = array<i32: 16, 8, 16>, warps = array<i32: 4, 1>{{.*}}> {reason = "the machine has no wgmma"}
+// CHECK: "ttg.dot"({{.*}}) <{product = #tw.product<"mma 16x8x16, warps 2x1, a registers, b registers", "2 warps are no whole warp groups">
+// AMPERE: "ttg.dot"({{.*}}) <{product = #tw.product<"mma 16x8x16, warps 4x1, a registers, b registers", "the machine has no wgmma">
 
 !p = tensor<64x64x!tt.ptr<f16>>
 !a = tensor<64x64xf16>

@@ -19,7 +19,7 @@
   ^bb0(%x: !h, %c: !f):
     %a = "ttg.local_alloc"(%x) <{offset_bytes = 0 : i32}> : (!h) -> !w
     %b = "ttg.local_alloc"(%x) <{offset_bytes = 8192 : i32}> : (!h) -> !w
-    %d = "ttg.dot"(%a, %b, %c) <{instruction = "wgmma", shape = array<i32: 64, 64, 16>, warps = array<i32: 4, 1>}> : (!w, !w, !f) -> !f
+    %d = "ttg.dot"(%a, %b, %c) <{product = #tw.product<"wgmma 64x64x16, warps 4x1, a shared, b shared">}> : (!w, !w, !f) -> !f
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()

@@ -28,7 +28,7 @@
     %a = "ttg.local_alloc"(%v) : (!h) -> !w
     %u = "tt.trans"(%v) <{order = array<i32: 1, 0>}> : (!h) -> !ht
     %b = "ttg.local_alloc"(%u) : (!ht) -> !wt
-    %e = "ttg.dot"(%a, %b, %c) <{instruction = "wgmma", shape = array<i32: 64, 64, 16>, warps = array<i32: 4, 1>}> : (!w, !wt, !f) -> !f
+    %e = "ttg.dot"(%a, %b, %c) <{product = #tw.product<"wgmma 64x64x16, warps 4x1, a shared, b shared">}> : (!w, !wt, !f) -> !f
     "tt.print"(%e) <{prefix = "e", hex = false, isSigned = array<i32: 0>}> : (!f) -> ()
     "tt.return"() : () -> ()
   }) : () -> ()
