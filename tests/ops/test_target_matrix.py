@@ -81,7 +81,7 @@ def test_each_target_refuses_ops_of_the_language_only() -> None:
 def test_a_refusal_is_a_sentence_with_a_remedy() -> None:
     for coverage in COVERAGES.values():
         for summary, hint in coverage.reasons.values():
-            assert coverage.target in summary or "CPU" in summary
+            assert coverage.title in summary or "CPU" in summary
             assert hint
 
 
@@ -146,7 +146,7 @@ def test_an_op_without_a_rule_is_named_with_its_line_and_the_table(
     with pytest.raises(MissingRule) as caught:
         emitted(with_op(op), target)
     error = caught.value
-    assert error.summary == f"{op.name} has no {part} for {COVERAGES[target].target}"
+    assert error.summary == f"{op.name} has no {part} for {COVERAGES[target].title}"
     assert remedy in error.hint
     assert error.span is not None and error.span.line == 3
     assert [call.line for call in error.chain] == [8]
@@ -166,7 +166,7 @@ def test_no_gap_is_seen_where_a_rule_is(target: str) -> None:
 
 
 def test_what_is_unsupported_is_refused_before_anything_is_lowered() -> None:
-    coverage = Coverage("this machine", CPU_COVERAGE.find_gap)
+    coverage = Coverage("here", "this machine", CPU_COVERAGE.find_gap)
     coverage.unsupported(ForgottenOp, "forgotten(): it is not for this machine", "use another")
     (op,) = [found for found in with_op(ForgottenOp).walk() if isinstance(found, ForgottenOp)]
     assert coverage.is_covered(op)

@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from tilewright.ops.debug import BreakpointOp
 from tilewright.ops.function import CallOp
 from tilewright.support.dataclass import dataclass
-from tilewright.support.errors import DuplicateRegistration
+from tilewright.support.errors import DuplicateRegistration, InvalidOption
 from tilewright.support.source import calling_span
 
 
@@ -29,11 +29,12 @@ class Gap:
 class Coverage:
     """The ops of one target: `find_gap` says what one lacks; `reasons` are the refused ones.
 
-    `target` is how messages call it. `reasons` maps the names of ops to what the user reads: what
-    is wrong, and what would work.
+    `title` is how messages call the target. `reasons` maps the names of ops to what the user
+    reads: what is wrong, and what would work.
     """
 
     target: str
+    title: str
     find_gap: Callable[[Operation], Gap | None]
     reasons: dict[str, tuple[str, str]] = field(default_factory=dict)
 
@@ -44,7 +45,7 @@ class Coverage:
         """
         if op.name in self.reasons:
             raise DuplicateRegistration(
-                f"{op.name} is unsupported on {self.target} already: {self.reasons[op.name][0]}",
+                f"{op.name} is unsupported on {self.title} already: {self.reasons[op.name][0]}",
                 span=calling_span(),
             )
         self.reasons[op.name] = (summary, hint)
@@ -53,15 +54,34 @@ class Coverage:
         """Refuse what no target runs."""
         self.unsupported(
             CallOp,
-            f"a call of another function cannot be lowered for {self.target}",
+            f"a call of another function cannot be lowered for {self.title}",
             "inline the function, as the frontend does with the jit functions that a kernel calls",
         )
         self.unsupported(
             BreakpointOp,
-            f"breakpoint(): the debugger does not stop on {self.target}",
+            f"breakpoint(): the debugger does not stop on {self.title}",
             "run the kernel in the interpreter: kernel.interpret[grid](…)",
         )
 
     def is_covered(self, op: Operation) -> bool:
         """Whether an op runs or is refused: the only two things that may happen to it."""
         return op.name in self.reasons or self.find_gap(op) is None
+
+
+_COVERAGES: dict[str, Coverage] = {}
+
+
+def covers(target: str, title: str, find_gap: Callable[[Operation], Gap | None]) -> Coverage:
+    """Declare what a target covers, so that passes find it by the target's name."""
+    _COVERAGES[target] = coverage = Coverage(target, title, find_gap)
+    coverage.refuse_everywhere()
+    return coverage
+
+
+def coverage_of(target: str) -> Coverage:
+    """What a target that is loaded covers. Raises: InvalidOption for another name."""
+    if target not in _COVERAGES:
+        raise InvalidOption(
+            f"there is no target `{target}`", hint=f"there are {', '.join(sorted(_COVERAGES))}"
+        )
+    return _COVERAGES[target]

@@ -6,22 +6,20 @@ own passes knows the target. Requires and produces T0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field
-
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.ir.locations import span_of
 from tilewright.ir.passes import Pass
+from tilewright.passes.coverage import coverage_of
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
 
 
 @dataclass(frozen=True)
 class RefuseOps(Pass):
-    """The pass; `reasons` maps the names of ops to (what is wrong, what would work)."""
+    """The pass, for the ops that `target` refuses."""
 
-    reasons: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    target: str
     name = "refuse-ops"
 
     def apply(self, module: ModuleOp) -> None:
@@ -29,8 +27,9 @@ class RefuseOps(Pass):
 
         Raises: UnsupportedError at the first that the target refuses.
         """
+        reasons = coverage_of(self.target).reasons
         for op in module.walk():
-            if op.name in self.reasons:
-                summary, hint = self.reasons[op.name]
+            if op.name in reasons:
+                summary, hint = reasons[op.name]
                 span, chain = span_of(op)
                 raise UnsupportedError(summary, hint=hint, span=span, chain=chain)

@@ -12,19 +12,16 @@ from xdsl.ir import Operation
 
 from tilewright.ir.locations import span_of
 from tilewright.ir.passes import Pass
-from tilewright.passes.coverage import Coverage, Gap
+from tilewright.passes.coverage import Gap, coverage_of
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import MissingRule
-
-# A target that takes every op.
-_ANY = Coverage("any target", lambda op: None)
 
 
 @dataclass(frozen=True)
 class RequireRules(Pass):
-    """The pass, for the ops that a target covers."""
+    """The pass, for the ops that `target` has rules for."""
 
-    coverage: Coverage = _ANY
+    target: str
     name = "require-rules"
 
     def apply(self, module: ModuleOp) -> None:
@@ -32,11 +29,11 @@ class RequireRules(Pass):
 
         Raises: MissingRule at the first op that the target has no rule for.
         """
-        find_gap = self.coverage.find_gap
+        coverage = coverage_of(self.target)
         for op in module.walk():
-            gap = find_gap(op)
+            gap = coverage.find_gap(op)
             if gap is not None:
-                raise _missing(op, gap, self.coverage.target)
+                raise _missing(op, gap, coverage.title)
 
 
 def _missing(op: Operation, gap: Gap, target: str) -> MissingRule:

@@ -10,7 +10,7 @@ from tilewright.ir.op import ElementwiseOp
 from tilewright.ops.debug import AssumeOp, BarrierOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.inline import InlineAsmOp
-from tilewright.passes.coverage import Coverage, Gap
+from tilewright.passes.coverage import Gap, covers
 from tilewright.targets.cpu.forms import SCALAR_STEPS, STEPS
 from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.schedule.fusion import kind_of_root
@@ -36,8 +36,7 @@ def find_gap(op: Operation) -> Gap | None:
     return None if CPU_RULES.find(cls) is not None else _RULE
 
 
-CPU_COVERAGE = Coverage("the CPU", find_gap)
-CPU_COVERAGE.refuse_everywhere()
+CPU_COVERAGE = covers("cpu", "the CPU", find_gap)
 CPU_COVERAGE.unsupported(
     InlineAsmOp,
     "inline_asm_elementwise(): the assembly is a GPU's and cannot run on a CPU",

@@ -13,11 +13,11 @@ from tilewright.passes.split_carried_pointers import SplitCarriedPointers
 from tilewright.targets.cpu.coverage import CPU_COVERAGE
 
 CPU_TILE_PASSES: tuple[Pass, ...] = (
-    RefuseOps(CPU_COVERAGE.reasons),
+    RefuseOps(CPU_COVERAGE.target),
     LowerBlockPointers(),
     LowerDescriptors(),
     ForwardInvariants(),
     SplitCarriedPointers(),
     MergeDuplicates(),
-    RequireRules(CPU_COVERAGE),
+    RequireRules(CPU_COVERAGE.target),
 )

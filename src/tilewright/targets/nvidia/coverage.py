@@ -12,7 +12,7 @@ from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul import DotOp
 from tilewright.ops.memory import DescriptorLoadOp, DescriptorReduceOp, DescriptorStoreOp
-from tilewright.passes.coverage import Coverage, Gap
+from tilewright.passes.coverage import Gap, covers
 from tilewright.schedule.layout.anchors import ANCHORS
 from tilewright.schedule.layout.transfer import FLEXIBLE, is_tile
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
@@ -50,5 +50,4 @@ def find_gap(op: Operation) -> Gap | None:
     return None if has_rule or DEFAULT_RULES.find(cls) is not None else _RULE
 
 
-NVIDIA_COVERAGE = Coverage("NVIDIA GPUs", find_gap)
-NVIDIA_COVERAGE.refuse_everywhere()
+NVIDIA_COVERAGE = covers("nvidia", "NVIDIA GPUs", find_gap)

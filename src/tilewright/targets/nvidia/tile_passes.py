@@ -21,14 +21,14 @@ def nvidia_tile_passes(machine: MachineModel, options: CompileOptions) -> tuple[
     """The passes for a machine, with a copy engine where it has one and the options allow it."""
     has_engine = machine.has_tma and options.descriptors != "pointers"
     return (
-        RefuseOps(NVIDIA_COVERAGE.reasons),
+        RefuseOps(NVIDIA_COVERAGE.target),
         LowerBlockPointers(),
         SelectTensorMaps(_num_programs(machine, options)) if has_engine else LowerDescriptors(),
         ForwardInvariants(),
         SplitCarriedPointers(),
         SplitProducts(),
         MergeDuplicates(),
-        RequireRules(NVIDIA_COVERAGE),
+        RequireRules(NVIDIA_COVERAGE.target),
     )
 
 
