@@ -11,11 +11,11 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from functools import partial, update_wrapper
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, SupportsIndex, cast
 
+from tilewright.frontend.bound_call import Call
 from tilewright.frontend.constants import AggregateRef, FunctionRef, HostFunctionRef
 from tilewright.frontend.devices import Placement, place
 from tilewright.frontend.parsing import located_at_parameters, text_of
@@ -30,7 +30,6 @@ from tilewright.frontend.passing import (
     runtime_addresses,
     runtime_values,
     stored_paths,
-    value_at,
 )
 from tilewright.frontend.program import Specialization
 from tilewright.frontend.signature import bind, specialize
@@ -43,6 +42,7 @@ from tilewright.runtime.fingerprint import digest
 from tilewright.runtime.grid import GridLike, check_grid
 from tilewright.runtime.hooks import LAUNCH_HOOKS, LaunchInfo
 from tilewright.runtime.kernel import CompiledKernel
+from tilewright.runtime.launch_site import place_at_launch, placing_at_launch
 from tilewright.runtime.warm import WarmCalls, is_native
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import (
@@ -62,8 +62,7 @@ from tilewright.support.revisions import REVISIONS, function_name
 from tilewright.support.source import loaded_lines
 
 if TYPE_CHECKING:
-    from tilewright.compiler.interpreted import InterpretedLaunch
-    from tilewright.compiler.simulated import Simulation
+    from tilewright.compiler.emulated import Interpreted, Simulated
 
 _MAX_LAUNCHERS = 8
 # Compiled variants of one function that are kept loaded, the least recently used go first; each
@@ -158,12 +157,14 @@ class JITFunction:
         return MethodType(self._entry, grid) if grid is not None else partial(self._entry, grid)
 
     @property
-    def interpret(self) -> _Interpreted:
+    def interpret(self) -> Interpreted:
         """The reference interpreter: `kernel.interpret[grid](…)`."""
-        return _Interpreted(self)
+        from tilewright.compiler.emulated import Interpreted
+
+        return Interpreted(self)
 
     @property
-    def simulate(self) -> _Simulated:
+    def simulate(self) -> Simulated:
         """The simulator of a GPU's threads: `kernel.simulate[grid](…)`, on this machine.
 
         `machine="sm_90a"` and `seed=None` are keywords of the launch beside the kernel's own.
@@ -171,7 +172,9 @@ class JITFunction:
         `Simulation`. Raises: a KernelFault at the kernel's line for an access out of bounds, a
         race, a missing fence, a read of shared memory that nobody wrote, or a deadlock.
         """
-        return _Simulated(self)
+        from tilewright.compiler.emulated import Simulated
+
+        return Simulated(self)
 
     @property
     def source(self) -> KernelSource:
@@ -226,7 +229,8 @@ class JITFunction:
 
     def warmup(self, *args: object, grid: GridLike = (1,), **kwargs: object) -> CompiledKernel:
         """Compile for arguments like these without launching."""
-        return self._prepare(args, kwargs).kernel
+        with placing_at_launch():
+            return self._prepare(args, kwargs).kernel
 
     def compile_ahead(
         self, args: Sequence[object], kwargs: Mapping[str, object], num_left: int
@@ -291,6 +295,7 @@ class JITFunction:
         try:
             return self._compile_and_launch(grid, args, kwargs)
         except TilewrightError as error:
+            place_at_launch(error)
             if debug_options().front_end_debugging:
                 raise
             # The user's line and the message; where we were when we noticed helps nobody.
@@ -435,83 +440,11 @@ def _global_object(function: FunctionType | None) -> object:
 
 
 @dataclass(frozen=True)
-class Call:
-    """A call bound and specialised: arguments by name, what the kernel is compiled for, where.
-
-    `extras` are the keywords that are no parameters: compile options, and the stream.
-    """
-
-    arguments: Mapping[str, object]
-    specialization: Specialization
-    options: CompileOptions
-    source: KernelSource
-    placement: Placement = Placement()
-    extras: Mapping[str, object] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class _Prepared:
     """A call with its compiled kernel."""
 
     call: Call
     kernel: CompiledKernel
-
-
-@dataclass(frozen=True)
-class _Interpreted:
-    """`kernel.interpret`: launches on the reference interpreter."""
-
-    function: JITFunction
-
-    def __getitem__(self, grid: GridLike) -> Callable[..., None]:
-        def launch(*args: object, **kwargs: object) -> None:
-            from tilewright.compiler.interpreted import run_interpreted
-
-            run_interpreted(*_bound(self.function, grid, args, kwargs))
-
-        return launch
-
-
-@dataclass(frozen=True)
-class _Simulated:
-    """`kernel.simulate`: launches on the simulator of a GPU's threads."""
-
-    function: JITFunction
-
-    def __getitem__(self, grid: GridLike) -> Callable[..., Simulation]:
-        def launch(
-            *args: object, machine: str = "", seed: int | None = None, **kwargs: object
-        ) -> Simulation:
-            from tilewright.compiler.simulated import DEFAULT_MACHINE, run_simulated
-
-            function = self.function
-            chosen = machine or function.simulated_machine or DEFAULT_MACHINE
-            return run_simulated(*_bound(function, grid, args, kwargs), chosen, seed)
-
-        return launch
-
-    def alone(self, grid: GridLike) -> Callable[..., None]:
-        """A launch in place of one that gives a compiled kernel, which there is none of."""
-        simulated = self[grid]
-
-        def launch(*args: object, **kwargs: object) -> None:
-            simulated(*args, **kwargs)
-
-        return launch
-
-
-def _bound(
-    function: JITFunction, grid: GridLike, args: Sequence[object], kwargs: Mapping[str, object]
-) -> tuple[InterpretedLaunch, tuple[int, int, int]]:
-    """A launch on arrays of the host, bound and specialised, with its grid."""
-    from tilewright.compiler.interpreted import InterpretedLaunch
-
-    call = function.specialize_call(args, kwargs)
-    extents = check_grid(function.fn.__name__, grid, call.arguments)
-    leaves = call.specialization.runtime_leaves()
-    values = [(type_, value_at(path, call.arguments)) for path, type_ in leaves]
-    options = {name: getattr(call.options, name) for name in option_names()}
-    return InterpretedLaunch(call.source, call.specialization, values, options), extents
 
 
 class PassedFunctions:

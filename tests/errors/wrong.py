@@ -51,6 +51,7 @@ class WrongPrograms:
 def relative(text: str, file: Path, lines: range) -> str:
     """`text` with the file's bare name, and lines counted from the first of the kernel's."""
     text = text.replace(str(file), file.name)
+    text = re.sub(rf"{re.escape(__file__)}:\d+", "wrong.py:(elsewhere)", text)
 
     def count(match: re.Match[str]) -> str:
         line = int(match[2])

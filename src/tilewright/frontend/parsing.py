@@ -162,3 +162,4 @@ def _place_at_parameter(error: TilewrightError, source: FunctionSource) -> None:
     start, end = (len(line.encode()[:offset].decode()) for offset in offsets)
     error.span = Span(source.file, node.lineno, start + 1, end + 1, source.name)
     error.source = line
+    error.is_about_parameter = True

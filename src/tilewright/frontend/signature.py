@@ -205,12 +205,13 @@ class _Classifier:
     def _constant(self, path: ArgumentPath, p: Parameter, value: object) -> _Leaf:
         constant = record(value, self._reference) or constant_of(value, self._reference)
         if isinstance(constant, Unusable):
-            raise self._unsupported(
-                p,
-                value,
-                "cannot be a compile-time constant",
-                "constants are numbers, strings, None, dtypes, tuples of them, and jit functions",
-            )
+            hint = "constants are numbers, strings, None, dtypes, tuples of them, and jit functions"
+            if callable(value):
+                hint = (
+                    "pass a function, and what the object holds as arguments of their own: a jit "
+                    "function is inlined, another one may be called on constants"
+                )
+            raise self._unsupported(p, value, "cannot be a compile-time constant", hint)
         return _Leaf("constexpr", {path: constant}, {})
 
     def _number(self, path: ArgumentPath, p: Parameter, value: bool | int | float) -> _Leaf:

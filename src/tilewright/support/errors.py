@@ -32,6 +32,9 @@ class TilewrightError(Exception):
     help: str = ""
     # Whether another configuration of the same kernel may well work: a tuner goes on.
     is_of_configuration: bool = False
+    # The launch that was refused, and whether `span` is a parameter of its kernel.
+    launch: Span | None = None
+    is_about_parameter: bool = False
     # A line above the message, for programs that read positions in the words of another compiler.
     preface: str = ""
 
@@ -70,15 +73,23 @@ class TilewrightError(Exception):
         parts.append(f"error[{self.code}]: {self.summary}")
         if self.span is not None:
             called = "".join(f" (called from {c.file}:{c.line})" for c in self.chain)
-            parts.append(f"  {self.span.position()}{called}")
-            excerpt = caret_excerpt(self.span, self.source)
-            if excerpt:
-                parts.append(excerpt)
+            if self.launch is not None:
+                called += f" (launched from {self.launch.file}:{self.launch.line})"
+            parts += _shown(self.span, called, self.source)
+        elif self.launch is not None:
+            parts += _shown(self.launch)
         if self.types:
             parts.append("  " + "   ".join(f"{name}: {text}" for name, text in self.types.items()))
         if self.hint:
             parts.append(f"  help: {self.hint}")
         return "\n".join(parts)
+
+
+def _shown(span: Span, called: str = "", source: str | None = None) -> list[str]:
+    """The lines of a message that say where."""
+    excerpt = caret_excerpt(span, source)
+    position = f"  {span.position()}{called}"
+    return [position, excerpt] if excerpt else [position]
 
 
 def _rebuild(cls: type[TilewrightError], summary: str, state: dict[str, object]) -> TilewrightError:
