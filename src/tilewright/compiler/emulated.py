@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import Protocol
 
 from tilewright.compiler.interpreted import InterpretedLaunch, run_interpreted
@@ -19,7 +20,7 @@ from tilewright.support.options import option_names
 class EmulatedFunction(Protocol):
     """A kernel, as far as emulation asks."""
 
-    __name__: str
+    fn: FunctionType
     simulated_machine: str
 
     def specialize_call(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
@@ -74,7 +75,7 @@ def _bound(
     """A launch on arrays of the host, bound and specialised, with its grid."""
     with placing_at_launch():
         call = function.specialize_call(args, kwargs)
-        extents = check_grid(function.__name__, grid, call.arguments)
+        extents = check_grid(function.fn.__name__, grid, call.arguments)
     leaves = call.specialization.runtime_leaves()
     values = [(type_, value_at(path, call.arguments)) for path, type_ in leaves]
     options = {name: getattr(call.options, name) for name in option_names()}

@@ -54,5 +54,7 @@ def _span_of(frame: FrameType) -> Span:
     text = source_line(code.co_filename, line).encode()
     if last_line != line:
         end = len(text.rstrip())
-    columns = (len(text[:offset].decode(errors="replace")) + 1 for offset in (start, end))
-    return Span(code.co_filename, line, *columns, function)
+    column, end_column = (
+        len(text[:offset].decode(errors="replace")) + 1 for offset in (start, end)
+    )
+    return Span(code.co_filename, line, column, end_column, function)
