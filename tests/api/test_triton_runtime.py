@@ -157,6 +157,41 @@ def test_a_compile_error_says_its_place_in_tritons_words_and_in_ours() -> None:
     assert "in helper (called from" in text
 
 
+@triton.jit
+def caller(x):
+    return helper(x) + 1.0
+
+
+@triton.jit
+def wrong_two_calls_down(out_ptr):
+    tl.store(out_ptr, caller(tl.zeros((16,), tl.float32)))
+
+
+def test_errors_of_called_functions_are_causes_of_their_callers() -> None:
+    for launch in (wrong_two_calls_down[(1,)], wrong_two_calls_down.warmup):
+        extra = {} if launch is not wrong_two_calls_down.warmup else {"grid": (1,)}
+        with pytest.raises(triton.CompilationError) as caught:
+            launch(np.zeros(1, np.float32), **extra)
+        outer = caught.value
+        middle, inner = outer.__cause__, outer.__cause__.__cause__
+        assert inner.__cause__ is None
+        lines = [error.src[error.node.col_offset :] for error in (outer, middle, inner)]
+        starts = ("caller(tl.zeros", "helper(x)", "x)")
+        assert all(map(str.startswith, lines, starts)), lines
+        assert {error.error_message for error in (outer, middle, inner)} == {inner.summary}
+        assert isinstance(middle, triton.CompilationError) and type(inner) is type(outer)
+
+
+def test_an_error_in_the_kernel_itself_has_no_cause() -> None:
+    @triton.jit
+    def direct(x):
+        tl.store(x, tl.dot(x, x))
+
+    with pytest.raises(triton.CompilationError) as caught:
+        direct[(1,)](np.zeros(1, np.float32))
+    assert caught.value.__cause__ is None
+
+
 # --- compiled kernels -------------------------------------------------------------------------
 
 

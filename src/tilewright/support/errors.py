@@ -112,20 +112,25 @@ class CompileError(TilewrightError):
 
     @property
     def src(self) -> str | None:
-        """The source line at fault, where it is known."""
-        span = self.span
-        if self.source is not None or span is None:
+        """The source line at fault, where it is known; in the kernel, where it calls another."""
+        span = self._place
+        if (self.source is not None and not self.chain) or span is None:
             return self.source
         return source_line(span.file, span.line) or None
 
     @property
     def node(self) -> ast.AST | None:
-        """A node of the syntax tree with the line and the column in the file."""
-        if self.span is None:
+        """A node of the syntax tree with the line and the column in the file, as in `src`."""
+        place = self._place
+        if place is None:
             return None
         node = importlib.import_module("ast").Pass()
-        node.lineno, node.col_offset = self.span.line, self.span.column - 1
+        node.lineno, node.col_offset = place.line, place.column - 1
         return node
+
+    @property
+    def _place(self) -> Span | None:
+        return self.chain[-1] if self.chain else self.span
 
 
 class UnsupportedError(TilewrightError):

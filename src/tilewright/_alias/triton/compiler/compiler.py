@@ -74,7 +74,7 @@ def compile(
         )
     except TilewrightError as error:
         raised = as_triton_raises(error, first_line=src.fn.def_line)
-        raise raised.with_traceback(None) from None
+        raise raised.with_traceback(None) from raised.__cause__
 
 
 class IRSource:

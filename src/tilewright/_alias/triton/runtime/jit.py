@@ -323,7 +323,8 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
         except _Skipped:
             return None
         except TilewrightError as error:
-            raise self._as_triton_raises(error) from None
+            raised = self._as_triton_raises(error)
+            raise raised from raised.__cause__
 
     def _launch_slowly(  # pyright: ignore[reportIncompatibleMethodOverride] - as `warmup`
         self, grid: GridLike, args: tuple[object, ...], kwargs: Mapping[str, object]
@@ -333,7 +334,8 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
         except _Skipped:
             return None
         except TilewrightError as error:
-            raise self._as_triton_raises(error) from None
+            raised = self._as_triton_raises(error)
+            raise raised from raised.__cause__
 
     def specialize_call(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
         """Bind the arguments of a call; options that mean nothing here are left out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cache
 
 from tilewright.support.errors import (
@@ -72,8 +73,26 @@ def as_launch_raises(error: TilewrightError) -> TilewrightError:
 def _with_position(error: TilewrightError, first_line: int | None) -> TilewrightError:
     if isinstance(error, tuple(_PYTHON_CLASSES.values())):
         return error  # of a launch: it names the parameter, where Triton names no place
+    error.__cause__ = _cause_of(error)
     place = error.chain[-1] if error.chain else error.span
     if isinstance(error, CompileError) and place is not None and first_line is not None:
         position = f"at {place.line - first_line + 1}:{place.column - 1}:"
         error.preface = f"{position} {error.known_as}" if error.known_as else position
     return error
+
+
+def _cause_of(error: TilewrightError) -> TilewrightError | None:
+    """What Triton raises in the function that was called: None for an error in the kernel itself.
+
+    Each call on the way is an error of its own, the cause of the one in its caller.
+    """
+    if not error.chain:
+        return None
+    inner = copy(error)
+    inner.__cause__ = None
+    inner.chain, inner.preface = (), error.known_as
+    for depth in range(1, len(error.chain)):
+        outer = copy(inner)
+        outer.chain, outer.__cause__ = error.chain[:depth], inner
+        inner = outer
+    return inner
