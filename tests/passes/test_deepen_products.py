@@ -11,8 +11,8 @@ import tilewright.language as tl
 from tests.passes.lowered import named, tiles
 from tilewright.ir.types import shape_of
 from tilewright.jit import JITFunction
+from tilewright.passes.fold_additions import FoldAdditions
 from tilewright.targets.cpu.schedule.deepen_products import deepen_products
-from tilewright.targets.cpu.schedule.fold_additions import fold_additions
 
 F32 = np.zeros(1 << 16, np.float32)
 
@@ -90,7 +90,7 @@ def depths(module: ModuleOp) -> list[int]:
 def lowered(kernel: JITFunction, **values: object) -> ModuleOp:
     """T0 with folded additions and deep products, verified."""
     module = tiles(kernel, a=F32, b=F32, c=F32, **values)
-    fold_additions(module)
+    FoldAdditions(adds_last=True).apply(module)
     deepen_products(module)
     module.verify()
     return module

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilewright.ir.passes import Pass
 from tilewright.machine.model import MachineModel
+from tilewright.passes.fold_additions import FoldAdditions
 from tilewright.passes.forward_invariants import ForwardInvariants
 from tilewright.passes.lower_block_pointers import LowerBlockPointers
 from tilewright.passes.lower_descriptors import LowerDescriptors
@@ -26,6 +27,7 @@ def nvidia_tile_passes(machine: MachineModel, options: CompileOptions) -> tuple[
         SelectTensorMaps(_num_programs(machine, options)) if has_engine else LowerDescriptors(),
         ForwardInvariants(),
         SplitCarriedPointers(),
+        FoldAdditions(),
         SplitProducts(),
         MergeDuplicates(),
         RequireRules(NVIDIA_COVERAGE.target),

@@ -12,13 +12,13 @@ from tilewright.ir.passes import Pass
 from tilewright.machine.cpus import MADE_UP_CPU
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
+from tilewright.passes.fold_additions import FoldAdditions
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
 from tilewright.targets.cpu.report import NestReport, ReportBuilder
 from tilewright.targets.cpu.schedule.arena import place_buffers
 from tilewright.targets.cpu.schedule.control import emit_block
 from tilewright.targets.cpu.schedule.deepen_products import deepen_products
-from tilewright.targets.cpu.schedule.fold_additions import fold_additions
 from tilewright.targets.cpu.schedule.in_place import read_in_place
 from tilewright.targets.cpu.schedule.inline import Costs
 from tilewright.targets.cpu.schedule.lowering import Lowering
@@ -31,24 +31,12 @@ __all__ = ["ArenaReport", "NestReport", "cpu_schedule"]
 def cpu_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...]:
     """The passes from T0, without block pointers and descriptors, to C2."""
     return (
-        FoldAdditions(),
+        FoldAdditions(adds_last=True),
         DeepenProducts(),
         WidenProducts(machine),
         EmitNests(machine),
         PlaceBuffers(),
     )
-
-
-@dataclass(frozen=True)
-class FoldAdditions(Pass):
-    """Let products start from what is added to them; see `fold_additions.py`."""
-
-    name = "fold-additions"
-
-    def apply(self, module: ModuleOp) -> None:
-        """Rewrite every function."""
-        for kernel in _functions(module):
-            fold_additions(kernel)
 
 
 @dataclass(frozen=True)
