@@ -65,6 +65,44 @@ for n, size in ((1, 1), (17, 32), (1000, 1024)):
         np.testing.assert_allclose(out, wanted, rtol=1e-5, atol=1e-30)
 print("the same")
 """
+IN_CONTROL_FLOW = """
+@tilewright.jit
+def softly(a, b):
+    return a + softplus(b)
+
+
+@tilewright.jit
+def kernel(x_ptr, out_ptr, n, size: tl.constexpr):
+    at = tl.arange(0, size)
+    m = tl.load(x_ptr + at[:, None] * size + at[None, :])
+    carried = tl.zeros((size,), tl.float32)
+    for k in range(n):
+        carried = running_maximum(carried + tl.sum(m, 0))
+        if k == 1:
+            carried = running_maximum(carried * 0.5) - 1.0
+    t = tl.load(x_ptr)
+    while t < 3.0:
+        t = softplus(t) + 0.5
+    tl.store(out_ptr + at, carried + t)
+    tl.store(out_ptr + size + at, tl.reduce(running_maximum(m, 1), 1, softly))
+    # What is stored here is read by the op before, and by a load after.
+    line = tl.load(x_ptr + at)
+    tl.store(x_ptr + at, running_maximum(line) + 1.0)
+    back = tl.load(x_ptr + (size - 1 - at))
+    tl.store(x_ptr + at, running_maximum(back) + running_maximum(line))
+
+
+for size in (16, 64):
+    start = rng.integers(-8, 8, (size, size)).astype(np.float32)
+    found = []
+    for run in (kernel.interpret, kernel, kernel.simulate):
+        x, out = start.copy(), np.zeros(2 * size, np.float32)
+        run[(1,)](x, out, 3, size)
+        found.append(np.concatenate([x.ravel(), out]))
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
+    np.testing.assert_allclose(found[2], found[0], rtol=1e-5)
+print("the same")
+"""
 ELSEWHERE = """
 from tilewright.runtime.isolation import isolated_compiles
 
@@ -126,6 +164,10 @@ def test_ops_of_the_page_agree_in_interpreter_cpu_and_simulator(
 ) -> None:
     seed = pytestconfig.getoption("--seed")
     assert output_of(package, ON_EVERY_MACHINE, seed or 0) == "the same\n"
+
+
+def test_ops_of_the_page_work_in_loops_branches_and_overlapping_memory(package: Path) -> None:
+    assert output_of(package, IN_CONTROL_FLOW) == "the same\n"
 
 
 def test_a_worker_has_the_package_and_the_cache_knows_its_sources(package: Path) -> None:
