@@ -110,6 +110,33 @@ def test_diff_shows_what_a_stage_changes(file: Path) -> None:
     assert any(line.startswith("+") and "cpu.load" in line for line in shown.splitlines())
 
 
+CPU_PASSES = ("frontend", "merge-duplicates", "ttir", "emit-nests", "place-buffers", "nests")
+GPU_PASSES = ("decide-products", "plan", "assign-layouts", "t1", "copy-async", "place-shared",
+              "order-shared", "t2")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CPU_PASSES)
+def test_every_pass_for_a_cpu_can_be_shown_and_compared(file: Path, name: str) -> None:
+    assert "tt.func" in call("ir", f"{file}:scale", "--stage", name).stdout
+    shown = call("ir", f"{file}:scale", "--diff", name).stdout
+    assert f"+++ {name}" in shown or f"{name} changes nothing" in shown
+
+
+@pytest.mark.parametrize("name", GPU_PASSES)
+def test_every_pass_for_a_gpu_can_be_shown_and_compared(file: Path, name: str) -> None:
+    target = ("--target", "sm_90a")
+    assert "tt.func" in call("ir", f"{file}:scale", *target, "--stage", name).stdout
+    shown = call("ir", f"{file}:scale", *target, "--diff", name).stdout
+    assert f"+++ {name}" in shown or f"{name} changes nothing" in shown
+
+
+def test_a_diff_shows_lines_that_a_pass_changes_and_no_renumbered_ones(file: Path) -> None:
+    shown = call("ir", f"{file}:scale", "--target", "sm_90a", "--diff", "place-shared").stdout
+    changed = [line for line in shown.splitlines() if line[:1] in "+-" and line[:3] not in "+++---"]
+    assert len(changed) == 2 and all("}) " in line for line in changed)
+    assert "shared_bytes" in changed[1]
+
+
 def test_locations_are_printed_on_request(file: Path) -> None:
     assert "kernels.py" not in call("ir", f"{file}:scale").stdout
     assert "kernels.py" in call("ir", f"{file}:scale", "--locations").stdout

@@ -2,7 +2,7 @@
 
     split-carried-pointers assign-layouts{num_warps=8} schedule{target=cpu,vector_bytes=32}
 
-Passes are those in the modules of `tilewright.passes` and those that a target's pipelines name.
+Passes are those in the modules of `tilewright.passes` and those that a target's manifest loads.
 The options of a pass are its fields. One that takes a machine has the option `machine`, the name
 of one, and the fields of the machine. `tiles` stands for all passes of a target on T0, `schedule`
 for those that lead from there to its own level.
@@ -17,8 +17,8 @@ import functools
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType, ModuleType
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -72,21 +72,16 @@ GROUPS = ("schedule", "tiles")
 @functools.cache
 def pass_classes() -> dict[str, type[Pass]]:
     """Every pass by its name, in alphabetical order."""
-    found: dict[str, type[Pass]] = {}
-    for module in _pass_modules():
-        for cls in vars(module).values():
-            if isinstance(cls, type) and issubclass(cls, Pass) and cls is not Pass:
-                known = found.setdefault(cls.name, cls)
-                assert known is cls, f"two passes are called {cls.name}"
-    return dict(sorted(found.items()))
-
-
-def _pass_modules() -> Iterator[ModuleType]:
     for info in pkgutil.iter_modules(tilewright.passes.__path__):
-        yield importlib.import_module(f"tilewright.passes.{info.name}")
+        importlib.import_module(f"tilewright.passes.{info.name}")
     for target in TARGETS:
-        for module in ("tile_passes", "schedule"):
-            yield importlib.import_module(f"tilewright.targets.{target}.{module}")
+        load_target(target)
+    found: dict[str, type[Pass]] = {}
+    own = (cls for cls in Pass.__subclasses__() if cls.__module__.startswith("tilewright."))
+    for cls in own:
+        known = found.setdefault(cls.name, cls)
+        assert known is cls, f"two passes are called {cls.name}"
+    return dict(sorted(found.items()))
 
 
 def parse_pipeline(text: str) -> Pipeline:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import click
+from xdsl.dialects.builtin import ModuleOp
 
 import tilewright
 from tilewright.compiler.request import CompileRequest
@@ -22,7 +23,7 @@ from tilewright.tools.explain import explain as explain_request
 from tilewright.tools.kernel_file import ARGUMENTS, FILE, FUNCTION, KERNEL, OPTIONS, TARGET
 from tilewright.tools.layout import layout
 from tilewright.tools.replay import replay
-from tilewright.tools.show import echo_diff, title
+from tilewright.tools.show import ValueNames, echo_diff, title
 from tilewright.tools.simulate import simulate
 
 ALIAS_DIRECTORY = Path(tilewright.__file__).parent / "_alias"
@@ -103,8 +104,14 @@ def ir(
 def _show_stage(request: CompileRequest, wanted: str, is_diff: bool, locations: bool) -> None:
     """Print the stage `wanted`, or how it differs from what comes before it."""
     stage = find_stage(request, wanted)
-    before = ""
-    for name, show in stages(request, lambda m: print_module(m, locations=locations)):
+    before, names = "", ValueNames()
+
+    def text_of(module: ModuleOp) -> str:
+        if is_diff:
+            names.give(module)
+        return print_module(module, locations=locations)
+
+    for name, show in stages(request, text_of):
         if name == stage.before and is_diff:
             before = show()
         if name == stage.name:

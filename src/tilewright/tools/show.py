@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.program import TypeTree
@@ -34,6 +35,25 @@ def _type_text(type_: TypeTree) -> str:
     if isinstance(type_, str):
         return type_
     return f"({', '.join(_type_text(item) for item in type_.items)})"
+
+
+class ValueNames:
+    """Names for values that have none, which they keep from stage to stage.
+
+    Without them a printer counts values, and one new value renames all that stand behind it.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def give(self, module: ModuleOp) -> None:
+        """Name the values of a module that have no name yet, in order."""
+        for op in module.walk():
+            blocks = (block for region in op.regions for block in region.blocks)
+            for value in (*op.results, *(a for block in blocks for a in block.args)):
+                if value.name_hint is None:
+                    value.name_hint = f"v{self._count}"
+                    self._count += 1
 
 
 def echo_diff(before: str, after: str, from_name: str, to_name: str) -> None:

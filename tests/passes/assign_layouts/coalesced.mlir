@@ -1,15 +1,15 @@
-// PASS: assign-layouts
-// PASS(EIGHT): assign-layouts{num_warps=8}
+// PASS: decide-accesses assign-layouts
+// PASS(EIGHT): decide-accesses{num_warps=8} assign-layouts{num_warps=8}
 // Pointers that are adjacent and aligned to 16 bytes are read 8 halves at a time, neighbouring
 // lanes beside each other; with eight warps each thread has half as many.
 //
 // CHECK: #layout0 = #ttg.linear<"register(1 2 4) lane(8 16 32 64 128) warp(256 512) atom(1024)">
 // CHECK-NOT: #layout1
-// CHECK: %v = "tt.load"{{.*}} {vector_elems = 8 : i32}
-// CHECK: "tt.store"{{.*}} {vector_elems = 8 : i32}
+// CHECK: %v = "tt.load"{{.*}}#tw.access<"vector 8, order 0">
+// CHECK: "tt.store"{{.*}}#tw.access<"vector 8, order 0">
 // CHECK-NOT: ttg.convert_layout
 // EIGHT: #layout0 = #ttg.linear<"register(1 2) lane(4 8 16 32 64) warp(128 256 512) atom(1024)">
-// EIGHT: %v = "tt.load"{{.*}} {vector_elems = 4 : i32}
+// EIGHT: %v = "tt.load"{{.*}}#tw.access<"vector 4, order 0">
 
 !p = tensor<1024x!tt.ptr<f16>>
 !i = tensor<1024xi32>

@@ -1,4 +1,4 @@
-// PASS: assign-layouts
+// PASS: decide-accesses assign-layouts
 // Rows are read along one dim and written along the other: the value changes its layout once,
 // between the two, and each access is as wide as memory allows. What is made of ranges and constants
 // alone is made again in each layout that asks for it, and never converted.
@@ -6,10 +6,10 @@
 // CHECK: "tt.make_range"
 // CHECK: "tt.make_range"
 // CHECK-NOT: ttg.convert_layout
-// CHECK: %v = "tt.load"{{.*}} {vector_elems = 8 : i32} : ({{.*}}) -> tensor<64x64xf16, #[[ROWS:.*]]>
+// CHECK: %v = "tt.load"{{.*}}#tw.access<"vector 8, order 1 0">} : ({{.*}}) -> tensor<64x64xf16, #[[ROWS:.*]]>
 // CHECK-NEXT: %[[MOVED:.*]] = "ttg.convert_layout"(%v) : (tensor<64x64xf16, #[[ROWS]]>) -> tensor<64x64xf16, #[[COLUMNS:.*]]>
 // CHECK-NOT: ttg.convert_layout
-// CHECK: "tt.store"(%{{.*}}, %[[MOVED]]) {vector_elems = 8 : i32}
+// CHECK: "tt.store"(%{{.*}}, %[[MOVED]]) {tw.access = #tw.access<"vector 8, order 0 1">}
 
 !p = tensor<64x64x!tt.ptr<f16>>
 !i = tensor<64x64xi32>

@@ -1,9 +1,9 @@
-// PASS: assign-layouts
+// PASS: decide-accesses assign-layouts
 // Without a promise on the alignment of the argument one element is read at a time.
 //
 // CHECK: #layout0 = #ttg.linear<"register({{.*}}) lane(1 2 4 8 16)
-// CHECK: "tt.load"{{.*}} {vector_elems = 1 : i32}
-// CHECK: "tt.store"{{.*}} {vector_elems = 1 : i32}
+// CHECK: "tt.load"{{.*}}#tw.access<"vector 1, order 0">
+// CHECK: "tt.store"{{.*}}#tw.access<"vector 1, order 0">
 
 !p = tensor<1024x!tt.ptr<f16>>
 !i = tensor<1024xi32>

@@ -13,11 +13,11 @@
 "builtin.module"() ({
   "tt.func"() <{sym_name = "k", function_type = (!p, !p, !v) -> ()}> ({
   ^bb0(%p: !p, %q: !p, %x: !v):
-    "tt.store"(%q, %x) {vector_elems = 8 : i32} : (!p, !v) -> ()
-    %v = "tt.load"(%p) <{operandSegmentSizes = array<i32: 1, 0, 0>}> {vector_elems = 8 : i32} : (!p) -> !v
+    "tt.store"(%q, %x) {tw.access = #tw.access<"vector 8, order 0">} : (!p, !v) -> ()
+    %v = "tt.load"(%p) <{operandSegmentSizes = array<i32: 1, 0, 0>}> {tw.access = #tw.access<"vector 8, order 0">} : (!p) -> !v
     %s = "ttg.local_alloc"(%v) : (!v) -> !s
     %r = "ttg.local_load"(%s) : (!s) -> !v
-    "tt.store"(%q, %r) {vector_elems = 8 : i32} : (!p, !v) -> ()
+    "tt.store"(%q, %r) {tw.access = #tw.access<"vector 8, order 0">} : (!p, !v) -> ()
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()

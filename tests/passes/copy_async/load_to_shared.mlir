@@ -4,7 +4,7 @@
 //
 // CHECK: ^{{.*}}(%p:
 // CHECK-NEXT: %[[S:.*]] = "ttg.local_alloc"() :
-// CHECK-NEXT: %[[C:.*]] = "ttg.async_copy_global_to_local"(%p, %[[S]]) <{{.*}} {vector_elems = 8 : i32}
+// CHECK-NEXT: %[[C:.*]] = "ttg.async_copy_global_to_local"(%p, %[[S]]) <{{.*}} {tw.access = #tw.access<"vector 8, order 0">}
 // CHECK-NEXT: %[[T:.*]] = "ttg.async_commit_group"(%[[C]])
 // CHECK-NEXT: "arith.addf"
 // CHECK-NEXT: "ttg.async_wait"(%[[T]]) <{num = 0 : i32}>
@@ -20,10 +20,10 @@
   "tt.func"() <{sym_name = "k", function_type = (!p, !p, !v) -> ()}> ({
   ^bb0(%p: !p, %q: !p, %x: !v):
     %y = "arith.addf"(%x, %x) : (!v, !v) -> !v
-    %v = "tt.load"(%p) <{operandSegmentSizes = array<i32: 1, 0, 0>}> {vector_elems = 8 : i32} : (!p) -> !v
+    %v = "tt.load"(%p) <{operandSegmentSizes = array<i32: 1, 0, 0>}> {tw.access = #tw.access<"vector 8, order 0">} : (!p) -> !v
     %s = "ttg.local_alloc"(%v) : (!v) -> !s
     %r = "ttg.local_load"(%s) : (!s) -> !v
-    "tt.store"(%q, %r) {vector_elems = 8 : i32} : (!p, !v) -> ()
+    "tt.store"(%q, %r) {tw.access = #tw.access<"vector 8, order 0">} : (!p, !v) -> ()
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()

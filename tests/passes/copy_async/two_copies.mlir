@@ -14,14 +14,14 @@
 "builtin.module"() ({
   "tt.func"() <{sym_name = "k", function_type = (!p, !p) -> ()}> ({
   ^bb0(%p: !p, %q: !p):
-    %v = "tt.load"(%p) <{operandSegmentSizes = array<i32: 1, 0, 0>}> {vector_elems = 8 : i32} : (!p) -> !v
+    %v = "tt.load"(%p) <{operandSegmentSizes = array<i32: 1, 0, 0>}> {tw.access = #tw.access<"vector 8, order 0">} : (!p) -> !v
     %s = "ttg.local_alloc"(%v) : (!v) -> !s
-    %w = "tt.load"(%q) <{operandSegmentSizes = array<i32: 1, 0, 0>}> {vector_elems = 8 : i32} : (!p) -> !v
+    %w = "tt.load"(%q) <{operandSegmentSizes = array<i32: 1, 0, 0>}> {tw.access = #tw.access<"vector 8, order 0">} : (!p) -> !v
     %t = "ttg.local_alloc"(%w) : (!v) -> !s
     %a = "ttg.local_load"(%s) : (!s) -> !v
     %b = "ttg.local_load"(%t) : (!s) -> !v
     %c = "arith.addf"(%a, %b) : (!v, !v) -> !v
-    "tt.store"(%q, %c) {vector_elems = 8 : i32} : (!p, !v) -> ()
+    "tt.store"(%q, %c) {tw.access = #tw.access<"vector 8, order 0">} : (!p, !v) -> ()
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()

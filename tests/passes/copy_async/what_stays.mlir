@@ -5,7 +5,7 @@
 // CHECK-NOT: ttg.async_copy
 // CHECK: tt.load
 // CHECK: isVolatile = true
-// CHECK: vector_elems = 1
+// CHECK: "vector 1, order 0"
 // CHECK: dense<1.000000e+00>
 // CHECK-NOT: ttg.async_copy
 
@@ -18,9 +18,9 @@
 "builtin.module"() ({
   "tt.func"() <{sym_name = "k", function_type = (!p, !p) -> ()}> ({
   ^bb0(%p: !p, %q: !p):
-    %v = "tt.load"(%p) <{operandSegmentSizes = array<i32: 1, 0, 0>}> {vector_elems = 8 : i32} : (!p) -> !v
+    %v = "tt.load"(%p) <{operandSegmentSizes = array<i32: 1, 0, 0>}> {tw.access = #tw.access<"vector 8, order 0">} : (!p) -> !v
     %s = "ttg.local_alloc"(%v) : (!v) -> !s
-    "tt.store"(%q, %v) {vector_elems = 8 : i32} : (!p, !v) -> ()
+    "tt.store"(%q, %v) {tw.access = #tw.access<"vector 8, order 0">} : (!p, !v) -> ()
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()
@@ -35,10 +35,10 @@
 "builtin.module"() ({
   "tt.func"() <{sym_name = "k", function_type = (!p, !p) -> ()}> ({
   ^bb0(%p: !p, %q: !p):
-    %v = "tt.load"(%p) <{isVolatile = true, operandSegmentSizes = array<i32: 1, 0, 0>}> {vector_elems = 8 : i32} : (!p) -> !v
+    %v = "tt.load"(%p) <{isVolatile = true, operandSegmentSizes = array<i32: 1, 0, 0>}> {tw.access = #tw.access<"vector 8, order 0">} : (!p) -> !v
     %s = "ttg.local_alloc"(%v) : (!v) -> !s
     %r = "ttg.local_load"(%s) : (!s) -> !v
-    "tt.store"(%q, %r) {vector_elems = 8 : i32} : (!p, !v) -> ()
+    "tt.store"(%q, %r) {tw.access = #tw.access<"vector 8, order 0">} : (!p, !v) -> ()
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()
@@ -53,10 +53,10 @@
 "builtin.module"() ({
   "tt.func"() <{sym_name = "k", function_type = (!p, !p) -> ()}> ({
   ^bb0(%p: !p, %q: !p):
-    %v = "tt.load"(%p) <{operandSegmentSizes = array<i32: 1, 0, 0>}> {vector_elems = 1 : i32} : (!p) -> !v
+    %v = "tt.load"(%p) <{operandSegmentSizes = array<i32: 1, 0, 0>}> {tw.access = #tw.access<"vector 1, order 0">} : (!p) -> !v
     %s = "ttg.local_alloc"(%v) : (!v) -> !s
     %r = "ttg.local_load"(%s) : (!s) -> !v
-    "tt.store"(%q, %r) {vector_elems = 8 : i32} : (!p, !v) -> ()
+    "tt.store"(%q, %r) {tw.access = #tw.access<"vector 8, order 0">} : (!p, !v) -> ()
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()
@@ -72,10 +72,10 @@
   "tt.func"() <{sym_name = "k", function_type = (!p, !p, !m) -> ()}> ({
   ^bb0(%p: !p, %q: !p, %m: !m):
     %one = "arith.constant"() <{value = dense<1.0> : !v}> : () -> !v
-    %v = "tt.load"(%p, %m, %one) <{operandSegmentSizes = array<i32: 1, 1, 1>}> {vector_elems = 8 : i32} : (!p, !m, !v) -> !v
+    %v = "tt.load"(%p, %m, %one) <{operandSegmentSizes = array<i32: 1, 1, 1>}> {tw.access = #tw.access<"vector 8, order 0">} : (!p, !m, !v) -> !v
     %s = "ttg.local_alloc"(%v) : (!v) -> !s
     %r = "ttg.local_load"(%s) : (!s) -> !v
-    "tt.store"(%q, %r) {vector_elems = 8 : i32} : (!p, !v) -> ()
+    "tt.store"(%q, %r) {tw.access = #tw.access<"vector 8, order 0">} : (!p, !v) -> ()
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()
