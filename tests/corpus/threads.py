@@ -95,11 +95,22 @@ def _arguments(call: Call) -> list[Argument]:
 def run_threads(
     case: Case, annotate: Annotate | None = None, **options: object
 ) -> dict[str, Array]:
-    """What the arrays hold after the simulator ran the case; checks the memory around them."""
+    """What the arrays hold after the simulator ran the case.
+
+    The memory around them is checked, and the order of what threads of a program access.
+    """
     threads = lower_for_gpu(case, annotate, **options)
     grid = check_grid(case.name, case.grid, threads.memory.values)
     shared = int(str(threads.scheduled.metadata["shared_bytes"]))
     name = str(threads.scheduled.metadata["symbol"])
-    simulate(threads.text, name, grid, threads.num_threads, threads.arguments, shared)
+    simulate(
+        threads.text,
+        name,
+        grid,
+        threads.num_threads,
+        threads.arguments,
+        shared,
+        checks_global_order=True,
+    )
     threads.memory.require_guards(case.name)
     return threads.memory.arrays()

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.ir.encoding import SharedType, layout_of
+from tilewright.ir.regions import sources_of
 from tilewright.ir.types import storage_bytes
-from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.creation import ConstantOp
 from tilewright.ops.staging import MemdescIndexOp
 from tilewright.support.dataclass import dataclass
@@ -76,11 +76,12 @@ def _origins(value: SSAValue) -> Iterator[tuple[OpResult, _Path]]:
             continue
         seen.add(entry)
         current, path = entry
-        sources = carried_from(current)
+        sources = sources_of(current)
         if sources is not None:
             pending.extend((source, path) for source in sources)
             continue
-        assert isinstance(current, OpResult)
+        if not isinstance(current, OpResult):
+            raise InternalError(f"a shared tile is an argument of {_owner_name(current)}")
         viewed = next((operand for operand in current.op.operands if is_shared(operand)), None)
         if viewed is None:
             yield current, path
@@ -88,6 +89,11 @@ def _origins(value: SSAValue) -> Iterator[tuple[OpResult, _Path]]:
             pending.append((viewed, _slot(current.op)))
         else:
             pending.append((viewed, path))
+
+
+def _owner_name(argument: SSAValue) -> str:
+    parent = argument.owner.parent_op()
+    return "nothing" if parent is None else parent.name
 
 
 def _slot(op: MemdescIndexOp) -> _Path:
@@ -103,39 +109,3 @@ def _place(source: OpResult, path: _Path) -> Place:
     assert isinstance(source.type, SharedType)
     start, end = path or (0, tile_bytes(source.type))
     return Place(source.op, start, end)
-
-
-def carried_from(value: SSAValue) -> list[SSAValue] | None:
-    """The values that structured control flow hands on as `value`; None where an op makes it.
-
-    *Raises* InternalError for arguments of blocks that no loop or branch has.
-    """
-    if isinstance(value, BlockArgument):
-        return _argument_sources(value)
-    assert isinstance(value, OpResult)
-    op, index = value.op, value.index
-    if isinstance(op, ForOp):
-        return [op.iter_args[index], _terminator(op.body.block)[index]]
-    if isinstance(op, IfOp):
-        return [_terminator(region.block)[index] for region in op.regions]
-    if isinstance(op, WhileOp):
-        return [_terminator(op.before_region.block)[1 + index]]
-    return None
-
-
-def _argument_sources(value: BlockArgument) -> list[SSAValue]:
-    op, index = value.owner.parent_op(), value.index
-    if isinstance(op, ForOp) and index > 0:
-        return [op.iter_args[index - 1], _terminator(op.body.block)[index - 1]]
-    if isinstance(op, WhileOp) and value.owner is op.before_region.block:
-        return [op.arguments[index], _terminator(op.after_region.block)[index]]
-    if isinstance(op, WhileOp):
-        return [_terminator(op.before_region.block)[1 + index]]
-    name = "nothing" if op is None else op.name
-    raise InternalError(f"a shared tile or token is an argument of {name}")
-
-
-def _terminator(block: object) -> tuple[SSAValue, ...]:
-    last = getattr(block, "last_op", None)
-    assert isinstance(last, Operation)
-    return tuple(last.operands)

@@ -10,13 +10,16 @@ address that comes from elsewhere, such as one that was loaded, may be that of a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
+from operator import or_
 
 from xdsl.dialects.builtin import IntegerType, ModuleOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
+from tilewright.analysis.dataflow import MAX_VISITS, ValueFlow, run
 from tilewright.ir.effects import Access, Resource, own_effects
+from tilewright.ir.regions import blocks_of, is_control_flow
 from tilewright.ir.types import DescriptorType, element_of, is_pointer
-from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.function import FuncOp
 from tilewright.support.dataclass import dataclass
 
@@ -62,24 +65,51 @@ def _global_accesses(op: Operation) -> list[Access]:
     return [e for e in effects if isinstance(e, Access) and e.is_on(Resource.GLOBAL)]
 
 
-class _Origins:
+class _Origins(ValueFlow[int]):
     """The arguments that each address may come from, as bits of an integer."""
 
+    rounds = MAX_VISITS
+
     def __init__(self, kernel: FuncOp) -> None:
+        super().__init__()
         entry = kernel.body.block
         self._pointers = [i for i, a in enumerate(entry.args) if is_pointer(a.type)]
         self._unknown = 1 << len(entry.args)
-        self._bits: dict[SSAValue, int] = {entry.args[i]: 1 << i for i in self._pointers}
-        addresses = [value for value in _values(kernel, entry) if _may_hold_address(value.type)]
-        self._spread(addresses)
-        for value in addresses:
-            if _is_made_here(value) and not self.of(value):
-                self._bits[value] = self._unknown
-        self._spread(addresses)
+        for i in self._pointers:
+            self.put(entry.args[i], 1 << i)
+        # What is made here and comes from no argument is known when every loop has settled.
+        self._unrelated: set[SSAValue] = set()
+        run(self, entry)
+        self._unrelated.update(v for v in _made_pointers(kernel) if not self.of(v))
+        if self._unrelated:
+            run(self, entry)
 
-    def of(self, value: SSAValue) -> int:
-        """The origins of a value; 0 for one that is no address."""
-        return self._bits.get(value, 0)
+    def unknown(self, value: SSAValue) -> int:
+        """No origin: the value is no address."""
+        return 0
+
+    def meet(self, left: int, right: int) -> int:
+        """The origins of a value that is one of two."""
+        return left | right
+
+    def visit(self, op: Operation) -> None:
+        """Hand origins on from operands to results, and to what describes an op."""
+        if is_control_flow(op):
+            return
+        bits = reduce(or_, map(self.of, op.operands), 0)
+        for block in blocks_of(op):
+            for argument in block.args:
+                self._hand_on(argument, bits)
+            run(self, block)
+        accesses = _global_accesses(op)
+        # What is loaded has nothing to do with where it was.
+        is_load = bool(accesses) and not any(access.writes for access in accesses)
+        for result in op.results:
+            self._hand_on(result, 0 if is_load else bits)
+
+    def _hand_on(self, value: SSAValue, bits: int) -> None:
+        if _may_hold_address(value.type):
+            self.put(value, self._unknown if value in self._unrelated else bits)
 
     def indices(self, bits: int) -> frozenset[int]:
         """The arguments that a set of origins stands for."""
@@ -91,31 +121,12 @@ class _Origins:
         """The arguments that a set of origins names."""
         return frozenset(i for i in self._pointers if bits >> i & 1)
 
-    def _spread(self, addresses: list[SSAValue]) -> None:
-        """Hand origins on from operands to results until nothing is new.
 
-        Loops hand addresses back to their start: one more round for each that does.
-        """
-        is_changed = True
-        while is_changed:
-            is_changed = False
-            for value in addresses:
-                before = bits = self.of(value)
-                for source in _sources(value):
-                    bits |= self.of(source)
-                if bits != before:
-                    self._bits[value] = bits
-                    is_changed = True
-
-
-def _values(kernel: FuncOp, entry: Block) -> Iterator[SSAValue]:
-    """Every value of a kernel but its arguments, operands before what is made of them."""
+def _made_pointers(kernel: FuncOp) -> Iterator[SSAValue]:
+    """The pointers that are results of ops, and not handed on by a loop or a branch."""
     for op in kernel.walk():
-        for region in op.regions:
-            for block in region.blocks:
-                if block is not entry:
-                    yield from block.args
-        yield from op.results
+        if not op.regions:
+            yield from (result for result in op.results if is_pointer(result.type))
 
 
 def _may_hold_address(type_: Attribute) -> bool:
@@ -123,44 +134,3 @@ def _may_hold_address(type_: Attribute) -> bool:
         return True
     element = element_of(type_)
     return isinstance(element, IntegerType) and element.width.data >= _ADDRESS_BITS
-
-
-def _is_made_here(value: SSAValue) -> bool:
-    """Whether a pointer is the result of an op, and not handed on by a loop or a branch."""
-    return is_pointer(value.type) and isinstance(value, OpResult) and not value.op.regions
-
-
-def _sources(value: SSAValue) -> tuple[SSAValue, ...]:
-    """The values that `value` is computed from, or is handed on from."""
-    if isinstance(value, OpResult):
-        return _result_sources(value.op, value.index)
-    assert isinstance(value, BlockArgument)
-    parent = value.block.parent_op()
-    if isinstance(parent, ForOp):
-        if value.index == 0:
-            return ()
-        return (parent.iter_args[value.index - 1], _handed_on(parent.body.block)[value.index - 1])
-    if isinstance(parent, WhileOp) and value.block is parent.before_region.block:
-        return (parent.arguments[value.index], _handed_on(parent.after_region.block)[value.index])
-    if isinstance(parent, WhileOp):
-        return (_handed_on(parent.before_region.block)[1 + value.index],)
-    return () if parent is None else tuple(parent.operands)
-
-
-def _result_sources(op: Operation, index: int) -> tuple[SSAValue, ...]:
-    if isinstance(op, ForOp):
-        return (op.iter_args[index], _handed_on(op.body.block)[index])
-    if isinstance(op, IfOp):
-        return tuple(_handed_on(region.block)[index] for region in op.regions)
-    if isinstance(op, WhileOp):
-        return (_handed_on(op.before_region.block)[1 + index],)
-    accesses = _global_accesses(op)
-    only_reads = bool(accesses) and not any(access.writes for access in accesses)
-    # What is loaded has nothing to do with where it was.
-    return () if only_reads else tuple(op.operands)
-
-
-def _handed_on(block: Block) -> tuple[SSAValue, ...]:
-    last = block.last_op
-    assert last is not None
-    return tuple(last.operands)

@@ -1,8 +1,8 @@
 """Between which points of a function a piece of shared memory is in use.
 
 Ops are numbered in the order of the text; an op with regions spans the numbers inside of it. An
-allocation lives from its op to its last use. A use inside of a loop that began before the
-allocation was made lasts to the end of the loop, and what a loop carries lives all through it.
+allocation lives from its op to its last use, found by walking backward. What one iteration of a
+loop leaves to the next one lives all through the loop.
 
     alloc a ── 2        a: 2…9, since iterations to come read it
     for ────── 3
@@ -12,22 +12,15 @@ allocation was made lasts to the end of the loop, and what a loop carries lives 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.analysis.alias import SharedAliases, is_shared
+from tilewright.analysis.dataflow import StateFlow, run
 from tilewright.ir.effects import Allocation, Resource, own_effects
-from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
-from tilewright.ops.creation import ConstantOp
+from tilewright.ir.regions import ControlFlowOp, Edge, blocks_of, is_control_flow
 from tilewright.support.dataclass import dataclass
-
-_CONTROL_FLOW = (ForOp, IfOp, WhileOp)
-
-
-def is_control_flow(op: Operation) -> bool:
-    """Whether the regions of an op run as part of the program; other regions describe an op."""
-    return bool(op.regions) and type(op) in _CONTROL_FLOW
 
 
 @dataclass(frozen=True)
@@ -40,6 +33,10 @@ class LiveRange:
     def overlaps(self, other: LiveRange) -> bool:
         """Whether both are in use at one point."""
         return self.start <= other.end and other.start <= self.end
+
+    def united(self, other: LiveRange) -> LiveRange:
+        """From the first point of both to the last."""
+        return LiveRange(min(self.start, other.start), max(self.end, other.end))
 
 
 class Numbering:
@@ -55,9 +52,8 @@ class Numbering:
             start = self._counter
             self._counter += 1
             if is_control_flow(op):
-                for region in op.regions:
-                    for inner in region.blocks:
-                        self._block(inner)
+                for inner in blocks_of(op):
+                    self._block(inner)
                 self._counter += 1
             self.spans[op] = LiveRange(start, self._counter - 1)
 
@@ -67,14 +63,6 @@ class Numbering:
 
 
 UsesOf = Callable[[Operation], Sequence[SSAValue]]
-
-
-def runs_once(loop: ForOp) -> bool:
-    """Whether a loop is known to have an iteration: constant bounds say so."""
-    low, high = loop.lb.owner, loop.ub.owner
-    if not isinstance(low, ConstantOp) or not isinstance(high, ConstantOp):
-        return False
-    return low.splat_value() < high.splat_value()
 
 
 def shared_operands(op: Operation) -> Sequence[SSAValue]:
@@ -91,17 +79,10 @@ def live_ranges(
     for included.
     """
     numbering = Numbering(block)
-    ranges: dict[Operation, LiveRange] = {}
-    for op in numbering.ops():
-        if _allocates(op):
-            ranges[op] = numbering.spans[op]
-    for op in numbering.ops():
-        for value in uses(op):
-            for root in aliases.roots(value):
-                used = _use(numbering, root, op, value)
-                before = ranges[root]
-                ranges[root] = LiveRange(min(before.start, used.start), max(before.end, used.end))
-    return ranges
+    made = (op for op in numbering.ops() if _allocates(op))
+    liveness = _Liveness({op: numbering.spans[op] for op in made}, numbering, aliases, uses)
+    run(liveness, block)
+    return liveness.ranges
 
 
 def _allocates(op: Operation) -> bool:
@@ -109,41 +90,46 @@ def _allocates(op: Operation) -> bool:
     return any(isinstance(e, Allocation) and e.resource is Resource.SHARED for e in effects)
 
 
-def _use(numbering: Numbering, root: Operation, op: Operation, value: SSAValue) -> LiveRange:
-    """The points at which a use keeps an allocation alive."""
-    span = numbering.spans[op]
-    start, end = span.start, span.start
-    inside = set(_loops_around(root))
-    for loop in _loops_around(op):
-        if loop not in inside:
-            end = max(end, numbering.spans[loop].end)
-    for loop in _carrying(value):
-        start = min(start, numbering.spans[loop].start)
-        end = max(end, numbering.spans[loop].end)
-    return LiveRange(start, end)
+class _Liveness(StateFlow[frozenset[Operation]]):
+    """Backward: the allocations that some way from a point on still uses."""
 
+    is_backward = True
 
-def _loops_around(op: Operation) -> Iterator[Operation]:
-    parent = op.parent_op()
-    while parent is not None:
-        if isinstance(parent, ForOp | WhileOp):
-            yield parent
-        parent = parent.parent_op()
+    def __init__(
+        self,
+        ranges: dict[Operation, LiveRange],
+        numbering: Numbering,
+        aliases: SharedAliases,
+        uses: UsesOf,
+    ) -> None:
+        super().__init__(frozenset())
+        self.ranges = ranges
+        self._spans = numbering.spans
+        self._aliases = aliases
+        self._uses = uses
+        self._used: dict[Operation, frozenset[Operation]] = {}
 
+    def step(self, op: Operation, state: frozenset[Operation]) -> frozenset[Operation]:
+        """What was live behind an op, and what it uses, less what it makes."""
+        used = self._used.get(op)
+        if used is None:
+            roots = (root for value in self._uses(op) for root in self._aliases.roots(value))
+            used = self._used[op] = frozenset(roots)
+            start = self._spans[op].start
+            self._extend(used, LiveRange(start, start))
+        live = state | used if used else state
+        return live - {op} if op in self.ranges else live
 
-def _carrying(value: SSAValue) -> Iterator[Operation]:
-    """The loops that carry a value, or what it is a view of."""
-    pending, seen = [value], {value}
-    while pending:
-        current = pending.pop()
-        owner = current.owner
-        if isinstance(current, BlockArgument):
-            parent = current.owner.parent_op()
-            if isinstance(parent, ForOp | WhileOp):
-                yield parent
-            continue
-        assert isinstance(owner, Operation)
-        for operand in shared_operands(owner):
-            if operand not in seen:
-                seen.add(operand)
-                pending.append(operand)
+    def join(self, left: frozenset[Operation], right: frozenset[Operation]) -> frozenset[Operation]:
+        """What is live on either way."""
+        return left | right
+
+    def cross(self, op: ControlFlowOp, edge: Edge, visits: int) -> bool:
+        """What is live from one iteration to the next lives all through the loop."""
+        if edge.is_back:
+            self._extend(self.state, self._spans[op])
+        return super().cross(op, edge, visits)
+
+    def _extend(self, roots: frozenset[Operation], used: LiveRange) -> None:
+        for root in roots:
+            self.ranges[root] = self.ranges[root].united(used)

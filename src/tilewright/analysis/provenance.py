@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 
 from tilewright.ir.op import DerivedAddress
-from tilewright.ops.control_flow import ForOp
+from tilewright.ir.regions import sources_of
 from tilewright.ops.function import FuncOp
 
 
 def base_argument(pointer: SSAValue) -> SSAValue | None:
-    """The kernel's argument that a pointer is computed from, or None where that is not known.
+    """The kernel's argument that a pointer is computed from, whichever way control takes.
 
-    The pointer may be a tile of them, or a descriptor.
+    The pointer may be a tile of them, or a descriptor. None where the argument is not known, or
+    not the same one on every way.
     """
-    while True:
-        if isinstance(pointer, BlockArgument):
-            parent = pointer.block.parent_op()
-            if isinstance(parent, FuncOp):
-                return pointer
-            if not isinstance(parent, ForOp) or pointer.index == 0:
+    found: SSAValue | None = None
+    pending, seen = [pointer], {pointer}
+    while pending:
+        value = pending.pop()
+        if isinstance(value, BlockArgument) and isinstance(value.block.parent_op(), FuncOp):
+            if found is not None and found is not value:
                 return None
-            pointer = parent.iter_args[pointer.index - 1]
+            found = value
             continue
-        assert isinstance(pointer, OpResult)
-        if not pointer.op.has_trait(DerivedAddress):
+        sources = _computed_from(value)
+        if not sources:
             return None
-        pointer = pointer.op.operands[0]
+        new = [source for source in sources if source not in seen]
+        seen.update(new)
+        pending += new
+    return found
+
+
+def _computed_from(value: SSAValue) -> Sequence[SSAValue]:
+    """What holds the same address but for an offset, one value for each way to get here."""
+    if isinstance(value, OpResult) and value.op.has_trait(DerivedAddress):
+        return value.op.operands[:1]
+    return sources_of(value) or ()

@@ -46,6 +46,11 @@ class Edge:
         """What is handed on, one for each receiver."""
         return self.giver.operands[self.first :]
 
+    @property
+    def is_back(self) -> bool:
+        """Whether this leads to a region that stands before its source, or to the same one."""
+        return self.source is not None and self.target is not None and self.target <= self.source
+
 
 @dataclass(frozen=True)
 class Trips:

@@ -6,11 +6,11 @@ leaves unordered, goes around loops until nothing is new, and looks at each acce
 
 from __future__ import annotations
 
-from xdsl.ir import Block, Operation
+from xdsl.ir import Operation
 
-from tilewright.analysis.liveness import runs_once
+from tilewright.analysis.dataflow import StateFlow, run
 from tilewright.ir.effects import Extent, Order
-from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
+from tilewright.ir.regions import is_control_flow
 from tilewright.ops.function import FuncOp
 from tilewright.schedule.shared_touches import Touch, TouchMap
 from tilewright.support.dataclass import dataclass
@@ -46,68 +46,35 @@ def check_ordering(kernel: FuncOp) -> None:
 
     *Raises* InternalError that names the two that have no barrier, fence or wait between them.
     """
-    _Walk(TouchMap()).block(kernel.body.block, _State())
+    run(_Check(TouchMap()), kernel.body.block)
 
 
 def is_ordered(kernel: FuncOp, touches: TouchMap) -> bool:
     """Whether `check_ordering` accepts a kernel whose touches are known."""
     try:
-        _Walk(touches).block(kernel.body.block, _State())
+        run(_Check(touches), kernel.body.block)
     except InternalError:
         return False
     return True
 
 
-class _Walk:
+class _Check(StateFlow[_State]):
     """One check of one kernel."""
 
     def __init__(self, touches: TouchMap) -> None:
+        super().__init__(_State())
         self._touches = touches
-        # The state behind a loop by that before it: loops around it come here again and again.
-        self._behind: dict[tuple[Operation, _State], _State] = {}
 
-    def block(self, block: Block, state: _State) -> _State:
-        """The state after a block."""
-        for op in block.ops:
-            state = self._op(op, state)
-        return state
+    def join(self, left: _State, right: _State) -> _State:
+        """What either way has left."""
+        return left | right
 
-    def _op(self, op: Operation, state: _State) -> _State:
-        if not op.regions:
+    def step(self, op: Operation, state: _State) -> _State:
+        """The state behind an op, each access of which is checked when it starts."""
+        if not is_control_flow(op):
             for step in self._touches.steps(op):
                 state = self._step(step, state)
-            return state
-        if isinstance(op, IfOp):
-            sides = [self.block(region.block, state) for region in op.regions if region.blocks]
-            return sides[0] | (sides[1] if len(sides) > 1 else state)
-        if isinstance(op, ForOp | WhileOp):
-            found = self._behind.get((op, state))
-            if found is None:
-                found = self._behind[op, state] = self._iterate(op, state)
-            return found
-        for step in self._touches.steps(op):
-            state = self._step(step, state)
         return state
-
-    def _iterate(self, op: ForOp | WhileOp, state: _State) -> _State:
-        if isinstance(op, WhileOp):
-            return self._while(op, state)
-        entered = self.block(op.body.block, state) if runs_once(op) else state
-        return self._loop(op.body.block, entered)
-
-    def _loop(self, body: Block, state: _State) -> _State:
-        while (after := state | self.block(body, state)) != state:
-            state = after
-        return state
-
-    def _while(self, loop: WhileOp, state: _State) -> _State:
-        test, body = loop.before_region.block, loop.after_region.block
-        while True:
-            tested = self.block(test, state)
-            after = state | self.block(body, tested)
-            if after == state:
-                return tested
-            state = after
 
     def _step(self, step: Touch | Order, state: _State) -> _State:
         if step is Order.BARRIER:

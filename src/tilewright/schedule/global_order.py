@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
+from tilewright.analysis.dataflow import StateFlow, run
 from tilewright.analysis.pointers import PointerStructure
 from tilewright.analysis.provenance import base_argument
 from tilewright.analysis.separation import Apart, find_apart
@@ -20,6 +21,7 @@ from tilewright.ir.effects import Access, Extent, Order, Resource, Wait, own_eff
 from tilewright.ir.encoding import has_layout, layout_of
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
+from tilewright.ir.regions import is_control_flow
 from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.staging import LocalBarrierOp
@@ -81,66 +83,42 @@ def _is_private(pointers: SSAValue) -> bool:
 def order_global(kernel: FuncOp) -> int:
     """Insert the barriers into a T1 kernel; how many there are."""
     walk = _Walk()
-    walk.block(kernel.body.block, ())
+    run(walk, kernel.body.block)
     return walk.count
 
 
 Pending = tuple[Touch, ...]
 
 
-class _Walk:
-    """One walk; `pending` are the touches since the last barrier, on any way to here."""
+class _Walk(StateFlow[Pending]):
+    """One walk, which puts barriers in; the state is what was touched since the last of them."""
 
     def __init__(self) -> None:
+        super().__init__(())
         self.count = 0
-        # What is pending behind a loop by what was before it, since barriers last went inside:
-        # loops around it are walked twice too, and a nest would be 2^depth times.
-        self._behind: dict[Operation, dict[Pending, Pending]] = {}
 
-    def block(self, block: Block, pending: Pending) -> Pending:
-        """Order a block that is entered with `pending`; what is pending at its end."""
-        for op in tuple(block.ops):
-            pending = self._op(op, pending)
-        return pending
+    def join(self, left: Pending, right: Pending) -> Pending:
+        """What is pending on either way."""
+        return _union(left, right)
 
-    def _op(self, op: Operation, pending: Pending) -> Pending:
-        if op.name in ("scf.for", "scf.while"):
-            return self._loop(op, pending)
-        if op.name == "scf.if":
-            ends = [self.block(b, pending) for region in op.regions for b in region.blocks]
-            has_else = len(op.regions) > 1 and bool(op.regions[1].blocks)
-            return _union(*ends, *(() if has_else else (pending,)))
+    def step(self, op: Operation, state: Pending) -> Pending:
+        """What is pending behind an op, which a barrier goes before where it must."""
+        if is_control_flow(op):
+            return state
         touches = global_touches(op)
         if isinstance(op, AtomicOp) and waits_before(op):
-            pending = ()
-        if any(touch.conflicts(other) for touch in touches for other in pending):
+            state = ()
+        if any(touch.conflicts(other) for touch in touches for other in state):
             assert op.parent is not None
             op.parent.insert_op_before(build(LocalBarrierOp, location=op.location), op)
             self.count += 1
-            pending = ()
+            state = ()
         if isinstance(op, AtomicOp):
-            return () if waits_after(op) else _union(pending, touches)
+            return () if waits_after(op) else _union(state, touches)
         lasting = tuple(touch for touch in touches if not touch.is_over)
         if not op.regions and Order.BARRIER in shared_steps(op):
             return lasting
-        return _union(pending, lasting)
-
-    def _loop(self, op: Operation, pending: Pending) -> Pending:
-        """A loop's blocks twice: the second time behind what the first left."""
-        known = self._behind.setdefault(op, {})
-        if pending in known:
-            return known[pending]
-        before, entered = self.count, pending
-        for _ in range(2):
-            following = pending
-            for region in op.regions:
-                for block in region.blocks:
-                    following = self.block(block, following)
-            pending = _union(pending, following)
-        if self.count != before:
-            known.clear()
-        known[entered] = pending
-        return pending
+        return _union(state, lasting)
 
 
 def global_touches(op: Operation) -> tuple[Touch, ...]:

@@ -14,16 +14,23 @@ Requires T2 with every place given; produces T2 that `check_ordering` accepts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
+from functools import reduce
 
 from xdsl.ir import Block, Operation
 
-from tilewright.analysis.liveness import is_control_flow, runs_once
 from tilewright.ir.effects import Order
 from tilewright.ir.locations import describe
 from tilewright.ir.op import build
-from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
+from tilewright.ir.regions import (
+    OUTSIDE,
+    ControlFlowOp,
+    Edge,
+    Place,
+    is_control_flow,
+    possible_edges,
+)
 from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import LocalBarrierOp
 from tilewright.schedule.check_ordering import is_ordered
@@ -112,10 +119,6 @@ class _Summary:
         """This region or another."""
         return _Summary(self.warps.either(other.warps), self.units.either(other.units))
 
-    def maybe(self) -> _Summary:
-        """This region or nothing."""
-        return self.either(_NOTHING)
-
     def entered(self) -> _Summary:
         """Nothing but what this region leaves pending: how the next one starts."""
         return _Summary(_Track((), self.warps.pending), _Track((), self.units.pending))
@@ -135,6 +138,28 @@ def _first(
 ) -> tuple[Touch, Touch] | None:
     """The first two touches that need order."""
     return next(((a, b) for a in pending for b in exposed if meets(a, b)), None)
+
+
+def _at_ends(edges: Sequence[Edge], inside: Mapping[int, _Summary]) -> Mapping[Place, _Summary]:
+    """What is done from the start of an op to the end of each of its regions, on any way."""
+    ends: dict[Place, _Summary] = {OUTSIDE: _NOTHING}
+    is_new = True
+    while is_new:
+        is_new = False
+        for region, summary in inside.items():
+            if not any(e.target == region and e.source in ends for e in edges):
+                continue
+            known, end = ends.get(region), _entered(edges, ends, region).then(summary)
+            ends[region] = end if known is None else known.either(end)
+            is_new = is_new or ends[region] != known
+    return ends
+
+
+def _entered(edges: Sequence[Edge], ends: Mapping[Place, _Summary], place: Place) -> _Summary:
+    """What is done from the start of an op to where a place begins."""
+    return reduce(
+        _Summary.either, (ends[e.source] for e in edges if e.target == place and e.source in ends)
+    )
 
 
 class _Placer:
@@ -197,16 +222,51 @@ class _Placer:
         return found
 
     def _ordered_inside(self, op: Operation) -> _Summary:
-        """Order the blocks of an op; the summary of all of it."""
-        if isinstance(op, IfOp):
-            sides = [self.place(r.block, _NOTHING) if r.blocks else _NOTHING for r in op.regions]
-            return sides[0].either(sides[1])
-        if isinstance(op, ForOp):
-            body = self._repeated(op.body.block)
-            return body if runs_once(op) else body.maybe()
-        if isinstance(op, WhileOp):
-            return self._while(op)
-        return self._steps_of(op)
+        """Order the regions of an op; what all of it does.
+
+        First each by itself, then each behind those before it in the text, and then behind those
+        that it comes after in the next iteration.
+        """
+        if not isinstance(op, ControlFlowOp):
+            return self._steps_of(op)
+        edges, before = possible_edges(op), len(self.reasons)
+        reached = sorted({edge.target for edge in edges if edge.target is not None})
+        inside = {index: self.place(op.regions[index].block, _NOTHING) for index in reached}
+        inner = list(self.reasons)[before:]
+        forward = [edge for edge in edges if not edge.is_back]
+        for ways in (forward, edges):
+            if self._meet(op, ways, inside):
+                self._doubted += inner
+                inner = []
+        return _entered(edges, _at_ends(edges, inside), OUTSIDE)
+
+    def _meet(self, op: Operation, edges: Sequence[Edge], inside: dict[int, _Summary]) -> bool:
+        """Order each region behind what some way to it leaves pending; whether one needed it.
+
+        Where one does, all are: a barrier on the way to it may do when a fence is put before.
+        """
+        placed: dict[int, _Summary] = {}
+        while self._needs_order(edges, inside, placed):
+            for region in inside:
+                block, ends = op.regions[region].block, _at_ends(edges, inside)
+                placed[region] = _entered(edges, ends, region).entered()
+                self.place(block, placed[region])
+                inside[region] = self.place(block, _NOTHING)
+        return bool(placed)
+
+    def _needs_order(
+        self,
+        edges: Sequence[Edge],
+        inside: Mapping[int, _Summary],
+        placed: Mapping[int, _Summary],
+    ) -> bool:
+        """Whether a region meets what is pending where it starts, and was not placed behind it."""
+        ends = _at_ends(edges, inside)
+        for region, summary in inside.items():
+            entered = _entered(edges, ends, region).entered()
+            if placed.get(region) != entered and self._reason(entered, summary):
+                return True
+        return False
 
     def _steps_of(self, op: Operation) -> _Summary:
         summary = _NOTHING
@@ -223,27 +283,6 @@ class _Placer:
         hidden = tuple(t for t in end if any(t.hides_from(other) for other in self._async))
         units = _Track(start if access.is_async else (), hidden)
         return _Summary(_Track(start, end), units)
-
-    def _repeated(self, body: Block) -> _Summary:
-        """Order the iterations of a loop: what one leaves pending meets the next one's start."""
-        before = len(self.reasons)
-        first = self.place(body, _NOTHING)
-        if self._reason(first, first) is None:
-            return first
-        inner = list(self.reasons)[before:]
-        self.place(body, first.entered())
-        self._doubted += inner
-        return self.place(body, _NOTHING)
-
-    def _while(self, loop: WhileOp) -> _Summary:
-        test, body = loop.before_region.block, loop.after_region.block
-        tested = self.place(test, _NOTHING)
-        done = self.place(body, tested.entered())
-        tested = self.place(test, done.entered())
-        self.place(body, tested.entered())
-        first, rest = self.place(test, _NOTHING), self.place(body, _NOTHING)
-        again = rest.then(first)
-        return first.then(again.then(again).maybe())
 
     def _reason(self, earlier: _Summary, later: _Summary) -> tuple[Touch, Touch] | None:
         """Why a barrier must stand between two regions; None where none must."""

@@ -14,9 +14,10 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.traits import IsTerminator
 
-from tilewright.analysis.alias import carried_from, is_shared
+from tilewright.analysis.alias import is_shared
 from tilewright.ir.effects import Access, Atomic, Effect, Extent, Order, Resource, Wait, own_effects
 from tilewright.ir.encoding import SharedType, TokenType
+from tilewright.ir.regions import sources_of
 from tilewright.schedule.scratch import scratch_bytes
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import InternalError
@@ -127,7 +128,7 @@ def _sources(op: Operation, through: tuple[type[Operation], ...]) -> Iterator[Op
     seen = set(pending)
     while pending:
         value = pending.pop()
-        sources = carried_from(value) if _is_handed_on(value) else None
+        sources = sources_of(value)
         if sources is None and isinstance(value, OpResult) and isinstance(value.op, through):
             yield value.op
             sources = _handed(value.op)
@@ -140,12 +141,3 @@ def _sources(op: Operation, through: tuple[type[Operation], ...]) -> Iterator[Op
 def _handed(op: Operation) -> list[SSAValue]:
     """What an op takes that may stand for an asynchronous one: tokens and tiles."""
     return [v for v in op.operands if isinstance(v.type, TokenType | TensorType | SharedType)]
-
-
-def _is_handed_on(value: SSAValue) -> bool:
-    """Whether a value comes out of control flow inside of the function."""
-    if isinstance(value, OpResult):
-        return bool(value.op.regions)
-    block = value.owner
-    parent = block.parent_op() if not isinstance(block, Operation) else None
-    return parent is not None and parent.name.startswith("scf.")

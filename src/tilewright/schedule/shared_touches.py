@@ -8,9 +8,9 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation
 
 from tilewright.analysis.alias import SharedAliases
-from tilewright.analysis.liveness import is_control_flow
 from tilewright.ir.effects import Order
 from tilewright.ir.locations import describe
+from tilewright.ir.regions import is_control_flow
 from tilewright.schedule.scratch import scratch_bytes, scratch_offset
 from tilewright.schedule.shared_effects import SharedAccess, shared_steps
 from tilewright.support.dataclass import dataclass

@@ -66,7 +66,9 @@ def simulated(
     num_warps = int(str(options.get("num_warps", 4)))
     x, y, z = (*grid, 1, 1)[:3]
     name = kernel.__name__
-    report = simulate(text, name, (x, y, z), 32 * num_warps, passed, SHARED_BYTES)
+    report = simulate(
+        text, name, (x, y, z), 32 * num_warps, passed, SHARED_BYTES, checks_global_order=True
+    )
     return copies, report
 
 

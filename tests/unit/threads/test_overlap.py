@@ -171,3 +171,33 @@ def test_two_arguments_may_be_the_same_elements() -> None:
     check(through_both, (1,), x, x, 512)
     through_both.interpret[(1,)](x, x, 512)
     np.testing.assert_array_equal(x, expected)
+
+
+@tilewright.jit
+def change_places(p, q, n, A: tl.constexpr):
+    """What one iteration writes through a name, the next one reads through the other."""
+    i = tl.arange(0, A)
+    source, target = p, q
+    for _ in range(n):
+        tl.store(target + A - 1 - i, tl.load(source + i) + 1)
+        source, target = target, source
+
+
+@tilewright.jit
+def change_places_in_a_while(p, q, n, A: tl.constexpr):
+    i = tl.arange(0, A)
+    source, target, left = p, q, n
+    while left > 0:
+        if left % 3 == 1:
+            source, target = target, source
+        tl.store(target + A - 1 - i, tl.load(source + i) + 1)
+        source, target, left = target, source, left - 1
+
+
+@pytest.mark.parametrize("kernel", [change_places, change_places_in_a_while])
+@pytest.mark.parametrize("size", [64, 256])
+def test_pointers_that_change_places_are_read_behind_what_they_wrote(
+    kernel: object, size: int
+) -> None:
+    first, second = random_array((size,), "int32"), random_array((size,), "int32")
+    check(kernel, (1,), first, second, 5, size, num_warps=4)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue, Use
 from xdsl.traits import IsTerminator
 
-from tilewright.analysis.alias import carried_from
 from tilewright.ir.locations import describe
-from tilewright.ops.control_flow import ConditionOp, ForOp, WhileOp
+from tilewright.ir.regions import is_control_flow, receivers_of, sources_of
 from tilewright.ops.staging import ConvertLayoutOp, LaidOutDotOp
 from tilewright.schedule.layout.anchors import ANCHORS
 from tilewright.schedule.layout.transfer import is_source, is_tile
@@ -81,8 +80,9 @@ def _default(value: SSAValue) -> Requirement:
 
 def _sources(value: SSAValue) -> Sequence[SSAValue]:
     owner = value.owner
-    if isinstance(owner, Block) or owner.regions:
-        return carried_from(value) or ()
+    handed_on = sources_of(value)
+    if handed_on is not None or isinstance(owner, Block) or owner.regions:
+        return handed_on or ()
     return [] if is_source(owner) else [v for v in owner.operands if is_tile(v)]
 
 
@@ -95,33 +95,14 @@ def _made_by(value: SSAValue) -> Requirement | None:
 
 
 def _users(value: SSAValue) -> Sequence[SSAValue]:
-    found: list[SSAValue] = []
-    for use in value.uses:
-        found += _passed_on(use.operation, use.index)
-    return found
+    return [after for use in value.uses for after in _passed_on(use)]
 
 
-def _passed_on(op: Operation, index: int) -> Iterator[SSAValue]:
-    """The values that hold the operand of an op after it."""
-    if isinstance(op, ForOp):
-        yield op.body.block.args[index - 2]
-        return
-    if isinstance(op, WhileOp):
-        yield op.before_region.block.args[index]
-        return
-    parent = op.parent_op()
-    if not op.has_trait(IsTerminator) or parent is None:
-        yield from op.results
-        return
-    if isinstance(op, ConditionOp):
-        yield parent.results[index - 1]
-        return
-    if isinstance(parent, WhileOp):
-        yield parent.before_region.block.args[index]
-        return
-    yield from parent.results[index : index + 1]
-    if isinstance(parent, ForOp):
-        yield parent.body.block.args[index + 1]
+def _passed_on(use: Use) -> Sequence[SSAValue]:
+    """The values that hold an operand of an op after it."""
+    op = use.operation
+    is_end = is_control_flow(op) or op.has_trait(IsTerminator)
+    return receivers_of(use) if is_end else op.results
 
 
 def _wanted_by_users(value: SSAValue) -> Requirement | None:

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tilewright.analysis.liveness import is_control_flow
 from tilewright.ir.attributes import integer_array
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
+from tilewright.ir.regions import is_control_flow
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp, YieldOp
 from tilewright.ops.creation import ConstantOp
 from tilewright.ops.elementwise import ELEMENTWISE

@@ -22,12 +22,12 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from tilewright.analysis.alias import tile_bytes
-from tilewright.analysis.liveness import is_control_flow
 from tilewright.ir.attributes import integer_array
 from tilewright.ir.effects import stops_reads, touches_only_shared
 from tilewright.ir.encoding import TOKEN, SharedType, layout_of, shared_tile
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
+from tilewright.ir.regions import is_control_flow
 from tilewright.ir.types import DescriptorType, element_of, shape_of, storage_bytes
 from tilewright.layout.build import shared_linear
 from tilewright.ops.function import FuncOp, find_kernel
