@@ -34,7 +34,6 @@ from tilewright.frontend.passing import (
 from tilewright.frontend.program import Specialization
 from tilewright.frontend.signature import bind, specialize
 from tilewright.frontend.source import KernelSource, snapshot
-from tilewright.runtime.ahead import CompileJob
 from tilewright.runtime.call_shape import CallShape
 from tilewright.runtime.driver import Grid
 from tilewright.runtime.drivers import load_driver
@@ -63,6 +62,7 @@ from tilewright.support.source import loaded_lines
 
 if TYPE_CHECKING:
     from tilewright.compiler.emulated import Interpreted, Simulated
+    from tilewright.runtime.ahead import CompileJob
 
 _MAX_LAUNCHERS = 8
 # Compiled variants of one function that are kept loaded, the least recently used go first; each

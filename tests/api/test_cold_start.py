@@ -40,3 +40,15 @@ def test_a_compile_loads_neither_parser_nor_printer_of_xdsl(tmp_path: Path) -> N
         command, env=environment, text=True, capture_output=True, check=True
     ).stdout
     assert loaded.split() == []
+
+
+def test_the_package_alone_loads_few_modules() -> None:
+    text = "import sys, tilewright; print(*(m for m in sys.modules if m.startswith('tilewright')))"
+    environment = {"PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    command = [sys.executable, "-c", text]
+    loaded = subprocess.run(
+        command, env=environment, text=True, capture_output=True, check=True
+    ).stdout.split()
+    unused = ("tilewright.machine", "tilewright.runtime.accessors", "tilewright.compiler")
+    assert not set(loaded) & set(unused)
+    assert len(loaded) <= 50, sorted(loaded)

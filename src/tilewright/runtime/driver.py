@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from tilewright.machine.model import MachineModel
 from tilewright.runtime.artifact import Artifact
 from tilewright.support.options import CompileOptions
+
+if TYPE_CHECKING:
+    from tilewright.machine.model import MachineModel
 
 Grid = tuple[int, int, int]
 FastLaunch = Callable[..., object]

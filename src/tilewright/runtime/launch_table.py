@@ -11,12 +11,13 @@ import importlib
 import struct
 from typing import TYPE_CHECKING
 
-from tilewright.runtime.accessors import TensorAccessors
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from tilewright.runtime.accessors import TensorAccessors
 
 # Byte offsets in the table, all fields 8 bytes.
 TABLE_FIELDS: dict[str, int] = {
