@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -118,3 +120,50 @@ def test_a_measurement_of_a_short_kernel_takes_the_time_that_it_was_given() -> N
     milliseconds = do_bench(lambda: x.add_(1), warmup=25, rep=100)
     assert time.perf_counter() - started < 0.5
     assert 0 < milliseconds < 1
+
+
+WITHOUT_TORCH = """
+import sys, time
+import tilewright
+import tilewright.language as tl
+from tilewright.targets.nvidia.cuda import open_cuda
+from tilewright.testing import do_bench
+
+@tilewright.jit
+def spin_kernel(x, n):
+    total = tl.load(x)
+    for _ in range(n):
+        total = total * 0.5 + tl.load(x, volatile=True)
+    tl.store(x, total)
+
+cuda = open_cuda()
+cuda.set_context(cuda.primary_context(0))
+
+class Memory:
+    __cuda_array_interface__ = {
+        "shape": (16,), "typestr": "<f4", "data": (cuda.allocate(64), False), "version": 3
+    }
+
+def run():
+    spin_kernel[(1,)](Memory(), 5000)
+
+run()
+cuda.synchronize()
+started = time.perf_counter()
+run()
+cuda.synchronize()
+whole = 1e3 * (time.perf_counter() - started)
+timed = do_bench(run, warmup=5, rep=30, return_mode="median")
+assert "torch" not in sys.modules
+print(whole, timed)
+assert 0.5 * whole < timed < 2 * whole, (whole, timed)
+"""
+
+
+def test_a_kernel_is_timed_by_events_without_torch(tmp_path) -> None:
+    script = tmp_path / "without_torch.py"
+    script.write_text(WITHOUT_TORCH)
+    result = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr

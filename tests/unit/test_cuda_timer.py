@@ -136,7 +136,8 @@ def test_a_graph_holds_as_many_runs_as_fit_and_is_replayed(cuda) -> None:
 def test_without_a_gpu_a_graph_is_refused_and_do_bench_cudagraph_uses_the_clock(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delitem(sys.modules, "torch.cuda", raising=False)
+    for name in ("torch.cuda", "tilewright.targets.nvidia.driver"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     assert cuda_in_use() is None
     with pytest.raises(UnsupportedError, match="no GPU"):
         sample_graph(lambda: None, 1.0)

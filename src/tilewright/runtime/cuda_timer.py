@@ -1,10 +1,11 @@
-"""Timing on a GPU through torch's events: for programs that use torch with CUDA.
+"""Timing on a GPU by events: torch's in programs that use it with CUDA, else the driver's.
 
-A program without torch is timed by the clock of the host, which a launch does not wait for.
+The clock of the host would tell how long a launch takes, which does not wait for the kernel.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
 import warnings
 from collections.abc import Callable
@@ -37,15 +38,7 @@ class _Buffer(Protocol):
 
 
 class Cuda(Protocol):
-    """The part of `torch.cuda` that timing uses."""
-
-    def is_available(self) -> bool:
-        """Whether there is a GPU."""
-        ...
-
-    def is_initialized(self) -> bool:
-        """Whether the program has used it."""
-        ...
+    """The part of `torch.cuda` that timing uses, which our own driver serves too."""
 
     def synchronize(self) -> None:
         """Wait for all work."""
@@ -63,6 +56,22 @@ class Cuda(Protocol):
         """A point in a stream."""
         ...
 
+    def ByteTensor(self, size: int) -> _Buffer:
+        """Memory on the GPU."""
+        ...
+
+
+class TorchCuda(Cuda, Protocol):
+    """The part of `torch.cuda` beyond that."""
+
+    def is_available(self) -> bool:
+        """Whether there is a GPU."""
+        ...
+
+    def is_initialized(self) -> bool:
+        """Whether the program has used it."""
+        ...
+
     def CUDAGraph(self) -> _Graph:
         """An empty graph of launches."""
         ...
@@ -71,19 +80,33 @@ class Cuda(Protocol):
         """A block whose launches become the graph."""
         ...
 
-    def ByteTensor(self, size: int) -> _Buffer:
-        """Memory on the GPU."""
-        ...
+
+class _EventTimers(Protocol):
+    def timer_in_use(self) -> Cuda | None: ...
+
+
+# What times by our own driver; only a driver that was loaded can have launched anything.
+_DRIVER, _EVENT_TIMERS = (
+    "tilewright.targets.nvidia.driver",
+    "tilewright.targets.nvidia.event_timer",
+)
+
+
+def torch_in_use() -> TorchCuda | None:
+    """`torch.cuda` in a program that has used a GPU through torch, else None."""
+    module = cast("TorchCuda | None", sys.modules.get("torch.cuda"))
+    if module is None or not module.is_available():
+        return None
+    return module if module.is_initialized() else None
 
 
 def cuda_in_use() -> Cuda | None:
-    """`torch.cuda` in a program that has used a GPU through torch, else None."""
-    module = cast("Cuda | None", sys.modules.get("torch.cuda"))
-    return module if module is not None and module.is_available() and _started(module) else None
-
-
-def _started(cuda: Cuda) -> bool:
-    return cuda.is_initialized()
+    """What times work on the GPU that this program has used, else None."""
+    torch = torch_in_use()
+    if torch is not None or _DRIVER not in sys.modules:
+        return torch
+    timers = cast("_EventTimers", importlib.import_module(_EVENT_TIMERS))
+    return timers.timer_in_use()
 
 
 def _memory(cuda: Cuda, size_bytes: int) -> _Buffer:
@@ -146,7 +169,7 @@ def sample_graph(fn: Callable[[], object], rep_ms: float) -> list[float]:
 
     Raises: UnsupportedError where torch sees no GPU.
     """
-    cuda = cuda_in_use()
+    cuda = torch_in_use()
     if cuda is None:
         raise UnsupportedError(
             "there is no GPU to capture a graph on",

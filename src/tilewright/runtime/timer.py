@@ -3,8 +3,8 @@
 Each run is timed on its own and starts with cold caches: a buffer as large as the last-level
 cache is written in between. How many runs fit into the time that the caller grants is estimated
 first, with that write included, so a call takes about `warmup + rep` milliseconds whatever the
-function costs. In a program that uses a GPU through torch, events of the GPU take the place of the
-host's clock, and its cache that of the CPU's.
+function costs. In a program that uses a GPU, events of the GPU take the place of the host's clock,
+and its cache that of the CPU's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tilewright.runtime.cuda_timer import cuda_in_use, sample_graph, sample_on_gpu
+from tilewright.runtime.cuda_timer import cuda_in_use, sample_graph, sample_on_gpu, torch_in_use
 from tilewright.support.errors import InvalidOption
 
 _SYSFS_CACHE = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -86,11 +86,11 @@ def do_bench_cudagraph(
 ) -> float | list[float]:
     """The time of one call of `fn` without the host's share: its launches run as a CUDA graph.
 
-    Where no GPU is in use there is no graph, and the result is that of `do_bench`.
+    Where no GPU is in use through torch there is no graph, and the result is that of `do_bench`.
     *Units*: milliseconds. Raises: as `do_bench`.
     """
     _check_summary("do_bench_cudagraph", quantiles, return_mode)
-    if cuda_in_use() is None:
+    if torch_in_use() is None:
         return do_bench(fn, 0, rep, grad_to_none, quantiles, return_mode)
     _drop_gradients(tuple(grad_to_none or ()))
     return _summary(sample_graph(fn, rep), quantiles, return_mode)

@@ -160,6 +160,40 @@ class BoundCuda:
         kind = self._driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
         return self._number("cuPointerGetAttribute", kind, self._driver.CUdeviceptr(address))
 
+    def synchronize(self) -> None:
+        """Wait for all work of this thread's context."""
+        self._call("cuCtxSynchronize")
+
+    def create_event(self) -> int:
+        """A new event that notes the time."""
+        return self._number("cuEventCreate", 0)
+
+    def destroy_event(self, event: int) -> None:
+        """Give an event back."""
+        self._call("cuEventDestroy", self._driver.CUevent(event))
+
+    def record_event(self, event: int, stream: int) -> None:
+        """Note the time at which what is in `stream` now is done."""
+        self._call("cuEventRecord", self._driver.CUevent(event), self._driver.CUstream(stream))
+
+    def elapsed_milliseconds(self, start: int, end: int) -> float:
+        """The time between two events that both happened."""
+        events = (self._driver.CUevent(start), self._driver.CUevent(end))
+        return float(cast("float", self._call("cuEventElapsedTime", *events)))
+
+    def allocate(self, size_bytes: int) -> int:
+        """Memory on the GPU of this thread's context."""
+        return self._number("cuMemAlloc", size_bytes)
+
+    def free(self, address: int) -> None:
+        """Give memory back."""
+        self._call("cuMemFree", self._driver.CUdeviceptr(address))
+
+    def fill(self, address: int, size_bytes: int, stream: int) -> None:
+        """Write zeros, in the order of a stream."""
+        place, order = self._driver.CUdeviceptr(address), self._driver.CUstream(stream)
+        self._call("cuMemsetD8Async", place, 0, size_bytes, order)
+
     def describe(self, code: int) -> tuple[str, str]:
         """The name and the meaning of a result code."""
         return self._text("cuGetErrorName", code), self._text("cuGetErrorString", code)

@@ -197,6 +197,11 @@ class NvidiaDriver:
             self._opened = open_cuda()
         return self._opened
 
+    @property
+    def opened(self) -> Cuda | None:
+        """The driver of this machine if something has needed it."""
+        return self._opened
+
     @functools.cached_property
     def _factory(self) -> LauncherFactory | None:
         return launcher_factory(self._cache)

@@ -54,6 +54,15 @@ def _cupy_getter() -> StreamGetter | None:
     return lambda device: ask(device).ptr
 
 
+def package_stream(device: int) -> int:
+    """The stream that this thread works on by a package that knows: torch, cupy; else 0."""
+    for find in (_torch_getter, _cupy_getter):
+        getter = find()
+        if getter is not None:
+            return getter(device)
+    return 0
+
+
 _GETTERS: dict[str, Callable[[], StreamGetter | None]] = {
     "torch": _torch_getter,
     "cupy": _cupy_getter,
