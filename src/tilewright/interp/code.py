@@ -33,6 +33,7 @@ class Pause(Enum):
 
     ATOMIC = "atomic"
     SPIN = "spin"
+    RING = "ring"
 
 
 Running = Generator[Pause, None, None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from copy import copy
 from dataclasses import field
 from typing import TYPE_CHECKING, Protocol, TextIO
 
@@ -75,6 +76,9 @@ class Program:
         self.buffers: dict[Operation, Allocation] = {}
         self.shared: SharedMemory | None = None
         self.divided_by_zero: Operation | None = None
+        # Its role and replica, where it is one of several that run at once, and what it waits for.
+        self.role = ""
+        self.awaits = ""
 
     def move(self, sources: tuple[int, ...], targets: tuple[int, ...]) -> None:
         """Copy values between slots, all at once."""
@@ -96,6 +100,13 @@ class Program:
         if touched not in self.machine.touched:
             require_declared(*touched)
             self.machine.touched.add(touched)
+
+    def as_role(self, name: str) -> Program:
+        """One role of this program: it has values of its own, and all else in common."""
+        role = copy(self)
+        role.values, role.poison = list(self.values), list(self.poison)
+        role.role = name
+        return role
 
     def note_division(self, operation: Operation) -> None:
         """Remember a division by zero, should its result be used."""

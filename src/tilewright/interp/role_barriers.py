@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from tilewright.interp.role_clocks import Knowledge
+from tilewright.interp.role_clocks import NOTHING, Knowledge
 from tilewright.interp.simt.faults import Fault
 from tilewright.ir.op import Array
 from tilewright.support.dataclass import dataclass
@@ -30,14 +30,14 @@ class MemoryBarrier:
     Nobody sees when the bytes come: what the loads bring lies there once a wait has found out.
     """
 
-    number: int
+    name: object
     count: int
     arrived: int = 0
     announced: int = 0
     copies: list[Copy] = field(default_factory=list)
     num_ended: int = 0
     told: Knowledge | None = None
-    ended: Knowledge | None = None
+    ended: Knowledge = NOTHING
 
     @property
     def brought(self) -> int:
@@ -54,7 +54,7 @@ class MemoryBarrier:
         if self.arrived == self.count:
             raise Fault(
                 KernelFault,
-                f"more arrive at mbarrier {self.number} than the {self.count} of a phase, of which "
+                f"more arrive at mbarrier {self.name} than the {self.count} of a phase, of which "
                 f"{self.brought} of {self.announced} bytes are on their way",
             )
         self.arrived += 1
@@ -73,6 +73,8 @@ class MemoryBarrier:
     def test(self, phase: int) -> Knowledge | None:
         """What is known after phase number `phase`; None before it has ended.
 
+        Phase -1 is the one before the first, and has always ended.
+
         *Raises*: Fault where parity would confuse it with another: the phase after it has ended
         as well, or the phase before it has not.
         """
@@ -83,7 +85,7 @@ class MemoryBarrier:
             return None
         raise Fault(
             KernelFault,
-            f"a wait for phase {phase} of mbarrier {self.number} comes while it is in phase "
+            f"a wait for phase {phase} of mbarrier {self.name} comes while it is in phase "
             f"{self.num_ended}: by parity it takes that for another one",
         )
 

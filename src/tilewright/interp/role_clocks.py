@@ -33,6 +33,10 @@ class Knowledge:
         return Knowledge(_latest(self.known, other.known), _latest(self.shown, other.shown))
 
 
+NOTHING = Knowledge(np.zeros(0, np.int32), np.zeros(0, np.int32))
+"""What is known before anything was told."""
+
+
 def _latest(left: Array, right: Array) -> Array:
     size = max(len(left), len(right))
     return np.maximum(_widened(left, size), _widened(right, size))
@@ -43,15 +47,31 @@ def _widened(times: Array, size: int) -> Array:
 
 
 class RoleClocks:
-    """The clocks of the roles of one program; columns 0 to `num_roles` are theirs."""
+    """The clocks of the roles of one program, and of what it waits for: a column each."""
 
     def __init__(self, num_roles: int) -> None:
-        self.num_roles = num_roles
-        self._known = np.zeros((num_roles, num_roles), np.int32)
-        self._shown = np.zeros((num_roles, num_roles), np.int32)
-        self._times = [0] * num_roles
-        self._fenced = [0] * num_roles
+        self._known = np.zeros((0, 0), np.int32)
+        self._shown = np.zeros((0, 0), np.int32)
+        self._times: list[int] = []
+        self._fenced: list[int] = []
+        self._is_role = np.zeros(0, np.bool_)
         self._columns: dict[object, int] = {}
+        for _ in range(num_roles):
+            self._add(is_role=True)
+
+    def _add(self, *, is_role: bool) -> int:
+        self._known = np.pad(self._known, (0, 1))
+        self._shown = np.pad(self._shown, (0, 1))
+        self._is_role = np.append(self._is_role, is_role)
+        self._times.append(0)
+        self._fenced.append(0)
+        return len(self._times) - 1
+
+    def fork(self, role: int) -> int:
+        """The column of a new role, which comes after all that a role has done."""
+        told, new = self.release(role), self._add(is_role=True)
+        self.acquire(new, told)
+        return new
 
     def time(self, column: int) -> int:
         """The time at which a role accesses memory now, or at which a column's last event was."""
@@ -61,11 +81,7 @@ class RoleClocks:
         """The column of what runs asynchronously under a name."""
         found = self._columns.get(key)
         if found is None:
-            found = self._columns[key] = len(self._times)
-            self._times.append(0)
-            more = np.zeros((self.num_roles, 1), np.int32)
-            self._known = np.concatenate([self._known, more], axis=1)
-            self._shown = np.concatenate([self._shown, more], axis=1)
+            found = self._columns[key] = self._add(is_role=False)
         return found
 
     def end_event(self, column: int) -> Knowledge:
@@ -114,4 +130,4 @@ class RoleClocks:
 
     def are_shown(self, role: int, columns: Array, times: Array) -> Array:
         """Whether asynchronous units that a role starts now see writes by columns."""
-        return (columns >= self.num_roles) | (times < self._shown[role, columns])
+        return ~self._is_role[columns] | (times < self._shown[role, columns])

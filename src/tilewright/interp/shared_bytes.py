@@ -7,7 +7,7 @@ the one role for the other, and an asynchronous unit sees what threads wrote onl
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -25,7 +25,8 @@ class SharedBytes:
 
     def __init__(self, is_ordered: bool, roles: tuple[str, ...] = ("the program",)) -> None:
         self.is_ordered = is_ordered
-        self.roles = roles
+        # By the column of their clock.
+        self.roles = dict(enumerate(roles))
         self.clocks = RoleClocks(len(roles))
         self.role = 0
         self.data = np.zeros(0, np.uint8)
@@ -33,7 +34,7 @@ class SharedBytes:
         # Who wrote a byte last, and when; when each role read it last.
         self._writer = np.zeros(0, np.int16)
         self._written = np.zeros(0, np.int32)
-        self._read = np.zeros((len(roles), 0), np.int32)
+        self._read: dict[int, Array] = {}
         # How many asynchronous units read a byte.
         self._readers = np.zeros(0, np.uint16)
 
@@ -46,6 +47,12 @@ class SharedBytes:
         finally:
             self.role = before
 
+    def fork(self, names: Sequence[str]) -> list[int]:
+        """New roles by their names, which come after all that the acting one has done."""
+        made = [self.clocks.fork(self.role) for _ in names]
+        self.roles.update(zip(made, names, strict=True))
+        return made
+
     # --- places ---
 
     def reserve(self, end: int) -> None:
@@ -55,12 +62,12 @@ class SharedBytes:
             return
 
         def grown(array: Array, value: int) -> Array:
-            more = np.full((*array.shape[:-1], missing), value, array.dtype)
-            return np.concatenate([array, more], axis=-1)
+            return np.concatenate([array, np.full(missing, value, array.dtype)])
 
         self.data, self._state = grown(self.data, 0xAA), grown(self._state, _UNWRITTEN)
         self._writer, self._written = grown(self._writer, 0), grown(self._written, LONG_AGO)
-        self._read, self._readers = grown(self._read, LONG_AGO), grown(self._readers, 0)
+        self._read = {role: grown(times, LONG_AGO) for role, times in self._read.items()}
+        self._readers = grown(self._readers, 0)
 
     def forget(self, start: int, size: int) -> None:
         """Begin a new tile: what its bytes held is gone."""
@@ -143,7 +150,9 @@ class SharedBytes:
         self._written[places] = self.clocks.time(column)
 
     def _note_read(self, places: Array) -> None:
-        self._read[self.role, places] = self.clocks.time(self.role)
+        if self.role not in self._read:
+            self._read[self.role] = np.full(self.data.size, LONG_AGO, np.int32)
+        self._read[self.role][places] = self.clocks.time(self.role)
 
     # --- what must have come before ---
 
@@ -152,8 +161,8 @@ class SharedBytes:
         self._require_written_before(places, "writes to")
         if not self.is_ordered:
             return
-        for reader in range(len(self.roles)):
-            if not self.clocks.are_known(self.role, reader, self._read[reader, places]).all():
+        for reader, times in self._read.items():
+            if not self.clocks.are_known(self.role, reader, times[places]).all():
                 raise Fault(SharedRace, f"writes to what {self._since(reader, 'read')}")
 
     def _require_written_before(self, places: Array, verb: str) -> None:
@@ -169,7 +178,7 @@ class SharedBytes:
         """How an access by a role, or by what an mbarrier waits for, is told in a fault."""
         if other == self.role:
             return f"was {participle} since the last barrier"
-        if other >= len(self.roles):
+        if other not in self.roles:
             return f"was {participle} by a copy that {self.roles[self.role]} did not wait for"
         return (
             f"was {participle} by {self.roles[other]}, for which {self.roles[self.role]} "

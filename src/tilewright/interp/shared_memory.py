@@ -50,18 +50,26 @@ class _Unfinished:
 
 
 class SharedMemory(SharedBytes):
-    """The bytes of a program, with its barriers and what runs asynchronously."""
+    """The bytes of a program, with its barriers and what runs asynchronously.
+
+    `num_arrivals` goes on with every arrival and load that an mbarrier waits for.
+    """
 
     def __init__(self, is_ordered: bool, roles: tuple[str, ...] = ("the program",)) -> None:
         super().__init__(is_ordered, roles)
-        self._unfinished = [_Unfinished() for _ in roles]
-        self._memory_barriers: dict[int, MemoryBarrier] = {}
+        self._work: dict[int, _Unfinished] = {}
+        self._memory_barriers: dict[object, MemoryBarrier] = {}
         self._named_barriers: dict[int, NamedBarrier] = {}
+        self.num_arrivals = 0
 
     @property
     def products(self) -> list[RunningProduct]:
         """The products of the acting role that run, in order."""
-        return self._unfinished[self.role].products
+        return self._unfinished.products
+
+    @property
+    def _unfinished(self) -> _Unfinished:
+        return self._work.setdefault(self.role, _Unfinished())
 
     # --- named barriers ---
 
@@ -82,17 +90,17 @@ class SharedMemory(SharedBytes):
     def start_copy(self, places: Array, data: Array) -> None:
         """Begin a copy to some bytes, which hold nothing until it is waited for."""
         self.expect(places)
-        self._unfinished[self.role].copies.append(Copy(places, data))
+        self._unfinished.copies.append(Copy(places, data))
 
     def commit_copies(self) -> None:
         """Close the group of the copies begun so far."""
-        own = self._unfinished[self.role]
+        own = self._unfinished
         own.groups.append(own.copies)
         own.copies = []
 
     def wait_copies(self, pending: int) -> None:
         """Let all groups but the last `pending` arrive."""
-        groups = self._unfinished[self.role].groups
+        groups = self._unfinished.groups
         while len(groups) > pending:
             for copy in groups.pop(0):
                 self.bring(copy.places, copy.data, self.role)
@@ -114,39 +122,41 @@ class SharedMemory(SharedBytes):
 
     # --- mbarriers ---
 
-    def make_barrier(self, number: int, count: int) -> None:
+    def make_barrier(self, name: object, count: int) -> None:
         """Have an mbarrier of so many arrivals a phase."""
-        self._memory_barriers[number] = MemoryBarrier(number, count)
+        self._memory_barriers[name] = MemoryBarrier(name, count)
 
-    def arrive(self, number: int, num_bytes: int = 0, *, is_whole: bool = True) -> None:
+    def arrive(self, name: object, num_bytes: int = 0, *, is_whole: bool = True) -> None:
         """Arrive at an mbarrier and announce bytes; `is_whole`: all warps of the role have."""
-        barrier = self._ready_barrier(number)
+        barrier = self._ready_barrier(name)
+        self.num_arrivals += 1
         barrier.arrive(self.clocks.release(self.role, is_whole=is_whole), num_bytes)
 
-    def load(self, number: int, places: Array, data: Array) -> None:
+    def load(self, name: object, places: Array, data: Array) -> None:
         """Begin a load by a copy engine, which an mbarrier waits for."""
-        barrier = self._ready_barrier(number)
+        barrier = self._ready_barrier(name)
         self.expect(places, is_async=True)
+        self.num_arrivals += 1
         barrier.copies.append(Copy(places, data))
 
-    def has_ended(self, number: int, phase: int) -> bool:
+    def has_ended(self, name: object, phase: int) -> bool:
         """Whether a phase (counted from 0) of an mbarrier has; the role then comes after it."""
-        told = self._ready_barrier(number).test(phase)
+        told = self._ready_barrier(name).test(phase)
         if told is not None:
             self.clocks.acquire(self.role, told)
         return told is not None
 
-    def _ready_barrier(self, number: int) -> MemoryBarrier:
+    def _ready_barrier(self, name: object) -> MemoryBarrier:
         """An mbarrier, its phase ended if it has all it waits for."""
-        barrier = self._memory_barriers.get(number)
+        barrier = self._memory_barriers.get(name)
         if barrier is None:
-            raise Fault(KernelFault, f"mbarrier {number} was never made")
+            raise Fault(KernelFault, f"mbarrier {name} was never made")
         if barrier.is_full:
             self._end_phase(barrier)
         return barrier
 
     def _end_phase(self, barrier: MemoryBarrier) -> None:
-        column = self.clocks.column(barrier.number)
+        column = self.clocks.column(barrier.name)
         for copy in barrier.copies:
             self.bring(copy.places, copy.data, column)
         barrier.end_phase(self.clocks.end_event(column))
@@ -178,12 +188,12 @@ class SharedMemory(SharedBytes):
         """Begin a store of some bytes; what they are."""
         data, _ = self.fetch(places, is_async=True)
         self.start_reading(places)
-        self._unfinished[self.role].stores.append(places)
+        self._unfinished.stores.append(places)
         return data
 
     def end_stores(self) -> None:
         """Wait in one thread until every store has read its bytes."""
-        stores = self._unfinished[self.role].stores
+        stores = self._unfinished.stores
         for places in stores:
             self.end_reading(places)
         stores.clear()

@@ -133,8 +133,8 @@ def _t0_element(type_: Attribute) -> str:
     return _t0_element(type_.pointee)
 
 
-# Shared tiles and tokens, by name: what compiles for a CPU loads no layouts.
-_STAGED = frozenset({"ttg.memdesc", "ttg.async.token"})
+# Shared tiles, tokens and rings, by name: what compiles for a CPU loads no layouts.
+_STAGED = frozenset({"ttg.memdesc", "ttg.async.token", "ttg.ring"})
 
 
 def _t1_type(type_: Attribute) -> str:

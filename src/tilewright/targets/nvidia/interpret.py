@@ -13,6 +13,7 @@ from xdsl.ir import Operation
 
 from tilewright.interp.code import ControlFunction, PlainFunction, Preparation, Rules, Running
 from tilewright.interp.program import Program
+from tilewright.interp.rules import roles
 from tilewright.interp.rules.staging import STAGED_RULES, located, shared_memory_of
 from tilewright.schedule import atomics, conversions, folds, rearrangements, scans, sorts
 from tilewright.schedule.scratch import SCRATCH, has_place, scratch_bytes, scratch_offset
@@ -22,6 +23,9 @@ from tilewright.targets.nvidia.tma.interpret import register_copy_engine
 NVIDIA_INTERPRETATION = Rules("nvidia", STAGED_RULES)
 """The rules of every level on the way to an NVIDIA GPU."""
 register_copy_engine(NVIDIA_INTERPRETATION)
+
+# Imported for the rules that they register.
+RULE_MODULES = (roles,)
 
 # Imported for the scratch that they register.
 SCRATCH_MODULES = (atomics, conversions, folds, rearrangements, scans, sorts)

@@ -1,0 +1,239 @@
+"""Roles that run at once, and the rings that carry tiles between them (T2).
+
+A ring has slots in shared memory. A producer acquires a slot, fills it and commits it; each
+consumer waits for it, reads it and releases it. Who acquires or waits says the slot and which
+fill of that slot it means, counted from 0: both sides count alike, and parity is that number's.
+
+Emission does not know these ops yet: no schedule makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, IntegerType, StringAttr
+from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import (
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_region_def,
+    var_result_def,
+)
+from xdsl.traits import RecursiveMemoryEffect
+from xdsl.utils.exceptions import VerifyException
+
+from tilewright.ir.attributes import integers_of
+from tilewright.ir.effects import Effect, Resource, update
+from tilewright.ir.encoding import SharedType, layout_of, shared_tile
+from tilewright.ir.op import TileOp
+from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge
+from tilewright.ir.types import i32
+from tilewright.ops.control_flow import YieldOp
+from tilewright.support.dataclass import dataclass
+
+
+@irdl_attr_definition
+class RingType(ParametrizedAttribute, TypeAttribute):
+    """A ring: slots of shared memory with what says whether they are full or empty."""
+
+    name = "ttg.ring"
+
+
+RING = RingType()
+
+
+@irdl_op_definition
+class RingOp(TileOp):
+    """A ring over shared tiles, all of as many slots as the ring.
+
+    A slot is full when `producers` roles have committed it, and empty when `consumers` roles have
+    released it; a replica counts as a role. `ring_name` is what messages call it.
+    """
+
+    name = "ttg.ring"
+    tiles = var_operand_def(SharedType)
+    ring_name = prop_def(StringAttr)
+    producers = prop_def(IntegerAttr)
+    consumers = prop_def(IntegerAttr)
+    result = result_def(RingType)
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (update(Resource.SHARED),)
+
+    @property
+    def num_slots(self) -> int:
+        """The slots of the ring."""
+        return int(_shared(self.tiles[0]).slots.data)
+
+    def verify_(self) -> None:
+        """There are tiles, all of as many slots; someone fills them and someone empties them."""
+        slots = {_shared(tile).slots.data for tile in self.tiles}
+        if len(slots) != 1:
+            raise VerifyException(f"{self.name}: tiles of {sorted(slots)} slots")
+        for side in ("producers", "consumers"):
+            count = self.properties[side]
+            if not isinstance(count, IntegerAttr) or count.value.data < 1:
+                raise VerifyException(f"{self.name}: {side} is {count}")
+
+
+def _shared(tile: SSAValue) -> SharedType:
+    assert isinstance(tile.type, SharedType)
+    return tile.type
+
+
+class _RingAccess(TileOp):
+    """What all ops on a slot have in common."""
+
+    def effects(self) -> tuple[Effect, ...]:
+        # Orders accesses of the slot's tiles by other roles: no access of shared memory passes it.
+        return (update(Resource.SHARED),)
+
+    def ring_of(self) -> RingOp:
+        """The ring that the op is on. *Raises*: VerifyException where it is handed on."""
+        owner = self.operands[0].owner
+        if not isinstance(owner, RingOp):
+            raise VerifyException(f"{self.name}: its ring is no result of {RingOp.name}")
+        return owner
+
+    def verify_(self) -> None:
+        """The ring is named itself; slot and fill are i32; the results are its slot's tiles."""
+        ring = self.ring_of()
+        numbers = [operand.type for operand in self.operands[1:]]
+        if any(type_ != i32 for type_ in numbers):
+            raise VerifyException(f"{self.name}: slot and fill are i32")
+        if self.results and list(self.result_types) != slot_types(ring):
+            raise VerifyException(f"{self.name}: the results are not the tiles of a slot")
+
+
+def slot_types(ring: RingOp) -> list[Attribute]:
+    """The types of the tiles of one slot."""
+    tiles = [_shared(tile) for tile in ring.tiles]
+    return [shared_tile(tile.element, layout_of(tile)) for tile in tiles]
+
+
+@irdl_op_definition
+class RingAcquireOp(_RingAccess):
+    """Wait until slot `slot` may be filled for the time `fill` (from 0); its tiles."""
+
+    name = "ttg.ring_acquire"
+    ring = operand_def(RingType)
+    slot = operand_def()
+    fill = operand_def()
+    tiles = var_result_def(SharedType)
+
+
+@irdl_op_definition
+class RingCommitOp(_RingAccess):
+    """What the role has written to slot `slot` is there; all of its warps come here."""
+
+    name = "ttg.ring_commit"
+    ring = operand_def(RingType)
+    slot = operand_def()
+
+
+@irdl_op_definition
+class RingWaitOp(_RingAccess):
+    """Wait until slot `slot` is full for the time `fill` (from 0); its tiles."""
+
+    name = "ttg.ring_wait"
+    ring = operand_def(RingType)
+    slot = operand_def()
+    fill = operand_def()
+    tiles = var_result_def(SharedType)
+
+
+@irdl_op_definition
+class RingReleaseOp(_RingAccess):
+    """The role has read slot `slot`; all of its warps come here."""
+
+    name = "ttg.ring_release"
+    ring = operand_def(RingType)
+    slot = operand_def()
+
+
+@dataclass(frozen=True)
+class Role:
+    """A role as its op has it: `replicas` groups of `warps` run one region.
+
+    `registers` are those of each thread; 0 leaves them as they are.
+    """
+
+    name: str
+    warps: int
+    replicas: int
+    registers: int
+
+    def replica_names(self) -> tuple[str, ...]:
+        """What messages call the replicas."""
+        if self.replicas == 1:
+            return (self.name,)
+        return tuple(f"{self.name} {index}" for index in range(self.replicas))
+
+
+@irdl_op_definition
+class RolesOp(ControlFlowOp):
+    """Regions that run at once, each by warps of its own; the last op of the program.
+
+    To dataflow each region is one way through the op, as nothing but memory goes from one to
+    another. Each region takes the number of its replica, and yields nothing. `warps`, `replicas`
+    and `registers` have an entry for each of `roles`.
+    """
+
+    name = "tw.roles"
+    roles = prop_def(ArrayAttr[StringAttr])
+    warps = prop_def(DenseArrayBase[IntegerType])
+    replicas = prop_def(DenseArrayBase[IntegerType])
+    registers = prop_def(DenseArrayBase[IntegerType])
+    bodies = var_region_def("single_block")
+    traits = traits_def(RecursiveMemoryEffect())
+
+    def described(self) -> tuple[Role, ...]:
+        """The roles, one for each region."""
+        numbers = (integers_of(p) for p in (self.warps, self.replicas, self.registers))
+        rows = zip((name.data for name in self.roles), *numbers, strict=True)
+        return tuple(Role(*row) for row in rows)
+
+    def is_loop(self) -> bool:
+        """Each region runs once."""
+        return False
+
+    def edges(self) -> tuple[Edge, ...]:
+        """Into every region, and out of it; nothing but the replica's number goes along."""
+        sides = range(len(self.bodies))
+        entering = [Edge(OUTSIDE, side, self, 0, ()) for side in sides]
+        return (*entering, *(Edge(s, OUTSIDE, _last(self, s), 0, ()) for s in sides))
+
+    def verify_(self) -> None:
+        """Every region is a role with a name of its own, and the program ends with them."""
+        numbers: Sequence[Sequence[int]] = [
+            integers_of(p) for p in (self.warps, self.replicas, self.registers)
+        ]
+        count = len(self.bodies)
+        if count == 0 or {len(self.roles), *map(len, numbers)} != {count}:
+            raise VerifyException(f"{self.name}: {count} regions, and another number of roles")
+        if len({name.data for name in self.roles}) != count:
+            raise VerifyException(f"{self.name}: two roles of one name")
+        for role in self.described():
+            if role.warps & (role.warps - 1) or min(role.warps, role.replicas) < 1:
+                raise VerifyException(f"{self.name}: {role.name} has {role.warps} warps")
+        for side, body in enumerate(self.bodies):
+            if [argument.type for argument in body.block.args] != [i32]:
+                raise VerifyException(f"{self.name}: a region takes the number of its replica")
+            if _last(self, side).operands:
+                raise VerifyException(f"{self.name}: a role yields nothing")
+        following = self.next_op
+        if following is not None and following.next_op is not None:
+            raise VerifyException(f"{self.name}: the program goes on behind its roles")
+
+
+def _last(op: RolesOp, side: int) -> YieldOp:
+    """The end of a region. *Raises*: VerifyException where it is no yield."""
+    last = op.bodies[side].block.last_op
+    if not isinstance(last, YieldOp):
+        raise VerifyException(f"{op.name}: a role ends with {YieldOp.name}")
+    return last
