@@ -17,13 +17,16 @@ from tests.unit.nvidia.test_products import HALVES, check_product, product
 from tilewright.ir.annotations import (
     PRODUCT,
     AccessPlan,
+    CopyPlan,
     ProductAttr,
     ProductPlan,
     access_of,
     annotate_access,
+    annotate_copy,
 )
 from tilewright.machine.gpus import SM_90A
 from tilewright.ops.matmul import DotOp
+from tilewright.ops.memory import LoadOp
 from tilewright.schedule.plan.accesses import DecideAccesses, is_planned
 from tilewright.schedule.plan.verify_products import refusal
 
@@ -42,6 +45,8 @@ def any_plans(rng: np.random.Generator, num_warps: int) -> Annotate:
                 may = [p for p in _products(num_warps) if not refusal(op, p, SM_90A, num_warps)]
                 op.attributes[PRODUCT] = ProductAttr(may[rng.integers(len(may))])
             elif is_planned(op):
+                if isinstance(op, LoadOp) and rng.integers(3) == 0:
+                    annotate_copy(op, CopyPlan("registers"))
                 annotate_access(op, _narrower(access_of(op), rng))
 
     return annotate

@@ -26,6 +26,8 @@ PRODUCT = "tw.product"
 """The attribute of a `tt.dot` that holds its plan."""
 ACCESS = "tw.access"
 """The attribute of an access to global memory that holds its plan."""
+COPY = "tw.copy"
+"""The attribute of a load of a shared tile that says how it gets there."""
 REGISTERS, SHARED = "registers", "shared"
 """Where an operand of a product is when its instruction reads it."""
 _PRODUCT_TEXT = re.compile(
@@ -37,6 +39,8 @@ _PRODUCT_TEXT = re.compile(
 _ACCESS_TEXT = re.compile(
     r"vector (?P<vector>\d+), order (?P<order>\d+(?: \d+)*)(?P<scattered>, scattered)?"
 )
+
+_COPY_TEXT = re.compile(r"registers|async(?: (?P<elems>\d+))?")
 
 
 @dataclass(frozen=True)
@@ -79,10 +83,7 @@ class ProductAttr(Data[ProductPlan]):
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> ProductPlan:
         """Read what stands behind the name."""
-        with parser.in_angle_brackets():
-            text = parser.parse_str_literal()
-            has_reason = parser.parse_optional_punctuation(",") is not None
-            reason = parser.parse_str_literal() if has_reason else ""
+        text, reason = _strings(parser)
         match = _PRODUCT_TEXT.fullmatch(text)
         if match is None:
             parser.raise_error(
@@ -97,11 +98,7 @@ class ProductAttr(Data[ProductPlan]):
 
     def print_parameter(self, printer: Printer) -> None:
         """Write what stands behind the name."""
-        with printer.in_angle_brackets():
-            printer.print_string_literal(str(self.data))
-            if self.data.reason:
-                printer.print_string(", ")
-                printer.print_string_literal(self.data.reason)
+        _print_strings(printer, str(self.data), self.data.reason)
 
 
 def annotated_product(op: Operation) -> ProductPlan | None:
@@ -185,11 +182,87 @@ def vector_elems(op: Operation) -> int:
     return 1 if plan is None else plan.vector
 
 
+@dataclass(frozen=True)
+class CopyPlan:
+    """How a loaded tile gets to shared memory: `async` by the machine, or through `registers`.
+
+    `elems` move by one copy instruction of a lane, 0 before that is known; `reason` says why the
+    tile passes registers.
+    """
+
+    kind: str
+    elems: int = 0
+    reason: str = ""
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the machine copies it."""
+        return self.kind == "async"
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.elems}" if self.elems else self.kind
+
+
+@irdl_attr_definition
+class CopyAttr(Data[CopyPlan]):
+    """How a load gets to shared memory, as `#tw.copy<"async 8">`; a second string says why not."""
+
+    name = "tw.copy"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> CopyPlan:
+        """Read what stands behind the name."""
+        text, reason = _strings(parser)
+        match = _COPY_TEXT.fullmatch(text)
+        if match is None:
+            parser.raise_error(f"`{text}` is no plan of a copy: `async`, `async 8` or `registers`")
+        return CopyPlan(text.split()[0], int(match["elems"] or 0), reason)
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Write what stands behind the name."""
+        _print_strings(printer, str(self.data), self.data.reason)
+
+
+def annotated_copy(op: Operation) -> CopyPlan | None:
+    """How a load was planned to get to shared memory; None where nothing is annotated."""
+    attribute = op.attributes.get(COPY)
+    return attribute.data if isinstance(attribute, CopyAttr) else None
+
+
+def copy_of(op: Operation) -> CopyPlan:
+    """How a load gets to shared memory. *Raises*: PlanMissing before it is decided."""
+    plan = annotated_copy(op)
+    if plan is None:
+        raise _missing(op, COPY, "decide-copies")
+    return plan
+
+
+def annotate_copy(op: Operation, plan: CopyPlan) -> None:
+    """Write on a load how it gets to shared memory."""
+    op.attributes[COPY] = CopyAttr(plan)
+
+
+def _strings(parser: AttrParser) -> tuple[str, str]:
+    """A plan in quotes, and behind a comma the reason where one is given."""
+    with parser.in_angle_brackets():
+        text = parser.parse_str_literal()
+        has_reason = parser.parse_optional_punctuation(",") is not None
+        return text, parser.parse_str_literal() if has_reason else ""
+
+
+def _print_strings(printer: Printer, text: str, reason: str) -> None:
+    with printer.in_angle_brackets():
+        printer.print_string_literal(text)
+        if reason:
+            printer.print_string(", ")
+            printer.print_string_literal(reason)
+
+
 def _missing(op: Operation, attribute: str, decision: str) -> PlanMissing:
     span, chain = span_of(op)
     return PlanMissing(
-        f"{op.name} is laid out before it is planned: it has no `{attribute}`",
-        hint=f"run `{decision}` and `verify-plan` first, or annotate it",
+        f"{op.name} is rewritten before it is planned: it has no `{attribute}`",
+        hint=f"run `{decision}` first, or annotate it",
         span=span,
         chain=chain,
     )

@@ -6,7 +6,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
 from xdsl.ir import Attribute, Dialect, Operation
 
-from tilewright.ir.annotations import AccessAttr, ProductAttr
+from tilewright.ir.annotations import AccessAttr, CopyAttr, ProductAttr
 from tilewright.ir.attributes import FastMathAttr
 from tilewright.ir.op import ADDED_OPS, ops_of
 from tilewright.ir.types import DescriptorType, PointerType
@@ -40,6 +40,7 @@ TILE_ATTRIBUTES: tuple[type[Attribute], ...] = (
     FastMathAttr,
     ProductAttr,
     AccessAttr,
+    CopyAttr,
 )
 
 

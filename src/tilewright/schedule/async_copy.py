@@ -1,6 +1,6 @@
-"""Loads that only go to shared memory are copied there without passing registers (T1 to T1).
+"""Loads that are planned as copies become copies to shared memory, past registers (T1 to T1).
 
-    %x = load %p; … %s = local_alloc %x; … dot %s
+    %x = load %p {tw.copy = #tw.copy<"async 8">}; … %s = local_alloc %x; … dot %s
     ⇒ %s = local_alloc; %t = commit(async_copy %p → %s); … wait %t; … dot %s
 
 A copy starts as early as its operands and the stores before it allow, so it runs while other
@@ -12,29 +12,21 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
-from tilewright.ir.annotations import access_of, annotate_access, vector_elems
+from tilewright.ir.annotations import access_of, annotate_access, annotated_copy, copy_of
 from tilewright.ir.attributes import integer_array
 from tilewright.ir.effects import stops_reads
-from tilewright.ir.encoding import TOKEN, SharedType, layout_of
+from tilewright.ir.encoding import TOKEN
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
-from tilewright.ir.types import element_of, is_integer, storage_bytes
-from tilewright.layout.placing import plan_access
-from tilewright.ops.creation import ConstantOp, SplatOp
-from tilewright.ops.elementwise import CastOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.memory import LoadOp
-from tilewright.ops.shape import BroadcastOp
 from tilewright.ops.staging import (
     AsyncCommitOp,
     AsyncCopyOp,
     AsyncWaitOp,
-    ConvertLayoutOp,
     LocalAllocOp,
 )
 from tilewright.support.dataclass import dataclass, replace
-
-_COPY_BYTES = (4, 8, 16)
 
 
 @dataclass(frozen=True)
@@ -44,7 +36,7 @@ class CopyAsync(Pass):
     name = "copy-async"
     requires = "T1"
     produces = "T1"
-    after = ("stage-tensor-maps",)
+    after = ("stage-tensor-maps", "decide-copies")
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite the kernel."""
@@ -53,7 +45,7 @@ class CopyAsync(Pass):
 
 def copy_async(kernel: FuncOp) -> int:
     """Replace such loads by copies; how many there were."""
-    allocs = [op for op in kernel.walk() if isinstance(op, LocalAllocOp) and _is_fit(op)]
+    allocs = [op for op in kernel.walk() if isinstance(op, LocalAllocOp) and _is_copy(op)]
     blocks = dict.fromkeys(op.parent for op in allocs if op.parent is not None)
     for alloc in allocs:
         _replace(alloc)
@@ -62,50 +54,13 @@ def copy_async(kernel: FuncOp) -> int:
     return len(allocs)
 
 
-def copy_elems(load: LoadOp, shared: SharedType) -> int:
-    """The elements that one copy instruction of a lane moves; 0 where none fits."""
-    layout, size = layout_of(load.result.type), storage_bytes(load.result.type)
-    access = plan_access(layout, layout_of(shared), size, matrices=False)
-    if access.free_lanes or access.free_warps:
-        return 0
-    width = min(vector_elems(load), access.vector_elems)
-    is_in_order = all(
-        group == tuple(range(group[0], group[0] + len(group))) for group in access.passes[0]
-    )
-    return width if is_in_order and width * size in _COPY_BYTES else 0
-
-
-def _is_fit(alloc: LocalAllocOp) -> bool:
-    """Whether what an alloc holds is a load of its block that nothing else uses."""
+def _is_copy(alloc: LocalAllocOp) -> bool:
+    """Whether what an alloc holds is a load that is planned as a copy."""
     source = alloc.src
-    if not isinstance(source, OpResult) or not isinstance(source.op, LoadOp):
+    if not isinstance(source, OpResult):
         return False
-    load = source.op
-    if load.parent is not alloc.parent or sum(1 for _ in source.uses) != 1:
-        return False
-    if _is_volatile(load) or not (load.other is None or _is_zero(load.other)):
-        return False
-    assert isinstance(alloc.result.type, SharedType)
-    return copy_elems(load, alloc.result.type) > 0
-
-
-def _is_volatile(load: LoadOp) -> bool:
-    flag = load.is_volatile
-    return flag is not None and not (isinstance(flag, IntegerAttr) and flag.value.data == 0)
-
-
-def _is_zero(value: SSAValue) -> bool:
-    """Whether every byte of a value is zero for certain."""
-    owner = value.owner
-    # The zero of one type is cast to that of another, all of whose bits are zero as well.
-    while isinstance(owner, SplatOp | BroadcastOp | CastOp | ConvertLayoutOp):
-        value = owner.operands[0]
-        owner = value.owner
-    if not isinstance(owner, ConstantOp):
-        return False
-    number = owner.splat_value()
-    # A negative zero is other bits than what a copy fills in.
-    return number == 0 and (is_integer(element_of(value.type)) or str(number)[0] != "-")
+    plan = annotated_copy(source.op)
+    return plan is not None and plan.is_async
 
 
 def _replace(alloc: LocalAllocOp) -> None:
@@ -123,9 +78,7 @@ def _replace(alloc: LocalAllocOp) -> None:
     }
     properties["operandSegmentSizes"] = integer_array((1, 1, int(load.mask is not None), 0))
     copy = build(AsyncCopyOp, operands, [TOKEN], properties, location=load.location)
-    assert isinstance(alloc.result.type, SharedType)
-    width = copy_elems(load, alloc.result.type)
-    annotate_access(copy, replace(access_of(load), vector=width))
+    annotate_access(copy, replace(access_of(load), vector=copy_of(load).elems))
     commit = build(AsyncCommitOp, [copy.results[0]], [TOKEN], location=load.location)
     for op in (empty, copy, commit):
         block.insert_op_before(op, place)

@@ -18,9 +18,9 @@
 "builtin.module"() ({
   "tt.func"() <{function_type = (tensor<64x64xf16>, tensor<64x64xf32>) -> (), sym_name = "k"}> ({
   ^bb0(%a: tensor<64x64xf16>, %c: tensor<64x64xf32>):
-    // CHECK: PlanMissing: error[PlanMissing]: tt.dot is laid out before it is planned: it has no `tw.product`
-    // LATE: PlanMissing: error[PlanMissing]: tt.dot is laid out before it is planned: it has no `tw.product`
-    // LATE: help: run `decide-products` and `verify-plan` first, or annotate it
+    // CHECK: PlanMissing: error[PlanMissing]: tt.dot is rewritten before it is planned: it has no `tw.product`
+    // LATE: PlanMissing: error[PlanMissing]: tt.dot is rewritten before it is planned: it has no `tw.product`
+    // LATE: help: run `decide-products` first, or annotate it
     %p = "tt.dot"(%a, %a, %c) : (tensor<64x64xf16>, tensor<64x64xf16>, tensor<64x64xf32>) -> tensor<64x64xf32>
     "tt.return"() : () -> ()
   }) : () -> ()

@@ -15,6 +15,7 @@ from tilewright.schedule.global_order import OrderGlobal
 from tilewright.schedule.layout.assign import AssignLayouts
 from tilewright.schedule.ordering import OrderingReport, order_shared
 from tilewright.schedule.plan.accesses import DecideAccesses
+from tilewright.schedule.plan.copies import DecideCopies
 from tilewright.schedule.plan.products import DecideProducts
 from tilewright.schedule.plan.verify import VerifyPlan
 from tilewright.schedule.shared_memory import SharedPlan, place_shared
@@ -37,6 +38,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         StageTensorMaps(),
         JoinWaits(),
         MarkVisible(),
+        DecideCopies(),
         CopyAsync(),
         OrderGlobal(),
         PlaceShared(machine, options.num_warps),

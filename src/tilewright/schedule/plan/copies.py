@@ -1,0 +1,133 @@
+"""Decides which loads are copied to shared memory by the machine, on T1 (T1 to T1).
+
+    %x = tt.load %p; %s = ttg.local_alloc %x
+    ⇒ %x = tt.load %p {tw.copy = #tw.copy<"async 8">}; %s = ttg.local_alloc %x
+
+A copy of 4, 8 or 16 bytes a lane passes no registers and runs while other work does, so every
+load whose tile goes to shared memory alone is one, unless something stands against it, which the
+annotation then says: `#tw.copy<"registers", "it is volatile">`. `copy-async` reads it.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import SSAValue
+
+from tilewright.ir.annotations import CopyPlan, annotate_copy, annotated_copy, vector_elems
+from tilewright.ir.encoding import SharedType, has_layout, layout_of
+from tilewright.ir.locations import span_of
+from tilewright.ir.passes import Pass
+from tilewright.ir.types import element_of, is_integer, storage_bytes
+from tilewright.layout.placing import plan_access
+from tilewright.ops.creation import ConstantOp, SplatOp
+from tilewright.ops.elementwise import CastOp
+from tilewright.ops.function import find_kernel
+from tilewright.ops.memory import LoadOp
+from tilewright.ops.shape import BroadcastOp
+from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import PlanRefused
+
+_COPY_BYTES = (4, 8, 16)
+
+
+@dataclass(frozen=True)
+class DecideCopies(Pass):
+    """Annotate the loads of shared tiles with how they get there; see the module.
+
+    *Raises*: PlanRefused for a copy that was annotated and cannot be.
+    """
+
+    name = "decide-copies"
+    requires = "T1"
+    produces = "T1"
+    after = ("stage-tensor-maps",)
+
+    def apply(self, module: ModuleOp) -> None:
+        """Decide the loads of the kernel."""
+        for op in find_kernel(module).walk():
+            if isinstance(op, LoadOp) and has_layout(op.result.type):
+                _decide(op)
+
+
+def _decide(load: LoadOp) -> None:
+    given, alloc = annotated_copy(load), _alloc_of(load)
+    if alloc is None and given is None:
+        return
+    reason = _no_copy(load, alloc)
+    elems = 0 if reason or alloc is None else _copy_elems(load, alloc)
+    if given is None:
+        kind = "registers" if reason else "async"
+        annotate_copy(load, CopyPlan(kind, elems, reason))
+    elif given.is_async:
+        if not reason and given.elems not in (0, elems):
+            reason = f"one instruction of a lane copies {elems} elements, not {given.elems}"
+        if reason:
+            raise _refused(load, given, reason)
+        annotate_copy(load, CopyPlan("async", elems))
+
+
+def _alloc_of(load: LoadOp) -> LocalAllocOp | None:
+    """The shared tile that a load fills, or one of them."""
+    users = (use.operation for use in load.result.uses)
+    return next((user for user in users if isinstance(user, LocalAllocOp)), None)
+
+
+def _no_copy(load: LoadOp, alloc: LocalAllocOp | None) -> str:
+    """Why a load is no copy; '' where it is one."""
+    if alloc is None:
+        return "its tile does not go to shared memory"
+    if load.parent is not alloc.parent:
+        return "its tile goes to shared memory in another block"
+    if sum(1 for _ in load.result.uses) != 1:
+        return "its tile is needed elsewhere, too"
+    if _is_volatile(load):
+        return "it is volatile"
+    if not (load.other is None or _is_zero(load.other)):
+        return "a copy fills in zeros only"
+    if not _copy_elems(load, alloc):
+        return "no 4, 8 or 16 bytes of a lane are adjacent in both memories"
+    return ""
+
+
+def _copy_elems(load: LoadOp, alloc: LocalAllocOp) -> int:
+    """The elements that one copy instruction of a lane moves; 0 where none fits."""
+    assert isinstance(alloc.result.type, SharedType)
+    layout, size = layout_of(load.result.type), storage_bytes(load.result.type)
+    access = plan_access(layout, layout_of(alloc.result.type), size, matrices=False)
+    if access.free_lanes or access.free_warps:
+        return 0
+    width = min(vector_elems(load), access.vector_elems)
+    is_in_order = all(
+        group == tuple(range(group[0], group[0] + len(group))) for group in access.passes[0]
+    )
+    return width if is_in_order and width * size in _COPY_BYTES else 0
+
+
+def _is_volatile(load: LoadOp) -> bool:
+    flag = load.is_volatile
+    return flag is not None and not (isinstance(flag, IntegerAttr) and flag.value.data == 0)
+
+
+def _is_zero(value: SSAValue) -> bool:
+    """Whether every byte of a value is zero for certain."""
+    owner = value.owner
+    # The zero of one type is cast to that of another, all of whose bits are zero as well.
+    while isinstance(owner, SplatOp | BroadcastOp | CastOp | ConvertLayoutOp):
+        value = owner.operands[0]
+        owner = value.owner
+    if not isinstance(owner, ConstantOp):
+        return False
+    number = owner.splat_value()
+    # A negative zero is other bits than what a copy fills in.
+    return number == 0 and (is_integer(element_of(value.type)) or str(number)[0] != "-")
+
+
+def _refused(load: LoadOp, plan: CopyPlan, reason: str) -> PlanRefused:
+    span, chain = span_of(load)
+    return PlanRefused(
+        f"load: the plan `{plan}` is refused: {reason}",
+        hint="take `registers`, or no annotation",
+        span=span,
+        chain=chain,
+    )
