@@ -386,7 +386,7 @@ class JITFunction:
             record_call(CompileCall(call.source, call.specialization, call.options))
         self._kernels[key] = kernel  # the last one is the one used last
         while len(self._kernels) > _MAX_KERNELS:
-            del self._kernels[next(iter(self._kernels))]
+            self._kernels.pop(next(iter(self._kernels)), None)
         return kernel
 
     def _build(self, call: Call) -> CompiledKernel:

@@ -307,7 +307,17 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
         """The future of the kernel for arguments like these."""
         call = self.specialize_call(args, kwargs)
         key = (source_of(self, call.specialization).hash(), call.options, call.placement)
-        return mode.submit(key, lambda: self._kernel(call), lambda kernel: None)
+
+        def compile() -> object:
+            try:
+                return self._kernel(call)
+            except _Skipped:
+                return None
+            except TilewrightError as error:
+                raised = self._as_triton_raises(error)
+                raise raised from raised.__cause__
+
+        return mode.submit(key, compile, lambda kernel: None)
 
     def warmup(  # pyright: ignore[reportIncompatibleMethodOverride] - a hook may skip the compile
         self, *args: object, grid: GridLike = (1,), **kwargs: object
