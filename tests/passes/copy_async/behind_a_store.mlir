@@ -1,4 +1,4 @@
-// PASS: copy-async
+// PASS: decide-copies copy-async
 // A copy does not start before a store that stands in front of its load.
 //
 // CHECK: "tt.store"(%q, %x)

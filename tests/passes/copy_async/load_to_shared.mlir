@@ -1,4 +1,4 @@
-// PASS: copy-async
+// PASS: decide-copies copy-async
 // A load that goes to shared memory alone is copied there. The copy starts as early as its
 // operands allow, before other work of the block; the wait stands where the tile was filled.
 //

@@ -1,4 +1,4 @@
-// PASS: copy-async
+// PASS: decide-copies copy-async
 // Two copies keep their order: the wait for the first leaves the second running.
 //
 // CHECK: %[[FIRST:.*]] = "ttg.async_commit_group"

@@ -1,4 +1,4 @@
-// PASS: copy-async
+// PASS: decide-copies copy-async
 // Loads that someone else uses, that are volatile, that move less than 4 bytes at a time, or
 // that fill masked elements with something other than zero, go through registers.
 //
