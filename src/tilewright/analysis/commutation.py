@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.traits import is_side_effect_free
 
+from tilewright.ir.effects import is_free
 from tilewright.ops.reduction import CombineOp
 
 _INTEGER_OPS = ("addi", "muli", "andi", "ori", "xori", "maxsi", "maxui", "minsi", "minui")
@@ -51,7 +51,7 @@ def _results(block: Block, arguments: Sequence[int], numbers: dict[Key, int]) ->
     for op in block.ops:
         if op is block.last_op:
             break
-        if op.regions or not is_side_effect_free(op):
+        if op.regions or not is_free(op):
             return None
         for place, result in enumerate(op.results):
             key = (*_key(op, [values[value] for value in op.operands]), place)
