@@ -9,11 +9,12 @@ from __future__ import annotations
 from xdsl.ir import Attribute
 
 from tilewright.ir.encoding import has_layout, layout_of
-from tilewright.ir.types import element_of, storage_bytes
+from tilewright.ir.types import element_of, shape_of, storage_bytes
 from tilewright.layout.axis import AxisSpread, spread_along
 from tilewright.layout.digits import is_power_of_two
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.indexing import SortOp
+from tilewright.schedule.layout.anchors import ANCHORS, Anchored, Neighbours, along_axis
 from tilewright.schedule.rearrangements import tile_places
 from tilewright.schedule.scratch import SCRATCH
 from tilewright.support.dataclass import dataclass
@@ -122,6 +123,12 @@ def _keys(bits: int, extent: int, has_positions: bool) -> SortKeys:
     if not has_positions:
         return SortKeys(bits, 0)
     return SortKeys(bits, _INDEX_BITS if bits <= 16 and extent <= _MAX_PACKED else 32)
+
+
+@ANCHORS.register(SortOp)
+def _sort_layouts(near: Neighbours, op: SortOp) -> Anchored:
+    layout = along_axis(near, op.operands, len(shape_of(op.src.type)) - 1)
+    return Anchored((layout,), (layout, layout))
 
 
 @SCRATCH.register(SortOp)

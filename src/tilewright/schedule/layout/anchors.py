@@ -19,7 +19,7 @@ from tilewright.layout.linear import LinearLayout
 from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.creation import UnsplatOp
 from tilewright.ops.debug import AssertOp, PrintOp
-from tilewright.ops.indexing import GatherOp, SortOp
+from tilewright.ops.indexing import GatherOp
 from tilewright.ops.inline import InlineAsmOp
 from tilewright.ops.memory import (
     DescriptorLoadOp,
@@ -155,17 +155,17 @@ def registers_in_a_row(layout: LinearLayout, dim: int) -> int:
 
 @ANCHORS.register(ReduceOp)
 def _reduce(near: Neighbours, op: ReduceOp) -> Anchored:
-    layout = _along(near, op.srcs, op.axis.value.data)
+    layout = along_axis(near, op.srcs, op.axis.value.data)
     result = layout.reduce(op.axis.value.data)[0]
     return Anchored((layout,) * len(op.srcs), _of(op.results, result))
 
 
 @ANCHORS.register(ScanOp)
 def _scan(near: Neighbours, op: ScanOp) -> Anchored:
-    return _same(op, _along(near, op.srcs, op.axis.value.data))
+    return _same(op, along_axis(near, op.srcs, op.axis.value.data))
 
 
-def _along(near: Neighbours, values: Sequence[SSAValue], axis: int) -> LinearLayout:
+def along_axis(near: Neighbours, values: Sequence[SSAValue], axis: int) -> LinearLayout:
     """A layout to walk along an axis in: that of a value, if each bit moves along one dim."""
     layout = _first_own(near, values)
     try:
@@ -187,11 +187,6 @@ def _first_own(near: Neighbours, values: Sequence[SSAValue]) -> LinearLayout:
 def _gather(near: Neighbours, op: GatherOp) -> Anchored:
     indices = own_or_default(near, op.indices)
     return Anchored((own_or_default(near, op.src), indices), (indices,))
-
-
-@ANCHORS.register(SortOp)
-def _sort(near: Neighbours, op: SortOp) -> Anchored:
-    return _same(op, _along(near, op.operands, len(shape_of(op.src.type)) - 1))
 
 
 @ANCHORS.register(UnsplatOp)

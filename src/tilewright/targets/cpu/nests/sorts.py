@@ -6,6 +6,7 @@ the home buffer was made before (the sort's step asks for it).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
 from xdsl.ir import Block, SSAValue
@@ -18,9 +19,15 @@ from tilewright.targets.cpu.nests import access
 from tilewright.targets.cpu.nests.emitter import Emitter, code
 from tilewright.targets.cpu.ops import LoadOp, StoreOp
 from tilewright.targets.cpu.schedule.lowering import Lowering
+from tilewright.targets.cpu.schedule.placement import COPIES, Copy
 
 _SIGNED_LT, _SIGNED_GT, _SIGNED_GE = 2, 4, 5
 _ORDERED_LT, _ORDERED, _UNORDERED = 4, 7, 14
+
+
+@COPIES.register(SortOp)
+def _copies(op: SortOp) -> Iterator[Copy]:
+    return iter((Copy(op.src, op.result),))
 
 
 @STEPS.register(SortOp)

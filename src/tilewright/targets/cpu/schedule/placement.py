@@ -6,7 +6,7 @@ Values with the same `key` live in the same buffer: the result of a loop, its ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue, Use
@@ -14,10 +14,10 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from tilewright.analysis.pointers import PointerStructure
 from tilewright.ir.types import shape_of
 from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
-from tilewright.ops.indexing import SortOp
 from tilewright.ops.matmul import DotOp
 from tilewright.ops.shape import CatOp, JoinOp
 from tilewright.support.dataclass import dataclass
+from tilewright.support.rules import RuleTable
 from tilewright.targets.cpu.schedule.inline import Costs, is_inline, is_tile, owner
 
 
@@ -44,6 +44,10 @@ class Copy:
     target: SSAValue
     offset: int = 0
     strides: tuple[int, ...] | None = None
+
+
+COPIES: RuleTable[Callable[[Operation], Iterator[Copy]]] = RuleTable("cpu copies")
+"""The copies that stand before a step: what it starts from, or works on in place."""
 
 
 @dataclass
@@ -126,7 +130,8 @@ class Placement:
 
     def copies_into(self, op: Operation) -> list[Copy]:
         """The copies that must be done before `op`, a step of its own."""
-        return [copy for copy in _copies(op) if not self._is_there(copy)]
+        rule = COPIES.find(type(op))
+        return [copy for copy in rule(op) if not self._is_there(copy)] if rule is not None else []
 
     def _is_there(self, copy: Copy) -> bool:
         if copy.strides is not None or not self.is_stored(copy.value):
@@ -184,38 +189,41 @@ def _forwarded(loop: WhileOp, index: int) -> SSAValue | None:
     return value if value.block is loop.before_region.block else None
 
 
-def _copies(op: Operation) -> Iterator[Copy]:
-    if isinstance(op, ForOp):
-        pairs = zip(op.operands[3:], op.body.block.args[1:], strict=True)
-    elif isinstance(op, WhileOp):
-        pairs = zip(op.operands, op.before_region.block.args, strict=True)
-    elif isinstance(op, ConditionOp | YieldOp):
-        pairs = _yielded(op)
-    elif isinstance(op, DotOp):
-        pairs = iter([(op.operands[2], op.results[0])]) if not is_zero(op.operands[2]) else iter(())
-    elif isinstance(op, SortOp):
-        pairs = iter([(op.operands[0], op.results[0])])
-    elif isinstance(op, JoinOp | CatOp):
-        yield from _parts(op)
-        return
-    else:
-        return
-    yield from (Copy(value, target) for value, target in pairs if is_tile(value))
+def _copied(sources: Iterable[SSAValue], targets: Iterable[SSAValue]) -> Iterator[Copy]:
+    pairs = zip(sources, targets, strict=True)
+    return (Copy(value, target) for value, target in pairs if is_tile(value))
 
 
-def _yielded(op: ConditionOp | YieldOp) -> Iterator[tuple[SSAValue, SSAValue]]:
+@COPIES.register(ForOp)
+def _into_for(op: ForOp) -> Iterator[Copy]:
+    return _copied(op.operands[3:], op.body.block.args[1:])
+
+
+@COPIES.register(WhileOp)
+def _into_while(op: WhileOp) -> Iterator[Copy]:
+    return _copied(op.operands, op.before_region.block.args)
+
+
+@COPIES.register(DotOp)
+def _into_product(op: DotOp) -> Iterator[Copy]:
+    return iter(()) if is_zero(op.operands[2]) else _copied(op.operands[2:], op.results)
+
+
+@COPIES.register(ConditionOp, YieldOp)
+def _yielded(op: ConditionOp | YieldOp) -> Iterator[Copy]:
     parent = op.parent_op()
     if isinstance(op, ConditionOp):
         assert isinstance(parent, WhileOp)
-        return zip(op.operands[1:], parent.after_region.block.args, strict=True)
+        return _copied(op.operands[1:], parent.after_region.block.args)
     if isinstance(parent, ForOp):
-        return zip(op.operands, parent.body.block.args[1:], strict=True)
+        return _copied(op.operands, parent.body.block.args[1:])
     if isinstance(parent, WhileOp):
-        return zip(op.operands, parent.before_region.block.args, strict=True)
+        return _copied(op.operands, parent.before_region.block.args)
     assert isinstance(parent, IfOp)
-    return zip(op.operands, parent.results, strict=True)
+    return _copied(op.operands, parent.results)
 
 
+@COPIES.register(JoinOp, CatOp)
 def _parts(op: JoinOp | CatOp) -> Iterator[Copy]:
     """The two halves of a join (interleaved) or a concatenation (one after the other)."""
     shape = shape_of(op.operands[0].type)
