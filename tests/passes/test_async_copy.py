@@ -64,6 +64,16 @@ def twice(a, b, c, SIZE: tl.constexpr):
     tl.store(c + at, tl.dot(tl.load(a + at), tl.load(b + at)))
 
 
+@tilewright.jit
+def overwritten(a, b, c, SIZE: tl.constexpr, IS_LOOP: tl.constexpr):
+    """A product of operands whose memory is overwritten before it."""
+    at = tl.arange(0, SIZE)[:, None] * SIZE + tl.arange(0, SIZE)[None, :]
+    x, y = tl.load(a + at), tl.load(b + at)
+    for _ in range(2 if IS_LOOP else 1):
+        tl.store(a + at, tl.zeros((SIZE, SIZE), tl.float16))
+    tl.store(c + at, tl.dot(x, y))
+
+
 def copied(kernel: JITFunction, *extra: object, **options: object) -> FuncOp:
     arguments = (F16, F16, F32, *extra)
     return steps(kernel, arguments, SIZE=64, **options)["copy-async"]
@@ -115,3 +125,11 @@ def test_a_copy_does_not_start_above_a_store_that_may_change_what_it_reads() -> 
 def test_a_copy_moves_as_many_elements_as_the_load_would() -> None:
     for copy in named(copied(product, STRIDE=64), COPY):
         assert copy.attributes["tw.access"].data.vector == 8
+
+
+@pytest.mark.parametrize("is_loop", [False, True])
+def test_a_copy_is_done_before_its_memory_may_be_overwritten(is_loop: bool) -> None:
+    found = names(copied(overwritten, IS_LOOP=is_loop))
+    assert found.count(COPY) == 2
+    last_wait = max(index for index, name in enumerate(found) if name == WAIT)
+    assert last_wait < found.index("scf.for" if is_loop else "tt.store")

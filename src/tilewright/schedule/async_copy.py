@@ -4,7 +4,8 @@
     ⇒ %s = local_alloc; %t = commit(async_copy %p → %s); … wait %t; … dot %s
 
 A copy starts as early as its operands and the stores before it allow, so it runs while other
-work of the block does; the wait stands where the tile was allocated.
+work of the block does; the wait stands where the tile was allocated, or before what may overwrite
+the memory that is copied.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from tilewright.ir.annotations import access_of, annotate_access, annotated_copy, copy_of
 from tilewright.ir.attributes import integer_array
-from tilewright.ir.effects import stops_reads
+from tilewright.ir.effects import overtakes_reads, stops_reads
 from tilewright.ir.encoding import TOKEN
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
@@ -84,7 +85,7 @@ def _replace(alloc: LocalAllocOp) -> None:
         block.insert_op_before(op, place)
     number = {"num": IntegerAttr(0, i32)}
     wait = build(AsyncWaitOp, [commit.results[0]], [TOKEN], number, location=alloc.location)
-    block.insert_op_before(wait, alloc)
+    block.insert_op_before(wait, _latest(load, alloc))
     alloc.result.replace_all_uses_with(empty.results[0])
     for op in (alloc, load):
         op.detach()
@@ -106,6 +107,14 @@ def _earliest(load: LoadOp, block: Block) -> Operation:
         place = op
         op = op.prev_op
     return place
+
+
+def _latest(load: LoadOp, alloc: LocalAllocOp) -> Operation:
+    """The op before which the copy must be done: where its tile was, or what may overwrite it."""
+    op = load.next_op
+    while op is not None and op is not alloc and not overtakes_reads(op):
+        op = op.next_op
+    return alloc if op is None else op
 
 
 def _count_waits(block: Block) -> None:
