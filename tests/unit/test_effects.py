@@ -36,8 +36,10 @@ from tilewright.ir.effects import (
 )
 from tilewright.ir.op import TileOp
 from tilewright.ir.text import parse_module
+from tilewright.language.stubs import EXTENSIONS
 from tilewright.ops.control_flow import CONTROL_FLOW_OPS
 from tilewright.ops.dialects import TILE_OPS, make_dialects, tile_context
+from tilewright.ops.extensions import add_extensions
 from tilewright.support.errors import EffectsNotDeclared, InternalError
 from tilewright.targets.cpu.ops import CPU_OPS
 from tilewright.targets.nvidia.ops import NVIDIA_OPS
@@ -315,3 +317,34 @@ def test_no_other_place_asks_the_traits_of_memory() -> None:
         if traits.search(path.read_text(encoding="utf-8"))
     ]
     assert found == []
+
+
+def test_an_extension_with_an_op_that_says_nothing_is_refused(
+    golden, tmp_path, monkeypatch
+) -> None:
+    package = tmp_path / "silent_tiles"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "import tilewright\n\nextras = tilewright.extension('silent_tiles', ops='.ops')\n"
+    )
+    (package / "ops.py").write_text(_SILENT_OPS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    try:
+        with pytest.raises(EffectsNotDeclared) as caught:
+            add_extensions(("silent_tiles",))
+    finally:
+        EXTENSIONS.pop("silent_tiles", None)
+    golden("extension_effects_not_declared", str(caught.value).replace(str(tmp_path), "…"))
+
+
+_SILENT_OPS = """from xdsl.irdl import irdl_op_definition, operand_def, result_def
+
+from tilewright.ir.op import TileOp
+
+
+@irdl_op_definition
+class SilentOp(TileOp):
+    name = "silent_tiles.silent"
+    src = operand_def()
+    result = result_def()
+"""

@@ -484,15 +484,6 @@ class PlanRefused(CompileError):
     help = "remove the annotation, and the compiler decides"
 
 
-class EffectsNotDeclared(CompileError):
-    """An op does not declare what it does besides computing its results."""
-
-    help = (
-        "give its class the trait `Pure`, or a method `effects` that lists what it reads, writes "
-        "and orders (tilewright.ir.effects)"
-    )
-
-
 class LayoutError(CompileError):
     """A layout that was asked for cannot be."""
 
@@ -529,3 +520,12 @@ class UnknownFacet(ExtensionError):
 
 class InvalidExtension(ExtensionError):
     """An extension cannot be loaded, or is not what it says."""
+
+
+class EffectsNotDeclared(ExtensionError):
+    """An op does not declare what it does besides computing its results."""
+
+    help = (
+        "give its class the trait `Pure`, or a method `effects` that lists what it reads, writes "
+        "and orders (tilewright.ir.effects)"
+    )
