@@ -191,6 +191,22 @@ def own_effects(op: Operation) -> tuple[Effect, ...]:
     return declared(op)
 
 
+def global_access(op: Operation) -> Access | None:
+    """How an op itself reads or writes what its pointers, or its descriptor, point to."""
+    for effect in own_effects(op):
+        if not isinstance(effect, Access) or effect.value is None:
+            continue
+        if effect.resource is Resource.GLOBAL:
+            return effect
+    return None
+
+
+def atomic_of(op: Operation) -> Atomic | None:
+    """How an op synchronizes with other programs; None where it does not."""
+    access = global_access(op)
+    return None if access is None else access.atomic
+
+
 def is_structural(op: Operation) -> bool:
     """Whether an op does what the ops in its regions do: a loop, a branch, a function."""
     return bool(op.regions) and _declaration(type(op)) is _recursive

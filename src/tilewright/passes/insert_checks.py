@@ -17,9 +17,9 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from tilewright.analysis.provenance import base_argument
 from tilewright.ir import types as ir
 from tilewright.ir.attributes import integer_array
+from tilewright.ir.effects import global_access
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
-from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.builder import constant_attribute
 from tilewright.ops.creation import ConstantOp, SplatOp
 from tilewright.ops.debug import AssertOp
@@ -30,7 +30,7 @@ from tilewright.ops.elementwise import (
     PtrToIntOp,
 )
 from tilewright.ops.function import FuncOp
-from tilewright.ops.memory import AddPtrOp, LoadOp, StoreOp
+from tilewright.ops.memory import AddPtrOp, LoadOp
 from tilewright.ops.shape import BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.worklist import needed_first
@@ -66,10 +66,19 @@ class InsertChecks(Pass):
 
 
 def _is_access(op: Operation) -> bool:
-    if not isinstance(op, LoadOp | StoreOp | AtomicOp):
+    access = global_access(op)
+    if access is None or access.value is not op.operands[0]:
         return False
     pointer = ir.element_of(op.operands[0].type)
     return isinstance(pointer, ir.PointerType) and not ir.shape_of(pointer.pointee)
+
+
+def _verb(op: Operation) -> str:
+    access = global_access(op)
+    assert access is not None
+    if access.atomic is not None:
+        return "atomic access to"
+    return "store to" if access.writes else "load from"
 
 
 def _add_bounds(function: FuncOp) -> dict[SSAValue, tuple[SSAValue, SSAValue]]:
@@ -165,10 +174,8 @@ class _Guarded:
         """Assert `condition` where the access's mask holds."""
         mask = self.mask()
         operands = [condition] if mask is None else [condition, mask]
-        verb = "store to" if isinstance(self.op, StoreOp) else "load from"
-        verb = "atomic access to" if isinstance(self.op, AtomicOp) else verb
         properties = {
-            "message": StringAttr(f"{verb} `{name}`"),
+            "message": StringAttr(f"{_verb(self.op)} `{name}`"),
             "kind": StringAttr(kind),
         }
         op = build(AssertOp, operands, [], properties, location=self.op.location)

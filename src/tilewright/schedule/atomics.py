@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
+from tilewright.ir.effects import atomic_of
 from tilewright.ir.encoding import has_layout, layout_of
 from tilewright.ir.types import element_of, storage_bytes
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.atomics import (
     AtomicCasOp,
     AtomicLoadOp,
-    AtomicOp,
     AtomicRmwOp,
 )
 from tilewright.schedule.folds import Exchange, Slots, plan_slots
@@ -31,14 +31,16 @@ def is_result_used(op: Operation) -> bool:
     return any(True for result in op.results for _ in result.uses)
 
 
-def waits_before(op: AtomicOp) -> bool:
-    """Whether all threads wait for each other before the accesses."""
-    return op.atomic().releases
+def waits_before(op: Operation) -> bool:
+    """Whether all threads wait for each other before the accesses of an atomic."""
+    atomic = atomic_of(op)
+    return atomic is not None and atomic.releases
 
 
-def waits_after(op: AtomicOp) -> bool:
-    """Whether all threads wait for each other behind the accesses."""
-    return op.atomic().acquires or plan_broadcast(op) is not None
+def waits_after(op: Operation) -> bool:
+    """Whether all threads wait for each other behind the accesses of an atomic."""
+    atomic = atomic_of(op)
+    return atomic is not None and (atomic.acquires or plan_broadcast(op) is not None)
 
 
 def plan_broadcast(op: Operation) -> Slots | None:

@@ -17,12 +17,11 @@ from tilewright.analysis.dataflow import StateFlow, run
 from tilewright.analysis.pointers import PointerStructure
 from tilewright.analysis.provenance import base_argument
 from tilewright.analysis.separation import Apart, find_apart
-from tilewright.ir.effects import Access, Extent, Order, Resource, Wait, own_effects
+from tilewright.ir.effects import Access, Extent, Order, Resource, Wait, atomic_of, own_effects
 from tilewright.ir.encoding import has_layout, layout_of
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.regions import is_control_flow
-from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.staging import LocalBarrierOp
 from tilewright.schedule.atomics import waits_after, waits_before
@@ -106,14 +105,14 @@ class _Walk(StateFlow[Pending]):
         if is_control_flow(op):
             return state
         touches = global_touches(op)
-        if isinstance(op, AtomicOp) and waits_before(op):
+        if waits_before(op):
             state = ()
         if any(touch.conflicts(other) for touch in touches for other in state):
             assert op.parent is not None
             op.parent.insert_op_before(build(LocalBarrierOp, location=op.location), op)
             self.count += 1
             state = ()
-        if isinstance(op, AtomicOp):
+        if atomic_of(op) is not None:
             return () if waits_after(op) else _union(state, touches)
         lasting = tuple(touch for touch in touches if not touch.is_over)
         if not op.regions and Order.BARRIER in shared_steps(op):

@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.analysis.provenance import base_argument
+from tilewright.ir.effects import atomic_of
 from tilewright.ir.passes import Pass
-from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.control_flow import ForOp, WhileOp
 from tilewright.ops.debug import BarrierOp
 from tilewright.ops.function import FuncOp, find_kernel
@@ -45,8 +45,8 @@ class MarkVisible(Pass):
 def mark_visible(kernel: FuncOp) -> None:
     """Mark the loads that need a fence and the waits for stores that must be complete."""
     ops = list(kernel.walk())
-    synchronizes = any(isinstance(op, AtomicOp) and _is_used(op) for op in ops)
-    releases = any(isinstance(op, AtomicOp | BarrierOp) for op in ops)
+    synchronizes = any(atomic_of(op) is not None and _is_used(op) for op in ops)
+    releases = any(atomic_of(op) is not None or isinstance(op, BarrierOp) for op in ops)
     copies = [op for op in ops if isinstance(op, TmaLoadOp | TmaStoreOp)]
     plain = [op for op in ops if not isinstance(op, TmaLoadOp | TmaStoreOp | TmaStoreWaitOp)]
     written = _bases(plain, is_write=True)
