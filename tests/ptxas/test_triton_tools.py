@@ -73,3 +73,41 @@ def test_a_kernel_compiles_for_a_gpu_that_is_not_there(tmp_path: Path) -> None:
     cache = tmp_path / "files"
     result = run_script(tmp_path / "kernel.py", COMPILE, {"TRITON_CACHE_DIR": str(cache)})
     assert result.stdout.split() == ["cuda", "True", "0"], result.stderr
+
+
+DESCRIBED = """
+import os
+import triton
+import triton.language as tl
+from pathlib import Path
+from triton.backends.compiler import GPUTarget
+from triton.runtime.cache import _base32
+from triton.tools.compile import make_variant, source_text
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, rows, BLOCK: tl.constexpr):
+    x = tl.make_tensor_descriptor(x_ptr, [rows, 64], [64, 1], [BLOCK, 64])
+    out = tl.make_tensor_descriptor(out_ptr, [rows, 64], [64, 1], [BLOCK, 64])
+    row = tl.program_id(0) * BLOCK
+    out.store([row, 0], x.load([row, 0]))
+
+target = GPUTarget("cuda", 90, 32)
+signature = {"x_ptr": "*fp16", "out_ptr": "*fp16", "rows": "i32", "BLOCK": "constexpr"}
+facts = {(0,): [["tt.divisibility", 16]], (1,): [["tt.divisibility", 16]]}
+source = triton.compiler.ASTSource(copy_kernel, signature, {"BLOCK": 64}, facts)
+kernel = triton.compile(source, target=target)
+assert kernel.artifact.metadata["tensor_maps"]
+path = Path(os.environ["TRITON_CACHE_DIR"], _base32(kernel.hash), "copy_kernel.cubin")
+variant = make_variant(copy_kernel, "*fp16:16,*fp16:16,i32,64", "rows", target, {}, "copy")
+assert "&x_ptr, &out_ptr, &rows, NULL" in source_text(variant, "copy.h")
+print(path.exists(), variant.kernel.artifact.metadata["tensor_maps"])
+"""
+
+
+def test_cubins_with_parameters_of_their_own_are_not_left_for_others_to_launch(
+    tmp_path: Path,
+) -> None:
+    """Inductor starts a cubin it finds by the declared arguments: grouped products with TMA."""
+    cache = tmp_path / "files"
+    result = run_script(tmp_path / "kernel.py", DESCRIBED, {"TRITON_CACHE_DIR": str(cache)})
+    assert result.stdout.split() == ["False", "[]"], result.stderr

@@ -11,6 +11,7 @@ from tilewright.frontend.devices import Placement
 from tilewright.frontend.program import Specialization
 from tilewright.frontend.source import KernelSource
 from tilewright.machine.model import MachineModel
+from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.fingerprint import compiler_fingerprint
 from tilewright.runtime.kernel import STATISTICS
@@ -105,7 +106,7 @@ def compiled_kernel(
     artifact = build_artifact(request)
     built, is_hit = _microseconds(), STATISTICS.loaded_from_disk > before
     kernel = CompiledKernel(src, request, artifact, target, where.device)
-    if "cubin" in artifact.sections and variable_text("TRITON_CACHE_DIR"):
+    if variable_text("TRITON_CACHE_DIR") and _is_launched_plainly(artifact):
         _put_cubin(kernel)
     listener = knobs.compilation.listener
     if listener is not None:
@@ -124,6 +125,18 @@ def compiled_kernel(
 
 def _microseconds() -> int:
     return time.perf_counter_ns() // 1000
+
+
+def _is_launched_plainly(artifact: Artifact) -> bool:
+    """Whether its arguments and a grid are all that the launch of a cubin takes.
+
+    Tensor maps are parameters behind the arguments that the launcher fills in, and programs that
+    wait for each other start together: who finds no cubin launches through `run`.
+    """
+    metadata = artifact.metadata
+    options = cast("Mapping[str, object]", metadata.get("options", {}))
+    needs_more = metadata.get("tensor_maps") or options.get("launch_cooperative_grid")
+    return "cubin" in artifact.sections and not needs_more
 
 
 def _put_cubin(kernel: CompiledKernel) -> None:

@@ -153,7 +153,9 @@ def make_variant(
             hint="`tilewright compile FILE -o DIR` writes the object code of other targets",
         )
     words = {n: parse_word(t) for n, t in zip(kernel.arg_names, texts, strict=True)}
-    compiled = compile(make_source(kernel, words), target, options)
+    # The C function has a parameter for each argument; tensor maps would need a launcher.
+    plain = {"descriptors": "pointers", **options}
+    compiled = compile(make_source(kernel, words), target, plain)
     parts = [part.strip() for part in grid.split(",")]
     x, y, z = (*parts, "1", "1")[:3]
     suffix = digest(signature, repr(sorted(options.items())), repr(target))[:8]
