@@ -45,4 +45,4 @@ def test_attention_is_what_torch_computes(torch: ModuleType, name: str, case: At
     for _ in range(3):
         arguments = [on_gpu(torch, argument) for argument in ARGUMENTS[name](case)]
         KERNELS[name][case.grid](*arguments, **case.options())
-        require_close(case, arguments, right)
+        require_close(name, case, arguments, right)

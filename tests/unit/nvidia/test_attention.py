@@ -27,14 +27,14 @@ SIMULATED = [*LISTED[:18:2], *LISTED[18::4]]
 def test_attention_is_what_numpy_computes(name: str, case: Attention) -> None:
     arguments, options = ARGUMENTS[name](case), case.options()
     found, _ = simulated(KERNELS[name], case.grid, arguments, **options)
-    require_close(case, found, EXPECTED[name](case))
+    require_close(name, case, found, EXPECTED[name](case))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float8_e5m2"])
 def test_heads_and_long_rows_are_walked(dtype: str) -> None:
     case = Attention("host", dtype, n=192, columns=32, heads=2)
     found, _ = simulated(KERNELS["forward"], case.grid, ARGUMENTS["forward"](case))
-    require_close(case, found, EXPECTED["forward"](case))
+    require_close("forward", case, found, EXPECTED["forward"](case))
 
 
 @tilewright.jit
