@@ -104,6 +104,8 @@ for size in (16, 64):
 print("the same")
 """
 ELSEWHERE = """
+import sys
+
 from tilewright.runtime.isolation import isolated_compiles
 
 
@@ -118,7 +120,7 @@ out = np.zeros_like(x)
 with isolated_compiles():
     maxima[(1,)](x, out, 64)
 np.testing.assert_array_equal(out, np.maximum.accumulate(x))
-print(tilewright.compile_statistics())
+print(tilewright.compile_statistics(), "with", "xdsl" in sys.modules)
 """
 WRONG = """
 @tilewright.jit
@@ -175,6 +177,7 @@ def test_a_worker_has_the_package_and_the_cache_knows_its_sources(package: Path)
     assert "compiled=1" in first and "loaded_from_disk=0" in first
     second = output_of(package, ELSEWHERE)
     assert "compiled=0" in second and "loaded_from_disk=1" in second
+    assert second.endswith("with False\n"), "a cache hit loads no compiler"
     rules = package / "tile_extras" / "cpu.py"
     rules.write_text(rules.read_text() + "\n# another version\n")
     assert "compiled=1" in output_of(package, ELSEWHERE)
