@@ -500,8 +500,16 @@ def test_the_driver_answers_for_the_cpu() -> None:
     assert active.get_benchmarker() is triton.testing.do_bench
     assert active.map_python_to_cpp_type("*fp32") == "void*"
     driver.set_active(active)
-    driver.reset_active()
     assert driver.active.get_current_target() == active.get_current_target()
+
+
+@pytest.mark.parametrize("has_gpu", [False, True])
+def test_without_a_choice_the_driver_is_that_of_the_gpu_where_there_is_one(
+    has_gpu: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backends = {name: triton.backends.backends[name].driver for name in ("cpu", "nvidia")}
+    monkeypatch.setattr(backends["nvidia"], "is_active", classmethod(lambda cls: has_gpu))
+    assert type(type(driver)().active) is backends["nvidia" if has_gpu else "cpu"]
 
 
 def test_a_cache_manager_keeps_files_and_groups(

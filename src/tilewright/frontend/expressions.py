@@ -312,10 +312,13 @@ _CONVERSIONS: dict[int, Callable[[object], str]] = {115: str, 114: repr, 97: asc
 def _formatted(frame: Frame, node: ast.FormattedValue) -> object:
     value = frame.evaluate(node.value)
     if not is_constant(value):
-        raise NotConstexpr(
+        error = NotConstexpr(
             f"an f-string shows compile-time values only, this is {describe(value)}",
             hint="print runtime values with tl.device_print",
         )
+        # Until Python 3.12 the position of a part is that of the whole string.
+        frame.place(error, node.value)
+        raise error
     spec = "" if node.format_spec is None else plain(frame.evaluate(node.format_spec))
     shown = plain(value)
     if node.conversion in _CONVERSIONS:
