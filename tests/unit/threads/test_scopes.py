@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.math import NvidiaMath
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
 from tilewright.targets.nvidia.services import NvidiaServices, entry_registers
+
+SOURCES = Path(tilewright.__file__).parent
 
 
 @tilewright.jit
@@ -176,3 +179,20 @@ def test_a_role_resizes_its_registers_before_anything_else(registers: int, direc
     assert '"nvvm.minctasm"="1" "nvvm.maxnreg"="168"' in text
     block = next(b for b in re.split(r"\n(?=bb\d+:)", text) if call in b)
     assert call in block.splitlines()[1]
+
+
+def test_no_rule_knows_other_threads_than_those_of_its_scope() -> None:
+    """Emission of ops names no thread, barrier or number of warps of the whole cta."""
+    forbidden = re.compile(
+        r"sreg\.n?tid|barrier\.cta|barrier0|cta_warps|options\.num_warps|thread_id\("
+    )
+    folders = ("codegen/threads/rules", "targets/nvidia/rules")
+    rules = [path for folder in folders for path in (SOURCES / folder).glob("*.py")]
+    assert len(rules) > 15
+    found = [
+        f"{path.name}:{number}: {line.strip()}"
+        for path in rules
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if forbidden.search(line)
+    ]
+    assert found == []

@@ -2,7 +2,7 @@
 
 Hardware tells the phases of an mbarrier apart by parity alone. A wait that is two phases off
 passes, or hangs, as it happens: on a device only now and then. A wait for a slot of a ring names
-the ring, `!tw.ring`, and takes its parity off a counter of the slot's phases, which costs nothing:
+the ring, `!tw.ring`, and takes its parity off a counter of the slot's phases, one `and` more:
 
     %parity = and i32 %phase, 1
     %passes = call i1 @llvm.nvvm.mbarrier.try.wait.parity…(ptr addrspace(3) %full, i32 %parity),
