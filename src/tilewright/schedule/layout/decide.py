@@ -7,19 +7,21 @@ again in every layout that asks for it. A loop is walked until what it carries s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import field
+from itertools import starmap
 from math import prod
 
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
+from tilewright.analysis.dataflow import run
 from tilewright.ir.annotations import access_of, annotated_access, plan_of
+from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge, Place, is_control_flow
 from tilewright.ir.types import shape_of
 from tilewright.layout.build import coalesced
 from tilewright.layout.linear import LinearLayout
 from tilewright.machine.model import MachineModel
-from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul import DotOp
 from tilewright.schedule.layout.anchors import (
@@ -38,7 +40,6 @@ from tilewright.schedule.layout.transfer import (
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError, UnsupportedLayout
 
-_MAX_ROUNDS = 4
 _MAX_ACCESS_BYTES = 16
 
 
@@ -50,7 +51,10 @@ class Layouts:
     num_warps: int
     own: dict[SSAValue, LinearLayout] = field(default_factory=dict)
     anchored: dict[Operation, Anchored] = field(default_factory=dict)
-    carried: dict[Operation, tuple[LinearLayout | None, ...]] = field(default_factory=dict)
+    # What each region of an op takes, and its results (OUTSIDE).
+    carried: dict[tuple[Operation, Place], tuple[LinearLayout | None, ...]] = field(
+        default_factory=dict
+    )
     vectors: dict[Operation, int] = field(default_factory=dict)
 
     @property
@@ -74,35 +78,59 @@ def decide_layouts(kernel: FuncOp, machine: MachineModel, num_warps: int) -> Lay
     """
     walk = _Walk(Layouts(machine, num_warps), values_of_products(kernel))
     walk.group_accesses(kernel)
-    walk.block(kernel.body.block)
+    run(walk, kernel.body.block)
     return walk.layouts
 
 
 _Carried = tuple[LinearLayout | None, ...]
 
 
-@dataclass(frozen=True)
-class _Loop:
-    """A loop as the walk sees it: what it carries, where that starts, and what it hands on."""
+@dataclass
+class _Settling:
+    """What the arguments of a loop have been in, from what they are in where it is entered.
 
-    op: Operation
-    arguments: Sequence[SSAValue]
-    initial: Sequence[SSAValue]
-    walk: Callable[[], None]
-    yielded: Sequence[SSAValue]
+    An argument that comes back to a layout that it has had keeps it: tiles that change places
+    would change layouts for ever. So every walk but the last brings a layout that is new.
+    """
+
+    initial: _Carried
+    had: list[list[LinearLayout | None]]
+    kept: dict[int, LinearLayout | None] = field(default_factory=dict)
+
+    def following(self, proposed: Sequence[LinearLayout | None]) -> _Carried:
+        """The layouts of the next iteration, of those that the last one proposes."""
+        return tuple(map(self._next, range(len(self.had)), proposed))
+
+    def _next(self, index: int, proposed: LinearLayout | None) -> LinearLayout | None:
+        had = self.had[index]
+        if index in self.kept:
+            return self.kept[index]
+        if proposed in had[:-1]:
+            self.kept[index] = proposed
+        if proposed != had[-1]:
+            had.append(proposed)
+        return proposed
+
+    def close(self, index: int, layout: LinearLayout) -> LinearLayout:
+        """Give an argument that nothing decides a layout for good."""
+        self.kept[index] = layout
+        return layout
 
 
 class _Walk:
-    """The walk over one kernel; implements `Neighbours` for the anchors' rules."""
+    """The walk over one kernel, a dataflow; implements `Neighbours` for the anchors' rules."""
+
+    is_backward = False
+    is_sparse = True
 
     def __init__(self, layouts: Layouts, products: frozenset[SSAValue]) -> None:
         self.layouts = layouts
         # Values computed from a matrix product: their layout wins over that of a load.
         self.products = products
         self.demands: dict[SSAValue, LinearLayout] = {}
-        # What the last walk of a loop started from and came to. A loop that is entered again in
-        # the same way starts where it ended: else nests take several walks to the power of depth.
-        self.settled: dict[Operation, tuple[_Carried, _Carried]] = {}
+        # A loop that is entered again in the same way starts where it ended: else nests take
+        # several walks to the power of their depth.
+        self.settling: dict[tuple[Operation, Place], _Settling] = {}
         self.widths: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
 
     # --- what rules ask ---
@@ -140,19 +168,9 @@ class _Walk:
 
     # --- the walk ---
 
-    def block(self, block: Block) -> None:
-        """Decide every op of a block."""
-        for op in block.ops:
-            self._op(op)
-
-    def _op(self, op: Operation) -> None:
-        if isinstance(op, ForOp):
-            self._for(op)
-        elif isinstance(op, WhileOp):
-            self._while(op)
-        elif isinstance(op, IfOp):
-            self._if(op)
-        elif op.has_trait(IsTerminator) or not _has_tiles(op):
+    def visit(self, op: Operation) -> None:
+        """Decide an op; loops and branches are decided where values cross into and out of them."""
+        if is_control_flow(op) or op.has_trait(IsTerminator) or not _has_tiles(op):
             return
         elif isinstance(op, DotOp):
             self._anchor(op, anchor_product(self, op, plan_of(op)))
@@ -206,31 +224,61 @@ class _Walk:
 
     # --- control flow ---
 
-    def _for(self, op: ForOp) -> None:
-        body = op.body.block
-        yielded = _end_of(body).operands
-        loop = _Loop(op, body.args[1:], op.iter_args, lambda: self.block(body), yielded)
-        self.layouts.carried[op] = settled = self._settle(loop)
-        self._enter(op.results, settled)
+    def cross(self, op: ControlFlowOp, edge: Edge, visits: int) -> bool:
+        """Give what a region takes its layouts; whether the region is to be walked with them."""
+        place, values = edge.target, edge.values
+        if place is OUTSIDE:
+            return False
+        if not any(other.is_back and other.target == place for other in op.edges()):
+            # What a test hands to the body and out stays as it is.
+            self._enter(op, place, edge.receivers, self._handed_on(values))
+            return True
+        if edge.source is OUTSIDE:
+            self._begin(op, edge)
+            return True
+        walked, following = self.layouts.carried[op, place], self._following(op, edge)
+        if following != walked:
+            self._enter(op, place, edge.receivers, following)
+        return following != walked
 
-    def _while(self, op: WhileOp) -> None:
-        before, after = op.before_region.block, op.after_region.block
-        condition = _end_of(before)
-        passed = condition.operands[1:]
+    def _begin(self, op: ControlFlowOp, edge: Edge) -> None:
+        """Enter a loop from outside: as it settled last, if it is entered as it was then."""
+        key = op, edge.target
+        layouts = tuple(map(self.own, edge.values))
+        known = self.settling.get(key)
+        if known is not None and known.initial == layouts:
+            layouts = self.layouts.carried[key]
+        else:
+            self.settling[key] = _Settling(layouts, [[layout] for layout in layouts])
+        self._enter(op, edge.target, edge.receivers, layouts)
 
-        def walk() -> None:
-            self.block(before)
-            # What goes to the body and out is in the layouts in which the test hands it on.
-            self._enter(after.args, self._handed_on(passed))
-            self.block(after)
+    def _following(self, op: ControlFlowOp, edge: Edge) -> _Carried:
+        """The layouts of the next iteration: of what is handed to it, or as its ops ask for."""
+        settling = self.settling[op, edge.target]
+        rows = zip(edge.receivers, edge.values, settling.initial, strict=True)
+        following = settling.following(list(starmap(self._proposed, rows)))
+        if following != self.layouts.carried[op, edge.target]:
+            return following
+        return tuple(
+            settling.close(index, self.default(shape_of(argument.type)))
+            if layout is None and is_tile(argument)
+            else layout
+            for index, (argument, layout) in enumerate(zip(edge.receivers, following, strict=True))
+        )
 
-        loop = _Loop(op, before.args, op.arguments, walk, _end_of(after).operands)
-        self.layouts.carried[op] = self._settle(loop)
-        handed = self._handed_on(passed)
-        self.layouts.carried[condition] = handed
-        self._enter(op.results, handed)
+    def start(self, op: ControlFlowOp, region: int) -> None:
+        """Begin with a region, whose arguments have their layouts."""
 
-    def _handed_on(self, values: Sequence[SSAValue]) -> tuple[LinearLayout | None, ...]:
+    def leave(self, op: ControlFlowOp, edges: Sequence[Edge]) -> None:
+        """Give the results their layouts: those in which a region takes the same values."""
+        carried = self.layouts.carried
+        givers = {edge.giver for edge in edges}
+        same = (e.target for e in op.edges() if e.target is not OUTSIDE and e.giver in givers)
+        shared = next(((op, at) for at in same if carried.get((op, at))), None)
+        layouts = self._joined_each(op, edges) if shared is None else carried[shared]
+        self._enter(op, OUTSIDE, op.results, layouts)
+
+    def _handed_on(self, values: Sequence[SSAValue]) -> _Carried:
         return tuple(
             (self.own(v) or self.demands.get(v) or self.default(shape_of(v.type)))
             if is_tile(v)
@@ -238,51 +286,18 @@ class _Walk:
             for v in values
         )
 
-    def _settle(self, loop: _Loop) -> _Carried:
-        """Walk a loop's blocks until the layouts of what it carries stay; those layouts."""
-        initial = tuple(self.own(value) for value in loop.initial)
-        start, current = self.settled.get(loop.op, (None, initial))
-        walked = current = current if start == initial else initial
-        for _ in range(_MAX_ROUNDS):
-            self._walk_with(loop, current)
-            walked = current
-            rows = zip(loop.arguments, loop.yielded, loop.initial, strict=True)
-            current = tuple(self._next_layout(*row) for row in rows)
-            if current == walked:
-                break
-        settled = tuple(
-            layout or self.default(shape_of(argument.type)) if is_tile(argument) else None
-            for argument, layout in zip(loop.arguments, current, strict=True)
-        )
-        if settled != walked:
-            self._walk_with(loop, settled)
-        self.settled[loop.op] = (initial, settled)
-        return settled
-
-    def _walk_with(self, loop: _Loop, layouts: Sequence[LinearLayout | None]) -> None:
-        for argument, layout in zip(loop.arguments, layouts, strict=True):
-            self.demands.pop(argument, None)
-            self._put(argument, layout)
-        loop.walk()
-
-    def _next_layout(
-        self, argument: SSAValue, value: SSAValue, start: SSAValue
+    def _proposed(
+        self, argument: SSAValue, value: SSAValue, initial: LinearLayout | None
     ) -> LinearLayout | None:
         if not is_tile(argument):
             return None
-        return self.own(value) or self.demands.get(argument) or self.own(start)
+        return self.own(value) or self.demands.get(argument) or initial
 
-    def _if(self, op: IfOp) -> None:
-        for region in op.regions:
-            for block in region.blocks:
-                self.block(block)
-        ends = [block.last_op for region in op.regions for block in region.blocks]
-        layouts: list[LinearLayout | None] = []
-        for index, result in enumerate(op.results):
-            values = [end.operands[index] for end in ends if end is not None]
-            layouts.append(self._joined(values) if is_tile(result) else None)
-        self.layouts.carried[op] = tuple(layouts)
-        self._enter(op.results, layouts)
+    def _joined_each(self, op: ControlFlowOp, edges: Sequence[Edge]) -> _Carried:
+        return tuple(
+            self._joined([edge.values[index] for edge in edges]) if is_tile(result) else None
+            for index, result in enumerate(op.results)
+        )
 
     def _joined(self, values: Sequence[SSAValue]) -> LinearLayout:
         """The layout of a result that is one of `values`: that of a product if there is one."""
@@ -290,14 +305,17 @@ class _Walk:
         known = [layout for value in ordered if (layout := self.own(value)) is not None]
         return known[0] if known else self.default(shape_of(values[0].type))
 
-    def _enter(self, values: Sequence[SSAValue], layouts: Sequence[LinearLayout | None]) -> None:
+    def _enter(
+        self, op: Operation, place: Place, values: Sequence[SSAValue], layouts: _Carried
+    ) -> None:
+        """Give what a place takes its layouts; of arguments nothing is asked yet."""
+        self.layouts.carried[op, place] = layouts
         for value, layout in zip(values, layouts, strict=True):
-            self._put(value, layout)
-
-    def _put(self, value: SSAValue, layout: LinearLayout | None) -> None:
-        self.layouts.own.pop(value, None)
-        if layout is not None:
-            self.layouts.own[value] = layout
+            if place is not OUTSIDE:
+                self.demands.pop(value, None)
+            self.layouts.own.pop(value, None)
+            if layout is not None:
+                self.layouts.own[value] = layout
 
 
 def _wanted_operands(op: Operation, layout: LinearLayout) -> list[tuple[SSAValue, LinearLayout]]:
@@ -316,8 +334,3 @@ def _has_tiles(op: Operation) -> bool:
 
 def _access_key(op: Operation) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return shape_of(op.operands[0].type), access_of(op).order
-
-
-def _end_of(block: Block) -> Operation:
-    assert block.last_op is not None
-    return block.last_op

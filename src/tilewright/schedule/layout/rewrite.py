@@ -20,9 +20,9 @@ from xdsl.traits import IsTerminator
 from tilewright.ir.annotations import access_of, annotate_access, plan_of
 from tilewright.ir.encoding import laid_out
 from tilewright.ir.op import build
+from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge
 from tilewright.ir.types import element_of, shape_of
 from tilewright.layout.linear import LinearLayout
-from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul import DotOp
 from tilewright.ops.staging import ConvertLayoutOp
@@ -150,12 +150,8 @@ class Rewriter:
             self._op(op)
 
     def _op(self, op: Operation) -> None:
-        if isinstance(op, ForOp):
-            self._for(op)
-        elif isinstance(op, WhileOp):
-            self._while(op)
-        elif isinstance(op, IfOp):
-            self._if(op)
+        if isinstance(op, ControlFlowOp):
+            self._control_flow(op)
         elif not any(is_tile(value) for value in (*op.operands, *op.results)):
             return
         elif op in self.layouts.anchored:
@@ -211,9 +207,10 @@ class Rewriter:
 
     # --- control flow ---
 
-    def _arguments(self, block: Block, layouts: Sequence[LinearLayout | None], skip: int) -> None:
+    def _arguments(
+        self, block: Block, old: Sequence[SSAValue], layouts: Sequence[LinearLayout | None]
+    ) -> None:
         """New arguments with layouts behind the old ones, which go in the end."""
-        old = list(block.args[skip:])
         gone: list[SSAValue] = []
         for argument, layout in zip(old, layouts, strict=True):
             type_ = argument.type
@@ -229,14 +226,6 @@ class Rewriter:
             gone.append(argument)
         self._old_arguments.append((block, gone))
 
-    def _terminate(
-        self, block: Block, layouts: Sequence[LinearLayout | None], skip: int = 0
-    ) -> None:
-        end = block.last_op
-        assert end is not None
-        values = [self.place(v, at) for v, at in zip(end.operands[skip:], layouts, strict=True)]
-        end.operands = [*end.operands[:skip], *values]
-
     def _replace(
         self, op: Operation, operands: Sequence[SSAValue], layouts: Sequence[LinearLayout | None]
     ) -> None:
@@ -248,37 +237,24 @@ class Rewriter:
                 self.define(old, at, value)
         self._dead.append(op)
 
-    def _for(self, op: ForOp) -> None:
-        layouts = self.layouts.carried[op]
-        initial = [self.place(v, at) for v, at in zip(op.iter_args, layouts, strict=True)]
-        body = op.body.block
-        self._arguments(body, layouts, 1)
-        self.block(body)
-        self._terminate(body, layouts)
-        self._replace(op, [op.lb, op.ub, op.step, *initial], layouts)
-
-    def _while(self, op: WhileOp) -> None:
-        layouts = self.layouts.carried[op]
-        before, after = op.before_region.block, op.after_region.block
-        condition = before.last_op
-        assert condition is not None
-        handed = self.layouts.carried[condition]
-        initial = [self.place(v, at) for v, at in zip(op.arguments, layouts, strict=True)]
-        self._arguments(before, layouts, 0)
-        self.block(before)
-        self._terminate(before, handed, 1)
-        self._arguments(after, handed, 0)
-        self.block(after)
-        self._terminate(after, layouts)
-        self._replace(op, initial, handed)
-
-    def _if(self, op: IfOp) -> None:
-        layouts = self.layouts.carried[op]
-        for region in op.regions:
+    def _control_flow(self, op: ControlFlowOp) -> None:
+        """Rewrite the regions of an op and what it takes, hands on and results in."""
+        edges = op.edges()
+        operands = self._handed(op, next(e for e in edges if e.source is OUTSIDE))
+        for index, region in enumerate(op.regions):
             for block in region.blocks:
+                receivers = next(e.receivers for e in edges if e.target == index)
+                self._arguments(block, receivers, self.layouts.carried[op, index])
                 self.block(block)
-                self._terminate(block, layouts)
-        self._replace(op, list(op.operands), layouts)
+                leaving = next(e for e in edges if e.source == index)
+                leaving.giver.operands = self._handed(op, leaving)
+        self._replace(op, operands, self.layouts.carried[op, OUTSIDE])
+
+    def _handed(self, op: ControlFlowOp, edge: Edge) -> list[SSAValue]:
+        """The operands of what hands on along an edge, in the layouts of what receives."""
+        layouts = self.layouts.carried[op, edge.target]
+        placed = [self.place(v, at) for v, at in zip(edge.values, layouts, strict=True)]
+        return [*edge.giver.operands[: edge.first], *placed]
 
     def finish(self) -> None:
         """Erase the old ops and arguments, users before definitions, and what nothing uses."""
