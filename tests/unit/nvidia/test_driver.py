@@ -159,7 +159,11 @@ def test_a_fault_that_shows_while_loading_names_what_was_launched() -> None:
 @pytest.mark.parametrize(
     ("code", "error", "text"),
     [
-        (1, LaunchRefused, "does not take this grid"),
+        (
+            1,
+            LaunchRefused,
+            r"does not take this grid, with 128 threads and 0 bytes .*: scale\[\(1, 1, 1\)\]\(x=",
+        ),
         (400, LaunchRefused, "no stream of the arrays' GPU"),
         (701, ResourcesExceeded, "128 threads"),
         (912, LaunchRefused, "multiple of the cluster"),

@@ -62,8 +62,10 @@ def launch_error(
             hint="pass a stream of that GPU, or none",
         )
     if code == _INVALID_VALUE:
+        launch = f": {launches[0]}" if launches else ""
         return LaunchRefused(
-            f"{kernel}: the GPU does not take this grid",
+            f"{kernel}: the GPU does not take this grid, with {shape.num_threads} threads and "
+            f"{shape.shared_bytes} bytes of shared memory a program{launch}",
             hint="the first axis takes 2^31-1 programs, the others 65535",
         )
     return LaunchRefused(f"{kernel}: the launch gave {name}: {text}")
