@@ -12,7 +12,7 @@ import click
 
 from tests.fuzz.farm import Farm, variants_of
 from tests.fuzz.generator import generate
-from tests.fuzz.oracle import GPU, SIMULATED, VARIANTS, Finding
+from tests.fuzz.oracle import AS_TEXT, GPU, SIMULATED, VARIANTS, Finding
 from tests.fuzz.program import Program
 from tests.fuzz.reduction import reduce
 
@@ -26,7 +26,7 @@ from tests.fuzz.reduction import reduce
 @click.option("--limit", default=0.0, help="Stop after so many seconds; 0 is no limit.")
 @click.option("--brisk/--thorough", "is_brisk", default=False, help="One compilation a program.")
 @click.option("--variant", "variants", multiple=True,
-              type=click.Choice((*VARIANTS, SIMULATED, GPU)),
+              type=click.Choice((*VARIANTS, SIMULATED, AS_TEXT, GPU)),
               help="What to compare beside the default compilation.")  # fmt: skip
 def main(
     count: int,

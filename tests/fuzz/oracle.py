@@ -23,6 +23,7 @@ from tests.corpus.run import (
     run_interpreted,
     run_module,
 )
+from tests.corpus.text import run_as_text
 from tests.corpus.threads import run_threads
 from tests.fuzz.program import Program
 from tilewright.compiler.pipeline import tile_pipeline
@@ -35,6 +36,7 @@ from tilewright.targets.target import load_target
 # What is compared with the interpreter, beside the default compilation.
 VARIANTS = ("unoptimized", "avx2", "sse2")
 SIMULATED = "sm_90a"
+AS_TEXT = "text"
 GPU = "gpu"
 _WARPS = (4, 1, 8, 2)
 _WITHOUT = {
@@ -78,7 +80,7 @@ def examine(
         if isinstance(expected, Finding):
             return expected
         ways = dict(more or {})
-        if not ways and variants != (SIMULATED,):
+        if not ways and variants not in ((SIMULATED,), (AS_TEXT,)):
             variants = ("default", *variants)
         ways |= {name: partial(_run, variant=name) for name in variants}
         for variant, run in ways.items():
@@ -150,6 +152,8 @@ def _run(case: Case, variant: str) -> dict[str, Array]:
     if variant == SIMULATED:
         number = int(case.name.rpartition("-")[2])
         return run_threads(case, num_warps=_WARPS[number % len(_WARPS)])
+    if variant == AS_TEXT:
+        return run_as_text(case)
     if variant == "default":
         return run_compiled(case)
     if variant == "unoptimized":

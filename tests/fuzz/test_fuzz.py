@@ -9,7 +9,7 @@ import pytest
 
 from tests.fuzz.farm import Farm, examine_task
 from tests.fuzz.generator import generate
-from tests.fuzz.oracle import SIMULATED, VARIANTS, examine
+from tests.fuzz.oracle import AS_TEXT, SIMULATED, VARIANTS, examine
 from tests.fuzz.program import Assign, Effect, Kind, Nested, Program
 from tests.fuzz.reduction import reduce
 
@@ -31,6 +31,13 @@ def test_random_programs_agree(first: int) -> None:
 def test_random_programs_agree_on_the_simulated_gpu(first: int) -> None:
     for seed in range(first, first + CHUNK):
         finding = examine(generate(seed), (SIMULATED,))
+        assert finding is None, f"seed {seed}: {finding.kind}\n{finding.text}"
+
+
+@pytest.mark.parametrize("first", range(400_000, 400_006, 2))
+def test_random_programs_read_back_as_they_were_printed(first: int) -> None:
+    for seed in range(first, first + 2):
+        finding = examine(generate(seed), (AS_TEXT,))
         assert finding is None, f"seed {seed}: {finding.kind}\n{finding.text}"
 
 
