@@ -21,7 +21,7 @@
   ^bb0(%x: !tt.ptr<f16>, %i: i32, %q: !q, %v: !h):
     %d = "ttng.tensor_map"(%x) <{recipe = "", index = 0 : i32}> : (!tt.ptr<f16>) -> !d
     "tt.store"(%q, %v) : (!q, !h) -> ()
-    %a = "tt.descriptor_load"(%d, %i, %i) : (!d, i32, i32) -> !h
+    %a = "tt.descriptor_load"(%d, %i, %i) {ttng.box = #ttng.box<"64x64, swizzle 128">} : (!d, i32, i32) -> !h
     "tt.store"(%q, %v) : (!q, !h) -> ()
     "tt.store"(%q, %a) : (!q, !h) -> ()
     "tt.return"() : () -> ()

@@ -22,7 +22,7 @@
   ^bb0(%x: !tt.ptr<f16>, %i: i32, %q: !q):
     %d = "ttng.tensor_map"(%x) <{recipe = "", index = 0 : i32}> : (!tt.ptr<f16>) -> !d
     %y = "tt.load"(%q) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!q) -> !h
-    %v = "tt.descriptor_load"(%d, %i, %i) : (!d, i32, i32) -> !h
+    %v = "tt.descriptor_load"(%d, %i, %i) {ttng.box = #ttng.box<"64x64, swizzle 128">} : (!d, i32, i32) -> !h
     %z = "arith.addf"(%y, %y) : (!h, !h) -> !h
     %s = "arith.addf"(%z, %v) : (!h, !h) -> !h
     "tt.store"(%q, %s) : (!q, !h) -> ()

@@ -24,7 +24,7 @@
   "tt.func"() <{sym_name = "k", function_type = (!tt.ptr<f16>, i32, !f) -> ()}> ({
   ^bb0(%x: !tt.ptr<f16>, %i: i32, %c: !f):
     %d = "ttng.tensor_map"(%x) <{recipe = "", index = 0 : i32}> : (!tt.ptr<f16>) -> !d
-    %v = "tt.descriptor_load"(%d, %i, %i) : (!d, i32, i32) -> !h
+    %v = "tt.descriptor_load"(%d, %i, %i) {ttng.box = #ttng.box<"64x64, swizzle 128">} : (!d, i32, i32) -> !h
     %a = "ttg.local_alloc"(%v) : (!h) -> !w
     %u = "tt.trans"(%v) <{order = array<i32: 1, 0>}> : (!h) -> !ht
     %b = "ttg.local_alloc"(%u) : (!ht) -> !wt

@@ -18,8 +18,8 @@
   "tt.func"() <{sym_name = "k", function_type = (!tt.ptr<f16>, i32, i32, !h) -> ()}> ({
   ^bb0(%x: !tt.ptr<f16>, %i: i32, %j: i32, %v: !h):
     %d = "ttng.tensor_map"(%x) <{recipe = "", index = 0 : i32}> : (!tt.ptr<f16>) -> !d
-    "tt.descriptor_store"(%d, %v, %i, %i) : (!d, !h, i32, i32) -> ()
-    "tt.descriptor_store"(%d, %v, %j, %j) : (!d, !h, i32, i32) -> ()
+    "tt.descriptor_store"(%d, %v, %i, %i) {ttng.box = #ttng.box<"64x64, swizzle 128">} : (!d, !h, i32, i32) -> ()
+    "tt.descriptor_store"(%d, %v, %j, %j) {ttng.box = #ttng.box<"64x64, swizzle 128">} : (!d, !h, i32, i32) -> ()
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()

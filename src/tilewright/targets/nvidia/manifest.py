@@ -22,6 +22,7 @@ from tilewright.targets.nvidia.schedule import nvidia_schedule
 from tilewright.targets.nvidia.simulated import simulate_launch
 from tilewright.targets.nvidia.symbols import entry_symbol
 from tilewright.targets.nvidia.tile_passes import nvidia_tile_passes
+from tilewright.targets.nvidia.tma.box_annotations import BoxAttr
 from tilewright.targets.nvidia.tma.select_tensor_maps import remarks_of
 from tilewright.targets.nvidia.tma_ops import TENSOR_MAP_OPS
 from tilewright.targets.target import Reports, Scheduled, Target, report_of
@@ -71,7 +72,7 @@ TARGET = Target(
     _disassemble,
     level="T2",
     ops=NVIDIA_OPS,
-    attributes=(LayoutAttr, SharedType, TokenType),
+    attributes=(LayoutAttr, SharedType, TokenType, BoxAttr),
     assembly="ptx",
     views={"sass": sass_of},
     tile_ops=TENSOR_MAP_OPS,

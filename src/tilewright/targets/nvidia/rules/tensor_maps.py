@@ -17,8 +17,9 @@ from tilewright.codegen.threads.rules.staging import add
 from tilewright.codegen.threads.shared import load_shared, shared_pointer, store_shared
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
-from tilewright.targets.nvidia.rules.tma import block_plan, in_one_thread
+from tilewright.targets.nvidia.rules.tma import in_one_thread
 from tilewright.targets.nvidia.tensor_map import MAP_BYTES
+from tilewright.targets.nvidia.tma.box_annotations import box_plan
 from tilewright.targets.nvidia.tma_ops import (
     LeaveMapSlotOp,
     MakeTensorMapOp,
@@ -117,7 +118,7 @@ class _Fields:
     def __init__(self, ctx: ThreadContext, op: MakeTensorMapOp, pointer: str) -> None:
         self.ctx, self.fn, self.op = ctx, ctx.fn, op
         self.pointer = pointer
-        self.plan = block_plan(op.result)
+        self.plan = box_plan(op, op.result)
 
     def emit(self) -> None:
         """Write every field."""

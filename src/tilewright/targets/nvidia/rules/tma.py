@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import SSAValue
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.codegen.threads.context import ThreadContext
 from tilewright.codegen.threads.rules.staging import add
 from tilewright.codegen.threads.shared import shared_pointer
-from tilewright.ir.types import DescriptorType, shape_of, storage_bytes
 from tilewright.ops.atomics import RMW_KINDS
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
 from tilewright.targets.nvidia.tma.barriers import BARRIER_BYTES
-from tilewright.targets.nvidia.tma.boxes import BoxPlan, plan_boxes
+from tilewright.targets.nvidia.tma.box_annotations import box_plan
 from tilewright.targets.nvidia.tma_ops import (
     InitBarriersOp,
     TmaLoadOp,
@@ -74,15 +72,6 @@ def _barrier(ctx: ThreadContext, place: IntegerAttr | None) -> str:
     return shared_pointer(ctx.fn, ctx.scope.shared_byte(place.value.data))
 
 
-def block_plan(desc: SSAValue) -> BoxPlan:
-    """The boxes of a descriptor's block."""
-    assert isinstance(desc.type, DescriptorType)
-    plan = plan_boxes(shape_of(desc.type.block), storage_bytes(desc.type.block))
-    if isinstance(plan, str):
-        raise InternalError(f"a block that the copy engine does not move: {plan}")
-    return plan
-
-
 @NVIDIA_RULES.register(InitBarriersOp)
 def _init(ctx: ThreadContext, op: InitBarriersOp) -> None:
     if op.offset_bytes is None:
@@ -101,7 +90,7 @@ def _init(ctx: ThreadContext, op: InitBarriersOp) -> None:
 
 @NVIDIA_RULES.register(TmaLoadOp)
 def _load(ctx: ThreadContext, op: TmaLoadOp) -> None:
-    plan, desc, start = block_plan(op.desc), ctx.value(op.desc), ctx.value(op.dst)
+    plan, desc, start = box_plan(op, op.desc), ctx.value(op.desc), ctx.value(op.dst)
     indices = [ctx.value(index) for index in op.indices]
 
     def emit(fn: FunctionBuilder) -> None:
@@ -147,7 +136,7 @@ def _wait(ctx: ThreadContext, op: TmaWaitOp) -> None:
 
 @NVIDIA_RULES.register(TmaStoreOp)
 def _store(ctx: ThreadContext, op: TmaStoreOp) -> None:
-    plan, desc, start = block_plan(op.desc), ctx.value(op.desc), ctx.value(op.src)
+    plan, desc, start = box_plan(op, op.desc), ctx.value(op.desc), ctx.value(op.src)
     indices = [ctx.value(index) for index in op.indices]
     form = "s2g"
     if op.kind is not None:

@@ -79,12 +79,50 @@ def plan_boxes(shape: tuple[int, ...], element_bytes: int) -> BoxPlan | str:
     if prod(shape[:-1]) >= _SWIZZLED_ROWS:
         swizzle = next((s for s in (128, 64, 32) if row_bytes % s == 0), 0)
     plan = BoxPlan(shape, element_bytes, swizzle, _box(shape, element_bytes, swizzle))
+    return _copies_reason(plan) or plan
+
+
+def box_reason(plan: BoxPlan) -> str:
+    """Why the engine does not move a block in given boxes; '' where it does."""
+    decided = plan_boxes(plan.shape, plan.element_bytes)
+    if isinstance(decided, str):
+        return decided
+    if len(plan.box) != len(plan.shape):
+        return f"it has {len(plan.box)} dims, the block has {len(plan.shape)}"
+    if any(not 1 <= b <= _MAX_EXTENT or n % b for n, b in zip(plan.shape, plan.box, strict=True)):
+        return f"the block is {'x'.join(map(str, plan.shape))}"
+    if plan.swizzle_bytes not in (0, 32, 64, 128):
+        return "a swizzle has 32, 64 or 128 bytes, or 0"
+    row_bytes, box_bytes = (e[-1] * plan.element_bytes for e in (plan.shape, plan.box))
+    if row_bytes % (plan.swizzle_bytes or row_bytes):
+        return f"rows of {row_bytes} bytes are no multiple of the swizzle"
+    if plan.swizzle_bytes and box_bytes != plan.swizzle_bytes:
+        return f"rows of {box_bytes} bytes are not as long as the swizzle"
+    if not _is_contiguous(plan):
+        return "the box is not contiguous in shared memory"
+    unit = _SWIZZLED_ROWS * plan.swizzle_bytes
+    if unit and any(offset % unit for offset, _ in plan.copies()):
+        return f"parts of the block do not start where the swizzle does, at multiples of {unit}"
+    return _copies_reason(plan)
+
+
+def _is_contiguous(plan: BoxPlan) -> bool:
+    """Whether a box lies in one piece: past the first dim that it has a part of, one of each."""
+    is_whole = bool(plan.swizzle_bytes) or plan.box[-1] == plan.shape[-1]
+    for extent, part in zip(reversed(plan.shape[:-1]), reversed(plan.box[:-1]), strict=True):
+        if not is_whole and part != 1:
+            return False
+        is_whole = is_whole and part == extent
+    return True
+
+
+def _copies_reason(plan: BoxPlan) -> str:
     copies = plan.copies()
     if len(copies) > MAX_BOXES:
         return f"the block takes {len(copies)} copies"
     if any(offset % _ALIGNMENT_BYTES for offset, _ in copies):
         return f"parts of the block do not start at multiples of {_ALIGNMENT_BYTES} bytes"
-    return plan
+    return ""
 
 
 def _box(shape: tuple[int, ...], element_bytes: int, swizzle_bytes: int) -> tuple[int, ...]:

@@ -9,18 +9,18 @@ have come. They stand in one block, so that none of them starts without the othe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Operation, OpResult
 
 from tilewright.ir.attributes import integer_array
+from tilewright.ir.encoding import SharedType
 from tilewright.ir.passes import Pass
-from tilewright.ir.types import DescriptorType, shape_of, storage_bytes
+from tilewright.ir.types import storage_bytes
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.staging import LocalLoadOp, MemdescTransOp
 from tilewright.support.dataclass import dataclass
-from tilewright.support.errors import InternalError
-from tilewright.targets.nvidia.tma.boxes import plan_boxes
 from tilewright.targets.nvidia.tma_ops import TmaLoadOp, TmaWaitOp, find_init
 
 # What stands between waits for the sake of one of them, and may as well stand behind all.
@@ -95,9 +95,5 @@ def _share(wait: TmaWaitOp, number: IntegerAttr) -> None:
 
 def _num_bytes(load: Operation) -> int:
     """The bytes that a load brings."""
-    assert isinstance(load, TmaLoadOp) and isinstance(load.desc.type, DescriptorType)
-    block = load.desc.type.block
-    plan = plan_boxes(shape_of(block), storage_bytes(block))
-    if isinstance(plan, str):
-        raise InternalError(f"a block that the copy engine does not move: {plan}")
-    return plan.num_bytes
+    assert isinstance(load, TmaLoadOp) and isinstance(load.dst.type, SharedType)
+    return prod(load.dst.type.extents()) * storage_bytes(load.dst.type.element)

@@ -46,7 +46,13 @@ from tilewright.passes.expand_structures import Expansion, Rule, Structure
 from tilewright.passes.lower_descriptors import POINTER_RULES, expand_descriptors
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.tensor_map import Expression, TensorMapRecipe, slots_of
-from tilewright.targets.nvidia.tma.boxes import plan_boxes
+from tilewright.targets.nvidia.tma.box_annotations import (
+    annotate_box,
+    annotated_box,
+    given_boxes,
+    refused_box,
+)
+from tilewright.targets.nvidia.tma.boxes import BoxPlan, plan_boxes
 from tilewright.targets.nvidia.tma.recipes import expression_of
 from tilewright.targets.nvidia.tma_ops import (
     LeaveMapSlotOp,
@@ -103,7 +109,7 @@ class _Selection:
         self._num_slots = num_slots
         self._facts = AxisFacts(kernel)
         self._maps: dict[tuple[str, Attribute], SSAValue] = {}
-        self._made: dict[tuple[SSAValue, str, bool], SSAValue] = {}
+        self._made: dict[tuple[SSAValue, _Form], SSAValue] = {}
         self._remarks: list[str] = []
         self._loaded_bytes = 0
 
@@ -122,6 +128,8 @@ class _Selection:
         structure = expansion.found[op.operands[0]]
         found = self._map(structure, op)
         if isinstance(found, str):
+            if annotated_box(op) is not None:
+                raise refused_box(op, found)
             what = op.name.rpartition("_")[2]
             self._remarks.append(
                 f"{describe(op)}: the {what} through a descriptor is made of pointers: {found}"
@@ -140,9 +148,10 @@ class _Selection:
         reason = self._no_place(op)
         if reason:
             return reason
+        annotate_box(op, form.boxes)
         recipe = _recipe(structure, form)
         if recipe is not None:
-            return self._of_launch(recipe, structure.block)
+            return self._of_launch(recipe, structure.block, form)
         made_by = op.operands[0].owner
         if not isinstance(made_by, MakeTensorDescriptorOp):
             return _CHOSEN
@@ -175,7 +184,7 @@ class _Selection:
         self._loaded_bytes += num_bytes
         return True
 
-    def _of_launch(self, recipe: TensorMapRecipe, block: Attribute) -> SSAValue:
+    def _of_launch(self, recipe: TensorMapRecipe, block: Attribute, form: _Form) -> SSAValue:
         text = json.dumps(recipe.to_metadata(), sort_keys=True)
         key = (text, block)
         if key not in self._maps:
@@ -187,13 +196,14 @@ class _Selection:
             arguments = [entry.args[slot] for slot in recipe.slots()]
             type_ = ir.DescriptorType(block)
             made = build(TensorMapOp, arguments, [type_], properties, (), self._kernel.location)
+            annotate_box(made, form.boxes)
             assert entry.first_op is not None
             entry.insert_op_before(made, entry.first_op)
             self._maps[key] = made.results[0]
         return self._maps[key]
 
     def _of_program(self, op: MakeTensorDescriptorOp, form: _Form) -> SSAValue:
-        key = (op.result, form.number, form.fills_nan)
+        key = (op.result, form)
         if key not in self._made:
             rank = len(op.shape)
             properties: dict[str, Attribute] = {
@@ -206,6 +216,7 @@ class _Selection:
             operands = [op.base, *op.shape, *op.strides]
             type_ = op.result.type
             made = build(MakeTensorMapOp, operands, [type_], properties, location=op.location)
+            annotate_box(made, form.boxes)
             assert op.parent is not None
             op.parent.insert_op_before(made, op)
             self._made[key] = made.results[0]
@@ -245,8 +256,7 @@ class _Form:
     """What a tensor map holds beside the tensor."""
 
     number: str
-    box: tuple[int, ...]
-    swizzle_bytes: int
+    boxes: BoxPlan
     fills_nan: bool
 
 
@@ -266,8 +276,9 @@ def _form(structure: Structure, op: Operation) -> _Form | str:
     if last != ("constant", 1):
         is_chosen = not isinstance(op.operands[0].owner, MakeTensorDescriptorOp)
         return _CHOSEN if is_chosen else "the last stride is not the constant 1"
-    plan = plan_boxes(shape, ir.storage_bytes(element))
-    return plan if isinstance(plan, str) else _Form(number, plan.box, plan.swizzle_bytes, fills_nan)
+    size = ir.storage_bytes(element)
+    plan = given_boxes(op, shape, size) or plan_boxes(shape, size)
+    return plan if isinstance(plan, str) else _Form(number, plan, fills_nan)
 
 
 def _recipe(structure: Structure, form: _Form) -> TensorMapRecipe | None:
@@ -278,7 +289,13 @@ def _recipe(structure: Structure, form: _Form) -> TensorMapRecipe | None:
     if base is None or not slots_of(base) or extents is None or strides is None:
         return None
     return TensorMapRecipe(
-        form.number, base, extents, strides, form.box, form.swizzle_bytes, form.fills_nan
+        form.number,
+        base,
+        extents,
+        strides,
+        form.boxes.box,
+        form.boxes.swizzle_bytes,
+        form.fills_nan,
     )
 
 

@@ -28,7 +28,7 @@ from tilewright.ir.encoding import TOKEN, SharedType, layout_of, shared_tile
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.regions import is_control_flow
-from tilewright.ir.types import DescriptorType, element_of, shape_of, storage_bytes
+from tilewright.ir.types import DescriptorType, element_of
 from tilewright.layout.build import shared_linear
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.memory import DescriptorLoadOp, DescriptorReduceOp, DescriptorStoreOp
@@ -37,7 +37,7 @@ from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp, LocalLoadOp, M
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.tensor_map import MAP_BYTES
-from tilewright.targets.nvidia.tma.boxes import plan_boxes
+from tilewright.targets.nvidia.tma.box_annotations import box_plan, copy_box
 from tilewright.targets.nvidia.tma.join_waits import number_barriers
 from tilewright.targets.nvidia.tma_ops import (
     InitBarriersOp,
@@ -108,14 +108,10 @@ _TOGETHER_BYTES = 64 << 10
 _STAGED = (DescriptorLoadOp, DescriptorStoreOp, DescriptorReduceOp)
 
 
-def _tile_type(desc: SSAValue) -> SharedType:
-    """The shared tile of a descriptor's block."""
+def _tile_type(op: Operation, desc: SSAValue) -> SharedType:
+    """The shared tile of the block of an access, in which its boxes lie."""
     assert isinstance(desc.type, DescriptorType)
-    block = desc.type.block
-    plan = plan_boxes(shape_of(block), storage_bytes(block))
-    if isinstance(plan, str):
-        raise InternalError(f"a block that the copy engine does not move: {plan}")
-    return shared_tile(element_of(block), plan.layout())
+    return shared_tile(element_of(desc.type.block), box_plan(op, desc).layout())
 
 
 # A wait for one load, whose phase is not known yet.
@@ -128,10 +124,11 @@ _ONE_TOKEN: dict[str, Attribute] = {"operandSegmentSizes": integer_array((1, 0))
 def _stage_load(load: DescriptorLoadOp) -> None:
     block = load.parent
     assert block is not None
-    type_ = _tile_type(load.desc)
+    type_ = _tile_type(load, load.desc)
     tile = build(LocalAllocOp, (), [type_], location=load.location)
     operands = [load.desc, tile.results[0], *load.indices]
     start = build(TmaLoadOp, operands, [TOKEN], location=load.location)
+    copy_box(load, start)
     wait = build(TmaWaitOp, [start.results[0]], (), dict(_ONE_TOKEN), location=load.location)
     place = _earliest(load)
     for op in (tile, start):
@@ -275,12 +272,13 @@ def _replace_op(op: Operation, value: SSAValue) -> None:
 def _stage_store(op: DescriptorStoreOp | DescriptorReduceOp) -> None:
     block = op.parent
     assert block is not None
-    tile = build(LocalAllocOp, [op.src], [_tile_type(op.desc)], location=op.location)
+    tile = build(LocalAllocOp, [op.src], [_tile_type(op, op.desc)], location=op.location)
     properties: dict[str, Attribute] = {}
     if isinstance(op, DescriptorReduceOp):
         properties["kind"] = op.kind
     operands = [op.desc, tile.results[0], *op.indices]
     store = build(TmaStoreOp, operands, [TOKEN], properties, location=op.location)
+    copy_box(op, store)
     for new in (tile, store):
         block.insert_op_before(new, op)
     op.detach()
