@@ -18,15 +18,14 @@ from xdsl.ir import Attribute, Operation
 
 from tilewright.analysis.facts import MAX_ACCESS_BYTES, AxisFacts
 from tilewright.ir.annotations import AccessPlan, annotate_access, annotated_access
+from tilewright.ir.effects import global_access
 from tilewright.ir.locations import span_of
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.passes import Pass
 from tilewright.ir.types import PointerType, element_of, is_integer, shape_of, storage_bytes
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.model import MachineModel
-from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.function import find_kernel
-from tilewright.ops.memory import LoadOp, StoreOp
 from tilewright.schedule.annotations import set_equal_runs
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import PlanRefused
@@ -71,8 +70,9 @@ class DecideAccesses(Pass):
 
 def is_planned(op: Operation) -> bool:
     """Whether an op accesses global memory through a tile of pointers."""
-    is_access = isinstance(op, LoadOp | StoreOp | AtomicOp)
-    return is_access and isinstance(op.operands[0].type, TensorType)
+    access = global_access(op)
+    pointers = None if access is None else access.value
+    return pointers is not None and isinstance(pointers.type, TensorType)
 
 
 def element_bytes(op: Operation) -> int:

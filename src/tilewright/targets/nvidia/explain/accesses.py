@@ -12,14 +12,12 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.analysis.axis import Facts
 from tilewright.analysis.facts import MAX_ACCESS_BYTES, AxisFacts
 from tilewright.ir.annotations import access_of
+from tilewright.ir.effects import Access, Extent, atomic_of, global_access
 from tilewright.ir.encoding import SharedType, has_layout, layout_of
 from tilewright.ir.locations import describe
 from tilewright.ir.types import PointerType, element_of, storage_bytes
 from tilewright.layout.linear import LinearLayout
-from tilewright.ops.atomics import AtomicOp
 from tilewright.ops.function import FuncOp
-from tilewright.ops.memory import LoadOp, StoreOp
-from tilewright.ops.staging import AsyncCopyOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.tma_ops import TmaLoadOp, TmaStoreOp
 
@@ -64,12 +62,13 @@ def explain_accesses(kernel: FuncOp) -> tuple[AccessSummary, ...]:
 
 def _accesses(kernel: FuncOp, facts: AxisFacts) -> Iterator[AccessSummary]:
     for op in kernel.walk():
-        if isinstance(op, LoadOp | StoreOp | AsyncCopyOp | AtomicOp):
-            yield _summary(op, facts)
-        elif isinstance(op, TmaLoadOp):
+        access = global_access(op)
+        if isinstance(op, TmaLoadOp):
             yield _by_engine(op, "block load", op.dst)
         elif isinstance(op, TmaStoreOp):
             yield _by_engine(op, "block store" if op.kind is None else "block reduce", op.src)
+        elif access is not None:
+            yield _summary(op, access, facts)
 
 
 def _by_engine(op: Operation, name: str, tile: SSAValue) -> AccessSummary:
@@ -78,10 +77,11 @@ def _by_engine(op: Operation, name: str, tile: SSAValue) -> AccessSummary:
     return AccessSummary(name, describe(op), 0, 0, 0, 0.0, 0.0, engine_bytes=size)
 
 
-def _summary(op: Operation, facts: AxisFacts) -> AccessSummary:
+def _summary(op: Operation, access: Access, facts: AxisFacts) -> AccessSummary:
     pointers = op.operands[0]
     size = _element_bytes(pointers)
-    name = "copy to shared" if isinstance(op, AsyncCopyOp) else op.name.partition(".")[2]
+    is_copy = access.extent is Extent.START
+    name = "copy to shared" if is_copy else op.name.partition(".")[2]
     if not has_layout(pointers.type):
         return AccessSummary(name, describe(op), size, 1, 1, 1.0, 1.0, "one element")
     plan = access_of(op)
@@ -166,7 +166,7 @@ def _why_not_wider(op: Operation, facts: AxisFacts, dim: int, width: int) -> str
     size, known, layout = _element_bytes(pointers), facts.of(pointers), layout_of(pointers.type)
     if width * size >= MAX_ACCESS_BYTES:
         return ""
-    if isinstance(op, AtomicOp):
+    if atomic_of(op) is not None:
         return "an atomic takes one element"
     if known.contiguity[dim] == 1:
         return "the addresses are not known to be adjacent along any dimension"
