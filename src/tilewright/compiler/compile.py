@@ -13,6 +13,7 @@ from tilewright.compiler.pipeline import full_pipeline, schedule_pipeline, tile_
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.lower import lower_kernel
 from tilewright.frontend.passing import slot_count
+from tilewright.ir.levels import check_level
 from tilewright.language.extensions import load_part
 from tilewright.runtime.artifact import Artifact
 from tilewright.targets.target import Scheduled, Target, load_target
@@ -36,6 +37,7 @@ def compile_request(
     watch = observe or _nobody
     watch("frontend", module)
     reports = full_pipeline(target, request.machine, options).apply(module, watch)
+    check_level(module, target.contract(target.level))
     scheduled = target.describe(module, options, reports)
     text = target.emit(scheduled, request.machine, options)
     watch("llir", text)
@@ -72,6 +74,7 @@ def to_schedule(
     """The T0 module at the target's scheduled level."""
     options = request.compile_options
     reports = schedule_pipeline(target, request.machine, options).apply(module, observe)
+    check_level(module, target.contract(target.level))
     return target.describe(module, options, reports)
 
 

@@ -11,7 +11,6 @@ from xdsl.dialects.builtin import (
     FusedLoc,
     LocationAttr,
     NameLoc,
-    UnknownLoc,
 )
 from xdsl.ir import Attribute, Operation
 
@@ -49,7 +48,7 @@ def span_of(operation: Operation) -> tuple[Span | None, tuple[Span, ...]]:
 
 def is_known(location: LocationAttr) -> bool:
     """Whether a location names at least one line of a file."""
-    return not isinstance(location, UnknownLoc) and bool(call_chain(location))
+    return isinstance(location, FileLineColLoc) or next(_spans(location), None) is not None
 
 
 def describe(operation: Operation) -> str:

@@ -46,13 +46,18 @@ def check_ordering(kernel: FuncOp) -> None:
 
     *Raises* InternalError that names the two that have no barrier, fence or wait between them.
     """
-    run(_Check(TouchMap()), kernel.body.block)
+    require_ordered(kernel, TouchMap())
+
+
+def require_ordered(kernel: FuncOp, touches: TouchMap) -> None:
+    """`check_ordering` of a kernel whose touches are known already."""
+    run(_Check(touches), kernel.body.block)
 
 
 def is_ordered(kernel: FuncOp, touches: TouchMap) -> bool:
     """Whether `check_ordering` accepts a kernel whose touches are known."""
     try:
-        run(_Check(touches), kernel.body.block)
+        require_ordered(kernel, touches)
     except InternalError:
         return False
     return True

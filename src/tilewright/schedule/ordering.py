@@ -33,7 +33,7 @@ from tilewright.ir.regions import (
 )
 from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import LocalBarrierOp
-from tilewright.schedule.check_ordering import is_ordered
+from tilewright.schedule.check_ordering import is_ordered, require_ordered
 from tilewright.schedule.shared_touches import Touch, TouchMap
 from tilewright.support.dataclass import dataclass
 
@@ -65,12 +65,15 @@ def order_shared(kernel: FuncOp, fence: type[Operation] | None = None) -> Orderi
     """Put in the barriers that a kernel needs.
 
     `fence` is the op that shows a thread's writes to asynchronous units, on a target with any.
+
+    *Raises* InternalError where `check_ordering` finds what is not ordered for all that.
     """
     placer = _Placer(fence)
     block = kernel.body.block
     placer.find_async(block)
     placer.place(block, _NOTHING)
     placer.remove_redundant(kernel)
+    require_ordered(kernel, placer.touches)
     return OrderingReport(tuple(placer.reasons.values()), placer.num_fences)
 
 
@@ -169,7 +172,7 @@ class _Placer:
         self.reasons: dict[Operation, BarrierReason] = {}
         self.num_fences = 0
         self._fence = fence
-        self._touches = TouchMap()
+        self.touches = TouchMap()
         self._async: list[Touch] = []
         self._doubted: list[Operation] = []
         # Of ops with blocks: ordered once, they stay so, and whoever walks the loops around
@@ -178,7 +181,7 @@ class _Placer:
 
     def find_async(self, block: Block) -> None:
         """Note which bytes asynchronous units access anywhere."""
-        touches = self._touches.all_touches(block)
+        touches = self.touches.all_touches(block)
         self._async = [touch for touch in touches if touch.access.is_async]
 
     def place(self, block: Block, entered: _Summary) -> _Summary:
@@ -186,7 +189,7 @@ class _Placer:
         so_far = entered
         is_fenced = False
         for op in tuple(block.ops):
-            if not op.regions and not self._touches.steps(op):
+            if not op.regions and not self.touches.steps(op):
                 continue
             summary = self._summary(op)
             reason = self._reason(so_far, summary)
@@ -205,7 +208,7 @@ class _Placer:
     def _orders(self, op: Operation) -> list[Order]:
         if is_control_flow(op):
             return []
-        return [step for step in self._touches.steps(op) if isinstance(step, Order)]
+        return [step for step in self.touches.steps(op) if isinstance(step, Order)]
 
     def _stays_fenced(self, op: Operation, is_fenced: bool, summary: _Summary) -> bool:
         """Whether a fence stands behind all writes of this block so far."""
@@ -270,7 +273,7 @@ class _Placer:
 
     def _steps_of(self, op: Operation) -> _Summary:
         summary = _NOTHING
-        for step in self._touches.steps(op):
+        for step in self.touches.steps(op):
             summary = summary.then(self._step(step))
         return summary
 
@@ -311,7 +314,7 @@ class _Placer:
             block, following = barrier.parent, barrier.next_op
             assert block is not None and following is not None
             barrier.detach()
-            if is_ordered(kernel, self._touches):
+            if is_ordered(kernel, self.touches):
                 del self.reasons[barrier]
                 barrier.erase()
             else:
