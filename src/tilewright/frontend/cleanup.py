@@ -9,7 +9,7 @@ from __future__ import annotations
 from xdsl.ir import Block, Operation
 
 from tilewright.ir.effects import is_free
-from tilewright.ir.op import build
+from tilewright.ir.regions import rebuilt
 from tilewright.ops.control_flow import IfOp
 
 
@@ -50,11 +50,8 @@ def _drop_results(op: IfOp) -> IfOp:
         assert end is not None
         end.operands = [end.operands[index] for index in kept]
     types = [op.results[index].type for index in kept]
-    regions = [op.detach_region(region) for region in list(op.regions)]
-    smaller = build(IfOp, [op.cond], types, None, regions, op.location)
-    block = op.parent
-    assert block is not None and isinstance(smaller, IfOp)
-    block.insert_op_before(smaller, op)
+    smaller = rebuilt(op, [op.cond], types)
+    assert isinstance(smaller, IfOp)
     for index, result in zip(kept, smaller.results, strict=True):
         op.results[index].replace_all_uses_with(result)
     op.detach()

@@ -13,7 +13,7 @@ from dataclasses import field
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tilewright.ir.op import build
+from tilewright.ir.regions import rebuilt
 from tilewright.ir.types import (
     DescriptorType,
     PointerType,
@@ -143,18 +143,11 @@ class Expansion:
         self, op: Operation, operands: Sequence[SSAValue], origins: Sequence[SSAValue]
     ) -> None:
         """Rebuild a control-flow op with expanded operands; `origins[i]` is like result i."""
-        parent = op.parent
-        assert parent is not None
         types: list[Attribute] = []
         for result in op.results:
             structured = block_type(result.type) is not None
             types += carried_types(result.type) if structured else [result.type]
-        regions = tuple(op.regions)
-        for region in regions:
-            op.detach_region(region)
-        new = build(type(op), operands, types, dict(op.properties), regions, op.location)
-        new.attributes = dict(op.attributes)
-        parent.insert_op_before(new, op)
+        new = rebuilt(op, operands, types)
         position = 0
         for result, origin in zip(op.results, origins, strict=True):
             if block_type(result.type) is None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
+from tilewright.ir.regions import rebuilt
 from tilewright.ops.control_flow import ForOp
 from tilewright.support.dataclass import dataclass
 
@@ -31,9 +31,9 @@ class ForwardInvariants(Pass):
 
 
 def _forward(loop: ForOp) -> None:
-    body, parent = loop.body.block, loop.parent
+    body = loop.body.block
     terminator = body.last_op
-    assert terminator is not None and parent is not None
+    assert terminator is not None
     same = [
         value is body.args[index + 1] or value is loop.operands[index + 3]
         for index, value in enumerate(terminator.operands)
@@ -48,13 +48,9 @@ def _forward(loop: ForOp) -> None:
             argument = body.args[index + 1]
             argument.replace_all_uses_with(initial[index])
             body.erase_arg(argument)
-    region = loop.body
-    loop.detach_region(region)
     operands = [*loop.operands[:3], *(initial[index] for index in kept)]
     types = [loop.results[index].type for index in kept]
-    new = build(ForOp, operands, types, dict(loop.properties), (region,), loop.location)
-    new.attributes = dict(loop.attributes)
-    parent.insert_op_before(new, loop)
+    new = rebuilt(loop, operands, types)
     for index, result in enumerate(loop.results):
         result.replace_all_uses_with(
             initial[index] if same[index] else new.results[kept.index(index)]

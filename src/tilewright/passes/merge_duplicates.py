@@ -13,12 +13,10 @@ from xdsl.ir import Block, Operation
 
 from tilewright.ir.effects import is_free
 from tilewright.ir.passes import Pass
-from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
+from tilewright.ir.regions import is_control_flow
 from tilewright.support.dataclass import dataclass
 
 Key = tuple[object, ...]
-# A combine function is applied to vectors as well as to scalars: it uses nothing from outside.
-_CONTROL = (ForOp, IfOp, WhileOp)
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,9 @@ def _merge(block: Block, seen: dict[Key, Operation]) -> None:
     """Merge the ops of a block; `seen` is as it was when it ends."""
     own: list[Key] = []
     for op in tuple(block.ops):
-        visible = seen if isinstance(op, _CONTROL) else {}
+        # A combine function is applied to vectors as well as to scalars: it uses nothing from
+        # outside.
+        visible = seen if is_control_flow(op) else {}
         for region in op.regions:
             for inner in region.blocks:
                 _merge(inner, visible)

@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
+from tilewright.ir.regions import rebuilt
 from tilewright.ir.types import (
     element_of,
     i64,
@@ -137,11 +138,7 @@ def _rebuild(loop: ForOp, steps: dict[int, list[Step]], terminator: Operation) -
         moved = _moved(body, first, initial[index], offset)
         old.replace_all_uses_with(moved)
         body.erase_arg(old)
-    region = loop.body
-    loop.detach_region(region)
-    new = build(ForOp, operands, kinds, dict(loop.properties), (region,), loop.location)
-    new.attributes = dict(loop.attributes)
-    parent.insert_op_before(new, loop)
+    new = rebuilt(loop, operands, kinds)
     _replace_results(loop, new, steps, initial)
     loop.detach()
     loop.erase()

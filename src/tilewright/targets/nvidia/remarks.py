@@ -8,6 +8,7 @@ from xdsl.ir import Operation
 
 from tilewright.ir.annotations import annotated_access
 from tilewright.ir.locations import describe
+from tilewright.ir.regions import loops_around
 from tilewright.layout.convert import SharedRoundTrip
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.function import FuncOp
@@ -39,7 +40,4 @@ def _remarks(op: Operation) -> Iterator[str]:
 
 def is_in_loop(op: Operation) -> bool:
     """Whether an op stands in a loop of the kernel."""
-    parent = op.parent_op()
-    while parent is not None and parent.name not in ("scf.for", "scf.while"):
-        parent = parent.parent_op()
-    return parent is not None
+    return next(loops_around(op), None) is not None

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.ir.attributes import integer_array
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
-from tilewright.ir.regions import is_control_flow
+from tilewright.ir.regions import is_control_flow, rebuilt
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp, YieldOp
 from tilewright.ops.creation import ConstantOp
 from tilewright.ops.elementwise import ELEMENTWISE
@@ -169,13 +169,8 @@ def _waited_for(op: Operation) -> list[int]:
 
 def _rebuilt(op: Operation, carried: Sequence[SSAValue], num_results: int) -> Operation:
     """The same op with more carried values, in its place."""
-    assert op.parent is not None
-    regions: list[Region] = [op.detach_region(region) for region in tuple(op.regions)]
     types = [*(result.type for result in op.results), *[i32] * num_results]
-    operands = [*op.operands, *carried]
-    new = build(type(op), operands, types, dict(op.properties), regions, op.location)
-    new.attributes = dict(op.attributes)
-    op.parent.insert_op_before(new, op)
+    new = rebuilt(op, [*op.operands, *carried], types)
     for old, result in zip(op.results, new.results, strict=False):
         result.name_hint = old.name_hint
         old.replace_all_uses_with(result)

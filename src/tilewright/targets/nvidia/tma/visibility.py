@@ -15,7 +15,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from tilewright.analysis.provenance import base_argument
 from tilewright.ir.effects import atomic_of
 from tilewright.ir.passes import Pass
-from tilewright.ops.control_flow import ForOp, WhileOp
+from tilewright.ir.regions import loops_around
 from tilewright.ops.debug import BarrierOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.schedule.global_order import Touch, global_touches
@@ -75,7 +75,7 @@ def _is_overwritten(store: TmaStoreOp, stores: Sequence[TmaStoreOp]) -> bool:
 
     Stores to overlapping blocks with different indices keep no order: nobody waits for it.
     """
-    loop = _loop_around(store)
+    loop = next(loops_around(store), None)
     if loop is not None and not any(_is_inside(index, loop) for index in store.indices):
         return True
     base = base_argument(store.desc)
@@ -86,13 +86,6 @@ def _is_overwritten(store: TmaStoreOp, stores: Sequence[TmaStoreOp]) -> bool:
 
 def _same_indices(left: TmaStoreOp, right: TmaStoreOp) -> bool:
     return all(a is b for a, b in zip(left.indices, right.indices, strict=True))
-
-
-def _loop_around(op: Operation) -> Operation | None:
-    parent = op.parent_op()
-    while parent is not None and not isinstance(parent, ForOp | WhileOp):
-        parent = parent.parent_op()
-    return parent
 
 
 def _is_inside(value: SSAValue, loop: Operation) -> bool:
