@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field
 
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
-from tilewright.ir.regions import rebuilt
+from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge, blocks_of, rebuilt
 from tilewright.ir.types import (
     DescriptorType,
     PointerType,
@@ -23,7 +23,6 @@ from tilewright.ir.types import (
     pointer_to,
     shape_of,
 )
-from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from tilewright.support.dataclass import dataclass
 
 
@@ -95,12 +94,8 @@ class Expansion:
             if rule is not None:
                 if rule(self, op):
                     self.dead.append(op)
-            elif isinstance(op, ForOp):
-                self._expand_for(op)
-            elif isinstance(op, WhileOp):
-                self._expand_while(op)
-            elif isinstance(op, IfOp):
-                self._expand_if(op)
+            elif isinstance(op, ControlFlowOp):
+                self._expand(op)
             else:
                 for region in op.regions:
                     for inner in region.blocks:
@@ -119,12 +114,13 @@ class Expansion:
             result += [value] if known is None else known.scalars()
         return result
 
-    def _expand_arguments(self, block: Block, initial: Sequence[SSAValue], skip: int) -> None:
-        """Replace structured arguments by scalar ones; `initial[i]` tells what argument i is."""
-        for argument, value in zip(tuple(block.args[skip:]), tuple(initial), strict=True):
+    def _expand_arguments(self, edge: Edge) -> None:
+        """Give a region scalar arguments for structured ones, which are as what is handed on."""
+        for argument, value in zip(edge.receivers, edge.values, strict=True):
             if block_type(argument.type) is None:
                 continue
-            position = argument.index
+            assert isinstance(argument, BlockArgument)
+            block, position = argument.block, argument.index
             types = carried_types(argument.type)
             new = [block.insert_arg(t, position + n) for n, t in enumerate(types)]
             self.found[argument] = self.found[value].with_scalars(new)
@@ -133,11 +129,6 @@ class Expansion:
         for argument in tuple(block.args):
             if block_type(argument.type) is not None:
                 block.erase_arg(argument, safe_erase=False)
-
-    def _expand_terminator(self, block: Block) -> None:
-        terminator = block.last_op
-        assert isinstance(terminator, YieldOp | ConditionOp)
-        terminator.operands = self._flat(terminator.operands)
 
     def _replace(
         self, op: Operation, operands: Sequence[SSAValue], origins: Sequence[SSAValue]
@@ -160,37 +151,18 @@ class Expansion:
             position += count
         self.dead.append(op)
 
-    def _expand_for(self, op: ForOp) -> None:
-        body = op.body.block
-        self._expand_arguments(body, op.operands[3:], 1)
-        self.run(body)
-        self._expand_terminator(body)
-        operands = self._flat(op.operands)
-        self._drop_arguments(body)
-        self._replace(op, operands, op.operands[3:])
-
-    def _expand_while(self, op: WhileOp) -> None:
-        before, after = op.before_region.block, op.after_region.block
-        self._expand_arguments(before, op.operands, 0)
-        self.run(before)
-        condition = before.last_op
-        assert condition is not None
-        passed = tuple(condition.operands[1:])
-        self._expand_arguments(after, passed, 0)
-        self._expand_terminator(before)
-        self.run(after)
-        self._expand_terminator(after)
-        operands = self._flat(op.operands)
-        self._drop_arguments(before)
-        self._drop_arguments(after)
-        self._replace(op, operands, passed)
-
-    def _expand_if(self, op: IfOp) -> None:
-        origins: tuple[SSAValue, ...] = ()
-        for region in op.regions:
+    def _expand(self, op: ControlFlowOp) -> None:
+        """Let a loop or branch hand on scalars for structures, inside first."""
+        edges = op.edges()
+        for index, region in enumerate(op.regions):
             for block in region.blocks:
+                self._expand_arguments(next(edge for edge in edges if edge.target == index))
                 self.run(block)
-                assert block.last_op is not None
-                origins = tuple(block.last_op.operands)
-                self._expand_terminator(block)
-        self._replace(op, tuple(op.operands), origins)
+        origins = next(tuple(edge.values) for edge in edges if edge.target is OUTSIDE)
+        givers = dict.fromkeys(edge.giver for edge in edges if edge.giver is not op)
+        for giver in givers:
+            giver.operands = self._flat(giver.operands)
+        operands = self._flat(op.operands)
+        for block in blocks_of(op):
+            self._drop_arguments(block)
+        self._replace(op, operands, origins)
