@@ -145,14 +145,19 @@ class Memory:
     }
 
 def run():
-    spin_kernel[(1,)](Memory(), 5000)
+    spin_kernel[(1,)](memory, 50_000)
 
+def wall_milliseconds():
+    cuda.synchronize()
+    started = time.perf_counter()
+    run()
+    cuda.synchronize()
+    return 1e3 * (time.perf_counter() - started)
+
+memory = Memory()
 run()
-cuda.synchronize()
-started = time.perf_counter()
-run()
-cuda.synchronize()
-whole = 1e3 * (time.perf_counter() - started)
+# Other processes share the GPU: the shortest of several is the kernel's own.
+whole = min(wall_milliseconds() for _ in range(20))
 timed = do_bench(run, warmup=5, rep=30, return_mode="median")
 assert "torch" not in sys.modules
 print(whole, timed)

@@ -98,6 +98,10 @@ def test_the_current_stream_of_torch_is_used(torch: ModuleType) -> None:
 def test_the_stream_of_the_launch_is_used(torch: ModuleType) -> None:
     x, out = torch.ones(1000, device="cuda"), torch.zeros(1000, device="cuda")
     stream = torch.cuda.Stream()
+    # The first launch compiles, for longer than the stream sleeps.
+    add(x, out, out, stream=stream.cuda_stream)
+    stream.synchronize()
+    out.zero_()
     for expected in (1, 2, 3):
         torch.cuda.synchronize()
         with torch.cuda.stream(stream):
