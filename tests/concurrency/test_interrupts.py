@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,14 @@ run_directory = ""
 @pytest.fixture(autouse=True)
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[__name__], "run_directory", str(tmp_path))
+
+
+@pytest.fixture(autouse=True)
+def listening() -> Iterator[None]:
+    """Children of a shell's background job inherit that Ctrl-C is ignored; not these."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])
