@@ -10,6 +10,7 @@ from xdsl.ir import Operation
 import tilewright
 import tilewright.language as tl
 from tests.passes.lowered import count, named, nests
+from tilewright.ir.levels import check_locations
 from tilewright.targets.cpu.ops import DotOp
 
 F32 = np.zeros(1 << 16, np.float32)
@@ -44,11 +45,28 @@ def overwritten_later(a, b, SIZE: tl.constexpr):
     tl.store(a + here, tl.dot(tl.load(a + here), tl.load(b + here)))
 
 
+@tilewright.jit
+def powers(a, c, n, SIZE: tl.constexpr):
+    """c = a to the power of a power of two: both operands are carried by the loop."""
+    i = tl.arange(0, SIZE)
+    here = i[:, None] * SIZE + i[None, :]
+    x = tl.load(a + here)
+    for _ in range(n):
+        x = tl.dot(x, x)
+    tl.store(c + here, x)
+
+
 def reads_in_place(module: ModuleOp) -> tuple[bool, bool]:
     """Whether the one product of a kernel reads A, and B, from the user's memory."""
     (dot,) = named(module, "cpu.dot")
     assert isinstance(dot, DotOp)
     return dot.a_stride is not None, dot.b_source is not None
+
+
+def test_packing_of_a_carried_operand_stands_where_its_loop_does() -> None:
+    module, _ = nests(powers, a=F32, c=F32, n=3, SIZE=16)
+    assert named(module, "cpu.pack")
+    check_locations(module)
 
 
 def test_rows_are_read_where_they_lie() -> None:

@@ -55,7 +55,9 @@ def emit_pack(lowering: Lowering, out: Block, form: PackForm) -> None:
 
 
 def _location(form: PackForm) -> LocationAttr | None:
-    op = owner(form.value)
+    """Where an operand comes from: the op that makes it, or the loop that carries it."""
+    made = form.value.owner
+    op = made.parent_op() if isinstance(made, Block) else made
     return None if op is None else op.location
 
 
