@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, Dialect, Operation
 from tilewright.ir.annotations import AccessAttr, CopyAttr, ProductAttr
 from tilewright.ir.attributes import FastMathAttr
 from tilewright.ir.op import ADDED_OPS, ops_of
+from tilewright.ir.schedule_attributes import PlaceAttr, ScheduleAttr
 from tilewright.ir.types import DescriptorType, PointerType
 from tilewright.ops import (
     atomics,
@@ -41,6 +42,8 @@ TILE_ATTRIBUTES: tuple[type[Attribute], ...] = (
     ProductAttr,
     AccessAttr,
     CopyAttr,
+    ScheduleAttr,
+    PlaceAttr,
 )
 
 

@@ -484,6 +484,10 @@ class PlanRefused(CompileError):
     help = "remove the annotation, and the compiler decides"
 
 
+class MalformedSchedule(CompileError):
+    """Text that should be a schedule cannot be read as one, or names what is not there."""
+
+
 class LayoutError(CompileError):
     """A layout that was asked for cannot be."""
 

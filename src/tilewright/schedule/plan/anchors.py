@@ -1,0 +1,103 @@
+"""Which ops the anchors of a schedule name: `dot#1` is the second product in text order.
+
+The numbers are those of T0, so that a schedule means the same ops whatever is done to them later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from xdsl.ir import Operation
+
+from tilewright.ir.effects import global_access
+from tilewright.ir.locations import span_of
+from tilewright.ir.schedule import REST, Anchor, Schedule
+from tilewright.ir.types import shape_of
+from tilewright.ops.control_flow import ForOp
+from tilewright.ops.elementwise import CastOp
+from tilewright.ops.function import FuncOp
+from tilewright.ops.matmul import DotOp
+from tilewright.ops.reduction import ReduceOp
+from tilewright.support.errors import MalformedSchedule
+
+
+def anchors_of(kernel: FuncOp) -> dict[Anchor, Operation]:
+    """Every anchor of a kernel with its op: by number in text order, by hint where it is unique."""
+    numbered: dict[str, list[Operation]] = {}
+    hinted: dict[Anchor, list[Operation]] = {}
+    for op in kernel.walk():
+        kind = kind_of(op)
+        if kind in _NUMBERED:
+            numbered.setdefault(kind, []).append(op)
+        for anchor in _hinted(op, kind):
+            hinted.setdefault(anchor, []).append(op)
+    anchors = {Anchor(k, i): op for k, ops in numbered.items() for i, op in enumerate(ops)}
+    anchors.update((anchor, ops[0]) for anchor, ops in hinted.items() if len(ops) == 1)
+    return anchors
+
+
+_NUMBERED = ("dot", "load", "store", "for", "cvt", "reduce")
+
+
+def kind_of(op: Operation) -> str:
+    """The kind by which anchors name an op: `op` where it has none of its own.
+
+    Accesses of tiles only are loads and stores: scalars go where they are needed.
+    """
+    if isinstance(op, DotOp):
+        return "dot"
+    if isinstance(op, ForOp):
+        return "for"
+    if isinstance(op, CastOp):
+        return "cvt"
+    if isinstance(op, ReduceOp):
+        return "reduce"
+    access = global_access(op)
+    if access is None or access.atomic is not None:
+        return "op"
+    if access.writes:
+        return "store" if not access.reads and not op.results else "op"
+    return "load" if op.results and shape_of(op.results[0].type) else "op"
+
+
+def _hinted(op: Operation, kind: str) -> Iterator[Anchor]:
+    hint = op.results[0].name_hint if op.results else None
+    if hint:
+        yield Anchor("op", hint=hint)
+        if kind != "op":
+            yield Anchor(kind, hint=hint)
+
+
+def require_anchors(schedule: Schedule, kernel: FuncOp) -> Mapping[Anchor, Operation]:
+    """The ops that a schedule names. *Raises*: MalformedSchedule for one that is not there."""
+    anchors = anchors_of(kernel)
+    for anchor in _named(schedule):
+        if anchor != REST and anchor not in anchors:
+            raise _unknown(anchor, anchors, kernel)
+    return anchors
+
+
+def _named(schedule: Schedule) -> Iterator[Anchor]:
+    for channel in schedule.channels:
+        yield from channel.tiles
+    for loop in schedule.loops:
+        yield loop.loop
+        yield from (anchor for anchor, _ in loop.places)
+        yield from (s.subject for s in loop.order if isinstance(s.subject, Anchor))
+    if schedule.turns is not None:
+        yield schedule.turns.lock
+
+
+def _unknown(
+    anchor: Anchor, anchors: Mapping[Anchor, Operation], kernel: FuncOp
+) -> MalformedSchedule:
+    there = [str(other) for other in anchors if other.kind == anchor.kind]
+    hint = f"there are {', '.join(there)}" if there else f"the kernel has no `{anchor.kind}`"
+    span, chain = span_of(kernel)
+    name = kernel.sym_name.data
+    return MalformedSchedule(
+        f"the schedule names `{anchor}`, which `{name}` does not have",
+        hint=hint,
+        span=span,
+        chain=chain,
+    )
