@@ -112,7 +112,7 @@ def test_diff_shows_what_a_stage_changes(file: Path) -> None:
 
 CPU_PASSES = ("frontend", "merge-duplicates", "ttir", "emit-nests", "place-buffers", "nests")
 GPU_PASSES = ("decide-products", "plan", "assign-layouts", "t1", "copy-async", "place-shared",
-              "order-shared", "t2")  # fmt: skip
+              "insert-shared-barriers", "t2")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CPU_PASSES)

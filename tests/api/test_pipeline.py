@@ -67,7 +67,7 @@ def launch() -> None:
 
 def test_every_pass_has_a_name_a_docstring_and_known_levels() -> None:
     classes = pass_classes()
-    assert {"order-shared", "split-carried-pointers", "emit-nests"} <= set(classes)
+    assert {"insert-shared-barriers", "split-carried-pointers", "emit-nests"} <= set(classes)
     for name, cls in classes.items():
         has_target = "target" in {field.name for field in fields(cls)}
         made = make_pass(name, "target=cpu" if has_target else "")
@@ -129,7 +129,11 @@ def test_schedule_lowers_text_to_nests() -> None:
         ("schedule{speed=1}", InvalidOption, "pass `schedule` has no option `speed`"),
         ("assign-layouts{machine=sm_42}", InvalidOption, "there is no machine 'sm_42'"),
         ("schedule split-carried-pointers", PassOrder, "takes T0, and the IR is at C2 there"),
-        ("order-global copy-async", PassOrder, "stands before `copy-async`, whose result it reads"),
+        (
+            "insert-global-barriers copy-async",
+            PassOrder,
+            "stands before `copy-async`, whose result it reads",
+        ),
     ],
 )
 def test_wrong_pipelines_are_refused_when_they_are_built(

@@ -12,8 +12,8 @@ from tests.asm.lane_harness import AVX2, LaneKernel, compile_lanes, host_feature
 from tests.asm.special_values import VALUES
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.codegen.math import ABSOLUTE_BOUND, LIBRARY_BOUND, ULP_BOUND, MathEmitter
-from tilewright.ops.extern import EXTERNS, Extern
-from tilewright.ops.extern_reference import REFERENCES
+from tilewright.ops.extern.ir import EXTERNS, Extern
+from tilewright.ops.extern.reference import REFERENCES
 
 HOST = host_features()
 LLVM = {

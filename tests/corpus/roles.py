@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.corpus.case import Array, Case
 from tests.corpus.threads import Threads, lower_for_gpu
-from tilewright.codegen.threads.context import ThreadContext
-from tilewright.codegen.threads.partition import Partition
-from tilewright.codegen.threads.roles import emit_partitions
+from tilewright.codegen.simt.context import SimtContext
+from tilewright.codegen.simt.partition import Partition
+from tilewright.codegen.simt.roles import emit_partitions
 from tilewright.interp.simt.simulate import simulate
 from tilewright.ops.function import FuncOp
 from tilewright.runtime.grid import check_grid
@@ -21,7 +21,7 @@ def shared_bytes(threads: Threads) -> int:
     return -(-int(str(threads.scheduled.metadata["shared_bytes"])) // ALIGNMENT) * ALIGNMENT
 
 
-def emit_body(ctx: ThreadContext, kernel: FuncOp) -> None:
+def emit_body(ctx: SimtContext, kernel: FuncOp) -> None:
     """Emit what a kernel does, but not its end."""
     *body, _ = kernel.body.block.ops
     for op in body:
@@ -43,7 +43,7 @@ def run_in_role(case: Case, first_warp: int, replicas: int = 1) -> dict[str, Arr
     )
     kernel = find_kernel(threads.scheduled.module)
 
-    def emit(ctx: ThreadContext) -> None:
+    def emit(ctx: SimtContext) -> None:
         emit_partitions(ctx, [(part, lambda: emit_body(ctx, kernel))])
         ctx.fn.emit("ret void")
 

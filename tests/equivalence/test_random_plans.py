@@ -25,8 +25,8 @@ from tilewright.ir.annotations import (
     annotate_copy,
 )
 from tilewright.machine.gpus import SM_90A
-from tilewright.ops.matmul import DotOp
-from tilewright.ops.memory import LoadOp
+from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.memory.ir import LoadOp
 from tilewright.schedule.plan.accesses import DecideAccesses, is_planned
 from tilewright.schedule.plan.verify_products import refusal
 

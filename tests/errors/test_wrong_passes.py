@@ -23,7 +23,7 @@ PIPELINES = {
     "no_such_option": "place-shared{shared_bytes=1024}",
     "no_such_machine": "place-shared{machine=sm_42}",
     "pass_at_another_level": "merge-duplicates place-shared",
-    "pass_before_what_it_reads": "assign-layouts order-global copy-async",
+    "pass_before_what_it_reads": "assign-layouts insert-global-barriers copy-async",
     "pass_behind_the_last_level": "schedule{target=nvidia} merge-duplicates",
     "no_pipeline": "merge-duplicates {",
 }

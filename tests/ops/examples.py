@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation
 
-from tilewright.ops import elementwise
 from tilewright.ops.dialects import TILE_OPS
+from tilewright.ops.elementwise import ir as elementwise
 from tilewright.targets.cpu.ops import CPU_OPS
 
 ALL_OPS: tuple[type[Operation], ...] = (*TILE_OPS, *CPU_OPS)

@@ -26,7 +26,7 @@ from tilewright.language.core import (
     uint32,
     uint64,
 )
-from tilewright.ops.atomics import RMW_KINDS, AtomicRmwOp
+from tilewright.ops.atomics.ir import RMW_KINDS, AtomicRmwOp
 from tilewright.support.errors import (
     DtypeNotAllowed,
     InvalidOption,

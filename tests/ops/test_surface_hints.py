@@ -29,9 +29,9 @@ from tilewright.language.core import (
     uint8,
     uint32,
 )
-from tilewright.ops.debug import AssertOp, HintOp, PrintOp
-from tilewright.ops.hints import print_prefix
-from tilewright.ops.operators import binary
+from tilewright.ops.debug.ir import AssertOp, HintOp, PrintOp
+from tilewright.ops.debug.surface import print_prefix
+from tilewright.ops.elementwise.operators import binary
 from tilewright.support.errors import (
     AssertionFailed,
     CompileError,

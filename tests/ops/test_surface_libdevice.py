@@ -10,10 +10,10 @@ import tilewright.language as tl
 from tests.ops.emission import Emission
 from tests.ops.harness import interpret
 from tilewright.language.core import float16, float32, float64, int32, int64, uint32
-from tilewright.ops.extern import EXTERNS, ExternElementwiseOp
-from tilewright.ops.extern_reference import REFERENCES
-from tilewright.ops.libdevice import NAMES
-from tilewright.ops.libdevice_meanings import MEANINGS
+from tilewright.ops.extern.ir import EXTERNS, ExternElementwiseOp
+from tilewright.ops.extern.meanings import MEANINGS
+from tilewright.ops.extern.reference import REFERENCES
+from tilewright.ops.extern.surface import NAMES
 from tilewright.support.errors import DtypeNotAllowed, UnsupportedError
 
 

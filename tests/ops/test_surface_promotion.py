@@ -23,7 +23,7 @@ from tilewright.language.core import (
     uint32,
     uint64,
 )
-from tilewright.ops.operators import binary, unary
+from tilewright.ops.elementwise.operators import binary, unary
 from tilewright.support.errors import DtypeMismatch, DtypeNotAllowed, LiteralOutOfRange
 
 DTYPES = {

@@ -14,14 +14,14 @@ from xdsl.traits import Pure
 
 from tests.ops.kernels import kernel_text
 from tests.ops.test_matrix import context
-from tilewright.codegen.threads.rules import THREAD_RULES
+from tilewright.codegen.simt.rules import SIMT_RULES
 from tilewright.compiler.pipeline import full_pipeline
 from tilewright.ir.levels import T0, verify_level
 from tilewright.ir.op import ElementwiseOp, TileOp, build
 from tilewright.ir.text import parse_module
 from tilewright.machine.model import MachineModel
 from tilewright.ops.dialects import TILE_OPS
-from tilewright.ops.memory import LoadOp
+from tilewright.ops.memory.ir import LoadOp
 from tilewright.passes.coverage import Coverage
 from tilewright.runtime.drivers import load_driver
 from tilewright.schedule.layout.anchors import ANCHORS, Anchored
@@ -176,7 +176,7 @@ def test_what_is_unsupported_is_refused_before_anything_is_lowered() -> None:
 
 def test_a_table_takes_one_rule_a_class_and_names_both_places() -> None:
     with pytest.raises(DuplicateRegistration) as caught:
-        THREAD_RULES.register(LoadOp)(test_each_target_refuses_ops_of_the_language_only)
+        SIMT_RULES.register(LoadOp)(test_each_target_refuses_ops_of_the_language_only)
     assert caught.value.summary == "LoadOp has a rule in the table `threads` already"
     assert caught.value.span is not None and caught.value.span.file == __file__
     assert re.search(r"rules/memory\.py:\d+", caught.value.types["first"])

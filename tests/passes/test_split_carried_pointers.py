@@ -11,7 +11,7 @@ from tests.passes.lowered import named, written
 from tilewright.analysis.pointers import PointerStructure
 from tilewright.ir.types import i32, i64, shape_of
 from tilewright.ops.control_flow import ForOp
-from tilewright.ops.memory import LoadOp
+from tilewright.ops.memory.ir import LoadOp
 from tilewright.passes.split_carried_pointers import SplitCarriedPointers
 
 F32 = np.zeros(1 << 12, np.float32)

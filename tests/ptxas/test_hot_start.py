@@ -30,7 +30,7 @@ double[(1,)](FakeTensor(0x1000), N=16)
 assert len(cuda.launches) == 1
 print(tw.compile_statistics().compiled, *(name for name in sys.argv[1:] if name in sys.modules))
 """
-COMPILER = ("xdsl", "tilewright.compiler.compile", "tilewright.codegen.threads.context")
+COMPILER = ("xdsl", "tilewright.compiler.compile", "tilewright.codegen.simt.context")
 
 
 def test_a_cache_hit_imports_neither_xdsl_nor_the_compiler(tmp_path: Path) -> None:

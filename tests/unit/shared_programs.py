@@ -26,7 +26,7 @@ from tilewright.layout.build import blocked, shared_linear, shared_swizzled
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.model import MachineModel
 from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
-from tilewright.ops.creation import ConstantOp
+from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.function import FuncOp, ReturnOp
 from tilewright.ops.staging import (
     LaidOutDotOp,
@@ -36,8 +36,8 @@ from tilewright.ops.staging import (
     LocalStoreOp,
     MemdescIndexOp,
 )
+from tilewright.schedule.placed_accesses import Touch, TouchMap
 from tilewright.schedule.scratch import SCRATCH
-from tilewright.schedule.shared_touches import Touch, TouchMap
 from tilewright.support.dataclass import replace
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 

@@ -10,7 +10,7 @@ import tilewright.language as tl
 from tests.passes.lowered import written
 from tilewright.analysis.facts import AxisFacts
 from tilewright.jit import JITFunction
-from tilewright.ops.memory import LoadOp, StoreOp
+from tilewright.ops.memory.ir import LoadOp, StoreOp
 
 F16 = np.zeros(1 << 12, np.float16)
 F32 = np.zeros(1 << 12, np.float32)

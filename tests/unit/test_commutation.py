@@ -10,7 +10,7 @@ import tilewright.language as tl
 from tilewright.analysis.commutation import commutes
 from tilewright.ir.text import parse_module
 from tilewright.ops.dialects import tile_context
-from tilewright.ops.reduction import ReduceOp
+from tilewright.ops.reduction.ir import ReduceOp
 
 
 @tilewright.jit

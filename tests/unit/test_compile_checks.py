@@ -7,7 +7,7 @@ import pytest
 from tests.corpus.everything import CASES
 from tests.corpus.threads import gpu_request
 from tilewright.compiler.compile import to_schedule, to_tiles
-from tilewright.schedule import ordering
+from tilewright.schedule import shared_barriers
 from tilewright.support.dataclass import replace
 from tilewright.support.errors import InternalError
 from tilewright.targets.target import load_target
@@ -25,7 +25,7 @@ def test_a_schedule_that_leaves_its_level_is_refused() -> None:
 
 
 def test_a_schedule_that_forgets_a_barrier_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordering._Placer, "_insert_barrier", lambda placer, op, reason: None)
+    monkeypatch.setattr(shared_barriers._Placer, "_insert_barrier", lambda placer, op, reason: None)
     request = gpu_request(PRODUCT)
     module = to_tiles(request, NVIDIA)
     with pytest.raises(InternalError, match="no barrier between the write of"):

@@ -29,7 +29,7 @@ from tilewright.ir.regions import (
     sources_of,
 )
 from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
-from tilewright.ops.creation import ConstantOp
+from tilewright.ops.creation.ir import ConstantOp
 from tilewright.support.errors import InternalError
 
 

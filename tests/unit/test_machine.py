@@ -15,7 +15,7 @@ from tilewright.machine.cpus import MADE_UP_CPU
 from tilewright.machine.gpus import GPUS, H20, H200, MADE_UP_GPU, SM_90A, gpu_of_capability
 from tilewright.machine.mma import MATRIX_ATOMS
 from tilewright.machine.model import ABSTRACT, MachineModel
-from tilewright.ops import matmul
+from tilewright.ops.matmul import ir as matmul
 from tilewright.runtime.drivers import load_driver
 from tilewright.support import options
 from tilewright.support.errors import InternalError, InvalidOption, UnsupportedError

@@ -10,7 +10,7 @@ import tilewright.language as tl
 from tests.passes.lowered import written
 from tilewright.analysis.pointers import PointerStructure, Strides, split_groups
 from tilewright.jit import JITFunction
-from tilewright.ops.memory import LoadOp
+from tilewright.ops.memory.ir import LoadOp
 
 F32 = np.zeros(1 << 12, np.float32)
 I32 = np.zeros(1 << 12, np.int32)

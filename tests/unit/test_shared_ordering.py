@@ -21,9 +21,9 @@ from tilewright.ir.types import f16
 from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import LocalBarrierOp
 from tilewright.schedule.check_ordering import check_ordering, is_ordered
-from tilewright.schedule.ordering import order_shared
+from tilewright.schedule.placed_accesses import TouchMap
+from tilewright.schedule.shared_barriers import insert_shared_barriers
 from tilewright.schedule.shared_memory import place_shared
-from tilewright.schedule.shared_touches import TouchMap
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 
@@ -34,7 +34,7 @@ def ordered(program: Program) -> FuncOp:
     """The program with its memory placed and its barriers put in and checked."""
     kernel = program.kernel()
     place_shared(kernel, machine_with(LIMIT_BYTES), 4)
-    order_shared(kernel, FenceAsyncSharedOp)
+    insert_shared_barriers(kernel, FenceAsyncSharedOp)
     check_ordering(kernel)
     return kernel
 
@@ -182,7 +182,7 @@ def test_the_report_names_lines_and_reasons() -> None:
     program.load(program.alloc(filled=True))
     kernel = program.kernel()
     place_shared(kernel, machine_with(LIMIT_BYTES), 4)
-    (reason,) = order_shared(kernel).barriers
+    (reason,) = insert_shared_barriers(kernel).barriers
     assert str(reason) == (
         "barrier before kernel.py:3: the write of ttg.local_alloc at kernel.py:2 comes before "
         "the read of ttg.local_load at kernel.py:3"
@@ -227,7 +227,7 @@ def test_random_programs_are_ordered_on_every_path(first_seed: int) -> None:
         random = Random(seed)
         kernel = random_program(random)
         place_shared(kernel, machine_with(LIMIT_BYTES), 4)
-        order_shared(kernel, FenceAsyncSharedOp)
+        insert_shared_barriers(kernel, FenceAsyncSharedOp)
         check_ordering(kernel)
         for _ in range(10):
             assert first_hazard(trace(kernel, random)) is None, seed

@@ -13,7 +13,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from tilewright.ir.encoding import SharedType, layout_of
 from tilewright.ir.regions import sources_of
 from tilewright.ir.types import storage_bytes
-from tilewright.ops.creation import ConstantOp
+from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.staging import MemdescIndexOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError

@@ -25,8 +25,8 @@ from tilewright.analysis.axis import (
     step_of,
 )
 from tilewright.ir.types import is_integer, is_pointer, width_bits
-from tilewright.ops.creation import ConstantOp, MakeRangeOp, SplatOp, UnsplatOp
-from tilewright.ops.elementwise import (
+from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp, UnsplatOp
+from tilewright.ops.elementwise.ir import (
     ELEMENTWISE,
     BitcastOp,
     CmpIOp,
@@ -38,8 +38,8 @@ from tilewright.ops.elementwise import (
     SelectOp,
     TruncIOp,
 )
-from tilewright.ops.memory import AddPtrOp, LoadOp
-from tilewright.ops.program import GetNumProgramsOp, GetProgramIdOp
+from tilewright.ops.memory.ir import AddPtrOp, LoadOp
+from tilewright.ops.program.ir import GetNumProgramsOp, GetProgramIdOp
 from tilewright.support.dataclass import replace
 from tilewright.support.rules import RuleTable
 

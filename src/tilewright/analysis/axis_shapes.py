@@ -8,7 +8,7 @@ from xdsl.ir import Operation
 
 from tilewright.analysis.axis import Facts, common_runs, extents_of, facts_from, scattered
 from tilewright.analysis.axis_rules import AXIS_RULES, Operands, Rule
-from tilewright.ops.shape import (
+from tilewright.ops.shape.ir import (
     BroadcastOp,
     CatOp,
     ExpandDimsOp,

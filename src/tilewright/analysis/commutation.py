@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.ir.effects import is_free
-from tilewright.ops.reduction import CombineOp
+from tilewright.ops.reduction.ir import CombineOp
 
 _INTEGER_OPS = ("addi", "muli", "andi", "ori", "xori", "maxsi", "maxui", "minsi", "minui")
 _FLOAT_OPS = ("addf", "mulf", "maxnumf", "minnumf", "maximumf", "minimumf")

@@ -25,7 +25,7 @@ from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.regions import blocks_of, is_control_flow
 from tilewright.ir.types import PointerType, element_of, shape_of, storage_bytes
 from tilewright.ops.control_flow import ForOp
-from tilewright.ops.debug import HintOp
+from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import ConvertLayoutOp
 from tilewright.support.dataclass import replace

@@ -18,9 +18,9 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from tilewright.analysis.stride import ONE, ZERO, Stride, integer
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import is_integer, shape_of, width_bits
-from tilewright.ops.creation import ConstantOp, MakeRangeOp, SplatOp
-from tilewright.ops.debug import HintOp
-from tilewright.ops.elementwise import (
+from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
+from tilewright.ops.debug.ir import HintOp
+from tilewright.ops.elementwise.ir import (
     ELEMENTWISE,
     CmpIOp,
     ExtSIOp,
@@ -28,8 +28,8 @@ from tilewright.ops.elementwise import (
     SelectOp,
     TruncIOp,
 )
-from tilewright.ops.memory import AddPtrOp, LoadOp
-from tilewright.ops.shape import BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp
+from tilewright.ops.memory.ir import AddPtrOp, LoadOp
+from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp
 from tilewright.support.worklist import needed_first
 
 Strides = tuple[Stride | None, ...]

@@ -16,9 +16,9 @@ from tilewright.analysis.axis import Facts, facts_from, power_of_two
 from tilewright.analysis.axis_rules import Operands
 from tilewright.ir.attributes import integers_of
 from tilewright.ir.types import shape_of
-from tilewright.ops.creation import ConstantOp
-from tilewright.ops.debug import AssumeOp, HintOp
-from tilewright.ops.elementwise import ELEMENTWISE, CmpIOp
+from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.debug.ir import AssumeOp, HintOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp
 from tilewright.support.dataclass import dataclass, replace
 
 

@@ -37,7 +37,7 @@ from tilewright.language.core import (
     tuple_,
     tuple_type,
 )
-from tilewright.ops.descriptors import (
+from tilewright.ops.descriptors.surface import (
     DESCRIPTOR_METHODS,
     descriptor_attribute,
     is_descriptor,

@@ -36,7 +36,7 @@ from tilewright.language.core import (
     tuple_,
     tuple_type,
 )
-from tilewright.ops.descriptors import is_descriptor
+from tilewright.ops.descriptors.surface import is_descriptor
 from tilewright.ops.library import SURFACE
 from tilewright.support.errors import (
     CompileError,

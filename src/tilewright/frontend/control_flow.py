@@ -16,16 +16,16 @@ from xdsl.ir import Block, Region
 from tilewright.frontend.frame import FALLS, LEAVES, Exit, Frame, Scope
 from tilewright.frontend.lanes import is_divergent, off_path, on_path, splice, spread
 from tilewright.frontend.liveness import NONE, Names
-from tilewright.frontend.merging import Mismatch, fill, join, materialize, stand_in
+from tilewright.frontend.phi import Mismatch, fill, join, materialize, stand_in
 from tilewright.frontend.values import is_constant, plain, type_text
 from tilewright.language.core import constexpr, int1, tensor
 from tilewright.ops.builder import ir_type, ssa
 from tilewright.ops.casting import convert
 from tilewright.ops.control_flow import IfOp, YieldOp
-from tilewright.ops.creation import ConstantOp
-from tilewright.ops.math import select
-from tilewright.ops.operators import binary, logical_not
-from tilewright.ops.tiles import item
+from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.creation.surface import item
+from tilewright.ops.elementwise.operators import binary, logical_not
+from tilewright.ops.elementwise.surface import select
 from tilewright.support.dataclass import dataclass
 from tilewright.support.deep_calls import with_room
 from tilewright.support.errors import (

@@ -20,7 +20,7 @@ from tilewright.frontend.program import FunctionSource, Parameter
 from tilewright.frontend.signature import bind
 from tilewright.frontend.values import describe, is_constant, plain, type_text
 from tilewright.language.core import constexpr, tensor, tuple_
-from tilewright.ops import debug
+from tilewright.ops.debug.ir import BreakpointOp
 from tilewright.ops.library import SURFACE
 from tilewright.support.errors import (
     NotCallable,
@@ -177,7 +177,7 @@ def _emit_breakpoint(frame: Frame, properties: Mapping[str, Attribute]) -> None:
     handles = cast("list[SSAValue]", [value.handle for value in visible.values()])
     active = ArrayAttr([StringAttr(f.code.source.name) for f in reversed(frame.lowering.frames)])
     given = {"names": names, "functions": active, **properties}
-    frame.builder.emit(debug.BreakpointOp, handles, (), given)
+    frame.builder.emit(BreakpointOp, handles, (), given)
 
 
 def flatten(values: Sequence[object]) -> list[object]:

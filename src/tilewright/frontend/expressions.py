@@ -13,13 +13,13 @@ from tilewright.frontend.constexpr import evaluate, fold_binary, fold_unary
 from tilewright.frontend.control_flow import condition, emit_branch, side_values, truth
 from tilewright.frontend.frame import EXPRESSIONS, Frame
 from tilewright.frontend.lanes import off_path, on_path, safe_divisor
-from tilewright.frontend.merging import Mismatch, fill, join, materialize
 from tilewright.frontend.parsing import chain_of
+from tilewright.frontend.phi import Mismatch, fill, join, materialize
 from tilewright.frontend.sequences import index_value, iterate, unpack
 from tilewright.frontend.subset import reject, reject_as, starred_target
 from tilewright.frontend.values import AggregateMethod, describe, is_constant, plain, type_text
 from tilewright.language.core import constexpr, dtype, tensor, tuple_
-from tilewright.ops.operators import binary, logical, unary
+from tilewright.ops.elementwise.operators import binary, logical, unary
 from tilewright.support.errors import (
     BranchTypeMismatch,
     DtypeNotAllowed,

@@ -28,7 +28,7 @@ from tilewright.language.core import (
 from tilewright.language.iterators import RANGE_HINTS
 from tilewright.ops.builder import integer_property
 from tilewright.ops.casting import convert, to_tensor
-from tilewright.ops.operators import binary
+from tilewright.ops.elementwise.operators import binary
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
     IteratorNotSupported,

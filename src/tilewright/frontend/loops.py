@@ -1,7 +1,7 @@
 """Loops: `for` over ranges, `while`, and unrolled loops.
 
 A variable is carried when the body may assign it, it has a value before the loop, and it is
-read later (`carrying`). The body is lowered again when it changes what was thought constant.
+read later (`loop_carried`). The body is lowered again when it changes what was thought constant.
 
     for i in range(n):          scf.for  %i … iter_args(x)
     for … with break/return:    scf.while (i, %break, x) { i < n and not %break } do { … }
@@ -15,7 +15,6 @@ from collections.abc import Sequence
 
 from xdsl.ir import Block, Region
 
-from tilewright.frontend.carrying import Carry
 from tilewright.frontend.cleanup import discard
 from tilewright.frontend.control_flow import (
     BREAK,
@@ -27,6 +26,7 @@ from tilewright.frontend.control_flow import (
 from tilewright.frontend.frame import FALLS, LEAVES, STATEMENTS, Exit, Frame, LoopContext
 from tilewright.frontend.iteration import LoopRange, ValueRange, evaluate_iterator, loop_condition
 from tilewright.frontend.liveness import assigned, leaves_loop
+from tilewright.frontend.loop_carried import Carry
 from tilewright.frontend.subset import reject_as
 from tilewright.frontend.while_loops import Counted, Tested, handles, lower_while, may_have_left
 from tilewright.language.core import tensor

@@ -8,7 +8,7 @@ from tilewright.frontend.constexpr import evaluate
 from tilewright.frontend.frame import Frame
 from tilewright.frontend.values import describe, is_aggregate, is_constant, plain, wrap
 from tilewright.language.core import constexpr, pointer_type, tensor, tuple_
-from tilewright.ops.views import insert_dim
+from tilewright.ops.shape.surface import insert_dim
 from tilewright.support.errors import (
     ConstantEvaluation,
     IndexNotSupported,

@@ -30,7 +30,7 @@ from tilewright.frontend.constants import (
 )
 from tilewright.language.core import PropagateNan, constexpr, dtype, tensor, tuple_
 from tilewright.language.extensions import shown_name
-from tilewright.ops.descriptors import is_descriptor
+from tilewright.ops.descriptors.surface import is_descriptor
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import NameNotUsable
 

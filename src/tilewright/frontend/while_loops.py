@@ -13,7 +13,6 @@ from typing import Protocol
 
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from tilewright.frontend.carrying import Carry
 from tilewright.frontend.cleanup import discard
 from tilewright.frontend.control_flow import (
     BREAK,
@@ -27,12 +26,13 @@ from tilewright.frontend.frame import FALLS, LEAVES, Exit, Frame
 from tilewright.frontend.iteration import LoopRange
 from tilewright.frontend.lanes import any_lane
 from tilewright.frontend.liveness import assigned
-from tilewright.frontend.merging import zero
+from tilewright.frontend.loop_carried import Carry
+from tilewright.frontend.phi import zero
 from tilewright.ir.effects import is_free
 from tilewright.language.core import int1, tensor
 from tilewright.ops.builder import ir_type
 from tilewright.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
-from tilewright.ops.operators import binary, logical_not
+from tilewright.ops.elementwise.operators import binary, logical_not
 from tilewright.support.dataclass import dataclass
 
 

@@ -24,7 +24,7 @@ from tilewright.ir.narrow_floats import (
 )
 from tilewright.ir.op import Array
 from tilewright.ir.types import element_of
-from tilewright.ops.reference import unsigned
+from tilewright.ops.elementwise.reference import unsigned
 
 _EXACT_IN_DOUBLE = 1 << 53
 

@@ -561,7 +561,8 @@ def str_to_ty(name: str, c: object = None) -> dtype:
 class tensor_descriptor:
     """The class of tensor descriptors, for annotations.
 
-    In a kernel a descriptor is a `tuple_` with this class as factory; see ops/descriptors.py.
+    In a kernel a descriptor is a `tuple_` with this class as factory; see
+    ops/descriptors/surface.py.
     """
 
 

@@ -1,1 +1,1 @@
-"""One module per op family: IR class, reference semantics and user function in one block."""
+"""The ops: one package per family, with the ops in `ir` and the user functions in `surface`."""

@@ -25,7 +25,7 @@ from tilewright.ir import types as ir
 from tilewright.ir.op import UNKNOWN_LOCATION
 from tilewright.language.core import block_type, dtype, pointer_type, tensor, tensor_descriptor_type
 from tilewright.machine.model import ABSTRACT, MachineModel
-from tilewright.ops.creation import ConstantOp
+from tilewright.ops.creation.ir import ConstantOp
 from tilewright.support.errors import CompileError, InternalError, TilewrightError
 
 _ELEMENTS: dict[str, Attribute] = {

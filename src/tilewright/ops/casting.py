@@ -15,8 +15,8 @@ from tilewright.language.core import (
 )
 from tilewright.ops.arguments import boolean_constant, choice, dtype_constant, is_none
 from tilewright.ops.builder import Builder, integer_property, require_tensor, shaped
-from tilewright.ops.creation import SplatOp
-from tilewright.ops.elementwise import (
+from tilewright.ops.creation.ir import SplatOp
+from tilewright.ops.elementwise.ir import (
     BitcastOp,
     CmpFOp,
     CmpIOp,
@@ -33,8 +33,8 @@ from tilewright.ops.elementwise import (
     TruncIOp,
     UIToFPOp,
 )
-from tilewright.ops.promotion import literal_dtype, natural_dtype
-from tilewright.ops.shape import BroadcastOp, ExpandDimsOp
+from tilewright.ops.elementwise.promotion import literal_dtype, natural_dtype
+from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp
 from tilewright.ops.surface import surface
 from tilewright.support.errors import BroadcastMismatch, DtypeNotAllowed, InvalidOption
 

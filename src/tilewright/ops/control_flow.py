@@ -22,7 +22,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.op import TileOp
 from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge, Trips
-from tilewright.ops.creation import ConstantOp
+from tilewright.ops.creation.ir import ConstantOp
 
 
 @irdl_op_definition

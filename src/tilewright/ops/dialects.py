@@ -11,25 +11,36 @@ from tilewright.ir.attributes import FastMathAttr
 from tilewright.ir.op import ADDED_OPS, ops_of
 from tilewright.ir.schedule_attributes import PlaceAttr, ScheduleAttr
 from tilewright.ir.types import DescriptorType, PointerType
-from tilewright.ops import (
-    atomics,
-    creation,
-    debug,
-    extern,
-    function,
-    indexing,
-    inline,
-    matmul,
-    memory,
-    program,
-    reduction,
-    shape,
-)
+from tilewright.ops import function
+from tilewright.ops.atomics import ir as atomics
+from tilewright.ops.block_pointers import ir as block_pointers
 from tilewright.ops.control_flow import CONTROL_FLOW_OPS
-from tilewright.ops.elementwise import ELEMENTWISE_OPS
+from tilewright.ops.creation import ir as creation
+from tilewright.ops.debug import ir as debug
+from tilewright.ops.descriptors import ir as descriptors
+from tilewright.ops.elementwise.ir import ELEMENTWISE_OPS
+from tilewright.ops.extern import ir as extern
+from tilewright.ops.indexing import ir as indexing
+from tilewright.ops.inline import ir as inline
+from tilewright.ops.matmul import ir as matmul
+from tilewright.ops.memory import ir as memory
+from tilewright.ops.program import ir as program
+from tilewright.ops.reduction import ir as reduction
+from tilewright.ops.shape import ir as shape
 
 _BEFORE = (function, program, creation, shape)
-_AFTER = (extern, memory, matmul, reduction, indexing, atomics, debug, inline)
+_AFTER = (
+    extern,
+    memory,
+    block_pointers,
+    descriptors,
+    matmul,
+    reduction,
+    indexing,
+    atomics,
+    debug,
+    inline,
+)
 TILE_OPS: tuple[type[Operation], ...] = (
     *(op for family in _BEFORE for op in ops_of(family)),
     *ELEMENTWISE_OPS,  # most of them are rows of a table

@@ -21,8 +21,8 @@ from tilewright.language.core import (
 from tilewright.ops.arguments import integer_constant
 from tilewright.ops.builder import Builder
 from tilewright.ops.casting import broadcast_shapes, broadcast_tensor, convert, to_tensor
-from tilewright.ops.math import maximum, select
-from tilewright.ops.operators import binary, elementwise
+from tilewright.ops.elementwise.operators import binary, elementwise
+from tilewright.ops.elementwise.surface import maximum, select
 from tilewright.ops.surface import surface
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import DtypeNotAllowed, InvalidOption

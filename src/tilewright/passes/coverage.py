@@ -7,7 +7,7 @@ from dataclasses import field
 
 from xdsl.ir import Operation
 
-from tilewright.ops.debug import BreakpointOp
+from tilewright.ops.debug.ir import BreakpointOp
 from tilewright.ops.function import CallOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import DuplicateRegistration, InvalidOption

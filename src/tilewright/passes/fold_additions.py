@@ -21,8 +21,8 @@ from tilewright.ir.attributes import FastMathAttr
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.types import element_of, f32, f64, i32, width_bits
-from tilewright.ops.creation import ConstantOp
-from tilewright.ops.matmul import DotOp
+from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.matmul.ir import DotOp
 from tilewright.support.dataclass import dataclass
 
 _ADDITIONS = ("arith.addf", "arith.addi")

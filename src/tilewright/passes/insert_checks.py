@@ -21,17 +21,17 @@ from tilewright.ir.effects import global_access
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ops.builder import constant_attribute
-from tilewright.ops.creation import ConstantOp, SplatOp
-from tilewright.ops.debug import AssertOp
-from tilewright.ops.elementwise import (
+from tilewright.ops.creation.ir import ConstantOp, SplatOp
+from tilewright.ops.debug.ir import AssertOp
+from tilewright.ops.elementwise.ir import (
     ELEMENTWISE,
     CmpIOp,
     ExtSIOp,
     PtrToIntOp,
 )
 from tilewright.ops.function import FuncOp
-from tilewright.ops.memory import AddPtrOp, LoadOp
-from tilewright.ops.shape import BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp
+from tilewright.ops.memory.ir import AddPtrOp, LoadOp
+from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.worklist import needed_first
 

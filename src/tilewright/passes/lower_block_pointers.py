@@ -15,8 +15,9 @@ from tilewright.ir.attributes import integers_of
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.types import shape_of
+from tilewright.ops.block_pointers.ir import AdvanceOp, MakeTensorPtrOp
 from tilewright.ops.function import FuncOp
-from tilewright.ops.memory import AdvanceOp, LoadOp, MakeTensorPtrOp, StoreOp
+from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.passes.expand_structures import Expansion, Structure, block_type
 from tilewright.passes.tile_builder import TileBuilder
 from tilewright.support.dataclass import dataclass

@@ -16,19 +16,18 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.types import element_of, shape_of, tile_of
-from tilewright.ops.atomics import AtomicRmwOp
-from tilewright.ops.function import FuncOp
-from tilewright.ops.memory import (
+from tilewright.ops.atomics.ir import AtomicRmwOp
+from tilewright.ops.descriptors.ir import (
     DescriptorGatherOp,
     DescriptorLoadOp,
     DescriptorReduceOp,
     DescriptorScatterOp,
     DescriptorStoreOp,
-    LoadOp,
     MakeTensorDescriptorOp,
-    StoreOp,
 )
-from tilewright.ops.shape import ReshapeOp
+from tilewright.ops.function import FuncOp
+from tilewright.ops.memory.ir import LoadOp, StoreOp
+from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.passes.expand_structures import Expansion, Rule, Structure, block_type
 from tilewright.passes.tile_builder import TileBuilder
 from tilewright.support.dataclass import dataclass

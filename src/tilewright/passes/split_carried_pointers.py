@@ -30,10 +30,10 @@ from tilewright.ir.types import (
     width_bits,
 )
 from tilewright.ops.control_flow import ForOp
-from tilewright.ops.creation import ConstantOp, SplatOp
-from tilewright.ops.elementwise import ELEMENTWISE, ExtSIOp, TruncIOp
-from tilewright.ops.memory import AddPtrOp
-from tilewright.ops.shape import BroadcastOp, ExpandDimsOp, ReshapeOp
+from tilewright.ops.creation.ir import ConstantOp, SplatOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtSIOp, TruncIOp
+from tilewright.ops.memory.ir import AddPtrOp
+from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, ReshapeOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.worklist import needed_first
 

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, SSAValue
 from tilewright.ir import types as ir
 from tilewright.ir.passes import Pass
 from tilewright.ir.types import shape_of, tile_of
-from tilewright.ops.elementwise import (
+from tilewright.ops.elementwise.ir import (
     ELEMENTWISE,
     ArithBitcastOp,
     CmpFOp,
@@ -25,7 +25,7 @@ from tilewright.ops.elementwise import (
     SelectOp,
     TruncFOp,
 )
-from tilewright.ops.matmul import DotOp
+from tilewright.ops.matmul.ir import DotOp
 from tilewright.passes.tile_builder import TileBuilder
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import INPUT_PRECISIONS

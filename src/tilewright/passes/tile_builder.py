@@ -21,10 +21,10 @@ from tilewright.ir.types import (
     tile_of,
     width_bits,
 )
-from tilewright.ops.creation import ConstantOp, MakeRangeOp, SplatOp
-from tilewright.ops.elementwise import ELEMENTWISE, CmpIOp, ExtSIOp
-from tilewright.ops.memory import PADDINGS, AddPtrOp
-from tilewright.ops.shape import BroadcastOp, ExpandDimsOp
+from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp, ExtSIOp
+from tilewright.ops.memory.ir import PADDINGS, AddPtrOp
+from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp
 from tilewright.passes.expand_structures import Structure
 from tilewright.support.dataclass import dataclass
 

@@ -20,7 +20,7 @@ from tilewright.ir.encoding import TOKEN
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.ops.memory import LoadOp
+from tilewright.ops.memory.ir import LoadOp
 from tilewright.ops.staging import (
     AsyncCommitOp,
     AsyncCopyOp,

@@ -15,12 +15,12 @@ from tilewright.ir.effects import atomic_of
 from tilewright.ir.encoding import has_layout, layout_of
 from tilewright.ir.types import element_of, storage_bytes
 from tilewright.layout.linear import LinearLayout
-from tilewright.ops.atomics import (
+from tilewright.ops.atomics.ir import (
     AtomicCasOp,
     AtomicLoadOp,
     AtomicRmwOp,
 )
-from tilewright.schedule.folds import Exchange, Slots, plan_slots
+from tilewright.schedule.reduction_scratch import Exchange, Slots, plan_slots
 from tilewright.schedule.scratch import SCRATCH
 
 _LANES_LOG2 = 5

@@ -12,7 +12,7 @@ from tilewright.analysis.dataflow import StateFlow, run
 from tilewright.ir.effects import Extent, Order
 from tilewright.ir.regions import is_control_flow
 from tilewright.ops.function import FuncOp
-from tilewright.schedule.shared_touches import Touch, TouchMap
+from tilewright.schedule.placed_accesses import Touch, TouchMap
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 

@@ -11,10 +11,10 @@ from tilewright.ir.encoding import has_layout, layout_of
 from tilewright.ir.types import element_of, shape_of, storage_bytes
 from tilewright.layout.axis import AxisSpread, spread_along
 from tilewright.layout.linear import Coordinates, LinearLayout
-from tilewright.ops.indexing import GatherOp, HistogramOp
-from tilewright.ops.shape import FlipOp
-from tilewright.schedule.folds import axis_of
+from tilewright.ops.indexing.ir import GatherOp, HistogramOp
+from tilewright.ops.shape.ir import FlipOp
 from tilewright.schedule.layout.anchors import ANCHORS, Anchored, Neighbours, own_or_default
+from tilewright.schedule.reduction_scratch import axis_of
 from tilewright.schedule.scratch import SCRATCH
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedLayout

@@ -11,9 +11,9 @@ from tilewright.analysis.commutation import commutes
 from tilewright.ir.encoding import has_layout, layout_of
 from tilewright.layout.axis import AxisSpread, spread_along
 from tilewright.layout.linear import LinearLayout
-from tilewright.ops.reduction import CombineOp, ReduceOp
-from tilewright.schedule.fold_levels import FoldLevel, fold_levels, scratch_bytes
-from tilewright.schedule.folds import Scratch, axis_of, exchange_along, plan_scratch
+from tilewright.ops.reduction.ir import CombineOp, ReduceOp
+from tilewright.schedule.reduction_levels import ReductionLevel, reduction_levels, scratch_bytes
+from tilewright.schedule.reduction_scratch import Scratch, axis_of, exchange_along, plan_scratch
 from tilewright.schedule.scratch import SCRATCH
 from tilewright.support.dataclass import dataclass
 
@@ -29,7 +29,7 @@ class ReductionPlan:
     layout: LinearLayout
     spread: AxisSpread
     scratch: Scratch | None
-    levels: tuple[FoldLevel, ...] | None = None
+    levels: tuple[ReductionLevel, ...] | None = None
 
     @property
     def scratch_bytes(self) -> int:
@@ -44,7 +44,7 @@ def plan_reduction(op: CombineOp) -> ReductionPlan:
     layout = layout_of(op.operands[0].type)
     spread = spread_along(layout, axis_of(op))
     if not _is_in_order(spread) and not commutes(op):
-        return ReductionPlan(layout, spread, None, fold_levels(op, layout, spread))
+        return ReductionPlan(layout, spread, None, reduction_levels(op, layout, spread))
     if not spread.warps:
         return ReductionPlan(layout, spread, None)
     between = exchange_along(layout, spread)

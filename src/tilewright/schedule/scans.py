@@ -5,9 +5,9 @@ from __future__ import annotations
 from tilewright.ir.encoding import has_layout, layout_of
 from tilewright.layout.axis import AxisSpread, spread_along
 from tilewright.layout.linear import LinearLayout
-from tilewright.ops.reduction import ScanOp
-from tilewright.schedule.fold_levels import FoldLevel, fold_levels, scratch_bytes
-from tilewright.schedule.folds import axis_of
+from tilewright.ops.reduction.ir import ScanOp
+from tilewright.schedule.reduction_levels import ReductionLevel, reduction_levels, scratch_bytes
+from tilewright.schedule.reduction_scratch import axis_of
 from tilewright.schedule.scratch import SCRATCH
 from tilewright.support.dataclass import dataclass
 
@@ -18,7 +18,7 @@ class ScanPlan:
 
     layout: LinearLayout
     spread: AxisSpread
-    levels: tuple[FoldLevel, ...]
+    levels: tuple[ReductionLevel, ...]
     is_reverse: bool
 
     @property
@@ -36,7 +36,7 @@ def plan_scan(op: ScanOp) -> ScanPlan:
     """The plan of a scan of laid-out tiles."""
     layout = layout_of(op.operands[0].type)
     spread = spread_along(layout, axis_of(op))
-    return ScanPlan(layout, spread, fold_levels(op, layout, spread), op.is_reverse())
+    return ScanPlan(layout, spread, reduction_levels(op, layout, spread), op.is_reverse())
 
 
 @SCRATCH.register(ScanOp)

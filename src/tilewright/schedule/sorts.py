@@ -13,7 +13,7 @@ from tilewright.ir.types import element_of, shape_of, storage_bytes
 from tilewright.layout.axis import AxisSpread, spread_along
 from tilewright.layout.digits import is_power_of_two
 from tilewright.layout.linear import LinearLayout
-from tilewright.ops.indexing import SortOp
+from tilewright.ops.indexing.ir import SortOp
 from tilewright.schedule.layout.anchors import ANCHORS, Anchored, Neighbours, along_axis
 from tilewright.schedule.rearrangements import tile_places
 from tilewright.schedule.scratch import SCRATCH

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tilewright.ops.extern import Extern
+    from tilewright.ops.extern.ir import Extern
 
 PAGE = Path("docs") / "libdevice.md"
 _HEAD = """# The functions of libdevice
@@ -74,9 +74,9 @@ Bounds = Mapping[tuple[str, str], float]
 
 def page() -> str:
     """The text of the page; loads the compiler."""
-    extern = importlib.import_module("tilewright.ops.extern")
-    libdevice = importlib.import_module("tilewright.ops.libdevice")
-    meanings = importlib.import_module("tilewright.ops.libdevice_meanings")
+    extern = importlib.import_module("tilewright.ops.extern.ir")
+    libdevice = importlib.import_module("tilewright.ops.extern.surface")
+    meanings = importlib.import_module("tilewright.ops.extern.meanings")
     cpu = importlib.import_module("tilewright.codegen.math.accuracy")
     gpu = importlib.import_module("tilewright.targets.nvidia.math.accuracy")
     shared = {**cpu.LIBRARY_BOUND, **cpu.ULP_BOUND}

@@ -17,7 +17,7 @@ from tilewright.support.source import source_line
 from tilewright.targets.nvidia.explain.accesses import AccessSummary
 from tilewright.targets.nvidia.explain.conversions import ConversionSummary
 from tilewright.targets.nvidia.explain.kernel import KernelSummary, explain_kernel
-from tilewright.targets.nvidia.explain.requirements import Requirement
+from tilewright.targets.nvidia.explain.layout_provenance import Requirement
 from tilewright.targets.nvidia.manifest import NvidiaReport
 from tilewright.targets.target import Scheduled
 from tilewright.tools.compile import echo_resources

@@ -17,8 +17,8 @@ from tests.asm.test_libdevice import (
 )
 from tests.unit.nvidia.lane_programs import lane_module, run_lanes
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
-from tilewright.ops.extern import EXTERNS, Extern
-from tilewright.ops.extern_reference import REFERENCES
+from tilewright.ops.extern.ir import EXTERNS, Extern
+from tilewright.ops.extern.reference import REFERENCES
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.math import FAST_BOUND, ULP_BOUND, NvidiaMath
 

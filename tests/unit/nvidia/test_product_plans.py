@@ -101,7 +101,11 @@ def test_text_that_is_no_plan_is_refused_with_an_example(text: str) -> None:
 def test_the_plan_is_a_stage_and_the_laid_out_product_has_it() -> None:
     stages = steps(chained, (HALVES, HALVES, HALVES, 5), B=64, HOW="none")
     assert plans(stages["verify-plan"]) == [WGMMA]
-    assert final_plans(stages["assign-layouts"]) == final_plans(stages["order-shared"]) == [WGMMA]
+    assert (
+        final_plans(stages["assign-layouts"])
+        == final_plans(stages["insert-shared-barriers"])
+        == [WGMMA]
+    )
 
 
 @pytest.mark.parametrize("how", ["straight", "branch", "loop"])

@@ -13,7 +13,7 @@ from tests.passes.lowered import written
 from tests.unit.threads.launching import MACHINE, check, random_array
 from tilewright.jit import JITFunction
 from tilewright.ops.function import find_kernel
-from tilewright.ops.memory import LoadOp, StoreOp
+from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.schedule.layout.decide import Layouts, _Walk, decide_layouts
 from tilewright.schedule.plan.accesses import DecideAccesses
 from tilewright.schedule.plan.products import DecideProducts

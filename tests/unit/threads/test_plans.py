@@ -9,8 +9,8 @@ import pytest
 from tilewright.layout.axis import AxisBit, spread_along
 from tilewright.layout.build import blocked, coalesced, mma_accumulator, wgmma_accumulator
 from tilewright.layout.linear import LinearLayout
-from tilewright.schedule.folds import Slots, exchange_along, plan_slots
 from tilewright.schedule.rearrangements import tile_places
+from tilewright.schedule.reduction_scratch import Slots, exchange_along, plan_slots
 from tilewright.schedule.sorts import SortKeys
 from tilewright.support.errors import UnsupportedLayout
 

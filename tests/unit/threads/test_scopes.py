@@ -14,8 +14,8 @@ from tests.unit.threads.launching import MACHINE
 from tests.unit.threads.two_roles import Role, emit_roles, run_roles
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.rules import DEFAULT_RULES
-from tilewright.codegen.threads.context import ThreadContext
-from tilewright.codegen.threads.partition import Partition, check_partitions, whole_cta
+from tilewright.codegen.simt.context import SimtContext
+from tilewright.codegen.simt.partition import Partition, check_partitions, whole_cta
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.math import NvidiaMath
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
@@ -103,11 +103,11 @@ def test_what_a_scope_computes_once_stands_in_its_first_block() -> None:
     assert sum("read.ptx.sreg.tid.x()" in block for block in blocks) == 3
 
 
-def context(warps: int) -> ThreadContext:
+def context(warps: int) -> SimtContext:
     module = ModuleBuilder()
     services = NvidiaServices(module, NvidiaMath(), warps, MACHINE)
     fn = FunctionBuilder(module, "define ptx_kernel void @k()")
-    return ThreadContext(module, fn, NVIDIA_RULES, services, default_rules=DEFAULT_RULES)
+    return SimtContext(module, fn, NVIDIA_RULES, services, default_rules=DEFAULT_RULES)
 
 
 def test_an_inner_scope_shares_no_values_with_the_outer_one() -> None:
@@ -186,7 +186,7 @@ def test_no_rule_knows_other_threads_than_those_of_its_scope() -> None:
     forbidden = re.compile(
         r"sreg\.n?tid|barrier\.cta|barrier0|cta_warps|options\.num_warps|thread_id\("
     )
-    folders = ("codegen/threads/rules", "targets/nvidia/rules")
+    folders = ("codegen/simt/rules", "targets/nvidia/rules")
     rules = [path for folder in folders for path in (SOURCES / folder).glob("*.py")]
     assert len(rules) > 15
     found = [

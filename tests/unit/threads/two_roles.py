@@ -9,9 +9,9 @@ from tests.corpus.roles import ALIGNMENT, emit_body
 from tests.unit.threads.launching import MACHINE
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.rules import DEFAULT_RULES
-from tilewright.codegen.threads.context import ThreadContext
-from tilewright.codegen.threads.partition import Partition, whole_cta
-from tilewright.codegen.threads.roles import emit_partitions
+from tilewright.codegen.simt.context import SimtContext
+from tilewright.codegen.simt.partition import Partition, whole_cta
+from tilewright.codegen.simt.roles import emit_partitions
 from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.request import CompileRequest
 from tilewright.interp.simt.simulate import Argument, simulate
@@ -76,7 +76,7 @@ def emit_roles(roles: Sequence[Role]) -> tuple[str, list[Partition]]:
     fn = FunctionBuilder(module, f"define ptx_kernel void @k({', '.join(names)})")
     fn.attributes["nvvm.reqntid"] = f"{32 * warps},1,1"
     services = NvidiaServices(module, NvidiaMath(), warps, MACHINE)
-    ctx = ThreadContext(module, fn, NVIDIA_RULES, services, default_rules=DEFAULT_RULES)
+    ctx = SimtContext(module, fn, NVIDIA_RULES, services, default_rules=DEFAULT_RULES)
     with ctx.open_scope(whole_cta(warps)):
         arguments = [argument for body in bodies for argument in body.body.block.args]
         for index, argument in enumerate(arguments):

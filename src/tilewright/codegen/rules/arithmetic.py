@@ -11,9 +11,9 @@ from tilewright.codegen.context import EmitContext
 from tilewright.codegen.llvm_types import constant_text, lanes_of, llvm_type
 from tilewright.codegen.rules import DEFAULT_RULES
 from tilewright.ir import types as ir
-from tilewright.ops.creation import ConstantOp
-from tilewright.ops.debug import HintOp
-from tilewright.ops.elementwise import (
+from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.debug.ir import HintOp
+from tilewright.ops.elementwise.ir import (
     ELEMENTWISE,
     ArithBitcastOp,
     BinaryFloatOp,
@@ -39,8 +39,8 @@ from tilewright.ops.elementwise import (
     UIToFPOp,
     UnaryOp,
 )
-from tilewright.ops.extern import ExternElementwiseOp
-from tilewright.ops.memory import AddPtrOp
+from tilewright.ops.extern.ir import ExternElementwiseOp
+from tilewright.ops.memory.ir import AddPtrOp
 
 _SIMPLE_INTEGER = {
     "arith.addi": "add",

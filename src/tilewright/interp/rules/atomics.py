@@ -16,14 +16,14 @@ from tilewright.interp.rules.tables import TILE_RULES
 from tilewright.interp.values import memory_dtype_of
 from tilewright.ir.narrow_floats import NARROW_FLOATS, widened
 from tilewright.ir.op import Array
-from tilewright.ops.atomics import (
+from tilewright.ops.atomics.ir import (
     AtomicCasOp,
     AtomicLoadOp,
     AtomicOp,
     AtomicRmwOp,
     AtomicStoreOp,
 )
-from tilewright.ops.reference import unsigned
+from tilewright.ops.elementwise.reference import unsigned
 
 Combine = Callable[[Array, Array], Array]
 

@@ -10,7 +10,7 @@ from tilewright.interp.program import Program
 from tilewright.interp.rules.tables import TILE_RULES
 from tilewright.interp.values import dtype_of
 from tilewright.ir.op import Array
-from tilewright.ops import elementwise as ops
+from tilewright.ops.elementwise import ir as ops
 
 
 @TILE_RULES.plain.register(ops.ExtFOp, ops.TruncFOp, ops.FpToFpOp)

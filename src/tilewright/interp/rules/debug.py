@@ -17,10 +17,10 @@ from tilewright.interp.rules.tables import TILE_RULES
 from tilewright.ir.locations import span_of
 from tilewright.ir.op import Array
 from tilewright.ir.types import is_float, is_pointer, width_bits
-from tilewright.ops.debug import AssertOp, AssumeOp, BarrierOp, BreakpointOp, PrintOp
-from tilewright.ops.inline import InlineAsmOp
-from tilewright.ops.program import ClockOp
-from tilewright.ops.reference import unsigned
+from tilewright.ops.debug.ir import AssertOp, AssumeOp, BarrierOp, BreakpointOp, PrintOp
+from tilewright.ops.elementwise.reference import unsigned
+from tilewright.ops.inline.ir import InlineAsmOp
+from tilewright.ops.program.ir import ClockOp
 from tilewright.support.errors import AssertionFailed, BrokenPromise, UnsupportedError
 
 

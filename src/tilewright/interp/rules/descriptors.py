@@ -22,8 +22,8 @@ from tilewright.interp.rules.tables import TILE_RULES
 from tilewright.interp.values import dtype_of
 from tilewright.ir import types as ir
 from tilewright.ir.op import Array
-from tilewright.ops.atomics import RMW_KINDS
-from tilewright.ops.memory import (
+from tilewright.ops.atomics.ir import RMW_KINDS
+from tilewright.ops.descriptors.ir import (
     DescriptorGatherOp,
     DescriptorLoadOp,
     DescriptorReduceOp,

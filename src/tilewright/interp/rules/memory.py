@@ -14,7 +14,8 @@ from tilewright.interp.rules.tables import TILE_RULES
 from tilewright.interp.values import BOOL, cast_number, dtype_of, memory_dtype_of, undefined
 from tilewright.ir import types as ir
 from tilewright.ir.op import Array
-from tilewright.ops.memory import PADDINGS, AdvanceOp, LoadOp, MakeTensorPtrOp, StoreOp
+from tilewright.ops.block_pointers.ir import AdvanceOp, MakeTensorPtrOp
+from tilewright.ops.memory.ir import PADDINGS, LoadOp, StoreOp
 from tilewright.support.dataclass import dataclass
 
 

@@ -15,14 +15,14 @@ from xdsl.ir import Operation
 from tilewright.interp.rules.tables import TILE_RULES
 from tilewright.interp.values import BOOL, NOWHERE
 from tilewright.ir.op import Array, TileOp, ops_of
-from tilewright.ops import shape
-from tilewright.ops.creation import SplatOp, UnsplatOp
-from tilewright.ops.debug import HintOp
-from tilewright.ops.elementwise import ELEMENTWISE, ELEMENTWISE_OPS, SelectOp
-from tilewright.ops.extern import ExternElementwiseOp
-from tilewright.ops.indexing import GatherOp, SortOp
-from tilewright.ops.matmul import DotOp
-from tilewright.ops.memory import AddPtrOp
+from tilewright.ops.creation.ir import SplatOp, UnsplatOp
+from tilewright.ops.debug.ir import HintOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, ELEMENTWISE_OPS, SelectOp
+from tilewright.ops.extern.ir import ExternElementwiseOp
+from tilewright.ops.indexing.ir import GatherOp, SortOp
+from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.memory.ir import AddPtrOp
+from tilewright.ops.shape import ir as shapes
 
 Values = Sequence[Any]
 Masks = Sequence["Array | None"]
@@ -64,7 +64,7 @@ def logical(operation: Operation, values: Values, masks: Masks) -> Array:
     return undefined & ~decided
 
 
-@TILE_RULES.taint.register(*ops_of(shape), SplatOp, UnsplatOp)
+@TILE_RULES.taint.register(*ops_of(shapes), SplatOp, UnsplatOp)
 def moved(operation: Operation, values: Values, masks: Masks) -> Array | tuple[Array, ...]:
     """Undefined elements move with their values."""
     assert isinstance(operation, TileOp)

@@ -25,22 +25,22 @@ from tilewright.interp.values import (
 from tilewright.ir.narrow_floats import NARROW_FLOATS, widened
 from tilewright.ir.op import Array, TileOp, ops_of
 from tilewright.ir.types import PointerType, element_of, is_float, shape_of, storage_bytes
-from tilewright.ops import shape
-from tilewright.ops.creation import ConstantOp, MakeRangeOp, SplatOp, UnsplatOp
-from tilewright.ops.debug import HintOp
-from tilewright.ops.elementwise import (
+from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp, UnsplatOp
+from tilewright.ops.debug.ir import HintOp
+from tilewright.ops.elementwise.ir import (
     ELEMENTWISE,
     INTEGER_BINARY_OPS,
     CmpIOp,
     FmaOp,
     SelectOp,
 )
-from tilewright.ops.extern import ExternElementwiseOp
-from tilewright.ops.indexing import GatherOp
-from tilewright.ops.matmul import DotOp, multiply_add
-from tilewright.ops.memory import AddPtrOp
-from tilewright.ops.program import GetNumProgramsOp, GetProgramIdOp
-from tilewright.ops.reference import odd_sum, unsigned
+from tilewright.ops.elementwise.reference import odd_sum, unsigned
+from tilewright.ops.extern.ir import ExternElementwiseOp
+from tilewright.ops.indexing.ir import GatherOp
+from tilewright.ops.matmul.ir import DotOp, multiply_add
+from tilewright.ops.memory.ir import AddPtrOp
+from tilewright.ops.program.ir import GetNumProgramsOp, GetProgramIdOp
+from tilewright.ops.shape import ir as shapes
 from tilewright.support.errors import BrokenPromise
 
 _DIVISIONS = tuple(ELEMENTWISE[f"arith.{name}"] for name in ("divsi", "divui", "remsi", "remui"))
@@ -49,7 +49,7 @@ _PARTIAL = (*_DIVISIONS, *_SHIFTS)
 _TOTAL_INTEGER = tuple(op for op in INTEGER_BINARY_OPS if op not in _PARTIAL)
 
 
-@TILE_RULES.plain.register(*ops_of(shape), MakeRangeOp, UnsplatOp, SelectOp, GatherOp)
+@TILE_RULES.plain.register(*ops_of(shapes), MakeRangeOp, UnsplatOp, SelectOp, GatherOp)
 @TILE_RULES.plain.register(ExternElementwiseOp)
 def by_reference(operation: Operation, _: Preparation) -> PlainFunction:
     """The rule of an op whose reference moves elements, and leaves their bits as they are."""

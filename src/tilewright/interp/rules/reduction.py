@@ -17,7 +17,7 @@ from tilewright.interp.code import Code, ControlFunction, Preparation, Running, 
 from tilewright.interp.program import Program
 from tilewright.interp.rules.tables import TILE_RULES
 from tilewright.ir.op import Array
-from tilewright.ops.reduction import ReduceOp, ScanOp
+from tilewright.ops.reduction.ir import ReduceOp, ScanOp
 from tilewright.support.dataclass import dataclass
 
 

@@ -26,7 +26,7 @@ from tilewright.interp.values import BOOL, EVERYWHERE, NOWHERE, dtype_of, memory
 from tilewright.ir.effects import Resource
 from tilewright.ir.encoding import SharedType, layout_of
 from tilewright.ir.op import Array
-from tilewright.ops.debug import BarrierOp
+from tilewright.ops.debug.ir import BarrierOp
 from tilewright.ops.staging import (
     AsyncCommitOp,
     AsyncCopyOp,

@@ -16,20 +16,15 @@ from tilewright.ir.types import element_of, shape_of, width_bits
 from tilewright.layout.axis import spread_along
 from tilewright.layout.build import coalesced
 from tilewright.layout.linear import LinearLayout
-from tilewright.ops.atomics import AtomicOp
-from tilewright.ops.creation import UnsplatOp
-from tilewright.ops.debug import AssertOp, PrintOp
-from tilewright.ops.indexing import GatherOp
-from tilewright.ops.inline import InlineAsmOp
-from tilewright.ops.memory import (
-    DescriptorLoadOp,
-    DescriptorReduceOp,
-    DescriptorStoreOp,
-    LoadOp,
-    StoreOp,
-)
-from tilewright.ops.reduction import ReduceOp, ScanOp
-from tilewright.ops.shape import CatOp, FlipOp, SplitOp
+from tilewright.ops.atomics.ir import AtomicOp
+from tilewright.ops.creation.ir import UnsplatOp
+from tilewright.ops.debug.ir import AssertOp, PrintOp
+from tilewright.ops.descriptors.ir import DescriptorLoadOp, DescriptorReduceOp, DescriptorStoreOp
+from tilewright.ops.indexing.ir import GatherOp
+from tilewright.ops.inline.ir import InlineAsmOp
+from tilewright.ops.memory.ir import LoadOp, StoreOp
+from tilewright.ops.reduction.ir import ReduceOp, ScanOp
+from tilewright.ops.shape.ir import CatOp, FlipOp, SplitOp
 from tilewright.schedule.layout.transfer import is_tile
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedLayout

@@ -23,7 +23,7 @@ from tilewright.layout.build import coalesced
 from tilewright.layout.linear import LinearLayout
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
-from tilewright.ops.matmul import DotOp
+from tilewright.ops.matmul.ir import DotOp
 from tilewright.schedule.layout.anchors import (
     ANCHORS,
     Anchored,

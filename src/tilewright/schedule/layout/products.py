@@ -19,7 +19,7 @@ from tilewright.layout.build import (
 )
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.function import FuncOp
-from tilewright.ops.matmul import DotOp
+from tilewright.ops.matmul.ir import DotOp
 from tilewright.schedule.layout.anchors import Anchored, Neighbours, own_or_default
 from tilewright.schedule.layout.transfer import is_tile
 

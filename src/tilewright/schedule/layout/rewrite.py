@@ -24,7 +24,7 @@ from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge
 from tilewright.ir.types import element_of, shape_of
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.function import FuncOp
-from tilewright.ops.matmul import DotOp
+from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.staging import ConvertLayoutOp
 from tilewright.schedule.layout.decide import Layouts
 from tilewright.schedule.layout.stage_products import stage_product

@@ -12,7 +12,7 @@ from tilewright.ir.op import build
 from tilewright.ir.types import element_of, shape_of, storage_bytes
 from tilewright.layout.build import shared_linear, shared_swizzled
 from tilewright.layout.linear import LinearLayout
-from tilewright.ops.matmul import DotOp
+from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.staging import LaidOutDotOp, LocalAllocOp
 from tilewright.schedule.layout.anchors import fastest_dim
 

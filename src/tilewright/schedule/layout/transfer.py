@@ -15,8 +15,8 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import shape_of
 from tilewright.layout.linear import LinearLayout
-from tilewright.ops.creation import ConstantOp, MakeRangeOp, SplatOp
-from tilewright.ops.shape import (
+from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
+from tilewright.ops.shape.ir import (
     BroadcastOp,
     ExpandDimsOp,
     JoinOp,

@@ -19,11 +19,11 @@ from tilewright.ir.locations import span_of
 from tilewright.ir.passes import Pass
 from tilewright.ir.types import element_of, is_integer, storage_bytes
 from tilewright.layout.placing import plan_access
-from tilewright.ops.creation import ConstantOp, SplatOp
-from tilewright.ops.elementwise import CastOp
+from tilewright.ops.creation.ir import ConstantOp, SplatOp
+from tilewright.ops.elementwise.ir import CastOp
 from tilewright.ops.function import find_kernel
-from tilewright.ops.memory import LoadOp
-from tilewright.ops.shape import BroadcastOp
+from tilewright.ops.memory.ir import LoadOp
+from tilewright.ops.shape.ir import BroadcastOp
 from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import PlanRefused

@@ -30,7 +30,7 @@ from tilewright.machine.gpus import SM_90A
 from tilewright.machine.mma import MMA, WGMMA
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import find_kernel
-from tilewright.ops.matmul import DotOp
+from tilewright.ops.matmul.ir import DotOp
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.options import INPUT_PRECISIONS
 

@@ -18,7 +18,7 @@ from tilewright.ir.locations import span_of
 from tilewright.machine.mma import MMA, WGMMA
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
-from tilewright.ops.matmul import DotOp
+from tilewright.ops.matmul.ir import DotOp
 from tilewright.schedule.plan.products import dtypes_of, instruction_depth, plan_product
 from tilewright.support.errors import PlanRefused
 

@@ -7,9 +7,9 @@ from xdsl.ir import Operation
 from xdsl.traits import IsTerminator
 
 from tilewright.ir.op import ElementwiseOp
-from tilewright.ops.debug import AssumeOp, BarrierOp
+from tilewright.ops.debug.ir import AssumeOp, BarrierOp
 from tilewright.ops.function import FuncOp
-from tilewright.ops.inline import InlineAsmOp
+from tilewright.ops.inline.ir import InlineAsmOp
 from tilewright.passes.coverage import Gap, covers
 from tilewright.targets.cpu.forms import SCALAR_STEPS, STEPS
 from tilewright.targets.cpu.rules import CPU_RULES

@@ -9,9 +9,9 @@ from xdsl.traits import IsTerminator
 from tilewright.codegen.rules import DEFAULT_RULES
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
+from tilewright.ops.descriptors.ir import DescriptorLoadOp, DescriptorReduceOp, DescriptorStoreOp
 from tilewright.ops.function import FuncOp
-from tilewright.ops.matmul import DotOp
-from tilewright.ops.memory import DescriptorLoadOp, DescriptorReduceOp, DescriptorStoreOp
+from tilewright.ops.matmul.ir import DotOp
 from tilewright.passes.coverage import Gap, covers
 from tilewright.schedule.layout.anchors import ANCHORS
 from tilewright.schedule.layout.transfer import FLEXIBLE, is_tile
@@ -31,7 +31,7 @@ _SCHEDULED = (
     ModuleOp,
 )
 _LAYOUT = Gap("layout rule", "@ANCHORS.register({op})")
-_THREADS = Gap("rule for threads", "@THREAD_RULES.register({op})")
+_THREADS = Gap("rule for threads", "@SIMT_RULES.register({op})")
 _RULE = Gap("lowering rule", "@DEFAULT_RULES.register({op})")
 
 

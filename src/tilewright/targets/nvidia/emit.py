@@ -12,8 +12,8 @@ from tilewright.codegen.line_table import LineTable
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm_types import LLVM_FLOATS, llvm_type
 from tilewright.codegen.rules import DEFAULT_RULES
-from tilewright.codegen.threads.context import ThreadContext
-from tilewright.codegen.threads.partition import whole_cta
+from tilewright.codegen.simt.context import SimtContext
+from tilewright.codegen.simt.partition import whole_cta
 from tilewright.ir.types import PointerType, i1
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import find_kernel
@@ -52,7 +52,7 @@ def emit_kernel(module: ModuleOp, machine: MachineModel, options: CompileOptions
     """The LLVM module of a T2 module with one kernel, named by `entry_symbol`."""
     kernel = find_kernel(module)
 
-    def emit_body(ctx: ThreadContext) -> None:
+    def emit_body(ctx: SimtContext) -> None:
         ctx.emit_block(kernel.body.block)
 
     return emit_function(module, machine, options, options.num_warps, emit_body)
@@ -63,7 +63,7 @@ def emit_function(
     machine: MachineModel,
     options: CompileOptions,
     cta_warps: int,
-    emit_body: Callable[[ThreadContext], None],
+    emit_body: Callable[[SimtContext], None],
 ) -> str:
     """The LLVM module of a function with the arguments of a kernel, for a cta of so many warps.
 
@@ -86,9 +86,7 @@ def emit_function(
     fn.attachment = f"!dbg {lines.scope}"
     fn.location = lines.start
     services = NvidiaServices(builder, NvidiaMath(), cta_warps, machine)
-    ctx = ThreadContext(
-        builder, fn, NVIDIA_RULES, services, lines=lines, default_rules=DEFAULT_RULES
-    )
+    ctx = SimtContext(builder, fn, NVIDIA_RULES, services, lines=lines, default_rules=DEFAULT_RULES)
     with ctx.open_scope(whole_cta(cta_warps)):
         for index, argument in enumerate(kernel.body.block.args):
             ctx.values[argument] = _argument(fn, argument.type, f"%a{index}")

@@ -15,7 +15,14 @@ from tilewright.interp.code import ControlFunction, PlainFunction, Preparation, 
 from tilewright.interp.program import Program
 from tilewright.interp.rules import roles
 from tilewright.interp.rules.staging import STAGED_RULES, located, shared_memory_of
-from tilewright.schedule import atomics, conversions, folds, rearrangements, scans, sorts
+from tilewright.schedule import (
+    atomics,
+    conversions,
+    rearrangements,
+    reduction_scratch,
+    scans,
+    sorts,
+)
 from tilewright.schedule.scratch import SCRATCH, has_place, scratch_bytes, scratch_offset
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 from tilewright.targets.nvidia.tma.interpret import register_copy_engine
@@ -28,7 +35,7 @@ register_copy_engine(NVIDIA_INTERPRETATION)
 RULE_MODULES = (roles,)
 
 # Imported for the scratch that they register.
-SCRATCH_MODULES = (atomics, conversions, folds, rearrangements, scans, sorts)
+SCRATCH_MODULES = (atomics, conversions, reduction_scratch, rearrangements, scans, sorts)
 
 
 @NVIDIA_INTERPRETATION.plain.register(FenceAsyncSharedOp)

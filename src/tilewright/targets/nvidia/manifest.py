@@ -8,7 +8,7 @@ from tilewright.ir.encoding import LayoutAttr, SharedType, TokenType
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import find_kernel
 from tilewright.schedule.annotations import shared_bytes
-from tilewright.schedule.ordering import OrderingReport
+from tilewright.schedule.shared_barriers import OrderingReport
 from tilewright.schedule.shared_memory import SharedPlan
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions

@@ -11,13 +11,13 @@ from tilewright.ops.function import find_kernel
 from tilewright.schedule.annotations import set_shared_bytes
 from tilewright.schedule.async_copy import CopyAsync
 from tilewright.schedule.check_ordering import check_ordering
-from tilewright.schedule.global_order import OrderGlobal
+from tilewright.schedule.global_barriers import InsertGlobalBarriers
 from tilewright.schedule.layout.assign import AssignLayouts
-from tilewright.schedule.ordering import OrderingReport, order_shared
 from tilewright.schedule.plan.accesses import DecideAccesses
 from tilewright.schedule.plan.copies import DecideCopies
 from tilewright.schedule.plan.products import DecideProducts
 from tilewright.schedule.plan.verify import VerifyPlan
+from tilewright.schedule.shared_barriers import OrderingReport, insert_shared_barriers
 from tilewright.schedule.shared_memory import SharedPlan, place_shared
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
@@ -40,11 +40,11 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         MarkVisible(),
         DecideCopies(),
         CopyAsync(),
-        OrderGlobal(),
+        InsertGlobalBarriers(),
         PlaceShared(machine, options.num_warps),
         PlaceBarriers(),
         CarryPhases(),
-        OrderShared(),
+        InsertSharedBarriers(),
     )
 
 
@@ -57,7 +57,7 @@ class PlaceShared(Pass):
     name = "place-shared"
     requires = "T1"
     produces = "T2"
-    after = ("stage-tensor-maps", "join-waits", "copy-async", "order-global")
+    after = ("stage-tensor-maps", "join-waits", "copy-async", "insert-global-barriers")
 
     def apply(self, module: ModuleOp) -> SharedPlan:
         """Place them; where everything lies."""
@@ -68,17 +68,17 @@ class PlaceShared(Pass):
 
 
 @dataclass(frozen=True)
-class OrderShared(Pass):
+class InsertSharedBarriers(Pass):
     """Put barriers between warps, and fences before what the asynchronous units read."""
 
-    name = "order-shared"
+    name = "insert-shared-barriers"
     requires = "T2"
     produces = "T2"
-    after = ("order-global", "place-barriers", "carry-phases")
+    after = ("insert-global-barriers", "place-barriers", "carry-phases")
 
     def apply(self, module: ModuleOp) -> OrderingReport:
         """Order the accesses; why each barrier stands."""
-        return order_shared(find_kernel(module), FenceAsyncSharedOp)
+        return insert_shared_barriers(find_kernel(module), FenceAsyncSharedOp)
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class CheckOrdering(Pass):
     name = "check-ordering"
     requires = "T2"
     produces = "T2"
-    after = ("order-shared",)
+    after = ("insert-shared-barriers",)
 
     def apply(self, module: ModuleOp) -> None:
         """Check the kernel."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
-from tilewright.codegen.threads.context import AtomicAccess, CallSite, GlobalAccess
-from tilewright.codegen.threads.shared import shared_pointer
+from tilewright.codegen.simt.context import AtomicAccess, CallSite, GlobalAccess
+from tilewright.codegen.simt.shared import shared_pointer
 from tilewright.machine.model import MachineModel
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.atomics import atomic_width, emit_atomic, emit_fence

@@ -11,16 +11,16 @@ from tilewright.analysis.stride import Stride
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import i64, shape_of
 from tilewright.ops.control_flow import ForOp, YieldOp
-from tilewright.ops.elementwise import ELEMENTWISE
-from tilewright.ops.matmul import DotOp
-from tilewright.ops.memory import LoadOp, StoreOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE
+from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.targets.cpu.nests.coordinates import constant_coords
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.separation import polynomial
+from tilewright.targets.cpu.schedule.bufferization import PackForm, single_use
 from tilewright.targets.cpu.schedule.inline import is_tile, owner
 from tilewright.targets.cpu.schedule.lowering import Lowering
-from tilewright.targets.cpu.schedule.placement import PackForm, single_use
 from tilewright.targets.cpu.schedule.roots import reach
 
 _SIGNED_LT = 2

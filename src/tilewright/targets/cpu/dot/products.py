@@ -18,9 +18,9 @@ from xdsl.ir import Attribute, Block, SSAValue
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, shape_of
 from tilewright.ops.control_flow import YieldOp
-from tilewright.ops.elementwise import ELEMENTWISE
-from tilewright.ops.matmul import DotOp
-from tilewright.ops.memory import LoadOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE
+from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.memory.ir import LoadOp
 from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.dot.fetching import fetch_address
 from tilewright.targets.cpu.dot.microkernel import DotSpec
@@ -31,10 +31,10 @@ from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.separation import polynomial
 from tilewright.targets.cpu.nests.whole_tiles import whole_tile
+from tilewright.targets.cpu.schedule.bufferization import PackForm, is_zero
 from tilewright.targets.cpu.schedule.inline import owner
 from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.materialization import is_direct, operand_spec
-from tilewright.targets.cpu.schedule.placement import PackForm, is_zero
 from tilewright.targets.cpu.schedule.roots import Root, RootKind
 from tilewright.targets.cpu.schedule.storage import Buffer
 

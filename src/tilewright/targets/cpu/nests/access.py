@@ -29,9 +29,9 @@ from tilewright.ir.types import (
     width_bits,
 )
 from tilewright.ops.control_flow import YieldOp
-from tilewright.ops.creation import ConstantOp
-from tilewright.ops.elementwise import ExtFOp, FpToFpOp, PtrToIntOp, SelectOp
-from tilewright.ops.memory import AddPtrOp, LoadOp
+from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.elementwise.ir import ExtFOp, FpToFpOp, PtrToIntOp, SelectOp
+from tilewright.ops.memory.ir import AddPtrOp, LoadOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.nests.coordinates import Coords, source_coords

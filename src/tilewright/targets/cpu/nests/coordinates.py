@@ -8,8 +8,8 @@ from xdsl.ir import Operation
 
 from tilewright.analysis.pointers import split_groups
 from tilewright.ir.types import shape_of
-from tilewright.ops.reduction import ReduceOp
-from tilewright.ops.shape import (
+from tilewright.ops.reduction.ir import ReduceOp
+from tilewright.ops.shape.ir import (
     BroadcastOp,
     ExpandDimsOp,
     FlipOp,

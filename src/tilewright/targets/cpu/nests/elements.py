@@ -8,10 +8,10 @@ from xdsl.dialects.builtin import DenseArrayBase, i64
 from xdsl.ir import Attribute, Block, SSAValue
 
 from tilewright.ir.types import element_of, i1, i32, shape_of, width_bits
-from tilewright.ops.atomics import AtomicOp
+from tilewright.ops.atomics.ir import AtomicOp
 from tilewright.ops.control_flow import YieldOp
-from tilewright.ops.debug import AssertOp, PrintOp
-from tilewright.ops.indexing import HistogramOp
+from tilewright.ops.debug.ir import AssertOp, PrintOp
+from tilewright.ops.indexing.ir import HistogramOp
 from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.forms import ELEMENTS, PREPARATIONS
 from tilewright.targets.cpu.nests import access

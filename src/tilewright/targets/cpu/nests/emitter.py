@@ -19,9 +19,9 @@ from tilewright.ir.types import (
     vector_of,
 )
 from tilewright.ops.control_flow import ForOp, IfOp, YieldOp
-from tilewright.ops.creation import ConstantOp, SplatOp
-from tilewright.ops.elementwise import ELEMENTWISE
-from tilewright.ops.memory import AddPtrOp
+from tilewright.ops.creation.ir import ConstantOp, SplatOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE
+from tilewright.ops.memory.ir import AddPtrOp
 from tilewright.targets.cpu.ops import IotaOp
 
 MemoKey = tuple[object, ...]

@@ -23,11 +23,11 @@ from tilewright.ir.types import (
     vector_of,
     width_bits,
 )
-from tilewright.ops.creation import ConstantOp, MakeRangeOp, SplatOp
-from tilewright.ops.debug import HintOp
-from tilewright.ops.elementwise import ELEMENTWISE, SelectOp
-from tilewright.ops.indexing import GatherOp as TileGatherOp
-from tilewright.ops.memory import LoadOp
+from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
+from tilewright.ops.debug.ir import HintOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, SelectOp
+from tilewright.ops.indexing.ir import GatherOp as TileGatherOp
+from tilewright.ops.memory.ir import LoadOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.deep_calls import with_room
 from tilewright.support.worklist import needed_first

@@ -10,8 +10,8 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.types import i1, i32, i64, shape_of
-from tilewright.ops.elementwise import CmpIOp
-from tilewright.ops.memory import LoadOp, StoreOp
+from tilewright.ops.elementwise.ir import CmpIOp
+from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.nests.access import is_all_true
 from tilewright.targets.cpu.nests.coordinates import (

@@ -14,8 +14,8 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from tilewright.analysis.pointers import PointerStructure
 from tilewright.analysis.stride import Stride, integer
 from tilewright.ir.types import is_pointer, shape_of, width_bits
-from tilewright.ops.memory import LoadOp
-from tilewright.ops.reduction import CombineOp
+from tilewright.ops.memory.ir import LoadOp
+from tilewright.ops.reduction.ir import CombineOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.nests.coordinates import (
     Coords,

@@ -12,7 +12,7 @@ from tilewright.analysis.commutation import commutes
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, i1, shape_of, storage_bytes
 from tilewright.ops.control_flow import IfOp, YieldOp
-from tilewright.ops.reduction import CombineOp
+from tilewright.ops.reduction.ir import CombineOp
 from tilewright.support.dataclass import replace
 from tilewright.targets.cpu.nests import combining, elements, hazards, streaming
 from tilewright.targets.cpu.nests.access import Redirect, store

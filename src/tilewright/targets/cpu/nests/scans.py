@@ -15,7 +15,7 @@ from itertools import count
 
 from xdsl.ir import SSAValue
 
-from tilewright.ops.reduction import ScanOp
+from tilewright.ops.reduction.ir import ScanOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.nests import combining
 from tilewright.targets.cpu.nests.coordinates import ORIGIN, Coord, combine, loop_coord

@@ -12,14 +12,14 @@ from math import prod
 from xdsl.ir import Block, SSAValue
 
 from tilewright.ir.types import i1, i32, is_float, shape_of
-from tilewright.ops.elementwise import CmpFOp, SelectOp
-from tilewright.ops.indexing import SortOp
+from tilewright.ops.elementwise.ir import CmpFOp, SelectOp
+from tilewright.ops.indexing.ir import SortOp
 from tilewright.targets.cpu.forms import STEPS, step_nest
 from tilewright.targets.cpu.nests import access
 from tilewright.targets.cpu.nests.emitter import Emitter, code
 from tilewright.targets.cpu.ops import LoadOp, StoreOp
+from tilewright.targets.cpu.schedule.bufferization import COPIES, Copy
 from tilewright.targets.cpu.schedule.lowering import Lowering
-from tilewright.targets.cpu.schedule.placement import COPIES, Copy
 
 _SIGNED_LT, _SIGNED_GT, _SIGNED_GE = 2, 4, 5
 _ORDERED_LT, _ORDERED, _UNORDERED = 4, 7, 14

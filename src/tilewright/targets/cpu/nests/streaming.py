@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import SSAValue
 
 from tilewright.ir.types import i64
-from tilewright.ops.program import GetNumProgramsOp
+from tilewright.ops.program.ir import GetNumProgramsOp
 from tilewright.targets.cpu.nests.access import address, pointee_bytes
 from tilewright.targets.cpu.nests.coordinates import Coords
 from tilewright.targets.cpu.nests.evaluate import Evaluator

@@ -9,8 +9,8 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.types import i1, shape_of, width_bits
-from tilewright.ops.elementwise import CmpIOp
-from tilewright.ops.memory import LoadOp
+from tilewright.ops.elementwise.ir import CmpIOp
+from tilewright.ops.memory.ir import LoadOp
 from tilewright.targets.cpu.nests import access
 from tilewright.targets.cpu.nests.coordinates import Coords, constant_coords
 from tilewright.targets.cpu.nests.evaluate import Evaluator

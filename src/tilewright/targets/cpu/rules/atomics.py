@@ -11,7 +11,7 @@ from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.codegen.llvm_types import llvm_type
 from tilewright.codegen.rules.arithmetic import is_narrow
 from tilewright.ir import types as ir
-from tilewright.ops.atomics import AtomicCasOp, AtomicLoadOp, AtomicRmwOp, AtomicStoreOp
+from tilewright.ops.atomics.ir import AtomicCasOp, AtomicLoadOp, AtomicRmwOp, AtomicStoreOp
 from tilewright.targets.cpu.rules import CPU_RULES
 
 _ORDERS = {

@@ -8,10 +8,10 @@ from tilewright.codegen.context import EmitContext
 from tilewright.codegen.llvm_types import lanes_of, llvm_type
 from tilewright.codegen.rules.control import emit_body
 from tilewright.ir import types as ir
-from tilewright.ops.creation import SplatOp
-from tilewright.ops.debug import AssumeOp, BarrierOp
+from tilewright.ops.creation.ir import SplatOp
+from tilewright.ops.debug.ir import AssumeOp, BarrierOp
 from tilewright.ops.function import ReturnOp
-from tilewright.ops.program import ClockOp, GetNumProgramsOp, GetProgramIdOp
+from tilewright.ops.program.ir import ClockOp, GetNumProgramsOp, GetProgramIdOp
 from tilewright.targets.cpu.ops import NestOp, ReduceLanesOp, YieldOp
 from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.rules.memory import splat_text

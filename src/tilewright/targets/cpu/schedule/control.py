@@ -13,11 +13,11 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from tilewright.ir.op import build
 from tilewright.ir.types import shape_of
 from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
-from tilewright.ops.creation import UnsplatOp
-from tilewright.ops.debug import AssertOp, HintOp, PrintOp
+from tilewright.ops.creation.ir import UnsplatOp
+from tilewright.ops.debug.ir import AssertOp, HintOp, PrintOp
 from tilewright.ops.function import ReturnOp
-from tilewright.ops.memory import LoadOp, StoreOp
-from tilewright.ops.shape import CatOp, JoinOp, ReshapeOp
+from tilewright.ops.memory.ir import LoadOp, StoreOp
+from tilewright.ops.shape.ir import CatOp, JoinOp, ReshapeOp
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.dot import products
 from tilewright.targets.cpu.forms import SCALAR_STEPS, STEPS

@@ -14,19 +14,19 @@ from dataclasses import field
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.ir.effects import overtakes_reads
-from tilewright.ops.atomics import AtomicOp
+from tilewright.ops.atomics.ir import AtomicOp
 from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
-from tilewright.ops.creation import UnsplatOp
-from tilewright.ops.debug import AssertOp, AssumeOp, BarrierOp, PrintOp
+from tilewright.ops.creation.ir import UnsplatOp
+from tilewright.ops.debug.ir import AssertOp, AssumeOp, BarrierOp, PrintOp
 from tilewright.ops.function import ReturnOp
-from tilewright.ops.matmul import DotOp
-from tilewright.ops.memory import LoadOp, StoreOp
-from tilewright.ops.reduction import ReduceOp, ScanOp
-from tilewright.ops.shape import ReshapeOp
+from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.memory.ir import LoadOp, StoreOp
+from tilewright.ops.reduction.ir import ReduceOp, ScanOp
+from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.forms import ELEMENTS, STEPS
+from tilewright.targets.cpu.schedule.bufferization import PackForm, Placement, chain_head
 from tilewright.targets.cpu.schedule.inline import EXPENSIVE, is_inline, is_tile, owner
-from tilewright.targets.cpu.schedule.placement import PackForm, Placement, chain_head
 from tilewright.targets.cpu.schedule.roots import (
     SCALAR_KINDS,
     Root,

@@ -12,10 +12,10 @@ from xdsl.ir import Operation
 
 from tilewright.ir.effects import overtakes_reads
 from tilewright.machine.model import MachineModel
-from tilewright.ops.matmul import DotOp
+from tilewright.ops.matmul.ir import DotOp
+from tilewright.targets.cpu.schedule.bufferization import PackForm, Placement
 from tilewright.targets.cpu.schedule.inline import owner
 from tilewright.targets.cpu.schedule.materialization import operand_spec
-from tilewright.targets.cpu.schedule.placement import PackForm, Placement
 
 
 def read_in_place(placement: Placement, machine: MachineModel) -> None:

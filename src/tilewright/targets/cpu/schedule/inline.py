@@ -13,12 +13,12 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from tilewright.analysis.pointers import PointerStructure, split_groups
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import is_float, shape_of
-from tilewright.ops.creation import ConstantOp, MakeRangeOp, SplatOp
-from tilewright.ops.debug import HintOp
-from tilewright.ops.indexing import GatherOp
-from tilewright.ops.memory import LoadOp
-from tilewright.ops.reduction import ReduceOp
-from tilewright.ops.shape import (
+from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
+from tilewright.ops.debug.ir import HintOp
+from tilewright.ops.indexing.ir import GatherOp
+from tilewright.ops.memory.ir import LoadOp
+from tilewright.ops.reduction.ir import ReduceOp
+from tilewright.ops.shape.ir import (
     BroadcastOp,
     ExpandDimsOp,
     FlipOp,

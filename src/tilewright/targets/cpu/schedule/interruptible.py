@@ -8,8 +8,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilewright.ir.op import build
 from tilewright.ops.control_flow import ConditionOp, ForOp, WhileOp, YieldOp
-from tilewright.ops.creation import ConstantOp
-from tilewright.ops.elementwise import ELEMENTWISE
+from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.ops import PollOp
 from tilewright.targets.cpu.schedule.inline import is_tile

@@ -12,12 +12,12 @@ from xdsl.ir import Attribute, Block, OpResult, SSAValue
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, pointer_to, shape_of
 from tilewright.machine.model import MachineModel
-from tilewright.ops.shape import ReshapeOp
+from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.ops import AllocOp
 from tilewright.targets.cpu.report import ReportBuilder
+from tilewright.targets.cpu.schedule.bufferization import PackForm, Placement
 from tilewright.targets.cpu.schedule.inline import owner
-from tilewright.targets.cpu.schedule.placement import PackForm, Placement
 from tilewright.targets.cpu.schedule.storage import Buffer
 
 

@@ -15,16 +15,17 @@ from tilewright.ir.op import build
 from tilewright.ir.types import element_of, shape_of, tile_of, width_bits
 from tilewright.machine.model import MachineModel
 from tilewright.ops.control_flow import ConditionOp, ForOp, WhileOp, YieldOp
-from tilewright.ops.debug import HintOp
-from tilewright.ops.elementwise import ExtFOp, TruncFOp
+from tilewright.ops.debug.ir import HintOp
+from tilewright.ops.elementwise.ir import ExtFOp, TruncFOp
 from tilewright.ops.function import FuncOp
-from tilewright.ops.indexing import GatherOp
-from tilewright.ops.matmul import DotOp
-from tilewright.ops.memory import LoadOp
-from tilewright.ops.shape import BroadcastOp, ReshapeOp, TransOp
+from tilewright.ops.indexing.ir import GatherOp
+from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.memory.ir import LoadOp
+from tilewright.ops.shape.ir import BroadcastOp, ReshapeOp, TransOp
 from tilewright.targets.cpu.dot.microkernel import DotSpec
 from tilewright.targets.cpu.dot.types import dot_spec, dtype_key, packed_element
 from tilewright.targets.cpu.nests.access import is_volatile
+from tilewright.targets.cpu.schedule.bufferization import PackForm, Placement
 from tilewright.targets.cpu.schedule.inline import (
     EXPENSIVE,
     is_inline,
@@ -32,7 +33,6 @@ from tilewright.targets.cpu.schedule.inline import (
     is_tile,
     owner,
 )
-from tilewright.targets.cpu.schedule.placement import PackForm, Placement
 
 
 def normalize(kernel: FuncOp, machine: MachineModel) -> None:

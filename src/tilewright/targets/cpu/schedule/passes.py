@@ -17,13 +17,13 @@ from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
 from tilewright.targets.cpu.report import NestReport, ReportBuilder
 from tilewright.targets.cpu.schedule.arena import place_buffers
+from tilewright.targets.cpu.schedule.bufferization import Placement
 from tilewright.targets.cpu.schedule.control import emit_block
-from tilewright.targets.cpu.schedule.deepen_products import deepen_products
 from tilewright.targets.cpu.schedule.in_place import read_in_place
 from tilewright.targets.cpu.schedule.inline import Costs
 from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.materialization import decide, normalize
-from tilewright.targets.cpu.schedule.placement import Placement
+from tilewright.targets.cpu.schedule.widen_k_loops import widen_k_loops
 
 __all__ = ["ArenaReport", "NestReport", "cpu_schedule"]
 
@@ -32,7 +32,7 @@ def cpu_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, 
     """The passes from T0, without block pointers and descriptors, to C2."""
     return (
         FoldAdditions(adds_last=True),
-        DeepenProducts(),
+        WidenKLoops(),
         WidenProducts(machine),
         EmitNests(machine),
         PlaceBuffers(),
@@ -40,16 +40,16 @@ def cpu_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, 
 
 
 @dataclass(frozen=True)
-class DeepenProducts(Pass):
-    """Let a step of a loop over K multiply more of K; see `deepen_products.py`."""
+class WidenKLoops(Pass):
+    """Let a step of a loop over K multiply more of K; see `widen_k_loops.py`."""
 
-    name = "deepen-products"
+    name = "widen-k-loops"
     after = ("fold-additions",)
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function."""
         for kernel in _functions(module):
-            deepen_products(kernel)
+            widen_k_loops(kernel)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class WidenProducts(Pass):
 
     machine: MachineModel = MADE_UP_CPU
     name = "widen-products"
-    after = ("deepen-products",)
+    after = ("widen-k-loops",)
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function."""
@@ -73,7 +73,7 @@ class EmitNests(Pass):
     machine: MachineModel = MADE_UP_CPU
     name = "emit-nests"
     produces = "C1"
-    after = ("fold-additions", "deepen-products", "widen-products")
+    after = ("fold-additions", "widen-k-loops", "widen-products")
 
     def apply(self, module: ModuleOp) -> NestReport:
         """Lower every function; its nests."""

@@ -8,8 +8,8 @@ from enum import Enum
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.types import shape_of
-from tilewright.ops.reduction import ScanOp
-from tilewright.ops.shape import ReshapeOp
+from tilewright.ops.reduction.ir import ScanOp
+from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.schedule.inline import is_tile, owner, reads
 

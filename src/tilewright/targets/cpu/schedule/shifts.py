@@ -17,11 +17,11 @@ from tilewright.analysis.pointers import PointerStructure
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import is_integer, is_pointer, shape_of
 from tilewright.ops.control_flow import ForOp
-from tilewright.ops.creation import ConstantOp, SplatOp
-from tilewright.ops.debug import HintOp
-from tilewright.ops.elementwise import ELEMENTWISE, CmpIOp, ExtSIOp
-from tilewright.ops.memory import AddPtrOp, LoadOp
-from tilewright.ops.shape import BroadcastOp, ExpandDimsOp, TransOp
+from tilewright.ops.creation.ir import ConstantOp, SplatOp
+from tilewright.ops.debug.ir import HintOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp, ExtSIOp
+from tilewright.ops.memory.ir import AddPtrOp, LoadOp
+from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, TransOp
 from tilewright.support.worklist import needed_first
 
 _ADD, _SUBTRACT, _MULTIPLY = (ELEMENTWISE[f"arith.{name}"] for name in ("addi", "subi", "muli"))

@@ -26,7 +26,7 @@ from tilewright.ops.staging import (
 )
 from tilewright.schedule.conversions import conversion_of
 from tilewright.support.dataclass import dataclass
-from tilewright.targets.nvidia.explain.requirements import (
+from tilewright.targets.nvidia.explain.layout_provenance import (
     Requirement,
     requirement_of_source,
     requirement_of_uses,

@@ -10,12 +10,12 @@ from tilewright.ir.annotations import SHARED
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.locations import describe
 from tilewright.ir.types import element_of, shape_of
-from tilewright.ops.debug import BarrierOp
+from tilewright.ops.debug.ir import BarrierOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import LaidOutDotOp, LocalBarrierOp
-from tilewright.schedule.ordering import BarrierReason, OrderingReport
+from tilewright.schedule.placed_accesses import Touch
+from tilewright.schedule.shared_barriers import BarrierReason, OrderingReport
 from tilewright.schedule.shared_memory import SharedPlan
-from tilewright.schedule.shared_touches import Touch
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import INPUT_PRECISIONS
 from tilewright.targets.nvidia.explain.accesses import AccessSummary, explain_accesses

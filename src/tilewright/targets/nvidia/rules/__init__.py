@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from tilewright.codegen.context import Rule
 from tilewright.codegen.rules import arithmetic
-from tilewright.codegen.threads.rules import (
-    THREAD_RULES,
+from tilewright.codegen.simt.rules import (
+    SIMT_RULES,
     affine,
     atomics,
     conversion,
     float_casts,
     indexing,
     memory,
-    ordering,
     rearrange,
     reduction,
     reports,
     scan,
+    sort,
     staging,
     structure,
 )
 from tilewright.support.rules import RuleTable
 
-NVIDIA_RULES: RuleTable[Rule] = RuleTable("nvidia", THREAD_RULES)
+NVIDIA_RULES: RuleTable[Rule] = RuleTable("nvidia", SIMT_RULES)
 
 # Imported for the rules that they register.
 DEFAULT_RULE_MODULES = (
@@ -33,7 +33,7 @@ DEFAULT_RULE_MODULES = (
     float_casts,
     indexing,
     memory,
-    ordering,
+    sort,
     rearrange,
     reduction,
     reports,

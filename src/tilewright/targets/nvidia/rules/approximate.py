@@ -12,10 +12,10 @@ from xdsl.ir import Operation
 from tilewright.codegen.context import EmitContext
 from tilewright.codegen.rules import DEFAULT_RULES
 from tilewright.codegen.rules.arithmetic import narrowed, widened
-from tilewright.codegen.threads.context import ThreadContext
+from tilewright.codegen.simt.context import SimtContext
 from tilewright.ir.attributes import FastMathAttr
 from tilewright.ir.types import element_of, f32
-from tilewright.ops.elementwise import ELEMENTWISE
+from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
 
@@ -25,7 +25,7 @@ _NAMES: dict[type[Operation], str] = {_DIVIDE: "div", _ROOT: "sqrt"}
 
 
 @NVIDIA_RULES.register(_DIVIDE, _ROOT)
-def _approximate(ctx: ThreadContext, op: Operation) -> None:
+def _approximate(ctx: SimtContext, op: Operation) -> None:
     ctx.emit_elementwise(_scalar, op)
 
 
@@ -45,7 +45,7 @@ def _scalar(ctx: EmitContext, op: Operation) -> None:
 
 
 @NVIDIA_RULES.register(_REMAINDER)
-def _remainder(ctx: ThreadContext, op: Operation) -> None:
+def _remainder(ctx: SimtContext, op: Operation) -> None:
     ctx.emit_elementwise(_exact_remainder, op)
 
 

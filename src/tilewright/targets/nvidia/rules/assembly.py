@@ -13,10 +13,10 @@ from xdsl.ir import Attribute
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.codegen.llvm_types import llvm_type
-from tilewright.codegen.threads.context import ThreadContext, element_type
+from tilewright.codegen.simt.context import SimtContext, element_type
 from tilewright.ir.types import storage_bytes
-from tilewright.ops.inline import InlineAsmOp
-from tilewright.ops.program import ClockOp
+from tilewright.ops.inline.ir import InlineAsmOp
+from tilewright.ops.program.ir import ClockOp
 from tilewright.support.errors import UnsupportedError
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
 
@@ -27,12 +27,12 @@ _ESCAPES = {'"': "\\22", "\n": "\\0A", "\t": "\\09", "\\": "\\5C"}
 
 
 @NVIDIA_RULES.register(ClockOp)
-def _clock(ctx: ThreadContext, op: ClockOp) -> None:
+def _clock(ctx: SimtContext, op: ClockOp) -> None:
     ctx.define(op, ctx.fn.value('call i64 asm sideeffect "mov.u64 $0, %globaltimer;", "=l"()'))
 
 
 @NVIDIA_RULES.register(InlineAsmOp)
-def _assembly(ctx: ThreadContext, op: InlineAsmOp) -> None:
+def _assembly(ctx: SimtContext, op: InlineAsmOp) -> None:
     count = op.packed_element.value.data
     columns = [ctx.registers(operand) for operand in op.srcs]
     types = [element_type(operand.type) for operand in op.srcs]

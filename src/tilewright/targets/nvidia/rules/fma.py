@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, SSAValue
 
 from tilewright.codegen.llvm_types import llvm_type
-from tilewright.codegen.threads.context import ThreadContext, element_type
-from tilewright.codegen.threads.rules.structure import coordinate
-from tilewright.codegen.threads.shared import load_shared
-from tilewright.codegen.threads.words import storage_bits, unpack, word_bits_of
+from tilewright.codegen.simt.context import SimtContext, element_type
+from tilewright.codegen.simt.rules.structure import coordinate
+from tilewright.codegen.simt.shared import load_shared
+from tilewright.codegen.simt.words import storage_bits, unpack, word_bits_of
 from tilewright.ir import types as ir
 from tilewright.ir.encoding import SharedType, layout_of
 from tilewright.ops.staging import LaidOutDotOp
@@ -21,7 +21,7 @@ _VECTOR_BYTES = 16
 Coordinates = tuple[int, ...]
 
 
-def emit_fma_product(ctx: ThreadContext, op: LaidOutDotOp) -> None:
+def emit_fma_product(ctx: SimtContext, op: LaidOutDotOp) -> None:
     """Emit a product as a loop over K, a few of it at a time."""
     _FmaProduct(ctx, op).emit()
 
@@ -29,7 +29,7 @@ def emit_fma_product(ctx: ThreadContext, op: LaidOutDotOp) -> None:
 class _FmaProduct:
     """One product by threads: each keeps its results in registers and reads shared operands."""
 
-    def __init__(self, ctx: ThreadContext, op: LaidOutDotOp) -> None:
+    def __init__(self, ctx: SimtContext, op: LaidOutDotOp) -> None:
         self.ctx, self.fn, self.op = ctx, ctx.fn, op
         assert isinstance(op.a.type, SharedType) and isinstance(op.b.type, SharedType)
         self.a, self.b = op.a.type, op.b.type

@@ -11,8 +11,8 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
-from tilewright.codegen.threads.context import ThreadContext, element_type
-from tilewright.codegen.threads.words import pack, unpack
+from tilewright.codegen.simt.context import SimtContext, element_type
+from tilewright.codegen.simt.words import pack, unpack
 from tilewright.ir import types as ir
 from tilewright.ir.encoding import layout_of
 from tilewright.layout.linear import LinearLayout
@@ -89,7 +89,7 @@ def emit_mma(
 class _Operand:
     """The registers of a tile by coordinates, as fragments of one instruction."""
 
-    def __init__(self, ctx: ThreadContext, layout: LinearLayout, names: Sequence[str]) -> None:
+    def __init__(self, ctx: SimtContext, layout: LinearLayout, names: Sequence[str]) -> None:
         self.ctx = ctx
         self.names = names
         self.where = {at: r for r, at in reversed(list(enumerate(layout.register_offsets())))}
@@ -102,7 +102,7 @@ class _Operand:
         ]
 
 
-def emit_mma_product(ctx: ThreadContext, op: LaidOutDotOp) -> None:
+def emit_mma_product(ctx: SimtContext, op: LaidOutDotOp) -> None:
     """Emit a product of register operands, K innermost."""
     a_type, b_type = element_type(op.a.type), element_type(op.b.type)
     result_type = element_type(op.result.type)

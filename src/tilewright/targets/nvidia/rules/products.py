@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute, SSAValue
 
 from tilewright.codegen.llvm_types import constant_text
-from tilewright.codegen.threads.context import ThreadContext, element_type
-from tilewright.codegen.threads.shared import shared_pointer
-from tilewright.codegen.threads.words import pack, unpack
+from tilewright.codegen.simt.context import SimtContext, element_type
+from tilewright.codegen.simt.shared import shared_pointer
+from tilewright.codegen.simt.words import pack, unpack
 from tilewright.ir import types as ir
 from tilewright.ir.annotations import REGISTERS, SHARED
 from tilewright.ir.encoding import SharedType, layout_of
@@ -32,18 +32,18 @@ from tilewright.targets.nvidia.wgmma import (
 
 
 @NVIDIA_RULES.register(FenceAsyncSharedOp)
-def _fence(ctx: ThreadContext, op: FenceAsyncSharedOp) -> None:
+def _fence(ctx: SimtContext, op: FenceAsyncSharedOp) -> None:
     ctx.fn.emit("call void @llvm.nvvm.fence.proxy.async.shared_cta()")
 
 
 @NVIDIA_RULES.register(LaidOutDotOp)
-def _dot(ctx: ThreadContext, op: LaidOutDotOp) -> None:
+def _dot(ctx: SimtContext, op: LaidOutDotOp) -> None:
     emit = {"wgmma": _wgmma_product, "mma": emit_mma_product, "fma": emit_fma_product}
     emit[op.product.data.instruction](ctx, op)
 
 
 @NVIDIA_RULES.register(DotWaitOp)
-def _dot_wait(ctx: ThreadContext, op: DotWaitOp) -> None:
+def _dot_wait(ctx: SimtContext, op: DotWaitOp) -> None:
     flat = [(kind, name) for v in op.tiles for kind, name in _parts(ctx, v)]
     names = emit_wait(ctx.fn, op.pending.value.data, flat)
     position = 0
@@ -53,11 +53,11 @@ def _dot_wait(ctx: ThreadContext, op: DotWaitOp) -> None:
         position += count
 
 
-def _parts(ctx: ThreadContext, value: SSAValue) -> list[tuple[str, str]]:
+def _parts(ctx: SimtContext, value: SSAValue) -> list[tuple[str, str]]:
     return list(zip(ctx.part_types(value.type), ctx.parts(value), strict=True))
 
 
-def _wgmma_product(ctx: ThreadContext, op: LaidOutDotOp) -> None:
+def _wgmma_product(ctx: SimtContext, op: LaidOutDotOp) -> None:
     product = _WgmmaProduct(ctx, op)
     product.emit()
 
@@ -65,7 +65,7 @@ def _wgmma_product(ctx: ThreadContext, op: LaidOutDotOp) -> None:
 class _WgmmaProduct:
     """One product by wgmma: instructions over row blocks, column blocks and depth."""
 
-    def __init__(self, ctx: ThreadContext, op: LaidOutDotOp) -> None:
+    def __init__(self, ctx: SimtContext, op: LaidOutDotOp) -> None:
         self.ctx, self.fn, self.op = ctx, ctx.fn, op
         self.plan = plan = op.product.data
         a, b = _element(op.a.type), _element(op.b.type)
@@ -203,7 +203,7 @@ class _WgmmaProduct:
 
 
 def operand_fragment(
-    ctx: ThreadContext,
+    ctx: SimtContext,
     layout: LinearLayout,
     names: Sequence[str],
     element: Attribute,

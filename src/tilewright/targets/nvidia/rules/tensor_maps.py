@@ -12,9 +12,9 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
-from tilewright.codegen.threads.context import AtomicAccess, ThreadContext
-from tilewright.codegen.threads.rules.staging import add
-from tilewright.codegen.threads.shared import load_shared, shared_pointer, store_shared
+from tilewright.codegen.simt.context import AtomicAccess, SimtContext
+from tilewright.codegen.simt.rules.staging import add
+from tilewright.codegen.simt.shared import load_shared, shared_pointer, store_shared
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
 from tilewright.targets.nvidia.rules.tma import in_one_thread
@@ -39,12 +39,12 @@ _SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 
 
 @NVIDIA_RULES.register(TensorMapOp)
-def _tensor_map(ctx: ThreadContext, op: TensorMapOp) -> None:
+def _tensor_map(ctx: SimtContext, op: TensorMapOp) -> None:
     ctx.define(op, f"%m{op.index.value.data}")
 
 
 @NVIDIA_RULES.register(TakeMapSlotOp)
-def _take(ctx: ThreadContext, op: TakeMapSlotOp) -> None:
+def _take(ctx: SimtContext, op: TakeMapSlotOp) -> None:
     num_slots = op.num_slots.value.data
     slot_bytes = MAP_BYTES * (1 + op.num_maps.value.data)
     size = num_slots * slot_bytes
@@ -79,7 +79,7 @@ def _take(ctx: ThreadContext, op: TakeMapSlotOp) -> None:
 
 
 @NVIDIA_RULES.register(LeaveMapSlotOp)
-def _leave(ctx: ThreadContext, op: LeaveMapSlotOp) -> None:
+def _leave(ctx: SimtContext, op: LeaveMapSlotOp) -> None:
     slot = ctx.value(op.slot)
     in_one_thread(ctx, lambda fn: _ignore(ctx.target.atomic(fn, _LEAVE, slot, [["0"]], 1, None)))
 
@@ -89,7 +89,7 @@ def _ignore(value: object) -> None:
 
 
 @NVIDIA_RULES.register(MakeTensorMapOp)
-def _make(ctx: ThreadContext, op: MakeTensorMapOp) -> None:
+def _make(ctx: SimtContext, op: MakeTensorMapOp) -> None:
     if op.workspace is None or op.scratch is None:
         raise InternalError("a tensor map has no place to be made in")
     start, offset = ctx.value(op.workspace), MAP_BYTES * (1 + op.index.value.data)
@@ -115,7 +115,7 @@ def _make(ctx: ThreadContext, op: MakeTensorMapOp) -> None:
 class _Fields:
     """Writes the fields of one map; dims go from the last on."""
 
-    def __init__(self, ctx: ThreadContext, op: MakeTensorMapOp, pointer: str) -> None:
+    def __init__(self, ctx: SimtContext, op: MakeTensorMapOp, pointer: str) -> None:
         self.ctx, self.fn, self.op = ctx, ctx.fn, op
         self.pointer = pointer
         self.plan = box_plan(op, op.result)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects.builtin import IntegerAttr
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
-from tilewright.codegen.threads.context import ThreadContext
-from tilewright.codegen.threads.rules.staging import add
-from tilewright.codegen.threads.shared import shared_pointer
-from tilewright.ops.atomics import RMW_KINDS
+from tilewright.codegen.simt.context import SimtContext
+from tilewright.codegen.simt.rules.staging import add
+from tilewright.codegen.simt.shared import shared_pointer
+from tilewright.ops.atomics.ir import RMW_KINDS
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
@@ -37,7 +37,7 @@ class ElectedPart:
     others: tuple[str, ...]
 
 
-def in_one_thread(ctx: ThreadContext, emit: Callable[[FunctionBuilder], None]) -> ElectedPart:
+def in_one_thread(ctx: SimtContext, emit: Callable[[FunctionBuilder], None]) -> ElectedPart:
     """Emit what one thread of the program does: always the same one, of the first warp.
 
     The warp decides by a uniform branch and elects its lane inside: ptxas then knows that one
@@ -65,7 +65,7 @@ def in_one_thread(ctx: ThreadContext, emit: Callable[[FunctionBuilder], None]) -
     return ElectedPart(last, tuple(others))
 
 
-def _barrier(ctx: ThreadContext, place: IntegerAttr | None) -> str:
+def _barrier(ctx: SimtContext, place: IntegerAttr | None) -> str:
     """The address of an mbarrier."""
     if place is None:
         raise InternalError("an mbarrier has no place")
@@ -73,7 +73,7 @@ def _barrier(ctx: ThreadContext, place: IntegerAttr | None) -> str:
 
 
 @NVIDIA_RULES.register(InitBarriersOp)
-def _init(ctx: ThreadContext, op: InitBarriersOp) -> None:
+def _init(ctx: SimtContext, op: InitBarriersOp) -> None:
     if op.offset_bytes is None:
         raise InternalError("the mbarriers have no place")
     start = op.offset_bytes.value.data
@@ -89,7 +89,7 @@ def _init(ctx: ThreadContext, op: InitBarriersOp) -> None:
 
 
 @NVIDIA_RULES.register(TmaLoadOp)
-def _load(ctx: ThreadContext, op: TmaLoadOp) -> None:
+def _load(ctx: SimtContext, op: TmaLoadOp) -> None:
     plan, desc, start = box_plan(op, op.desc), ctx.value(op.desc), ctx.value(op.dst)
     indices = [ctx.value(index) for index in op.indices]
 
@@ -120,7 +120,7 @@ def _coordinates(fn: FunctionBuilder, indices: Sequence[str], at: Sequence[int])
 
 
 @NVIDIA_RULES.register(TmaWaitOp)
-def _wait(ctx: ThreadContext, op: TmaWaitOp) -> None:
+def _wait(ctx: SimtContext, op: TmaWaitOp) -> None:
     if op.phase is None:
         raise InternalError("a wait for an mbarrier has no phase")
     fn = ctx.fn
@@ -135,7 +135,7 @@ def _wait(ctx: ThreadContext, op: TmaWaitOp) -> None:
 
 
 @NVIDIA_RULES.register(TmaStoreOp)
-def _store(ctx: ThreadContext, op: TmaStoreOp) -> None:
+def _store(ctx: SimtContext, op: TmaStoreOp) -> None:
     plan, desc, start = box_plan(op, op.desc), ctx.value(op.desc), ctx.value(op.src)
     indices = [ctx.value(index) for index in op.indices]
     form = "s2g"
@@ -155,7 +155,7 @@ def _store(ctx: ThreadContext, op: TmaStoreOp) -> None:
 
 
 @NVIDIA_RULES.register(TmaStoreWaitOp)
-def _store_wait(ctx: ThreadContext, op: TmaStoreWaitOp) -> None:
+def _store_wait(ctx: SimtContext, op: TmaStoreWaitOp) -> None:
     """All groups of the thread: one without stores has none to wait for."""
     is_complete = op.is_complete is not None
     form = "" if is_complete else ".read"

@@ -20,8 +20,8 @@ from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.regions import is_control_flow, rebuilt
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp, YieldOp
-from tilewright.ops.creation import ConstantOp
-from tilewright.ops.elementwise import ELEMENTWISE
+from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.schedule.annotations import set_shared_bytes, shared_bytes
 from tilewright.support.dataclass import dataclass

@@ -28,7 +28,7 @@ from tilewright.ir.effects import Resource
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.op import Array
 from tilewright.ir.types import DescriptorType, element_of, shape_of, storage_bytes
-from tilewright.ops.atomics import RMW_KINDS
+from tilewright.ops.atomics.ir import RMW_KINDS
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.tensor_map import TensorMapRecipe
 from tilewright.targets.nvidia.tma_ops import (

@@ -11,9 +11,9 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 
 from tilewright.ir.types import PointerType, element_of, is_pointer, storage_bytes, width_bits
-from tilewright.ops.creation import ConstantOp
+from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.function import FuncOp
-from tilewright.ops.memory import AddPtrOp
+from tilewright.ops.memory.ir import AddPtrOp
 from tilewright.targets.nvidia.tensor_map import Expression
 
 _MAX_DEPTH = 16

@@ -29,11 +29,8 @@ from tilewright.ir.locations import describe
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.machine.gpus import SM_90A
-from tilewright.ops.atomics import RMW_KINDS
-from tilewright.ops.function import FuncOp
-from tilewright.ops.matmul import DotOp
-from tilewright.ops.memory import (
-    PADDINGS,
+from tilewright.ops.atomics.ir import RMW_KINDS
+from tilewright.ops.descriptors.ir import (
     DescriptorGatherOp,
     DescriptorLoadOp,
     DescriptorReduceOp,
@@ -41,7 +38,10 @@ from tilewright.ops.memory import (
     DescriptorStoreOp,
     MakeTensorDescriptorOp,
 )
-from tilewright.ops.shape import TransOp
+from tilewright.ops.function import FuncOp
+from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.memory.ir import PADDINGS
+from tilewright.ops.shape.ir import TransOp
 from tilewright.passes.expand_structures import Expansion, Rule, Structure
 from tilewright.passes.lower_descriptors import POINTER_RULES, expand_descriptors
 from tilewright.support.dataclass import dataclass

@@ -16,9 +16,9 @@ from tilewright.analysis.provenance import base_argument
 from tilewright.ir.effects import atomic_of
 from tilewright.ir.passes import Pass
 from tilewright.ir.regions import loops_around
-from tilewright.ops.debug import BarrierOp
+from tilewright.ops.debug.ir import BarrierOp
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.schedule.global_order import Touch, global_touches
+from tilewright.schedule.global_barriers import Touch, global_touches
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.tma_ops import (
     MakeTensorMapOp,

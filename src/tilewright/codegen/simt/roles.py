@@ -1,0 +1,37 @@
+"""Bodies that run at once, each by warps of its own: one branch by warp, then a scope each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tilewright.codegen.simt.context import SimtContext
+from tilewright.codegen.simt.partition import Partition, check_partitions
+
+Body = Callable[[], None]
+
+
+def emit_partitions(ctx: SimtContext, bodies: Sequence[tuple[Partition, Body]]) -> None:
+    """Emit the body of each partition for its warps; warps of none go on behind all bodies.
+
+    The branch is on a value that the lanes of a warp share, and all bodies end in one block.
+    *Raises*: InternalError where two partitions have anything in common.
+    """
+    check_partitions([partition for partition, _ in bodies], ctx.target.num_barriers)
+    fn, warp = ctx.fn, ctx.index.cta_warp(ctx.fn)
+    end = fn.new_label()
+    for partition, emit_body in bodies:
+        here, elsewhere = fn.new_label(), fn.new_label()
+        inside = warp
+        if partition.first_warp:
+            inside = fn.value(f"sub i32 {warp}, {partition.first_warp}")
+        count = partition.replicas * partition.warps
+        fn.branch_if(fn.value(f"icmp ult i32 {inside}, {count}"), here, elsewhere)
+        fn.place(here)
+        if partition.registers:
+            ctx.target.resize_registers(fn, partition.registers)
+        with ctx.open_scope(partition):
+            emit_body()
+        fn.branch(end)
+        fn.place(elsewhere)
+    fn.branch(end)
+    fn.place(end)

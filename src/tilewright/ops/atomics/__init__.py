@@ -1,0 +1,1 @@
+"""Atomic reads and writes of memory."""

@@ -1,0 +1,1 @@
+"""Block pointers: a base, a shape, strides, and the offsets of one block."""

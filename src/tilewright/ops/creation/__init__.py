@@ -1,0 +1,1 @@
+"""Tiles out of nothing: constants, ranges, splats."""

@@ -1,0 +1,1 @@
+"""Printing, assertions, assumptions, hints and barriers."""

@@ -1,0 +1,1 @@
+"""Tensor descriptors: a tensor in memory, read and written block by block."""

@@ -1,0 +1,1 @@
+"""Elementwise arithmetic, comparison, choice, conversion and math."""

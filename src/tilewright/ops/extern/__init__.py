@@ -1,0 +1,1 @@
+"""Functions known by a symbol, as NVIDIA's libdevice names them."""

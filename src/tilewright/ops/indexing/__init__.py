@@ -1,0 +1,1 @@
+"""Looking elements up, sorting and counting them."""

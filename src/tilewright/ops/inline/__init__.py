@@ -1,0 +1,1 @@
+"""Foreign code and scalar functions applied to each element."""

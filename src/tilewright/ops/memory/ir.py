@@ -1,0 +1,97 @@
+"""Pointers, loads and stores, block pointers and tensor descriptors."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tilewright.ir.effects import Effect, Resource, read, write
+from tilewright.ir.op import DerivedAddress, ElementwiseOp, TileOp
+from tilewright.ir.types import PointerType, element_of, is_pointer, shape_of
+
+# Codes of the published attributes, by position.
+CACHE_MODIFIERS = ("", "none", ".ca", ".cg", ".wb", ".cs", ".wt", ".cv")
+EVICTION_POLICIES = ("", "normal", "evict_first", "evict_last")
+PADDINGS = ("", "zero", "nan")
+
+
+@irdl_op_definition
+class AddPtrOp(ElementwiseOp):
+    """ptr + offset elements; the offset is a signed integer of any width."""
+
+    name = "tt.addptr"
+    ptr = operand_def()
+    offset = operand_def()
+    result = result_def()
+    traits = traits_def(Pure(), DerivedAddress())
+
+    def verify_(self) -> None:
+        """Pointer and offset have one shape and the result is the pointer's type."""
+        if not is_pointer(self.ptr.type) or self.result.type != self.ptr.type:
+            raise VerifyException("tt.addptr: result and first operand must be one pointer type")
+        if shape_of(self.ptr.type) != shape_of(self.offset.type):
+            raise VerifyException("tt.addptr: pointer and offset differ in shape")
+
+
+@irdl_op_definition
+class LoadOp(TileOp):
+    """result[i] = *ptr[i] where mask[i], else other[i] (undefined without `other`).
+
+    `cache` indexes CACHE_MODIFIERS, `evict` EVICTION_POLICIES (hints; no meaning). With a block
+    pointer operand (≤ 3.8 programs) `boundaryCheck` and `padding` (0 zero, 1 NaN) apply.
+    """
+
+    name = "tt.load"
+    ptr = operand_def()
+    mask = opt_operand_def()
+    other = opt_operand_def()
+    boundary_check = opt_prop_def(DenseArrayBase, prop_name="boundaryCheck")
+    padding = opt_prop_def(IntegerAttr)
+    cache = opt_prop_def(IntegerAttr)
+    evict = opt_prop_def(IntegerAttr)
+    is_volatile = opt_prop_def(prop_name="isVolatile")
+    result = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (read(Resource.GLOBAL, self.ptr),)
+
+    def verify_(self) -> None:
+        """Mask and other have the pointer's shape; the result its pointee."""
+        element = element_of(self.ptr.type)
+        if not isinstance(element, PointerType):
+            raise VerifyException("tt.load: the operand is no pointer")
+        for operand in (self.mask, self.other):
+            if operand is not None and shape_of(operand.type) != shape_of(self.result.type):
+                raise VerifyException("tt.load: mask, other and result differ in shape")
+
+
+@irdl_op_definition
+class StoreOp(TileOp):
+    """*ptr[i] = value[i] where mask[i]."""
+
+    name = "tt.store"
+    ptr = operand_def()
+    value = operand_def()
+    mask = opt_operand_def()
+    boundary_check = opt_prop_def(DenseArrayBase, prop_name="boundaryCheck")
+    cache = opt_prop_def(IntegerAttr)
+    evict = opt_prop_def(IntegerAttr)
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (write(Resource.GLOBAL, self.ptr),)
+
+    def verify_(self) -> None:
+        """Mask has the value's shape."""
+        if self.mask is not None and shape_of(self.mask.type) != shape_of(self.value.type):
+            raise VerifyException("tt.store: mask and value differ in shape")

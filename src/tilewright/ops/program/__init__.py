@@ -1,0 +1,1 @@
+"""Where a program runs: its place in the grid, and its target."""

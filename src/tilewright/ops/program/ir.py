@@ -1,0 +1,41 @@
+"""Where a program stands in the grid."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.irdl import irdl_op_definition, prop_def, result_def, traits_def
+from xdsl.traits import Pure
+
+from tilewright.ir.effects import Effect, Resource, update
+from tilewright.ir.op import TileOp
+
+
+@irdl_op_definition
+class GetProgramIdOp(TileOp):
+    """The coordinate of this program along `axis` (0, 1 or 2) as i32."""
+
+    name = "tt.get_program_id"
+    axis = prop_def(IntegerAttr)
+    result = result_def()
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class GetNumProgramsOp(TileOp):
+    """The extent of the grid along `axis` (0, 1 or 2) as i32."""
+
+    name = "tt.get_num_programs"
+    axis = prop_def(IntegerAttr)
+    result = result_def()
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class ClockOp(TileOp):
+    """The nanoseconds of a clock that never goes back, as i64; each read is a later one."""
+
+    name = "tw.clock"
+    result = result_def()
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (update(Resource.CLOCK),)

@@ -1,0 +1,151 @@
+"""Barriers between accesses of one program to the same global memory by different threads.
+
+Within a program a tile load completes before a later tile store. A thread keeps that order for
+what it touches itself; where another thread may touch the same element, all warps wait between
+the two. Accesses through different arguments are taken not to overlap, unless at the same
+elements by the same threads: see the memory model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.analysis.dataflow import StateFlow, run
+from tilewright.analysis.pointers import PointerStructure
+from tilewright.analysis.provenance import base_argument
+from tilewright.analysis.separation import Apart, find_apart
+from tilewright.ir.effects import Access, Extent, Order, Resource, Wait, atomic_of, own_effects
+from tilewright.ir.encoding import has_layout, layout_of
+from tilewright.ir.op import build
+from tilewright.ir.passes import Pass
+from tilewright.ir.regions import is_control_flow
+from tilewright.ops.function import FuncOp, find_kernel
+from tilewright.ops.staging import LocalBarrierOp
+from tilewright.schedule.atomics import waits_after, waits_before
+from tilewright.schedule.shared_effects import ended_by, shared_steps
+from tilewright.support.dataclass import dataclass
+
+
+@dataclass(frozen=True)
+class InsertGlobalBarriers(Pass):
+    """The pass (T1 to T1); see the module."""
+
+    name = "insert-global-barriers"
+    requires = "T1"
+    produces = "T1"
+    after = ("stage-tensor-maps", "mark-visible", "copy-async")
+
+    def apply(self, module: ModuleOp) -> None:
+        """Insert the barriers."""
+        insert_global_barriers(find_kernel(module))
+
+
+@dataclass(frozen=True)
+class Touch:
+    """A read or write of global memory: the pointers, and the argument they come from.
+
+    `is_over`: what any thread does to memory later comes after it anyway. `is_single`: the
+    one thread that starts the program's copies does it, whatever it touches.
+    """
+
+    pointers: SSAValue
+    base: SSAValue | None
+    is_write: bool
+    is_over: bool = False
+    is_single: bool = False
+
+    def conflicts(self, other: Touch) -> bool:
+        """Whether another thread may do `other` to an element that a thread does this to."""
+        if not (self.is_write or other.is_write) or (self.is_single and other.is_single):
+            return False
+        if self.base is not other.base and self.base is not None and other.base is not None:
+            return False
+        return self.pointers is not other.pointers or not _is_private(self.pointers)
+
+
+def _is_private(pointers: SSAValue) -> bool:
+    """Whether each element of a tile is in one thread alone, and no two are one in memory.
+
+    Strides that are known only at run time may be zero: a barrier costs less than a test.
+    """
+    if not has_layout(pointers.type):
+        return False
+    layout = layout_of(pointers.type)
+    if layout.free_bits("lane") or layout.free_bits("warp"):
+        return False
+    return find_apart(PointerStructure(), pointers) is Apart.YES
+
+
+def insert_global_barriers(kernel: FuncOp) -> int:
+    """Insert the barriers into a T1 kernel; how many there are."""
+    walk = _Walk()
+    run(walk, kernel.body.block)
+    return walk.count
+
+
+Pending = tuple[Touch, ...]
+
+
+class _Walk(StateFlow[Pending]):
+    """One walk, which puts barriers in; the state is what was touched since the last of them."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+        self.count = 0
+
+    def join(self, left: Pending, right: Pending) -> Pending:
+        """What is pending on either way."""
+        return _union(left, right)
+
+    def step(self, op: Operation, state: Pending) -> Pending:
+        """What is pending behind an op, which a barrier goes before where it must."""
+        if is_control_flow(op):
+            return state
+        touches = global_touches(op)
+        if waits_before(op):
+            state = ()
+        if any(touch.conflicts(other) for touch in touches for other in state):
+            assert op.parent is not None
+            op.parent.insert_op_before(build(LocalBarrierOp, location=op.location), op)
+            self.count += 1
+            state = ()
+        if atomic_of(op) is not None:
+            return () if waits_after(op) else _union(state, touches)
+        lasting = tuple(touch for touch in touches if not touch.is_over)
+        if not op.regions and Order.BARRIER in shared_steps(op):
+            return lasting
+        return _union(state, lasting)
+
+
+def global_touches(op: Operation) -> tuple[Touch, ...]:
+    """What an op without regions does to global memory."""
+    touches: list[Touch] = []
+    for effect in own_effects(op):
+        if isinstance(effect, Access):
+            touches += _touches(effect)
+        elif isinstance(effect, Wait) and not effect.is_joint:
+            touches += [t for _, access in ended_by(op, effect) for t in _touches(access)]
+    return tuple(touches)
+
+
+def _touches(access: Access) -> Iterator[Touch]:
+    """An access as those see it who wait for each other.
+
+    A thread counts its own copies where they start. The copy engine's are started by one thread:
+    there is a wait before anything else touches global memory, and what that thread then knows
+    to be done, others know behind a barrier after it.
+    """
+    if access.resource is not Resource.GLOBAL or access.value is None:
+        return
+    if access.extent is Extent.END and not access.is_async:
+        return
+    is_over = access.is_async and access.extent is Extent.START
+    base = base_argument(access.value)
+    yield Touch(access.value, base, access.writes, is_over, access.is_async)
+
+
+def _union(*groups: Pending) -> Pending:
+    return tuple(dict.fromkeys(touch for group in groups for touch in group))

@@ -1,0 +1,28 @@
+// PASS: insert-shared-barriers
+// A tile in the bytes of another one is written behind the reads of that; a tile beside them is
+// not waited for.
+//
+// CHECK: %a = "ttg.local_load"
+// CHECK-NEXT: %beside = "ttg.local_alloc"
+// CHECK-NEXT: "ttg.barrier"
+// CHECK-NEXT: %t = "ttg.local_alloc"
+// CHECK-NEXT: "ttg.barrier"
+// CHECK-NEXT: %b = "ttg.local_load"
+
+#l = #ttg.linear<"register(1 2 4) lane(8 16 32 64 128) warp(256 512) atom(1024)">
+#s = #ttg.linear<"offset(1 2 4 8 16 32 64 128 256 512) atom(1024)">
+!p = tensor<1024x!tt.ptr<f16>, #l>
+!v = tensor<1024xf16, #l>
+!s = !ttg.memdesc<[1024], f16, #s, 1>
+"builtin.module"() ({
+  "tt.func"() <{sym_name = "k", function_type = (!v, !p) -> ()}> ({
+  ^bb0(%v: !v, %p: !p):
+    %s = "ttg.local_alloc"(%v) <{offset_bytes = 0 : i32}> : (!v) -> !s
+    %a = "ttg.local_load"(%s) : (!s) -> !v
+    %beside = "ttg.local_alloc"(%a) <{offset_bytes = 2048 : i32}> : (!v) -> !s
+    %t = "ttg.local_alloc"(%a) <{offset_bytes = 0 : i32}> : (!v) -> !s
+    %b = "ttg.local_load"(%t) : (!s) -> !v
+    "tt.store"(%p, %b) : (!p, !v) -> ()
+    "tt.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()

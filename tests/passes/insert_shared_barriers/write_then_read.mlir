@@ -1,0 +1,25 @@
+// PASS: insert-shared-barriers
+// What other warps wrote is read behind a barrier; two reads need none between them.
+//
+// CHECK: "ttg.local_alloc"(%v)
+// CHECK-NEXT: "ttg.barrier"
+// CHECK-NEXT: %a = "ttg.local_load"
+// CHECK-NEXT: %b = "ttg.local_load"
+// CHECK-NOT: ttg.barrier
+
+#l = #ttg.linear<"register(1 2 4) lane(8 16 32 64 128) warp(256 512) atom(1024)">
+#s = #ttg.linear<"offset(1 2 4 8 16 32 64 128 256 512) atom(1024)">
+!p = tensor<1024x!tt.ptr<f16>, #l>
+!v = tensor<1024xf16, #l>
+!s = !ttg.memdesc<[1024], f16, #s, 1>
+"builtin.module"() ({
+  "tt.func"() <{sym_name = "k", function_type = (!v, !p) -> ()}> ({
+  ^bb0(%v: !v, %p: !p):
+    %s = "ttg.local_alloc"(%v) <{offset_bytes = 0 : i32}> : (!v) -> !s
+    %a = "ttg.local_load"(%s) : (!s) -> !v
+    %b = "ttg.local_load"(%s) : (!s) -> !v
+    "tt.store"(%p, %a) : (!p, !v) -> ()
+    "tt.store"(%p, %b) : (!p, !v) -> ()
+    "tt.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()
