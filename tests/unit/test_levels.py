@@ -189,7 +189,7 @@ def test_target_extends_a_level_with_its_ops() -> None:
 
 
 def test_levels_are_named() -> None:
-    assert list(LEVELS) == ["T0", "T1", "T2", "C1", "C2"]
+    assert list(LEVELS) == ["T0", "T0r", "T1", "T2", "C1", "C2"]
     assert all(level.summary for level in LEVELS.values())
 
 

@@ -16,7 +16,12 @@ T0, tile: what the user wrote.
 * a pointer points into global memory, to a scalar or (a block pointer) to a tile;
 * no vectors, no memory spaces, no target ops.
 
-T1, laid out: T0 with `ttg` ops, where every tile has a layout; shared tiles and tokens.
+T0r, roles: T0 where the body of the kernel is one `tw.roles`.
+
+* regions of `tw.roles` pass values through channels: `tw.put` and `tw.get`, in no other place;
+* `tw.slice` is the part of a tile that is one replica's.
+
+T1, laid out: T0r with `ttg` ops, where every tile has a layout; shared tiles and tokens.
 
 T2, scheduled: T1 with the target's ops; shared tiles have their place, barriers stand.
 
@@ -82,9 +87,9 @@ class Level:
 
     def allows(self, name: str) -> bool:
         """Whether an op of this name is legal."""
-        if name in self.ops or name in ADDED_OPS:
-            return True
-        return name.partition(".")[0] in self.dialects and name not in self.excluded
+        if name in self.excluded:
+            return False
+        return name in self.ops or name in ADDED_OPS or name.partition(".")[0] in self.dialects
 
     def extended(self, *ops: type[Operation]) -> Level:
         """This level with the ops of a target."""
@@ -133,8 +138,12 @@ def _t0_element(type_: Attribute) -> str:
     return _t0_element(type_.pointee)
 
 
-# Shared tiles, tokens and rings, by name: what compiles for a CPU loads no layouts.
-_STAGED = frozenset({"ttg.memdesc", "ttg.async.token", "ttg.ring"})
+def _t0r_type(type_: Attribute) -> str:
+    return "" if type_.name == "tw.channel" else _t0_type(type_)
+
+
+# Shared tiles, tokens and what joins roles, by name: what compiles for a CPU loads no layouts.
+_STAGED = frozenset({"ttg.memdesc", "ttg.async.token", "ttg.ring", "tw.channel"})
 
 
 def _t1_type(type_: Attribute) -> str:
@@ -156,6 +165,8 @@ def _c2_type(type_: Attribute) -> str:
     return _scalar_reason(type_)
 
 
+# What carries values between roles, by name.
+_CHANNELS = frozenset({"tw.channel", "tw.put", "tw.get", "tw.slice"})
 _CONTROL_FLOW = frozenset({"scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition"})
 
 T0 = Level(
@@ -164,6 +175,14 @@ T0 = Level(
     dialects=frozenset({"tt", "tw", "arith", "math"}),
     ops=_CONTROL_FLOW | {"builtin.module", "gpu.barrier", "llvm.intr.assume"},
     type_rule=_t0_type,
+    excluded=_CHANNELS | {"tw.roles"},
+)
+T0R = replace(
+    T0,
+    name="T0r",
+    summary="roles: what runs at once, and the values that go from one role to another",
+    type_rule=_t0r_type,
+    excluded=frozenset(),
 )
 T1 = Level(
     name="T1",
@@ -178,6 +197,7 @@ T2 = Level(
     dialects=T1.dialects,
     ops=T1.ops,
     type_rule=_t1_type,
+    excluded=_CHANNELS,
     required=MappingProxyType({"ttg.local_alloc": ("offset_bytes",)}),
 )
 C1 = Level(
@@ -200,7 +220,7 @@ C2 = replace(
     required=MappingProxyType({"cpu.alloc": ("offset_bytes",)}),
 )
 LEVELS: Mapping[str, Level] = MappingProxyType(
-    {level.name: level for level in (T0, T1, T2, C1, C2)}
+    {level.name: level for level in (T0, T0R, T1, T2, C1, C2)}
 )
 
 

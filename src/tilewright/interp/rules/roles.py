@@ -20,6 +20,7 @@ from tilewright.interp.code import (
     execute,
 )
 from tilewright.interp.program import Program
+from tilewright.interp.rules.channels import has_channels, run_roles
 from tilewright.interp.rules.staging import STAGED_RULES, located, shared_memory_of, slot_bytes
 from tilewright.interp.shared_memory import SharedMemory
 from tilewright.ir.encoding import SharedType
@@ -146,6 +147,8 @@ class _Live:
 @STAGED_RULES.control.register(RolesOp)
 def _roles(operation: Operation, preparation: Preparation) -> ControlFunction:
     assert isinstance(operation, RolesOp)
+    if has_channels(operation):
+        return run_roles(operation, preparation)
     parts = [
         (name, index, code)
         for role, body in zip(operation.described(), operation.bodies, strict=True)

@@ -1,0 +1,218 @@
+"""Channels at T0r: each replica of a role runs until it gets what nobody has put yet.
+
+Roles run ahead as far as the slots of their channels let them, the first role first: what one
+reads from memory before another has written it comes out here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tilewright.interp.code import (
+    Code,
+    ControlFunction,
+    Pause,
+    PlainFunction,
+    Preparation,
+    Running,
+    execute,
+)
+from tilewright.interp.program import Program
+from tilewright.interp.rules.pure import by_reference
+from tilewright.interp.rules.tables import TILE_RULES
+from tilewright.interp.values import EVERYWHERE
+from tilewright.ir.locations import span_of
+from tilewright.ir.op import Array
+from tilewright.ops.channels import ChannelOp, GetOp, PutOp, SliceOp
+from tilewright.ops.roles import RolesOp
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import Deadlock, InternalError
+
+Fill = tuple[tuple[object, "Array | None"], ...]
+"""The values of a fill, each with the mask of its undefined elements."""
+
+TILE_RULES.plain.register(SliceOp)(by_reference)
+
+
+@TILE_RULES.taint.register(SliceOp)
+def _sliced(operation: Operation, values: Sequence[Array], masks: Sequence[Array | None]) -> Array:
+    """An element is undefined where that of the source is."""
+    assert isinstance(operation, SliceOp)
+    mask, part_mask = masks
+    if mask is None or part_mask is not None:
+        return EVERYWHERE
+    return operation.reference(mask, values[1])
+
+
+@dataclass
+class Channel:
+    """The fills that are on their way, from number `first` on, and how many each reader got."""
+
+    name: str
+    slots: int
+    fills: list[Fill] = field(default_factory=lambda: [])
+    first: int = 0
+    taken: dict[str, int] = field(default_factory=lambda: {})
+
+    @property
+    def count(self) -> int:
+        """How many fills were put."""
+        return self.first + len(self.fills)
+
+    @property
+    def moves(self) -> int:
+        """A number that grows with everything that is put or got."""
+        return self.count + sum(self.taken.values())
+
+    def has_room(self) -> bool:
+        """Whether the next fill has a slot."""
+        return not self.slots or len(self.fills) < self.slots
+
+    def put(self, fill: Fill) -> None:
+        """Add a fill."""
+        self.fills.append(fill)
+
+    def take(self, reader: str) -> Fill:
+        """The next fill of a reader; those that all have got go away."""
+        fill = self.fills[self.taken[reader] - self.first]
+        self.taken[reader] += 1
+        while self.fills and min(self.taken.values()) > self.first:
+            del self.fills[0]
+            self.first += 1
+        return fill
+
+
+@TILE_RULES.plain.register(ChannelOp)
+def _channel(operation: Operation, _: Preparation) -> PlainFunction:
+    assert isinstance(operation, ChannelOp)
+    name, slots = operation.channel_name.data, operation.slots.value.data
+    return lambda program: Channel(name, slots)
+
+
+@TILE_RULES.control.register(PutOp)
+def _put(operation: Operation, preparation: Preparation) -> ControlFunction:
+    channel_slot, *values = preparation.slots(operation.operands)
+
+    def run(program: Program) -> Running:
+        channel = program.values[channel_slot]
+        assert isinstance(channel, Channel)
+        while not channel.has_room():
+            yield from _wait(program, operation, f"room on channel {channel.name}")
+        program.awaits = ""
+        channel.put(tuple((program.values[slot], program.poison[slot]) for slot in values))
+
+    return run
+
+
+@TILE_RULES.control.register(GetOp)
+def _get(operation: Operation, preparation: Preparation) -> ControlFunction:
+    (channel_slot,) = preparation.slots(operation.operands)
+    results = preparation.slots(operation.results)
+
+    def run(program: Program) -> Running:
+        channel = program.values[channel_slot]
+        assert isinstance(channel, Channel)
+        number = channel.taken.get(program.role, 0)
+        while channel.count <= number:
+            yield from _wait(program, operation, f"fill {number} of channel {channel.name}")
+        program.awaits = ""
+        for slot, (value, mask) in zip(results, channel.take(program.role), strict=True):
+            program.values[slot], program.poison[slot] = value, mask
+            program.has_poison = program.has_poison or mask is not None
+
+    return run
+
+
+def _wait(program: Program, operation: Operation, what: str) -> Running:
+    program.operation, program.awaits = operation, what
+    if not program.role:
+        raise program.fault(Deadlock, f"nobody else gives {what}")
+    yield Pause.RING
+
+
+# --- roles --------------------------------------------------------------------------------------
+
+
+def has_channels(operation: RolesOp) -> bool:
+    """Whether roles still pass values, as at T0r."""
+    return any(isinstance(op, PutOp | GetOp) for op in operation.walk())
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A replica of a role: its name, number and code, and the slots of the channels it reads."""
+
+    name: str
+    index: int
+    code: Code
+    reads: tuple[int, ...]
+
+
+@TILE_RULES.control.register(RolesOp)
+def run_roles(operation: Operation, preparation: Preparation) -> ControlFunction:
+    """tw.roles with channels: the replicas take turns, each until it waits."""
+    assert isinstance(operation, RolesOp)
+    parts: list[_Part] = []
+    for role, body in zip(operation.described(), operation.bodies, strict=True):
+        code = preparation.region(body)
+        gets = dict.fromkeys(op.channel for op in body.walk() if isinstance(op, GetOp))
+        reads = preparation.slots(gets)
+        names = role.replica_names()
+        parts += [_Part(name, index, code, reads) for index, name in enumerate(names)]
+    ends = dict.fromkeys(op.channel for op in operation.walk() if isinstance(op, PutOp | GetOp))
+    slots = preparation.slots(ends)
+
+    def run(program: Program) -> Running:
+        channels = [_channel_in(program, slot) for slot in slots]
+        for part in parts:
+            for slot in part.reads:
+                _channel_in(program, slot).taken[part.name] = 0
+        roles = [(part, program.as_role(part.name)) for part in parts]
+        live = [(role, _body(role, part)) for part, role in roles]
+        while live:
+            before = [channel.moves for channel in channels]
+            for role, running in tuple(live):
+                yield from _advance(role, running, live)
+            if live and [channel.moves for channel in channels] == before:
+                waits = "; ".join(f"{role.role} waits for {role.awaits}" for role, _ in live)
+                raise live[0][0].fault(Deadlock, f"every role that is left waits: {waits}")
+        program.operation = operation
+        for channel in channels:
+            _require_empty(channel, operation)
+
+    return run
+
+
+def _channel_in(program: Program, slot: int) -> Channel:
+    channel = program.values[slot]
+    assert isinstance(channel, Channel)
+    return channel
+
+
+def _body(role: Program, part: _Part) -> Running:
+    (replica,) = part.code.arguments
+    role.values[replica] = np.array(part.index, np.int32)
+    yield from execute(part.code, role)
+
+
+def _advance(role: Program, running: Running, live: list[tuple[Program, Running]]) -> Running:
+    """Run a replica to its end or until it waits for a channel."""
+    for pause in running:
+        if pause is Pause.RING:
+            return
+        yield pause
+    live.remove((role, running))
+
+
+def _require_empty(channel: Channel, operation: RolesOp) -> None:
+    """Hold every reader to the end of a channel. *Raises*: InternalError."""
+    for reader, taken in channel.taken.items():
+        if taken < channel.count:
+            span, chain = span_of(operation)
+            left = channel.count - taken
+            what = f"{reader} leaves {left} fills of channel {channel.name}"
+            raise InternalError(what, span=span, chain=chain)

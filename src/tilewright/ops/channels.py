@@ -1,0 +1,149 @@
+"""Channels between roles at T0r: values that one role puts and others get, in the same order.
+
+A channel has no memory and no number of barriers yet. What a role puts is a fill, a value for
+each of the channel's tiles; every replica of every role that reads the channel gets every fill,
+in the order in which they were put. Roles with channels are a network of processes: what they
+compute does not depend on which of them runs first.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
+from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import (
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tilewright.ir.effects import Effect, Resource, update
+from tilewright.ir.op import Array, TileOp
+from tilewright.ir.types import element_of, i32, shape_of
+
+
+@irdl_attr_definition
+class ChannelType(ParametrizedAttribute, TypeAttribute):
+    """A channel: fills that one role puts and others get."""
+
+    name = "tw.channel"
+
+
+CHANNEL = ChannelType()
+
+
+@irdl_op_definition
+class ChannelOp(TileOp):
+    """A channel of fills with a value of each of the types `tiles`.
+
+    A fill is put once every reader has got the one `slots` before it; with no slots, at once.
+    `channel_name` is what messages call it.
+    """
+
+    name = "tw.channel"
+    channel_name = prop_def(StringAttr)
+    tiles = prop_def(ArrayAttr[Attribute])
+    slots = prop_def(IntegerAttr)
+    result = result_def(ChannelType)
+
+    def effects(self) -> tuple[Effect, ...]:
+        """It is a thing of its own: two channels that look alike are not one."""
+        return (update(Resource.QUEUE),)
+
+    def verify_(self) -> None:
+        """There is something to carry, and no less than no slots."""
+        if not self.tiles.data or self.slots.value.data < 0:
+            count = self.slots.value.data
+            raise VerifyException(f"{self.name}: {len(self.tiles.data)} tiles, {count} slots")
+
+
+class _ChannelAccess(TileOp):
+    """What both ends of a channel have in common."""
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (update(Resource.QUEUE),)
+
+    def channel_of(self) -> ChannelOp:
+        """The channel of this end. *Raises*: VerifyException where it is handed on."""
+        owner = self.operands[0].owner
+        if not isinstance(owner, ChannelOp):
+            raise VerifyException(f"{self.name}: its channel is no result of {ChannelOp.name}")
+        return owner
+
+    def check_values(self, values: tuple[SSAValue, ...]) -> None:
+        """Hold the values of a fill to the channel's types. *Raises*: VerifyException."""
+        expected = list(self.channel_of().tiles.data)
+        if [value.type for value in values] != expected:
+            shown = ", ".join(map(str, expected))
+            raise VerifyException(f"{self.name}: the channel carries ({shown})")
+
+
+@irdl_op_definition
+class PutOp(_ChannelAccess):
+    """The next fill of a channel is `values`."""
+
+    name = "tw.put"
+    channel = operand_def(ChannelType)
+    values = var_operand_def()
+
+    def verify_(self) -> None:
+        """The values are what the channel carries."""
+        self.check_values(tuple(self.values))
+
+
+@irdl_op_definition
+class GetOp(_ChannelAccess):
+    """The next fill of a channel that this replica has not got."""
+
+    name = "tw.get"
+    channel = operand_def(ChannelType)
+    values = var_result_def()
+
+    def verify_(self) -> None:
+        """The results are what the channel carries."""
+        self.check_values(tuple(self.values))
+
+
+@irdl_op_definition
+class SliceOp(TileOp):
+    """Part number `part` (i32) of a tile along `dim`, in parts of the result's extent.
+
+    result[…, i, …] = src[…, part * extent + i, …]; the part lies inside of `src`.
+    """
+
+    name = "tw.slice"
+    src = operand_def()
+    part = operand_def()
+    dim = prop_def(IntegerAttr)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        """The result is `src` but for the extent of `dim`, which it divides."""
+        whole, part, dim = shape_of(self.src.type), shape_of(self.result.type), self.dim.value.data
+        is_same = element_of(self.src.type) == element_of(self.result.type)
+        is_cut = len(whole) == len(part) and 0 <= dim < len(whole) and not whole[dim] % part[dim]
+        if not is_same or not is_cut or _without(whole, dim) != _without(part, dim):
+            raise VerifyException(f"{self.name}: {self.result.type} is no part of {self.src.type}")
+        if self.part.type != i32:
+            raise VerifyException(f"{self.name}: the number of a part is i32")
+
+    def reference(self, src: Array, part: Array) -> Array:
+        dim = self.dim.value.data
+        size = shape_of(self.result.type)[dim]
+        first = int(part) * size
+        sliced: Array = src[(slice(None),) * dim + (slice(first, first + size),)]
+        return sliced
+
+
+def _without(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    return shape[:dim] + shape[dim + 1 :]
+
+
+CHANNEL_OPS = (ChannelOp, PutOp, GetOp, SliceOp)
