@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from xdsl.context import Context
@@ -11,11 +11,9 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 from tilewright.interp.evaluate import run_kernel
 from tilewright.ir.encoding import LayoutAttr, SharedType, TokenType, laid_out, shared_tile
 from tilewright.ir.levels import T2, verify_level
-from tilewright.ir.op import ops_of
 from tilewright.ir.text import parse_module
 from tilewright.ir.types import i32
 from tilewright.layout.build import blocked, shared_linear
-from tilewright.ops import roles
 from tilewright.ops.dialects import make_dialects, tile_context
 from tilewright.ops.roles import RingType
 from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION
@@ -44,13 +42,25 @@ class Pipeline:
     releases: str = "behind"
     first_fill: int = 0
     fill_step: int = 1
+    has_positions: bool = True
 
 
 def text(program: Pipeline) -> str:
     """The module of a program; its arguments are x, out and the number of tiles."""
+    if not program.has_positions:
+        given = text(replace(program, has_positions=True))
+        given = given.replace("(%ring, %s, %fill) : (!ttg.ring, i32, i32)", "(%ring) : (!ttg.ring)")
+        given = given.replace("(%ring, %s) : (!ttg.ring, i32)", "(%ring) : (!ttg.ring)")
+        return given.replace(
+            "(%ring, %s) <{operandSegmentSizes = array<i32: 1, 1, 0>}> : (!ttg.ring, i32)",
+            "(%ring) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!ttg.ring)",
+        )
     ring_tiles = str(shared_tile(i32, shared_linear((WIDTH,), (0,)), program.slots))
     consumers = program.replicas if program.consumers is None else program.consumers
-    release = '"ttg.ring_release"(%ring, %s) : (!ttg.ring, i32) -> ()'
+    release = (
+        '"ttg.ring_release"(%ring, %s) <{operandSegmentSizes = array<i32: 1, 1, 0>}> '
+        ": (!ttg.ring, i32) -> ()"
+    )
     read = f'%v = "ttg.local_load"(%slot) : ({_SLOT}) -> {_TILE}'
     reading = {
         "behind": f"{read}\n{release}",
@@ -135,13 +145,7 @@ def _next() -> str:
 def context() -> Context:
     """A context that knows T2 with roles."""
     attributes = (LayoutAttr, SharedType, TokenType, RingType)
-    ops = (*NVIDIA_OPS, *ops_of(roles))
-    extra = make_dialects(
-        tuple(op for op in ops if op.name.startswith(("ttg", "ttng"))), attributes
-    )
-    made = tile_context(tuple(extra))
-    made.load_op(roles.RolesOp)
-    return made
+    return tile_context(tuple(make_dialects(NVIDIA_OPS, attributes)))
 
 
 def parsed(source: str) -> ModuleOp:

@@ -35,6 +35,15 @@ def test_every_number_of_tiles_goes_through_a_ring(slots: int, replicas: int) ->
         np.testing.assert_array_equal(out, np.broadcast_to(expected, out.shape))
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_without_positions_a_role_goes_through_the_slots_in_turn(count: int) -> None:
+    program = Pipeline(slots=2, replicas=2, has_positions=False)
+    assert "%fill)" not in text(program).split("ring_acquire")[1].split("\n")[0]
+    out, x = run(program, count)
+    expected = 2 * x if count else np.zeros_like(x)
+    np.testing.assert_array_equal(out, np.broadcast_to(expected, out.shape))
+
+
 def test_a_slot_that_is_never_released_is_a_deadlock_that_says_who_waits() -> None:
     with pytest.raises(Deadlock, match=r"load waits for phase 0 of empty\[0\] of ring ab"):
         run(Pipeline(releases="never"), 5)
@@ -102,8 +111,8 @@ def test_roles_need_not_run_in_step(tiles: int) -> None:
             "the program goes on behind its roles",
         ),
         (
-            '"ttg.ring_release"(%ring, %s) : (!ttg.ring, i32)',
-            '"ttg.ring_release"(%ring, %long) : (!ttg.ring, i64)',
+            '"ttg.ring_commit"(%ring, %s) : (!ttg.ring, i32)',
+            '"ttg.ring_commit"(%ring, %long) : (!ttg.ring, i64)',
             "slot and fill are i32",
         ),
     ],

@@ -78,7 +78,11 @@ class Program:
         self.divided_by_zero: Operation | None = None
         # Its role and replica, where it is one of several that run at once, and what it waits for.
         self.role = ""
+        self.replica = 0
+        self.num_replicas = 1
         self.awaits = ""
+        # How often it has been at a ring, by the ring's name and the class of the op (T1).
+        self.ring_places: dict[tuple[str, type[Operation]], int] = {}
 
     def move(self, sources: tuple[int, ...], targets: tuple[int, ...]) -> None:
         """Copy values between slots, all at once."""
@@ -101,11 +105,12 @@ class Program:
             require_declared(*touched)
             self.machine.touched.add(touched)
 
-    def as_role(self, name: str) -> Program:
-        """One role of this program: it has values of its own, and all else in common."""
+    def as_role(self, name: str, replica: int, num_replicas: int) -> Program:
+        """A replica of a role of this program: it has values of its own, all else in common."""
         role = copy(self)
         role.values, role.poison = list(self.values), list(self.poison)
-        role.role = name
+        role.ring_places = {}
+        role.role, role.replica, role.num_replicas = name, replica, num_replicas
         return role
 
     def note_division(self, operation: Operation) -> None:

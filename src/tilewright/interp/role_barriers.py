@@ -120,3 +120,33 @@ class NamedBarrier:
     def test(self, turn: int) -> Knowledge | None:
         """What is known once round `turn` has ended; None before."""
         return self.ended if self.num_ended > turn else None
+
+
+@dataclass
+class Turns:
+    """What the replicas of a role take turns at, in order; the first of them begins."""
+
+    name: str
+    # What each replica was told that has its turn and has not taken it.
+    offered: list[Knowledge | None]
+    # Who has taken its turn and not passed it.
+    holder: int | None = None
+
+    @classmethod
+    def of(cls, name: str, num_replicas: int) -> Turns:
+        """Turns of so many replicas."""
+        return cls(name, [NOTHING, *[None] * (num_replicas - 1)])
+
+    def take(self, replica: int) -> Knowledge | None:
+        """What a replica knows once it has its turn; None before."""
+        told, self.offered[replica] = self.offered[replica], None
+        if told is not None:
+            self.holder = replica
+        return told
+
+    def hand_on(self, replica: int, told: Knowledge) -> None:
+        """A replica's turn is over, and the next one has it. *Raises*: Fault without a turn."""
+        if self.holder != replica:
+            raise Fault(KernelFault, f"replica {replica} passes a turn at {self.name} it has not")
+        self.holder = None
+        self.offered[(replica + 1) % len(self.offered)] = told

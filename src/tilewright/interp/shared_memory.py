@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tilewright.interp.role_barriers import Copy, MemoryBarrier, NamedBarrier
+from tilewright.interp.role_barriers import Copy, MemoryBarrier, NamedBarrier, Turns
 from tilewright.interp.shared_bytes import SharedBytes
 from tilewright.interp.simt.faults import Fault
 from tilewright.ir.op import Array
@@ -60,6 +60,7 @@ class SharedMemory(SharedBytes):
         self._work: dict[int, _Unfinished] = {}
         self._memory_barriers: dict[object, MemoryBarrier] = {}
         self._named_barriers: dict[int, NamedBarrier] = {}
+        self._turns: dict[str, Turns] = {}
         self.num_arrivals = 0
 
     @property
@@ -84,6 +85,24 @@ class SharedMemory(SharedBytes):
         if told is not None:
             self.clocks.acquire(self.role, told)
         return told is not None
+
+    # --- turns ---
+
+    def make_turns(self, name: str, num_replicas: int) -> None:
+        """Have turns of so many replicas, if there are none of the name."""
+        self._turns.setdefault(name, Turns.of(name, num_replicas))
+
+    def take_turn(self, name: str, replica: int) -> bool:
+        """Whether it is a replica's turn; the role then comes after who passed it."""
+        told = self._turns[name].take(replica)
+        if told is not None:
+            self.clocks.acquire(self.role, told)
+        return told is not None
+
+    def pass_turn(self, name: str, replica: int) -> None:
+        """It is the next replica's turn."""
+        self.num_arrivals += 1
+        self._turns[name].hand_on(replica, self.clocks.release(self.role))
 
     # --- asynchronous copies and products ---
 
@@ -191,9 +210,8 @@ class SharedMemory(SharedBytes):
         self._unfinished.stores.append(places)
         return data
 
-    def end_stores(self) -> None:
-        """Wait in one thread until every store has read its bytes."""
+    def end_stores(self, pending: int = 0) -> None:
+        """Wait in one thread until all stores but the last `pending` have read their bytes."""
         stores = self._unfinished.stores
-        for places in stores:
-            self.end_reading(places)
-        stores.clear()
+        while len(stores) > pending:
+            self.end_reading(stores.pop(0))

@@ -42,7 +42,10 @@ class LayoutAttr(Data[LinearLayout]):
 
 @irdl_attr_definition
 class SharedType(ParametrizedAttribute, TypeAttribute):
-    """A tile in shared memory: `slots` copies of `shape` elements, each in `layout`."""
+    """A tile in shared memory: `slots` copies of `shape` elements, each in `layout`.
+
+    A view of a part of a tile is in the layout of the whole, which has a larger shape.
+    """
 
     name = "ttg.memdesc"
     shape: ArrayAttr[IntAttr]
@@ -78,6 +81,10 @@ class SharedType(ParametrizedAttribute, TypeAttribute):
         """The shape of one slot."""
         return tuple(extent.data for extent in self.shape)
 
+    def is_part(self) -> bool:
+        """Whether it is a view of a part of a tile."""
+        return self.extents() != self.layout.data.shape
+
 
 @irdl_attr_definition
 class TokenType(ParametrizedAttribute, TypeAttribute):
@@ -102,6 +109,13 @@ def shared_tile(element: Attribute, layout: LinearLayout, slots: int = 1) -> Sha
     """The interned type of `slots` shared tiles of `element` in `layout`."""
     shape = ArrayAttr([IntAttr(extent) for extent in layout.shape])
     return SharedType(shape, element, _attribute(layout), IntAttr(slots))
+
+
+@cache
+def shared_part(whole: SharedType, extents: tuple[int, ...]) -> SharedType:
+    """The interned type of a view of `extents` elements of a shared tile."""
+    shape = ArrayAttr([IntAttr(extent) for extent in extents])
+    return SharedType(shape, whole.element, whole.layout, IntAttr(1))
 
 
 @cache

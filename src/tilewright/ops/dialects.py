@@ -78,6 +78,18 @@ def tile_context(extra: tuple[Dialect, ...] = ()) -> Context:
     context = Context()
     context.load_dialect(Builtin)
     ops = (*CONTROL_FLOW_OPS, *TILE_OPS, *ADDED_OPS.values())
-    for dialect in (*make_dialects(ops, TILE_ATTRIBUTES), *extra):
-        context.load_dialect(dialect)
+    known = make_dialects(ops, TILE_ATTRIBUTES)
+    for dialect in (*known, *extra):
+        if any(dialect.name == other.name for other in known) and dialect not in known:
+            _add_to_known(context, dialect)
+        else:
+            context.load_dialect(dialect)
     return context
+
+
+def _add_to_known(context: Context, dialect: Dialect) -> None:
+    """Add the ops and attributes that a target has in a dialect of the tile IR."""
+    for op in dialect.operations:
+        context.load_op(op)
+    for attribute in dialect.attributes:
+        context.load_attr_or_type(attribute)

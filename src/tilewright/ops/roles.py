@@ -1,10 +1,9 @@
-"""Roles that run at once, and the rings that carry tiles between them (T2).
+"""Roles that run at once, and the rings that carry tiles between them (T1, T2).
 
 A ring has slots in shared memory. A producer acquires a slot, fills it and commits it; each
-consumer waits for it, reads it and releases it. Who acquires or waits says the slot and which
-fill of that slot it means, counted from 0: both sides count alike, and parity is that number's.
-
-Emission does not know these ops yet: no schedule makes them.
+consumer waits for it, reads it and releases it. At T2 who acquires or waits says the slot and
+which fill of that slot it means, counted from 0: both sides count alike, and parity is that
+number's. At T1 a role goes through the slots in turn, and `ring_seek` skips some.
 """
 
 from __future__ import annotations
@@ -14,9 +13,12 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, IntegerType, StringAttr
 from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
+    AttrSizedOperandSegments,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
+    opt_operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -32,7 +34,7 @@ from tilewright.ir.effects import Effect, Resource, update
 from tilewright.ir.encoding import SharedType, layout_of, shared_tile
 from tilewright.ir.op import TileOp
 from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge
-from tilewright.ir.types import i32
+from tilewright.ir.types import i1, i32
 from tilewright.ops.control_flow import YieldOp
 from tilewright.support.dataclass import dataclass
 
@@ -87,7 +89,11 @@ def _shared(tile: SSAValue) -> SharedType:
 
 
 class _RingAccess(TileOp):
-    """What all ops on a slot have in common."""
+    """What all ops on a slot have in common.
+
+    At T2 the slot is an operand, and the number of the fill for those who wait. At T1 the order
+    of the ops says both: each role goes through the slots in turn.
+    """
 
     def effects(self) -> tuple[Effect, ...]:
         # Orders accesses of the slot's tiles by other roles: no access of shared memory passes it.
@@ -101,13 +107,23 @@ class _RingAccess(TileOp):
         return owner
 
     def verify_(self) -> None:
-        """The ring is named itself; slot and fill are i32; the results are its slot's tiles."""
+        """The ring is named; slot and fill are i32; the results are its slot's tiles."""
         ring = self.ring_of()
         numbers = [operand.type for operand in self.operands[1:]]
         if any(type_ != i32 for type_ in numbers):
             raise VerifyException(f"{self.name}: slot and fill are i32")
         if self.results and list(self.result_types) != slot_types(ring):
             raise VerifyException(f"{self.name}: the results are not the tiles of a slot")
+
+
+class _RingEntry(_RingAccess):
+    """An access that waits: its `position` is a slot and a fill, or nothing."""
+
+    def verify_(self) -> None:
+        """Slot and fill are given together."""
+        super().verify_()
+        if len(self.operands) not in (1, 3):
+            raise VerifyException(f"{self.name}: slot and fill come together")
 
 
 def slot_types(ring: RingOp) -> list[Attribute]:
@@ -117,43 +133,116 @@ def slot_types(ring: RingOp) -> list[Attribute]:
 
 
 @irdl_op_definition
-class RingAcquireOp(_RingAccess):
+class RingAcquireOp(_RingEntry):
     """Wait until slot `slot` may be filled for the time `fill` (from 0); its tiles."""
 
     name = "ttg.ring_acquire"
     ring = operand_def(RingType)
-    slot = operand_def()
-    fill = operand_def()
+    position = var_operand_def()
     tiles = var_result_def(SharedType)
 
 
 @irdl_op_definition
 class RingCommitOp(_RingAccess):
-    """What the role has written to slot `slot` is there; all of its warps come here."""
+    """What the role has written to slot `slot` is there; all of its warps come here.
+
+    `announced_bytes` are those that copy engines bring to the slot besides: it is full when they
+    have come.
+    """
 
     name = "ttg.ring_commit"
     ring = operand_def(RingType)
-    slot = operand_def()
+    slot = opt_operand_def()
+    announced_bytes = opt_prop_def(IntegerAttr)
 
 
 @irdl_op_definition
-class RingWaitOp(_RingAccess):
+class RingWaitOp(_RingEntry):
     """Wait until slot `slot` is full for the time `fill` (from 0); its tiles."""
 
     name = "ttg.ring_wait"
     ring = operand_def(RingType)
-    slot = operand_def()
-    fill = operand_def()
+    position = var_operand_def()
     tiles = var_result_def(SharedType)
 
 
 @irdl_op_definition
 class RingReleaseOp(_RingAccess):
-    """The role has read slot `slot`; all of its warps come here."""
+    """The role has read slot `slot`; all of its warps come here.
+
+    Where `condition` (i1) is given and false, nothing is released.
+    """
 
     name = "ttg.ring_release"
     ring = operand_def(RingType)
-    slot = operand_def()
+    slot = opt_operand_def()
+    condition = opt_operand_def(i1)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def verify_(self) -> None:
+        """The ring is named itself, and the slot is i32."""
+        self.ring_of()
+        if self.slot is not None and self.slot.type != i32:
+            raise VerifyException(f"{self.name}: the slot is i32")
+
+
+@irdl_op_definition
+class RingSeekOp(_RingAccess):
+    """Go `count` (i32, not negative) fills on: past this role's own, or past another replica's.
+
+    At T2 it takes the slot and the fill where the role stands (`before`), and gives those where
+    it stands then (`after`); at T1 it takes and gives neither. It waits for nothing.
+    """
+
+    name = "ttg.ring_seek"
+    ring = operand_def(RingType)
+    count = operand_def()
+    before = var_operand_def()
+    after = var_result_def()
+
+    def effects(self) -> tuple[Effect, ...]:
+        """With numbers of its own it computes; without it counts on where the role stands."""
+        return () if self.before else super().effects()
+
+    def verify_(self) -> None:
+        """Slot and fill come and go together, as i32."""
+        self.ring_of()
+        if len(self.before) not in (0, 2) or len(self.after) != len(self.before):
+            raise VerifyException(f"{self.name}: slot and fill come and go together")
+        values = (*self.operands[1:], *self.results)
+        if any(value.type != i32 for value in values):
+            raise VerifyException(f"{self.name}: count, slot and fill are i32")
+
+
+class _Turn(TileOp):
+    """What both ops on a turn have in common.
+
+    The replicas of a role take turns, the first of them first. `turns` names what they take
+    turns at: a role may have several.
+    """
+
+    def effects(self) -> tuple[Effect, ...]:
+        """Replicas share memory: nothing moves across."""
+        return (update(Resource.SHARED),)
+
+
+@irdl_op_definition
+class TurnWaitOp(_Turn):
+    """Wait until it is this replica's turn; all of its warps do."""
+
+    name = "ttg.turn_wait"
+    turns = prop_def(StringAttr)
+
+
+@irdl_op_definition
+class TurnPassOp(_Turn):
+    """It is the next replica's turn, and the first one's behind the last; nobody waits here.
+
+    A replica passes a turn once that it has had.
+    """
+
+    name = "ttg.turn_pass"
+    turns = prop_def(StringAttr)
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,11 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.annotations import SHARED, ProductAttr
 from tilewright.ir.effects import Allocation, Effect, Extent, Order, Resource, Wait, read, write
-from tilewright.ir.encoding import SharedType, layout_of
+from tilewright.ir.encoding import SharedType, layout_of, shared_part
 from tilewright.ir.op import Array, DerivedAddress, TileOp
 from tilewright.ir.types import element_of, shape_of
+from tilewright.layout.parts import part_registers, part_step
+from tilewright.support.errors import UnsupportedLayout
 
 
 @irdl_op_definition
@@ -134,6 +136,82 @@ class MemdescTransOp(TileOp):
     def permutation(self) -> tuple[int, ...]:
         """The order as a tuple of source dimensions."""
         return tuple(int(d) for d in self.order.get_values())
+
+
+@irdl_op_definition
+class MemdescSliceOp(TileOp):
+    """Part number `part` (i32) along `dim` of a shared tile of one slot: a view of its bytes.
+
+    The result is as large as one part, in the layout of the whole: rows of a part lie as far
+    apart as those of the whole do.
+    """
+
+    name = "ttg.memdesc_slice"
+    src = operand_def(SharedType)
+    part = operand_def()
+    dim = prop_def(IntegerAttr)
+    result = result_def(SharedType)
+    traits = traits_def(Pure())
+
+    def step_elements(self) -> int:
+        """The elements of memory from a part to the next. *Raises*: UnsupportedLayout."""
+        return part_step(layout_of(self.src.type), self.dim.value.data, self.result.type.extents())
+
+    def verify_(self) -> None:
+        """Whole parts along one dim of a whole tile, each the first one moved."""
+        whole, part, dim = self.src.type, self.result.type, self.dim.value.data
+        assert isinstance(whole, SharedType) and isinstance(part, SharedType)
+        if part != shared_part(whole, part.extents()) or whole.slots.data != 1:
+            raise VerifyException(f"{self.name}: {part} is no part of {whole}")
+        extents = list(zip(whole.extents(), part.extents(), strict=True))
+        is_cut = [outer % inner == 0 for outer, inner in extents]
+        others = [outer == inner for d, (outer, inner) in enumerate(extents) if d != dim]
+        if not 0 <= dim < len(extents) or not all((*is_cut, *others)) or whole.is_part():
+            raise VerifyException(f"{self.name}: {whole} is not cut along {dim} into {part}")
+        try:
+            self.step_elements()
+        except UnsupportedLayout as error:
+            raise VerifyException(f"{self.name}: {error}") from error
+
+
+@irdl_op_definition
+class ExtractSliceOp(TileOp):
+    """Part number `part` along `dim` of a register tile: registers of the same threads."""
+
+    name = "ttg.extract_slice"
+    src = operand_def()
+    dim = prop_def(IntegerAttr)
+    part = prop_def(IntegerAttr)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def first(self) -> tuple[int, ...]:
+        """The coordinates of the part's first element."""
+        extents, dim = shape_of(self.result.type), self.dim.value.data
+        part = self.part.value.data
+        return tuple(part * extent if d == dim else 0 for d, extent in enumerate(extents))
+
+    def reference(self, src: Array) -> Array:
+        sides = zip(self.first(), shape_of(self.result.type), strict=True)
+        return src[tuple(slice(at, at + extent) for at, extent in sides)]
+
+    def source_registers(self) -> tuple[int, ...]:
+        """The register of `src` that each of the result is. *Raises*: UnsupportedLayout."""
+        return part_registers(layout_of(self.src.type), layout_of(self.result.type), self.first())
+
+    def verify_(self) -> None:
+        """The part lies in the tile, and its elements stay in their threads."""
+        whole, part, dim = shape_of(self.src.type), shape_of(self.result.type), self.dim.value.data
+        fits = [
+            at + inner <= outer and (d == dim or inner == outer)
+            for d, (at, inner, outer) in enumerate(zip(self.first(), part, whole, strict=True))
+        ]
+        if not all(fits) or element_of(self.src.type) != element_of(self.result.type):
+            raise VerifyException(f"{self.name}: {part} from {self.first()} on is not in {whole}")
+        try:
+            self.source_registers()
+        except UnsupportedLayout as error:
+            raise VerifyException(f"{self.name}: {error}") from error
 
 
 @irdl_op_definition

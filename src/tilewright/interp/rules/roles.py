@@ -6,8 +6,10 @@ tell what happens before what, whichever ran first.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from tilewright.interp.access import require_defined
 from tilewright.interp.code import (
@@ -30,11 +32,14 @@ from tilewright.ops.roles import (
     RingCommitOp,
     RingOp,
     RingReleaseOp,
+    RingSeekOp,
     RingWaitOp,
     RolesOp,
+    TurnPassOp,
+    TurnWaitOp,
 )
 from tilewright.support.dataclass import dataclass
-from tilewright.support.errors import Deadlock, InternalError
+from tilewright.support.errors import Deadlock, KernelFault
 
 
 @dataclass(frozen=True)
@@ -75,25 +80,16 @@ def _ring(operation: Operation, _: Preparation) -> PlainFunction:
 def _wait(operation: Operation, preparation: Preparation) -> ControlFunction:
     assert isinstance(operation, RingAcquireOp | RingWaitOp)
     is_acquire = isinstance(operation, RingAcquireOp)
-    operands = preparation.slots(operation.operands)
+    place = _Place(preparation, operation, operation.position)
     results = preparation.slots(operation.results)
     types = [tile.type for tile in operation.ring_of().tiles]
     steps = [slot_bytes(type_) for type_ in types if isinstance(type_, SharedType)]
 
     def run(program: Program) -> Running:
-        ring, slot, fill = _read(program, operands)
+        ring, slot, fill = place.next(program)
         barrier, phase = (ring.empty(slot), fill - 1) if is_acquire else (ring.full(slot), fill)
-        program.awaits = f"phase {phase} of {barrier}"
-        while True:
-            program.operation = operation
-            with located(program):
-                has_ended = shared_memory_of(program).has_ended(barrier, phase)
-            if has_ended:
-                break
-            if not program.role:
-                raise program.fault(Deadlock, f"nobody else ends {program.awaits}")
-            yield Pause.RING
-        program.awaits = ""
+        what = f"phase {phase} of {barrier}"
+        yield from _until(program, operation, lambda m: m.has_ended(barrier, phase), what)
         for result, start, step in zip(results, ring.starts, steps, strict=True):
             program.values[result] = np.array(start + slot * step, np.int64)
             program.poison[result] = None
@@ -101,35 +97,152 @@ def _wait(operation: Operation, preparation: Preparation) -> ControlFunction:
     return run
 
 
+def _until(
+    program: Program, operation: Operation, is_over: Callable[[SharedMemory], bool], what: str
+) -> Running:
+    """Let others run until something is over. *Raises*: Deadlock where there are no others."""
+    program.awaits = what
+    while True:
+        program.operation = operation
+        with located(program):
+            if is_over(shared_memory_of(program)):
+                break
+        if not program.role:
+            raise program.fault(Deadlock, f"nobody else ends {what}")
+        yield Pause.RING
+    program.awaits = ""
+
+
 @STAGED_RULES.control.register(RingCommitOp, RingReleaseOp)
 def _arrive(operation: Operation, preparation: Preparation) -> ControlFunction:
     assert isinstance(operation, RingCommitOp | RingReleaseOp)
     is_commit = isinstance(operation, RingCommitOp)
-    operands = preparation.slots(operation.operands)
+    place = _Place(preparation, operation, [] if operation.slot is None else [operation.slot])
+    announced = operation.announced_bytes if isinstance(operation, RingCommitOp) else None
+    num_bytes = 0 if announced is None else announced.value.data
+    condition = operation.condition if isinstance(operation, RingReleaseOp) else None
+    when = None if condition is None else preparation.slot(condition)
 
     def run(program: Program) -> Running:
         program.operation = operation
-        ring, slot, _ = _read(program, operands)
-        with located(program):
-            memory = shared_memory_of(program)
-            memory.arrive(ring.full(slot) if is_commit else ring.empty(slot))
+        if when is not None:
+            require_defined(program, "the condition of a release", program.poison[when])
+        if when is None or bool(program.values[when]):
+            ring, slot, _ = place.next(program)
+            with located(program):
+                memory = shared_memory_of(program)
+                memory.arrive(ring.full(slot) if is_commit else ring.empty(slot), num_bytes)
         return
         yield
 
     return run
 
 
-def _read(program: Program, operands: tuple[int, ...]) -> tuple[Ring, int, int]:
-    """The ring of an op, its slot, and the fill where it names one."""
-    ring, *numbers = (program.values[operand] for operand in operands)
-    assert isinstance(ring, Ring)
-    for operand in operands[1:]:
-        require_defined(program, "the slot of a ring", program.poison[operand])
-    plain = [int(n) for n in numbers if isinstance(n, np.ndarray | np.generic)]
-    slot, fill = (*plain, 0)[:2]
-    if not 0 <= slot < ring.num_slots:
-        raise InternalError(f"slot {slot} of ring {ring.name}, which has {ring.num_slots}")
-    return ring, slot, fill
+class _Place:
+    """Where an op on a ring is: its slot and fill, or the role's next ones of its kind (T1)."""
+
+    def __init__(
+        self, preparation: Preparation, operation: Operation, position: Sequence[SSAValue]
+    ) -> None:
+        self._ring = preparation.slot(operation.operands[0])
+        self._numbers = preparation.slots(position)
+        self._kind = type(operation)
+
+    def next(self, program: Program) -> tuple[Ring, int, int]:
+        """The ring, the slot and the fill (0 where a slot alone is given)."""
+        ring = program.values[self._ring]
+        assert isinstance(ring, Ring)
+        if not self._numbers:
+            count = program.ring_places.get((ring.name, self._kind), 0)
+            program.ring_places[ring.name, self._kind] = count + 1
+            return ring, count % ring.num_slots, count // ring.num_slots
+        for operand in self._numbers:
+            require_defined(program, "the slot of a ring", program.poison[operand])
+        slot, fill = (*(_integer(program, operand) for operand in self._numbers), 0)[:2]
+        if not 0 <= slot < ring.num_slots:
+            summary = f"slot {slot} of ring {ring.name}, which has {ring.num_slots}"
+            raise program.fault(KernelFault, summary)
+        return ring, slot, fill
+
+
+def _integer(program: Program, slot: int) -> int:
+    value = program.values[slot]
+    assert isinstance(value, np.ndarray | np.generic)
+    return int(value)
+
+
+@STAGED_RULES.control.register(RingSeekOp)
+def _seek(operation: Operation, preparation: Preparation) -> ControlFunction:
+    assert isinstance(operation, RingSeekOp)
+    ring_slot, count_slot = preparation.slots(operation.operands[:2])
+    before, after = preparation.slots(operation.before), preparation.slots(operation.after)
+
+    def run(program: Program) -> Running:
+        program.operation = operation
+        ring, count = program.values[ring_slot], _integer(program, count_slot)
+        assert isinstance(ring, Ring)
+        for operand in (count_slot, *before):
+            require_defined(program, "where a role stands in a ring", program.poison[operand])
+        if count < 0:
+            raise program.fault(KernelFault, f"a seek of ring {ring.name} by {count}")
+        if before:
+            slot, fill = (_integer(program, operand) for operand in before)
+            fills, behind = divmod(fill * ring.num_slots + slot + count, ring.num_slots)
+            for result, number in zip(after, (behind, fills), strict=True):
+                program.values[result] = np.array(number, np.int32)
+                program.poison[result] = None
+        else:
+            for kind in (RingAcquireOp, RingCommitOp, RingWaitOp, RingReleaseOp):
+                place = ring.name, kind
+                program.ring_places[place] = program.ring_places.get(place, 0) + count
+        return
+        yield
+
+    return run
+
+
+def slot_of_fill(program: Program, ring: Ring) -> int:
+    """The slot that a role acquired last (T1)."""
+    acquired = program.ring_places.get((ring.name, RingAcquireOp), 0)
+    if acquired == 0:
+        raise program.fault(KernelFault, f"a fill of ring {ring.name} before a slot is acquired")
+    return (acquired - 1) % ring.num_slots
+
+
+# --- turns --------------------------------------------------------------------------------------
+
+
+@STAGED_RULES.control.register(TurnWaitOp)
+def _turn_wait(operation: Operation, _: Preparation) -> ControlFunction:
+    assert isinstance(operation, TurnWaitOp)
+    name = operation.turns.data
+
+    def run(program: Program) -> Running:
+        shared_memory_of(program).make_turns(name, program.num_replicas)
+        yield from _until(
+            program,
+            operation,
+            lambda memory: memory.take_turn(name, program.replica),
+            f"its turn at {name}",
+        )
+
+    return run
+
+
+@STAGED_RULES.control.register(TurnPassOp)
+def _turn_pass(operation: Operation, _: Preparation) -> ControlFunction:
+    assert isinstance(operation, TurnPassOp)
+    name = operation.turns.data
+
+    def run(program: Program) -> Running:
+        program.operation = operation
+        with located(program):
+            shared_memory_of(program).make_turns(name, program.num_replicas)
+            shared_memory_of(program).pass_turn(name, program.replica)
+        return
+        yield
+
+    return run
 
 
 # --- roles --------------------------------------------------------------------------------------
@@ -150,7 +263,7 @@ def _roles(operation: Operation, preparation: Preparation) -> ControlFunction:
     if has_channels(operation):
         return run_roles(operation, preparation)
     parts = [
-        (name, index, code)
+        (name, index, role.replicas, code)
         for role, body in zip(operation.described(), operation.bodies, strict=True)
         for code in (preparation.region(body),)
         for index, name in enumerate(role.replica_names())
@@ -159,10 +272,10 @@ def _roles(operation: Operation, preparation: Preparation) -> ControlFunction:
     def run(program: Program) -> Running:
         program.operation = operation
         memory = shared_memory_of(program)
-        columns = memory.fork([name for name, _, _ in parts])
+        columns = memory.fork([name for name, *_ in parts])
         live: list[_Live] = []
-        for (name, index, code), column in zip(parts, columns, strict=True):
-            role = program.as_role(name)
+        for (name, index, count, code), column in zip(parts, columns, strict=True):
+            role = program.as_role(name, index, count)
             live.append(_Live(role, _body(role, code, index), column))
         while live:
             before = memory.num_arrivals

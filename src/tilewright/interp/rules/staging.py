@@ -33,20 +33,23 @@ from tilewright.ops.staging import (
     AsyncWaitOp,
     ConvertLayoutOp,
     DotWaitOp,
+    ExtractSliceOp,
     LaidOutDotOp,
     LocalAllocOp,
     LocalBarrierOp,
     LocalLoadOp,
     LocalStoreOp,
     MemdescIndexOp,
+    MemdescSliceOp,
     MemdescTransOp,
 )
+from tilewright.support.errors import KernelFault
 
 STAGED_RULES = Rules("laid-out", TILE_RULES)
 _TOKEN = np.zeros((), np.int32)
 
-STAGED_RULES.plain.register(ConvertLayoutOp)(by_reference)
-STAGED_RULES.taint.register(ConvertLayoutOp)(moved)
+STAGED_RULES.plain.register(ConvertLayoutOp, ExtractSliceOp)(by_reference)
+STAGED_RULES.taint.register(ConvertLayoutOp, ExtractSliceOp)(moved)
 
 
 def shared_memory_of(program: Program, *, is_placed: bool = False) -> SharedMemory:
@@ -72,7 +75,8 @@ def bytes_of_tile(type_: Attribute, start: int) -> Array:
     """The bytes of every element of a shared tile that begins at `start`: `[*shape, size]`."""
     assert isinstance(type_, SharedType)
     size = memory_dtype_of(type_.element).itemsize
-    offsets = start + size * element_offsets(layout_of(type_))
+    whole = element_offsets(layout_of(type_))
+    offsets = start + size * whole[tuple(map(slice, type_.extents()))]
     return offsets[..., None] + np.arange(size)
 
 
@@ -189,6 +193,22 @@ def _index(operation: Operation, _: Preparation) -> PlainFunction:
 def _trans(_: Operation, __: Preparation) -> PlainFunction:
     """The type of the result says where its elements are."""
     return lambda program, start: start
+
+
+@STAGED_RULES.plain.register(MemdescSliceOp)
+def _part_of_memory(operation: Operation, _: Preparation) -> PlainFunction:
+    assert isinstance(operation, MemdescSliceOp)
+    type_, dim = operation.src.type, operation.dim.value.data
+    assert isinstance(type_, SharedType)
+    count = type_.extents()[dim] // operation.result.type.extents()[dim]
+    step = operation.step_elements() * memory_dtype_of(type_.element).itemsize
+
+    def evaluate(program: Program, start: Array, part: Array) -> Array:
+        if not 0 <= int(part) < count:
+            raise program.fault(KernelFault, f"part {int(part)} of a tile of {count} parts")
+        return start + int(part) * step
+
+    return evaluate
 
 
 # --- products ---

@@ -24,8 +24,9 @@ from xdsl.utils.exceptions import VerifyException
 from tilewright.ir.effects import Access, Effect, Extent, Order, Resource, Wait, read, update, write
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.op import DerivedAddress, TileOp
-from tilewright.ir.types import DescriptorType, element_of, shape_of
+from tilewright.ir.types import DescriptorType, element_of, i32, shape_of
 from tilewright.ops.function import FuncOp
+from tilewright.ops.roles import RingOp, RingType
 
 
 @irdl_op_definition
@@ -154,6 +155,38 @@ class TmaLoadOp(TileOp):
 
 
 @irdl_op_definition
+class TmaFillOp(TileOp):
+    """Start copying the block at `indices` to the shared tile `dst` of a slot of `ring`.
+
+    The slot is full when the copy is done and the role has committed it with its bytes. At T2
+    `slot` (i32) is given; at T1 it is the one that the role acquired last.
+    """
+
+    name = "ttng.tma_fill"
+    desc = operand_def()
+    dst = operand_def(SharedType)
+    ring = operand_def(RingType)
+    slot = opt_operand_def()
+    indices = var_operand_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (
+            read(Resource.GLOBAL, self.desc, is_async=True, extent=Extent.START),
+            write(Resource.SHARED, self.dst, is_async=True, extent=Extent.START),
+        )
+
+    def verify_(self) -> None:
+        """The tile is a block of the tensor; the ring is named itself; the slot is i32."""
+        assert isinstance(self.dst.type, SharedType)
+        _require_block(self, self.desc.type, self.dst.type)
+        if not isinstance(self.ring.owner, RingOp):
+            raise VerifyException(f"{self.name}: its ring is no result of {RingOp.name}")
+        if self.slot is not None and self.slot.type != i32:
+            raise VerifyException(f"{self.name}: the slot is i32")
+
+
+@irdl_op_definition
 class TmaWaitOp(TileOp):
     """Wait in every thread until the loads of `tokens` are done, which share an mbarrier.
 
@@ -208,11 +241,13 @@ class TmaStoreOp(TileOp):
 class TmaStoreWaitOp(TileOp):
     """Wait in the thread that started them until the stores of `tokens` have read their tiles.
 
-    With `is_complete` also until they have written, as other programs see it.
+    Where `pending` is given, the last so many stores of the role may still run. With
+    `is_complete` also until they have written, as other programs see it.
     """
 
     name = "ttng.tma_store_wait"
     tokens = var_operand_def()
+    pending = opt_prop_def(IntegerAttr)
     is_complete = opt_prop_def(UnitAttr)
 
     def effects(self) -> tuple[Effect, ...]:
@@ -231,6 +266,7 @@ TMA_OPS = (
     *TENSOR_MAP_OPS,
     InitBarriersOp,
     TmaLoadOp,
+    TmaFillOp,
     TmaWaitOp,
     TmaStoreOp,
     TmaStoreWaitOp,

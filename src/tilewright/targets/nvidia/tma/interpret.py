@@ -22,6 +22,7 @@ from tilewright.interp.program import Program
 from tilewright.interp.rules.atomics import modify
 from tilewright.interp.rules.descriptors import fill_of, placed
 from tilewright.interp.rules.memory import Element, gather_values, store_lanes
+from tilewright.interp.rules.roles import Ring, slot_of_fill
 from tilewright.interp.rules.staging import as_bytes, bytes_of_tile, located, shared_memory_of
 from tilewright.interp.values import dtype_of
 from tilewright.ir.effects import Resource
@@ -37,6 +38,7 @@ from tilewright.targets.nvidia.tma_ops import (
     MakeTensorMapOp,
     TakeMapSlotOp,
     TensorMapOp,
+    TmaFillOp,
     TmaLoadOp,
     TmaStoreOp,
     TmaStoreWaitOp,
@@ -56,6 +58,7 @@ def register_copy_engine(rules: Rules) -> None:
     rules.plain.register(TmaLoadOp)(_load)
     rules.plain.register(TmaWaitOp)(_wait)
     rules.plain.register(TmaStoreWaitOp)(_store_wait)
+    rules.control.register(TmaFillOp)(_fill)
     rules.control.register(TmaStoreOp)(_store)
 
 
@@ -138,6 +141,39 @@ def _load(operation: Operation, _: Preparation) -> PlainFunction:
     return evaluate
 
 
+def _fill(operation: Operation, preparation: Preparation) -> ControlFunction:
+    assert isinstance(operation, TmaFillOp)
+    type_ = operation.dst.type
+    assert isinstance(type_, SharedType)
+    desc, start, ring = preparation.slots((operation.desc, operation.dst, operation.ring))
+    given = None if operation.slot is None else preparation.slot(operation.slot)
+    indices = preparation.slots(operation.indices)
+    element = Element.of(_block(operation.desc).block)
+
+    def run(program: Program) -> Running:
+        program.operation = operation
+        block, where, into = (program.values[slot] for slot in (desc, start, ring))
+        assert isinstance(block, BlockPointer) and isinstance(into, Ring)
+        at = tuple(program.values[index] for index in indices)
+        addresses, mask = placed(block, at)  # type: ignore[arg-type]  # scalars
+        values = gather_values(program, addresses, mask, fill_of(block, element), element)
+        places = bytes_of_tile(type_, _plain(where)).ravel()
+        number = slot_of_fill(program, into) if given is None else _plain(program.values[given])
+        program.touch(Resource.SHARED, writes=True)
+        with located(program):
+            data = as_bytes(values.reshape(type_.extents()), type_)
+            shared_memory_of(program).load(into.full(number), places, data)
+        return
+        yield
+
+    return run
+
+
+def _plain(value: object) -> int:
+    assert isinstance(value, np.ndarray | np.generic)
+    return int(value)
+
+
 def _wait(operation: Operation, _: Preparation) -> PlainFunction:
     """The phases of a barrier alternate, so a wait for the wrong one would not end."""
     assert isinstance(operation, TmaWaitOp)
@@ -188,5 +224,7 @@ def _store(operation: Operation, preparation: Preparation) -> ControlFunction:
     return run
 
 
-def _store_wait(_: Operation, __: Preparation) -> PlainFunction:
-    return lambda program, *_: shared_memory_of(program).end_stores()
+def _store_wait(operation: Operation, _: Preparation) -> PlainFunction:
+    assert isinstance(operation, TmaStoreWaitOp)
+    pending = 0 if operation.pending is None else _number(operation.pending)
+    return lambda program, *_: shared_memory_of(program).end_stores(pending)
