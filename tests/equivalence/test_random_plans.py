@@ -14,16 +14,8 @@ from tests.corpus.case import Case, check
 from tests.corpus.everything import FAMILIES, over
 from tests.corpus.threads import Annotate, run_threads
 from tests.unit.nvidia.test_products import HALVES, check_product, product
-from tilewright.ir.annotations import (
-    PRODUCT,
-    AccessPlan,
-    CopyPlan,
-    ProductAttr,
-    ProductPlan,
-    access_of,
-    annotate_access,
-    annotate_copy,
-)
+from tilewright.ir.annotations import decided
+from tilewright.ir.plans import AccessAttr, AccessPlan, CopyAttr, CopyPlan, ProductAttr, ProductPlan
 from tilewright.machine.gpus import SM_90A
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.memory.ir import LoadOp
@@ -43,11 +35,11 @@ def any_plans(rng: np.random.Generator, num_warps: int) -> Annotate:
         for op in module.walk():
             if isinstance(op, DotOp):
                 may = [p for p in _products(num_warps) if not refusal(op, p, SM_90A, num_warps)]
-                op.attributes[PRODUCT] = ProductAttr(may[rng.integers(len(may))])
+                annotate(op, ProductAttr(may[rng.integers(len(may))]))
             elif is_planned(op):
                 if isinstance(op, LoadOp) and rng.integers(3) == 0:
-                    annotate_copy(op, CopyPlan("registers"))
-                annotate_access(op, _narrower(access_of(op), rng))
+                    annotate(op, CopyAttr(CopyPlan("registers")))
+                annotate(op, AccessAttr(_narrower(decided(op, AccessAttr), rng)))
 
     return annotate
 

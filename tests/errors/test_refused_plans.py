@@ -15,9 +15,10 @@ from tests.corpus.case import Case
 from tests.errors.wrong import relative
 from tests.passes.laid_out import named
 from tests.plugins.goldens import Golden
-from tests.unit.nvidia.test_product_plans import annotate, lower_for_gpu, product
+from tests.unit.nvidia.test_product_plans import lower_for_gpu, planning, product
 from tests.unit.nvidia.test_products import product_kernel
-from tilewright.ir.annotations import AccessPlan, annotate_access
+from tilewright.ir.annotations import annotate
+from tilewright.ir.plans import AccessAttr, AccessPlan
 from tilewright.jit import JITFunction
 from tilewright.support.errors import PlanRefused
 
@@ -50,7 +51,7 @@ def positionless(error: PlanRefused, kernel: JITFunction) -> str:
 def test_the_message_of_a_refused_product(name: str, golden: Golden) -> None:
     case = product(np.float16, (64, 64, 32), "nn")
     with pytest.raises(PlanRefused) as caught:
-        lower_for_gpu(case, annotate(PRODUCTS[name]))
+        lower_for_gpu(case, planning(PRODUCTS[name]))
     golden(f"golden/{name}", positionless(caught.value, product_kernel))
 
 
@@ -74,7 +75,7 @@ def scale(x, stride, B: tl.constexpr):
 def test_the_message_of_a_refused_access(name: str, golden: Golden) -> None:
     def write(module: ModuleOp) -> None:
         for op in named(module, "tt.store"):
-            annotate_access(op, ACCESSES[name])
+            annotate(op, AccessAttr(ACCESSES[name]))
 
     def inputs(_: np.random.Generator) -> dict[str, object]:
         return {"x": np.zeros(1 << 12, np.float32), "stride": 49, "B": 32}

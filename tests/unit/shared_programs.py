@@ -17,10 +17,10 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.traits import Pure
 
-from tilewright.ir.annotations import SHARED, ProductAttr, ProductPlan
 from tilewright.ir.effects import Order
 from tilewright.ir.encoding import laid_out, shared_tile
 from tilewright.ir.op import TileOp, build
+from tilewright.ir.plans import SHARED, ProductAttr, ProductPlan
 from tilewright.ir.types import f16, i1, i32
 from tilewright.layout.build import blocked, shared_linear, shared_swizzled
 from tilewright.machine.gpus import SM_90A

@@ -6,9 +6,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
 from xdsl.ir import Attribute, Dialect, Operation
 
-from tilewright.ir.annotations import AccessAttr, CopyAttr, ProductAttr
 from tilewright.ir.attributes import FastMathAttr
 from tilewright.ir.op import ADDED_OPS, ops_of
+from tilewright.ir.plans import AccessAttr, CopyAttr, ProductAttr
 from tilewright.ir.schedule_attributes import PlaceAttr, ScheduleAttr
 from tilewright.ir.types import DescriptorType, PointerType
 from tilewright.ops import function

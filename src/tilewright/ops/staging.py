@@ -23,10 +23,10 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilewright.ir.annotations import SHARED, ProductAttr
 from tilewright.ir.effects import Allocation, Effect, Extent, Order, Resource, Wait, read, write
 from tilewright.ir.encoding import SharedType, layout_of, shared_part
 from tilewright.ir.op import Array, DerivedAddress, TileOp
+from tilewright.ir.plans import SHARED, ProductAttr
 from tilewright.ir.types import element_of, shape_of
 from tilewright.layout.parts import part_registers, part_step
 from tilewright.support.errors import UnsupportedLayout

@@ -13,12 +13,13 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
-from tilewright.ir.annotations import access_of, annotate_access, annotated_copy, copy_of
+from tilewright.ir.annotations import annotate, annotated, decided
 from tilewright.ir.attributes import integer_array
 from tilewright.ir.effects import overtakes_reads, stops_reads
 from tilewright.ir.encoding import TOKEN
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
+from tilewright.ir.plans import AccessAttr, CopyAttr
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.ops.staging import (
@@ -60,7 +61,7 @@ def _is_copy(alloc: LocalAllocOp) -> bool:
     source = alloc.src
     if not isinstance(source, OpResult):
         return False
-    plan = annotated_copy(source.op)
+    plan = annotated(source.op, CopyAttr)
     return plan is not None and plan.is_async
 
 
@@ -79,7 +80,9 @@ def _replace(alloc: LocalAllocOp) -> None:
     }
     properties["operandSegmentSizes"] = integer_array((1, 1, int(load.mask is not None), 0))
     copy = build(AsyncCopyOp, operands, [TOKEN], properties, location=load.location)
-    annotate_access(copy, replace(access_of(load), vector=copy_of(load).elems))
+    annotate(
+        copy, AccessAttr(replace(decided(load, AccessAttr), vector=decided(load, CopyAttr).elems))
+    )
     commit = build(AsyncCommitOp, [copy.results[0]], [TOKEN], location=load.location)
     for op in (empty, copy, commit):
         block.insert_op_before(op, place)

@@ -50,7 +50,7 @@
 
 "builtin.module"() ({
   "tt.func"() <{function_type = () -> (), sym_name = "k"}> ({
-    // CHECK: `later` is no plan of a copy: `async`, `async 8` or `registers`
+    // CHECK: `later` is no plan of a copy, such as `async 8`
     "tt.return"() {tw.copy = #tw.copy<"later">} : () -> ()
   }) : () -> ()
 }) : () -> ()

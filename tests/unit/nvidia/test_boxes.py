@@ -13,9 +13,10 @@ from tilewright.compiler.compile import Observer, StageResult
 from tilewright.compiler.instruments import verifier_of
 from tilewright.compiler.named_passes import full_context
 from tilewright.compiler.request import CompileRequest
+from tilewright.ir.annotations import annotate, annotated, decided
 from tilewright.ir.text import parse_module
 from tilewright.support.errors import PlanRefused
-from tilewright.targets.nvidia.tma.box_annotations import BOX, annotated_box
+from tilewright.targets.nvidia.tma.box_annotations import BoxAttr
 
 TEXT = """
 "builtin.module"() ({{
@@ -45,7 +46,7 @@ def given(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
             if stage == "frontend" and isinstance(result, ModuleOp):
                 for op in result.walk():
                     if op.name in ("tt.descriptor_load", "tt.descriptor_store"):
-                        op.attributes[BOX] = end.attributes[BOX]
+                        annotate(op, BoxAttr(decided(end, BoxAttr)))
             verify(stage, result)
 
         return watch
@@ -57,7 +58,7 @@ def given(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 def boxes() -> set[str]:
     """The boxes of everything that moves in the scheduled kernel, and of the maps."""
     module = lowered(copy_block, ARGUMENTS, {}).scheduled.module
-    return {str(annotated_box(op)) for op in module.walk() if BOX in op.attributes}
+    return {str(annotated(op, BoxAttr)) for op in module.walk() if BoxAttr.name in op.attributes}
 
 
 def test_a_block_is_one_box_where_its_rows_are_as_long_as_the_swizzle() -> None:

@@ -15,7 +15,8 @@ from tests.corpus.threads import lower_for_gpu
 from tests.passes.laid_out import named, steps
 from tests.unit.nvidia.test_products import check_product, product
 from tilewright.compiler.named_passes import full_context
-from tilewright.ir.annotations import PRODUCT, ProductAttr, ProductPlan, plan_of
+from tilewright.ir.annotations import annotate, decided
+from tilewright.ir.plans import ProductAttr, ProductPlan
 from tilewright.ir.text import parse_module, print_module
 from tilewright.ops.function import FuncOp
 from tilewright.schedule.plan.verify_products import refusal
@@ -35,22 +36,22 @@ TEXT = """
 def parsed(attribute: str) -> ProductPlan:
     module = parse_module(TEXT.format(attribute=attribute), full_context())
     (end,) = named(module, "tt.return")
-    return plan_of(end)
+    return decided(end, ProductAttr)
 
 
-def annotate(text: str) -> Callable[[ModuleOp], None]:
+def planning(text: str) -> Callable[[ModuleOp], None]:
     """Annotates every product of a module."""
     plan = ProductAttr(parsed(f'#tw.product<"{text}">'))
 
     def write(module: ModuleOp) -> None:
         for op in named(module, "tt.dot"):
-            op.attributes[PRODUCT] = plan
+            annotate(op, plan)
 
     return write
 
 
 def plans(kernel: FuncOp, name: str = "tt.dot") -> list[str]:
-    return [str(plan_of(op)) for op in named(kernel, name)]
+    return [str(decided(op, ProductAttr)) for op in named(kernel, name)]
 
 
 def final_plans(module: ModuleOp) -> list[str]:
@@ -143,20 +144,20 @@ def test_an_annotation_before_the_decision_is_obeyed(
 ) -> None:
     out = tl.int32 if dtype is np.int8 else tl.float32
     case = product(dtype, shape, "nn", out=out)
-    assert final_plans(lower_for_gpu(case, annotate(text)).scheduled.module) == [text]
-    check_product(case, annotate=annotate(text))
+    assert final_plans(lower_for_gpu(case, planning(text)).scheduled.module) == [text]
+    check_product(case, annotate=planning(text))
 
 
 def test_warp_groups_side_by_side_take_a_from_registers_when_told_to() -> None:
     text = "wgmma 64x32x16, warps 4x2, a registers, b shared"
     case = product(np.float16, (64, 64, 32), "nn")
-    check_product(case, annotate=annotate(text), num_warps=8)
+    check_product(case, annotate=planning(text), num_warps=8)
 
 
 def test_rows_that_a_warp_group_would_not_find_are_refused() -> None:
     case = product(np.float16, (64, 64, 32), "nn")
     with pytest.raises(PlanRefused, match="64 rows of the product are no multiple of 128"):
-        lower_for_gpu(case, annotate("wgmma 64x64x16, warps 8x1, a shared, b shared"), num_warps=8)
+        lower_for_gpu(case, planning("wgmma 64x64x16, warps 8x1, a shared, b shared"), num_warps=8)
 
 
 SIZES = (16, 32, 64, 128, 256)

@@ -16,7 +16,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from tilewright.analysis.dataflow import run
-from tilewright.ir.annotations import access_of, annotated_access, plan_of
+from tilewright.ir.annotations import annotated, decided
+from tilewright.ir.plans import AccessAttr, ProductAttr
 from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge, Place, is_control_flow
 from tilewright.ir.types import shape_of
 from tilewright.layout.build import coalesced
@@ -160,7 +161,7 @@ class _Walk:
     def group_accesses(self, kernel: FuncOp) -> None:
         """Accesses of one shape and order share a layout: the widest that one of them takes."""
         for op in kernel.walk():
-            plan = annotated_access(op)
+            plan = annotated(op, AccessAttr)
             if plan is not None:
                 key = _access_key(op)
                 self.layouts.vectors[op] = plan.vector
@@ -173,7 +174,7 @@ class _Walk:
         if is_control_flow(op) or op.has_trait(IsTerminator) or not _has_tiles(op):
             return
         elif isinstance(op, DotOp):
-            self._anchor(op, anchor_product(self, op, plan_of(op)))
+            self._anchor(op, anchor_product(self, op, decided(op, ProductAttr)))
         else:
             rule = ANCHORS.find(type(op))
             if rule is not None:
@@ -187,7 +188,7 @@ class _Walk:
         self.layouts.anchored[op] = anchored
         layout = anchored.operands[0] if op in self.layouts.vectors else None
         if layout is not None:
-            run = registers_in_a_row(layout, access_of(op).order[0])
+            run = registers_in_a_row(layout, decided(op, AccessAttr).order[0])
             self.layouts.vectors[op] = min(run, self.layouts.vectors[op])
         for value, layout in zip(op.results, anchored.results, strict=True):
             if layout is not None:
@@ -333,4 +334,4 @@ def _has_tiles(op: Operation) -> bool:
 
 
 def _access_key(op: Operation) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return shape_of(op.operands[0].type), access_of(op).order
+    return shape_of(op.operands[0].type), decided(op, AccessAttr).order

@@ -7,7 +7,7 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from tilewright.ir.annotations import REGISTERS, ProductPlan
+from tilewright.ir.plans import REGISTERS, ProductPlan
 from tilewright.ir.regions import is_control_flow
 from tilewright.ir.types import shape_of, width_bits
 from tilewright.layout.build import (

@@ -17,9 +17,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from tilewright.ir.annotations import access_of, annotate_access, plan_of
+from tilewright.ir.annotations import annotate, decided
 from tilewright.ir.encoding import laid_out
 from tilewright.ir.op import build
+from tilewright.ir.plans import AccessAttr, ProductAttr
 from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge
 from tilewright.ir.types import element_of, shape_of
 from tilewright.layout.linear import LinearLayout
@@ -167,7 +168,10 @@ class Rewriter:
         else:
             copy = self._copy(op, operands, anchored.results)
             if op in self.layouts.vectors:
-                annotate_access(copy, replace(access_of(op), vector=self.layouts.vectors[op]))
+                annotate(
+                    copy,
+                    AccessAttr(replace(decided(op, AccessAttr), vector=self.layouts.vectors[op])),
+                )
             results = tuple(copy.results)
         for old, at, value in zip(op.results, anchored.results, results, strict=True):
             if at is None:
@@ -178,7 +182,7 @@ class Rewriter:
 
     def _product(self, op: DotOp, operands: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """A product with its staged operands; one that no loop changes is staged before it."""
-        *staged, product = stage_product(op, operands, plan_of(op))
+        *staged, product = stage_product(op, operands, decided(op, ProductAttr))
         for alloc in staged:
             source, result = alloc.operands[0], alloc.results[0]
             place = _ancestor_in(op, _block_of(source))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilewright.ir.annotations import SHARED, ProductAttr, ProductPlan
 from tilewright.ir.encoding import layout_of, shared_tile
 from tilewright.ir.op import build
+from tilewright.ir.plans import SHARED, ProductAttr, ProductPlan
 from tilewright.ir.types import element_of, shape_of, storage_bytes
 from tilewright.layout.build import shared_linear, shared_swizzled
 from tilewright.layout.linear import LinearLayout

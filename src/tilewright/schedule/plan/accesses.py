@@ -17,11 +17,12 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation
 
 from tilewright.analysis.facts import MAX_ACCESS_BYTES, AxisFacts
-from tilewright.ir.annotations import AccessPlan, annotate_access, annotated_access
+from tilewright.ir.annotations import annotate, annotated
 from tilewright.ir.effects import global_access
 from tilewright.ir.locations import span_of
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.passes import Pass
+from tilewright.ir.plans import AccessAttr, AccessPlan
 from tilewright.ir.types import PointerType, element_of, is_integer, shape_of, storage_bytes
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.model import MachineModel
@@ -52,9 +53,9 @@ class DecideAccesses(Pass):
             if isinstance(op, ElementwiseOp):
                 _note_runs(op, facts)
             elif is_planned(op):
-                given = annotated_access(op)
+                given = annotated(op, AccessAttr)
                 if given is None:
-                    annotate_access(op, self._plan(op, facts))
+                    annotate(op, AccessAttr(self._plan(op, facts)))
                 else:
                     require_access(op, given, facts)
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import SSAValue
 
-from tilewright.ir.annotations import CopyPlan, annotate_copy, annotated_copy, vector_elems
+from tilewright.ir.annotations import annotate, annotated
 from tilewright.ir.encoding import SharedType, has_layout, layout_of
 from tilewright.ir.locations import span_of
 from tilewright.ir.passes import Pass
+from tilewright.ir.plans import CopyAttr, CopyPlan, vector_elems
 from tilewright.ir.types import element_of, is_integer, storage_bytes
 from tilewright.layout.placing import plan_access
 from tilewright.ops.creation.ir import ConstantOp, SplatOp
@@ -51,20 +52,20 @@ class DecideCopies(Pass):
 
 
 def _decide(load: LoadOp) -> None:
-    given, alloc = annotated_copy(load), _alloc_of(load)
+    given, alloc = annotated(load, CopyAttr), _alloc_of(load)
     if alloc is None and given is None:
         return
     reason = _no_copy(load, alloc)
     elems = 0 if reason or alloc is None else _copy_elems(load, alloc)
     if given is None:
         kind = "registers" if reason else "async"
-        annotate_copy(load, CopyPlan(kind, elems, reason))
+        annotate(load, CopyAttr(CopyPlan(kind, elems, reason)))
     elif given.is_async:
         if not reason and given.elems not in (0, elems):
             reason = f"one instruction of a lane copies {elems} elements, not {given.elems}"
         if reason:
             raise _refused(load, given, reason)
-        annotate_copy(load, CopyPlan("async", elems))
+        annotate(load, CopyAttr(CopyPlan("async", elems)))
 
 
 def _alloc_of(load: LoadOp) -> LocalAllocOp | None:

@@ -16,15 +16,9 @@ from xdsl.dialects.builtin import IntegerType, ModuleOp, TensorType
 from xdsl.ir import Attribute, OpResult, SSAValue
 
 from tilewright.ir import types as ir
-from tilewright.ir.annotations import (
-    PRODUCT,
-    REGISTERS,
-    SHARED,
-    ProductAttr,
-    ProductPlan,
-    annotated_product,
-)
+from tilewright.ir.annotations import annotate, annotated
 from tilewright.ir.passes import Pass
+from tilewright.ir.plans import REGISTERS, SHARED, ProductAttr, ProductPlan
 from tilewright.ir.regions import sources_of
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.mma import MMA, WGMMA
@@ -50,9 +44,9 @@ class DecideProducts(Pass):
     def apply(self, module: ModuleOp) -> None:
         """Decide the products of the kernel."""
         for op in find_kernel(module).walk():
-            if isinstance(op, DotOp) and annotated_product(op) is None:
+            if isinstance(op, DotOp) and annotated(op, ProductAttr) is None:
                 plan = plan_product(op, self.machine, self.num_warps, _is_computed(op.a))
-                op.attributes[PRODUCT] = ProductAttr(plan)
+                annotate(op, ProductAttr(plan))
 
 
 def _is_computed(value: SSAValue) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tilewright.ir.annotations import access_of
+from tilewright.ir.annotations import decided
 from tilewright.ir.passes import Pass
+from tilewright.ir.plans import AccessAttr
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import find_kernel
@@ -32,4 +33,4 @@ class VerifyPlan(Pass):
         verify_products(kernel, self.machine, self.num_warps)
         for op in kernel.walk():
             if is_planned(op):
-                require_access(op, access_of(op))
+                require_access(op, decided(op, AccessAttr))

@@ -13,8 +13,9 @@ from math import prod
 from types import MappingProxyType
 
 from tilewright.ir import types as ir
-from tilewright.ir.annotations import REGISTERS, SHARED, ProductPlan, plan_of
+from tilewright.ir.annotations import decided
 from tilewright.ir.locations import span_of
+from tilewright.ir.plans import REGISTERS, SHARED, ProductAttr, ProductPlan
 from tilewright.machine.mma import MMA, WGMMA
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
@@ -27,7 +28,7 @@ def verify_products(kernel: FuncOp, machine: MachineModel, num_warps: int) -> No
     """Check the plan of every product. *Raises*: PlanRefused, with the plan that would do."""
     for op in kernel.walk():
         if isinstance(op, DotOp):
-            plan = plan_of(op)
+            plan = decided(op, ProductAttr)
             reason = refusal(op, plan, machine, num_warps)
             if reason:
                 raise _refused(op, plan, reason, plan_product(op, machine, num_warps))

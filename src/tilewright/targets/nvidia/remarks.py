@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from xdsl.ir import Operation
 
-from tilewright.ir.annotations import annotated_access
+from tilewright.ir.annotations import annotated
 from tilewright.ir.locations import describe
+from tilewright.ir.plans import AccessAttr
 from tilewright.ir.regions import loops_around
 from tilewright.layout.convert import SharedRoundTrip
 from tilewright.ops.control_flow import ForOp
@@ -33,7 +34,7 @@ def _remarks(op: Operation) -> Iterator[str]:
     elif isinstance(op, ConvertLayoutOp):
         if isinstance(conversion_of(op), SharedRoundTrip) and is_in_loop(op):
             yield f"{describe(op)}: a tile changes threads through shared memory in a loop"
-    elif (plan := annotated_access(op)) is not None and plan.is_scattered:
+    elif (plan := annotated(op, AccessAttr)) is not None and plan.is_scattered:
         name = op.name.partition(".")[2]
         yield f"{describe(op)}: the addresses of the {name} are not known to be adjacent"
 

@@ -16,8 +16,8 @@ from tilewright.codegen.simt.context import GlobalAccess, SimtContext, element_t
 from tilewright.codegen.simt.rules import SIMT_RULES
 from tilewright.codegen.simt.words import pack, unpack, word_bits_of
 from tilewright.ir import types as ir
-from tilewright.ir.annotations import vector_elems
 from tilewright.ir.encoding import has_layout, layout_of
+from tilewright.ir.plans import vector_elems
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.memory.ir import CACHE_MODIFIERS, EVICTION_POLICIES, LoadOp, StoreOp
 

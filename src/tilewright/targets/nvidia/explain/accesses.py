@@ -11,10 +11,11 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.analysis.axis import Facts
 from tilewright.analysis.facts import MAX_ACCESS_BYTES, AxisFacts
-from tilewright.ir.annotations import access_of
+from tilewright.ir.annotations import decided
 from tilewright.ir.effects import Access, Extent, atomic_of, global_access
 from tilewright.ir.encoding import SharedType, has_layout, layout_of
 from tilewright.ir.locations import describe
+from tilewright.ir.plans import AccessAttr
 from tilewright.ir.types import PointerType, element_of, storage_bytes
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.function import FuncOp
@@ -84,7 +85,7 @@ def _summary(op: Operation, access: Access, facts: AxisFacts) -> AccessSummary:
     name = "copy to shared" if is_copy else op.name.partition(".")[2]
     if not has_layout(pointers.type):
         return AccessSummary(name, describe(op), size, 1, 1, 1.0, 1.0, "one element")
-    plan = access_of(op)
+    plan = decided(op, AccessAttr)
     width, dim = plan.vector, plan.order[0]
     layout, known = layout_of(pointers.type), facts.of(pointers)
     request = _Request(layout, known, dim, width, size)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from xdsl.ir import Operation
 
-from tilewright.ir.annotations import SHARED
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.locations import describe
+from tilewright.ir.plans import SHARED
 from tilewright.ir.types import element_of, shape_of
 from tilewright.ops.debug.ir import BarrierOp
 from tilewright.ops.function import FuncOp

@@ -11,8 +11,8 @@ from tilewright.codegen.simt.context import SimtContext, element_type
 from tilewright.codegen.simt.shared import shared_pointer
 from tilewright.codegen.simt.words import pack, unpack
 from tilewright.ir import types as ir
-from tilewright.ir.annotations import REGISTERS, SHARED
 from tilewright.ir.encoding import SharedType, layout_of
+from tilewright.ir.plans import REGISTERS, SHARED
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.staging import DotWaitOp, LaidOutDotOp
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp

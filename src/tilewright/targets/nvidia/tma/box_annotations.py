@@ -8,23 +8,21 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from xdsl.ir import Data, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import irdl_attr_definition
 
+from tilewright.ir.annotations import PlanAttr, annotate, annotated, decided
 from tilewright.ir.locations import span_of
 from tilewright.ir.types import DescriptorType, shape_of, storage_bytes
 from tilewright.support.dataclass import dataclass
-from tilewright.support.errors import PlanMissing, PlanRefused
+from tilewright.support.errors import PlanRefused
 from tilewright.targets.nvidia.tma.boxes import BoxPlan, box_reason
 
-if TYPE_CHECKING:  # a compile neither parses nor prints
-    from xdsl.parser import AttrParser
-    from xdsl.printer import Printer
+if TYPE_CHECKING:
+    from typing import Self
 
-BOX = "ttng.box"
-"""The attribute of an access through a tensor map, and of the map, that holds its boxes."""
 _TEXT = re.compile(r"(?P<box>\d+(?:x\d+)*), swizzle (?P<swizzle>\d+)")
 
 
@@ -32,62 +30,47 @@ _TEXT = re.compile(r"(?P<box>\d+(?:x\d+)*), swizzle (?P<swizzle>\d+)")
 class Box:
     """The extents of a box, and the bytes of the swizzle in which it lies in shared memory."""
 
+    WHAT: ClassVar[str] = "boxes"
+    EXAMPLE: ClassVar[str] = "64x64, swizzle 128"
+    DECIDED_BY: ClassVar[str] = "select-tensor-maps"
+
     extents: tuple[int, ...]
     swizzle_bytes: int
+    reason: str = ""
+
+    @classmethod
+    def read(cls, text: str, reason: str = "") -> Self | None:
+        """The boxes that a text says; None where it says none."""
+        match = _TEXT.fullmatch(text)
+        if match is None:
+            return None
+        return cls(tuple(map(int, match["box"].split("x"))), int(match["swizzle"]), reason)
 
     def __str__(self) -> str:
         return f"{'x'.join(map(str, self.extents))}, swizzle {self.swizzle_bytes}"
 
 
 @irdl_attr_definition
-class BoxAttr(Data[Box]):
-    """The boxes of a block, as `#ttng.box<"64x64, swizzle 128">`."""
+class BoxAttr(PlanAttr[Box]):
+    """The boxes of an access through a tensor map or of the map, as `#ttng.box<"64x64, …">`."""
 
     name = "ttng.box"
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> Box:
-        """Read what stands behind the name."""
-        with parser.in_angle_brackets():
-            text = parser.parse_str_literal()
-        match = _TEXT.fullmatch(text)
-        if match is None:
-            parser.raise_error(f"`{text}` is no box, such as `64x64, swizzle 128`")
-        return Box(tuple(map(int, match["box"].split("x"))), int(match["swizzle"]))
-
-    def print_parameter(self, printer: Printer) -> None:
-        """Write what stands behind the name."""
-        with printer.in_angle_brackets():
-            printer.print_string_literal(str(self.data))
-
-
-def annotated_box(op: Operation) -> Box | None:
-    """The box that is annotated on an access or a map; None before it is decided."""
-    attribute = op.attributes.get(BOX)
-    return attribute.data if isinstance(attribute, BoxAttr) else None
+    plan = Box
 
 
 def annotate_box(op: Operation, plan: BoxPlan) -> None:
     """Write the boxes of a block on an access or a map."""
-    op.attributes[BOX] = BoxAttr(Box(plan.box, plan.swizzle_bytes))
+    annotate(op, BoxAttr(Box(plan.box, plan.swizzle_bytes)))
 
 
 def copy_box(source: Operation, target: Operation) -> None:
     """Write the box of an access on what becomes of it."""
-    target.attributes[BOX] = source.attributes[BOX]
+    annotate(target, BoxAttr(decided(source, BoxAttr)))
 
 
 def box_plan(op: Operation, desc: SSAValue) -> BoxPlan:
     """The boxes of an access or a map, whose descriptor is `desc`. *Raises*: PlanMissing."""
-    box = annotated_box(op)
-    if box is None:
-        span, chain = span_of(op)
-        raise PlanMissing(
-            f"{op.name} is rewritten before it is planned: it has no `{BOX}`",
-            hint="run `select-tensor-maps` first, or annotate it",
-            span=span,
-            chain=chain,
-        )
+    box = decided(op, BoxAttr)
     assert isinstance(desc.type, DescriptorType)
     block = desc.type.block
     return BoxPlan(shape_of(block), storage_bytes(block), box.swizzle_bytes, box.extents)
@@ -98,7 +81,7 @@ def given_boxes(op: Operation, shape: tuple[int, ...], element_bytes: int) -> Bo
 
     *Raises*: PlanRefused for boxes that the engine does not move.
     """
-    box = annotated_box(op)
+    box = annotated(op, BoxAttr)
     if box is None:
         return None
     plan = BoxPlan(shape, element_bytes, box.swizzle_bytes, box.extents)
@@ -112,7 +95,7 @@ def refused_box(op: Operation, reason: str) -> PlanRefused:
     """The error for an annotated box that cannot be."""
     span, chain = span_of(op)
     return PlanRefused(
-        f"{op.name.partition('.')[2]}: the box `{annotated_box(op)}` is refused: {reason}",
+        f"{op.name.partition('.')[2]}: the box `{annotated(op, BoxAttr)}` is refused: {reason}",
         span=span,
         chain=chain,
     )

@@ -24,6 +24,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.analysis.facts import AxisFacts
 from tilewright.ir import types as ir
+from tilewright.ir.annotations import annotated
 from tilewright.ir.attributes import integer_array
 from tilewright.ir.locations import describe
 from tilewright.ir.op import build
@@ -47,8 +48,8 @@ from tilewright.passes.lower_descriptors import POINTER_RULES, expand_descriptor
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.tensor_map import Expression, TensorMapRecipe, slots_of
 from tilewright.targets.nvidia.tma.box_annotations import (
+    BoxAttr,
     annotate_box,
-    annotated_box,
     given_boxes,
     refused_box,
 )
@@ -128,7 +129,7 @@ class _Selection:
         structure = expansion.found[op.operands[0]]
         found = self._map(structure, op)
         if isinstance(found, str):
-            if annotated_box(op) is not None:
+            if annotated(op, BoxAttr) is not None:
                 raise refused_box(op, found)
             what = op.name.rpartition("_")[2]
             self._remarks.append(
