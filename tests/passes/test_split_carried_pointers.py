@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 import tilewright
 import tilewright.language as tl
 from tests.passes.lowered import named, written
-from tilewright.analysis.pointers import PointerStructure
+from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.types import i32, i64, shape_of
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.memory.ir import LoadOp
@@ -63,7 +63,7 @@ def test_a_moved_tile_keeps_its_structure() -> None:
     module = written(moving, x=F32, out=F32, n=5, stride=7, BLOCK=64)
     SplitCarriedPointers().apply(module)
     (load,) = [op for op in module.walk() if isinstance(op, LoadOp)]
-    (stride,) = PointerStructure().strides(load.ptr)
+    (stride,) = AffineTiles().strides(load.ptr)
     assert stride is not None and stride.as_int() == 1
 
 

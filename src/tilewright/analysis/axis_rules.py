@@ -1,10 +1,10 @@
 """How the facts of an op's result follow from those of its operands.
 
-Signed index arithmetic of 32 bits or more is taken as non-wrapping, as in `analysis.pointers`; a
-run of narrower numbers counts modulo their width, so only its aligned parts (`Facts.aligned_run`)
-stay runs in a wider type, and sums of numbers that are not negative may be. Signed division
-rounds towards zero, so its rules ask for a dividend that is not negative; divisors that are not
-known count as positive, such as the group sizes in `pid % (group * n) // size`.
+Signed index arithmetic of 32 bits or more is taken as non-wrapping, as in `analysis.affine.rules`;
+a run of narrower numbers counts modulo their width, so only its aligned parts
+(`Facts.aligned_run`) stay runs in a wider type, and sums of numbers that are not negative may be.
+Signed division rounds towards zero, so its rules ask for a dividend that is not negative; divisors
+that are not known count as positive, such as the group sizes in `pid % (group * n) // size`.
 """
 
 from __future__ import annotations

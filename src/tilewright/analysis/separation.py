@@ -12,8 +12,8 @@ from enum import Enum
 
 from xdsl.ir import SSAValue
 
-from tilewright.analysis.pointers import PointerStructure
-from tilewright.analysis.stride import Stride
+from tilewright.analysis.affine.stride import Stride
+from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.types import shape_of
 
 
@@ -25,7 +25,7 @@ class Apart(Enum):
     TEST = "test"
 
 
-def find_apart(structure: PointerStructure, ptr: SSAValue) -> Apart:
+def find_apart(structure: AffineTiles, ptr: SSAValue) -> Apart:
     """What the strides of a pointer tile tell; TEST: their values at run time can tell."""
     moving = moving_strides(structure, ptr)
     if moving is None:
@@ -37,7 +37,7 @@ def find_apart(structure: PointerStructure, ptr: SSAValue) -> Apart:
     return Apart.YES if len(fixed) == len(known) else Apart.TEST
 
 
-def moving_strides(structure: PointerStructure, ptr: SSAValue) -> list[tuple[Stride, int]] | None:
+def moving_strides(structure: AffineTiles, ptr: SSAValue) -> list[tuple[Stride, int]] | None:
     """Stride and extent of the dimensions with more than one element; None if not affine."""
     moving: list[tuple[Stride, int]] = []
     for stride, extent in zip(structure.strides(ptr), shape_of(ptr.type), strict=True):

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
+from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.analysis.dataflow import StateFlow, run
-from tilewright.analysis.pointers import PointerStructure
 from tilewright.analysis.provenance import base_argument
 from tilewright.analysis.separation import Apart, find_apart
 from tilewright.ir.effects import Access, Extent, Order, Resource, Wait, atomic_of, own_effects
@@ -76,7 +76,7 @@ def _is_private(pointers: SSAValue) -> bool:
     layout = layout_of(pointers.type)
     if layout.free_bits("lane") or layout.free_bits("warp"):
         return False
-    return find_apart(PointerStructure(), pointers) is Apart.YES
+    return find_apart(AffineTiles(), pointers) is Apart.YES
 
 
 def insert_global_barriers(kernel: FuncOp) -> int:

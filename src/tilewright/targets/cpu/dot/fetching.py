@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.analysis.stride import Stride
+from tilewright.analysis.affine.stride import Stride
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import i64, shape_of
 from tilewright.ops.control_flow import ForOp, YieldOp

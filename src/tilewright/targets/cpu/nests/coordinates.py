@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from tilewright.analysis.pointers import split_groups
+from tilewright.analysis.affine.rules import split_groups
 from tilewright.ir.types import shape_of
 from tilewright.ops.reduction.ir import ReduceOp
 from tilewright.ops.shape.ir import (

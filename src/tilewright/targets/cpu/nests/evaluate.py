@@ -167,7 +167,7 @@ class Evaluator:
     def lane_stride(self, value: SSAValue, coords: Coords) -> tuple[int | None, bool]:
         """The change from lane to lane where it is a known integer, and whether it may jump.
 
-        That of an address may be assumed; `_stepped` asks for what is exact (`analysis.stride`).
+        That of an address may be assumed; `_stepped` asks for what is exact (`affine.stride`).
         """
         total, jumps = 0, False
         strides = self.lowering.placement.structure.strides(value)

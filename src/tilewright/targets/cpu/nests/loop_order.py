@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from tilewright.analysis.pointers import PointerStructure
-from tilewright.analysis.stride import Stride, integer
+from tilewright.analysis.affine.expression import integer
+from tilewright.analysis.affine.stride import Stride
+from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.types import is_pointer, shape_of, width_bits
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.ops.reduction.ir import CombineOp
@@ -89,7 +90,7 @@ def survey(lowering: Lowering, roots: Sequence[Root], fresh: set[SSAValue]) -> N
     return NestBody(tuple(touches), widest, heavy, count)
 
 
-def stride_along(structure: PointerStructure, touch: Touch, loop: int) -> Stride | None:
+def stride_along(structure: AffineTiles, touch: Touch, loop: int) -> Stride | None:
     """How a touch's address moves with one loop variable; None when that is general."""
     total: Stride | None = Stride()
     strides = structure.strides(touch.value)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
+from tilewright.analysis.affine.stride import Stride
 from tilewright.analysis.separation import fixed_span, moving_strides
-from tilewright.analysis.stride import Stride
 from tilewright.ir.types import i1, i64
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 

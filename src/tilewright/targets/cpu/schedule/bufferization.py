@@ -11,7 +11,7 @@ from dataclasses import field
 
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue, Use
 
-from tilewright.analysis.pointers import PointerStructure
+from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.types import shape_of
 from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from tilewright.ops.matmul.ir import DotOp
@@ -54,7 +54,7 @@ COPIES: RuleTable[Callable[[Operation], Iterator[Copy]]] = RuleTable("cpu copies
 class Placement:
     """The decisions about materialised tiles of one kernel."""
 
-    structure: PointerStructure
+    structure: AffineTiles
     costs: Costs
     stored: set[SSAValue] = field(default_factory=set)
     operands: dict[DotOp, tuple[PackForm, PackForm]] = field(default_factory=dict)

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from tilewright.analysis.pointers import PointerStructure, split_groups
+from tilewright.analysis.affine.rules import split_groups
+from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import is_float, shape_of
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
@@ -117,7 +118,7 @@ def _read_operands(value: SSAValue) -> Iterable[SSAValue]:
 class Costs:
     """The cost of recomputing values, down to loads and materialised tiles."""
 
-    def __init__(self, structure: PointerStructure) -> None:
+    def __init__(self, structure: AffineTiles) -> None:
         self._structure = structure
         self._symbolic: dict[SSAValue, bool] = {}
 

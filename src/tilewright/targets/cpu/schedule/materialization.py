@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from tilewright.analysis.pointers import PointerStructure
+from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, shape_of, tile_of, width_bits
 from tilewright.machine.model import MachineModel
@@ -226,7 +226,7 @@ def _untransposed(value: SSAValue) -> tuple[SSAValue, bool]:
     return value, False
 
 
-def _is_packable(value: SSAValue, structure: PointerStructure) -> bool:
+def _is_packable(value: SSAValue, structure: AffineTiles) -> bool:
     """Whether a tile is a load whose rows or columns lie contiguously in memory."""
     op = owner(value)
     if not isinstance(op, LoadOp) or is_volatile(op):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region
 
-from tilewright.analysis.pointers import PointerStructure
+from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.passes import Pass
 from tilewright.machine.cpus import MADE_UP_CPU
 from tilewright.machine.model import MachineModel
@@ -109,7 +109,7 @@ def _functions(module: ModuleOp) -> Iterator[FuncOp]:
 
 
 def _emit_nests(kernel: FuncOp, machine: MachineModel, reports: ReportBuilder) -> None:
-    structure = PointerStructure()
+    structure = AffineTiles()
     placement = Placement(structure, Costs(structure))
     decide(kernel, placement, machine)
     read_in_place(placement, machine)

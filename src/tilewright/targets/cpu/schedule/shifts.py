@@ -4,7 +4,7 @@ A tile of extent B along a dimension *continues* when index s of the next iterat
 index s + B would hold now, were the tile longer. The operands of a matrix product's k loop do:
 their pointers move by as much from iteration to iteration as from one end of a tile to the
 other. The proof compares polynomials of the loop's invariants, so symbolic strides are fine.
-As in `analysis/pointers.py`, index arithmetic is taken as non-wrapping.
+As in `analysis/affine/rules.py`, index arithmetic is taken as non-wrapping.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
-from tilewright.analysis.pointers import PointerStructure
+from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import is_integer, is_pointer, shape_of
 from tilewright.ops.control_flow import ForOp
@@ -84,7 +84,7 @@ def _along(place: tuple[SSAValue, int]) -> list[tuple[SSAValue, int]]:
 class Shifts:
     """What one iteration of a loop changes."""
 
-    def __init__(self, loop: ForOp, structure: PointerStructure) -> None:
+    def __init__(self, loop: ForOp, structure: AffineTiles) -> None:
         self._loop = loop
         self._structure = structure
         self._symbols: dict[SSAValue, int] = {}

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
-from tilewright.analysis.pointers import PointerStructure
+from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.effects import is_free
 from tilewright.ir.op import ElementwiseOp, build
 from tilewright.ir.types import element_of, f32, f64, i32, i64, shape_of, tile_of
@@ -89,7 +89,7 @@ def _deepen(loop: ForOp, product: DotOp, depth: int) -> None:
     factor = _factor(loop, depth // shape_of(product.a.type)[1])
     if factor < 2:
         return
-    shifts = Shifts(loop, PointerStructure())
+    shifts = Shifts(loop, AffineTiles())
     if not (shifts.continues(product.a, 1) and shifts.continues(product.b, 0)):
         return
     if any(shifts.change(a) is None for a in loop.body.block.args if a is not product.c):

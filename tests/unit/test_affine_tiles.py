@@ -8,7 +8,9 @@ import pytest
 import tilewright
 import tilewright.language as tl
 from tests.passes.lowered import written
-from tilewright.analysis.pointers import PointerStructure, Strides, split_groups
+from tilewright.analysis.affine.rules import split_groups
+from tilewright.analysis.affine.tile import Strides
+from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.jit import JITFunction
 from tilewright.ops.memory.ir import LoadOp
 
@@ -87,7 +89,7 @@ def strides_of(kernel: JITFunction) -> Strides:
     """The strides of the kernel's last tile load."""
     module = written(kernel, x=F32, idx=I32, s=77, M=16, N=32)
     loads = [op for op in module.walk() if isinstance(op, LoadOp)]
-    return PointerStructure().strides(loads[-1].ptr)
+    return AffineTiles().strides(loads[-1].ptr)
 
 
 def test_a_row_stride_is_the_scalar_argument() -> None:

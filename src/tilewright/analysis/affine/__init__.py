@@ -1,0 +1,1 @@
+"""What tiles of integers and pointers are as affine functions of their indices."""

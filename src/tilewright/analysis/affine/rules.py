@@ -1,0 +1,358 @@
+"""How what is known of an op's tile follows from what is known of its operands.
+
+Sums, products and truncations wrap as they do in the program, so everything here is exact modulo
+the width of the value's type. Widening is what breaks it: 250, 251, … 255, 0 has stride 1 in 8
+bits, but not in 32. A widened stride jumps, then; only that of a signed 32-bit value is *assumed*
+not to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+
+from tilewright.analysis.affine.expression import ONE, ZERO, Expression, integer, symbol
+from tilewright.analysis.affine.stride import UNIT, Stride
+from tilewright.analysis.affine.tile import (
+    AT_REST,
+    GENERAL,
+    SOME,
+    AffineTile,
+    Along,
+    Wrap,
+    uniform_tile,
+    unknown,
+)
+from tilewright.ir.op import ElementwiseOp
+from tilewright.ir.types import is_integer, is_pointer, shape_of, width_bits
+from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
+from tilewright.ops.debug.ir import HintOp
+from tilewright.ops.elementwise.ir import (
+    ELEMENTWISE,
+    CmpIOp,
+    ExtSIOp,
+    ExtUIOp,
+    SelectOp,
+    TruncIOp,
+)
+from tilewright.ops.memory.ir import AddPtrOp, LoadOp
+from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp
+from tilewright.support.dataclass import replace
+
+ADDRESS_BITS = 32
+"""Signed arithmetic of at least this width is assumed not to overflow where it gives addresses."""
+_OFFSET_BITS = 64
+_MAX_SHIFT = 63
+_ONE_SIDED = frozenset(("slt", "sle", "sgt", "sge"))
+
+Tiles = Callable[[SSAValue], AffineTile]
+"""What is known of a value: of every operand, and of what these were computed from."""
+Rule = Callable[[Tiles, Operation], AffineTile]
+
+
+def tile_of_scalar(value: SSAValue) -> AffineTile:
+    """A scalar as a tile without dimensions: what it was sign-extended from, as a symbol."""
+    if is_pointer(value.type):
+        return AffineTile((), ZERO, value)
+    while isinstance(value, OpResult) and type(value.op) is ExtSIOp:
+        value = value.op.operands[0]
+    if isinstance(value, OpResult) and type(value.op) is ConstantOp:
+        return AffineTile((), _number(value.op))
+    return AffineTile((), symbol(value) if is_integer(value.type) else None)
+
+
+def compute(tiles: Tiles, value: SSAValue) -> AffineTile:
+    """What is known of a tile by the rule of its op; `tiles` knows what it is computed from."""
+    op = value.op if isinstance(value, OpResult) else None
+    rule = None if op is None else _RULES.get(type(op))
+    if op is None:
+        return unknown(len(shape_of(value.type)))
+    if rule is not None:
+        return rule(tiles, op)
+    if isinstance(op, ElementwiseOp):
+        return where_constant(tiles, op)
+    return unknown(len(shape_of(value.type)))
+
+
+def where_constant(tiles: Tiles, op: Operation) -> AffineTile:
+    """Equal elements along dimensions where every operand has them, general elsewhere."""
+    operands = [tiles(operand).dims for operand in op.operands]
+    columns = zip(*(dims for dims in operands if dims), strict=True)
+    dims = tuple(SOME if all(a.is_still() for a in column) else GENERAL for column in columns)
+    return AffineTile(dims or (SOME,) * len(shape_of(op.results[0].type)), None)
+
+
+def _number(op: Operation) -> Expression | None:
+    assert isinstance(op, ConstantOp)
+    number = op.splat_value()
+    return integer(number) if isinstance(number, int) else None
+
+
+def _constant(tiles: Tiles, op: Operation) -> AffineTile:
+    return uniform_tile(len(shape_of(op.results[0].type)), _number(op))
+
+
+def _splat(tiles: Tiles, op: Operation) -> AffineTile:
+    scalar = tiles(op.operands[0])
+    return uniform_tile(len(shape_of(op.results[0].type)), scalar.rest, scalar.base)
+
+
+def _range(tiles: Tiles, op: Operation) -> AffineTile:
+    assert isinstance(op, MakeRangeOp)
+    return AffineTile((Along(UNIT, integer(op.start.value.data)),))
+
+
+def _combined(left: AffineTile, right: AffineTile, sign: int = 1) -> AffineTile:
+    dims = tuple(a.plus(b, sign) for a, b in zip(left.dims, right.dims, strict=True))
+    rest = None
+    if left.rest is not None and right.rest is not None:
+        rest = left.rest.plus(right.rest, sign)
+    return AffineTile(dims, rest, left.base)
+
+
+def _sum(tiles: Tiles, op: Operation) -> AffineTile:
+    left, right = map(tiles, op.operands)
+    return _combined(left, right)
+
+
+def _difference(tiles: Tiles, op: Operation) -> AffineTile:
+    left, right = map(tiles, op.operands)
+    return _combined(left, right, -1)
+
+
+def _offset(tiles: Tiles, op: Operation) -> AffineTile:
+    """ptr + offset: the offset is a signed number of any width."""
+    pointer, offset = map(tiles, op.operands)
+    type_ = op.operands[1].type
+    if width_bits(type_) < _OFFSET_BITS:
+        offset = _extended(offset, type_, is_signed=True)
+    return _combined(pointer, offset)
+
+
+def _scaled(tile: AffineTile, factor: Expression) -> AffineTile:
+    rest = None if tile.rest is None else tile.rest.times(factor)
+    return AffineTile(tuple(along.times(factor) for along in tile.dims), rest)
+
+
+def _product(tiles: Tiles, op: Operation) -> AffineTile:
+    left, right = map(tiles, op.operands)
+    factor = right.uniform()
+    if factor is not None:
+        return _scaled(left, factor)
+    factor = left.uniform()
+    return where_constant(tiles, op) if factor is None else _scaled(right, factor)
+
+
+def _shift(tiles: Tiles, op: Operation) -> AffineTile:
+    value, amount = map(tiles, op.operands)
+    by = amount.uniform()
+    count = None if by is None else by.as_int()
+    if count is None or not 0 <= count < _MAX_SHIFT:
+        return where_constant(tiles, op)
+    return _scaled(value, integer(1 << count))
+
+
+def _jumping(tiles: Tiles, op: Operation) -> AffineTile:
+    """min(x, m), max(x, m) with constant m: the strides of x, but for jumps."""
+    value, bound = map(tiles, op.operands)
+    if bound.uniform() is None:
+        return where_constant(tiles, op)
+    strides = (along.stride for along in value.dims)
+    dims = tuple(GENERAL if s is None else Along(s.with_jumps(), None) for s in strides)
+    return AffineTile(dims, None)
+
+
+def _remainder(tiles: Tiles, op: Operation) -> AffineTile:
+    """x % m with constant m: x wraps where it moves; general where it jumps already."""
+    value, bound = map(tiles, op.operands)
+    modulus = bound.uniform()
+    jumping = _jumping(tiles, op)
+    if modulus is None:
+        return jumping
+    dims = tuple(
+        GENERAL if before.stride is None or before.stride.jumps else after
+        for before, after in zip(value.dims, jumping.dims, strict=True)
+    )
+    moving = [d for d, along in enumerate(value.dims) if not along.is_still()]
+    start = value.start()
+    if start is None or len(moving) != 1 or not value.dims[moving[0]].is_linear():
+        return AffineTile(dims, None)
+    (dim,) = moving
+    stride = value.dims[dim].stride
+    assert stride is not None
+    wrap = Along(dims[dim].stride, ZERO, Wrap(start, stride.value, modulus, ONE))
+    return AffineTile((*(AT_REST,) * dim, wrap, *(AT_REST,) * (len(dims) - dim - 1)))
+
+
+def _select(tiles: Tiles, op: Operation) -> AffineTile:
+    """where(i < n, i, constant): the strides of i, but for jumps; general where i has no stride.
+
+    The condition holds on one side of a bound, so that the constant is never only in the middle of
+    a run: no equality, no unsigned number (`i - 4 < n` may hold around a gap), nothing that jumps.
+    """
+    condition, lhs, rhs = op.operands
+    fixed = where_constant(tiles, op)
+    compared = condition.op if isinstance(condition, OpResult) else None
+    if not shape_of(condition.type) or type(compared) is not CmpIOp:
+        return fixed
+    if compared.predicate_name() not in _ONE_SIDED:
+        return fixed
+    left, right = map(tiles, compared.operands)
+    if tiles(rhs).uniform() is None or right.uniform() is None:
+        return fixed
+    strides = zip(tiles(lhs).strides, left.strides, strict=True)
+    chosen = tuple(Along(_chosen(stride, of), None) for stride, of in strides)
+    dims = tuple(f if f.is_still() else c for f, c in zip(fixed.dims, chosen, strict=True))
+    return AffineTile(dims, None)
+
+
+def _chosen(stride: Stride | None, compared: Stride | None) -> Stride | None:
+    if stride is None or compared is None or compared.as_int() is None:
+        return None
+    # Of two constants only the jump between them is left, which a stride of nothing cannot say.
+    return None if stride.is_zero() or stride.jumps or compared.jumps else stride.with_jumps()
+
+
+def _same(tiles: Tiles, op: Operation) -> AffineTile:
+    return tiles(op.operands[0])
+
+
+def _sign_extended(tiles: Tiles, op: Operation) -> AffineTile:
+    return _extended(tiles(op.operands[0]), op.operands[0].type, is_signed=True)
+
+
+def _zero_extended(tiles: Tiles, op: Operation) -> AffineTile:
+    return _extended(tiles(op.operands[0]), op.operands[0].type, is_signed=False)
+
+
+def _extended(tile: AffineTile, narrow: Attribute, is_signed: bool) -> AffineTile:
+    """A value in a wider type than `narrow`, where it wraps no more where it did before."""
+    bits = width_bits(narrow)
+    if is_signed and _fits(tile.uniform(), bits):
+        return tile
+    if is_signed and bits >= ADDRESS_BITS:
+        dims = tuple(along.assumed() for along in tile.dims)
+        return AffineTile(dims, None if tile.rest is None else tile.rest.assumed())
+    return AffineTile(tuple(_narrow(along) for along in tile.dims), None)
+
+
+def _fits(value: Expression | None, bits: int) -> bool:
+    """Whether a number of `bits` bits is what it says: an integer of theirs, or one scalar."""
+    if value is None:
+        return False
+    number = value.as_int()
+    if number is not None:
+        return value.reduced(bits) == value
+    return [(c, len(factors)) for c, factors in value.terms] == [(1, 1)]
+
+
+def _narrow(along: Along) -> Along:
+    """A dimension of a widened value of few bits: it jumps; jumps of two kinds could cancel."""
+    stride = along.stride
+    if stride is not None and not stride.is_zero():
+        stride = None if stride.jumps else stride.with_jumps()
+    return Along(stride, None)
+
+
+def _truncated(tiles: Tiles, op: Operation) -> AffineTile:
+    """The low bits; jumps could cancel in them, several to a multiple of the type's range."""
+    tile = tiles(op.operands[0])
+    dims = tuple(
+        along if along.stride is not None and not along.stride.jumps else GENERAL
+        for along in tile.dims
+    )
+    return AffineTile(dims, tile.rest)
+
+
+def _expanded(tiles: Tiles, op: Operation) -> AffineTile:
+    assert isinstance(op, ExpandDimsOp)
+    source, axis = tiles(op.operands[0]), op.axis.value.data
+    return replace(source, dims=(*source.dims[:axis], AT_REST, *source.dims[axis:]))
+
+
+def _transposed(tiles: Tiles, op: Operation) -> AffineTile:
+    assert isinstance(op, TransOp)
+    source = tiles(op.operands[0])
+    return replace(source, dims=tuple(source.dims[d] for d in op.permutation()))
+
+
+def _reshaped(tiles: Tiles, op: Operation) -> AffineTile:
+    """Unit dimensions come and go; a split of one affine dimension stays affine."""
+    before, after = (shape_of(value.type) for value in (op.operands[0], op.results[0]))
+    source, rank = tiles(op.operands[0]), len(after)
+    if all(along.is_still() for along in source.dims):
+        return uniform_tile(rank, source.uniform(), source.base)
+    groups = split_groups(before, after)
+    if groups is None:
+        return unknown(rank)
+    dims, kept = [AT_REST] * rank, set[int]()
+    for dim, targets in groups:
+        along = source.dims[dim]
+        kept.add(dim)
+        for place, (target, scale) in enumerate(targets):
+            part = along if not place else replace(along, start=ZERO)
+            dims[target] = along if len(targets) == 1 else part.split(scale)
+    lost = [along.start for dim, along in enumerate(source.dims) if dim not in kept]
+    rest = source.rest
+    for start in lost:
+        rest = None if rest is None or start is None else rest.plus(start)
+    return AffineTile(tuple(dims), rest, source.base)
+
+
+SplitGroups = list[tuple[int, list[tuple[int, int]]]]
+
+
+def split_groups(source: tuple[int, ...], target: tuple[int, ...]) -> SplitGroups | None:
+    """How each source dimension of a reshape splits into target dimensions with their scale.
+
+    Entry (d, [(t0, s0), …]): source index d = Σ target index t × s. None where the reshape
+    merges source dimensions.
+    """
+    groups: SplitGroups = []
+    position = 0
+    for dim, size in enumerate(source):
+        if size == 1:
+            continue
+        taken: list[int] = []
+        product = 1
+        while product < size and position < len(target):
+            product *= target[position]
+            taken.append(position)
+            position += 1
+        if product != size:
+            return None
+        scales: list[tuple[int, int]] = []
+        scale = size
+        for index in taken:
+            scale //= target[index]
+            if target[index] > 1:
+                scales.append((index, scale))
+        groups.append((dim, scales))
+    return groups
+
+
+_RULES: dict[type[Operation], Rule] = {
+    ConstantOp: _constant,
+    SplatOp: _splat,
+    MakeRangeOp: _range,
+    LoadOp: where_constant,
+    AddPtrOp: _offset,
+    ELEMENTWISE["arith.addi"]: _sum,
+    ELEMENTWISE["arith.subi"]: _difference,
+    ELEMENTWISE["arith.muli"]: _product,
+    ELEMENTWISE["arith.shli"]: _shift,
+    ELEMENTWISE["arith.remsi"]: _remainder,
+    ELEMENTWISE["arith.remui"]: _remainder,
+    ELEMENTWISE["arith.minsi"]: _jumping,
+    ELEMENTWISE["arith.maxsi"]: _jumping,
+    SelectOp: _select,
+    HintOp: _same,
+    BroadcastOp: _same,
+    ExpandDimsOp: _expanded,
+    TransOp: _transposed,
+    ReshapeOp: _reshaped,
+    ExtSIOp: _sign_extended,
+    ExtUIOp: _zero_extended,
+    TruncIOp: _truncated,
+}
