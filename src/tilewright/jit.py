@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, SupportsIndex, cast
 
 from tilewright.frontend.bound_call import Call
 from tilewright.frontend.constants import AggregateRef, FunctionRef, HostFunctionRef
-from tilewright.frontend.devices import Placement, place
+from tilewright.frontend.devices import DevicePlacement, place
 from tilewright.frontend.parsing import located_at_parameters, text_of
 from tilewright.frontend.passing import (
     array_arguments,
@@ -345,7 +345,7 @@ class JITFunction:
         joined = passed.joined()
         if joined is not source:
             REVISIONS.read(joined.names, self)
-        placement = Placement()
+        placement = DevicePlacement()
         if not self.is_interpreted:
             placement = _placed(self.fn.__name__, specialization, arguments)
         return Call(
@@ -483,14 +483,14 @@ def _live_defaults(function: FunctionType) -> dict[str, object]:
 
 def _placed(
     kernel: str, specialization: Specialization, arguments: Mapping[str, object]
-) -> Placement:
+) -> DevicePlacement:
     """Where a call runs, with the number of the GPU where its arrays leave it open."""
     arrays = array_arguments(specialization, arguments)
     placement = place(kernel, arrays, runtime_options().target)
     if placement.target == "cpu" or placement.device is not None:
         return placement
     addresses = runtime_addresses(arrays)
-    return Placement(placement.target, load_driver(placement.target).device(addresses))
+    return DevicePlacement(placement.target, load_driver(placement.target).device(addresses))
 
 
 def _launch_watched(prepared: _Prepared, grid: Grid, values: Sequence[object]) -> None:

@@ -36,7 +36,7 @@ from tilewright.ops.staging import (
     LocalStoreOp,
     MemdescIndexOp,
 )
-from tilewright.schedule.placed_accesses import Touch, TouchMap
+from tilewright.schedule.placed_accesses import PlacedAccess, PlacedAccesses
 from tilewright.schedule.scratch import SCRATCH
 from tilewright.support.dataclass import replace
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
@@ -220,10 +220,10 @@ def random_program(random: Random, orders: float = 0.0) -> FuncOp:
     return program.kernel()
 
 
-def trace(kernel: FuncOp, random: Random) -> list[Touch | Order]:
+def trace(kernel: FuncOp, random: Random) -> list[PlacedAccess | Order]:
     """The accesses and barriers of one run; branches and trip counts are random."""
-    touches = TouchMap()
-    steps: list[Touch | Order] = []
+    accesses = PlacedAccesses()
+    steps: list[PlacedAccess | Order] = []
 
     def run(block: Block) -> None:
         for op in block.ops:
@@ -241,30 +241,30 @@ def trace(kernel: FuncOp, random: Random) -> list[Touch | Order]:
                     run(op.after_region.block)
                     run(op.before_region.block)
             else:
-                steps.extend(touches.steps(op))
+                steps.extend(accesses.steps(op))
 
     run(kernel.body.block)
     return steps
 
 
-def first_hazard(steps: list[Touch | Order]) -> tuple[int, int] | None:
+def first_hazard(steps: list[PlacedAccess | Order]) -> tuple[int, int] | None:
     """The first two accesses of a trace that nothing orders; every pair is looked at."""
-    for later, touch in enumerate(steps):
-        if not isinstance(touch, Touch):
+    for later, access in enumerate(steps):
+        if not isinstance(access, PlacedAccess):
             continue
         for earlier in range(later):
             before = steps[earlier]
-            if not isinstance(before, Touch):
+            if not isinstance(before, PlacedAccess):
                 continue
             between = steps[earlier:later]
-            if before.conflicts(touch) and Order.BARRIER not in between:
+            if before.conflicts(access) and Order.BARRIER not in between:
                 return earlier, later
-            if before.hides_from(touch) and not _is_shown(between):
+            if before.hides_from(access) and not _is_shown(between):
                 return earlier, later
     return None
 
 
-def _is_shown(between: list[Touch | Order]) -> bool:
+def _is_shown(between: list[PlacedAccess | Order]) -> bool:
     if Order.FENCE not in between:
         return False
     return Order.BARRIER in between[between.index(Order.FENCE) :]

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tilewright.frontend.devices import Device, DeviceMismatch, Placement, device_of, place
+from tilewright.frontend.devices import Device, DeviceMismatch, DevicePlacement, device_of, place
 
 HOST = np.zeros(4)
 
@@ -40,16 +40,16 @@ def test_every_protocol_says_where_an_array_is() -> None:
 
 
 def test_host_arrays_run_on_the_cpu_and_cuda_arrays_on_their_gpu() -> None:
-    assert place("k", [("x", HOST)]) == Placement("cpu")
-    assert place("k", [("x", GPU1), ("y", GPU1)]) == Placement("nvidia", 1)
-    assert place("k", []) == Placement("cpu")
-    assert place("k", [], "nvidia") == Placement("nvidia")
+    assert place("k", [("x", HOST)]) == DevicePlacement("cpu")
+    assert place("k", [("x", GPU1), ("y", GPU1)]) == DevicePlacement("nvidia", 1)
+    assert place("k", []) == DevicePlacement("cpu")
+    assert place("k", [], "nvidia") == DevicePlacement("nvidia")
 
 
 def test_an_array_that_does_not_say_its_gpu_goes_with_one_that_does() -> None:
     numba = SimpleNamespace(__cuda_array_interface__={})
-    assert place("k", [("x", numba), ("y", GPU1)]) == Placement("nvidia", 1)
-    assert place("k", [("x", numba)]) == Placement("nvidia")
+    assert place("k", [("x", numba), ("y", GPU1)]) == DevicePlacement("nvidia", 1)
+    assert place("k", [("x", numba)]) == DevicePlacement("nvidia")
 
 
 def test_a_host_array_among_cuda_arrays_is_named() -> None:
@@ -60,8 +60,8 @@ def test_a_host_array_among_cuda_arrays_is_named() -> None:
 
 def test_pinned_host_memory_goes_with_cuda_arrays() -> None:
     pinned = torch_like("cpu", is_pinned=True)
-    assert place("k", [("x", GPU0), ("y", pinned)]) == Placement("nvidia", 0)
-    assert place("k", [("y", pinned)]) == Placement("cpu")
+    assert place("k", [("x", GPU0), ("y", pinned)]) == DevicePlacement("nvidia", 0)
+    assert place("k", [("y", pinned)]) == DevicePlacement("cpu")
 
 
 def test_arrays_on_two_gpus_are_named() -> None:

@@ -21,7 +21,7 @@ from tilewright.ir.types import f16
 from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import LocalBarrierOp
 from tilewright.schedule.check_ordering import check_ordering, is_ordered
-from tilewright.schedule.placed_accesses import TouchMap
+from tilewright.schedule.placed_accesses import PlacedAccesses
 from tilewright.schedule.shared_barriers import insert_shared_barriers
 from tilewright.schedule.shared_memory import place_shared
 from tilewright.support.errors import InternalError
@@ -241,4 +241,4 @@ def test_the_check_and_the_traces_agree(first_seed: int) -> None:
         place_shared(kernel, machine_with(LIMIT_BYTES), 4)
         hazards = (first_hazard(trace(kernel, random)) for _ in range(60))
         found = any(hazard is not None for hazard in hazards)
-        assert is_ordered(kernel, TouchMap()) is not found, seed
+        assert is_ordered(kernel, PlacedAccesses()) is not found, seed

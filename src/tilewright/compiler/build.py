@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from tilewright.compiler.collector import CompileCall, record_call, record_request
 from tilewright.compiler.request import CompileRequest
-from tilewright.frontend.devices import Placement
+from tilewright.frontend.devices import DevicePlacement
 from tilewright.frontend.program import Specialization
 from tilewright.frontend.source import KernelSource
 from tilewright.language.stubs import EXTENSIONS
@@ -31,7 +31,7 @@ def make_request(
     source: KernelSource,
     specialization: Specialization,
     options: CompileOptions,
-    placement: Placement | None = None,
+    placement: DevicePlacement | None = None,
     machine: MachineModel | None = None,
 ) -> CompileRequest:
     """What to compile a specialisation of a kernel with; `machine` None is the placement's own.
@@ -39,7 +39,7 @@ def make_request(
     Raises: UnsupportedError for an option that the target does not have.
     """
     record_call(CompileCall(source, specialization, options))
-    where = placement or Placement()
+    where = placement or DevicePlacement()
     driver = load_driver(where.target)
     driver.check_options(options)
     names = [name for name in option_names() if name not in driver.ignored_options]
@@ -113,10 +113,10 @@ def build_kernel(
     source: KernelSource,
     specialization: Specialization,
     options: CompileOptions,
-    placement: Placement | None = None,
+    placement: DevicePlacement | None = None,
 ) -> CompiledKernel:
     """Compile a specialisation, or take it from the disk cache, and load it."""
-    where = placement or Placement()
+    where = placement or DevicePlacement()
     request = make_request(source, specialization, options, where)
     artifact = build_artifact(request)
     return load_kernel(request, artifact, where.device)

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from tilewright.compiler.build import make_request
 from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.interpreted import InterpretedLaunch
-from tilewright.frontend.devices import Placement
+from tilewright.frontend.devices import DevicePlacement
 from tilewright.interp.simt.statistics import Report
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
@@ -73,7 +73,7 @@ def run_simulated(
     if target.simulate is None:
         raise UnsupportedError(f"kernels for {machine} are not simulated")
     options = CompileOptions().replaced(launch.options)
-    where = Placement(target.name)
+    where = DevicePlacement(target.name)
     request = make_request(launch.source, launch.specialization, options, where, features)
     module = to_tiles(request, target, None)
     scheduled = to_schedule(request, target, module, None)

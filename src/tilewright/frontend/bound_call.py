@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from tilewright.frontend.devices import Placement
+from tilewright.frontend.devices import DevicePlacement
 from tilewright.frontend.program import Specialization
 from tilewright.frontend.source import KernelSource
 from tilewright.support.dataclass import dataclass
@@ -23,5 +23,5 @@ class Call:
     specialization: Specialization
     options: CompileOptions
     source: KernelSource
-    placement: Placement = Placement()
+    placement: DevicePlacement = DevicePlacement()
     extras: Mapping[str, object] = field(default_factory=dict)

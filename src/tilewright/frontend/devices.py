@@ -37,7 +37,7 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Placement:
+class DevicePlacement:
     """Where a launch runs: a target, and the number of its device (None: the current one)."""
 
     target: str = "cpu"
@@ -67,7 +67,9 @@ def _torch_device(value: object) -> Device:
     return Device(kind, index if isinstance(index, int) else None)
 
 
-def place(kernel: str, arrays: Sequence[tuple[str, object]], wanted: str = "auto") -> Placement:
+def place(
+    kernel: str, arrays: Sequence[tuple[str, object]], wanted: str = "auto"
+) -> DevicePlacement:
     """Where a launch with these arrays, by name, runs; `wanted` is `auto` or a target.
 
     Raises: DeviceMismatch, which names the arguments that do not go together.
@@ -80,11 +82,11 @@ def place(kernel: str, arrays: Sequence[tuple[str, object]], wanted: str = "auto
             raise DeviceMismatch(f"{kernel}(): `{name}` is on {device}, where no target runs")
     if wanted == "cpu" or (wanted == "auto" and not on_gpu):
         _check_on_host(kernel, on_gpu)
-        return Placement("cpu")
+        return DevicePlacement("cpu")
     for name, value, device in placed:
         if device.kind == "cpu" and not _is_pinned(value):
             raise _host_array(kernel, name, on_gpu)
-    return Placement("nvidia", _common_index(kernel, on_gpu))
+    return DevicePlacement("nvidia", _common_index(kernel, on_gpu))
 
 
 def _check_on_host(kernel: str, on_gpu: Sequence[tuple[str, Device]]) -> None:

@@ -31,7 +31,7 @@ Leaf = tuple[str, tuple[int, ...]]
 _OWN = (BREAK, RETURN, VALUE)
 
 
-class Carry:
+class LoopCarried:
     """The carried leaves of one loop.
 
     Runtime values of the candidates are carried from the start. What is known at compile time

@@ -26,7 +26,7 @@ from tilewright.frontend.control_flow import (
 from tilewright.frontend.frame import FALLS, LEAVES, STATEMENTS, Exit, Frame, LoopContext
 from tilewright.frontend.iteration import LoopRange, ValueRange, evaluate_iterator, loop_condition
 from tilewright.frontend.liveness import assigned, leaves_loop
-from tilewright.frontend.loop_carried import Carry
+from tilewright.frontend.loop_carried import LoopCarried
 from tilewright.frontend.subset import reject_as
 from tilewright.frontend.while_loops import Counted, Tested, handles, lower_while, may_have_left
 from tilewright.language.core import tensor
@@ -59,7 +59,7 @@ def _while(frame: Frame, node: ast.While) -> Exit:
     outer, frame.loop = frame.loop, LoopContext(frame.code.liveness.header[id(node)])
     try:
         with frame.lowering.inside(id(node)):
-            carry = Carry(frame, node, assigned([*node.body, node.test]))
+            carry = LoopCarried(frame, node, assigned([*node.body, node.test]))
             return lower_while(frame, node, Tested(test), carry, hints)
     finally:
         frame.loop = outer
@@ -96,7 +96,7 @@ def _unroll_from(frame: Frame, node: ast.For, name: str, values: Sequence[object
 
 def _runtime_for(frame: Frame, node: ast.For, name: str, bounds: LoopRange) -> Exit:
     """Lower to scf.for, or to scf.while where the body may leave the loop at run time."""
-    carry = Carry(frame, node, assigned(node.body) - {name})
+    carry = LoopCarried(frame, node, assigned(node.body) - {name})
     is_uniform = not bounds.lower.static_shape
     leaves = leaves_loop(node.body)
     if not is_uniform or (leaves and _leaves_at_run_time(frame, node, name, bounds, carry)):
@@ -109,7 +109,7 @@ def _runtime_for(frame: Frame, node: ast.For, name: str, bounds: LoopRange) -> E
 
 
 def _leaves_at_run_time(
-    frame: Frame, node: ast.For, name: str, bounds: LoopRange, carry: Carry
+    frame: Frame, node: ast.For, name: str, bounds: LoopRange, carry: LoopCarried
 ) -> bool:
     """Whether a `break` or `return` remains once constant conditions are decided."""
     findings = frame.lowering.loop_findings()
@@ -126,7 +126,7 @@ def _leaves_at_run_time(
 
 
 def _for_body(
-    frame: Frame, node: ast.For, name: str, bounds: LoopRange, carry: Carry
+    frame: Frame, node: ast.For, name: str, bounds: LoopRange, carry: LoopCarried
 ) -> tuple[Block, list[tensor], list[tensor]] | None:
     """The body block, the values before it and at its end; None when it must be done again."""
     initial = carry.begin()
@@ -145,7 +145,9 @@ def _for_body(
     return block, initial, ends
 
 
-def _lower_for(frame: Frame, node: ast.For, name: str, bounds: LoopRange, carry: Carry) -> Exit:
+def _lower_for(
+    frame: Frame, node: ast.For, name: str, bounds: LoopRange, carry: LoopCarried
+) -> Exit:
     messages = len(frame.lowering.messages)
     while (done := _for_body(frame, node, name, bounds, carry)) is None:
         del frame.lowering.messages[messages:]

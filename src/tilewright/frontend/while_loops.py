@@ -26,7 +26,7 @@ from tilewright.frontend.frame import FALLS, LEAVES, Exit, Frame
 from tilewright.frontend.iteration import LoopRange
 from tilewright.frontend.lanes import any_lane
 from tilewright.frontend.liveness import assigned
-from tilewright.frontend.loop_carried import Carry
+from tilewright.frontend.loop_carried import LoopCarried
 from tilewright.frontend.phi import zero
 from tilewright.ir.effects import is_free
 from tilewright.language.core import int1, tensor
@@ -136,7 +136,7 @@ def lower_while(
     frame: Frame,
     node: ast.For | ast.While,
     head: LoopHead,
-    carry: Carry,
+    carry: LoopCarried,
     hints: Mapping[str, Attribute],
 ) -> Exit:
     """Lower a loop with a test, again until what it carries is settled."""
@@ -175,7 +175,7 @@ def _test_region(
     frame: Frame,
     node: ast.For | ast.While,
     head: LoopHead,
-    carry: Carry,
+    carry: LoopCarried,
     initial: Sequence[tensor],
 ) -> _TestBlock | None:
     """The test, which holds only while no flag is set; None when it must be done again."""
@@ -287,7 +287,7 @@ def _body(
     frame: Frame,
     node: ast.For | ast.While,
     head: LoopHead,
-    carry: Carry,
+    carry: LoopCarried,
     initial: Sequence[tensor],
     test: _TestBlock,
 ) -> Block | None:

@@ -12,11 +12,11 @@ from tilewright.analysis.dataflow import StateFlow, run
 from tilewright.ir.effects import Extent, Order
 from tilewright.ir.regions import is_control_flow
 from tilewright.ops.function import FuncOp
-from tilewright.schedule.placed_accesses import Touch, TouchMap
+from tilewright.schedule.placed_accesses import PlacedAccess, PlacedAccesses
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
-Touches = frozenset[Touch]
+Placed = frozenset[PlacedAccess]
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class _State:
     `shown`: fenced, and no barrier since. `running`: started and not ended.
     """
 
-    unordered: Touches = frozenset()
-    hidden: Touches = frozenset()
-    shown: Touches = frozenset()
-    running: Touches = frozenset()
+    unordered: Placed = frozenset()
+    hidden: Placed = frozenset()
+    shown: Placed = frozenset()
+    running: Placed = frozenset()
 
     def __or__(self, other: _State) -> _State:
         return _State(
@@ -46,18 +46,18 @@ def check_ordering(kernel: FuncOp) -> None:
 
     *Raises* InternalError that names the two that have no barrier, fence or wait between them.
     """
-    require_ordered(kernel, TouchMap())
+    require_ordered(kernel, PlacedAccesses())
 
 
-def require_ordered(kernel: FuncOp, touches: TouchMap) -> None:
-    """`check_ordering` of a kernel whose touches are known already."""
-    run(_Check(touches), kernel.body.block)
+def require_ordered(kernel: FuncOp, accesses: PlacedAccesses) -> None:
+    """`check_ordering` of a kernel whose accesses are known already."""
+    run(_Check(accesses), kernel.body.block)
 
 
-def is_ordered(kernel: FuncOp, touches: TouchMap) -> bool:
-    """Whether `check_ordering` accepts a kernel whose touches are known."""
+def is_ordered(kernel: FuncOp, accesses: PlacedAccesses) -> bool:
+    """Whether `check_ordering` accepts a kernel whose accesses are known."""
     try:
-        require_ordered(kernel, touches)
+        require_ordered(kernel, accesses)
     except InternalError:
         return False
     return True
@@ -66,9 +66,9 @@ def is_ordered(kernel: FuncOp, touches: TouchMap) -> bool:
 class _Check(StateFlow[_State]):
     """One check of one kernel."""
 
-    def __init__(self, touches: TouchMap) -> None:
+    def __init__(self, accesses: PlacedAccesses) -> None:
         super().__init__(_State())
-        self._touches = touches
+        self._accesses = accesses
 
     def join(self, left: _State, right: _State) -> _State:
         """What either way has left."""
@@ -77,46 +77,46 @@ class _Check(StateFlow[_State]):
     def step(self, op: Operation, state: _State) -> _State:
         """The state behind an op, each access of which is checked when it starts."""
         if not is_control_flow(op):
-            for step in self._touches.steps(op):
+            for step in self._accesses.steps(op):
                 state = self._step(step, state)
         return state
 
-    def _step(self, step: Touch | Order, state: _State) -> _State:
+    def _step(self, step: PlacedAccess | Order, state: _State) -> _State:
         if step is Order.BARRIER:
             return _State(frozenset(), state.hidden, frozenset(), state.running)
         if step is Order.FENCE:
             return _State(state.unordered, frozenset(), state.shown | state.hidden, state.running)
-        assert isinstance(step, Touch)
+        assert isinstance(step, PlacedAccess)
         if step.access.starts:
             self._check(step, state)
-        return _touched(step, state)
+        return _accessed(step, state)
 
-    def _check(self, touch: Touch, state: _State) -> None:
+    def _check(self, placed: PlacedAccess, state: _State) -> None:
         for earlier in state.unordered:
-            if earlier.conflicts(touch):
-                raise _unordered(earlier, touch, "barrier")
+            if earlier.conflicts(placed):
+                raise _unordered(earlier, placed, "barrier")
         for earlier in state.hidden | state.shown:
-            if earlier.hides_from(touch):
+            if earlier.hides_from(placed):
                 missing = "fence" if earlier in state.hidden else "barrier behind the fence"
-                raise _unordered(earlier, touch, missing)
+                raise _unordered(earlier, placed, missing)
         for earlier in state.running:
-            if earlier.conflicts(touch):
-                raise _unordered(earlier, touch, "wait")
+            if earlier.conflicts(placed):
+                raise _unordered(earlier, placed, "wait")
 
 
-def _touched(touch: Touch, state: _State) -> _State:
-    access = touch.access
+def _accessed(placed: PlacedAccess, state: _State) -> _State:
+    access = placed.access
     if access.extent is Extent.START:
-        return _State(state.unordered, state.hidden, state.shown, state.running | {touch})
+        return _State(state.unordered, state.hidden, state.shown, state.running | {placed})
     running = state.running
     if access.extent is Extent.END:
         running = frozenset(t for t in running if t.access.op is not access.op)
     hidden, shown = state.hidden, state.shown
     if access.is_write and not access.is_async:
-        hidden, shown = hidden | {touch}, shown - {touch}
-    unordered = state.unordered if access.is_joint else state.unordered | {touch}
+        hidden, shown = hidden | {placed}, shown - {placed}
+    unordered = state.unordered if access.is_joint else state.unordered | {placed}
     return _State(unordered, hidden, shown, running)
 
 
-def _unordered(earlier: Touch, later: Touch, missing: str) -> InternalError:
+def _unordered(earlier: PlacedAccess, later: PlacedAccess, missing: str) -> InternalError:
     return InternalError(f"no {missing} between {earlier} and {later}")

@@ -44,7 +44,7 @@ class InsertGlobalBarriers(Pass):
 
 
 @dataclass(frozen=True)
-class Touch:
+class GlobalAccess:
     """A read or write of global memory: the pointers, and the argument they come from.
 
     `is_over`: what any thread does to memory later comes after it anyway. `is_single`: the
@@ -57,7 +57,7 @@ class Touch:
     is_over: bool = False
     is_single: bool = False
 
-    def conflicts(self, other: Touch) -> bool:
+    def conflicts(self, other: GlobalAccess) -> bool:
         """Whether another thread may do `other` to an element that a thread does this to."""
         if not (self.is_write or other.is_write) or (self.is_single and other.is_single):
             return False
@@ -86,7 +86,7 @@ def insert_global_barriers(kernel: FuncOp) -> int:
     return walk.count
 
 
-Pending = tuple[Touch, ...]
+Pending = tuple[GlobalAccess, ...]
 
 
 class _Walk(StateFlow[Pending]):
@@ -104,34 +104,34 @@ class _Walk(StateFlow[Pending]):
         """What is pending behind an op, which a barrier goes before where it must."""
         if is_control_flow(op):
             return state
-        touches = global_touches(op)
+        accesses = global_accesses(op)
         if waits_before(op):
             state = ()
-        if any(touch.conflicts(other) for touch in touches for other in state):
+        if any(access.conflicts(other) for access in accesses for other in state):
             assert op.parent is not None
             op.parent.insert_op_before(build(LocalBarrierOp, location=op.location), op)
             self.count += 1
             state = ()
         if atomic_of(op) is not None:
-            return () if waits_after(op) else _union(state, touches)
-        lasting = tuple(touch for touch in touches if not touch.is_over)
+            return () if waits_after(op) else _union(state, accesses)
+        lasting = tuple(access for access in accesses if not access.is_over)
         if not op.regions and Order.BARRIER in shared_steps(op):
             return lasting
         return _union(state, lasting)
 
 
-def global_touches(op: Operation) -> tuple[Touch, ...]:
+def global_accesses(op: Operation) -> tuple[GlobalAccess, ...]:
     """What an op without regions does to global memory."""
-    touches: list[Touch] = []
+    accesses: list[GlobalAccess] = []
     for effect in own_effects(op):
         if isinstance(effect, Access):
-            touches += _touches(effect)
+            accesses += _accesses(effect)
         elif isinstance(effect, Wait) and not effect.is_joint:
-            touches += [t for _, access in ended_by(op, effect) for t in _touches(access)]
-    return tuple(touches)
+            accesses += [t for _, access in ended_by(op, effect) for t in _accesses(access)]
+    return tuple(accesses)
 
 
-def _touches(access: Access) -> Iterator[Touch]:
+def _accesses(access: Access) -> Iterator[GlobalAccess]:
     """An access as those see it who wait for each other.
 
     A thread counts its own copies where they start. The copy engine's are started by one thread:
@@ -144,8 +144,8 @@ def _touches(access: Access) -> Iterator[Touch]:
         return
     is_over = access.is_async and access.extent is Extent.START
     base = base_argument(access.value)
-    yield Touch(access.value, base, access.writes, is_over, access.is_async)
+    yield GlobalAccess(access.value, base, access.writes, is_over, access.is_async)
 
 
 def _union(*groups: Pending) -> Pending:
-    return tuple(dict.fromkeys(touch for group in groups for touch in group))
+    return tuple(dict.fromkeys(access for group in groups for access in group))

@@ -20,21 +20,21 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Touch:
+class PlacedAccess:
     """An access with the bytes that it may touch: spans [start, end)."""
 
     access: SharedAccess
     spans: tuple[Span, ...]
 
-    def overlaps(self, other: Touch) -> bool:
+    def overlaps(self, other: PlacedAccess) -> bool:
         """Whether both may touch one byte."""
         return any(a < d and c < b for a, b in self.spans for c, d in other.spans)
 
-    def conflicts(self, later: Touch) -> bool:
+    def conflicts(self, later: PlacedAccess) -> bool:
         """Whether warps must wait between this access and a later one."""
         return (self.access.is_write or later.access.is_write) and self.overlaps(later)
 
-    def hides_from(self, later: Touch) -> bool:
+    def hides_from(self, later: PlacedAccess) -> bool:
         """Whether an asynchronous unit may miss what threads wrote here, without a fence."""
         is_plain_write = self.access.is_write and not self.access.is_async
         return is_plain_write and later.access.is_async and self.overlaps(later)
@@ -44,37 +44,37 @@ class Touch:
         return f"the {verb} of {self.access.op.name} at {describe(self.access.op)}"
 
 
-TouchStep = Touch | Order
+PlacedStep = PlacedAccess | Order
 
 
-class TouchMap:
-    """The touches of each op of a kernel whose shared memory has been placed."""
+class PlacedAccesses:
+    """The accesses of each op of a kernel whose shared memory has been placed."""
 
     def __init__(self) -> None:
         self._aliases = SharedAliases()
-        self._steps: dict[Operation, tuple[TouchStep, ...]] = {}
+        self._steps: dict[Operation, tuple[PlacedStep, ...]] = {}
 
-    def steps(self, op: Operation) -> tuple[TouchStep, ...]:
+    def steps(self, op: Operation) -> tuple[PlacedStep, ...]:
         """What an op without control flow inside does, in order."""
         found = self._steps.get(op)
         if found is None:
             found = self._steps[op] = tuple(self._found(op))
         return found
 
-    def _found(self, op: Operation) -> Iterator[TouchStep]:
+    def _found(self, op: Operation) -> Iterator[PlacedStep]:
         for step in shared_steps(op):
-            yield step if isinstance(step, Order) else Touch(step, self._spans(step))
+            yield step if isinstance(step, Order) else PlacedAccess(step, self._spans(step))
 
-    def all_touches(self, block: Block) -> list[Touch]:
-        """Every touch in a block, control flow inside of it included."""
-        found: list[Touch] = []
+    def all_accesses(self, block: Block) -> list[PlacedAccess]:
+        """Every access in a block, control flow inside of it included."""
+        found: list[PlacedAccess] = []
         for op in block.ops:
             if is_control_flow(op):
                 for region in op.regions:
                     for inner in region.blocks:
-                        found += self.all_touches(inner)
+                        found += self.all_accesses(inner)
             else:
-                found += [step for step in self.steps(op) if isinstance(step, Touch)]
+                found += [step for step in self.steps(op) if isinstance(step, PlacedAccess)]
         return found
 
     def _spans(self, access: SharedAccess) -> tuple[Span, ...]:

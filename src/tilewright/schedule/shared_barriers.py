@@ -6,7 +6,7 @@ threads wrote, a fence of the threads comes before the barrier.
 
 One walk: each block, branch and loop is summed up by what it touches before its first barrier
 (exposed) and after its last one (pending). A barrier goes right before the op whose exposed
-touches meet pending ones, outside of loops where the first iteration alone is at fault. Control
+accesses meet pending ones, outside of loops where the first iteration alone is at fault. Control
 flow is uniform over the program, so every place in it is reached by all warps or by none.
 
 Requires T2 with every place given; produces T2 that `check_ordering` accepts.
@@ -34,17 +34,17 @@ from tilewright.ir.regions import (
 from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import LocalBarrierOp
 from tilewright.schedule.check_ordering import is_ordered, require_ordered
-from tilewright.schedule.placed_accesses import Touch, TouchMap
+from tilewright.schedule.placed_accesses import PlacedAccess, PlacedAccesses
 from tilewright.support.dataclass import dataclass
 
 
 @dataclass(frozen=True)
 class BarrierReason:
-    """Why a barrier stands before an op: two touches that it orders."""
+    """Why a barrier stands before an op: two accesses that it orders."""
 
     op: Operation
-    earlier: Touch
-    later: Touch
+    earlier: PlacedAccess
+    later: PlacedAccess
 
     def __str__(self) -> str:
         return f"barrier before {describe(self.op)}: {self.earlier} comes before {self.later}"
@@ -73,19 +73,19 @@ def insert_shared_barriers(kernel: FuncOp, fence: type[Operation] | None = None)
     placer.find_async(block)
     placer.place(block, _NOTHING)
     placer.remove_redundant(kernel)
-    require_ordered(kernel, placer.touches)
+    require_ordered(kernel, placer.accesses)
     return OrderingReport(tuple(placer.reasons.values()), placer.num_fences)
 
 
 @dataclass(frozen=True)
 class _Track:
-    """Touches of a region for one kind of order: before its first one, and after its last.
+    """Accesses of a region for one kind of order: before its first one, and after its last.
 
     `is_covered`: no path goes through without being ordered.
     """
 
-    exposed: tuple[Touch, ...] = ()
-    pending: tuple[Touch, ...] = ()
+    exposed: tuple[PlacedAccess, ...] = ()
+    pending: tuple[PlacedAccess, ...] = ()
     is_covered: bool = False
 
     def then(self, later: _Track) -> _Track:
@@ -130,16 +130,18 @@ class _Summary:
 _NOTHING = _Summary()
 
 
-def _union(left: Sequence[Touch], right: Sequence[Touch]) -> tuple[Touch, ...]:
+def _union(left: Sequence[PlacedAccess], right: Sequence[PlacedAccess]) -> tuple[PlacedAccess, ...]:
     if not right:
         return tuple(left)
     return tuple(dict.fromkeys((*left, *right))) if left else tuple(right)
 
 
 def _first(
-    pending: Iterable[Touch], exposed: Sequence[Touch], meets: Callable[[Touch, Touch], bool]
-) -> tuple[Touch, Touch] | None:
-    """The first two touches that need order."""
+    pending: Iterable[PlacedAccess],
+    exposed: Sequence[PlacedAccess],
+    meets: Callable[[PlacedAccess, PlacedAccess], bool],
+) -> tuple[PlacedAccess, PlacedAccess] | None:
+    """The first two accesses that need order."""
     return next(((a, b) for a in pending for b in exposed if meets(a, b)), None)
 
 
@@ -172,8 +174,8 @@ class _Placer:
         self.reasons: dict[Operation, BarrierReason] = {}
         self.num_fences = 0
         self._fence = fence
-        self.touches = TouchMap()
-        self._async: list[Touch] = []
+        self.accesses = PlacedAccesses()
+        self._async: list[PlacedAccess] = []
         self._doubted: list[Operation] = []
         # Of ops with blocks: ordered once, they stay so, and whoever walks the loops around
         # them again finds the same. Without this a nest would be walked 3^depth times.
@@ -181,15 +183,15 @@ class _Placer:
 
     def find_async(self, block: Block) -> None:
         """Note which bytes asynchronous units access anywhere."""
-        touches = self.touches.all_touches(block)
-        self._async = [touch for touch in touches if touch.access.is_async]
+        accesses = self.accesses.all_accesses(block)
+        self._async = [placed for placed in accesses if placed.access.is_async]
 
     def place(self, block: Block, entered: _Summary) -> _Summary:
         """Order the ops of a block after what was pending before it; the block's summary."""
         so_far = entered
         is_fenced = False
         for op in tuple(block.ops):
-            if not op.regions and not self.touches.steps(op):
+            if not op.regions and not self.accesses.steps(op):
                 continue
             summary = self._summary(op)
             reason = self._reason(so_far, summary)
@@ -208,7 +210,7 @@ class _Placer:
     def _orders(self, op: Operation) -> list[Order]:
         if is_control_flow(op):
             return []
-        return [step for step in self.touches.steps(op) if isinstance(step, Order)]
+        return [step for step in self.accesses.steps(op) if isinstance(step, Order)]
 
     def _stays_fenced(self, op: Operation, is_fenced: bool, summary: _Summary) -> bool:
         """Whether a fence stands behind all writes of this block so far."""
@@ -273,11 +275,11 @@ class _Placer:
 
     def _steps_of(self, op: Operation) -> _Summary:
         summary = _NOTHING
-        for step in self.touches.steps(op):
+        for step in self.accesses.steps(op):
             summary = summary.then(self._step(step))
         return summary
 
-    def _step(self, step: Touch | Order) -> _Summary:
+    def _step(self, step: PlacedAccess | Order) -> _Summary:
         if isinstance(step, Order):
             return _Summary(_Track((), (), True)) if step is Order.BARRIER else _NOTHING
         access = step.access
@@ -287,12 +289,14 @@ class _Placer:
         units = _Track(start if access.is_async else (), hidden)
         return _Summary(_Track(start, end), units)
 
-    def _reason(self, earlier: _Summary, later: _Summary) -> tuple[Touch, Touch] | None:
+    def _reason(
+        self, earlier: _Summary, later: _Summary
+    ) -> tuple[PlacedAccess, PlacedAccess] | None:
         """Why a barrier must stand between two regions; None where none must."""
-        found = _first(earlier.units.pending, later.units.exposed, Touch.hides_from)
-        return found or _first(earlier.warps.pending, later.warps.exposed, Touch.conflicts)
+        found = _first(earlier.units.pending, later.units.exposed, PlacedAccess.hides_from)
+        return found or _first(earlier.warps.pending, later.warps.exposed, PlacedAccess.conflicts)
 
-    def _insert_barrier(self, op: Operation, reason: tuple[Touch, Touch]) -> None:
+    def _insert_barrier(self, op: Operation, reason: tuple[PlacedAccess, PlacedAccess]) -> None:
         barrier = build(LocalBarrierOp, location=op.location)
         self._insert(barrier, op)
         self.reasons[barrier] = BarrierReason(op, *reason)
@@ -314,7 +318,7 @@ class _Placer:
             block, following = barrier.parent, barrier.next_op
             assert block is not None and following is not None
             barrier.detach()
-            if is_ordered(kernel, self.touches):
+            if is_ordered(kernel, self.accesses):
                 del self.reasons[barrier]
                 barrier.erase()
             else:

@@ -22,7 +22,7 @@ from tilewright.compiler.build import make_request
 from tilewright.compiler.collector import CompileCall, collected_calls
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.constants import Constant
-from tilewright.frontend.devices import Placement
+from tilewright.frontend.devices import DevicePlacement
 from tilewright.frontend.program import Specialization
 from tilewright.frontend.type_text import parse_scalar
 from tilewright.jit import JITFunction
@@ -115,7 +115,7 @@ def _request(call: CompileCall, machine: str) -> CompileRequest:
         call.source,
         call.specialization,
         call.options,
-        Placement("nvidia"),
+        DevicePlacement("nvidia"),
         named_machine(machine),
     )
 

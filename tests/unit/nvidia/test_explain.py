@@ -14,7 +14,7 @@ import tilewright.language as tl
 from tilewright.compiler.build import make_request
 from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.request import CompileRequest
-from tilewright.frontend.devices import Placement
+from tilewright.frontend.devices import DevicePlacement
 from tilewright.jit import JITFunction
 from tilewright.ops.function import find_kernel
 from tilewright.support.options import option_names
@@ -229,7 +229,7 @@ def test_stages_are_no_part_of_what_is_compiled_for_a_gpu() -> None:
             call.source,
             call.specialization,
             call.options,
-            Placement("nvidia", 0),
+            DevicePlacement("nvidia", 0),
             named_machine("sm_90a"),
         )
         keys.add(request.cache_key(""))

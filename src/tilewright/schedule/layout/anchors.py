@@ -19,7 +19,11 @@ from tilewright.layout.linear import LinearLayout
 from tilewright.ops.atomics.ir import AtomicOp
 from tilewright.ops.creation.ir import UnsplatOp
 from tilewright.ops.debug.ir import AssertOp, PrintOp
-from tilewright.ops.descriptors.ir import DescriptorLoadOp, DescriptorReduceOp, DescriptorStoreOp
+from tilewright.ops.descriptors.ir import (
+    DescriptorLoadOp,
+    DescriptorReduceOp,
+    DescriptorStoreOp,
+)
 from tilewright.ops.indexing.ir import GatherOp
 from tilewright.ops.inline.ir import InlineAsmOp
 from tilewright.ops.memory.ir import LoadOp, StoreOp

@@ -14,10 +14,10 @@ from tilewright.ir.locations import span_of
 from tilewright.ir.schedule import REST, Anchor, Schedule
 from tilewright.ir.types import shape_of
 from tilewright.ops.control_flow import ForOp
-from tilewright.ops.elementwise import CastOp
+from tilewright.ops.elementwise.ir import CastOp
 from tilewright.ops.function import FuncOp
-from tilewright.ops.matmul import DotOp
-from tilewright.ops.reduction import ReduceOp
+from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.reduction.ir import ReduceOp
 from tilewright.support.errors import MalformedSchedule
 
 

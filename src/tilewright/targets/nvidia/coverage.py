@@ -9,7 +9,11 @@ from xdsl.traits import IsTerminator
 from tilewright.codegen.rules import DEFAULT_RULES
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
-from tilewright.ops.descriptors.ir import DescriptorLoadOp, DescriptorReduceOp, DescriptorStoreOp
+from tilewright.ops.descriptors.ir import (
+    DescriptorLoadOp,
+    DescriptorReduceOp,
+    DescriptorStoreOp,
+)
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.passes.coverage import Gap, covers

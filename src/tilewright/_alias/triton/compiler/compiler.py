@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Protocol, cast
 
 from tilewright.compiler.build import build_artifact, make_request
-from tilewright.frontend.devices import Placement
+from tilewright.frontend.devices import DevicePlacement
 from tilewright.frontend.program import Specialization
 from tilewright.frontend.source import KernelSource
 from tilewright.machine.model import MachineModel
@@ -96,10 +96,10 @@ def compiled_kernel(
     specialization: Specialization,
     options: CompileOptions,
     target: GPUTarget,
-    placement: Placement | None = None,
+    placement: DevicePlacement | None = None,
 ) -> CompiledKernel:
     """A specialisation compiled, or taken from the disk cache; not loaded yet."""
-    where = placement or Placement(target_folder(target))
+    where = placement or DevicePlacement(target_folder(target))
     started = _microseconds()
     request = make_request(source, specialization, options, where, _machine(target, where))
     asked, before = _microseconds(), STATISTICS.loaded_from_disk
@@ -149,7 +149,7 @@ def _put_cubin(kernel: CompiledKernel) -> None:
         files.put(kernel.artifact.sections["cubin"], name)
 
 
-def _machine(target: GPUTarget, where: Placement) -> MachineModel | None:
+def _machine(target: GPUTarget, where: DevicePlacement) -> MachineModel | None:
     """The features of a GPU that is named and not there; None for what is there."""
     if where.target == "cpu" or has_gpu():
         return None

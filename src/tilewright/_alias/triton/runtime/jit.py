@@ -11,7 +11,7 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import cast
 
-from tilewright.frontend.devices import Placement
+from tilewright.frontend.devices import DevicePlacement
 from tilewright.frontend.source import KernelSource, parameters_of
 from tilewright.jit import Call
 from tilewright.jit import JITFunction as _JITFunction
@@ -463,7 +463,7 @@ class _Named:
         return self._name
 
 
-def _target_of(where: Placement) -> GPUTarget:
+def _target_of(where: DevicePlacement) -> GPUTarget:
     """What a launch that runs there is compiled for."""
     if where.target == "cpu":
         return CPUDriver().get_current_target()

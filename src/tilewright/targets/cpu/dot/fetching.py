@@ -56,7 +56,7 @@ def fetch_address(
 
 
 def _has_rows(lowering: Lowering, op: LoadOp) -> bool:
-    stride = lowering.placement.structure.strides(op.operands[0])[1]
+    stride = lowering.bufferization.structure.strides(op.operands[0])[1]
     return stride is not None and stride.as_int() == 1
 
 
@@ -66,7 +66,7 @@ def _result_place(lowering: Lowering, emit: Emitter, op: DotOp, like: SSAValue) 
     if store is None or len(shape_of(store.operands[0].type)) != 2:
         return None
     pointer = store.operands[0]
-    pitch, step = lowering.placement.structure.strides(pointer)
+    pitch, step = lowering.bufferization.structure.strides(pointer)
     if pitch is None or step is None or step.as_int() != 1:
         return None
     if not _is_known(lowering, pointer) or not _has_known_factors(lowering, pitch):
@@ -99,10 +99,10 @@ def _store_of(value: SSAValue) -> StoreOp | None:
 
 def _is_known(lowering: Lowering, tile: SSAValue) -> bool:
     """Whether a tile can be evaluated already: from scalars, and no materialised tile."""
-    placement = lowering.placement
-    for value in reach((tile,), placement.stored):
+    bufferization = lowering.bufferization
+    for value in reach((tile,), bufferization.stored):
         if is_tile(value):
-            if placement.is_stored(value) or isinstance(owner(value), LoadOp):
+            if bufferization.is_stored(value) or isinstance(owner(value), LoadOp):
                 return False
         elif value not in lowering.scalars:
             return False

@@ -41,7 +41,7 @@ from tilewright.targets.cpu.schedule.storage import Buffer
 
 def emit_pack(lowering: Lowering, out: Block, form: PackForm) -> None:
     """Pack an operand right here, from memory or from its buffer."""
-    if form in lowering.placement.unpacked:
+    if form in lowering.bufferization.unpacked:
         lowering.unpacked[form] = _rows_in_place(lowering, out, form)
         return
     spec = _spec_of(lowering, form)
@@ -62,7 +62,7 @@ def _location(form: PackForm) -> LocationAttr | None:
 
 
 def _spec_of(lowering: Lowering, form: PackForm) -> DotSpec:
-    for op, forms in lowering.placement.operands.items():
+    for op, forms in lowering.bufferization.operands.items():
         if form in forms:
             return operand_spec(op, lowering.machine)
     raise AssertionError("a packed operand belongs to a dot")
@@ -115,7 +115,7 @@ def _pack_load(lowering: Lowering, out: Block, form: PackForm, dst: Buffer) -> N
     op = owner(form.value)
     assert isinstance(op, LoadOp)
     ev = Evaluator(lowering, Emitter(out, op.location))
-    if lowering.placement.is_stored(form.value):
+    if lowering.bufferization.is_stored(form.value):
         _pack_buffer(ev.emit, form, lowering.buffer(form.value), dst)
         return
     condition = whole_tile(ev, op)
@@ -148,13 +148,13 @@ def _pack_direct(ev: Evaluator, form: PackForm, op: LoadOp, dst: Buffer) -> None
 
 def _has_rows(lowering: Lowering, op: LoadOp) -> bool:
     """Whether a tile's rows, not its columns, are contiguous in memory."""
-    stride = lowering.placement.structure.strides(op.operands[0])[1]
+    stride = lowering.bufferization.structure.strides(op.operands[0])[1]
     return stride is not None and stride.as_int() == 1
 
 
 def _matrix(ev: Evaluator, op: LoadOp) -> tuple[SSAValue, SSAValue]:
     """Where a tile starts in memory, and how many elements its rows (columns) lie apart."""
-    strides = ev.lowering.placement.structure.strides(op.operands[0])
+    strides = ev.lowering.bufferization.structure.strides(op.operands[0])
     pitch = strides[0] if _has_rows(ev.lowering, op) else strides[1]
     assert pitch is not None
     source = ev.element(op.operands[0], constant_coords((0, 0)), False)
@@ -167,7 +167,7 @@ def _rows_in_place(lowering: Lowering, out: Block, form: PackForm) -> tuple[SSAV
     assert isinstance(op, LoadOp)
     ev = Evaluator(lowering, Emitter(out, op.location))
     columns = ev.emit.constant(i64, shape_of(form.value.type)[1])
-    if lowering.placement.is_stored(form.value):
+    if lowering.bufferization.is_stored(form.value):
         return lowering.buffer(form.value).base, columns
     condition = whole_tile(ev, op)
     if condition is None:
@@ -211,7 +211,7 @@ def _materialize(lowering: Lowering, out: Block, form: PackForm) -> Buffer:
 @STEPS.register(DotOp)
 def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
     """The product itself; a batch is a loop over its matrices."""
-    forms = lowering.placement.operands[op]
+    forms = lowering.bufferization.operands[op]
     spec = operand_spec(op, lowering.machine)
     emit = Emitter(out, op.location)
     batch = shape_of(op.results[0].type)[:-2]
@@ -230,7 +230,7 @@ def _operand(lowering: Lowering, form: PackForm, spec: DotSpec) -> tuple[SSAValu
     """Where an operand is, and the stride of its rows if they are not packed."""
     if form in lowering.unpacked:
         return lowering.unpacked[form]
-    if is_direct(form, spec, lowering.placement):
+    if is_direct(form, spec, lowering.bufferization):
         return (lowering.buffer(form.value).base,)
     return (lowering.packed[form].base,)
 
@@ -263,7 +263,7 @@ def _emit_batch(lowering: Lowering, emit: Emitter, op: DotOp, spec: DotSpec) -> 
     count = 1
     for extent in shape[:-2]:
         count *= extent
-    forms = lowering.placement.operands[op]
+    forms = lowering.bufferization.operands[op]
     variable, _ = emit.open_loop()
     bases = []
     for form in forms:
@@ -271,7 +271,7 @@ def _emit_batch(lowering: Lowering, emit: Emitter, op: DotOp, spec: DotSpec) -> 
         rows, columns = stored.shape[-2:]
         offset = emit.integer("muli", variable, emit.index(rows * columns))
         matrix = emit.advance(stored.base, offset)
-        if not is_direct(form, spec, lowering.placement):
+        if not is_direct(form, spec, lowering.bufferization):
             dst = _packed_buffer(lowering, form, spec)
             source = (matrix, emit.constant(i64, columns))
             _pack(emit, form, source, dst.base, form.transposed)

@@ -257,7 +257,7 @@ def base_and_offsets(ev: Evaluator, ptr: SSAValue, coords: Coords) -> Offsets | 
 def _split(ev: Evaluator, ptr: SSAValue, coords: Coords) -> tuple[SSAValue, list[SSAValue]] | None:
     additions: list[tuple[SSAValue, Coords]] = []
     while is_tile(ptr) and ev.lane_stride(ptr, coords) != (0, False):
-        if ev.lowering.placement.is_stored(ptr):
+        if ev.lowering.bufferization.is_stored(ptr):
             return None
         op = owner(ptr)
         assert op is not None

@@ -141,7 +141,7 @@ class Evaluator:
         return []
 
     def _is_read_back(self, value: SSAValue) -> bool:
-        return value not in self.fresh and self.lowering.placement.is_stored(value)
+        return value not in self.fresh and self.lowering.bufferization.is_stored(value)
 
     def lanes_of_element(self, value: SSAValue, coords: Coords) -> SSAValue:
         """The value as a full vector, splatted where it is the same in all lanes."""
@@ -170,7 +170,7 @@ class Evaluator:
         That of an address may be assumed; `_stepped` asks for what is exact (`affine.stride`).
         """
         total, jumps = 0, False
-        strides = self.lowering.placement.structure.strides(value)
+        strides = self.lowering.bufferization.structure.strides(value)
         for stride, coord in zip(strides, coords, strict=True):
             scale = coord.lane_scale()
             if scale == 0:
@@ -261,7 +261,7 @@ class Evaluator:
         step, jumps = self.lane_stride(value, coords)
         if not step or jumps:
             return None
-        strides = zip(self.lowering.placement.structure.strides(value), coords, strict=True)
+        strides = zip(self.lowering.bufferization.structure.strides(value), coords, strict=True)
         is_assumed = any(s is not None and s.is_assumed for s, c in strides if c.lane_scale())
         return None if is_assumed else step
 

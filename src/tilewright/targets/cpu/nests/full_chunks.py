@@ -22,7 +22,7 @@ from tilewright.targets.cpu.nests.coordinates import (
     source_coords,
 )
 from tilewright.targets.cpu.nests.evaluate import Evaluator
-from tilewright.targets.cpu.nests.loop_order import Touch
+from tilewright.targets.cpu.nests.loop_order import MemoryAccess
 from tilewright.targets.cpu.schedule.inline import is_tile, owner
 
 # Predicate: (whether the left side is the growing one, how many more lanes hold than their
@@ -38,14 +38,14 @@ class Prefix:
     coords: Coords
 
 
-def find_prefixes(ev: Evaluator, touches: tuple[Touch, ...]) -> tuple[Prefix, ...] | None:
+def find_prefixes(ev: Evaluator, accesses: tuple[MemoryAccess, ...]) -> tuple[Prefix, ...] | None:
     """The comparisons that mask a nest's accesses along the lanes; None if there are others."""
     found: dict[Prefix, None] = {}
-    for touch in touches:
-        mask = _mask_of(touch.op)
+    for access in accesses:
+        mask = _mask_of(access.op)
         if mask is None or is_all_true(mask):
             continue
-        parts = _conjuncts(ev, mask, touch.coords)
+        parts = _conjuncts(ev, mask, access.coords)
         if parts is None:
             return None
         found.update(dict.fromkeys(parts))
@@ -66,7 +66,7 @@ def _conjuncts(ev: Evaluator, mask: SSAValue, coords: Coords) -> list[Prefix] | 
         if not is_tile(part) or ev.lane_stride(part, place) == (0, False):
             continue
         op = owner(part)
-        if op is None or ev.lowering.placement.is_stored(part):
+        if op is None or ev.lowering.bufferization.is_stored(part):
             return None
         source = source_coords(op, place)
         if source is not None:

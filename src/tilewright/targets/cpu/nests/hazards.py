@@ -19,7 +19,7 @@ from tilewright.ir.types import i64, shape_of
 from tilewright.targets.cpu.nests.access import address, pointee_bytes
 from tilewright.targets.cpu.nests.coordinates import constant_coords
 from tilewright.targets.cpu.nests.evaluate import Evaluator
-from tilewright.targets.cpu.nests.loop_order import NestBody, Touch
+from tilewright.targets.cpu.nests.loop_order import MemoryAccess, NestBody
 from tilewright.targets.cpu.nests.separation import are_apart, polynomial
 
 _SIGNED_LE = 3
@@ -35,11 +35,11 @@ class Hazard(IntEnum):
     ALWAYS = 2
 
 
-def find_pairs(ev: Evaluator, body: NestBody) -> list[tuple[Touch, Touch]]:
+def find_pairs(ev: Evaluator, body: NestBody) -> list[tuple[MemoryAccess, MemoryAccess]]:
     """The pairs (access, later store) of a nest whose order the nest's loops could change."""
-    structure = ev.lowering.placement.structure
-    accesses = [touch for touch in body.touches if touch.op is not None]
-    stores = [touch for touch in accesses if touch.is_store]
+    structure = ev.lowering.bufferization.structure
+    accesses = [access for access in body.accesses if access.op is not None]
+    stores = [access for access in accesses if access.is_store]
     pairs = []
     for store in stores:
         for access in accesses:
@@ -50,19 +50,19 @@ def find_pairs(ev: Evaluator, body: NestBody) -> list[tuple[Touch, Touch]]:
     return pairs
 
 
-def _is_same(access: Touch, store: Touch) -> bool:
+def _is_same(access: MemoryAccess, store: MemoryAccess) -> bool:
     return access.value is store.value and access.coords == store.coords
 
 
-def classify(ev: Evaluator, pairs: list[tuple[Touch, Touch]]) -> Hazard:
+def classify(ev: Evaluator, pairs: list[tuple[MemoryAccess, MemoryAccess]]) -> Hazard:
     """Whether ranges of all pairs can be compared at run time."""
     if not pairs:
         return Hazard.NONE
-    structure = ev.lowering.placement.structure
-    for touch in {touch: None for pair in pairs for touch in pair}:
-        if any(s is None or s.jumps for s in structure.strides(touch.value)):
+    structure = ev.lowering.bufferization.structure
+    for access in {access: None for pair in pairs for access in pair}:
+        if any(s is None or s.jumps for s in structure.strides(access.value)):
             return Hazard.ALWAYS
-        if touch.is_store and not _is_contiguous(ev, touch):
+        if access.is_store and not _is_contiguous(ev, access):
             return Hazard.ALWAYS
     for access, store in pairs:
         if _is_same(access, store) and find_apart(structure, store.value) is Apart.NO:
@@ -70,11 +70,11 @@ def classify(ev: Evaluator, pairs: list[tuple[Touch, Touch]]) -> Hazard:
     return Hazard.TEST
 
 
-def _is_contiguous(ev: Evaluator, touch: Touch) -> bool:
-    return ev.lanes == 1 or ev.lane_stride(touch.value, touch.coords) == (1, False)
+def _is_contiguous(ev: Evaluator, access: MemoryAccess) -> bool:
+    return ev.lanes == 1 or ev.lane_stride(access.value, access.coords) == (1, False)
 
 
-def is_safe(ev: Evaluator, pairs: list[tuple[Touch, Touch]]) -> SSAValue:
+def is_safe(ev: Evaluator, pairs: list[tuple[MemoryAccess, MemoryAccess]]) -> SSAValue:
     """An i1: every pair is disjoint, or reads and writes the same element at a time."""
     emit = ev.emit
     safe: SSAValue | None = None
@@ -85,8 +85,8 @@ def is_safe(ev: Evaluator, pairs: list[tuple[Touch, Touch]]) -> SSAValue:
     return safe
 
 
-def _is_pair_safe(ev: Evaluator, access: Touch, store: Touch) -> SSAValue:
-    emit, structure = ev.emit, ev.lowering.placement.structure
+def _is_pair_safe(ev: Evaluator, access: MemoryAccess, store: MemoryAccess) -> SSAValue:
+    emit, structure = ev.emit, ev.lowering.bufferization.structure
     apart = find_apart(structure, store.value)
     if _is_same(access, store):
         return are_apart(ev, store.value)
@@ -102,8 +102,8 @@ def _is_pair_safe(ev: Evaluator, access: Touch, store: Touch) -> SSAValue:
     return emit.integer("ori", pair, same)
 
 
-def _moves_alike(ev: Evaluator, access: Touch, store: Touch) -> bool:
-    structure = ev.lowering.placement.structure
+def _moves_alike(ev: Evaluator, access: MemoryAccess, store: MemoryAccess) -> bool:
+    structure = ev.lowering.bufferization.structure
     alike = structure.strides(access.value) == structure.strides(store.value)
     sizes = pointee_bytes(access.value) == pointee_bytes(store.value)
     return alike and sizes and access.coords == store.coords
@@ -122,7 +122,7 @@ def _range(ev: Evaluator, ptr: SSAValue) -> Range:
     if found[0] is not None and found[1] is not None:
         return found[0], found[1]
     low = high = _first(ev, ptr)
-    strides = ev.lowering.placement.structure.strides(ptr)
+    strides = ev.lowering.bufferization.structure.strides(ptr)
     below, above = 0, size
     for stride, extent in zip(strides, shape_of(ptr.type), strict=True):
         assert stride is not None

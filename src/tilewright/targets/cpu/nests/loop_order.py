@@ -33,7 +33,7 @@ _HEAVY_STREAMS = 6
 
 
 @dataclass(frozen=True)
-class Touch:
+class MemoryAccess:
     """A place where a nest touches memory: a load, a store (`op`) or a buffer (None)."""
 
     value: SSAValue
@@ -46,7 +46,7 @@ class Touch:
 class NestBody:
     """What evaluating a nest's roots touches and costs, before any code exists."""
 
-    touches: tuple[Touch, ...]
+    accesses: tuple[MemoryAccess, ...]
     widest_bits: int
     is_heavy: bool
     num_ops: int
@@ -54,7 +54,7 @@ class NestBody:
 
 def survey(lowering: Lowering, roots: Sequence[Root], fresh: set[SSAValue]) -> NestBody:
     """Walk the expressions of a nest once."""
-    touches: dict[Touch, None] = {}
+    accesses: dict[MemoryAccess, None] = {}
     seen: set[tuple[SSAValue, Coords]] = set()
     pending: list[tuple[SSAValue, Coords]] = []
     widest, heavy, count = 8, False, 0
@@ -63,9 +63,11 @@ def survey(lowering: Lowering, roots: Sequence[Root], fresh: set[SSAValue]) -> N
         pending.extend((value, start) for value in root.values if is_tile(value))
         widest = max([widest, *(width_bits(v.type) for v in root.values if not is_pointer(v.type))])
         if root.kind is RootKind.STORE:
-            touches[Touch(root.values[0], normalized(start, root.space), root.op, True)] = None
+            accesses[MemoryAccess(root.values[0], normalized(start, root.space), root.op, True)] = (
+                None
+            )
         if root.kind in (RootKind.MATERIALIZE, RootKind.COPY) and root.strides is None:
-            touches[Touch(root.values[0], normalized(start, root.space), None, True)] = None
+            accesses[MemoryAccess(root.values[0], normalized(start, root.space), None, True)] = None
     while pending:
         value, coords = pending.pop()
         coords = normalized(coords, shape_of(value.type))
@@ -73,28 +75,28 @@ def survey(lowering: Lowering, roots: Sequence[Root], fresh: set[SSAValue]) -> N
             continue
         seen.add((value, coords))
         op = owner(value)
-        if not lowering.placement.costs.is_symbolic(value) and not is_pointer(value.type):
+        if not lowering.bufferization.costs.is_symbolic(value) and not is_pointer(value.type):
             widest = max(widest, width_bits(value.type))
-        if value not in fresh and lowering.placement.is_stored(value):
-            touches[Touch(value, coords, None)] = None
+        if value not in fresh and lowering.bufferization.is_stored(value):
+            accesses[MemoryAccess(value, coords, None)] = None
             continue
         assert op is not None and isinstance(value, OpResult)
         if isinstance(op, LoadOp):
-            touches[Touch(op.operands[0], coords, op)] = None
+            accesses[MemoryAccess(op.operands[0], coords, op)] = None
         count += 1
         heavy = heavy or own_cost(op) >= 10
         source = source_coords(op, coords, value.index)
         for operand, _ in reads(op) or ():
             if is_tile(operand):
                 pending.append((operand, coords if source is None else source))
-    return NestBody(tuple(touches), widest, heavy, count)
+    return NestBody(tuple(accesses), widest, heavy, count)
 
 
-def stride_along(structure: AffineTiles, touch: Touch, loop: int) -> Stride | None:
-    """How a touch's address moves with one loop variable; None when that is general."""
+def stride_along(structure: AffineTiles, access: MemoryAccess, loop: int) -> Stride | None:
+    """How an access's address moves with one loop variable; None when that is general."""
     total: Stride | None = Stride()
-    strides = structure.strides(touch.value)
-    for stride, coord in zip(strides, touch.coords, strict=True):
+    strides = structure.strides(access.value)
+    for stride, coord in zip(strides, access.coords, strict=True):
         scale = dict(coord.terms).get(loop, 0)
         if scale == 0:
             continue
@@ -104,19 +106,19 @@ def stride_along(structure: AffineTiles, touch: Touch, loop: int) -> Stride | No
     return total
 
 
-def _score(lowering: Lowering, touch: Touch, dim: int) -> float:
-    if touch.op is None:
-        shape = shape_of(touch.value.type)
-        pairs = zip(touch.coords, row_major(shape), strict=True)
+def _score(lowering: Lowering, access: MemoryAccess, dim: int) -> float:
+    if access.op is None:
+        shape = shape_of(access.value.type)
+        pairs = zip(access.coords, row_major(shape), strict=True)
         step = sum(dict(coord.terms).get(dim, 0) * stride for coord, stride in pairs)
         return {0: 1.0, 1: 2.0}.get(step, -2.0)
-    stride = stride_along(lowering.placement.structure, touch, dim)
+    stride = stride_along(lowering.bufferization.structure, access, dim)
     step = None if stride is None else stride.as_int()
     if step == 1 and stride is not None:
-        return (4.0 if touch.is_store else 3.0) - (0.5 if stride.jumps else 0.0)
-    if step == 0 and not touch.is_store:
+        return (4.0 if access.is_store else 3.0) - (0.5 if stride.jumps else 0.0)
+    if step == 0 and not access.is_store:
         return 2.0
-    penalty = -4.0 if step is None or touch.is_store else -3.0
+    penalty = -4.0 if step is None or access.is_store else -3.0
     return penalty if lowering.machine.has_gather else 4 * penalty
 
 
@@ -130,7 +132,7 @@ def choose_lane_dim(lowering: Lowering, roots: Sequence[Root], body: NestBody) -
     for dim, size in enumerate(space):
         if size == 1 or (roots[0].kind is RootKind.SCAN and dim == axis):
             continue
-        score = sum(_score(lowering, touch, dim) for touch in body.touches)
+        score = sum(_score(lowering, access, dim) for access in body.accesses)
         score -= 1.0 if dim in folds else 0.0
         score -= 3.0 if size < 8 else 0.0
         if best is None or score >= best[0]:
@@ -149,7 +151,7 @@ def choose_lanes(lowering: Lowering, size: int, body: NestBody) -> int:
     """The lanes of one vector along a dimension of `size` elements: a power of two."""
     machine = lowering.machine
     native = max(1, machine.vector_bytes * 8 // body.widest_bits)
-    streams = len(body.touches)
+    streams = len(body.accesses)
     vectors = 2 if body.is_heavy or streams > _HEAVY_STREAMS or body.num_ops > 60 else 4
     if machine.num_registers < 32:
         vectors = max(1, vectors // 2)

@@ -79,7 +79,7 @@ def emit_nest(lowering: Lowering, out: Block, roots: Sequence[Root]) -> None:
 
 def _usable_prefixes(nest: Nest) -> tuple[Prefix, ...]:
     """The masks that split the lane loop: none if they change inside of it, along a fold."""
-    prefixes = find_prefixes(nest.ev, nest.body.touches) or ()
+    prefixes = find_prefixes(nest.ev, nest.body.accesses) or ()
     loops = {loop for prefix in prefixes for coord in prefix.coords for loop, _ in coord.terms}
     return () if nest.fold_axis in loops else prefixes
 
@@ -113,17 +113,17 @@ def _is_redirected(nest: Nest) -> bool:
 
 
 def _relabelled(nest: Nest) -> NestBody:
-    """The surveyed touches with the lane dimension's loop as the lane loop."""
+    """The surveyed accesses with the lane dimension's loop as the lane loop."""
 
     def relabel(coord: Coord) -> Coord:
         terms = tuple((LANE_LOOP if loop == nest.lane_dim else loop, s) for loop, s in coord.terms)
         return Coord(terms, coord.offset)
 
-    touches = tuple(
+    accesses = tuple(
         type(t)(t.value, tuple(relabel(c) for c in t.coords), t.op, t.is_store)
-        for t in nest.body.touches
+        for t in nest.body.accesses
     )
-    return NestBody(touches, nest.body.widest_bits, nest.body.is_heavy, nest.body.num_ops)
+    return NestBody(accesses, nest.body.widest_bits, nest.body.is_heavy, nest.body.num_ops)
 
 
 def _emit_loops(nest: Nest) -> None:
@@ -377,10 +377,10 @@ def _summarize(nest: Nest) -> None:
     lines = dict.fromkeys(line_of(root.op.location) for root in nest.roots)
     count = prod(nest.space)
     accessed = 0
-    for touch in nest.body.touches:
-        element = element_of(touch.value.type)
+    for access in nest.body.accesses:
+        element = element_of(access.value.type)
         element = getattr(element, "pointee", element)
-        accessed += storage_bytes(element) * prod(shape_of(touch.value.type))
+        accessed += storage_bytes(element) * prod(shape_of(access.value.type))
     nest.lowering.report.nests.append(
         NestSummary(
             tuple(line for line in lines if line),

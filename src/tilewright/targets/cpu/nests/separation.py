@@ -19,7 +19,7 @@ def are_apart(ev: Evaluator, ptr: SSAValue) -> SSAValue:
     row-major and column-major tiles do; any other order counts as not apart.
     """
     emit = ev.emit
-    moving = moving_strides(ev.lowering.placement.structure, ptr)
+    moving = moving_strides(ev.lowering.bufferization.structure, ptr)
     assert moving is not None
     known = [(stride, stride.as_int(), extent) for stride, extent in moving]
     span = fixed_span([(abs(step), extent) for _, step, extent in known if step is not None])

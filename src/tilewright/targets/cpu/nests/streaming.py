@@ -33,11 +33,11 @@ def is_stream(ev: Evaluator, roots: Sequence[Root], body: NestBody) -> bool:
         return False
     if any(root.kind is not RootKind.STORE for root in roots):
         return False
-    stores = [touch for touch in body.touches if touch.is_store]
-    loads = [touch for touch in body.touches if touch.op is not None and not touch.is_store]
+    stores = [access for access in body.accesses if access.is_store]
+    loads = [access for access in body.accesses if access.op is not None and not access.is_store]
     whole_lines = all(ev.lanes * pointee_bytes(t.value) % LINE_BYTES == 0 for t in stores)
     straight = all(ev.lane_stride(t.value, t.coords) == (1, False) for t in (*stores, *loads))
-    only_memory = all(touch.op is not None for touch in body.touches)
+    only_memory = all(access.op is not None for access in body.accesses)
     return bool(loads) and only_memory and whole_lines and straight
 
 

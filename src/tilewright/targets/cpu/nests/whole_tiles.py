@@ -32,7 +32,7 @@ def whole_tile(ev: Evaluator, op: LoadOp) -> SSAValue | bool | None:
         if held is None:
             return None
         conditions += held
-    strides = ev.lowering.placement.structure.strides(op.operands[0])
+    strides = ev.lowering.bufferization.structure.strides(op.operands[0])
     jumping = [dim for dim, stride in enumerate(strides) if stride is not None and stride.jumps]
     for dim in jumping:
         others = [other for other in jumping if other != dim]
@@ -61,7 +61,7 @@ def _is_straight(ev: Evaluator, ptr: SSAValue, dim: int, edge: dict[int, int]) -
     """Whether the addresses along one dimension lie one stride apart, on one edge of the tile."""
     emit = ev.emit
     shape = shape_of(ptr.type)
-    stride = ev.lowering.placement.structure.strides(ptr)[dim]
+    stride = ev.lowering.bufferization.structure.strides(ptr)[dim]
     assert stride is not None
     size = access.pointee_bytes(ptr)
 
@@ -121,7 +121,7 @@ def _held_comparison(ev: Evaluator, op: Operation | None) -> SSAValue | None:
 def _corner(ev: Evaluator, value: SSAValue, want_low: bool) -> Coords | None:
     """The element of an affine tile with the least or the greatest value."""
     indices = []
-    strides = ev.lowering.placement.structure.strides(value)
+    strides = ev.lowering.bufferization.structure.strides(value)
     for stride, extent in zip(strides, shape_of(value.type), strict=True):
         step = None if stride is None or stride.jumps else stride.as_int()
         if step is None:

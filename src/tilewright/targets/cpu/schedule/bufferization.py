@@ -51,7 +51,7 @@ COPIES: RuleTable[Callable[[Operation], Iterator[Copy]]] = RuleTable("cpu copies
 
 
 @dataclass
-class Placement:
+class Bufferization:
     """The decisions about materialised tiles of one kernel."""
 
     structure: AffineTiles

@@ -37,7 +37,7 @@ REGISTERED = (products, sorts)
 
 def emit_block(lowering: Lowering, source: Block, out: Block) -> None:
     """Append the C2 code of every op of a T0 block to `out`."""
-    for step in BlockPlanner(lowering.placement, source).plan():
+    for step in BlockPlanner(lowering.bufferization, source).plan():
         _emit_step(lowering, step, out)
 
 

@@ -25,7 +25,7 @@ from tilewright.ops.reduction.ir import ReduceOp, ScanOp
 from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.forms import ELEMENTS, STEPS
-from tilewright.targets.cpu.schedule.bufferization import PackForm, Placement, chain_head
+from tilewright.targets.cpu.schedule.bufferization import Bufferization, PackForm, chain_head
 from tilewright.targets.cpu.schedule.inline import EXPENSIVE, is_inline, is_tile, owner
 from tilewright.targets.cpu.schedule.roots import (
     SCALAR_KINDS,
@@ -85,8 +85,8 @@ def captured_tiles(op: Operation) -> tuple[SSAValue, ...]:
 class BlockPlanner:
     """Plans one block of tile ops."""
 
-    def __init__(self, placement: Placement, block: Block) -> None:
-        self.placement = placement
+    def __init__(self, bufferization: Bufferization, block: Block) -> None:
+        self.bufferization = bufferization
         self.block = block
         self.ops = list(block.ops)
         self.positions = {op: index for index, op in enumerate(self.ops)}
@@ -109,7 +109,7 @@ class BlockPlanner:
     def _reach(
         self, values: tuple[SSAValue, ...], computed: SSAValue | None = None
     ) -> dict[SSAValue, bool]:
-        return reach(values, self.placement.stored, computed, self.sources)
+        return reach(values, self.bufferization.stored, computed, self.sources)
 
     # -- grouping -----------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class BlockPlanner:
         self._flush()
 
     def _place(self, op: Operation, position: int) -> None:
-        stored, inlined = self.placement.stored, self.inlined[op]
+        stored, inlined = self.bufferization.stored, self.inlined[op]
         self.open_at.append(self.open)
         if isinstance(op, ReshapeOp) and not inlined:
             self._flush()
@@ -132,7 +132,7 @@ class BlockPlanner:
         elif not self._place_root(op, position):
             self._place_op(op, position)
         for value in op.results:
-            for form in self.placement.packs_after.get(value, ()):
+            for form in self.bufferization.packs_after.get(value, ()):
                 self._place_pack(form, position)
 
     def _place_root(self, op: Operation, position: int) -> bool:
@@ -176,12 +176,12 @@ class BlockPlanner:
         )
 
     def _place_copies(self, op: Operation, position: int) -> None:
-        for copy in self.placement.copies_into(op):
+        for copy in self.bufferization.copies_into(op):
             value = copy.value
             root = Root(RootKind.COPY, op, (value,), space_of(value), position, None, copy.target)
             root.offset, root.strides = copy.offset, copy.strides
             self._add(root)
-        for form in self.placement.packs_before.get(op, ()):
+        for form in self.bufferization.packs_before.get(op, ()):
             self._place_pack(form, position)
 
     def _place_pack(self, form: PackForm, position: int) -> None:
@@ -243,7 +243,7 @@ class BlockPlanner:
                 isinstance(op := owner(v), LoadOp)
                 and op.parent is self.block
                 and self.positions[op] > earlier.position
-                and (v is computed or v not in self.placement.stored)
+                and (v is computed or v not in self.bufferization.stored)
                 for v in root.reached
             )
         return self._buffer_conflict(earlier, root) or self._buffer_conflict(root, earlier)
@@ -252,7 +252,7 @@ class BlockPlanner:
         """Whether `reader` reads the writer's buffer at other indices, or through a copy."""
         buffer = self._buffer_of(writer)
         elsewhere = (v for v, pointwise in reader.reached.items() if not pointwise and is_tile(v))
-        return buffer is not None and any(self.placement.key(v) is buffer for v in elsewhere)
+        return buffer is not None and any(self.bufferization.key(v) is buffer for v in elsewhere)
 
     def _moves_store(self, writer: Root, store: Root) -> bool:
         """Whether a store would go elsewhere once the writer's buffer is written.
@@ -262,7 +262,7 @@ class BlockPlanner:
         """
         buffer = self._buffer_of(writer)
         places = (v for v in self._places_of(store) if is_tile(v))
-        return buffer is not None and any(self.placement.key(v) is buffer for v in places)
+        return buffer is not None and any(self.bufferization.key(v) is buffer for v in places)
 
     def _places_of(self, store: Root) -> dict[SSAValue, bool]:
         """What the addresses and the mask of a store are made of."""
@@ -272,9 +272,9 @@ class BlockPlanner:
         """What tells the buffer that a root fills from others."""
         if writer.kind is RootKind.COPY:
             assert writer.target is not None
-            return self.placement.key(writer.target)
+            return self.bufferization.key(writer.target)
         if writer.kind is RootKind.MATERIALIZE:
-            return self.placement.key(writer.values[0])
+            return self.bufferization.key(writer.values[0])
         return None
 
     def _flush(self) -> None:
@@ -285,11 +285,11 @@ class BlockPlanner:
     # -- what has to be materialised --------------------------------------------------------
 
     def _materialize_more(self) -> bool:
-        before = len(self.placement.stored)
+        before = len(self.bufferization.stored)
         self._keep_loads_before_stores()
-        if len(self.placement.stored) == before:
+        if len(self.bufferization.stored) == before:
             self._keep_shared_values()
-        return len(self.placement.stored) != before
+        return len(self.bufferization.stored) != before
 
     def _keep_loads_before_stores(self) -> None:
         """Materialise loads that a possibly aliasing write would overtake."""
@@ -299,11 +299,11 @@ class BlockPlanner:
                 if (
                     not isinstance(op, LoadOp)
                     or not is_tile(value)
-                    or value in self.placement.stored
+                    or value in self.bufferization.stored
                 ):
                     continue
                 if op.parent is self.block and self._is_overtaken(op, step):
-                    self.placement.stored.add(value)
+                    self.bufferization.stored.add(value)
         for step in self.steps:
             for root in step.roots:
                 if root.kind is RootKind.STORE:
@@ -324,11 +324,11 @@ class BlockPlanner:
         for value in self._reach(values):
             op = owner(value)
             if isinstance(op, LoadOp) and is_tile(value) and op.parent is self.block:
-                self.placement.stored.add(value)
+                self.bufferization.stored.add(value)
 
     def _keep_shared_values(self) -> None:
         """Materialise values that several steps, or a loop, would recompute at a price."""
-        stored, uses = self.placement.stored, self._direct_uses()
+        stored, uses = self.bufferization.stored, self._direct_uses()
         for position in reversed(range(len(self.ops))):
             for value in self.inlined[self.ops[position]]:
                 if uses.count(value) > 1 and self._is_dear(value):
@@ -338,7 +338,7 @@ class BlockPlanner:
 
     def _is_dear(self, value: SSAValue) -> bool:
         """Whether a tile that is not materialised would better be, if it is evaluated twice."""
-        stored, costs = self.placement.stored, self.placement.costs
+        stored, costs = self.bufferization.stored, self.bufferization.costs
         if value in stored or costs.is_symbolic(value):
             return False
         return costs.recompute(value, stored) >= EXPENSIVE
@@ -376,18 +376,18 @@ class BlockPlanner:
 
         True when the choice changed, which changes the copies at the block's end.
         """
-        placement, changed = self.placement, False
-        for argument, value in placement.carried_tiles(self.block):
+        bufferization, changed = self.bufferization, False
+        for argument, value in bufferization.carried_tiles(self.block):
             if value in self.refused or value is argument:
                 continue
-            is_chosen = placement.in_place.get(value) is argument
+            is_chosen = bufferization.in_place.get(value) is argument
             made = self._step_of(chain_head(value))
             fits = made is not None and self._is_last_use(argument, made)
-            if fits and value not in placement.in_place:
-                placement.in_place[value] = argument
+            if fits and value not in bufferization.in_place:
+                bufferization.in_place[value] = argument
                 changed = True
             elif is_chosen and not fits:
-                del placement.in_place[value]
+                del bufferization.in_place[value]
                 self.refused.add(value)
                 changed = True
         return changed

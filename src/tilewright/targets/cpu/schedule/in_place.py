@@ -13,29 +13,29 @@ from xdsl.ir import Operation
 from tilewright.ir.effects import overtakes_reads
 from tilewright.machine.model import MachineModel
 from tilewright.ops.matmul.ir import DotOp
-from tilewright.targets.cpu.schedule.bufferization import PackForm, Placement
+from tilewright.targets.cpu.schedule.bufferization import Bufferization, PackForm
 from tilewright.targets.cpu.schedule.inline import owner
 from tilewright.targets.cpu.schedule.materialization import operand_spec
 
 
-def read_in_place(placement: Placement, machine: MachineModel) -> None:
+def read_in_place(bufferization: Bufferization, machine: MachineModel) -> None:
     """Fill in the forms that no product needs packed."""
     users: dict[PackForm, list[DotOp]] = {}
-    for op, forms in placement.operands.items():
+    for op, forms in bufferization.operands.items():
         for form in forms:
             users.setdefault(form, []).append(op)
     for form, dots in users.items():
-        if _is_row_major(form, placement) and all(_can_wait(form, op, machine) for op in dots):
-            placement.unpacked.add(form)
+        if _is_row_major(form, bufferization) and all(_can_wait(form, op, machine) for op in dots):
+            bufferization.unpacked.add(form)
 
 
-def _is_row_major(form: PackForm, placement: Placement) -> bool:
+def _is_row_major(form: PackForm, bufferization: Bufferization) -> bool:
     """Whether an operand's rows lie contiguously in memory."""
     if not form.from_memory or form.transposed:
         return False
     load = owner(form.value)
     assert load is not None
-    stride = placement.structure.strides(load.operands[0])[1]
+    stride = bufferization.structure.strides(load.operands[0])[1]
     return stride is not None and stride.as_int() == 1
 
 

@@ -16,7 +16,7 @@ from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.ops import AllocOp
 from tilewright.targets.cpu.report import ReportBuilder
-from tilewright.targets.cpu.schedule.bufferization import PackForm, Placement
+from tilewright.targets.cpu.schedule.bufferization import Bufferization, PackForm
 from tilewright.targets.cpu.schedule.inline import owner
 from tilewright.targets.cpu.schedule.storage import Buffer
 
@@ -26,7 +26,7 @@ class Lowering:
     """Where every T0 value of one kernel is found at C2."""
 
     machine: MachineModel
-    placement: Placement
+    bufferization: Bufferization
     entry: Block
     report: ReportBuilder
     location: LocationAttr | None = None
@@ -47,12 +47,12 @@ class Lowering:
     def buffer(self, value: SSAValue) -> Buffer:
         """The buffer of a materialised tile; allocated on first mention."""
         op = owner(value)
-        if isinstance(op, ReshapeOp) and value not in self.placement.stored:
+        if isinstance(op, ReshapeOp) and value not in self.bufferization.stored:
             return self.buffer(op.operands[0]).reshaped(shape_of(value.type))
-        key = self.placement.key(value)
+        key = self.bufferization.key(value)
         found = self.buffers.get(key)
         if found is None:
-            element = self.placement.elements.get(key) or element_of(key.type)
+            element = self.bufferization.elements.get(key) or element_of(key.type)
             found = self.allocate(shape_of(key.type), element, _label(key))
             self.buffers[key] = found
         return found

@@ -25,7 +25,7 @@ from tilewright.ops.shape.ir import BroadcastOp, ReshapeOp, TransOp
 from tilewright.targets.cpu.dot.microkernel import DotSpec
 from tilewright.targets.cpu.dot.types import dot_spec, dtype_key, packed_element
 from tilewright.targets.cpu.nests.access import is_volatile
-from tilewright.targets.cpu.schedule.bufferization import PackForm, Placement
+from tilewright.targets.cpu.schedule.bufferization import Bufferization, PackForm
 from tilewright.targets.cpu.schedule.inline import (
     EXPENSIVE,
     is_inline,
@@ -93,24 +93,24 @@ def _needs_definition(
     return False
 
 
-def decide(kernel: FuncOp, placement: Placement, machine: MachineModel) -> None:
+def decide(kernel: FuncOp, bufferization: Bufferization, machine: MachineModel) -> None:
     """Fill in the tiles that must be materialised and the operands that must be packed."""
     for op in kernel.walk():
         if isinstance(op, DotOp):
-            _decide_dot(op, placement, machine)
-        for value in _required(op, placement):
+            _decide_dot(op, bufferization, machine)
+        for value in _required(op, bufferization):
             if is_inline(value):
-                placement.stored.add(value)
+                bufferization.stored.add(value)
 
 
-def _required(op: Operation, placement: Placement) -> Iterator[SSAValue]:
+def _required(op: Operation, bufferization: Bufferization) -> Iterator[SSAValue]:
     """The tiles that `op` needs in memory."""
     if isinstance(op, LoadOp) and is_volatile(op):
         yield op.results[0]
     elif isinstance(op, GatherOp) or (isinstance(op, ReshapeOp) and not is_splitting(op)):
         yield op.operands[0]
     elif isinstance(op, BroadcastOp):
-        yield from _expensive_source(op, placement)
+        yield from _expensive_source(op, bufferization)
     elif isinstance(op, YieldOp | ConditionOp):
         parent = op.parent_op()
         if isinstance(parent, ForOp | WhileOp):
@@ -123,7 +123,7 @@ def _is_made_in(value: SSAValue, block: Block | None) -> bool:
     return definition is not None and definition.parent is block
 
 
-def _expensive_source(op: BroadcastOp, placement: Placement) -> Iterator[SSAValue]:
+def _expensive_source(op: BroadcastOp, bufferization: Bufferization) -> Iterator[SSAValue]:
     """A broadcast repeats its source: what is dear is computed once, before."""
     source = op.operands[0]
     definition = owner(source)
@@ -132,9 +132,9 @@ def _expensive_source(op: BroadcastOp, placement: Placement) -> Iterator[SSAValu
         definition = owner(source)
     if not is_tile(source) or isinstance(definition, LoadOp):
         return
-    if placement.costs.is_symbolic(source):
+    if bufferization.costs.is_symbolic(source):
         return
-    if placement.costs.recompute(source, placement.stored) >= EXPENSIVE:
+    if bufferization.costs.recompute(source, bufferization.stored) >= EXPENSIVE:
         yield source
 
 
@@ -146,43 +146,43 @@ def operand_spec(op: DotOp, machine: MachineModel) -> DotSpec:
     return dot_spec(left, right, shape, machine.enabled_features, machine.vector_bytes)
 
 
-def _decide_dot(op: DotOp, placement: Placement, machine: MachineModel) -> None:
+def _decide_dot(op: DotOp, bufferization: Bufferization, machine: MachineModel) -> None:
     spec = operand_spec(op, machine)
     forms = (
-        _operand_form(op, 0, "a", spec, placement),
-        _operand_form(op, 1, "b", spec, placement),
+        _operand_form(op, 0, "a", spec, bufferization),
+        _operand_form(op, 1, "b", spec, bufferization),
     )
-    placement.operands[op] = forms
+    bufferization.operands[op] = forms
 
 
 def _operand_form(
-    op: DotOp, index: int, role: str, spec: DotSpec, placement: Placement
+    op: DotOp, index: int, role: str, spec: DotSpec, bufferization: Bufferization
 ) -> PackForm:
     """How one operand reaches the microkernel, with the packing placed where it belongs."""
     operand = op.operands[index]
     multiply = spec.multiply
     element = packed_element(multiply.a_element if role == "a" else multiply.b_element)
     value, transposed = _untransposed(operand)
-    from_memory = len(shape_of(value.type)) == 2 and _is_packable(value, placement.structure)
+    from_memory = len(shape_of(value.type)) == 2 and _is_packable(value, bufferization.structure)
     form = PackForm(value, role, transposed, from_memory, element)
     if from_memory:
-        return _place_after(form, placement)
+        return _place_after(form, bufferization)
     if is_inline(value):
-        placement.stored.add(value)
-    if form.role == "a" and _is_direct(form, spec, placement):
+        bufferization.stored.add(value)
+    if form.role == "a" and _is_direct(form, spec, bufferization):
         return form
     if len(shape_of(value.type)) > 2:
         return form  # packed matrix by matrix where the product is
     made = owner(value)
     if made is not None and made.parent is not op.parent:
-        return _place_after(form, placement)
-    placement.packs_before.setdefault(op, []).append(form)
+        return _place_after(form, bufferization)
+    bufferization.packs_before.setdefault(op, []).append(form)
     return form
 
 
-def _place_after(form: PackForm, placement: Placement) -> PackForm:
+def _place_after(form: PackForm, bufferization: Bufferization) -> PackForm:
     """Pack right where the value is made, once for all dots that take it in this form."""
-    placed = placement.packs_after.setdefault(form.value, [])
+    placed = bufferization.packs_after.setdefault(form.value, [])
     for other in placed:
         alike = (other.role, other.transposed, other.element, other.from_memory)
         if alike == (form.role, form.transposed, form.element, form.from_memory):
@@ -191,7 +191,7 @@ def _place_after(form: PackForm, placement: Placement) -> PackForm:
     return form
 
 
-def _is_direct(form: PackForm, spec: DotSpec, placement: Placement) -> bool:
+def _is_direct(form: PackForm, spec: DotSpec, bufferization: Bufferization) -> bool:
     """Whether A as materialised is what the microkernel reads; may widen its buffer."""
     value = form.value
     rows, columns = shape_of(value.type)[-2:]
@@ -203,18 +203,18 @@ def _is_direct(form: PackForm, spec: DotSpec, placement: Placement) -> bool:
     only_for_dots = all(isinstance(u.operation, DotOp) and u.index == 0 for u in value.uses)
     widens = dtype_key(element_of(value.type)) not in ("i8", "u8") and rows > 0
     if only_for_dots and widens and is_inline(value):
-        placement.elements[value] = form.element
+        bufferization.elements[value] = form.element
         return True
     return False
 
 
-def is_direct(form: PackForm, spec: DotSpec, placement: Placement) -> bool:
+def is_direct(form: PackForm, spec: DotSpec, bufferization: Bufferization) -> bool:
     """Whether a form that was decided needs no packing."""
     if form.from_memory or form.role != "a" or form.transposed:
         return False
     columns = shape_of(form.value.type)[-1]
     layout = spec.a_layout
-    stored = placement.elements.get(form.value) or element_of(form.value.type)
+    stored = bufferization.elements.get(form.value) or element_of(form.value.type)
     return not layout.bias and layout.stride_elems(columns) == columns and stored == form.element
 
 

@@ -17,7 +17,7 @@ from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
 from tilewright.targets.cpu.report import NestReport, ReportBuilder
 from tilewright.targets.cpu.schedule.arena import place_buffers
-from tilewright.targets.cpu.schedule.bufferization import Placement
+from tilewright.targets.cpu.schedule.bufferization import Bufferization
 from tilewright.targets.cpu.schedule.control import emit_block
 from tilewright.targets.cpu.schedule.in_place import read_in_place
 from tilewright.targets.cpu.schedule.inline import Costs
@@ -110,14 +110,14 @@ def _functions(module: ModuleOp) -> Iterator[FuncOp]:
 
 def _emit_nests(kernel: FuncOp, machine: MachineModel, reports: ReportBuilder) -> None:
     structure = AffineTiles()
-    placement = Placement(structure, Costs(structure))
-    decide(kernel, placement, machine)
-    read_in_place(placement, machine)
+    bufferization = Bufferization(structure, Costs(structure))
+    decide(kernel, bufferization, machine)
+    read_in_place(bufferization, machine)
     source = kernel.body.block
     out = Block(arg_types=[argument.type for argument in source.args])
     for old, new in zip(source.args, out.args, strict=True):
         new.name_hint = old.name_hint
-    lowering = Lowering(machine, placement, out, reports, kernel.location)
+    lowering = Lowering(machine, bufferization, out, reports, kernel.location)
     lowering.define(dict(zip(source.args, out.args, strict=True)))
     emit_block(lowering, source, out)
     kernel.detach_region(kernel.body)

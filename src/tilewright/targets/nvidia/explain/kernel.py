@@ -13,7 +13,7 @@ from tilewright.ir.types import element_of, shape_of
 from tilewright.ops.debug.ir import BarrierOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import LaidOutDotOp, LocalBarrierOp
-from tilewright.schedule.placed_accesses import Touch
+from tilewright.schedule.placed_accesses import PlacedAccess
 from tilewright.schedule.shared_barriers import BarrierReason, OrderingReport
 from tilewright.schedule.shared_memory import SharedPlan
 from tilewright.support.dataclass import dataclass
@@ -138,8 +138,8 @@ def _why(reason: BarrierReason) -> str:
     return f"{_access(reason.earlier)}, then {_access(reason.later)}"
 
 
-def _access(touch: Touch) -> str:
-    access = touch.access
+def _access(placed: PlacedAccess) -> str:
+    access = placed.access
     unit = "asynchronous " if access.is_async else ""
     verb = "write" if access.is_write else "read"
     name = access.op.name.partition(".")[2]

@@ -30,7 +30,11 @@ from tilewright.ir.passes import Pass
 from tilewright.ir.regions import is_control_flow
 from tilewright.ir.types import DescriptorType, element_of
 from tilewright.layout.build import shared_linear
-from tilewright.ops.descriptors.ir import DescriptorLoadOp, DescriptorReduceOp, DescriptorStoreOp
+from tilewright.ops.descriptors.ir import (
+    DescriptorLoadOp,
+    DescriptorReduceOp,
+    DescriptorStoreOp,
+)
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.shape.ir import TransOp
 from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp, LocalLoadOp, MemdescTransOp

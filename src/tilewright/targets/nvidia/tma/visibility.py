@@ -18,7 +18,7 @@ from tilewright.ir.passes import Pass
 from tilewright.ir.regions import loops_around
 from tilewright.ops.debug.ir import BarrierOp
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.schedule.global_barriers import Touch, global_touches
+from tilewright.schedule.global_barriers import GlobalAccess, global_accesses
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.tma_ops import (
     MakeTensorMapOp,
@@ -100,8 +100,8 @@ def _is_used(op: Operation) -> bool:
 
 def _bases(ops: Iterable[Operation], *, is_write: bool) -> set[SSAValue | None]:
     """The arguments that ops read or write through; None for those that are not known."""
-    touches: list[Touch] = [touch for op in ops for touch in global_touches(op)]
-    return {touch.base for touch in touches if touch.is_write == is_write}
+    accesses: list[GlobalAccess] = [access for op in ops for access in global_accesses(op)]
+    return {access.base for access in accesses if access.is_write == is_write}
 
 
 def _meets(desc: SSAValue, bases: set[SSAValue | None]) -> bool:
