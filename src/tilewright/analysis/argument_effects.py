@@ -60,6 +60,18 @@ def argument_effects(module: ModuleOp) -> ArgumentEffects:
     )
 
 
+def touched_arguments(kernel: FuncOp) -> dict[Operation, frozenset[int]]:
+    """For every op that reads or writes global memory, the arguments that it may do so through."""
+    origins = _Origins(kernel)
+    touched: dict[Operation, frozenset[int]] = {}
+    for op in kernel.walk():
+        for access in _global_accesses(op):
+            bits = origins.everything if access.value is None else origins.of(access.value)
+            found = origins.indices(bits or origins.everything)
+            touched[op] = touched.get(op, frozenset()) | found
+    return touched
+
+
 def _global_accesses(op: Operation) -> list[Access]:
     effects = own_effects(op)
     return [e for e in effects if isinstance(e, Access) and e.is_on(Resource.GLOBAL)]
@@ -83,6 +95,11 @@ class _Origins(ValueFlow[int]):
         self._unrelated.update(v for v in _made_pointers(kernel) if not self.of(v))
         if self._unrelated:
             run(self, entry)
+
+    @property
+    def everything(self) -> int:
+        """The origins of what may be the memory of any argument."""
+        return self._unknown
 
     def unknown(self, value: SSAValue) -> int:
         """No origin: the value is no address."""

@@ -148,6 +148,7 @@ class _Part:
 
     name: str
     index: int
+    num_replicas: int
     code: Code
     reads: tuple[int, ...]
 
@@ -162,7 +163,7 @@ def run_roles(operation: Operation, preparation: Preparation) -> ControlFunction
         gets = dict.fromkeys(op.channel for op in body.walk() if isinstance(op, GetOp))
         reads = preparation.slots(gets)
         names = role.replica_names()
-        parts += [_Part(name, index, code, reads) for index, name in enumerate(names)]
+        parts += [_Part(n, index, len(names), code, reads) for index, n in enumerate(names)]
     ends = dict.fromkeys(op.channel for op in operation.walk() if isinstance(op, PutOp | GetOp))
     slots = preparation.slots(ends)
 
@@ -171,7 +172,7 @@ def run_roles(operation: Operation, preparation: Preparation) -> ControlFunction
         for part in parts:
             for slot in part.reads:
                 _channel_in(program, slot).taken[part.name] = 0
-        roles = [(part, program.as_role(part.name)) for part in parts]
+        roles = [(p, program.as_role(p.name, p.index, p.num_replicas)) for p in parts]
         live = [(role, _body(role, part)) for part, role in roles]
         while live:
             before = [channel.moves for channel in channels]

@@ -6,6 +6,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.ir.encoding import LayoutAttr, SharedType, TokenType
 from tilewright.machine.model import MachineModel
+from tilewright.ops.channels import ChannelType
 from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import RingType
 from tilewright.schedule.annotations import shared_bytes
@@ -73,7 +74,7 @@ TARGET = Target(
     _disassemble,
     level="T2",
     ops=NVIDIA_OPS,
-    attributes=(LayoutAttr, SharedType, TokenType, RingType, BoxAttr),
+    attributes=(LayoutAttr, SharedType, TokenType, RingType, ChannelType, BoxAttr),
     assembly="ptx",
     views={"sass": sass_of},
     tile_ops=TENSOR_MAP_OPS,

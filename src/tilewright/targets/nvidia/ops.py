@@ -7,6 +7,7 @@ from xdsl.irdl import irdl_op_definition
 from tilewright.ir.effects import Effect, Order
 from tilewright.ir.op import TileOp, ops_of
 from tilewright.ops import roles, staging
+from tilewright.ops.channels import CHANNEL_OPS
 from tilewright.targets.nvidia.tma_ops import TMA_OPS
 
 
@@ -20,4 +21,4 @@ class FenceAsyncSharedOp(TileOp):
         return (Order.FENCE,)
 
 
-NVIDIA_OPS = (*ops_of(staging), *ops_of(roles), FenceAsyncSharedOp, *TMA_OPS)
+NVIDIA_OPS = (*ops_of(staging), *ops_of(roles), *CHANNEL_OPS, FenceAsyncSharedOp, *TMA_OPS)

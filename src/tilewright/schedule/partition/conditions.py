@@ -1,0 +1,119 @@
+"""When a program may run as roles: what its ops do, and in which order memory is touched.
+
+A role that loads runs ahead of the others, and replicas do not wait for each other. So nothing
+may write what is loaded ahead, and what replicas write must not meet. Accesses through different
+arguments do not overlap, as everywhere (see `schedule/global_order.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation
+from xdsl.traits import IsTerminator
+
+from tilewright.analysis.argument_effects import touched_arguments
+from tilewright.ir.effects import Access, Effect, Resource, global_access, is_free, own_effects
+from tilewright.ir.regions import is_control_flow, loops_around
+from tilewright.ir.types import DescriptorType
+from tilewright.ops.debug.ir import AssumeOp
+from tilewright.ops.function import FuncOp
+from tilewright.schedule.partition.refusal import Refused
+from tilewright.schedule.partition.slices import Slice
+
+
+def require_known_effects(kernel: FuncOp) -> None:
+    """Hold every op to plain reads and writes. *Raises*: Refused."""
+    for op in kernel.body.block.walk():
+        if is_assumption(op):
+            continue
+        for effect in own_effects(op):
+            if not _is_plain(effect) or _is_volatile(op):
+                raise Refused(op, f"no role does {op.name} in the order of the program")
+
+
+def is_assumption(op: Operation) -> bool:
+    """Whether an op is a promise of the author, which holds in every role."""
+    return isinstance(op, AssumeOp)
+
+
+def writes_block(op: Operation) -> bool:
+    """Whether an op writes a block of a tensor: those of one kernel come in any order."""
+    access = global_access(op)
+    if access is None or access.value is None or not access.writes:
+        return False
+    return isinstance(access.value.type, DescriptorType)
+
+
+def _is_volatile(op: Operation) -> bool:
+    flag = op.properties.get("isVolatile")
+    return isinstance(flag, IntegerAttr) and bool(flag.value.data)
+
+
+def _is_plain(effect: Effect) -> bool:
+    if not isinstance(effect, Access):
+        return False
+    return effect.resource is Resource.GLOBAL and effect.atomic is None
+
+
+def require_scalars(needed: Slice, loads: Sequence[Operation]) -> None:
+    """Hold a role that loads to what every role can compute. *Raises*: Refused.
+
+    Its loads, and the loops and branches around them, follow from arguments, the program's
+    number and loop counters.
+    """
+    for op in sorted_ops(needed):
+        if op in loads or op.has_trait(IsTerminator):
+            continue
+        if not is_control_flow(op) and not is_free(op):
+            what = "a loaded value" if op.results else f"what {op.name} does"
+            raise Refused(op, f"where a role loads follows from {what}, which one role knows")
+    for load in loads:
+        if any(result in needed.values for result in load.results):
+            raise Refused(load, "where a role loads follows from a tile that it loads")
+
+
+def sorted_ops(needed: Slice) -> Iterator[Operation]:
+    """The ops of a slice in the order of the text."""
+    return (op for op in needed.block.walk() if op in needed.ops)
+
+
+def require_memory_order(kernel: FuncOp, loads: Sequence[Operation], replicas: int) -> None:
+    """Hold loads that run ahead to memory that nothing writes before. *Raises*: Refused."""
+    touched = touched_arguments(kernel)
+    order = {op: place for place, op in enumerate(kernel.walk())}
+    writes = [op for op in touched if _writes(op)]
+    for load in loads:
+        for write in writes:
+            if touched[load] & touched[write] and _may_precede(write, load, order):
+                raise Refused(load, f"{write.name} may write what is loaded ahead of it")
+    if replicas > 1:
+        others = [op for op in touched if op not in loads]
+        _require_own_parts(others, writes, touched)
+
+
+def _may_precede(first: Operation, second: Operation, order: dict[Operation, int]) -> bool:
+    """Whether an op may be done before another one."""
+    around = set(loops_around(first))
+    return order[first] < order[second] or any(loop in around for loop in loops_around(second))
+
+
+def _require_own_parts(
+    ops: Sequence[Operation],
+    writes: Sequence[Operation],
+    touched: dict[Operation, frozenset[int]],
+) -> None:
+    """Hold what replicas write to places of their own, which they touch once."""
+    for write in writes:
+        for op in ops:
+            if op is not write and touched[op] & touched[write]:
+                raise Refused(op, f"{op.name} and {write.name} of two replicas may meet")
+        is_loop = next(loops_around(write), None) is not None
+        if is_loop and not writes_block(write):
+            raise Refused(write, f"{write.name} in a loop: two replicas may write one element")
+
+
+def _writes(op: Operation) -> bool:
+    access = global_access(op)
+    return access is not None and access.writes

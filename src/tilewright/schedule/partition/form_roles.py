@@ -1,0 +1,252 @@
+"""Makes roles of a program (T0 to T0r): one that loads, and one that does the rest.
+
+    for %i (%acc) { %a = load A; %b = load B; %d = dot %a, %b, %acc; yield %d }; store %d
+    ⇒ roles { load: for %i { %a = load A; %b = load B; put %ab, %a, %b } }
+            { math: for %i (%acc) { %a, %b = get %ab; %d = dot …; yield %d }; store %d }
+
+Each role is a slice of the program: its ops with what they need, in the order of the program. So
+both go through the same iterations and branches, and each fill that is put is got. What a load
+role needs is computed in both; `conditions.py` has what must hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr
+from xdsl.ir import Attribute, Block, Operation, Region
+
+from tilewright.ir.effects import is_free
+from tilewright.ir.op import build
+from tilewright.ir.regions import is_control_flow
+from tilewright.ir.schedule import Anchor, Channel, Role, Schedule
+from tilewright.ir.types import i32
+from tilewright.ops.channels import CHANNEL, ChannelOp, GetOp, PutOp
+from tilewright.ops.control_flow import YieldOp
+from tilewright.ops.function import FuncOp
+from tilewright.ops.roles import RolesOp
+from tilewright.schedule.partition.conditions import (
+    is_assumption,
+    require_known_effects,
+    require_memory_order,
+    require_scalars,
+)
+from tilewright.schedule.partition.cuts import is_root
+from tilewright.schedule.partition.refusal import Refused
+from tilewright.schedule.partition.slices import Replace, Slice, Values
+from tilewright.schedule.partition.split_tiles import Shrink, split_tiles
+from tilewright.schedule.plan.anchors import require_anchors
+from tilewright.support.dataclass import dataclass
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a channel is filled: loads of one block, in the order of its tiles."""
+
+    channel: Channel
+    loads: tuple[Operation, ...]
+
+    def first(self) -> Operation:
+        """The load that stands first in the text."""
+        return next(op for op in _block_of(self.loads[0]).ops if op in self.loads)
+
+    def last(self) -> Operation:
+        """The load that stands last in the text."""
+        return [op for op in _block_of(self.loads[0]).ops if op in self.loads][-1]
+
+    def types(self) -> list[Attribute]:
+        """The types of a fill."""
+        return [load.results[0].type for load in self.loads]
+
+
+def form_roles(
+    kernel: FuncOp, schedule: Schedule, stays: Sequence[Operation], shrink: Shrink
+) -> None:
+    """Rewrite the kernel as its schedule has it, which has a role that loads.
+
+    Ops that are `stays` are left in front of the roles, for all of them. *Raises*: Refused, with
+    the kernel as it was.
+    """
+    load_role, math_role = _pair_of(kernel, schedule)
+    sites = sites_of(kernel, schedule)
+    loads = [load for site in sites for load in site.loads]
+    require_known_effects(kernel)
+    body = kernel.body.block
+    needed = _load_slice(body, loads)
+    require_scalars(needed, loads)
+    require_memory_order(kernel, loads, math_role.replicas)
+    forming = _Forming(body, sites, frozenset(stays))
+    bodies = {
+        load_role: forming.load_body(needed),
+        math_role: forming.math_body(),
+    }
+    try:
+        if math_role.replicas > 1:
+            whole = bodies[math_role]
+            bodies[math_role] = split_tiles(whole, math_role.replicas, math_role.split, shrink)
+            _discard(whole)
+        _replace_body(kernel, schedule, forming, bodies)
+    except Refused:
+        for block in bodies.values():
+            _discard(block)
+        raise
+
+
+def _pair_of(kernel: FuncOp, schedule: Schedule) -> tuple[Role, Role]:
+    """The role that loads and the other one. *Raises*: Refused for other sets of roles."""
+    loads = [role for role in schedule.roles if role.kind == "load"]
+    others = [role for role in schedule.roles if role.kind == "math"]
+    if len(loads) != 1 or len(others) != 1 or loads[0].replicas != 1:
+        raise Refused(kernel, "roles are one that loads and one that computes so far")
+    if others[0].replicas > 1 and others[0].split not in ("m", "n"):
+        raise Refused(kernel, "replicas share rows or columns of tiles so far")
+    return loads[0], others[0]
+
+
+def sites_of(kernel: FuncOp, schedule: Schedule) -> list[Site]:
+    """The places where channels are filled: loads of a ring in one block fill it together.
+
+    Loads of a ring in other blocks fill it in turn. *Raises*: Refused where they bring other
+    tiles.
+    """
+    anchors = require_anchors(schedule, kernel)
+    sites: list[Site] = []
+    for channel in schedule.channels:
+        groups = _by_block(channel.tiles, anchors)
+        own = [Site(channel, tuple(group)) for group in groups]
+        for site in own:
+            if site.types() != own[0].types():
+                reason = f"ring {channel.name} is filled with other tiles elsewhere"
+                raise Refused(site.loads[0], reason)
+        sites += own
+    if not sites:
+        raise Refused(kernel, "no load goes through a ring")
+    return sites
+
+
+def _by_block(
+    tiles: Sequence[Anchor], anchors: Mapping[Anchor, Operation]
+) -> list[list[Operation]]:
+    groups: dict[Block, list[Operation]] = {}
+    for tile in tiles:
+        load = anchors[tile]
+        groups.setdefault(_block_of(load), []).append(load)
+    return list(groups.values())
+
+
+def _block_of(op: Operation) -> Block:
+    assert op.parent is not None
+    return op.parent
+
+
+def _load_slice(body: Block, loads: Sequence[Operation]) -> Slice:
+    """What a role needs that does the loads, with what the author promises of it."""
+    needed = Slice(body, loads)
+    for op in body.walk():
+        if is_assumption(op) and _is_known(op, needed, body):
+            needed.add(op)
+    return needed
+
+
+def _is_known(assumption: Operation, needed: Slice, body: Block) -> bool:
+    """Whether a role computes all of an assumption anyway, but for free scalars."""
+    own = Slice(body, [assumption])
+    return all(
+        op in needed.ops or op is assumption or (not is_control_flow(op) and is_free(op))
+        for op in own.ops
+    )
+
+
+class _Forming:
+    """Copies of a program's slices, with the ends of channels in the place of loads."""
+
+    def __init__(self, body: Block, sites: Sequence[Site], stays: frozenset[Operation]) -> None:
+        self._body = body
+        self._stays = stays
+        self.old = tuple(body.ops)[:-1]
+        self._firsts = {site.first(): site for site in sites}
+        self._lasts = {site.last(): site for site in sites}
+        self._loads = {load for site in sites for load in site.loads}
+        self.channels: dict[str, Operation] = {}
+        for site in sites:
+            if site.channel.name not in self.channels:
+                self.channels[site.channel.name] = _channel(site)
+
+    def is_kept(self, op: Operation) -> bool:
+        """Whether an op stays in front of the roles."""
+        return op in self._stays
+
+    def load_body(self, needed: Slice) -> Block:
+        """The body of the role that loads."""
+        return self._copied(needed, self._put)
+
+    def math_body(self) -> Block:
+        """The body of the role that does the rest."""
+        roots = [op for op in self._body.walk() if op in self._loads or is_root(op)]
+        return self._copied(Slice(self._body, roots, tuple(self._loads)), self._get)
+
+    def _copied(self, needed: Slice, replace: Replace) -> Block:
+        block = Block(arg_types=[i32])
+        needed.copy_into(block, {}, replace)
+        end = self._body.last_op
+        assert end is not None
+        block.add_op(build(YieldOp, location=end.location))
+        return block
+
+    def _put(self, op: Operation, target: Block, values: Values) -> bool:
+        if op in self._loads:
+            target.add_op(op.clone(values))
+        site = self._lasts.get(op)
+        if site is not None:
+            channel = self.channels[site.channel.name].results[0]
+            operands = [channel, *(values[load.results[0]] for load in site.loads)]
+            target.add_op(build(PutOp, operands, location=op.location))
+        return op in self._loads or op in self._stays
+
+    def _get(self, op: Operation, target: Block, values: Values) -> bool:
+        site = self._firsts.get(op)
+        if site is not None:
+            channel = self.channels[site.channel.name].results[0]
+            get = build(GetOp, [channel], site.types(), location=op.location)
+            target.add_op(get)
+            for load, value in zip(site.loads, get.results, strict=True):
+                values[load.results[0]] = value
+                value.name_hint = load.results[0].name_hint
+        return op in self._loads or op in self._stays
+
+
+def _channel(site: Site) -> Operation:
+    properties: dict[str, Attribute] = {
+        "channel_name": StringAttr(site.channel.name),
+        "tiles": ArrayAttr(site.types()),
+        "slots": IntegerAttr(site.channel.slots, i32),
+    }
+    return build(ChannelOp, (), [CHANNEL], properties, location=site.loads[0].location)
+
+
+def _replace_body(
+    kernel: FuncOp, schedule: Schedule, forming: _Forming, bodies: Mapping[Role, Block]
+) -> None:
+    """Put the roles in the place of all that the kernel does."""
+    body = kernel.body.block
+    end = body.last_op
+    assert end is not None
+    roles = schedule.roles
+    numbers = {
+        name: DenseArrayBase.from_list(i32, [getattr(role, name) for role in roles])
+        for name in ("warps", "replicas", "registers")
+    }
+    names = ArrayAttr([StringAttr(role.name) for role in roles])
+    regions = [Region(bodies[role]) for role in roles]
+    made = build(RolesOp, (), (), {"roles": names, **numbers}, regions, kernel.location)
+    for op in (*forming.channels.values(), made):
+        body.insert_op_before(op, end)
+    for op in reversed(forming.old):
+        if not forming.is_kept(op):
+            op.detach()
+            op.erase()
+
+
+def _discard(block: Block) -> None:
+    """Drop a body that nobody takes."""
+    block.drop_all_references()

@@ -1,0 +1,1 @@
+"""Roles on an NVIDIA GPU: their tensor maps, and the rings that channels become."""
