@@ -1,5 +1,7 @@
 """Compile time against the size of a program, for the CPU and for sm_90a without a GPU.
 
+Beside programs that grow stand some that people have (`long_kernels`): their times as they are.
+
 `python -m benchmarks.compile_growth [shape …]` prints every size; the family measures the
 largest size of each shape and the exponent of its growth (1 is linear, 2 quadratic).
 """
@@ -10,7 +12,7 @@ import math
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +20,7 @@ import numpy as np
 
 from benchmarks.growth_programs import SHAPES, Shape, load
 from benchmarks.harness import Row
+from benchmarks.long_kernels import LONG_KERNELS
 from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.request import CompileRequest
 from tilewright.jit import JITFunction
@@ -55,6 +58,8 @@ def rows(threads: int) -> Iterator[Row]:
     for target in TARGETS:
         for name in SHAPES:
             yield growth_row(name, target, measure(name, target))
+        for name in LONG_KERNELS:
+            yield long_row(name, target, measure_long(name, target))
 
 
 def growth_row(name: str, target: str, samples: Sequence[Sample]) -> Row:
@@ -63,6 +68,23 @@ def growth_row(name: str, target: str, samples: Sequence[Sample]) -> Row:
     work = f"compile for {target}, {last.size} {name}"
     note = f"LLVM {last.llvm:.3g} s; grows with size to the power {exponent(samples):.2f}"
     return Row(FAMILY, work, 1, last.seconds, "s", note=note)
+
+
+def long_row(name: str, target: str, sample: Sample) -> Row:
+    """The compile time of a kernel as people have it."""
+    note = f"LLVM {sample.llvm:.3g} s of {sample.size} lines"
+    return Row(FAMILY, f"compile for {target}, {name}", 1, sample.seconds, "s", note=note)
+
+
+def measure_long(name: str, target: str) -> Sample:
+    """A compile of a long kernel, after one that warms the process; its size is lines of text."""
+    long = LONG_KERNELS[name]
+    emit(long.kernel, long.arguments(), target)
+    started = time.process_time()
+    request, text = emit(long.kernel, long.arguments(), target)
+    middle = time.process_time()
+    assemble(request, text)
+    return Sample(text.count("\n"), middle - started, time.process_time() - middle)
 
 
 def exponent(samples: Sequence[Sample]) -> float:
@@ -103,7 +125,15 @@ def emit_for(kernel: JITFunction, target: str) -> tuple[CompileRequest, str]:
     """The request of a grown kernel for a target, and its LLVM text."""
     num_more = len(kernel.source.parameters) - 3
     values = (np.zeros(ELEMENTS, np.int32), np.zeros(ELEMENTS, np.int32), 3)
-    call = kernel.specialize_call((*values, *range(2, 2 + num_more)), {})
+    names = (parameter.name for parameter in kernel.source.parameters)
+    return emit(kernel, dict(zip(names, (*values, *range(2, 2 + num_more)), strict=True)), target)
+
+
+def emit(
+    kernel: JITFunction, arguments: Mapping[str, object], target: str
+) -> tuple[CompileRequest, str]:
+    """The request of a kernel called with `arguments` for a target, and its LLVM text."""
+    call = kernel.specialize_call((), arguments)
     is_cpu = target == "cpu"
     request = CompileRequest(
         kernel.source.functions,
@@ -138,6 +168,12 @@ def main(names: Sequence[str]) -> None:
                 print(f"  to the power {exponent(samples):.2f}", flush=True)
             except (TilewrightError, RecursionError) as error:
                 print(f"  {type(error).__name__}: {str(error).splitlines()[0]}", flush=True)
+    for name in LONG_KERNELS:
+        if names and not name.startswith(tuple(names)):
+            continue
+        for target in TARGETS:
+            one = measure_long(name, target)
+            print(f"{name}, {target}: {one.ours:.3f} s + LLVM {one.llvm:.3f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import tilewright
 import tilewright.language as tl
+from benchmarks.long_kernels import sort_rows
+from tests.corpus.exchanges import butterfly, exchange_neighbours
 from tests.passes.lowered import count, named, nests
 
 F32 = np.zeros(1 << 16, np.float32)
@@ -141,3 +144,27 @@ def test_every_op_of_a_nest_knows_its_line() -> None:
     module, _ = nests(softmax, x=F32, out=F32, n=1000, BLOCK=1024)
     unknown = {op.name for op in module.walk() if "unknown" in str(op.location).lower()}
     assert unknown <= {"builtin.module", "cpu.alloc"}
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_a_step_of_a_sort_with_indices_is_two_nests(rows: int) -> None:
+    keys, at = np.zeros((rows, 32), np.float32), np.zeros((rows, 32), np.int64)
+    sizes = {"rows": rows, "columns": 32, "ROWS": rows, "AXIS_LOG2": 5}
+    _, report = nests(sort_rows, x=keys, values=keys, indices=at, **sizes)
+    steps = 5 * 6 // 2
+    assert len(report.nests) <= 2 * steps + 12
+
+
+def test_folds_of_pairs_in_a_row_are_evaluated_once_a_step_and_not_twice_as_often_each() -> None:
+    cells = np.zeros(1 << 12, np.int32)
+    _, report = nests(butterfly, x=cells, out=cells.copy(), n=4096, LOG2=12)
+    assert len(report.nests) <= 2 * 12 + 2
+    # Elements times ops: each of 12 steps is a few ops an element.
+    assert sum(nest.flops for nest in report.nests) < 12 * 20 * 4096
+
+
+def test_a_fold_of_pairs_that_are_loaded_reads_them_in_a_nest_of_its_own() -> None:
+    cells = np.zeros(1 << 12, np.float32)
+    _, report = nests(exchange_neighbours, x=cells, out=cells.copy(), N=512, W=2)
+    fused = [name for nest in report.nests for name in nest.fused]
+    assert fused.count("tt.reduce") == 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.ir import Operation
 
@@ -78,33 +78,69 @@ def normalized(coords: Coords, shape: tuple[int, ...]) -> Coords:
 
 def source_coords(op: Operation, coords: Coords, result: int = 0) -> Coords | None:
     """Where result `result` of a shape op reads its source; None for other ops."""
-    shape = shape_of(op.operands[0].type) if op.operands else ()
-    if isinstance(op, BroadcastOp):
-        return normalized(coords, shape)
-    if isinstance(op, ExpandDimsOp):
-        axis = op.axis.value.data
-        return (*coords[:axis], *coords[axis + 1 :])
-    if isinstance(op, TransOp):
-        source = dict(zip(op.permutation(), coords, strict=True))
-        return tuple(source[dim] for dim in range(len(shape)))
-    if isinstance(op, SplitOp):
-        return (*coords, Coord((), result))
-    if isinstance(op, FlipOp):
-        axis = op.axis.value.data
-        flipped = combine([(Coord((), shape[axis] - 1), 1), (coords[axis], -1)])
-        return (*coords[:axis], flipped, *coords[axis + 1 :])
-    if isinstance(op, ReduceOp):
-        axis = op.axis.value.data
-        return (*coords[:axis], ORIGIN, *coords[axis:])
-    if isinstance(op, ReshapeOp):
-        return _split_source(op, coords, shape)
-    return None
+    rule = _SOURCES.get(type(op))
+    return None if rule is None else rule(op, coords, shape_of(op.operands[0].type), result)
 
 
-def _split_source(op: ReshapeOp, coords: Coords, shape: tuple[int, ...]) -> Coords:
+def folded_coords(op: Operation, coords: Coords) -> list[Coords]:
+    """Where a fold at `coords` finds its elements, in their order."""
+    assert isinstance(op, ReduceOp)
+    axis = op.axis.value.data
+    count = shape_of(op.operands[0].type)[axis]
+    return [(*coords[:axis], Coord((), index), *coords[axis:]) for index in range(count)]
+
+
+Shape = tuple[int, ...]
+
+
+def _broadcast(op: Operation, coords: Coords, shape: Shape, result: int) -> Coords:
+    return normalized(coords, shape)
+
+
+def _unexpanded(op: Operation, coords: Coords, shape: Shape, result: int) -> Coords:
+    assert isinstance(op, ExpandDimsOp)
+    axis = op.axis.value.data
+    return (*coords[:axis], *coords[axis + 1 :])
+
+
+def _untransposed(op: Operation, coords: Coords, shape: Shape, result: int) -> Coords:
+    assert isinstance(op, TransOp)
+    source = dict(zip(op.permutation(), coords, strict=True))
+    return tuple(source[dim] for dim in range(len(shape)))
+
+
+def _whole(op: Operation, coords: Coords, shape: Shape, result: int) -> Coords:
+    return (*coords, Coord((), result))
+
+
+def _unflipped(op: Operation, coords: Coords, shape: Shape, result: int) -> Coords:
+    assert isinstance(op, FlipOp)
+    axis = op.axis.value.data
+    flipped = combine([(Coord((), shape[axis] - 1), 1), (coords[axis], -1)])
+    return (*coords[:axis], flipped, *coords[axis + 1 :])
+
+
+def _folded(op: Operation, coords: Coords, shape: Shape, result: int) -> Coords | None:
+    """The one element of a fold of one."""
+    places = folded_coords(op, coords)
+    return places[0] if len(places) == 1 else None
+
+
+def _unsplit(op: Operation, coords: Coords, shape: Shape, result: int) -> Coords:
     groups = split_groups(shape, shape_of(op.results[0].type))
     assert groups is not None, "merging reshapes are materialised"
     source = [ORIGIN] * len(shape)
     for dim, targets in groups:
         source[dim] = combine([(coords[target], scale) for target, scale in targets])
     return tuple(source)
+
+
+_SOURCES: dict[type[Operation], Callable[[Operation, Coords, Shape, int], Coords | None]] = {
+    BroadcastOp: _broadcast,
+    ExpandDimsOp: _unexpanded,
+    TransOp: _untransposed,
+    SplitOp: _whole,
+    FlipOp: _unflipped,
+    ReduceOp: _folded,
+    ReshapeOp: _unsplit,
+}

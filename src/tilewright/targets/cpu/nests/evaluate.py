@@ -31,11 +31,12 @@ from tilewright.ops.memory.ir import LoadOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.deep_calls import with_room
 from tilewright.support.worklist import needed_first
-from tilewright.targets.cpu.nests import access
+from tilewright.targets.cpu.nests import access, combining
 from tilewright.targets.cpu.nests.coordinates import (
     Coord,
     Coords,
     combine,
+    folded_coords,
     normalized,
     source_coords,
 )
@@ -43,7 +44,7 @@ from tilewright.targets.cpu.nests.emitter import Emitter, MemoKey, wrapped
 from tilewright.targets.cpu.ops import GatherOp, ScatterOp, StoreOp
 from tilewright.targets.cpu.ops import LoadOp as CpuLoadOp
 from tilewright.targets.cpu.report import Access
-from tilewright.targets.cpu.schedule.inline import is_tile, owner
+from tilewright.targets.cpu.schedule.inline import is_tile, num_folded, owner
 from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.storage import Buffer
 
@@ -135,6 +136,9 @@ class Evaluator:
         source = source_coords(op, coords, value.index)
         if source is not None:
             return [self._request(_source_of(op, value), source, wide)]
+        if num_folded(op) > 1:
+            places = folded_coords(op, coords)
+            return [self._request(v, place, wide) for place in places for v in op.operands]
         if isinstance(op, ElementwiseOp | HintOp):
             tiles = (operand for operand in op.operands if is_tile(operand))
             return [self._request(operand, coords, wide) for operand in tiles]
@@ -238,6 +242,8 @@ class Evaluator:
         source = source_coords(op, coords, value.index)
         if source is not None:
             return self.element(_source_of(op, value), source, wide)
+        if num_folded(op) > 1:
+            return self._fold(op, coords, wide)[value.index]
         rule = _RULES.get(type(op))
         if rule is not None:
             return rule(self, op, coords, wide)
@@ -264,6 +270,16 @@ class Evaluator:
         strides = zip(self.lowering.bufferization.structure.strides(value), coords, strict=True)
         is_assumed = any(s is not None and s.is_assumed for s, c in strides if c.lane_scale())
         return None if is_assumed else step
+
+    def _fold(self, op: Operation, coords: Coords, wide: bool) -> list[SSAValue]:
+        """A few elements folded one after the other, for all results."""
+        first, *others = (
+            [self.element(operand, place, wide) for operand in op.operands]
+            for place in folded_coords(op, coords)
+        )
+        for element in others:
+            first = combining.apply_combine(self.emit, op, first, element)
+        return first
 
     def _elementwise(self, op: Operation, coords: Coords, wide: bool) -> SSAValue:
         operands = [self.element(operand, coords, wide) for operand in op.operands]

@@ -20,11 +20,12 @@ from tilewright.ops.reduction.ir import CombineOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.nests.coordinates import (
     Coords,
+    folded_coords,
     loop_coord,
     normalized,
     source_coords,
 )
-from tilewright.targets.cpu.schedule.inline import is_tile, own_cost, owner, reads
+from tilewright.targets.cpu.schedule.inline import is_tile, num_folded, own_cost, owner, reads
 from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.roots import SCALAR_KINDS, Root, RootKind
 from tilewright.targets.cpu.schedule.storage import row_major
@@ -86,9 +87,12 @@ def survey(lowering: Lowering, roots: Sequence[Root], fresh: set[SSAValue]) -> N
         count += 1
         heavy = heavy or own_cost(op) >= 10
         source = source_coords(op, coords, value.index)
+        places = [coords if source is None else source]
+        if num_folded(op) > 1:
+            places = folded_coords(op, coords)
         for operand, _ in reads(op) or ():
             if is_tile(operand):
-                pending.append((operand, coords if source is None else source))
+                pending.extend((operand, place) for place in places)
     return NestBody(tuple(accesses), widest, heavy, count)
 
 

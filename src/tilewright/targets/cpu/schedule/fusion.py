@@ -26,7 +26,7 @@ from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.forms import ELEMENTS, STEPS
 from tilewright.targets.cpu.schedule.bufferization import Bufferization, PackForm, chain_head
-from tilewright.targets.cpu.schedule.inline import EXPENSIVE, is_inline, is_tile, owner
+from tilewright.targets.cpu.schedule.inline import EXPENSIVE, is_inline, is_tile, num_folded, owner
 from tilewright.targets.cpu.schedule.roots import (
     SCALAR_KINDS,
     Root,
@@ -123,8 +123,9 @@ class BlockPlanner:
         stored, inlined = self.bufferization.stored, self.inlined[op]
         self.open_at.append(self.open)
         if isinstance(op, ReshapeOp) and not inlined:
-            self._flush()
-            self._op_step(op, position)
+            return  # another view of its operand's buffer: `reach` goes through it
+        if num_folded(op) > 1 and not stored.isdisjoint(inlined):
+            self._place_root(op, position)
         elif inlined:
             for value in inlined:
                 if value in stored:

@@ -1,14 +1,16 @@
 """Which tile ops need no code of their own: they are evaluated inside their consumers.
 
 An inline op's element at an index is a pure function of elements of its operands. *Pointwise*
-operands are read at the same index; others (broadcast, trans, splat) at another.
+operands are read at the same index; others (broadcast, trans, splat) at another, and a fold
+along an axis of a few elements at all of that axis's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.traits import ConstantLike
 
 from tilewright.analysis.affine.rules import split_groups
 from tilewright.analysis.affine.tiles import AffineTiles
@@ -31,6 +33,8 @@ from tilewright.support.worklist import needed_first
 
 # What recomputing an element costs, in vector instructions; the default is 1.
 EXPENSIVE = 5
+# A fold of so many elements is evaluated where it is used, one element after the other.
+MAX_INLINE_FOLD = 4
 _COSTS = {
     "arith.divf": 4,
     "arith.remf": 12,
@@ -46,6 +50,9 @@ _COSTS = {
 _CHEAP_MATH = frozenset(
     f"math.{name}" for name in ("absf", "absi", "ceil", "floor", "trunc", "roundeven", "fma")
 )
+
+
+Read = tuple[SSAValue, bool]
 
 
 def is_tile(value: SSAValue) -> bool:
@@ -64,31 +71,79 @@ def is_splitting(op: ReshapeOp) -> bool:
     return split_groups(source, target) is not None
 
 
-def reads(op: Operation) -> list[tuple[SSAValue, bool]] | None:
+def reads(op: Operation) -> list[Read] | None:
     """The operands an inline op reads, each with whether it is pointwise; None otherwise."""
-    if isinstance(op, LoadOp):
-        return [(v, True) for v in op.operands]
-    if not op.results or not is_tile(op.results[0]):
-        return None
-    if isinstance(op, ElementwiseOp | HintOp):
-        return [(v, is_tile(v)) for v in op.operands]
-    if isinstance(op, ConstantOp | MakeRangeOp):
-        return []
-    if isinstance(op, SplatOp | ExpandDimsOp | BroadcastOp | TransOp | FlipOp | SplitOp):
-        return [(op.operands[0], False)]
-    if isinstance(op, ReshapeOp):
-        return [(op.operands[0], False)] if is_splitting(op) else None
-    if isinstance(op, GatherOp):
-        return [(op.operands[0], False), (op.operands[1], True)]
-    if isinstance(op, ReduceOp) and is_trivial_reduce(op):
-        return [(v, False) for v in op.operands]
+    rule = _READS.get(type(op))
+    if rule is not None and (type(op) is LoadOp or _makes_tile(op)):
+        return rule(op)
+    if isinstance(op, ElementwiseOp) and _makes_tile(op):
+        return _where_it_is(op)
     return None
 
 
-def is_trivial_reduce(op: ReduceOp) -> bool:
-    """Whether the reduced axis has one element, so that there is nothing to fold."""
-    shape = shape_of(op.operands[0].type)
-    return len(shape) > 1 and shape[op.axis.value.data] == 1
+def _makes_tile(op: Operation) -> bool:
+    return bool(op.results) and is_tile(op.results[0])
+
+
+def _where_it_is(op: Operation) -> list[Read]:
+    return [(v, is_tile(v)) for v in op.operands]
+
+
+def _nothing(op: Operation) -> list[Read]:
+    return []
+
+
+def _elsewhere(op: Operation) -> list[Read]:
+    return [(op.operands[0], False)]
+
+
+def _reshaped(op: Operation) -> list[Read] | None:
+    assert isinstance(op, ReshapeOp)
+    return _elsewhere(op) if is_splitting(op) else None
+
+
+def _gathered(op: Operation) -> list[Read]:
+    return [(op.operands[0], False), (op.operands[1], True)]
+
+
+def _folded(op: Operation) -> list[Read] | None:
+    assert isinstance(op, ReduceOp)
+    return [(v, False) for v in op.operands] if is_inline_fold(op) else None
+
+
+_READS: dict[type[Operation], Callable[[Operation], list[Read] | None]] = {
+    LoadOp: lambda op: [(v, True) for v in op.operands],
+    HintOp: _where_it_is,
+    ConstantOp: _nothing,
+    MakeRangeOp: _nothing,
+    **dict.fromkeys((SplatOp, ExpandDimsOp, BroadcastOp, TransOp, FlipOp, SplitOp), _elsewhere),
+    ReshapeOp: _reshaped,
+    GatherOp: _gathered,
+    ReduceOp: _folded,
+}
+
+
+def is_inline_fold(op: ReduceOp) -> bool:
+    """Whether a fold has so few elements, and so plain a function, that it needs no loop."""
+    count = num_folded(op)
+    if len(shape_of(op.operands[0].type)) == 1 or count > MAX_INLINE_FOLD:
+        return False
+    return count == 1 or all(map(_is_plain, _combine_ops(op)))
+
+
+def num_folded(op: Operation) -> int:
+    """How many elements of an operand make one of the result."""
+    if not isinstance(op, ReduceOp):
+        return 1
+    return shape_of(op.operands[0].type)[op.axis.value.data]
+
+
+def _combine_ops(op: Operation) -> list[Operation]:
+    return list(op.regions[0].block.ops)[:-1]
+
+
+def _is_plain(op: Operation) -> bool:
+    return isinstance(op, ElementwiseOp) or op.has_trait(ConstantLike)
 
 
 def is_inline(value: SSAValue) -> bool:
@@ -99,6 +154,9 @@ def is_inline(value: SSAValue) -> bool:
 
 def own_cost(op: Operation) -> int:
     """The cost of one element of an op, its operands not counted."""
+    times = num_folded(op) - 1
+    if times:
+        return times * sum(map(own_cost, _combine_ops(op)))
     found = _COSTS.get(op.name)
     if found is not None:
         constant = owner(op.operands[1]) if len(op.operands) > 1 else None
@@ -138,28 +196,29 @@ class Costs:
         if op is None or isinstance(op, LoadOp | GatherOp):
             return False
         operands = reads(op)
-        if operands is None or own_cost(op) > 3:
+        if operands is None or own_cost(op) > 3 or num_folded(op) > 1:
             return False
         return all(self.is_symbolic(operand) for operand, _ in operands)
 
     def recompute(self, value: SSAValue, stored: set[SSAValue], limit: int = 40) -> int:
         """The cost of evaluating `value` once more, counting up to about `limit`."""
         total = 0
-        pending, seen = [value], {value}
+        pending, seen = [(value, 1)], {value}
         while pending and total < limit:
-            current = pending.pop()
+            current, times = pending.pop()
             if self.is_symbolic(current) or (current in stored and current is not value):
                 continue
             op = owner(current)
             operands = None if op is None else reads(op)
             if op is None or operands is None:
-                total += 1
+                total += times
                 continue
-            total += self._load_cost(op) if isinstance(op, LoadOp | GatherOp) else own_cost(op)
+            cost = self._load_cost(op) if isinstance(op, LoadOp | GatherOp) else own_cost(op)
+            total += times * cost
             for operand, _ in operands:
                 if operand not in seen:
                     seen.add(operand)
-                    pending.append(operand)
+                    pending.append((operand, times * num_folded(op)))
         return total
 
     def _load_cost(self, op: Operation) -> int:

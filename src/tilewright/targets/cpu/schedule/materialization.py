@@ -26,11 +26,13 @@ from tilewright.targets.cpu.dot.microkernel import DotSpec
 from tilewright.targets.cpu.dot.types import dot_spec, dtype_key, packed_element
 from tilewright.targets.cpu.nests.access import is_volatile
 from tilewright.targets.cpu.schedule.bufferization import Bufferization, PackForm
+from tilewright.targets.cpu.schedule.few_elements import sources_of_exchange
 from tilewright.targets.cpu.schedule.inline import (
     EXPENSIVE,
     is_inline,
     is_splitting,
     is_tile,
+    num_folded,
     owner,
 )
 
@@ -111,6 +113,9 @@ def _required(op: Operation, bufferization: Bufferization) -> Iterator[SSAValue]
         yield op.operands[0]
     elif isinstance(op, BroadcastOp):
         yield from _expensive_source(op, bufferization)
+    elif num_folded(op) > 1 and is_inline(op.results[0]):
+        shared = sources_of_exchange(op, bufferization)
+        yield from op.results if shared is None else shared
     elif isinstance(op, YieldOp | ConditionOp):
         parent = op.parent_op()
         if isinstance(parent, ForOp | WhileOp):
@@ -132,10 +137,16 @@ def _expensive_source(op: BroadcastOp, bufferization: Bufferization) -> Iterator
         definition = owner(source)
     if not is_tile(source) or isinstance(definition, LoadOp):
         return
-    if bufferization.costs.is_symbolic(source):
+    if bufferization.costs.is_symbolic(source) or _is_inline_fold(source, bufferization):
         return
     if bufferization.costs.recompute(source, bufferization.stored) >= EXPENSIVE:
         yield source
+
+
+def _is_inline_fold(value: SSAValue, bufferization: Bufferization) -> bool:
+    """Whether a value is a fold of a few elements that was found to need no tile in memory."""
+    op = owner(value)
+    return op is not None and num_folded(op) > 1 and not bufferization.is_stored(value)
 
 
 def operand_spec(op: DotOp, machine: MachineModel) -> DotSpec:
