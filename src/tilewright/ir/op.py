@@ -49,6 +49,18 @@ class ElementwiseOp(TileOp):
             raise VerifyException(f"{self.name}: operands and results differ in shape: {shapes}")
 
 
+class AccumulatingOp(TileOp):
+    """The facet of ops that add to an operand, in whose place the result may come to lie.
+
+    *Constraints*: an element of that operand is read before the one of the result at its index
+    is written, and never after.
+    """
+
+    def accumulator_index(self) -> int:
+        """Which operand it is."""
+        raise NotImplementedError(f"{self.name} does not say what it adds to")
+
+
 def ops_of(module: ModuleType) -> tuple[type[Operation], ...]:
     """The op classes that a module defines, in its order; bases without a name are none."""
     return tuple(

@@ -53,6 +53,19 @@ class Edge:
 
 
 @dataclass(frozen=True)
+class Counter:
+    """A number that a loop counts: `value` goes from `start` by `step` while it is below `end`.
+
+    They are compared as signed numbers; `value` is an argument of the region that counts.
+    """
+
+    value: BlockArgument
+    start: SSAValue
+    end: SSAValue
+    step: SSAValue
+
+
+@dataclass(frozen=True)
 class Trips:
     """How often a loop runs: at least `fewest` times, at most `most` where that is known."""
 
@@ -71,6 +84,10 @@ class ControlFlowOp(TileOp):
         """Whether a region may run again."""
         raise NotImplementedError(f"{self.name} does not say whether it is a loop")
 
+    def counter(self) -> Counter | None:
+        """What the loop counts; None for one that counts nothing, and for what is no loop."""
+        return None
+
     def trips(self) -> Trips:
         """How often the regions run: at most once, unless the op is a loop."""
         return Trips(0, None if self.is_loop() else 1)
@@ -87,6 +104,11 @@ def possible_edges(op: ControlFlowOp) -> tuple[Edge, ...]:
     if op.trips().fewest == 0:
         return edges
     return tuple(e for e in edges if e.source is not OUTSIDE or e.target is not OUTSIDE)
+
+
+def counter_of(op: Operation | None) -> Counter | None:
+    """What a loop counts; None for one that counts nothing, and for what is no loop."""
+    return op.counter() if isinstance(op, ControlFlowOp) else None
 
 
 def sources_of(value: SSAValue) -> list[SSAValue] | None:
@@ -116,15 +138,23 @@ def _receiving(value: SSAValue) -> tuple[ControlFlowOp | None, Place]:
     return op, op.get_region_index(region)
 
 
+def edges_given(op: Operation) -> tuple[Edge, ...]:
+    """The edges along which an op hands values on: to its own regions, or as the end of one."""
+    return tuple(
+        edge
+        for at in (op, op.parent_op())
+        if isinstance(at, ControlFlowOp)
+        for edge in at.edges()
+        if edge.giver is op
+    )
+
+
 def receivers_of(use: Use) -> list[SSAValue]:
     """The values as which control flow hands an operand on: none for operands of other ops."""
-    parent = use.operation.parent_op()
     return [
         edge.receivers[use.index - edge.first]
-        for op in (use.operation, parent)
-        if isinstance(op, ControlFlowOp)
-        for edge in op.edges()
-        if edge.giver is use.operation and use.index >= edge.first
+        for edge in edges_given(use.operation)
+        if use.index >= edge.first
     ]
 
 

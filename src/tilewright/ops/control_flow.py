@@ -21,8 +21,8 @@ from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.op import TileOp
-from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge, Trips
-from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Counter, Edge, Trips
+from tilewright.ops.creation.ir import constant_of
 
 
 @irdl_op_definition
@@ -87,9 +87,13 @@ class ForOp(ControlFlowOp):
             Edge(0, OUTSIDE, end, 0, self.results),
         )
 
+    def counter(self) -> Counter:
+        """The index."""
+        return Counter(self.body.block.args[0], self.lb, self.ub, self.step)
+
     def trips(self) -> Trips:
         """What constant bounds say."""
-        low, high, step = (_constant(bound) for bound in (self.lb, self.ub, self.step))
+        low, high, step = (_integer(bound) for bound in (self.lb, self.ub, self.step))
         if low is None or high is None:
             return Trips(0, None)
         if low >= high:
@@ -184,9 +188,9 @@ def _end_of(region: Region) -> Operation:
     return end
 
 
-def _constant(value: SSAValue) -> int | None:
-    owner = value.owner
-    return int(owner.splat_value()) if isinstance(owner, ConstantOp) else None
+def _integer(value: SSAValue) -> int | None:
+    found = constant_of(value)
+    return None if found is None else int(found)
 
 
 def _yielded(name: str, region: Region) -> list[Attribute]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
+from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
@@ -32,6 +33,12 @@ class ConstantOp(TileOp):
             return value.get_values()[0]
         assert isinstance(value, IntegerAttr | FloatAttr)
         return value.value.data
+
+
+def constant_of(value: SSAValue) -> int | float | None:
+    """The number that a value is, or that every element of it is, where it is a constant."""
+    op = value.owner
+    return op.splat_value() if isinstance(op, ConstantOp) else None
 
 
 @irdl_op_definition

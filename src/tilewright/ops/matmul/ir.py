@@ -8,12 +8,12 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def,
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilewright.ir.op import Array, TileOp
+from tilewright.ir.op import AccumulatingOp, Array
 from tilewright.ir.types import shape_of
 
 
 @irdl_op_definition
-class DotOp(TileOp):
+class DotOp(AccumulatingOp):
     """result = a @ b + c.
 
     Shapes: a [..., M, K], b [..., K, N], c and result [..., M, N]. `inputPrecision` indexes
@@ -36,6 +36,10 @@ class DotOp(TileOp):
             raise VerifyException(f"tt.dot: shapes {a} @ {b} + {c} do not fit")
         if self.result.type != self.c.type:
             raise VerifyException("tt.dot: the result's type is not the accumulator's")
+
+    def accumulator_index(self) -> int:
+        """`c`."""
+        return 2
 
     def reference(self, a: Array, b: Array, c: Array) -> Array:
         return multiply_add(a, b, c)

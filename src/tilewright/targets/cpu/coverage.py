@@ -7,6 +7,7 @@ from xdsl.ir import Operation
 from xdsl.traits import IsTerminator
 
 from tilewright.ir.op import ElementwiseOp
+from tilewright.ir.regions import ControlFlowOp
 from tilewright.ops.debug.ir import AssumeOp, BarrierOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.inline.ir import InlineAsmOp
@@ -26,6 +27,8 @@ def find_gap(op: Operation) -> Gap | None:
     """What a T0 op lacks to be lowered for a CPU."""
     cls = type(op)
     if isinstance(op, ElementwiseOp):
+        return None if CPU_RULES.find(cls) is not None else _RULE
+    if isinstance(op, ControlFlowOp):
         return None if CPU_RULES.find(cls) is not None else _RULE
     if SCALAR_STEPS.find(cls) is not None or isinstance(op, _SILENT):
         return None

@@ -8,7 +8,7 @@ from xdsl.traits import IsTerminator
 
 from tilewright.codegen.rules import DEFAULT_RULES
 from tilewright.ir.op import ElementwiseOp
-from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
+from tilewright.ir.regions import ControlFlowOp
 from tilewright.ops.descriptors.ir import (
     DescriptorLoadOp,
     DescriptorReduceOp,
@@ -21,16 +21,12 @@ from tilewright.schedule.layout.anchors import ANCHORS
 from tilewright.schedule.layout.transfer import FLEXIBLE, is_tile
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
 
-# What the schedule makes other ops of: products by their plan, copies through tensor maps, and
-# control flow, whose layouts are those of what it carries.
+# What the schedule makes other ops of: products by their plan, copies through tensor maps.
 _SCHEDULED = (
     DotOp,
     DescriptorLoadOp,
     DescriptorStoreOp,
     DescriptorReduceOp,
-    ForOp,
-    IfOp,
-    WhileOp,
     FuncOp,
     ModuleOp,
 )
@@ -45,6 +41,8 @@ def find_gap(op: Operation) -> Gap | None:
     if isinstance(op, _SCHEDULED) or op.has_trait(IsTerminator):
         return None
     has_rule = NVIDIA_RULES.find(cls) is not None
+    if isinstance(op, ControlFlowOp):
+        return None if has_rule or DEFAULT_RULES.find(cls) is not None else _THREADS
     if isinstance(op, ElementwiseOp):
         return None if has_rule or DEFAULT_RULES.find(cls) is not None else _RULE
     if any(map(is_tile, (*op.operands, *op.results))):

@@ -5,15 +5,15 @@ Nothing but a fetch depends on these addresses, so a guess that is wrong costs l
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.analysis.affine.stride import Stride
+from tilewright.ir.effects import global_access, is_free
 from tilewright.ir.op import ElementwiseOp
+from tilewright.ir.regions import counter_of, receivers_of
 from tilewright.ir.types import i64, shape_of
-from tilewright.ops.control_flow import ForOp, YieldOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.matmul.ir import DotOp
-from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.targets.cpu.nests.coordinates import constant_coords
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
@@ -37,15 +37,16 @@ def fetch_address(
     before they are overwritten.
     """
     loop, load = op.parent_op(), owner(form.value)
-    source = lowering.sources.get(form)
-    if not isinstance(loop, ForOp) or not isinstance(load, LoadOp) or source is None:
+    source, counter = lowering.sources.get(form), counter_of(loop)
+    if counter is None or load is None or source is None or not form.from_memory:
+        return ()
+    if counter.value.block is not op.parent:
         return ()
     if load.parent is not op.parent or form.transposed or not _has_rows(lowering, load):
         return ()
     here, pitch = source
-    variable, end, step = (
-        lowering.scalar(v) for v in (loop.body.block.args[0], loop.operands[1], loop.operands[2])
-    )
+    scalars = (counter.value, counter.end, counter.step)
+    variable, end, step = (lowering.scalar(v) for v in scalars)
     rows = emit.constant(i64, shape_of(form.value.type)[0])
     following = emit.advance(here, emit.integer("muli", pitch, rows))
     goes_on = emit.compare(_SIGNED_LT, emit.integer("addi", variable, step), end)
@@ -55,17 +56,16 @@ def fetch_address(
     return address, emit.pure(select, (goes_on, pitch, last[1]), pitch.type)
 
 
-def _has_rows(lowering: Lowering, op: LoadOp) -> bool:
+def _has_rows(lowering: Lowering, op: Operation) -> bool:
     stride = lowering.bufferization.structure.strides(op.operands[0])[1]
     return stride is not None and stride.as_int() == 1
 
 
 def _result_place(lowering: Lowering, emit: Emitter, op: DotOp, like: SSAValue) -> Matrix | None:
     """Where a store after the loop writes the product, if that is known by now."""
-    store = _store_of(op.results[0])
-    if store is None or len(shape_of(store.operands[0].type)) != 2:
+    pointer = _stored_through(op.results[0])
+    if pointer is None or len(shape_of(pointer.type)) != 2:
         return None
-    pointer = store.operands[0]
     pitch, step = lowering.bufferization.structure.strides(pointer)
     if pitch is None or step is None or step.as_int() != 1:
         return None
@@ -76,25 +76,26 @@ def _result_place(lowering: Lowering, emit: Emitter, op: DotOp, like: SSAValue) 
     return (address, polynomial(ev, pitch)) if address.type == like.type else None
 
 
-def _store_of(value: SSAValue) -> StoreOp | None:
-    """The store at the end of the values that are made of `value` alone."""
+def _stored_through(value: SSAValue) -> SSAValue | None:
+    """The pointers through which what is made of `value` alone is stored in the end."""
     use = single_use(value)
     while use is not None:
-        op: Operation = use.operation
-        if isinstance(op, StoreOp):
-            return op if use.index == 1 else None
-        if isinstance(op, YieldOp):
-            loop = op.parent_op()
-            if not isinstance(loop, ForOp):
-                return None
-            use = single_use(loop.results[use.index])
-        elif isinstance(op, ForOp) and use.index > 2:
-            use = single_use(op.results[use.index - 3])
-        elif isinstance(op, ElementwiseOp):
+        op = use.operation
+        if isinstance(op, ElementwiseOp):
             use = single_use(op.results[0])
-        else:
-            return None
+            continue
+        results = [receiver for receiver in receivers_of(use) if isinstance(receiver, OpResult)]
+        if not results:
+            return _written_through(op, use.index)
+        use = single_use(results[0])
     return None
+
+
+def _written_through(op: Operation, index: int) -> SSAValue | None:
+    """The pointers through which an op writes its operand number `index`: the one after them."""
+    access = global_access(op)
+    is_store = access is not None and access.writes and not access.reads and index == 1
+    return access.value if access is not None and is_store else None
 
 
 def _is_known(lowering: Lowering, tile: SSAValue) -> bool:
@@ -102,7 +103,8 @@ def _is_known(lowering: Lowering, tile: SSAValue) -> bool:
     bufferization = lowering.bufferization
     for value in reach((tile,), bufferization.stored):
         if is_tile(value):
-            if bufferization.is_stored(value) or isinstance(owner(value), LoadOp):
+            made = owner(value)
+            if bufferization.is_stored(value) or (made is not None and not is_free(made)):
                 return False
         elif value not in lowering.scalars:
             return False

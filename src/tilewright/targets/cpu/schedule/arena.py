@@ -7,16 +7,17 @@ sweep, each buffer taking the lowest hole that fits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilewright.ir.effects import global_access
+from tilewright.ir.regions import is_control_flow
 from tilewright.ir.types import is_pointer, storage_bytes
-from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.function import FuncOp
 from tilewright.support.dataclass import dataclass
-from tilewright.targets.cpu.ops import AllocOp, LoadOp, NestOp
+from tilewright.targets.cpu.ops import AllocOp
 
 ALIGNMENT_BYTES = 64
 
@@ -44,7 +45,7 @@ def _number(block: Block, counter: int, numbers: dict[Operation, tuple[int, int]
     for op in block.ops:
         start = counter
         counter += 1
-        if isinstance(op, ForOp | IfOp | WhileOp):
+        if is_control_flow(op):
             for region in op.regions:
                 for inner in region.blocks:
                     counter = _number(inner, counter, numbers)
@@ -54,7 +55,7 @@ def _number(block: Block, counter: int, numbers: dict[Operation, tuple[int, int]
 
 
 def _live_range(alloc: AllocOp, numbers: dict[Operation, tuple[int, int]]) -> LiveRange | None:
-    chains = [_ancestors(user) for user in _users(alloc.results[0])]
+    chains = [_ancestors(user, numbers) for user in _users(alloc.results[0])]
     if not chains:
         alloc.detach()
         alloc.erase()
@@ -78,22 +79,21 @@ def _users(value: SSAValue) -> Iterator[Operation]:
     while pending:
         for use in pending.pop().uses:
             yield use.operation
-            if isinstance(use.operation, LoadOp):
-                continue
+            if global_access(use.operation) is not None:
+                continue  # what is read there points elsewhere
             for result in use.operation.results:
                 if is_pointer(result.type) and result not in seen:
                     seen.add(result)
                     pending.append(result)
 
 
-def _ancestors(op: Operation) -> list[Operation]:
-    """The enclosing ops from the kernel's block down to `op`; a nest counts as one op."""
+def _ancestors(op: Operation, numbers: Mapping[Operation, tuple[int, int]]) -> list[Operation]:
+    """The enclosing ops from the kernel's block down to `op`; what is in a nest has no number."""
     chain: list[Operation] = []
     current: Operation | None = op
-    while current is not None and not isinstance(current, FuncOp):
-        if isinstance(current, NestOp):
-            chain.clear()
-        chain.append(current)
+    while current is not None:
+        if current in numbers:
+            chain.append(current)
         current = current.parent_op()
     return chain[::-1]
 

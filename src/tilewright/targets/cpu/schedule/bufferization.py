@@ -6,18 +6,20 @@ Values with the same `key` live in the same buffer: the result of a loop, its ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import field
 
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue, Use
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue, Use
 
 from tilewright.analysis.affine.tiles import AffineTiles
+from tilewright.ir.op import AccumulatingOp
+from tilewright.ir.regions import edges_given, is_control_flow
 from tilewright.ir.types import shape_of
-from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.shape.ir import CatOp, JoinOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.rules import RuleTable
+from tilewright.targets.cpu.schedule.carried import NOTHING, Carried, carried_by
 from tilewright.targets.cpu.schedule.inline import Costs, is_inline, is_tile, owner
 
 
@@ -47,7 +49,10 @@ class Copy:
 
 
 COPIES: RuleTable[Callable[[Operation], Iterator[Copy]]] = RuleTable("cpu copies")
-"""The copies that stand before a step: what it starts from, or works on in place."""
+"""The copies that stand before a step: what it starts from, or works on in place.
+
+Those of control flow are what its edges hand on.
+"""
 
 
 @dataclass
@@ -63,6 +68,7 @@ class Bufferization:
     elements: dict[SSAValue, Attribute] = field(default_factory=dict)
     unpacked: set[PackForm] = field(default_factory=set)
     in_place: dict[SSAValue, SSAValue] = field(default_factory=dict)
+    _flow: dict[Operation, Carried] = field(default_factory=dict)
 
     def is_stored(self, value: SSAValue) -> bool:
         """Whether a tile lives in a buffer: by its nature or because we decided so."""
@@ -83,32 +89,44 @@ class Bufferization:
         if argument is not None:
             return argument
         op = owner(value)
-        assert isinstance(value, OpResult)
-        if isinstance(op, ForOp):
-            return op.body.block.args[value.index + 1]
-        if isinstance(op, WhileOp):
-            return op.after_region.block.args[value.index]
-        if isinstance(op, DotOp):
-            return next_in_chain(op) or _received(value) or self._addend(op)
-        return None
+        if isinstance(op, AccumulatingOp):
+            return next_in_chain(op) or self._taken(value) or self._addend(op)
+        return self._carried(op).beside.get(value)
+
+    def _carried(self, op: Operation | None) -> Carried:
+        if op is None or not op.regions:
+            return NOTHING
+        found = self._flow.get(op)
+        if found is None:
+            found = self._flow[op] = carried_by(op)
+        return found
 
     def _argument_shares(self, value: BlockArgument) -> SSAValue | None:
         parent = value.block.parent_op()
-        if isinstance(parent, ForOp):
-            result = parent.results[value.index - 1]
-            return self.in_place.get(result) or _received(result) or self._initial(value, parent)
-        if isinstance(parent, WhileOp) and value.block is parent.after_region.block:
-            return _forwarded(parent, value.index)
-        return None
+        assert parent is not None
+        carried = self._carried(parent)
+        result = carried.results.get(value)
+        if result is None:
+            return carried.unchanged.get(value)
+        initial = carried.initial[value]
+        found = self.in_place.get(result) or self._taken(result)
+        return found or (initial if self._is_disposable(initial, parent) else None)
 
-    def _initial(self, argument: BlockArgument, loop: ForOp) -> SSAValue | None:
-        """The loop's initial tile, when nobody else needs its buffer."""
-        initial = loop.operands[argument.index + 2]
-        return initial if self._is_disposable(initial, loop) else None
+    def _taken(self, value: SSAValue) -> SSAValue | None:
+        """The result of a branch as which `value`, made in it, is handed on and nothing else.
 
-    def _addend(self, op: DotOp) -> SSAValue | None:
-        addend = op.operands[2]
-        if isinstance(owner(addend), DotOp) or not self._is_disposable(addend, op):
+        What was made before the branch may not take the result's place: the other branch hands
+        on another value.
+        """
+        use, op = single_use(value), owner(value)
+        if use is None or op is None or op.parent is not use.operation.parent:
+            return None
+        carried = self._carried(use.operation.parent_op())
+        return carried.taken.get((use.operation, use.index))
+
+    def _addend(self, op: AccumulatingOp) -> SSAValue | None:
+        addend = addend_of(op)
+        if isinstance(owner(addend), AccumulatingOp) or not self._is_disposable(addend, op):
             return None
         return addend
 
@@ -116,22 +134,36 @@ class Bufferization:
         op = owner(value)
         if op is None or op.parent is not user.parent or not value.has_one_use():
             return False
-        return isinstance(op, DotOp | ForOp | WhileOp | IfOp)
+        return isinstance(op, AccumulatingOp) or is_control_flow(op)
+
+    def works_in_place(self, op: Operation, value: SSAValue) -> bool:
+        """Whether a result lies where an operand lay, if nothing else needs that."""
+        carried = self._carried(op)
+        return isinstance(op, AccumulatingOp) or carried.beside.get(value) in carried.results
 
     def carried_tiles(self, block: Block) -> Iterator[tuple[SSAValue, SSAValue]]:
-        """The carried tiles of a loop body, each with the value that the body yields for it."""
-        parent = block.parent_op()
-        if isinstance(parent, ForOp):
-            terminator = block.last_op
-            assert isinstance(terminator, YieldOp)
-            for argument, value in zip(block.args[1:], terminator.operands, strict=True):
-                if is_tile(argument):
-                    yield argument, value
+        """The tiles that a block hands to itself, each with the argument that receives it."""
+        end = block.last_op
+        for edge in () if end is None else edges_given(end):
+            if edge.source == edge.target:
+                for argument, value in zip(edge.receivers, edge.values, strict=True):
+                    if is_tile(argument):
+                        yield argument, value
 
     def copies_into(self, op: Operation) -> list[Copy]:
         """The copies that must be done before `op`, a step of its own."""
         rule = COPIES.find(type(op))
-        return [copy for copy in rule(op) if not self._is_there(copy)] if rule is not None else []
+        copies = self._handed_on(op) if rule is None else rule(op)
+        return [copy for copy in copies if not self._is_there(copy)]
+
+    def _handed_on(self, op: Operation) -> Iterator[Copy]:
+        """The tiles that control flow hands on here, once for each buffer they go to."""
+        seen: set[tuple[SSAValue, SSAValue]] = set()
+        for edge in edges_given(op):
+            for value, target in zip(edge.values, edge.receivers, strict=True):
+                if is_tile(value) and (value, self.key(target)) not in seen:
+                    seen.add((value, self.key(target)))
+                    yield Copy(value, target)
 
     def _is_there(self, copy: Copy) -> bool:
         if copy.strides is not None or not self.is_stored(copy.value):
@@ -144,100 +176,60 @@ def single_use(value: SSAValue) -> Use | None:
     return next(iter(value.uses)) if value.has_one_use() else None
 
 
-def next_in_chain(op: DotOp) -> SSAValue | None:
-    """The result of the dot in the same block that alone accumulates onto this one."""
+def addend_of(op: AccumulatingOp) -> SSAValue:
+    """What an op adds to."""
+    return op.operands[op.accumulator_index()]
+
+
+def next_in_chain(op: AccumulatingOp) -> SSAValue | None:
+    """The result of the op in the same block that alone accumulates onto this one."""
     use = single_use(op.results[0])
-    if use is None or not isinstance(use.operation, DotOp) or use.index != 2:
+    following = None if use is None else use.operation
+    if use is None or following is None or following.parent is not op.parent:
         return None
-    return use.operation.results[0] if use.operation.parent is op.parent else None
+    if not isinstance(following, AccumulatingOp) or use.index != following.accumulator_index():
+        return None
+    return following.results[0]
 
 
 def chain_head(value: SSAValue) -> SSAValue:
-    """The first dot of the chain that accumulates into `value`; `value` if it is no dot."""
+    """The first result of the chain that accumulates into `value`; `value` if there is none."""
     op = owner(value)
-    while isinstance(op, DotOp):
-        before = owner(op.operands[2])
-        if not isinstance(before, DotOp) or next_in_chain(before) is not op.results[0]:
+    while isinstance(op, AccumulatingOp):
+        before = owner(addend_of(op))
+        if not isinstance(before, AccumulatingOp) or next_in_chain(before) is not op.results[0]:
             break
         op, value = before, before.results[0]
     return value
 
 
-def _received(value: SSAValue) -> SSAValue | None:
-    """The result of scf.if to which `value`, made in that branch, is only yielded.
-
-    What was made before the branch may not take the result's place: the other branch yields
-    another value.
-    """
-    use, op = single_use(value), owner(value)
-    if use is None or op is None or not isinstance(use.operation, YieldOp):
-        return None
-    if op.parent is not use.operation.parent:
-        return None
-    parent = use.operation.parent_op()
-    return parent.results[use.index] if isinstance(parent, IfOp) else None
-
-
-def _forwarded(loop: WhileOp, index: int) -> SSAValue | None:
-    """The before-argument that scf.condition hands on unchanged, and only there."""
-    condition = loop.before_region.block.last_op
-    assert isinstance(condition, ConditionOp)
-    value = condition.operands[index + 1]
-    times = sum(operand is value for operand in condition.operands)
-    if times != 1 or not isinstance(value, BlockArgument):
-        return None
-    return value if value.block is loop.before_region.block else None
-
-
-def _copied(sources: Iterable[SSAValue], targets: Iterable[SSAValue]) -> Iterator[Copy]:
-    pairs = zip(sources, targets, strict=True)
-    return (Copy(value, target) for value, target in pairs if is_tile(value))
-
-
-@COPIES.register(ForOp)
-def _into_for(op: ForOp) -> Iterator[Copy]:
-    return _copied(op.operands[3:], op.body.block.args[1:])
-
-
-@COPIES.register(WhileOp)
-def _into_while(op: WhileOp) -> Iterator[Copy]:
-    return _copied(op.operands, op.before_region.block.args)
-
-
 @COPIES.register(DotOp)
 def _into_product(op: DotOp) -> Iterator[Copy]:
-    return iter(()) if is_zero(op.operands[2]) else _copied(op.operands[2:], op.results)
+    if not is_zero(op.c):
+        yield Copy(op.c, op.result)
 
 
-@COPIES.register(ConditionOp, YieldOp)
-def _yielded(op: ConditionOp | YieldOp) -> Iterator[Copy]:
-    parent = op.parent_op()
-    if isinstance(op, ConditionOp):
-        assert isinstance(parent, WhileOp)
-        return _copied(op.operands[1:], parent.after_region.block.args)
-    if isinstance(parent, ForOp):
-        return _copied(op.operands, parent.body.block.args[1:])
-    if isinstance(parent, WhileOp):
-        return _copied(op.operands, parent.before_region.block.args)
-    assert isinstance(parent, IfOp)
-    return _copied(op.operands, parent.results)
+@COPIES.register(JoinOp)
+def _interleaved(op: JoinOp) -> Iterator[Copy]:
+    doubled = tuple(2 * stride for stride in _row_major(shape_of(op.lhs.type)))
+    yield Copy(op.lhs, op.result, 0, doubled)
+    yield Copy(op.rhs, op.result, 1, doubled)
 
 
-@COPIES.register(JoinOp, CatOp)
-def _parts(op: JoinOp | CatOp) -> Iterator[Copy]:
-    """The two halves of a join (interleaved) or a concatenation (one after the other)."""
-    shape = shape_of(op.operands[0].type)
+@COPIES.register(CatOp)
+def _one_after_the_other(op: CatOp) -> Iterator[Copy]:
+    shape = shape_of(op.lhs.type)
+    strides = _row_major(shape)
+    yield Copy(op.lhs, op.result, 0, strides)
+    yield Copy(op.rhs, op.result, strides[0] * shape[0], strides)
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of a tile whose rows lie one after the other."""
     strides = [1] * len(shape)
     for dim in reversed(range(len(shape) - 1)):
         strides[dim] = strides[dim + 1] * shape[dim + 1]
-    result = op.results[0]
-    if isinstance(op, JoinOp):
-        doubled = tuple(2 * stride for stride in strides)
-        yield Copy(op.operands[0], result, 0, doubled)
-        yield Copy(op.operands[1], result, 1, doubled)
-        return
-    yield Copy(op.operands[0], result, 0, tuple(strides))
-    yield Copy(op.operands[1], result, strides[0] * shape[0], tuple(strides))
+    return tuple(strides)
 
 
 def is_zero(value: SSAValue) -> bool:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.traits import IsTerminator
 
 from tilewright.ir.op import build
+from tilewright.ir.regions import ControlFlowOp, is_control_flow
 from tilewright.ir.types import shape_of
-from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
+from tilewright.ops.control_flow import ForOp, IfOp, YieldOp
 from tilewright.ops.creation.ir import UnsplatOp
 from tilewright.ops.debug.ir import AssertOp, HintOp, PrintOp
-from tilewright.ops.function import ReturnOp
 from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.ops.shape.ir import CatOp, JoinOp, ReshapeOp
 from tilewright.support.errors import InternalError
@@ -53,10 +54,12 @@ def _emit_step(lowering: Lowering, step: Step, out: Block) -> None:
 
 def _emit_op(lowering: Lowering, op: Operation, out: Block) -> None:
     step = STEPS.find(type(op)) or SCALAR_STEPS.find(type(op))
-    if step is None:
-        _emit_scalar(lowering, op, out)
-    else:
+    if step is not None:
         step(lowering, out, op)
+    elif is_control_flow(op):
+        _emit_regions(lowering, op, out)
+    else:
+        _emit_scalar(lowering, op, out)
 
 
 @STEPS.register(CatOp, JoinOp)
@@ -78,7 +81,7 @@ def _emit_scalar(lowering: Lowering, op: Operation, out: Block) -> None:
     """An op that works on scalars already; terminators drop their tiles."""
     if op.regions or any(is_tile(result) for result in op.results):
         raise InternalError(f"no C2 form for {op.name}")
-    if not isinstance(op, YieldOp | ConditionOp | ReturnOp):
+    if not op.has_trait(IsTerminator):
         assert not any(is_tile(operand) for operand in op.operands), op.name
     new = build(
         type(op),
@@ -178,10 +181,14 @@ def _emit_if(lowering: Lowering, out: Block, op: IfOp) -> None:
     _finish(lowering, op, [lowering.scalar(op.operands[0])], regions, out)
 
 
-@SCALAR_STEPS.register(WhileOp)
-def _emit_while(lowering: Lowering, out: Block, op: WhileOp) -> None:
+def _emit_regions(lowering: Lowering, op: Operation, out: Block) -> None:
+    """Control flow that has no step: the same op around what its regions do on scalars."""
+    assert isinstance(op, ControlFlowOp)
     operands = _scalars(lowering, op.operands)
-    # The test has the loop's exit: an interrupt is looked for where the loop goes on.
-    test = _lower_body(lowering, op.before_region.block)
-    body = _lower_body(lowering, op.after_region.block, is_polled=True)
-    _finish(lowering, op, operands, [Region(test), Region(body)], out)
+    # A test has the loop's exit: an interrupt is looked for where the loop goes on.
+    repeating = {edge.source for edge in op.edges() if edge.is_back}
+    regions = [
+        Region(_lower_body(lowering, region.block, number in repeating) if region.blocks else ())
+        for number, region in enumerate(op.regions)
+    ]
+    _finish(lowering, op, operands, regions, out)

@@ -12,14 +12,14 @@ from collections.abc import Iterable
 from dataclasses import field
 
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import IsTerminator
 
 from tilewright.ir.effects import overtakes_reads
+from tilewright.ir.op import AccumulatingOp
+from tilewright.ir.regions import ControlFlowOp, is_control_flow
 from tilewright.ops.atomics.ir import AtomicOp
-from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from tilewright.ops.creation.ir import UnsplatOp
 from tilewright.ops.debug.ir import AssertOp, AssumeOp, BarrierOp, PrintOp
-from tilewright.ops.function import ReturnOp
-from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.ops.reduction.ir import ReduceOp, ScanOp
 from tilewright.ops.shape.ir import ReshapeOp
@@ -39,7 +39,6 @@ from tilewright.targets.cpu.schedule.roots import (
 from tilewright.targets.cpu.schedule.uses import Uses
 
 _MAX_ROOTS = 12
-_ENDS = (YieldOp, ConditionOp, ReturnOp)
 _ROOTS: dict[type[Operation], RootKind] = {
     StoreOp: RootKind.STORE,
     ReduceOp: RootKind.REDUCE,
@@ -91,7 +90,7 @@ class BlockPlanner:
         self.ops = list(block.ops)
         self.positions = {op: index for index, op in enumerate(self.ops)}
         self.barriers = [op for op in self.ops if overtakes_reads(op)]
-        self.captured = {op: captured_tiles(op) for op in self.ops if _is_control(op)}
+        self.captured = {op: captured_tiles(op) for op in self.ops if is_control_flow(op)}
         self.inlined = {op: [v for v in op.results if is_inline(v)] for op in self.ops}
         self.refused: set[SSAValue] = set()
         self.sources: Sources = {}
@@ -153,7 +152,8 @@ class BlockPlanner:
         """Place an op that is a step of its own, with the copies that it needs before."""
         if isinstance(op, AssumeOp | BarrierOp):
             return
-        if _is_control(op) or isinstance(op, _ENDS) or STEPS.find(type(op)) is not None:
+        is_end = op.has_trait(IsTerminator)
+        if is_end or is_control_flow(op) or STEPS.find(type(op)) is not None:
             self._place_copies(op, position)
             self._flush()
         elif self._must_close_before(op):
@@ -357,7 +357,8 @@ class BlockPlanner:
     def _direct_uses(self) -> Uses:
         uses = Uses()
         for step in self.steps:
-            bit = uses.add_step(step, is_repeated=isinstance(step.op, ForOp | WhileOp))
+            is_loop = isinstance(step.op, ControlFlowOp) and step.op.is_loop()
+            bit = uses.add_step(step, is_repeated=is_loop)
             if step.op is not None:
                 tiles = (v for v in step.op.operands if is_tile(v))
                 uses.take((*tiles, *self.captured.get(step.op, ())), bit)
@@ -396,7 +397,7 @@ class BlockPlanner:
     def _step_of(self, value: SSAValue) -> int | None:
         for number, step in enumerate(self.steps):
             if step.op is not None and value in step.op.results:
-                return number if isinstance(step.op, DotOp | ForOp) else None
+                return number if self.bufferization.works_in_place(step.op, value) else None
             if any(value in root.outputs() for root in step.roots):
                 return number
         return None
@@ -410,11 +411,8 @@ class BlockPlanner:
             return step.reached.get(argument, True) and not any(
                 argument in self._places_of(store) for store in stores
             )
-        if isinstance(step.op, DotOp):
-            factors = (step.op.operands[0], step.op.operands[1])
-            return argument not in self._reach(factors)
+        if isinstance(step.op, AccumulatingOp):
+            added_to = step.op.accumulator_index()
+            factors = [v for index, v in enumerate(step.op.operands) if index != added_to]
+            return argument not in self._reach(tuple(factors))
         return argument not in self.captured[step.op]
-
-
-def _is_control(op: Operation) -> bool:
-    return isinstance(op, ForOp | IfOp | WhileOp)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilewright.ir.op import build
+from tilewright.ir.regions import ControlFlowOp
 from tilewright.ops.control_flow import ConditionOp, ForOp, WhileOp, YieldOp
-from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.ops import PollOp
@@ -21,31 +22,24 @@ _CHUNK = 1024
 _LESS, _UNSIGNED_GREATER = 2, 8
 
 
-def is_short(op: ForOp) -> bool:
+def is_short(op: ControlFlowOp) -> bool:
     """Whether a loop has few iterations, whatever it is given."""
-    start, end, step = (_constant(bound) for bound in (op.lb, op.ub, op.step))
-    if start is None or end is None or step is None:
-        return False
-    return step > 0 and end - start <= step * _SHORT_LOOP
+    most = op.trips().most
+    return most is not None and most <= _SHORT_LOOP
 
 
 def is_tight(op: ForOp) -> bool:
     """Whether the iterations of a loop are so short that a look at each would be felt."""
-    step = _constant(op.step)
+    step = constant_of(op.step)
     if step is None or not 0 < step <= _CHUNK:
         return False
     return not any(_takes_long(inner) for inner in op.body.block.walk())
 
 
 def _takes_long(op: Operation) -> bool:
-    if isinstance(op, ForOp | WhileOp):
+    if isinstance(op, ControlFlowOp) and op.is_loop():
         return True
     return any(is_tile(value) for value in (*op.operands, *op.results))
-
-
-def _constant(value: SSAValue) -> int | None:
-    owner = value.owner
-    return int(owner.splat_value()) if isinstance(owner, ConstantOp) else None
 
 
 def chunked(op: ForOp, operands: Sequence[SSAValue], body: Block) -> Operation:
@@ -63,7 +57,7 @@ def chunked(op: ForOp, operands: Sequence[SSAValue], body: Block) -> Operation:
     ev = Emitter(chunk, op.location)
     ev.effect(PollOp, ())
     first, *current = chunk.args
-    size = ev.constant(start.type, _CHUNK * (_constant(op.step) or 1))
+    size = ev.constant(start.type, _CHUNK * int(constant_of(op.step) or 1))
     # As unsigned numbers: the difference of two indices is exact, whatever their signs.
     is_far = ev.compare(_UNSIGNED_GREATER, ev.integer("subi", bound, first), size)
     following = ev.integer("addi", first, size)

@@ -7,7 +7,7 @@ from dataclasses import field
 from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr, LocationAttr, StringAttr, i64
-from xdsl.ir import Attribute, Block, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, pointer_to, shape_of
@@ -35,6 +35,7 @@ class Lowering:
     packed: dict[PackForm, Buffer] = field(default_factory=dict)
     unpacked: dict[PackForm, tuple[SSAValue, SSAValue]] = field(default_factory=dict)
     sources: dict[PackForm, tuple[SSAValue, SSAValue]] = field(default_factory=dict)
+    _last_allocation: Operation | None = None
 
     def scalar(self, value: SSAValue) -> SSAValue:
         """The C2 value of a T0 scalar."""
@@ -67,12 +68,13 @@ class Lowering:
         }
         op = build(AllocOp, (), (pointer_to(element),), properties, location=self.location)
         first = self.entry.first_op
-        while isinstance(first, AllocOp):
-            first = first.next_op
-        if first is None:
-            self.entry.add_op(op)
-        else:
+        if self._last_allocation is not None:
+            self.entry.insert_op_after(op, self._last_allocation)
+        elif first is not None:
             self.entry.insert_op_before(op, first)
+        else:
+            self.entry.add_op(op)
+        self._last_allocation = op
         return Buffer(op.results[0], shape, element)
 
 

@@ -6,22 +6,25 @@ definition of their own inside the loop, and a dot accumulates in the microkerne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilewright.analysis.affine.tiles import AffineTiles
+from tilewright.ir.effects import global_access
 from tilewright.ir.op import build
+from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge, edges_given
 from tilewright.ir.types import element_of, shape_of, tile_of, width_bits
 from tilewright.machine.model import MachineModel
-from tilewright.ops.control_flow import ConditionOp, ForOp, WhileOp, YieldOp
 from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.elementwise.ir import ExtFOp, TruncFOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.indexing.ir import GatherOp
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.memory.ir import LoadOp
+from tilewright.ops.reduction.ir import ReduceOp
 from tilewright.ops.shape.ir import BroadcastOp, ReshapeOp, TransOp
+from tilewright.support.rules import RuleTable
 from tilewright.targets.cpu.dot.microkernel import DotSpec
 from tilewright.targets.cpu.dot.types import dot_spec, dtype_key, packed_element
 from tilewright.targets.cpu.nests.access import is_volatile
@@ -36,16 +39,26 @@ from tilewright.targets.cpu.schedule.inline import (
     owner,
 )
 
+NORMAL_FORMS: RuleTable[Callable[[Operation, MachineModel], None]] = RuleTable("cpu normal forms")
+"""How an op is brought into the form that the schedule expects."""
+Tiles = Iterable[SSAValue]
+NEEDS: RuleTable[Callable[[Operation, Bufferization, MachineModel], Tiles]] = RuleTable(
+    "cpu tiles in memory"
+)
+"""The tiles that an op needs in memory whatever the schedule, and what it decides of its own."""
+
 
 def normalize(kernel: FuncOp, machine: MachineModel) -> None:
     """Rewrite T0 into the form that the schedule expects."""
     for op in tuple(kernel.walk()):
-        if isinstance(op, DotOp):
-            _accumulate_wide(op, machine)
-        elif isinstance(op, YieldOp | ConditionOp):
+        rule = NORMAL_FORMS.find(type(op))
+        if rule is not None:
+            rule(op, machine)
+        elif isinstance(op, ControlFlowOp):
             _define_handed_on(op)
 
 
+@NORMAL_FORMS.register(DotOp)
 def _accumulate_wide(op: DotOp, machine: MachineModel) -> None:
     """A dot whose accumulator is narrower than the microkernel's goes through that type."""
     narrow = element_of(op.results[0].type)
@@ -66,61 +79,78 @@ def _accumulate_wide(op: DotOp, machine: MachineModel) -> None:
     op.erase()
 
 
-def _define_handed_on(op: YieldOp | ConditionOp) -> None:
+def _define_handed_on(op: ControlFlowOp) -> None:
     """A carried tile handed on under another name needs a copy that is taken in time."""
-    parent, block = op.parent_op(), op.parent
+    edges = [edge for edge in op.edges() if edge.target is not OUTSIDE]
+    entered = {value for edge in edges if edge.source is OUTSIDE for value in edge.receivers}
+    inner = [edge for edge in edges if edge.source is not OUTSIDE]
+    for edge in inner:
+        for index, (value, receiver) in enumerate(zip(edge.values, edge.receivers, strict=True)):
+            if is_tile(value) and _needs_definition(edge, value, receiver, receiver in entered):
+                _define(edge.giver, edge.first + index)
+
+
+def _define(end: Operation, index: int) -> None:
+    """Let the end of a region hand on a copy of an operand."""
+    value, block = end.operands[index], end.parent
     assert block is not None
-    for index, value in enumerate(op.operands):
-        if not is_tile(value) or not _needs_definition(parent, block, op, index, value):
-            continue
-        copy = build(HintOp, (value,), (value.type,), location=op.location)
-        block.insert_op_before(copy, op)
-        op.operands[index] = copy.results[0]
+    copy = build(HintOp, (value,), (value.type,), location=end.location)
+    block.insert_op_before(copy, end)
+    end.operands[index] = copy.results[0]
 
 
-def _needs_definition(
-    parent: Operation | None, block: Block, op: Operation, index: int, value: SSAValue
-) -> bool:
-    if isinstance(parent, ForOp):
-        own = block.args[index + 1]
-        return isinstance(value, BlockArgument) and value.block is block and value is not own
-    if isinstance(parent, WhileOp):
-        outside = not _is_made_in(value, block)
-        forwarded = (
-            isinstance(op, ConditionOp)
-            and isinstance(value, BlockArgument)
-            and sum(operand is value for operand in op.operands) == 1
-        )
-        return outside and not forwarded
-    return False
+def _needs_definition(edge: Edge, value: SSAValue, receiver: SSAValue, is_entered: bool) -> bool:
+    """Whether the end of a region hands on what may be overwritten before it is copied."""
+    block = edge.giver.parent
+    if edge.source == edge.target:
+        return isinstance(value, BlockArgument) and value.block is block and value is not receiver
+    stays = (
+        not is_entered
+        and isinstance(value, BlockArgument)
+        and sum(operand is value for operand in edge.giver.operands) == 1
+    )
+    return not _is_made_in(value, block) and not stays
 
 
 def decide(kernel: FuncOp, bufferization: Bufferization, machine: MachineModel) -> None:
     """Fill in the tiles that must be materialised and the operands that must be packed."""
     for op in kernel.walk():
-        if isinstance(op, DotOp):
-            _decide_dot(op, bufferization, machine)
-        for value in _required(op, bufferization):
+        rule = NEEDS.find(type(op))
+        needed = _carried_from(op) if rule is None else rule(op, bufferization, machine)
+        for value in needed:
             if is_inline(value):
                 bufferization.stored.add(value)
 
 
-def _required(op: Operation, bufferization: Bufferization) -> Iterator[SSAValue]:
-    """The tiles that `op` needs in memory."""
-    if isinstance(op, LoadOp) and is_volatile(op):
-        yield op.results[0]
-    elif isinstance(op, GatherOp) or (isinstance(op, ReshapeOp) and not is_splitting(op)):
-        yield op.operands[0]
-    elif isinstance(op, BroadcastOp):
-        yield from _expensive_source(op, bufferization)
-    elif num_folded(op) > 1 and is_inline(op.results[0]):
-        shared = sources_of_exchange(op, bufferization)
-        yield from op.results if shared is None else shared
-    elif isinstance(op, YieldOp | ConditionOp):
-        parent = op.parent_op()
-        if isinstance(parent, ForOp | WhileOp):
-            block = op.parent
-            yield from (v for v in op.operands if is_tile(v) and _is_made_in(v, block))
+def _carried_from(op: Operation) -> Tiles:
+    """The tiles that the end of a region makes there and hands on to a region."""
+    if op.next_op is not None or op.regions:
+        return ()
+    inner = [edge for edge in edges_given(op) if edge.target is not OUTSIDE]
+    return [v for edge in inner for v in edge.values if is_tile(v) and _is_made_in(v, op.parent)]
+
+
+@NEEDS.register(LoadOp)
+def _loaded_once(op: LoadOp, bufferization: Bufferization, machine: MachineModel) -> Tiles:
+    return op.results if is_volatile(op) else ()
+
+
+@NEEDS.register(GatherOp)
+def _gathered_from(op: GatherOp, bufferization: Bufferization, machine: MachineModel) -> Tiles:
+    return op.operands[:1]
+
+
+@NEEDS.register(ReshapeOp)
+def _viewed(op: ReshapeOp, bufferization: Bufferization, machine: MachineModel) -> Tiles:
+    return () if is_splitting(op) else op.operands
+
+
+@NEEDS.register(ReduceOp)
+def _folded(op: ReduceOp, bufferization: Bufferization, machine: MachineModel) -> Tiles:
+    if num_folded(op) < 2 or not is_inline(op.results[0]):
+        return ()
+    shared = sources_of_exchange(op, bufferization)
+    return op.results if shared is None else shared
 
 
 def _is_made_in(value: SSAValue, block: Block | None) -> bool:
@@ -128,19 +158,22 @@ def _is_made_in(value: SSAValue, block: Block | None) -> bool:
     return definition is not None and definition.parent is block
 
 
-def _expensive_source(op: BroadcastOp, bufferization: Bufferization) -> Iterator[SSAValue]:
+@NEEDS.register(BroadcastOp)
+def _expensive_source(
+    op: BroadcastOp, bufferization: Bufferization, machine: MachineModel
+) -> Tiles:
     """A broadcast repeats its source: what is dear is computed once, before."""
     source = op.operands[0]
     definition = owner(source)
     while definition is not None and definition.name in ("tt.expand_dims", "tt.reshape"):
         source = definition.operands[0]
         definition = owner(source)
-    if not is_tile(source) or isinstance(definition, LoadOp):
-        return
+    if not is_tile(source) or (definition is not None and global_access(definition) is not None):
+        return ()
     if bufferization.costs.is_symbolic(source) or _is_inline_fold(source, bufferization):
-        return
-    if bufferization.costs.recompute(source, bufferization.stored) >= EXPENSIVE:
-        yield source
+        return ()
+    is_dear = bufferization.costs.recompute(source, bufferization.stored) >= EXPENSIVE
+    return (source,) if is_dear else ()
 
 
 def _is_inline_fold(value: SSAValue, bufferization: Bufferization) -> bool:
@@ -157,13 +190,16 @@ def operand_spec(op: DotOp, machine: MachineModel) -> DotSpec:
     return dot_spec(left, right, shape, machine.enabled_features, machine.vector_bytes)
 
 
-def _decide_dot(op: DotOp, bufferization: Bufferization, machine: MachineModel) -> None:
+@NEEDS.register(DotOp)
+def _decide_dot(op: DotOp, bufferization: Bufferization, machine: MachineModel) -> Tiles:
+    """Operands that are packed; what the microkernel reads itself is noted as stored here."""
     spec = operand_spec(op, machine)
     forms = (
         _operand_form(op, 0, "a", spec, bufferization),
         _operand_form(op, 1, "b", spec, bufferization),
     )
     bufferization.operands[op] = forms
+    return ()
 
 
 def _operand_form(

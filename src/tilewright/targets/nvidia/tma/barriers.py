@@ -18,8 +18,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.ir.attributes import integer_array
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
-from tilewright.ir.regions import is_control_flow, rebuilt
-from tilewright.ops.control_flow import ForOp, IfOp, WhileOp, YieldOp
+from tilewright.ir.regions import OUTSIDE, ControlFlowOp, rebuilt
+from tilewright.ops.control_flow import YieldOp
 from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.function import FuncOp, find_kernel
@@ -113,7 +113,7 @@ class _Carrying:
                 op.operands = [*op.tokens, phases[number]]
                 op.properties["operandSegmentSizes"] = integer_array((count, 1))
                 phases[number] = self._following(op, phases[number])
-            elif is_control_flow(op):
+            elif isinstance(op, ControlFlowOp):
                 numbers = _waited_for(op)
                 if numbers:
                     phases.update(self._through(op, numbers, phases))
@@ -125,40 +125,26 @@ class _Carrying:
         op.parent.insert_op_after(xor, op)
         return xor.results[0]
 
-    def _through(self, op: Operation, numbers: Sequence[int], phases: _Phases) -> _Phases:
+    def _through(self, op: ControlFlowOp, numbers: Sequence[int], phases: _Phases) -> _Phases:
         """Let a loop or branch carry phases."""
-        if isinstance(op, ForOp):
-            self._region(op.body.block, numbers, phases, enters=True)
-        elif isinstance(op, WhileOp):
-            tested = self._region(op.before_region.block, numbers, phases, enters=True)
-            self._region(op.after_region.block, numbers, tested, enters=True)
-        else:
-            assert isinstance(op, IfOp)
-            self._branches(op, numbers, phases)
-        carried = [] if isinstance(op, IfOp) else [phases[n] for n in numbers]
-        new = _rebuilt(op, carried, len(numbers))
-        return dict(zip(numbers, new.results[-len(numbers) :], strict=True))
-
-    def _branches(self, op: IfOp, numbers: Sequence[int], phases: _Phases) -> None:
-        if not op.false_region.blocks:
-            empty = build(YieldOp, location=op.location)
-            op.false_region.add_block(Block([empty]))
         for region in op.regions:
-            self._region(region.block, numbers, phases, enters=False)
-
-    def _region(
-        self, block: Block, numbers: Sequence[int], phases: _Phases, *, enters: bool
-    ) -> _Phases:
-        """Carry phases through a block: in as arguments, out by its terminator."""
-        inner = dict(phases)
-        if enters:
-            for number in numbers:
-                inner[number] = block.insert_arg(i32, len(block.args))
-        after = self.block(block, inner)
-        end = block.last_op
-        assert end is not None
-        end.operands = [*end.operands, *(after[number] for number in numbers)]
-        return after
+            if not region.blocks:
+                region.add_block(Block([build(YieldOp, location=op.location)]))
+        edges = op.edges()
+        # A region that only starts from outside sees the phases that are there.
+        carrying = {edge.target for edge in edges if edge.source is not OUTSIDE}
+        is_given = any(edge.source is OUTSIDE and edge.target in carrying for edge in edges)
+        for index, region in enumerate(op.regions):
+            inner = dict(phases)
+            if index in carrying:
+                for number in numbers:
+                    inner[number] = region.block.insert_arg(i32, len(region.block.args))
+            after = self.block(region.block, inner)
+            end = region.block.last_op
+            assert end is not None
+            end.operands = [*end.operands, *(after[number] for number in numbers)]
+        new = _rebuilt(op, [phases[n] for n in numbers] if is_given else [], len(numbers))
+        return dict(zip(numbers, new.results[-len(numbers) :], strict=True))
 
 
 def _waited_for(op: Operation) -> list[int]:
