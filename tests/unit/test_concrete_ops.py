@@ -14,9 +14,18 @@ SOURCES = Path(tilewright.__file__).parent
 _OF_ONE_OP = ("rules", "ops", "passes", "tma", "interpret")
 # Bases that declare a facet, not ops.
 _FACETS = frozenset(
-    {"TileOp", "ElementwiseOp", "ControlFlowOp", "AtomicOp", "BinaryOp", "UnaryOp", "CastOp"}
+    {
+        "TileOp",
+        "ElementwiseOp",
+        "ControlFlowOp",
+        "AccumulatingOp",
+        "AtomicOp",
+        "BinaryOp",
+        "UnaryOp",
+        "CastOp",
+    }
 )
-MOST = 184
+MOST = 129
 """How many there are: lower it with each that goes, never raise it."""
 
 

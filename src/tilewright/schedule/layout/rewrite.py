@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     TensorType,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from tilewright.ir.annotations import annotate, decided
@@ -214,13 +214,14 @@ class Rewriter:
     def _arguments(
         self, block: Block, old: Sequence[SSAValue], layouts: Sequence[LinearLayout | None]
     ) -> None:
-        """New arguments with layouts behind the old ones, which go in the end."""
+        """New arguments with layouts, each behind its old one, which goes in the end."""
         gone: list[SSAValue] = []
         for argument, layout in zip(old, layouts, strict=True):
             type_ = argument.type
             if layout is not None:
                 type_ = laid_out(element_of(argument.type), layout)
-            new = block.insert_arg(type_, len(block.args))
+            assert isinstance(argument, BlockArgument)
+            new = block.insert_arg(type_, argument.index + 1)
             new.name_hint = argument.name_hint
             if layout is None:
                 argument.replace_all_uses_with(new)
