@@ -14,6 +14,7 @@ from tilewright.ir.encoding import SharedType, layout_of
 from tilewright.ir.regions import sources_of
 from tilewright.ir.types import storage_bytes
 from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.roles import RingAcquireOp, RingWaitOp
 from tilewright.ops.staging import MemdescIndexOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
@@ -82,13 +83,20 @@ def _origins(value: SSAValue) -> Iterator[tuple[OpResult, _Path]]:
             continue
         if not isinstance(current, OpResult):
             raise InternalError(f"a shared tile is an argument of {_owner_name(current)}")
-        viewed = next((operand for operand in current.op.operands if is_shared(operand)), None)
+        viewed = _viewed(current)
         if viewed is None:
             yield current, path
         elif isinstance(current.op, MemdescIndexOp) and path is None:
             pending.append((viewed, _slot(current.op)))
         else:
             pending.append((viewed, path))
+
+
+def _viewed(value: OpResult) -> SSAValue | None:
+    """The tile that a shared tile is a view of; None where its op allocates it."""
+    if isinstance(value.op, RingAcquireOp | RingWaitOp):
+        return value.op.ring_of().tiles[value.index]
+    return next((operand for operand in value.op.operands if is_shared(operand)), None)
 
 
 def _owner_name(argument: SSAValue) -> str:

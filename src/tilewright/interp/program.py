@@ -80,6 +80,7 @@ class Program:
         self.role = ""
         self.replica = 0
         self.num_replicas = 1
+        self.shared_start = 0
         self.awaits = ""
         # How often it has been at a ring, by the ring's name and the class of the op (T1).
         self.ring_places: dict[tuple[str, type[Operation]], int] = {}
@@ -105,11 +106,14 @@ class Program:
             require_declared(*touched)
             self.machine.touched.add(touched)
 
-    def as_role(self, name: str, replica: int, num_replicas: int) -> Program:
-        """A replica of a role of this program: it has values of its own, all else in common."""
+    def as_role(self, name: str, replica: int, num_replicas: int, shared_start: int) -> Program:
+        """A replica of a role of this program: it has values of its own, all else in common.
+
+        What it allocates in shared memory lies from byte `shared_start` on.
+        """
         role = copy(self)
         role.values, role.poison = list(self.values), list(self.poison)
-        role.ring_places = {}
+        role.ring_places, role.shared_start = {}, shared_start
         role.role, role.replica, role.num_replicas = name, replica, num_replicas
         return role
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, IntegerType, StringAttr
-from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_attr_definition,
@@ -54,7 +54,8 @@ class RingOp(TileOp):
     """A ring over shared tiles, all of as many slots as the ring.
 
     A slot is full when `producers` roles have committed it, and empty when `consumers` roles have
-    released it; a replica counts as a role. `ring_name` is what messages call it.
+    released it; a replica counts as a role. `ring_name` is what messages call it, `offset_bytes`
+    the place of what says whether slots are full (T2).
     """
 
     name = "ttg.ring"
@@ -62,6 +63,7 @@ class RingOp(TileOp):
     ring_name = prop_def(StringAttr)
     producers = prop_def(IntegerAttr)
     consumers = prop_def(IntegerAttr)
+    offset_bytes = opt_prop_def(IntegerAttr)
     result = result_def(RingType)
 
     def effects(self) -> tuple[Effect, ...]:
@@ -249,13 +251,16 @@ class TurnPassOp(_Turn):
 class Role:
     """A role as its op has it: `replicas` groups of `warps` run one region.
 
-    `registers` are those of each thread; 0 leaves them as they are.
+    `registers` are those of each thread; 0 leaves them as they are. What a region allocates lies
+    from byte `shared_start` on, that of replica r `r * shared_bytes` bytes behind.
     """
 
     name: str
     warps: int
     replicas: int
     registers: int
+    shared_start: int = 0
+    shared_bytes: int = 0
 
     def replica_names(self) -> tuple[str, ...]:
         """What messages call the replicas."""
@@ -270,7 +275,8 @@ class RolesOp(ControlFlowOp):
 
     To dataflow each region is one way through the op, as nothing but memory goes from one to
     another. Each region takes the number of its replica, and yields nothing. `warps`, `replicas`
-    and `registers` have an entry for each of `roles`.
+    and `registers` have an entry for each of `roles`; so have, once shared memory has its places
+    (T2), `shared_start` and `shared_bytes`.
     """
 
     name = "tw.roles"
@@ -278,12 +284,16 @@ class RolesOp(ControlFlowOp):
     warps = prop_def(DenseArrayBase[IntegerType])
     replicas = prop_def(DenseArrayBase[IntegerType])
     registers = prop_def(DenseArrayBase[IntegerType])
+    shared_start = opt_prop_def(DenseArrayBase[IntegerType])
+    shared_bytes = opt_prop_def(DenseArrayBase[IntegerType])
     bodies = var_region_def("single_block")
     traits = traits_def(RecursiveMemoryEffect())
 
     def described(self) -> tuple[Role, ...]:
         """The roles, one for each region."""
-        numbers = (integers_of(p) for p in (self.warps, self.replicas, self.registers))
+        numbers = [integers_of(p) for p in (self.warps, self.replicas, self.registers)]
+        nowhere = (0,) * len(self.bodies)
+        numbers += [integers_of(p) or nowhere for p in (self.shared_start, self.shared_bytes)]
         rows = zip((name.data for name in self.roles), *numbers, strict=True)
         return tuple(Role(*row) for row in rows)
 
@@ -303,6 +313,8 @@ class RolesOp(ControlFlowOp):
             integers_of(p) for p in (self.warps, self.replicas, self.registers)
         ]
         count = len(self.bodies)
+        places = [p for p in (self.shared_start, self.shared_bytes) if p is not None]
+        numbers = [*numbers, *map(integers_of, places)]
         if count == 0 or {len(self.roles), *map(len, numbers)} != {count}:
             raise VerifyException(f"{self.name}: {count} regions, and another number of roles")
         if len({name.data for name in self.roles}) != count:
@@ -326,3 +338,19 @@ def _last(op: RolesOp, side: int) -> YieldOp:
     if not isinstance(last, YieldOp):
         raise VerifyException(f"{op.name}: a role ends with {YieldOp.name}")
     return last
+
+
+def role_around(op: Operation) -> tuple[RolesOp, int] | None:
+    """The op whose roles an op is in one of, and the number of that role; None outside of all."""
+    region = op.parent_region()
+    while region is not None:
+        parent = region.parent
+        if isinstance(parent, RolesOp):
+            return parent, parent.bodies.index(region)
+        region = None if parent is None else parent.parent_region()
+    return None
+
+
+def find_roles(kernel: Operation) -> RolesOp | None:
+    """The roles of a kernel, which has some as its last op or none."""
+    return next((op for op in kernel.regions[0].block.ops if isinstance(op, RolesOp)), None)

@@ -20,12 +20,14 @@ from xdsl.ir import Operation
 
 from tilewright.analysis.alias import SharedAliases, tile_bytes
 from tilewright.analysis.liveness import LiveRange, Numbering, live_ranges
+from tilewright.ir.attributes import integer_array
 from tilewright.ir.encoding import SharedType, layout_of
 from tilewright.ir.locations import describe, span_of
 from tilewright.ir.types import storage_bytes
 from tilewright.layout.linear import LinearLayout
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
+from tilewright.ops.roles import RingOp, RolesOp, find_roles, role_around
 from tilewright.ops.staging import LaidOutDotOp
 from tilewright.schedule.scratch import place_scratch, scratch_bytes
 from tilewright.schedule.shared_effects import touched_tiles
@@ -100,16 +102,23 @@ def place_shared(
     *Raises* SharedMemoryExceeded where they do not fit the machine, which names them by line
     and what would make them fit.
     """
+    roles = find_roles(kernel)
+    if roles is not None:
+        return place_role_memory(kernel, roles, machine, taken_bytes)
     plan = plan_shared(kernel, machine, num_warps, taken_bytes)
     limit_bytes = machine.max_shared_bytes - taken_bytes
     if plan.total_bytes > limit_bytes:
         raise _too_much(plan, limit_bytes, machine.arch)
     for buffer in plan.buffers:
-        if buffer.shape:
-            buffer.op.properties["offset_bytes"] = IntegerAttr(buffer.offset_bytes, i32)
-        else:
-            place_scratch(buffer.op, buffer.offset_bytes)
+        _give_place(buffer)
     return plan
+
+
+def _give_place(buffer: SharedBuffer) -> None:
+    if buffer.shape:
+        buffer.op.properties["offset_bytes"] = IntegerAttr(buffer.offset_bytes, i32)
+    else:
+        place_scratch(buffer.op, buffer.offset_bytes)
 
 
 def plan_shared(
@@ -145,6 +154,61 @@ def _full_warps(kernel: FuncOp, machine: MachineModel) -> int:
     """How many warps fill a multiprocessor: with products, registers of accumulators do."""
     has_products = any(type(op) is LaidOutDotOp for op in kernel.walk())
     return _PRODUCT_WARPS if has_products else machine.max_warps_per_sm
+
+
+def place_role_memory(
+    kernel: FuncOp, roles: RolesOp, machine: MachineModel, taken_bytes: int
+) -> SharedPlan:
+    """Places in a program with roles: what all reach first, then what each replica has alone.
+
+    Roles run at once, so nothing of one shares bytes with anything of another. Places inside of
+    a role count from where its first replica's memory starts. *Raises*: SharedMemoryExceeded.
+    """
+    common, own = _by_role(kernel, roles)
+    # All roles run as long as the program: what they have in common lies apart.
+    plans = [(0, 0, _sweep(common, machine.max_shared_bytes))]
+    end = _total(plans[0][2])
+    for role, buffers in zip(roles.described(), own, strict=True):
+        placed = min((_sweep(buffers), _largest_first(buffers)), key=_total)
+        start = _aligned(end, ROLE_ALIGNMENT_BYTES) if placed else end
+        size = _aligned(_total(placed), ROLE_ALIGNMENT_BYTES)
+        plans.append((start, size, placed))
+        end = start + role.replicas * size
+    for ring in kernel.body.block.ops:
+        if isinstance(ring, RingOp):
+            end = _aligned(end, RING_SLOT_BYTES)
+            ring.properties["offset_bytes"] = IntegerAttr(end, i32)
+            end += ring.num_slots * RING_SLOT_BYTES
+    placed = [replace(b, offset_bytes=start + b.offset_bytes) for start, _, bs in plans for b in bs]
+    plan = SharedPlan(tuple(sorted(placed, key=lambda b: b.live.start)), end)
+    limit_bytes = machine.max_shared_bytes - taken_bytes
+    if end > limit_bytes:
+        raise _too_much(plan, limit_bytes, machine.arch)
+    for _, _, buffers in plans:
+        for buffer in buffers:
+            _give_place(buffer)
+    roles.properties["shared_start"] = integer_array([start for start, *_ in plans[1:]])
+    roles.properties["shared_bytes"] = integer_array([size for _, size, _ in plans[1:]])
+    return plan
+
+
+ROLE_ALIGNMENT_BYTES = 1024
+"""Where the memory of a replica starts: at the pattern of every swizzle."""
+RING_SLOT_BYTES = 16
+"""What says whether one slot of a ring is full and whether it is empty."""
+
+
+def _by_role(kernel: FuncOp, roles: RolesOp) -> tuple[list[SharedBuffer], list[list[SharedBuffer]]]:
+    """The buffers that stand outside of all roles, and those inside of each."""
+    common: list[SharedBuffer] = []
+    own: list[list[SharedBuffer]] = [[] for _ in roles.bodies]
+    for buffer in _buffers(kernel):
+        around = role_around(buffer.op)
+        if around is None:
+            common.append(buffer)
+        else:
+            own[around[1]].append(buffer)
+    return common, own
 
 
 def _buffers(kernel: FuncOp) -> list[SharedBuffer]:

@@ -92,6 +92,14 @@ class ThreadServices(TargetServices, ScopeServices, Protocol):
         """Take or give back registers: from here on each thread of the warp group has so many."""
         ...
 
+    def elect(self, fn: FunctionBuilder) -> str:
+        """Whether this lane is the one that its warp elects, always the same one (i1)."""
+        ...
+
+    def barrier_arrive(self, fn: FunctionBuilder, number: str, threads: int) -> None:
+        """Arrive at a named barrier (i32) of so many threads, and do not wait there."""
+        ...
+
     def convert_floats(
         self,
         fn: FunctionBuilder,

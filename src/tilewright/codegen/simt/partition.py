@@ -20,6 +20,7 @@ class Partition:
     Replica r meets at named barrier `barrier + r`, and its scratch and shared tiles lie
     `shared_start + r * shared_bytes` bytes behind the places that the schedule gave them.
     `registers` are those of each thread while it runs the body; 0 leaves them as they are.
+    `is_elected`: one thread of the first warp of a group runs the body, the others leave it out.
 
     *Constraints*: `warps` is a power of two, as layouts have it. Only a cta of roles may have any
     number of warps, as nothing laid out is emitted for all of it.
@@ -33,6 +34,7 @@ class Partition:
     shared_start: int = 0
     shared_bytes: int = 0
     registers: int = 0
+    is_elected: bool = False
 
     def __post_init__(self) -> None:
         is_power = self.warps & (self.warps - 1) == 0
@@ -51,8 +53,9 @@ class Partition:
 
     @property
     def barriers(self) -> range:
-        """The named barriers at which its replicas meet; a single warp needs none."""
-        return range(self.barrier, self.barrier + (self.replicas if self.warps > 1 else 0))
+        """The named barriers at which its replicas meet; a single warp or thread needs none."""
+        has_one_warp = self.warps == 1 or self.is_elected
+        return range(self.barrier, self.barrier + (0 if has_one_warp else self.replicas))
 
     @property
     def shared(self) -> range:

@@ -29,9 +29,27 @@ def emit_partitions(ctx: SimtContext, bodies: Sequence[tuple[Partition, Body]]) 
         fn.place(here)
         if partition.registers:
             ctx.target.resize_registers(fn, partition.registers)
+        if partition.is_elected:
+            _elect(ctx, partition, inside, end)
         with ctx.open_scope(partition):
             emit_body()
         fn.branch(end)
         fn.place(elsewhere)
     fn.branch(end)
     fn.place(end)
+
+
+def _elect(ctx: SimtContext, partition: Partition, inside: str, end: str) -> None:
+    """Let one thread of each group go on, a leader of its first warp; the others are done.
+
+    `inside` is the warp, counted from the first of the partition.
+    """
+    fn = ctx.fn
+    warp = inside
+    if partition.replicas > 1:
+        warp = fn.value(f"and i32 {inside}, {partition.warps - 1}")
+    electing, here = fn.new_label(), fn.new_label()
+    fn.branch_if(fn.value(f"icmp eq i32 {warp}, 0"), electing, end)
+    fn.place(electing)
+    fn.branch_if(ctx.target.elect(fn), here, end)
+    fn.place(here)

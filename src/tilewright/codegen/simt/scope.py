@@ -57,6 +57,10 @@ class Scope:
     def barrier(self) -> None:
         """Wait for all warps of the scope; their shared accesses before are done after."""
         part = self.partition
+        if part.is_elected:
+            raise InternalError(
+                "one thread of a role waits for the others, which left its body out"
+            )
         if part.warps == 1:
             self._target.warp_barrier(self._fn)
         elif part.is_cta:

@@ -263,7 +263,7 @@ def _roles(operation: Operation, preparation: Preparation) -> ControlFunction:
     if has_channels(operation):
         return run_roles(operation, preparation)
     parts = [
-        (name, index, role.replicas, code)
+        (name, index, role.replicas, role.shared_start + index * role.shared_bytes, code)
         for role, body in zip(operation.described(), operation.bodies, strict=True)
         for code in (preparation.region(body),)
         for index, name in enumerate(role.replica_names())
@@ -274,8 +274,8 @@ def _roles(operation: Operation, preparation: Preparation) -> ControlFunction:
         memory = shared_memory_of(program)
         columns = memory.fork([name for name, *_ in parts])
         live: list[_Live] = []
-        for (name, index, count, code), column in zip(parts, columns, strict=True):
-            role = program.as_role(name, index, count)
+        for (name, index, *where, code), column in zip(parts, columns, strict=True):
+            role = program.as_role(name, index, *where)
             live.append(_Live(role, _body(role, code, index), column))
         while live:
             before = memory.num_arrivals

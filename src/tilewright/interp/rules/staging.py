@@ -139,7 +139,7 @@ def _alloc(operation: Operation, preparation: Preparation) -> PlainFunction:
         if placed is None:
             start = starts.setdefault(program, memory.data.size)
         else:
-            start = placed.value.data
+            start = program.shared_start + placed.value.data
         with located(program):
             memory.forget(start, size)
         where = np.array(start, np.int64)

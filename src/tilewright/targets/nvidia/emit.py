@@ -12,11 +12,13 @@ from tilewright.codegen.line_table import LineTable
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm_types import LLVM_FLOATS, llvm_type
 from tilewright.codegen.rules import DEFAULT_RULES
+from tilewright.codegen.simt.allotment import allot
 from tilewright.codegen.simt.context import SimtContext
 from tilewright.codegen.simt.partition import whole_cta
 from tilewright.ir.types import PointerType, i1
 from tilewright.machine.model import MachineModel
-from tilewright.ops.function import find_kernel
+from tilewright.ops.function import FuncOp, find_kernel
+from tilewright.ops.roles import find_roles
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.math import NvidiaMath
 from tilewright.targets.nvidia.rules import (
@@ -24,6 +26,7 @@ from tilewright.targets.nvidia.rules import (
     approximate,
     assembly,
     products,
+    rings,
     tensor_maps,
     tma,
 )
@@ -55,7 +58,13 @@ def emit_kernel(module: ModuleOp, machine: MachineModel, options: CompileOptions
     def emit_body(ctx: SimtContext) -> None:
         ctx.emit_block(kernel.body.block)
 
-    return emit_function(module, machine, options, options.num_warps, emit_body)
+    return emit_function(module, machine, options, num_warps_of(kernel, options), emit_body)
+
+
+def num_warps_of(kernel: FuncOp, options: CompileOptions) -> int:
+    """The warps that run a program: those of its roles, or as many as the options say."""
+    roles = find_roles(kernel)
+    return options.num_warps if roles is None else allot(roles).cta_warps
 
 
 def emit_function(
@@ -109,4 +118,4 @@ def _argument(fn: FunctionBuilder, type_: Attribute, name: str) -> str:
 
 
 # Imported for the rules that they register.
-RULE_MODULES = (approximate, assembly, products, tensor_maps, tma)
+RULE_MODULES = (approximate, assembly, products, rings, tensor_maps, tma)

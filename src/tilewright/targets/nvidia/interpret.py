@@ -88,7 +88,8 @@ def _place(operation: Operation) -> tuple[int, int] | None:
 
 def _overwrite(program: Program, start: int, size: int) -> None:
     with located(program):
-        shared_memory_of(program, is_placed=True).pass_through(start, size)
+        memory = shared_memory_of(program, is_placed=True)
+        memory.pass_through(program.shared_start + start, size)
 
 
 for _class in SCRATCH.classes():

@@ -15,7 +15,12 @@ from tilewright.schedule.shared_memory import SharedPlan
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.assembler import sass_of
-from tilewright.targets.nvidia.emit import argument_slots, emit_kernel, tensor_map_entries
+from tilewright.targets.nvidia.emit import (
+    argument_slots,
+    emit_kernel,
+    num_warps_of,
+    tensor_map_entries,
+)
 from tilewright.targets.nvidia.fit import assemble_for_occupancy
 from tilewright.targets.nvidia.ops import NVIDIA_OPS
 from tilewright.targets.nvidia.ptx import to_ptx
@@ -43,7 +48,7 @@ def _describe(module: ModuleOp, options: CompileOptions, reports: Reports) -> Sc
     metadata = {
         "slots": argument_slots(module),
         "symbol": entry_symbol(kernel.sym_name.data),
-        "num_warps": options.num_warps,
+        "num_warps": num_warps_of(kernel, options),
         "shared_bytes": shared_bytes(kernel),
         "tensor_maps": tensor_map_entries(module),
     }

@@ -21,6 +21,7 @@ _AXES = "xyz"
 _CONSTRAINTS = {8: "h", 16: "h", 32: "r", 64: "l"}
 _EVICTION = {"evict_first": ".L1::evict_first", "evict_last": ".L1::evict_last"}
 _FULL_WARP = "i32 -1"
+_ELECTED = "{ i32, i1 }"  # The lane, and whether it is this one.
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,19 @@ class NvidiaServices:
         else:
             counted = f"i32 {number}, i32 {threads}"
             fn.emit(f"call void @llvm.nvvm.barrier.cta.sync.aligned.count({counted})")
+
+    def barrier_arrive(self, fn: FunctionBuilder, number: str, threads: int) -> None:
+        """Arrive at a named barrier of so many threads, and do not wait there."""
+        counted = f"i32 {number}, i32 {threads}"
+        fn.emit(f"call void @llvm.nvvm.barrier.cta.arrive.aligned.count({counted})")
+
+    def elect(self, fn: FunctionBuilder) -> str:
+        """Whether this lane is its warp's leader.
+
+        *Source*: PTX ISA 8.8, "elect.sync": the same members elect the same leader each time.
+        """
+        elected = fn.value(f"call {_ELECTED} @llvm.nvvm.elect.sync({_FULL_WARP})")
+        return fn.value(f"extractvalue {_ELECTED} {elected}, 1")
 
     def shuffle_xor(self, fn: FunctionBuilder, word: str, mask: int) -> str:
         """The word of the lane whose index is this one's xor `mask`."""

@@ -19,11 +19,13 @@ from tilewright.ops.staging import (
     AsyncCommitOp,
     AsyncCopyOp,
     AsyncWaitOp,
+    ExtractSliceOp,
     LocalAllocOp,
     LocalBarrierOp,
     LocalLoadOp,
     LocalStoreOp,
     MemdescIndexOp,
+    MemdescSliceOp,
     MemdescTransOp,
 )
 from tilewright.support.errors import InternalError
@@ -214,6 +216,21 @@ def slot_bytes(type_: SharedType) -> int:
 @SIMT_RULES.register(MemdescTransOp)
 def _trans(ctx: SimtContext, op: MemdescTransOp) -> None:
     ctx.define(op, ctx.value(op.src))
+
+
+@SIMT_RULES.register(MemdescSliceOp)
+def _part_of_memory(ctx: SimtContext, op: MemdescSliceOp) -> None:
+    type_ = op.src.type
+    assert isinstance(type_, SharedType)
+    step_bytes = op.step_elements() * storage_bits(type_.element) // 8
+    step = ctx.fn.value(f"mul nuw nsw i32 {ctx.value(op.part)}, {step_bytes}")
+    ctx.define(op, add(ctx.fn, ctx.value(op.src), step))
+
+
+@SIMT_RULES.register(ExtractSliceOp)
+def _part_of_registers(ctx: SimtContext, op: ExtractSliceOp) -> None:
+    names = ctx.registers(op.src)
+    ctx.define_tile(op.result, [names[register] for register in op.source_registers()])
 
 
 @SIMT_RULES.register(LocalBarrierOp)

@@ -233,7 +233,8 @@ def shared_operand(type_: SharedType, k_dim: int) -> SharedOperand:
             break
         span *= 2
     swizzle = min(128, span * size)
-    panel = swizzle * type_.extents()[1 - fast]
+    # A view of a part has panels as far apart as the whole tile has.
+    panel = swizzle * layout.shape[1 - fast]
     return SharedOperand(k_dim, fast, swizzle, panel, size)
 
 

@@ -1,0 +1,223 @@
+"""Rings: two mbarriers for each slot, which roles arrive and wait at.
+
+Slot s has `full` at byte 16 s of the ring's place and `empty` 8 bytes behind. A wait takes the
+parity of its phase off the number of the fill, and says which ring it is for, so that the
+simulator can hold it to that number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.codegen.llvm_builder import FunctionBuilder
+from tilewright.codegen.simt.allotment import allot
+from tilewright.codegen.simt.context import SimtContext
+from tilewright.codegen.simt.rules.staging import add, slot_bytes
+from tilewright.codegen.simt.shared import shared_pointer
+from tilewright.ir.encoding import SharedType
+from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.roles import (
+    RingAcquireOp,
+    RingCommitOp,
+    RingOp,
+    RingReleaseOp,
+    RingSeekOp,
+    RingWaitOp,
+    role_around,
+)
+from tilewright.ops.staging import LaidOutDotOp
+from tilewright.schedule.shared_memory import RING_SLOT_BYTES
+from tilewright.support.errors import InternalError
+from tilewright.targets.nvidia.rules import NVIDIA_RULES
+from tilewright.targets.nvidia.rules.tma import (
+    announce,
+    in_one_thread,
+    start_copies,
+    wait_parity,
+)
+from tilewright.targets.nvidia.tma.box_annotations import box_plan
+from tilewright.targets.nvidia.tma_ops import TmaFillOp
+
+_EMPTY = 8
+_ARRIVE = "{ .reg .pred p; setp.ne.b32 p, $1, 0; @p mbarrier.arrive.shared::cta.b64 _, [$0]; }"
+
+
+@NVIDIA_RULES.register(RingOp)
+def _ring(ctx: SimtContext, op: RingOp) -> None:
+    """The last ring of the program makes the mbarriers of all, for one barrier of the cta."""
+    assert op.parent is not None
+    rings = [other for other in op.parent.ops if isinstance(other, RingOp)]
+    if op is not rings[-1]:
+        return
+
+    def emit(fn: FunctionBuilder) -> None:
+        for ring in rings:
+            for slot in range(ring.num_slots):
+                for side, count in ((0, full_arrivals(ring)), (_EMPTY, empty_arrivals(ring))):
+                    place = _start(ring) + RING_SLOT_BYTES * slot + side
+                    pointer = f"ptr addrspace(3) {shared_pointer(fn, str(place))}"
+                    fn.emit(f"call void @llvm.nvvm.mbarrier.init.shared({pointer}, i32 {count})")
+        fn.emit("call void @llvm.nvvm.fence.mbarrier_init.release.cluster()")
+
+    in_one_thread(ctx, emit)
+    ctx.scope.barrier()
+
+
+def full_arrivals(ring: RingOp) -> int:
+    """How many arrivals fill a slot of a ring, by its producers."""
+    return ring.producers.value.data * _arrivals_of(ring, RingCommitOp)
+
+
+def empty_arrivals(ring: RingOp) -> int:
+    """How many arrivals empty a slot of a ring, by its consumers."""
+    return ring.consumers.value.data * _arrivals_of(ring, RingReleaseOp)
+
+
+def _arrivals_of(ring: RingOp, kind: type[Operation]) -> int:
+    """How often one role arrives where it commits or releases a slot. *Raises*: InternalError."""
+    ops = [use.operation for use in ring.result.uses if isinstance(use.operation, kind)]
+    found = {arrivals(op) for op in ops} or {1}
+    if len(found) != 1:
+        raise InternalError(
+            f"ring {ring.ring_name.data}: {kind.name} arrives {sorted(found)} times"
+        )
+    return found.pop()
+
+
+def arrivals(op: Operation) -> int:
+    """How often a replica arrives at an mbarrier by an op: once, or each of its warps."""
+    around = role_around(op)
+    if around is None:
+        raise InternalError(f"{op.name} stands outside of every role")
+    roles, number = around
+    part = allot(roles).partitions[number]
+    is_announced = isinstance(op, RingCommitOp) and op.announced_bytes is not None
+    return 1 if part.is_elected or is_announced else part.warps
+
+
+def _start(ring: RingOp) -> int:
+    if ring.offset_bytes is None:
+        raise InternalError(f"ring {ring.ring_name.data} has no place")
+    return ring.offset_bytes.value.data
+
+
+def _barrier(ctx: SimtContext, ring: RingOp, slot: SSAValue | None, side: int) -> str:
+    """The mbarrier of a slot, with its type."""
+    if slot is None:
+        raise InternalError(f"an op on ring {ring.ring_name.data} has no slot")
+    start = str(_start(ring) + side)
+    number = ctx.value(slot)
+    step = ctx.fn.value(f"mul nuw nsw i32 {number}, {RING_SLOT_BYTES}")
+    return f"ptr addrspace(3) {shared_pointer(ctx.fn, add(ctx.fn, step, start))}"
+
+
+@NVIDIA_RULES.register(RingAcquireOp, RingWaitOp)
+def _wait(ctx: SimtContext, op: RingAcquireOp | RingWaitOp) -> None:
+    fn, ring = ctx.fn, op.ring_of()
+    if len(op.position) != 2:
+        raise InternalError(f"{op.name} on ring {ring.ring_name.data} has no slot")
+    slot, fill = op.position
+    phase = ctx.value(fill)
+    side = 0
+    if isinstance(op, RingAcquireOp):
+        # A slot may be filled once more when it has been emptied as often as filled before.
+        side, phase = _EMPTY, fn.value(f"add i32 {phase}, -1")
+    parity = fn.value(f"and i32 {phase}, 1")
+    name = ctx.module.add_metadata(f'!{{!"{ring.ring_name.data}"}}')
+    barrier = _barrier(ctx, ring, slot, side).removeprefix("ptr addrspace(3) ")
+    wait_parity(fn, barrier, parity, f", !tw.ring {name}")
+    for tile, view in zip(ring.tiles, op.results, strict=True):
+        assert isinstance(tile.type, SharedType)
+        step = fn.value(f"mul nuw nsw i32 {ctx.value(slot)}, {slot_bytes(tile.type)}")
+        ctx.values[view] = add(fn, step, ctx.value(tile))
+
+
+@NVIDIA_RULES.register(TmaFillOp)
+def _fill(ctx: SimtContext, op: TmaFillOp) -> None:
+    assert isinstance(op.ring.owner, RingOp)
+    plan, desc, start = box_plan(op, op.desc), ctx.value(op.desc), ctx.value(op.dst)
+    indices = [ctx.value(index) for index in op.indices]
+    barrier = _barrier(ctx, op.ring.owner, op.slot, 0)
+    in_one_thread(ctx, lambda fn: start_copies(fn, plan, (barrier, desc, start), indices))
+
+
+@NVIDIA_RULES.register(RingCommitOp)
+def _commit(ctx: SimtContext, op: RingCommitOp) -> None:
+    barrier = _barrier(ctx, op.ring_of(), op.slot, 0)
+    announced: IntegerAttr | None = op.announced_bytes
+    if announced is not None:
+        in_one_thread(ctx, lambda fn: announce(fn, barrier, announced.value.data))
+    else:
+        # Each warp arrives for its lanes, all of which have written before.
+        ctx.target.warp_barrier(ctx.fn)
+        _arrive(ctx, barrier, None)
+
+
+@NVIDIA_RULES.register(RingReleaseOp)
+def _release(ctx: SimtContext, op: RingReleaseOp) -> None:
+    if not all(isinstance(reader, LaidOutDotOp) for reader in _readers(op)):
+        ctx.target.warp_barrier(ctx.fn)
+    _arrive(
+        ctx,
+        _barrier(ctx, op.ring_of(), op.slot, _EMPTY),
+        None if op.condition is None else ctx.value(op.condition),
+    )
+
+
+def _readers(op: RingReleaseOp) -> Iterable[Operation]:
+    """Who may read slots of the ring in the role: products as warps, others lane by lane."""
+    own = role_around(op)
+    for use in op.ring.uses:
+        wait = use.operation
+        if isinstance(wait, RingWaitOp) and role_around(wait) == own:
+            yield from _users(wait.results)
+
+
+def _users(views: Sequence[SSAValue]) -> Iterable[Operation]:
+    for view in views:
+        for use in view.uses:
+            inner = [r for r in use.operation.results if isinstance(r.type, SharedType)]
+            yield from _users(inner) if inner else (use.operation,)
+
+
+def _arrive(ctx: SimtContext, barrier: str, condition: str | None) -> None:
+    """Lane 0 of each warp arrives, without a branch, which would part the lanes of the warp."""
+    fn = ctx.fn
+    arrives = fn.prologue_value(f"icmp eq i32 {ctx.index.lane}, 0")
+    if condition is not None:
+        arrives = fn.value(f"and i1 {arrives}, {condition}")
+    flag = fn.value(f"zext i1 {arrives} to i32")
+    address = fn.value(f"ptrtoint {barrier} to i32")
+    call = f'call void asm sideeffect "{_ARRIVE}", "r,r,~{{memory}}"'
+    fn.emit(f"{call}(i32 {address}, i32 {flag}) convergent nounwind")
+
+
+@NVIDIA_RULES.register(RingSeekOp)
+def _seek(ctx: SimtContext, op: RingSeekOp) -> None:
+    fn, slots = ctx.fn, op.ring_of().num_slots
+    if len(op.before) != 2:
+        raise InternalError(f"{op.name} on ring {op.ring_of().ring_name.data} has no slot")
+    slot, fill = (ctx.value(value) for value in op.before)
+    following = fn.value(f"add nuw nsw i32 {slot}, {ctx.value(op.count)}")
+    if _is_one(op.count):
+        wraps = fn.value(f"icmp eq i32 {following}, {slots}")
+        next_slot = fn.value(f"select i1 {wraps}, i32 0, i32 {following}")
+        more = fn.value(f"zext i1 {wraps} to i32")
+    else:
+        next_slot = fn.value(f"urem i32 {following}, {slots}")
+        more = fn.value(f"udiv i32 {following}, {slots}")
+    for result, name in zip(
+        op.after, (next_slot, fn.value(f"add i32 {fill}, {more}")), strict=True
+    ):
+        ctx.values[result] = name
+
+
+def _is_one(value: SSAValue) -> bool:
+    owner = value.owner
+    if not isinstance(owner, ConstantOp):
+        return False
+    constant = owner.value
+    return isinstance(constant, IntegerAttr) and constant.value.data == 1

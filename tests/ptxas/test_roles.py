@@ -1,0 +1,70 @@
+"""What ptxas makes of roles: their registers, their products unserialized, copies without loops."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.roles.gemm import Gemm
+from tests.roles.running import emitted, placed
+from tilewright.machine.gpus import SM_90A
+from tilewright.targets.nvidia.assembler import Assembled, assemble_ptx, disassemble_cubin
+from tilewright.targets.nvidia.ptx import to_ptx
+
+pytestmark = pytest.mark.ptxas
+
+GEMMS = {
+    "two groups": (Gemm(), 4),
+    "one tile a program": (Gemm(persistent=False), 4),
+    "late": (Gemm(late=True), 4),
+    "by turns": (Gemm(columns=128, slots=6, split="tiles", late=True), 8),
+    "three groups": (Gemm(rows=192, columns=128, replicas=3, registers=(32, 160)), 4),
+}
+
+
+def assembled(program: Gemm) -> Assembled:
+    """What ptxas makes of a program."""
+    return assemble_ptx(to_ptx(emitted(placed(program.module())).text, SM_90A), "sm_90a")
+
+
+@pytest.mark.parametrize("name", GEMMS)
+def test_nothing_spills_and_nothing_is_serialized(name: str) -> None:
+    """setmaxnreg is heard (no C7508), and products run on (no C7510 to C7518)."""
+    made = assembled(GEMMS[name][0])
+    assert not made.resources.has_spills
+    assert [str(message) for message in made.messages] == []
+    sizes = {"three groups": 128}
+    assert made.resources.registers == sizes.get(name, 168)
+    assert made.ptx.count("setmaxnreg") == 2
+
+
+@pytest.mark.parametrize("name", GEMMS)
+def test_one_thread_starts_the_copies_and_products_follow_each_other(name: str) -> None:
+    program, products = GEMMS[name]
+    sass = disassemble_cubin(assembled(program).cubin)
+    if sass is None:
+        pytest.skip("no disassembler is on this machine")
+    copying, multiplying = shortest_loop(sass, "UTMALDG"), shortest_loop(sass, "HGMMA")
+    assert count(copying, "UTMALDG") == 1 + program.columns // 64
+    assert count(multiplying, "HGMMA") == products
+    # Who starts a copy or an arrival is known: no loop over lanes, no vote, no uniform register
+    # that is read out of a lane's.
+    for what in ("BRA.U.ANY", "ELECT", "WARPSYNC", "R2UR", "VOTE"):
+        assert count(copying, what) == count(multiplying, what) == 0
+
+
+def count(lines: list[str], what: str) -> int:
+    return sum(what in line for line in lines)
+
+
+def shortest_loop(sass: str, what: str) -> list[str]:
+    """The loop around an instruction; the code of waits that go on lies apart and jumps back."""
+    lines = [re.sub(r"/\*.*?\*/", "", line).strip() for line in sass.splitlines()]
+    starts = {m[1]: at for at, line in enumerate(lines) if (m := re.match(r"\.(L_x_\d+):", line))}
+    bodies: list[list[str]] = []
+    for at, line in enumerate(lines):
+        jump = re.search(r"BRA.*`\(\.(L_x_\d+)\)", line)
+        if jump and starts.get(jump[1], at) < at:
+            bodies.append(lines[starts[jump[1]] : at])
+    return min((body for body in bodies if count(body, what)), key=len)
