@@ -36,8 +36,8 @@ from tilewright.ops.staging import (
     LocalStoreOp,
     MemdescIndexOp,
 )
+from tilewright.schedule.exchanges import register_scratch
 from tilewright.schedule.placed_accesses import PlacedAccess, PlacedAccesses
-from tilewright.schedule.scratch import SCRATCH
 from tilewright.support.dataclass import replace
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 
@@ -61,7 +61,7 @@ class ExchangeOp(TileOp):
     traits = traits_def(Pure())
 
 
-@SCRATCH.register(ExchangeOp)
+@register_scratch(ExchangeOp)
 def _exchange_scratch(op: Operation) -> int:
     return 512
 

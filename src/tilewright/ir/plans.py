@@ -1,4 +1,4 @@
-"""The plans that are annotated on T0: of products, accesses and copies."""
+"""The plans that are annotated: of products and accesses on T0, of copies and exchanges on T1."""
 
 from __future__ import annotations
 
@@ -165,3 +165,54 @@ class CopyAttr(PlanAttr[CopyPlan]):
 
     name = "tw.copy"
     plan = CopyPlan
+
+
+_EXCHANGE_TEXT = re.compile(
+    r"(?P<method>[a-z]+(?: order)?)(?:, positions (?P<positions>\d+))?"
+    r"(?:, passes (?P<passes>\d+))?(?:, bytes (?P<bytes>\d+))?"
+)
+
+
+@dataclass(frozen=True)
+class ExchangePlan:
+    """How the elements of a laid-out tile get to the threads that need them.
+
+    `method` is what the op's family offers (`schedule/exchanges.py`): `registers`, `shuffle` or
+    `memory` for elements that move; `any order` or `axis order` for elements that are combined;
+    `unrolled` or `loop` for the comparisons of a sort, whose elements carry `position_bits`.
+    `scratch_bytes` of shared memory are filled `num_passes` times while the op runs. Before a plan
+    is completed, 0 and one pass leave a number open.
+    """
+
+    WHAT: ClassVar[str] = "an exchange"
+    EXAMPLE: ClassVar[str] = "memory, passes 2, bytes 32768"
+    DECIDED_BY: ClassVar[str] = "decide-exchanges"
+
+    method: str
+    scratch_bytes: int = 0
+    num_passes: int = 1
+    position_bits: int = 0
+    reason: str = ""
+
+    @classmethod
+    def read(cls, text: str, reason: str = "") -> Self | None:
+        """The plan that a text says; None where it says none."""
+        match = _EXCHANGE_TEXT.fullmatch(text)
+        if match is None:
+            return None
+        size, passes, positions = (int(match[n] or 0) for n in ("bytes", "passes", "positions"))
+        return cls(match["method"], size, passes or 1, positions, reason)
+
+    def __str__(self) -> str:
+        parts = [self.method]
+        parts += [f"positions {self.position_bits}"] * bool(self.position_bits)
+        parts += [f"passes {self.num_passes}"] * (self.num_passes > 1)
+        return ", ".join(parts + [f"bytes {self.scratch_bytes}"] * bool(self.scratch_bytes))
+
+
+@irdl_attr_definition
+class ExchangeAttr(PlanAttr[ExchangePlan]):
+    """How an op moves elements between threads, as `#tw.exchange<"memory, bytes 4096">`."""
+
+    name = "tw.exchange"
+    plan = ExchangePlan

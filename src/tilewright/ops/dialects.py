@@ -8,7 +8,7 @@ from xdsl.ir import Attribute, Dialect, Operation
 
 from tilewright.ir.attributes import FastMathAttr
 from tilewright.ir.op import ADDED_OPS, ops_of
-from tilewright.ir.plans import AccessAttr, CopyAttr, ProductAttr
+from tilewright.ir.plans import AccessAttr, CopyAttr, ExchangeAttr, ProductAttr
 from tilewright.ir.schedule_attributes import PlaceAttr, ScheduleAttr
 from tilewright.ir.types import DescriptorType, PointerType
 from tilewright.ops import function
@@ -53,6 +53,7 @@ TILE_ATTRIBUTES: tuple[type[Attribute], ...] = (
     ProductAttr,
     AccessAttr,
     CopyAttr,
+    ExchangeAttr,
     ScheduleAttr,
     PlaceAttr,
 )

@@ -20,8 +20,8 @@ from tilewright.ops.atomics.ir import (
     AtomicLoadOp,
     AtomicRmwOp,
 )
+from tilewright.schedule.exchanges import register_scratch
 from tilewright.schedule.reduction_scratch import Exchange, Slots, plan_slots
-from tilewright.schedule.scratch import SCRATCH
 
 _LANES_LOG2 = 5
 
@@ -63,7 +63,7 @@ def plan_broadcast(op: Operation) -> Slots | None:
 _SCALAR = LinearLayout((("register", ()), ("lane", ((),) * _LANES_LOG2), ("warp", ())), ())
 
 
-@SCRATCH.register(AtomicRmwOp, AtomicCasOp, AtomicLoadOp)
+@register_scratch(AtomicRmwOp, AtomicCasOp, AtomicLoadOp)
 def _broadcast_scratch(op: Operation) -> int:
     slots = plan_broadcast(op)
     return 0 if slots is None else slots.size_bytes

@@ -36,7 +36,7 @@ class InsertGlobalBarriers(Pass):
     name = "insert-global-barriers"
     requires = "T1"
     produces = "T1"
-    after = ("stage-tensor-maps", "mark-visible", "copy-async")
+    after = ("stage-tensor-maps", "mark-visible", "copy-async", "verify-exchanges")
 
     def apply(self, module: ModuleOp) -> None:
         """Insert the barriers."""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 
 from xdsl.ir import Operation
 
-from tilewright.ir.encoding import has_layout, layout_of
-from tilewright.ir.types import element_of, shape_of, storage_bytes
+from tilewright.ir.annotations import decided
+from tilewright.ir.encoding import layout_of
+from tilewright.ir.plans import ExchangeAttr, ExchangePlan
+from tilewright.ir.types import shape_of, storage_bytes
 from tilewright.layout.axis import AxisSpread, spread_along
 from tilewright.layout.linear import Coordinates, LinearLayout
 from tilewright.ops.indexing.ir import GatherOp, HistogramOp
 from tilewright.ops.shape.ir import FlipOp
+from tilewright.schedule.exchanges import CHECKS, CHOICES, register_scratch, too_few_bytes
 from tilewright.schedule.layout.anchors import ANCHORS, Anchored, Neighbours, own_or_default
 from tilewright.schedule.reduction_scratch import axis_of
-from tilewright.schedule.scratch import SCRATCH
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedLayout
 
@@ -57,6 +59,9 @@ def tile_places(shape: Sequence[int], element_bytes: int) -> TilePlaces:
     return TilePlaces(tuple(strides), element_bytes, size)
 
 
+MEMORY, SHUFFLE = "memory", "shuffle"
+
+
 @dataclass(frozen=True)
 class FlipPlan:
     """A reversal along one dim: the registers, and the lanes that differ; or the scratch.
@@ -71,15 +76,11 @@ class FlipPlan:
 
 
 def plan_flip(op: FlipOp) -> FlipPlan:
-    """The plan of a reversal of a laid-out tile."""
+    """How the elements of a planned reversal move."""
     layout, axis = layout_of(op.src.type), axis_of(op)
-    places = tile_places(layout.shape, storage_bytes(element_of(op.src.type)))
-    try:
-        spread = spread_along(layout, axis)
-    except UnsupportedLayout:
-        return FlipPlan((), 0, places)
-    if spread.warps:
-        return FlipPlan((), 0, places)
+    if decided(op, ExchangeAttr).method == MEMORY:
+        return FlipPlan((), 0, _whole_tile(op))
+    spread = spread_along(layout, axis)
     last = layout.shape[axis] - 1 - sum(bit.step for bit in spread.lanes)
     where = {
         (line, at): register
@@ -90,10 +91,36 @@ def plan_flip(op: FlipOp) -> FlipPlan:
     return FlipPlan(sources, spread.lane_mask, None)
 
 
-@SCRATCH.register(FlipOp)
-def _flip_scratch(op: FlipOp) -> int:
-    places = plan_flip(op).places if has_layout(op.src.type) else None
-    return 0 if places is None else places.size_bytes
+def _whole_tile(op: FlipOp | GatherOp) -> TilePlaces:
+    return tile_places(shape_of(op.src.type), storage_bytes(op.src.type))
+
+
+@CHOICES.register(FlipOp)
+def _flip_choices(op: FlipOp) -> Iterator[ExchangePlan]:
+    if not _other_warps(op):
+        yield ExchangePlan(SHUFFLE)
+    yield ExchangePlan(MEMORY, _whole_tile(op).size_bytes)
+
+
+@CHECKS.register(FlipOp)
+def _check_flip(op: FlipOp, plan: ExchangePlan) -> str:
+    return _other_warps(op) if plan.method == SHUFFLE else _no_room(op, plan)
+
+
+def _no_room(op: FlipOp | GatherOp, plan: ExchangePlan) -> str:
+    """Why a tile does not go through memory as a whole."""
+    if plan.method != MEMORY:
+        return f"there is no `{plan.method}`, but {SHUFFLE} and {MEMORY}"
+    return too_few_bytes(plan, prod(shape_of(op.src.type)) * storage_bytes(op.src.type))
+
+
+def _other_warps(op: FlipOp | GatherOp) -> str:
+    """Why the lines along the axis are in no one warp; '' where each is in one."""
+    try:
+        spread = spread_along(layout_of(op.src.type), axis_of(op))
+    except UnsupportedLayout:
+        return "a lane or a warp steps along the axis and another one at once"
+    return "several warps share the axis" if spread.warps else ""
 
 
 @dataclass(frozen=True)
@@ -106,23 +133,40 @@ class GatherPlan:
 
 
 def plan_gather(op: GatherOp) -> GatherPlan:
-    """The plan of a look-up in a laid-out tile."""
-    source, target, axis = layout_of(op.src.type), layout_of(op.indices.type), axis_of(op)
+    """How the elements of a planned look-up move."""
+    if decided(op, ExchangeAttr).method == MEMORY:
+        return GatherPlan(None, (), _whole_tile(op))
+    spread = spread_along(layout_of(op.src.type), axis_of(op))
+    return GatherPlan(spread, layout_of(op.indices.type).reduce(axis_of(op))[1], None)
+
+
+@CHOICES.register(GatherOp)
+def _gather_choices(op: GatherOp) -> Iterator[ExchangePlan]:
+    memory = ExchangePlan(MEMORY, _whole_tile(op).size_bytes)
+    if _lines_elsewhere(op):
+        yield memory
+        return
+    spread = spread_along(layout_of(op.src.type), axis_of(op))
+    is_short = len(spread.groups[0]) <= _MAX_SHUFFLED
+    yield from (ExchangePlan(SHUFFLE), memory) if is_short else (memory, ExchangePlan(SHUFFLE))
+
+
+@CHECKS.register(GatherOp)
+def _check_gather(op: GatherOp, plan: ExchangePlan) -> str:
+    return _lines_elsewhere(op) if plan.method == SHUFFLE else _no_room(op, plan)
+
+
+def _lines_elsewhere(op: GatherOp) -> str:
+    """Why a lane finds the line that it looks into in no lane of its warp; '' where it does."""
+    reason, axis = _other_warps(op), axis_of(op)
+    if reason:
+        return reason
     try:
-        spread = spread_along(source, axis)
-        lines, where = target.reduce(axis)
-        is_within = not spread.warps and lines == spread.result
-        if is_within and len(spread.groups[0]) <= _MAX_SHUFFLED:
-            return GatherPlan(spread, where, None)
+        wanted = layout_of(op.indices.type).reduce(axis)[0]
     except UnsupportedLayout:
-        pass
-    return GatherPlan(None, (), tile_places(source.shape, storage_bytes(element_of(op.src.type))))
-
-
-@SCRATCH.register(GatherOp)
-def _gather_scratch(op: GatherOp) -> int:
-    places = plan_gather(op).places if has_layout(op.src.type) else None
-    return 0 if places is None else places.size_bytes
+        return "the indices' lanes step along the axis and another one at once"
+    held = layout_of(op.src.type).reduce(axis)[0]
+    return "" if wanted == held else "source and indices have their lines in different lanes"
 
 
 def bin_places(op: HistogramOp) -> TilePlaces:
@@ -136,7 +180,7 @@ def _histogram_layouts(near: Neighbours, op: HistogramOp) -> Anchored:
     return Anchored((source,) * len(op.operands), (near.default(shape_of(op.result.type)),))
 
 
-@SCRATCH.register(HistogramOp)
+@register_scratch(HistogramOp)
 def _histogram_scratch(op: HistogramOp) -> int:
     return bin_places(op).size_bytes
 

@@ -11,15 +11,19 @@ touches adjacent bytes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
+from tilewright.ir.encoding import layout_of
+from tilewright.ir.plans import ExchangePlan
 from tilewright.ir.types import element_of, storage_bytes
-from tilewright.layout.axis import AxisSpread
+from tilewright.layout.axis import AxisSpread, spread_along
 from tilewright.layout.digits import power_of_two_part
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.reduction.ir import CombineOp
+from tilewright.schedule.exchanges import too_few_bytes
 from tilewright.support.dataclass import dataclass
 
 _VECTOR_BYTES = 16
@@ -153,6 +157,18 @@ def plan_scratch(op: CombineOp, between: Exchange, num_registers: int) -> Scratc
         offsets.append(align_up(end, _VECTOR_BYTES))
         end = offsets[-1] + slots[-1].size_bytes
     return Scratch(between, tuple(slots), tuple(offsets))
+
+
+def too_few_partials(op: CombineOp, plan: ExchangePlan, warp_bits: int) -> str:
+    """Why the warps along the axis have no room for what each adds to each result; '' if they do.
+
+    `warp_bits` of them exchange at once: there are two to the power of so many parts of a result.
+    """
+    spread = spread_along(layout_of(op.operands[0].type), axis_of(op))
+    if not spread.warps:
+        return ""
+    each = sum(storage_bytes(value.type) for value in op.operands)
+    return too_few_bytes(plan, each * prod(spread.result.shape) << warp_bits)
 
 
 def align_up(size: int, unit: int) -> int:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from tilewright.ir.encoding import has_layout, layout_of
+from collections.abc import Iterator
+
+from tilewright.ir.encoding import layout_of
+from tilewright.ir.plans import ExchangePlan
 from tilewright.layout.axis import AxisSpread, spread_along
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.reduction.ir import ScanOp
+from tilewright.schedule.exchanges import CHECKS, CHOICES
 from tilewright.schedule.reduction_levels import ReductionLevel, reduction_levels, scratch_bytes
-from tilewright.schedule.reduction_scratch import axis_of
-from tilewright.schedule.scratch import SCRATCH
+from tilewright.schedule.reduction_scratch import axis_of, too_few_partials
+from tilewright.schedule.reductions import AXIS
 from tilewright.support.dataclass import dataclass
 
 
@@ -39,6 +43,14 @@ def plan_scan(op: ScanOp) -> ScanPlan:
     return ScanPlan(layout, spread, reduction_levels(op, layout, spread), op.is_reverse())
 
 
-@SCRATCH.register(ScanOp)
-def _scan_scratch(op: ScanOp) -> int:
-    return plan_scan(op).scratch_bytes if has_layout(op.operands[0].type) else 0
+@CHOICES.register(ScanOp)
+def _choices(op: ScanOp) -> Iterator[ExchangePlan]:
+    yield ExchangePlan(AXIS, plan_scan(op).scratch_bytes)
+
+
+@CHECKS.register(ScanOp)
+def _check(op: ScanOp, plan: ExchangePlan) -> str:
+    """A prefix is in the order of the axis, and warps have room for what goes before."""
+    if plan.method != AXIS:
+        return f"a scan has {AXIS} alone"
+    return too_few_partials(op, plan, 1)

@@ -1,28 +1,31 @@
 """Shared memory that an op needs while it runs: for elements that change threads.
 
-An op with scratch writes it, waits for all warps, and reads it; its place is left on the op as
-`scratch_offset`. Each family registers how many bytes its ops need next to their plan.
+An op with scratch writes it, waits for all warps, and reads it; how much it takes is in its plan
+(`tw.exchange`), and its place is left on the op as `scratch_offset`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Operation
 
+from tilewright.ir.annotations import annotated, decided
+from tilewright.ir.plans import ExchangeAttr
+from tilewright.schedule.exchanges import may_exchange
 from tilewright.support.errors import InternalError
-from tilewright.support.rules import RuleTable
 
-ScratchRule = Callable[[Operation], int]
-SCRATCH: RuleTable[ScratchRule] = RuleTable("scratch")
 _ATTRIBUTE = "scratch_offset"
 
 
 def scratch_bytes(op: Operation) -> int:
-    """The bytes of shared memory that an op needs while it runs; 0 for most."""
-    rule = SCRATCH.find(type(op))
-    return 0 if rule is None else rule(op)
+    """The bytes of shared memory that an op needs while it runs; 0 for most.
+
+    *Raises*: PlanMissing where that is not decided yet.
+    """
+    plan = annotated(op, ExchangeAttr)
+    if plan is None and may_exchange(op):
+        plan = decided(op, ExchangeAttr)
+    return 0 if plan is None else plan.scratch_bytes
 
 
 def place_scratch(op: Operation, offset_bytes: int) -> None:

@@ -6,17 +6,22 @@ leaves the lesser element at the lesser position; no direction has to be known.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import prod
+
 from xdsl.ir import Attribute
 
-from tilewright.ir.encoding import has_layout, layout_of
+from tilewright.ir.annotations import decided
+from tilewright.ir.encoding import layout_of
+from tilewright.ir.plans import ExchangeAttr, ExchangePlan
 from tilewright.ir.types import element_of, shape_of, storage_bytes
 from tilewright.layout.axis import AxisSpread, spread_along
 from tilewright.layout.digits import is_power_of_two
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.indexing.ir import SortOp
+from tilewright.schedule.exchanges import CHECKS, CHOICES, too_few_bytes
 from tilewright.schedule.layout.anchors import ANCHORS, Anchored, Neighbours, along_axis
 from tilewright.schedule.rearrangements import tile_places
-from tilewright.schedule.scratch import SCRATCH
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
 
@@ -67,6 +72,7 @@ class SortPlan:
     element: Attribute
     keys: SortKeys
     steps: tuple[SortStep, ...]
+    is_in_memory: bool
 
     @property
     def lane_steps(self) -> int:
@@ -84,10 +90,10 @@ class SortPlan:
         return sum(map(len, self.spread.groups))
 
     @property
-    def is_in_memory(self) -> bool:
-        """Whether the comparisons are a loop over shared memory, since too many to write out."""
+    def written_out(self) -> int:
+        """The comparisons of 32-bit words that one thread makes, if none is in a loop."""
         words = sum(self.keys.word_bits) // 32
-        return words * self.num_registers * len(self.steps) > _MAX_WRITTEN_OUT
+        return words * self.num_registers * len(self.steps)
 
     @property
     def scratch_bytes(self) -> int:
@@ -102,35 +108,73 @@ class SortPlan:
         return sum(self.keys.word_bits) // 8 * threads * self.num_registers
 
 
+UNROLLED, LOOP = "unrolled", "loop"
+"""Comparisons that are written out, and a loop of them over shared memory."""
+
+
 def plan_sort(op: SortOp) -> SortPlan:
-    """The plan of a sort of a laid-out tile."""
+    """Where the elements of a planned sort are, and its comparisons."""
+    plan = decided(op, ExchangeAttr)
+    return _made(op, plan.method, plan.position_bits)
+
+
+def _made(op: SortOp, method: str, position_bits: int) -> SortPlan:
     layout = layout_of(op.src.type)
     axis = layout.rank - 1
     extent = layout.shape[axis]
     if not is_power_of_two(extent):
         raise UnsupportedError(f"a sort of {extent} elements; a power of two is needed")
     element = element_of(op.src.type)
-    has_positions = any(True for _ in op.indices.uses)
-    keys = _keys(8 * storage_bytes(element), extent, has_positions)
+    keys = SortKeys(8 * storage_bytes(element), position_bits)
     steps: list[SortStep] = []
     for top in range(extent.bit_length() - 1):
         steps.append(SortStep((2 << top) - 1, 1 << top))
         steps += [SortStep(1 << bit, 1 << bit) for bit in reversed(range(top))]
-    return SortPlan(layout, spread_along(layout, axis), element, keys, tuple(steps))
+    return SortPlan(layout, spread_along(layout, axis), element, keys, tuple(steps), method == LOOP)
 
 
-def _keys(bits: int, extent: int, has_positions: bool) -> SortKeys:
-    if not has_positions:
-        return SortKeys(bits, 0)
-    return SortKeys(bits, _INDEX_BITS if bits <= 16 and extent <= _MAX_PACKED else 32)
+@CHOICES.register(SortOp)
+def _choices(op: SortOp) -> Iterator[ExchangePlan]:
+    bits = _position_bits(op)
+    is_long = _made(op, UNROLLED, bits[0]).written_out > _MAX_WRITTEN_OUT
+    methods = (LOOP, UNROLLED) if is_long else (UNROLLED, LOOP)
+    for positions in bits:
+        for method in methods:
+            size = _made(op, method, positions).scratch_bytes
+            yield ExchangePlan(method, size, position_bits=positions)
+
+
+def _position_bits(op: SortOp) -> tuple[int, ...]:
+    """The widths in which a position can travel with its element: 0 where nobody asks for it."""
+    if not _has_positions(op):
+        return (0,)
+    bits, extent = 8 * storage_bytes(op.src.type), shape_of(op.src.type)[-1]
+    return (_INDEX_BITS, 32) if bits <= 16 and extent <= _MAX_PACKED else (32,)
+
+
+def _has_positions(op: SortOp) -> bool:
+    return any(True for _ in op.indices.uses)
+
+
+@CHECKS.register(SortOp)
+def _check(op: SortOp, plan: ExchangePlan) -> str:
+    """A word tells all positions apart, and shared memory holds all elements that go there."""
+    if plan.method not in (UNROLLED, LOOP):
+        return f"there is no `{plan.method}`, but {UNROLLED} and {LOOP}"
+    shape = shape_of(op.src.type)
+    if _has_positions(op) and plan.position_bits not in (16, 32):
+        return f"the indices are asked for, and travel in 16 or 32 bits, not {plan.position_bits}"
+    # One of the bits is the sign of a zero.
+    if _has_positions(op) and shape[-1] > 1 << (plan.position_bits - 1):
+        return f"{plan.position_bits} bits do not tell {shape[-1]} positions apart"
+    spread = spread_along(layout_of(op.src.type), len(shape) - 1)
+    if plan.method == UNROLLED and not spread.warps:
+        return ""
+    bits = 8 * storage_bytes(op.src.type) + plan.position_bits
+    return too_few_bytes(plan, prod(shape) * (bits // 8))
 
 
 @ANCHORS.register(SortOp)
 def _sort_layouts(near: Neighbours, op: SortOp) -> Anchored:
     layout = along_axis(near, op.operands, len(shape_of(op.src.type)) - 1)
     return Anchored((layout,), (layout, layout))
-
-
-@SCRATCH.register(SortOp)
-def _sort_scratch(op: SortOp) -> int:
-    return plan_sort(op).scratch_bytes if has_layout(op.src.type) else 0

@@ -15,15 +15,9 @@ from tilewright.interp.code import ControlFunction, PlainFunction, Preparation, 
 from tilewright.interp.program import Program
 from tilewright.interp.rules import roles
 from tilewright.interp.rules.staging import STAGED_RULES, located, shared_memory_of
-from tilewright.schedule import (
-    atomics,
-    conversions,
-    rearrangements,
-    reduction_scratch,
-    scans,
-    sorts,
-)
-from tilewright.schedule.scratch import SCRATCH, has_place, scratch_bytes, scratch_offset
+from tilewright.schedule import atomics, conversions, rearrangements, reductions, scans, sorts
+from tilewright.schedule.exchanges import CHOICES
+from tilewright.schedule.scratch import has_place, scratch_bytes, scratch_offset
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 from tilewright.targets.nvidia.tma.interpret import register_copy_engine
 
@@ -34,8 +28,8 @@ register_copy_engine(NVIDIA_INTERPRETATION)
 # Imported for the rules that they register.
 RULE_MODULES = (roles,)
 
-# Imported for the scratch that they register.
-SCRATCH_MODULES = (atomics, conversions, reduction_scratch, rearrangements, scans, sorts)
+# Imported for the exchanges that they register.
+EXCHANGE_MODULES = (atomics, conversions, rearrangements, reductions, scans, sorts)
 
 
 @NVIDIA_INTERPRETATION.plain.register(FenceAsyncSharedOp)
@@ -92,7 +86,7 @@ def _overwrite(program: Program, start: int, size: int) -> None:
         memory.pass_through(program.shared_start + start, size)
 
 
-for _class in SCRATCH.classes():
+for _class in CHOICES.classes():
     _plain = STAGED_RULES.plain.find(_class)
     _control = STAGED_RULES.control.find(_class)
     if _plain is not None:

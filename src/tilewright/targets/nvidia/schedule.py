@@ -11,6 +11,7 @@ from tilewright.ops.function import find_kernel
 from tilewright.schedule.annotations import set_shared_bytes
 from tilewright.schedule.async_copy import CopyAsync
 from tilewright.schedule.check_ordering import check_ordering
+from tilewright.schedule.exchanges import DecideExchanges, VerifyExchanges
 from tilewright.schedule.global_barriers import InsertGlobalBarriers
 from tilewright.schedule.layout.assign import AssignLayouts
 from tilewright.schedule.plan.accesses import DecideAccesses
@@ -40,6 +41,8 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         MarkVisible(),
         DecideCopies(),
         CopyAsync(),
+        DecideExchanges(),
+        VerifyExchanges(),
         InsertGlobalBarriers(),
         PlaceShared(machine, options.num_warps),
         PlaceBarriers(),
@@ -57,7 +60,7 @@ class PlaceShared(Pass):
     name = "place-shared"
     requires = "T1"
     produces = "T2"
-    after = ("stage-tensor-maps", "join-waits", "copy-async", "insert-global-barriers")
+    after = ("stage-tensor-maps", "join-waits", "verify-exchanges", "insert-global-barriers")
 
     def apply(self, module: ModuleOp) -> SharedPlan:
         """Place them; where everything lies."""
