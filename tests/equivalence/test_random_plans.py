@@ -15,10 +15,19 @@ from tests.corpus.everything import FAMILIES, over
 from tests.corpus.threads import Annotate, run_threads
 from tests.unit.nvidia.test_products import HALVES, check_product, product
 from tilewright.ir.annotations import decided
-from tilewright.ir.plans import AccessAttr, AccessPlan, CopyAttr, CopyPlan, ProductAttr, ProductPlan
+from tilewright.ir.plans import (
+    AccessAttr,
+    AccessPlan,
+    CopyAttr,
+    CopyPlan,
+    ExchangePlan,
+    ProductAttr,
+    ProductPlan,
+)
 from tilewright.machine.gpus import SM_90A
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.memory.ir import LoadOp
+from tilewright.schedule.exchanges import CHOICES, ChoiceRule
 from tilewright.schedule.plan.accesses import DecideAccesses, is_planned
 from tilewright.schedule.plan.verify_products import refusal
 
@@ -82,3 +91,34 @@ def test_any_plan_of_a_product_agrees_with_numpy(
         m, n, k = (int(size) for size in rng.choice((32, 64, 128), 3))
         case = product(dtype, (m, n, k), orders, out=out)
         check_product(case, annotate=any_plans(rng, num_warps), num_warps=num_warps)
+
+
+@pytest.fixture
+def any_exchanges(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Elements change threads in any way that there is; the plans that were taken."""
+    find, taken = CHOICES.find, list[str]()
+
+    def any_choice(cls: type) -> ChoiceRule | None:
+        rule = find(cls)
+        return None if rule is None else lambda op: chosen(list(rule(op)))
+
+    def chosen(plans: list[ExchangePlan]) -> Iterator[ExchangePlan]:
+        plan = plans[rng.integers(len(plans))]
+        taken.append(str(plan))
+        yield plan
+
+    monkeypatch.setattr(CHOICES, "find", any_choice)
+    return taken
+
+
+_MOVING = ("reductions", "indexing", "shapes", "conversions", "matmul", "narrow_scans")
+_MOVING_CASES = [case for name in _MOVING for case in FAMILIES[name] if not case.is_slow]
+
+
+@pytest.mark.parametrize("num_warps", [1, 4])
+@over(_MOVING_CASES[::9])
+def test_any_exchange_of_a_case_agrees_with_numpy(
+    case: Case, num_warps: int, any_exchanges: list[str]
+) -> None:
+    got = run_threads(case, num_warps=num_warps)
+    check(case, got, case.expected(), f"{any_exchanges} against NumPy")

@@ -127,7 +127,7 @@ def test_lanes_follow_the_order_of_the_memory() -> None:
 
 
 def test_a_transpose_is_converted_once_through_shared_memory() -> None:
-    (conversion,) = moving(at_t1(turned, (F32, F32), SIZE=64))
+    (conversion,) = moving(steps(turned, (F32, F32), SIZE=64)["decide-exchanges"])
     assert isinstance(conversion_of(conversion), SharedRoundTrip)
 
 

@@ -17,10 +17,11 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.traits import Pure
 
+from tilewright.ir.annotations import annotate
 from tilewright.ir.effects import Order
 from tilewright.ir.encoding import laid_out, shared_tile
 from tilewright.ir.op import TileOp, build
-from tilewright.ir.plans import SHARED, ProductAttr, ProductPlan
+from tilewright.ir.plans import SHARED, ExchangeAttr, ExchangePlan, ProductAttr, ProductPlan
 from tilewright.ir.types import f16, i1, i32
 from tilewright.layout.build import blocked, shared_linear, shared_swizzled
 from tilewright.machine.gpus import SM_90A
@@ -122,7 +123,9 @@ class Program:
 
     def exchange(self) -> Operation:
         """An op with scratch."""
-        return self.add(build(ExchangeOp))
+        op = self.add(build(ExchangeOp))
+        annotate(op, ExchangeAttr(ExchangePlan("memory", 512)))
+        return op
 
     def barrier(self) -> Operation:
         """An explicit barrier."""

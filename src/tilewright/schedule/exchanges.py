@@ -133,7 +133,7 @@ class VerifyExchanges(Pass):
                 plan = decided(op, ExchangeAttr)
                 reason = _reason(op, plan)
                 if reason:
-                    raise _refused(op, plan, reason, list(islice(choices(op), _NAMED_CHOICES)))
+                    raise _refused(op, plan, reason, list(islice(choices(op), 2 * _NAMED_CHOICES)))
 
 
 def _reason(op: Operation, plan: ExchangePlan) -> str:
@@ -146,7 +146,8 @@ def _refused(
     op: Operation, plan: ExchangePlan, reason: str, others: list[ExchangePlan]
 ) -> PlanRefused:
     span, chain = span_of(op)
-    named = " or ".join(f"`{other}`" for other in others[:_NAMED_CHOICES])
+    distinct = list(dict.fromkeys(map(str, others)))[:_NAMED_CHOICES]
+    named = " or ".join(f"`{other}`" for other in distinct)
     return PlanRefused(
         f"{op.name.partition('.')[2]}: the plan `{plan}` is refused: {reason}",
         hint=f"take {named}, or no annotation",
