@@ -22,10 +22,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tilewright.ir.annotations import SHARED, ProductAttr, ProductPlan
 from tilewright.ir.attributes import integer_array
 from tilewright.ir.encoding import TOKEN, SharedType, shared_part, shared_tile
 from tilewright.ir.op import build
+from tilewright.ir.plans import SHARED, ProductAttr, ProductPlan
 from tilewright.ir.types import DescriptorType, i1, i32
 from tilewright.ops.control_flow import ForOp, IfOp, YieldOp
 from tilewright.ops.creation.ir import ConstantOp
