@@ -15,6 +15,7 @@ from tilewright.ir.levels import T2, verify_level
 from tilewright.machine.gpus import SM_90A
 from tilewright.ops.function import find_kernel
 from tilewright.schedule.annotations import shared_bytes
+from tilewright.schedule.exchanges import DecideExchanges
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.emit import (
     argument_slots,
@@ -44,6 +45,7 @@ class Program:
 
 def placed(module: ModuleOp) -> ModuleOp:
     """The module with places in shared memory, checked against the contract of T2."""
+    DecideExchanges().apply(module)
     PlaceShared().apply(module)
     verify_level(module, CONTRACT)
     return module
