@@ -1,0 +1,145 @@
+"""Scalars taken apart: sums and products down to arguments, program ids and loops' counters.
+
+A quotient, a remainder, a minimum, a loaded number: what is no sum or product is a symbol of its
+own. A number that a loop carries and moves by the same amount in every iteration is its first
+value plus that amount times the iterations so far; with c the counter that goes from `lb` by `s`,
+
+    carried = first + (step / s) · (c - lb)        where s divides the step
+
+Sums of fewer than 64 bits are taken not to overflow and marked as assumed; those of fewer than 32
+bits are symbols, because programs let them wrap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+
+from tilewright.analysis.affine.expression import Expression, symbol
+from tilewright.analysis.affine.rules import ADDRESS_BITS, tile_of_scalar
+from tilewright.ir.types import shape_of, width_bits
+from tilewright.ops.control_flow import ForOp
+from tilewright.ops.debug.ir import HintOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtSIOp, IndexCastOp
+from tilewright.support.worklist import needed_first
+
+_WIDE_BITS = 64
+_MAX_SHIFT = 63
+
+
+class Scalars:
+    """Integers of a program as expressions over what cannot be taken apart.
+
+    *Constraints*: the program does not change while it is asked.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[SSAValue, Expression] = {}
+        self._carried: dict[SSAValue, Expression | None] = {}
+
+    def of(self, value: SSAValue) -> Expression:
+        """A scalar integer, carried numbers by their loop's counter."""
+        return self._without_carried(self._sums(value))
+
+    def resolve(self, expression: Expression) -> Expression:
+        """An expression with each of its scalars taken apart."""
+        return substituted(expression, self.of)
+
+    def _without_carried(self, expression: Expression) -> Expression:
+        if not any(isinstance(value, BlockArgument) for value in expression.symbols()):
+            return expression
+        return substituted(expression, self._by_counter)
+
+    def _sums(self, value: SSAValue) -> Expression:
+        """A scalar taken apart as far as its sums and products go."""
+        for needed in needed_first(value, _summands, self._found.__contains__):
+            self._found[needed] = self._compute(needed)
+        return self._found[value]
+
+    def _compute(self, value: SSAValue) -> Expression:
+        op = value.op if isinstance(value, OpResult) else None
+        rule = None if op is None else _RULES.get(type(op))
+        if op is None or rule is None or width_bits(value.type) < ADDRESS_BITS:
+            return _leaf(value)
+        found = rule(value, [self._found[operand] for operand in op.operands])
+        is_narrow = type(op) not in _SAME and width_bits(value.type) < _WIDE_BITS
+        return found.assumed() if is_narrow and found.as_int() is None else found
+
+    def _by_counter(self, value: SSAValue) -> Expression:
+        """A carried number by the counter of its loop; any other scalar as it is."""
+        if value not in self._carried:
+            self._carried[value] = None
+            self._carried[value] = self._compute_by_counter(value)
+        return self._carried[value] or symbol(value)
+
+    def _compute_by_counter(self, value: SSAValue) -> Expression | None:
+        loop = None if isinstance(value, OpResult) else value.owner.parent_op()
+        if type(loop) is not ForOp or not isinstance(value, BlockArgument) or not value.index:
+            return None
+        assert isinstance(loop, ForOp)
+        first, last = loop.iter_args[value.index - 1], loop.body.block.last_op
+        assert last is not None
+        step = self._sums(last.operands[value.index - 1]).minus(symbol(value))
+        step = self._without_carried(step)
+        each = step.divided_by(self.of(loop.step))
+        if each is None or not all(is_outside(scalar, loop) for scalar in step.symbols()):
+            return None
+        so_far = symbol(loop.body.block.args[0]).minus(self.of(loop.lb))
+        total = self.of(first).plus(each.times(so_far))
+        return total if width_bits(value.type) == _WIDE_BITS else total.assumed()
+
+
+def substituted(expression: Expression, by: Callable[[SSAValue], Expression]) -> Expression:
+    """An expression with an expression in place of each scalar."""
+    total = Expression((), expression.is_assumed)
+    for coefficient, factors in expression.terms:
+        term = Expression(((coefficient, ()),))
+        for factor in factors:
+            term = term.times(by(factor))
+        total = total.plus(term)
+    return total
+
+
+def is_outside(value: SSAValue, op: Operation) -> bool:
+    """Whether a value is made outside of the regions of an op."""
+    block = value.owner if isinstance(value.owner, Block) else value.owner.parent
+    while block is not None:
+        around = block.parent_op()
+        if around is op:
+            return False
+        block = None if around is None else around.parent
+    return True
+
+
+def _leaf(value: SSAValue) -> Expression:
+    """A scalar that is not taken apart: what it is widened from, or an integer."""
+    return tile_of_scalar(value).rest or symbol(value)
+
+
+def _summands(value: SSAValue) -> Sequence[SSAValue]:
+    """The scalars of which a scalar is a sum, a product or a copy."""
+    op = value.op if isinstance(value, OpResult) else None
+    if op is None or type(op) not in _RULES or shape_of(value.type):
+        return ()
+    return op.operands
+
+
+_Rule = Callable[[SSAValue, Sequence[Expression]], Expression]
+
+
+def _shifted(value: SSAValue, operands: Sequence[Expression]) -> Expression:
+    count = operands[1].as_int()
+    if count is None or not 0 <= count < _MAX_SHIFT:
+        return symbol(value)
+    return operands[0].scaled(1 << count)
+
+
+_SAME = (ExtSIOp, IndexCastOp, HintOp)
+_RULES: dict[type[Operation], _Rule] = {
+    **dict[type[Operation], _Rule].fromkeys(_SAME, lambda _, operands: operands[0]),
+    ELEMENTWISE["arith.addi"]: lambda _, operands: operands[0].plus(operands[1]),
+    ELEMENTWISE["arith.subi"]: lambda _, operands: operands[0].minus(operands[1]),
+    ELEMENTWISE["arith.muli"]: lambda _, operands: operands[0].times(operands[1]),
+    ELEMENTWISE["arith.shli"]: _shifted,
+}
