@@ -12,6 +12,7 @@ from enum import Enum
 
 from xdsl.ir import SSAValue
 
+from tilewright.analysis.affine.nest import as_nest_access
 from tilewright.analysis.affine.stride import Stride
 from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.types import shape_of
@@ -39,13 +40,11 @@ def find_apart(structure: AffineTiles, ptr: SSAValue) -> Apart:
 
 def moving_strides(structure: AffineTiles, ptr: SSAValue) -> list[tuple[Stride, int]] | None:
     """Stride and extent of the dimensions with more than one element; None if not affine."""
-    moving: list[tuple[Stride, int]] = []
-    for stride, extent in zip(structure.strides(ptr), shape_of(ptr.type), strict=True):
-        if stride is None or stride.jumps:
-            return None
-        if extent > 1:
-            moving.append((stride, extent))
-    return moving
+    access = as_nest_access(structure.of(ptr))
+    if isinstance(access, str) or access.jumping:
+        return None
+    pairs = zip(access.strides, shape_of(ptr.type), strict=True)
+    return [(stride, extent) for stride, extent in pairs if extent > 1]
 
 
 def fixed_span(steps: list[tuple[int, int]]) -> int | None:

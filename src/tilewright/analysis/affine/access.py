@@ -96,10 +96,7 @@ class Accesses:
         shape, tile = shape_of(pointers.type), self.tiles.of(op.operands[0])
         if tile.base is None:
             return "its pointers are not one pointer plus offsets"
-        if tile.rest is None:
-            return "where its pointers start is not known"
         base, rest = self._root(tile.base)
-        rest = rest.plus(self.scalars.resolve(tile.rest))
         dims: list[AccessDim] = []
         for number, (along, extent) in enumerate(zip(tile.dims, shape, strict=True)):
             found = self._dim(along, extent)
@@ -108,7 +105,9 @@ class Accesses:
             dim, left = found
             dims.append(dim)
             rest = rest.plus(left)
-        offset = _attribute(dims, rest)
+        if tile.rest is None:
+            return "where its pointers start is not known"
+        offset = _attribute(dims, rest.plus(self.scalars.resolve(tile.rest)))
         mask = mask_form(self.tiles, self.scalars, getattr(op, "mask", None))
         bounded = tuple(_bounded(dim, number, mask.bounds) for number, dim in enumerate(dims))
         return TileAccess(base, _element_bytes(pointers), offset, bounded, mask)

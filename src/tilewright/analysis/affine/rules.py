@@ -164,7 +164,10 @@ def _jumping(tiles: Tiles, op: Operation) -> AffineTile:
 
 
 def _remainder(tiles: Tiles, op: Operation) -> AffineTile:
-    """x % m with constant m: x wraps where it moves; general where it jumps already."""
+    """x % m with constant m: x wraps where it moves; general where it jumps already.
+
+    An unsigned remainder of what may be negative, as a signed number, starts anywhere.
+    """
     value, bound = map(tiles, op.operands)
     modulus = bound.uniform()
     jumping = _jumping(tiles, op)
@@ -176,7 +179,8 @@ def _remainder(tiles: Tiles, op: Operation) -> AffineTile:
     )
     moving = [d for d, along in enumerate(value.dims) if not along.is_still()]
     start = value.start()
-    if start is None or len(moving) != 1 or not value.dims[moving[0]].is_linear():
+    is_signed = type(op) is ELEMENTWISE["arith.remsi"]
+    if start is None or not is_signed or len(moving) != 1 or not value.dims[moving[0]].is_linear():
         return AffineTile(dims, None)
     (dim,) = moving
     stride = value.dims[dim].stride
@@ -238,13 +242,13 @@ def _extended(tile: AffineTile, narrow: Attribute, is_signed: bool) -> AffineTil
 
 
 def _fits(value: Expression | None, bits: int) -> bool:
-    """Whether a number of `bits` bits is what it says: an integer of theirs, or one scalar."""
+    """Whether a number needs no more than `bits` bits: an integer, or one scalar of so many."""
     if value is None:
         return False
-    number = value.as_int()
-    if number is not None:
+    if value.as_int() is not None:
         return value.reduced(bits) == value
-    return [(c, len(factors)) for c, factors in value.terms] == [(1, 1)]
+    scalars = [factors[0] for c, factors in value.terms if c == 1 and len(factors) == 1]
+    return len(value.terms) == len(scalars) == 1 and width_bits(scalars[0].type) <= bits
 
 
 def _narrow(along: Along) -> Along:
@@ -256,13 +260,20 @@ def _narrow(along: Along) -> Along:
 
 
 def _truncated(tiles: Tiles, op: Operation) -> AffineTile:
-    """The low bits; jumps could cancel in them, several to a multiple of the type's range."""
-    tile = tiles(op.operands[0])
-    dims = tuple(
-        along if along.stride is not None and not along.stride.jumps else GENERAL
-        for along in tile.dims
-    )
-    return AffineTile(dims, tile.rest)
+    """The low bits; jumps could cancel in them, several to a multiple of the type's range.
+
+    Strides stay what they are modulo the range; of a start that does not fit, nothing is kept.
+    """
+    tile, bits = tiles(op.operands[0]), width_bits(op.results[0].type)
+    dims = tuple(_low_bits(along, bits) for along in tile.dims)
+    return AffineTile(dims, tile.rest if _fits(tile.rest, bits) else None)
+
+
+def _low_bits(along: Along, bits: int) -> Along:
+    if along.stride is None or along.stride.jumps:
+        return GENERAL
+    keeps_start = along.is_linear() and _fits(along.start, bits)
+    return Along(along.stride, along.start if keeps_start else None)
 
 
 def _expanded(tiles: Tiles, op: Operation) -> AffineTile:

@@ -1,12 +1,13 @@
-"""Expressions and accesses in the words of the kernel: names of its variables, where it has any."""
+"""Expressions in the words of the kernel: names of its variables, where it has any."""
 
 from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
-from tilewright.analysis.affine.access import AccessDim, TileAccess
 from tilewright.analysis.affine.expression import Expression
+from tilewright.ir.locations import span_of
+from tilewright.ops.function import FuncOp
 from tilewright.ops.program.ir import GetProgramIdOp
 
 
@@ -15,12 +16,22 @@ def name_of(value: SSAValue) -> str:
     if value.name_hint is not None:
         return value.name_hint
     if isinstance(value, BlockArgument):
-        return f"argument {value.index}"
-    owner = value.owner
-    axis = owner.properties.get("axis") if type(owner) is GetProgramIdOp else None
-    if isinstance(axis, IntegerAttr):
+        if isinstance(value.block.parent_op(), FuncOp):
+            return f"argument {value.index}"
+        kind = f"number {value.index} carried by the loop" if value.index else "counter"
+        return f"{kind}{_line(value.block)}"
+    assert isinstance(value, OpResult)
+    axis = value.op.properties.get("axis")
+    if type(value.op) is GetProgramIdOp and isinstance(axis, IntegerAttr):
         return f"program_id({axis.value.data})"
-    return f"a result of {owner.name}"  # pyright: ignore[reportAttributeAccessIssue]
+    return f"{value.op.name.partition('.')[2]}{_line(value.op)}"
+
+
+def _line(made: Operation | Block) -> str:
+    """` of line 12`, where the line is known."""
+    op = made if isinstance(made, Operation) else made.parent_op()
+    span = None if op is None else span_of(op)[0]
+    return "" if span is None else f" of line {span.line}"
 
 
 def text_of(expression: Expression) -> str:
@@ -33,25 +44,3 @@ def text_of(expression: Expression) -> str:
         sign = "-" if coefficient < 0 else "+"
         text += f" {sign} {'*'.join(names)}" if text else f"{'-' * (sign == '-')}{'*'.join(names)}"
     return text or "0"
-
-
-def describe_access(access: TileAccess) -> str:
-    """An access in one line, dimension by dimension."""
-    parts = [f"{name_of(access.base)} + {text_of(access.offset)}"]
-    parts += [_describe_dim(dim) for dim in access.dims]
-    mask = access.mask
-    parts += [f"where {text_of(number)} > 0" for number in mask.positive]
-    parts += [f"where {name_of(condition)}" for condition in mask.conditions]
-    parts += ["where a mask says so"] * bool(mask.opaque)
-    return "; ".join(parts)
-
-
-def _describe_dim(dim: AccessDim) -> str:
-    """`128 of stride K from 128*pid_m to M`: what stands behind `to` is no longer accessed."""
-    text = f"{dim.extent} of stride {text_of(dim.stride)} from {text_of(dim.start)}"
-    if dim.indices is not None:
-        text += f" + {name_of(dim.indices)}[i]"
-    if dim.modulus is not None:
-        text += f" mod {text_of(dim.modulus)}"
-    text += "".join(f" not below {text_of(dim.start.plus(low))}" for low in dim.lower)
-    return text + "".join(f" to {text_of(dim.start.plus(high))}" for high in dim.upper)

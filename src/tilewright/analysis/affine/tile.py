@@ -60,7 +60,8 @@ class Along:
 
     def is_linear(self) -> bool:
         """Whether start and stride say all."""
-        return self.stride is not None and not self.stride.jumps and self.start is not None
+        is_affine = self.stride is not None and not self.stride.jumps
+        return is_affine and self.start is not None and self.form is None
 
     def plus(self, other: Along, sign: int = 1) -> Along:
         """The sum of two values along a dimension."""
@@ -182,7 +183,9 @@ def _in_type(along: Along, size: int, bits: int) -> Along:
         return GENERAL
     stride = None if along.stride is None else along.stride.reduced(bits)
     start = None if along.start is None else along.start.reduced(bits)
-    return along if (stride, start) == (along.stride, along.start) else Along(stride, start)
+    if (stride, start) == (along.stride, along.start):
+        return along
+    return Along(stride, start if along.form is None else None)
 
 
 def _sum(left: Expression | None, right: Expression | None, sign: int) -> Expression | None:

@@ -1,0 +1,277 @@
+"""Whether an access is a box of a tensor, as a copy engine moves it, and what a launch must test.
+
+The engine takes a tensor by its address, extents and strides, all of which the launch has to
+know, and moves a box of it that starts at given indices. What lies outside of the tensor it reads
+as 0 and does not write: that is what masks are for. *Source*: CUDA driver API 13.0,
+`cuTensorMapEncodeTiled`; PTX ISA 8.8, 5.5, "Tensors".
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from tilewright.analysis.affine.access import AccessDim, TileAccess
+from tilewright.analysis.affine.expression import ZERO, Expression, integer, symbol
+from tilewright.analysis.affine.guards import (
+    Guard,
+    Test,
+    divisor,
+    is_argument,
+    is_nonnegative,
+    is_of_launch,
+)
+from tilewright.analysis.affine.text import name_of, text_of
+from tilewright.analysis.facts import AxisFacts
+from tilewright.ir.effects import global_access
+from tilewright.machine.model import MachineModel
+from tilewright.ops.creation.ir import ConstantOp, SplatOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE
+from tilewright.ops.shape.ir import BroadcastOp
+from tilewright.support.dataclass import dataclass
+
+MAX_RANK = 5
+ALIGNMENT_BYTES = 16
+"""Of the tensor's address, its strides but the last, the rows of a box and where a row starts."""
+_MAX_OFFSET = (1 << 31) - 1
+_CONVERSIONS = ("extf", "truncf", "extsi", "extui", "trunci", "sitofp", "uitofp")
+
+
+@dataclass(frozen=True)
+class BoxDim:
+    """One dimension of a box: `extent` elements from `start` on, of a tensor's dimension.
+
+    The tensor ends at the least of `sizes`; without one it goes on as far as the program reads.
+    With a `modulus` the box starts at start mod modulus, and does not wrap.
+    """
+
+    extent: int
+    stride: Expression
+    start: Expression
+    sizes: tuple[Expression, ...]
+    modulus: Expression | None = None
+
+
+@dataclass(frozen=True)
+class Within:
+    """What every tile has to keep: start + extent <= limit. A mask would say so."""
+
+    start: Expression
+    extent: int
+    limit: Expression
+
+    def __str__(self) -> str:
+        return f"{text_of(self.start.plus(integer(self.extent)))} <= {text_of(self.limit)}"
+
+
+@dataclass(frozen=True)
+class TensorBox:
+    """A box of the tensor at `base` + `offset` elements, its dimensions from the outermost on.
+
+    `order` are the dimensions of the tile that these are: not ascending where the tile is
+    transposed. The answer is right where the launch's `guards` and each tile's `within` hold.
+    """
+
+    base: SSAValue
+    offset: Expression
+    dims: tuple[BoxDim, ...]
+    order: tuple[int, ...]
+    guards: tuple[Guard, ...]
+    within: tuple[Within, ...]
+
+
+def as_box(
+    op: Operation, access: TileAccess, facts: AxisFacts, machine: MachineModel
+) -> TensorBox | str:
+    """The box that a load or store accesses; why it accesses none where it does not."""
+    if not machine.has_tma:
+        return f"{machine.name} has no copy engine"
+    return _Boxing(op, access, facts).box()
+
+
+class _Refused(Exception):
+    """Why an access is no box."""
+
+
+class _Boxing:
+    """Finds out about one access."""
+
+    def __init__(self, op: Operation, access: TileAccess, facts: AxisFacts) -> None:
+        self._op, self._access, self._facts = op, access, facts
+        effect = global_access(op)
+        self._is_store = effect is not None and effect.writes
+        self._guards: list[Guard] = []
+        self._within: list[Within] = []
+
+    def box(self) -> TensorBox | str:
+        try:
+            return self._box()
+        except _Refused as refused:
+            return str(refused)
+
+    def _box(self) -> TensorBox:
+        access = self._access
+        self._check_whole()
+        order = self._order()
+        self._check_address()
+        dims: list[BoxDim] = []
+        for place, number in enumerate(order):
+            outer = access.dims[order[place - 1]] if place else None
+            dims.append(self._dim(number, outer))
+        self._check_offsets(dims)
+        guards, within = tuple(dict.fromkeys(self._guards)), tuple(self._within)
+        return TensorBox(access.base, access.offset, tuple(dims), tuple(order), guards, within)
+
+    def _check_whole(self) -> None:
+        """What is asked of the access as a whole."""
+        access, mask = self._access, self._access.mask
+        if not access.dims:
+            raise _Refused("it is one element")
+        if not is_argument(access.base):
+            raise _Refused(f"its pointer {name_of(access.base)} is no argument")
+        if mask.opaque:
+            raise _Refused("its mask is no bound along a dimension")
+        if mask.conditions or mask.positive:
+            raise _Refused("its mask has a condition of the whole tile")
+        other = getattr(self._op, "other", None)
+        if other is not None and not _is_zero(other):
+            raise _Refused("what is masked out does not read as 0")
+        for number, dim in enumerate(access.dims):
+            if dim.indices is not None:
+                looked_up = name_of(dim.indices)
+                raise _Refused(f"dimension {number} is looked up in {looked_up}")
+            if dim.extent == 1 and (dim.lower or dim.upper):
+                raise _Refused(f"dimension {number} has one element and a mask")
+            if dim.extent > 1 and dim.stride.is_zero():
+                raise _Refused(f"it reads the same elements all along dimension {number}")
+
+    def _order(self) -> list[int]:
+        """The dimensions of more than one element, the contiguous one last."""
+        dims = self._access.dims
+        extended = [d for d, dim in enumerate(dims) if dim.extent > 1]
+        inner = [d for d in extended if dims[d].stride.as_int() == 1]
+        if len(inner) != 1:
+            raise _Refused("no one dimension is contiguous")
+        if len(extended) > MAX_RANK:
+            raise _Refused(f"{len(extended)} dimensions; the copy engine takes {MAX_RANK}")
+        row_bytes = dims[inner[0]].extent * self._access.element_bytes
+        if row_bytes % ALIGNMENT_BYTES:
+            raise _Refused(f"rows of {row_bytes} bytes are no multiple of {ALIGNMENT_BYTES}")
+        return [d for d in extended if d != inner[0]] + inner
+
+    def _check_address(self) -> None:
+        """The tensor starts at an aligned address that the launch knows."""
+        access = self._access
+        if not is_of_launch(access.offset):
+            raise _Refused(f"{text_of(access.offset)} is no whole number of any stride")
+        if self._facts.of(access.base).divisor() % ALIGNMENT_BYTES:
+            guard = Guard(symbol(access.base), Test.MULTIPLE, ALIGNMENT_BYTES, is_pointer=True)
+            self._guards.append(guard)
+        self._demand_multiple(access.offset, "where the tensor starts")
+
+    def _dim(self, number: int, outer: AccessDim | None) -> BoxDim:
+        """One dimension, with what has to hold along it; `outer` is the one around it."""
+        dim = self._access.dims[number]
+        if dim.stride.as_int() != 1:
+            self._check_stride(number, dim.stride)
+        else:
+            self._demand_multiple(dim.start, f"where dimension {number} starts")
+        if dim.modulus is not None:
+            self._check_wrap(number, dim, dim.modulus)
+        self._check_lower(number, dim)
+        sizes = [dim.start.plus(upper) for upper in dim.upper]
+        if dim.modulus is not None:
+            # A bound of what is wrapped is one of indices before they wrap.
+            if dim.upper or dim.lower:
+                raise _Refused(f"dimension {number} wraps and has a mask")
+            sizes = [dim.modulus]
+        for size in sizes:
+            if not is_of_launch(size):
+                raise _Refused(f"dimension {number} ends at {text_of(size)}, not known at a launch")
+            if size.as_int() is None:
+                self._guards.append(Guard(size, Test.AT_LEAST, 1))
+            elif (size.as_int() or 0) < 1:
+                raise _Refused(f"dimension {number} has no elements")
+        if not sizes and outer is not None:
+            sizes = [self._row_length(number, dim, outer)]
+        return BoxDim(dim.extent, dim.stride, dim.start, tuple(sizes), dim.modulus)
+
+    def _check_stride(self, number: int, stride: Expression) -> None:
+        known = stride.as_int()
+        if known is not None and known < 0:
+            raise _Refused(f"dimension {number} goes backwards")
+        if not is_of_launch(stride):
+            raise _Refused(f"the stride {text_of(stride)} is not known at a launch")
+        self._demand_multiple(stride, f"the stride of dimension {number}")
+        if known is None:
+            self._guards.append(Guard(stride, Test.AT_LEAST, 1))
+
+    def _check_wrap(self, number: int, dim: AccessDim, modulus: Expression) -> None:
+        """No tile wraps in its middle where it starts at, and the modulus is, a multiple of it."""
+        if not is_of_launch(modulus):
+            raise _Refused(f"dimension {number} wraps at {text_of(modulus)}, not known at a launch")
+        if not all(self._divides(dim.extent, term) for term in dim.start.terms):
+            raise _Refused(f"dimension {number} may wrap inside of a tile")
+        if not all(self._divides(dim.extent, term) for term in modulus.terms):
+            self._guards.append(Guard(modulus, Test.MULTIPLE, dim.extent))
+
+    def _divides(self, extent: int, term: tuple[int, tuple[SSAValue, ...]]) -> bool:
+        known = divisor(Expression((term,)), self._facts)
+        return term[0] % extent == 0 or known % extent == 0
+
+    def _check_lower(self, number: int, dim: AccessDim) -> None:
+        """No element lies before the tensor, or those that do are masked out."""
+        limits = [dim.start.plus(lower) for lower in dim.lower]
+        others = [limit for limit in limits if limit.as_int() != 0]
+        if others:
+            raise _Refused(f"dimension {number} begins at {text_of(others[0])}, not at 0")
+        # The engine reads 0 before the tensor, and does not write there but fault.
+        is_masked = bool(limits) and not self._is_store
+        if is_masked or is_nonnegative(dim.start, self._facts):
+            return
+        if not is_of_launch(dim.start):
+            raise _Refused(f"where dimension {number} starts may be negative")
+        self._guards.append(Guard(dim.start, Test.AT_LEAST, 0))
+
+    def _row_length(self, number: int, dim: AccessDim, outer: AccessDim) -> Expression:
+        """Where rows end that no mask ends: a tile must not reach into the next one."""
+        length = outer.stride.divided_by(dim.stride)
+        if length is None:
+            raise _Refused(f"dimension {number} has no mask, and no row that it ends with")
+        end = dim.start.plus(integer(dim.extent))
+        if end.as_int() is None or length.as_int() is None:
+            self._within.append(Within(dim.start, dim.extent, length))
+        elif (end.as_int() or 0) > (length.as_int() or 0):
+            raise _Refused(f"dimension {number} reaches into the next row")
+        return length
+
+    def _demand_multiple(self, number: Expression, what: str) -> None:
+        """A number of elements is a multiple of 16 bytes, known or by a guard."""
+        size = self._access.element_bytes
+        if divisor(number, self._facts) * size % ALIGNMENT_BYTES == 0:
+            return
+        if number.as_int() is not None or not is_of_launch(number):
+            raise _Refused(f"{what} is not known to be a multiple of {ALIGNMENT_BYTES} bytes")
+        self._guards.append(Guard(number, Test.MULTIPLE, ALIGNMENT_BYTES // size))
+
+    def _check_offsets(self, dims: list[BoxDim]) -> None:
+        """Indices of 32 bits do not overflow where the whole tensor has fewer elements."""
+        if not self._access.is_assumed or not all(dim.sizes for dim in dims):
+            return
+        total = ZERO
+        for dim in dims:
+            total = total.plus(dim.sizes[0].times(dim.stride))
+        if total.as_int() is None:
+            self._guards.append(Guard(total, Test.AT_MOST, _MAX_OFFSET))
+
+
+def _is_zero(value: SSAValue) -> bool:
+    """Whether a tile or scalar is the constant 0, converted or not."""
+    while isinstance(value, OpResult) and type(value.op) in _KEEP_ZERO:
+        value = value.op.operands[0]
+    if not isinstance(value, OpResult) or type(value.op) is not ConstantOp:
+        return False
+    # Not -0.0, which compares equal but is another number.
+    return str(value.op.splat_value()) in ("0", "0.0", "False")
+
+
+_KEEP_ZERO = frozenset((SplatOp, BroadcastOp, *(ELEMENTWISE[f"arith.{n}"] for n in _CONVERSIONS)))

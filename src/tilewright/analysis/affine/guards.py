@@ -1,0 +1,87 @@
+"""What has to hold at a launch for an answer to be right, and what is known without asking.
+
+A guard speaks of numbers that a launch knows: arguments, and what is computed from them alone.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from xdsl.ir import BlockArgument, OpResult, SSAValue
+
+from tilewright.analysis.affine.expression import Expression
+from tilewright.analysis.affine.text import text_of
+from tilewright.analysis.axis import EVERY, power_of_two
+from tilewright.analysis.facts import AxisFacts
+from tilewright.ir.op import ElementwiseOp
+from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.function import FuncOp
+from tilewright.support.dataclass import dataclass
+
+
+class Test(Enum):
+    """What a guard asks of a number."""
+
+    MULTIPLE = "is a multiple of"
+    AT_LEAST = "is at least"
+    AT_MOST = "is at most"
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A test of a number at a launch; `is_pointer`: the number is the address in bytes."""
+
+    number: Expression
+    test: Test
+    bound: int
+    is_pointer: bool = False
+
+    def __str__(self) -> str:
+        return f"{text_of(self.number)} {self.test.value} {self.bound}"
+
+
+def is_of_launch(expression: Expression) -> bool:
+    """Whether a launch knows a number: it depends on the kernel's arguments alone."""
+    return all(is_known_at_launch(value) for value in expression.symbols())
+
+
+def is_known_at_launch(value: SSAValue) -> bool:
+    """Whether a scalar is an argument or computed from arguments alone."""
+    pending, seen = [value], {value}
+    while pending:
+        current = pending.pop()
+        if isinstance(current, BlockArgument):
+            if not is_argument(current):
+                return False
+            continue
+        assert isinstance(current, OpResult)
+        if type(current.op) is not ConstantOp and not isinstance(current.op, ElementwiseOp):
+            return False
+        new = [operand for operand in current.op.operands if operand not in seen]
+        seen.update(new)
+        pending += new
+    return True
+
+
+def is_argument(value: SSAValue) -> bool:
+    """Whether a value is an argument of the kernel."""
+    return isinstance(value, BlockArgument) and isinstance(value.block.parent_op(), FuncOp)
+
+
+def divisor(expression: Expression, facts: AxisFacts) -> int:
+    """A power of two that divides a number, by what is known of its scalars."""
+    least = EVERY
+    for coefficient, factors in expression.terms:
+        product = power_of_two(coefficient)
+        for factor in factors:
+            product = min(EVERY, product * facts.of(factor).divisor())
+        least = min(least, product)
+    return least
+
+
+def is_nonnegative(expression: Expression, facts: AxisFacts) -> bool:
+    """Whether a number is known not to be negative, by what is known of its scalars."""
+    return all(
+        coefficient > 0 and all(facts.of(factor).is_nonnegative for factor in factors)
+        for coefficient, factors in expression.terms
+    )
