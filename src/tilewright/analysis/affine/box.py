@@ -13,8 +13,8 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from tilewright.analysis.affine.access import AccessDim, TileAccess
 from tilewright.analysis.affine.expression import ZERO, Expression, integer, symbol
 from tilewright.analysis.affine.guards import (
+    Demand,
     Guard,
-    Test,
     divisor,
     is_argument,
     is_nonnegative,
@@ -164,7 +164,7 @@ class _Boxing:
         if not is_of_launch(access.offset):
             raise _Refused(f"{text_of(access.offset)} is no whole number of any stride")
         if self._facts.of(access.base).divisor() % ALIGNMENT_BYTES:
-            guard = Guard(symbol(access.base), Test.MULTIPLE, ALIGNMENT_BYTES, is_pointer=True)
+            guard = Guard(symbol(access.base), Demand.MULTIPLE, ALIGNMENT_BYTES, is_pointer=True)
             self._guards.append(guard)
         self._demand_multiple(access.offset, "where the tensor starts")
 
@@ -188,7 +188,7 @@ class _Boxing:
             if not is_of_launch(size):
                 raise _Refused(f"dimension {number} ends at {text_of(size)}, not known at a launch")
             if size.as_int() is None:
-                self._guards.append(Guard(size, Test.AT_LEAST, 1))
+                self._guards.append(Guard(size, Demand.AT_LEAST, 1))
             elif (size.as_int() or 0) < 1:
                 raise _Refused(f"dimension {number} has no elements")
         if not sizes and outer is not None:
@@ -203,7 +203,7 @@ class _Boxing:
             raise _Refused(f"the stride {text_of(stride)} is not known at a launch")
         self._demand_multiple(stride, f"the stride of dimension {number}")
         if known is None:
-            self._guards.append(Guard(stride, Test.AT_LEAST, 1))
+            self._guards.append(Guard(stride, Demand.AT_LEAST, 1))
 
     def _check_wrap(self, number: int, dim: AccessDim, modulus: Expression) -> None:
         """No tile wraps in its middle where it starts at, and the modulus is, a multiple of it."""
@@ -212,7 +212,7 @@ class _Boxing:
         if not all(self._divides(dim.extent, term) for term in dim.start.terms):
             raise _Refused(f"dimension {number} may wrap inside of a tile")
         if not all(self._divides(dim.extent, term) for term in modulus.terms):
-            self._guards.append(Guard(modulus, Test.MULTIPLE, dim.extent))
+            self._guards.append(Guard(modulus, Demand.MULTIPLE, dim.extent))
 
     def _divides(self, extent: int, term: tuple[int, tuple[SSAValue, ...]]) -> bool:
         known = divisor(Expression((term,)), self._facts)
@@ -230,7 +230,7 @@ class _Boxing:
             return
         if not is_of_launch(dim.start):
             raise _Refused(f"where dimension {number} starts may be negative")
-        self._guards.append(Guard(dim.start, Test.AT_LEAST, 0))
+        self._guards.append(Guard(dim.start, Demand.AT_LEAST, 0))
 
     def _row_length(self, number: int, dim: AccessDim, outer: AccessDim) -> Expression:
         """Where rows end that no mask ends: a tile must not reach into the next one."""
@@ -251,7 +251,7 @@ class _Boxing:
             return
         if number.as_int() is not None or not is_of_launch(number):
             raise _Refused(f"{what} is not known to be a multiple of {ALIGNMENT_BYTES} bytes")
-        self._guards.append(Guard(number, Test.MULTIPLE, ALIGNMENT_BYTES // size))
+        self._guards.append(Guard(number, Demand.MULTIPLE, ALIGNMENT_BYTES // size))
 
     def _check_offsets(self, dims: list[BoxDim]) -> None:
         """Indices of 32 bits do not overflow where the whole tensor has fewer elements."""
@@ -261,7 +261,7 @@ class _Boxing:
         for dim in dims:
             total = total.plus(dim.sizes[0].times(dim.stride))
         if total.as_int() is None:
-            self._guards.append(Guard(total, Test.AT_MOST, _MAX_OFFSET))
+            self._guards.append(Guard(total, Demand.AT_MOST, _MAX_OFFSET))
 
 
 def _is_zero(value: SSAValue) -> bool:

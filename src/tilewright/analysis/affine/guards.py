@@ -19,8 +19,8 @@ from tilewright.ops.function import FuncOp
 from tilewright.support.dataclass import dataclass
 
 
-class Test(Enum):
-    """What a guard asks of a number."""
+class Demand(Enum):
+    """What a guard demands of a number."""
 
     MULTIPLE = "is a multiple of"
     AT_LEAST = "is at least"
@@ -32,12 +32,12 @@ class Guard:
     """A test of a number at a launch; `is_pointer`: the number is the address in bytes."""
 
     number: Expression
-    test: Test
+    demand: Demand
     bound: int
     is_pointer: bool = False
 
     def __str__(self) -> str:
-        return f"{text_of(self.number)} {self.test.value} {self.bound}"
+        return f"{text_of(self.number)} {self.demand.value} {self.bound}"
 
 
 def is_of_launch(expression: Expression) -> bool:
