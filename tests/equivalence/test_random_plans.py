@@ -13,7 +13,7 @@ import tilewright.language as tl
 from tests.corpus.case import Case, check
 from tests.corpus.everything import FAMILIES, over
 from tests.corpus.threads import Annotate, run_threads
-from tests.unit.nvidia.test_products import HALVES, check_product, product
+from tests.unit.targets.nvidia.test_products import HALVES, check_product, product
 from tilewright.ir.annotations import decided
 from tilewright.ir.plans import (
     AccessAttr,

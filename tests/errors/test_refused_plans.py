@@ -15,8 +15,8 @@ from tests.corpus.case import Case
 from tests.errors.wrong import relative
 from tests.passes.laid_out import named
 from tests.plugins.goldens import Golden
-from tests.unit.nvidia.test_product_plans import lower_for_gpu, planning, product
-from tests.unit.nvidia.test_products import product_kernel
+from tests.unit.targets.nvidia.test_product_plans import lower_for_gpu, planning, product
+from tests.unit.targets.nvidia.test_products import product_kernel
 from tilewright.ir.annotations import annotate
 from tilewright.ir.plans import AccessAttr, AccessPlan
 from tilewright.jit import JITFunction

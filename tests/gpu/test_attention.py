@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.gpu.test_descriptors import on_gpu
-from tests.unit.nvidia.attention_cases import (
+from tests.unit.targets.nvidia.attention_cases import (
     ARGUMENTS,
     KERNELS,
     LISTED,

@@ -10,8 +10,8 @@ import pytest
 
 import tilewright
 import tilewright.language as tl
-from tests.unit.nvidia import descriptor_kernels as cases
-from tests.unit.nvidia.descriptor_launching import interpreted
+from tests.unit.targets.nvidia import descriptor_kernels as cases
+from tests.unit.targets.nvidia.descriptor_launching import interpreted
 from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.support.errors import ArgumentNotSupported
 

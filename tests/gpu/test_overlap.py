@@ -7,10 +7,10 @@ from types import ModuleType
 import pytest
 
 from tests.gpu.test_descriptors import check
-from tests.unit.nvidia import test_overlap as blocks
-from tests.unit.nvidia.descriptor_kernels import described, numbers
-from tests.unit.threads import test_overlap as tiles
-from tests.unit.threads.launching import random_array
+from tests.unit.codegen.simt import test_overlap as tiles
+from tests.unit.codegen.simt.launching import random_array
+from tests.unit.targets.nvidia import test_overlap as blocks
+from tests.unit.targets.nvidia.descriptor_kernels import described, numbers
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.gpu.test_fuzz import run_on_gpu
-from tests.unit.nvidia.test_products import NARROW, UNEVEN, any_extent, product
+from tests.unit.targets.nvidia.test_products import NARROW, UNEVEN, any_extent, product
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
 __all__ = ["any_extent"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.nvidia.attention_cases import ARGUMENTS, KERNELS, LISTED, Attention
-from tests.unit.nvidia.descriptor_launching import MACHINE, lowered
+from tests.unit.targets.nvidia.attention_cases import ARGUMENTS, KERNELS, LISTED, Attention
+from tests.unit.targets.nvidia.descriptor_launching import MACHINE, lowered
 from tilewright.targets.nvidia.assembler import assemble_ptx
 from tilewright.targets.nvidia.ptx import to_ptx
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.unit.nvidia import descriptor_kernels as cases
-from tests.unit.nvidia.descriptor_launching import MACHINE, lowered
+from tests.unit.targets.nvidia import descriptor_kernels as cases
+from tests.unit.targets.nvidia.descriptor_launching import MACHINE, lowered
 from tilewright.targets.nvidia.assembler import Assembled, assemble_ptx
 from tilewright.targets.nvidia.ptx import to_ptx
 

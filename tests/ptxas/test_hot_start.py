@@ -16,7 +16,7 @@ SCRIPT = """
 import sys
 import tilewright as tw
 import tilewright.language as tl
-from tests.unit.nvidia.fake_cuda import FakeCuda, FakeTensor
+from tests.unit.targets.nvidia.fake_cuda import FakeCuda, FakeTensor
 from tilewright.targets.nvidia import driver
 
 @tw.jit

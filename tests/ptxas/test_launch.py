@@ -9,7 +9,7 @@ import pytest
 
 import tilewright
 import tilewright.language as tl
-from tests.unit.nvidia.fake_cuda import FakeCuda, FakeTensor
+from tests.unit.targets.nvidia.fake_cuda import FakeCuda, FakeTensor
 from tilewright.frontend.devices import DeviceMismatch
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.hooks import LAUNCH_HOOKS, LaunchInfo

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.ptxas.machine_code import BRANCH, COPY, ELECT, PRODUCT, WARPSYNC, machine_code
-from tests.unit.nvidia import descriptor_kernels as cases
-from tests.unit.nvidia.attention_cases import ARGUMENTS, KERNELS, Attention
-from tests.unit.nvidia.descriptor_launching import MACHINE, lowered
+from tests.unit.targets.nvidia import descriptor_kernels as cases
+from tests.unit.targets.nvidia.attention_cases import ARGUMENTS, KERNELS, Attention
+from tests.unit.targets.nvidia.descriptor_launching import MACHINE, lowered
 from tilewright.targets.nvidia.assembler import assemble_ptx
 from tilewright.targets.nvidia.ptx import to_ptx
 

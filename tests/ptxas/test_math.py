@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.asm.test_libdevice import LLVM, ROWS, elements
-from tests.unit.nvidia.test_convert import PAIRS, carrier
+from tests.unit.targets.nvidia.test_convert import PAIRS, carrier
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.math import ULP_BOUND
 from tilewright.codegen.whitelist import NVPTX_WHITELIST, check_module

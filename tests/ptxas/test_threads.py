@@ -10,9 +10,9 @@ import pytest
 
 import tilewright
 import tilewright.language as tl
-from tests.unit.threads.launching import MACHINE, ptx_text
-from tests.unit.threads.test_scopes import sums_and_transpose
-from tests.unit.threads.two_roles import Role, emit_roles
+from tests.unit.codegen.simt.launching import MACHINE, ptx_text
+from tests.unit.codegen.simt.test_scopes import sums_and_transpose
+from tests.unit.codegen.simt.two_roles import Role, emit_roles
 from tilewright.jit import JITFunction
 from tilewright.targets.nvidia.assembler import Assembled, assemble_ptx
 from tilewright.targets.nvidia.ptx import to_ptx
