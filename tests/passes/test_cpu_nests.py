@@ -168,3 +168,18 @@ def test_a_fold_of_pairs_that_are_loaded_reads_them_in_a_nest_of_its_own() -> No
     _, report = nests(exchange_neighbours, x=cells, out=cells.copy(), N=512, W=2)
     fused = [name for nest in report.nests for name in nest.fused]
     assert fused.count("tt.reduce") == 3
+
+
+@tilewright.jit
+def hinted_rows(x, at, out, BLOCK: tl.constexpr):
+    """Elements whose places are loaded, through addresses with a promise."""
+    i = tl.arange(0, BLOCK)
+    p = tl.multiple_of(x + tl.load(at + i), 1)
+    tl.store(out + i, tl.load(p))
+
+
+def test_a_promise_about_addresses_leaves_them_a_base_with_offsets() -> None:
+    at = np.zeros(1 << 12, np.int32)
+    module, _ = nests(hinted_rows, x=F32, at=at, out=F32.copy(), BLOCK=256)
+    assert count(module, "cpu.gather") == 1
+    assert count(module, "cpu.load_pointers") == 0

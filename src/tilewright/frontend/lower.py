@@ -15,6 +15,7 @@ from tilewright.frontend.frame import Frame, FunctionCode, KernelBuilder, Loweri
 from tilewright.frontend.inlining import run_body
 from tilewright.frontend.kernel_arguments import KernelArguments
 from tilewright.frontend.program import LoweringRequest
+from tilewright.frontend.promises import keep_promises
 from tilewright.machine.model import ABSTRACT
 from tilewright.ops.extensions import add_extensions
 from tilewright.ops.function import FuncOp, ReturnOp
@@ -48,6 +49,7 @@ def lower_kernel(request: LoweringRequest) -> ModuleOp:
         frame.place(error, code.node)
         raise
     frame.at(code.node).emit(ReturnOp)
+    keep_promises(body)
     remove_unused(body)
     sys.stdout.write("".join(lowering.messages))
     return _module(frame, code, body, arguments)

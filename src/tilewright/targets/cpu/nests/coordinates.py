@@ -8,6 +8,7 @@ from xdsl.ir import Operation
 
 from tilewright.analysis.affine.rules import split_groups
 from tilewright.ir.types import shape_of
+from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.reduction.ir import ReduceOp
 from tilewright.ops.shape.ir import (
     BroadcastOp,
@@ -93,6 +94,10 @@ def folded_coords(op: Operation, coords: Coords) -> list[Coords]:
 Shape = tuple[int, ...]
 
 
+def _same(op: Operation, coords: Coords, shape: Shape, result: int) -> Coords:
+    return coords
+
+
 def _broadcast(op: Operation, coords: Coords, shape: Shape, result: int) -> Coords:
     return normalized(coords, shape)
 
@@ -137,6 +142,7 @@ def _unsplit(op: Operation, coords: Coords, shape: Shape, result: int) -> Coords
 
 _SOURCES: dict[type[Operation], Callable[[Operation, Coords, Shape, int], Coords | None]] = {
     BroadcastOp: _broadcast,
+    HintOp: _same,
     ExpandDimsOp: _unexpanded,
     TransOp: _untransposed,
     SplitOp: _whole,

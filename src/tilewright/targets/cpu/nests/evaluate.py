@@ -24,7 +24,6 @@ from tilewright.ir.types import (
     width_bits,
 )
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
-from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE, SelectOp
 from tilewright.ops.indexing.ir import GatherOp as TileGatherOp
 from tilewright.ops.memory.ir import LoadOp
@@ -139,7 +138,7 @@ class Evaluator:
         if num_folded(op) > 1:
             places = folded_coords(op, coords)
             return [self._request(v, place, wide) for place in places for v in op.operands]
-        if isinstance(op, ElementwiseOp | HintOp):
+        if isinstance(op, ElementwiseOp):
             tiles = (operand for operand in op.operands if is_tile(operand))
             return [self._request(operand, coords, wide) for operand in tiles]
         return []
@@ -377,7 +376,6 @@ _RULES: dict[type[Operation], Callable[[Evaluator, Operation, Coords, bool], SSA
     ConstantOp: _constant,
     MakeRangeOp: _range,
     SplatOp: _first_operand,
-    HintOp: _first_operand,
     LoadOp: _load,
     TileGatherOp: _gather,
 }
