@@ -40,7 +40,22 @@ def compile_extern(row: Extern, lanes: int | None, features: frozenset[str] = HO
     return compile_lanes(lanes, elements(row), LLVM[row.result], body, features)
 
 
-SPECIAL = (0.0, np.inf, np.nan, 1.0, 2.0, 0.5, 1.5, 2.5, 1e-20, 1e-40, 5e-324, 1e300, 3.4e38)
+SPECIAL = (
+    0.0,
+    np.inf,
+    np.nan,
+    1.0,
+    2.0,
+    0.5,
+    1.5,
+    2.5,
+    1e-20,
+    1e-40,
+    5e-324,
+    1e300,
+    3.4e38,
+    1.7e308,
+)
 WHOLE = (2.0**31, 2.0**32, 2.0**63, 2.0**64, 1e15, 8388609.5, 3.0)
 
 

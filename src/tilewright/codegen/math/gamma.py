@@ -7,6 +7,7 @@ holds, and below 1/2 `Γ(x)·Γ(1 - x) = π / sin(πx)`.
 from __future__ import annotations
 
 import math
+import sys
 
 from tilewright.codegen.math import double_double
 from tilewright.codegen.math import special_tables as tables
@@ -62,7 +63,9 @@ def lgamma(code: LaneCode, x: LaneValue) -> LaneValue:
     # Γ(x) = Γ(x + 1)/x, and -x·Γ(x)·Γ(-x) = π/sin(πx).
     divisor = is_low.select(x * sinpi(code, x) * (1.0 / math.pi), x).absolute()
     logarithm = log(code, divisor)
-    result = is_low.select(-logarithm - result, is_middle.select(result - logarithm, result))
+    # At a pole that overflows in Stirling's formula too, both would be infinite.
+    finite = result.at_most(sys.float_info.max)
+    result = is_low.select(-logarithm - finite, is_middle.select(result - logarithm, result))
     return x.absolute().compare("oeq", math.inf).select(x.absolute(), result)
 
 
