@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
-from tilewright.interp.simt.statistics import Report
 from tilewright.ir.levels import LEVELS, T0, Level
 from tilewright.ir.passes import Pass
 from tilewright.machine.model import MachineModel
+from tilewright.support.collection import count_as_old
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
 from tilewright.support.options import CompileOptions
+
+if TYPE_CHECKING:
+    from tilewright.interp.simt.statistics import Report
 
 
 @dataclass(frozen=True)
@@ -105,4 +109,9 @@ def load_target(name: str) -> Target:
         raise UnsupportedError(
             f"there is no target {name!r}", hint=f"the targets are {', '.join(TARGETS)}"
         )
-    return importlib.import_module(f"tilewright.targets.{name}.manifest").TARGET
+    module = f"tilewright.targets.{name}.manifest"
+    is_loaded = module in sys.modules
+    target = importlib.import_module(module).TARGET
+    if not is_loaded:
+        count_as_old()
+    return target
