@@ -17,6 +17,7 @@ from tilewright.frontend.constants import (
     Imported,
     NamedTupleClass,
     OpRef,
+    Partial,
 )
 from tilewright.frontend.debugging import SPECIAL
 from tilewright.frontend.frame import EXPRESSIONS, Frame, Lowering
@@ -72,6 +73,9 @@ def _require_use(frame: Frame, function: object) -> None:
             reason = frame.lowering.request.functions[key].must_use
         case FunctionRef(key) | HostFunctionRef(key):
             reason = frame.lowering.request.functions[key].must_use
+        case Partial():
+            _require_use(frame, function.function)
+            return
         case _:
             is_needed = isinstance(function, OpRef) and function.key in _MUST_USE
             reason = MUST_USE_REASON if is_needed else ""
@@ -126,6 +130,10 @@ def call(
             return inline(frame, node, key, positional, keywords)
         case HostFunctionRef(key):
             return call_host_function(frame, node, key, positional, keywords)
+        case Partial():
+            given, named = bound_arguments(function)
+            rest = {**named, **keywords}
+            return call(frame, node, function.function, [*given, *positional], rest)
         case Imported():
             return call_imported(frame, node, function, positional, keywords)
         case BuiltinRef(name) if name in BUILTINS:
@@ -146,6 +154,12 @@ def call(
             return call_method(frame, node, method, positional, keywords)
         case _:
             raise NotCallable(f"{describe(function)} cannot be called")
+
+
+def bound_arguments(function: Partial) -> tuple[list[object], dict[str, object]]:
+    """What a functools.partial gives its function before the arguments of the call."""
+    named = zip(function.names, map(value_of, function.values), strict=True)
+    return [value_of(item) for item in function.positional], dict(named)
 
 
 _TYPE_CONSTRUCTORS = {
@@ -284,6 +298,8 @@ def _parameter_names(frame: Frame, function: object) -> list[str]:
             return [p.name for p in surface_parameters(key)][1:]
         case FunctionRef(key):
             return [p.name for p in frame.lowering.request.functions[key].parameters]
+        case Partial():
+            return _parameter_names(frame, function.function)[len(function.positional) :]
         case NamedTupleClass():
             return list(function.fields)
         case _:
@@ -302,11 +318,12 @@ def _argument_node(node: ast.Call, names: Sequence[str], argument: str) -> ast.A
 def call_function(lowering: Lowering, function: object, arguments: Sequence[object]) -> object:
     """Inline a function that an op was given, such as the combine function of a reduction."""
     frame = lowering.frames[-1]
-    if isinstance(function, HostFunctionRef | Imported):
+    inner = function.function if isinstance(function, Partial) else function
+    if isinstance(inner, HostFunctionRef | Imported):
         raise PlainFunctionCall(
             f"{describe(function)} is an ordinary Python function, not a kernel function",
             argument="combine_fn",
         )
-    if not isinstance(function, FunctionRef | OpRef):
+    if not isinstance(inner, FunctionRef | OpRef):
         raise NotCallable(f"{describe(function)} is no jit function", argument="combine_fn")
     return call(frame, frame.call_node, function, arguments, {})

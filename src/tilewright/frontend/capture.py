@@ -15,7 +15,7 @@ import sys
 import sysconfig
 from collections.abc import Callable
 from enum import Enum, EnumMeta
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from types import FunctionType, ModuleType, SimpleNamespace
 
@@ -32,6 +32,7 @@ from tilewright.frontend.constants import (
     NamedTupleClass,
     NamedTupleValue,
     OpRef,
+    Partial,
     Record,
     Unusable,
 )
@@ -180,6 +181,8 @@ def _object(value: object, reference: Reference) -> Constant:
     if is_named_tuple_class(value):
         assert isinstance(value, type)
         return named_tuple_class(value, reference)
+    if isinstance(value, partial):
+        return _partial(value, reference)
     name = getattr(value, "__name__", None)
     if isinstance(name, str) and getattr(builtins, name, None) is value:
         return BuiltinRef(name)
@@ -189,6 +192,22 @@ def _object(value: object, reference: Reference) -> Constant:
         except SourceNotAvailable:
             pass
     return imported(value) or literal(value) or _unusable_object(value)
+
+
+def _partial(value: partial[object], reference: Reference) -> Constant:
+    """A function of kernels with arguments that were given before, if these are constants."""
+    function = constant_of(value.func, reference)
+    if not isinstance(function, FunctionRef | HostFunctionRef | OpRef | Imported):
+        return _unusable_object(value)
+    positional = tuple(constant_of(item, reference) for item in value.args)
+    values = tuple(constant_of(item, reference) for item in value.keywords.values())
+    for item in (*positional, *values):
+        if isinstance(item, Unusable):
+            return Unusable(
+                "NameNotUsable",
+                f"a functools.partial of an argument that is no constant: {item.text}",
+            )
+    return Partial(function, positional, tuple(value.keywords), values)
 
 
 def imported(value: object) -> Imported | None:

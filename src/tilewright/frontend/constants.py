@@ -125,6 +125,16 @@ class Literal:
 
 
 @dataclass(frozen=True)
+class Partial:
+    """A function with the first of its arguments, and some by `names`, given as constants."""
+
+    function: Constant
+    positional: tuple[Constant, ...]
+    names: tuple[str, ...] = ()
+    values: tuple[Constant, ...] = ()
+
+
+@dataclass(frozen=True)
 class Unusable:
     """A name that a kernel may not use: reading it raises the error `kind` with `text`.
 
@@ -157,6 +167,7 @@ Constant: TypeAlias = Union[
     Record,
     Imported,
     Literal,
+    Partial,
     Unusable,
     None,
 ]
@@ -252,6 +263,13 @@ _ENCODERS: dict[type, Callable[..., Json]] = {
     Record: lambda v: ["record", encode(v.cls), list(v.fields), _encode_tuple(v.values)],
     Imported: lambda v: ["imported", v.module, v.name, v.digest],
     Literal: lambda v: ["literal", v.text],
+    Partial: lambda v: [
+        "partial",
+        encode(v.function),
+        _encode_tuple(v.positional),
+        list(v.names),
+        _encode_tuple(v.values),
+    ],
     Unusable: lambda v: ["unusable", v.kind, v.text],
 }
 _DECODERS: dict[object, Callable[..., Constant]] = {
@@ -279,5 +297,8 @@ _DECODERS: dict[object, Callable[..., Constant]] = {
     ),
     "imported": Imported,
     "literal": Literal,
+    "partial": lambda function, positional, names, values: Partial(
+        decode(function), _decode_tuple(positional), tuple(names), _decode_tuple(values)
+    ),
     "unusable": Unusable,
 }

@@ -7,6 +7,7 @@ import builtins
 import importlib
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from tilewright.frontend.constants import (
     BuiltinRef,
@@ -18,6 +19,7 @@ from tilewright.frontend.constants import (
     ModuleRef,
     NamedTupleValue,
     OpRef,
+    Partial,
     Record,
     Unusable,
 )
@@ -107,8 +109,8 @@ def _argument(lowering: Lowering, value: object) -> object:
     """A compile-time value as Python has it."""
     if isinstance(value, tuple_):
         return tuple(_argument(lowering, item) for item in value.values)
-    if isinstance(value, HostFunctionRef):
-        return make_host_function(lowering, value.key)
+    if isinstance(value, HostFunctionRef | Partial):
+        return _live(lowering, value)
     return import_object(value) if isinstance(value, Imported) else plain(value)
 
 
@@ -186,6 +188,8 @@ def _live(lowering: Lowering, constant: Constant) -> object:
             return importlib.import_module(name)
         case HostFunctionRef(key):
             return make_host_function(lowering, key)
+        case Partial():
+            return _live_partial(lowering, constant)
         case BuiltinRef(name):
             return getattr(builtins, name)
         case OpRef(key):
@@ -194,6 +198,15 @@ def _live(lowering: Lowering, constant: Constant) -> object:
             return tuple(values)
         case _:
             return constant
+
+
+def _live_partial(lowering: Lowering, constant: Partial) -> object:
+    function = _live(lowering, constant.function)
+    if not callable(function):
+        return constant  # of a jit function, which Python cannot call here
+    positional = [_live(lowering, item) for item in constant.positional]
+    values = [_live(lowering, item) for item in constant.values]
+    return partial(function, *positional, **dict(zip(constant.names, values, strict=True)))
 
 
 def _language_member(key: str) -> object:

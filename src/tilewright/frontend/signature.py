@@ -6,6 +6,7 @@ This is the slow path of a launch (the first one with new types); it imports no 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from tilewright.frontend.arrays import ArrayFacts, array_facts, descriptor_facts, scalar_value
 from tilewright.frontend.capture import (
@@ -206,7 +207,12 @@ class _Classifier:
         constant = record(value, self._reference) or constant_of(value, self._reference)
         if isinstance(constant, Unusable):
             hint = "constants are numbers, strings, None, dtypes, tuples of them, and jit functions"
-            if callable(value):
+            if isinstance(value, partial):
+                hint = (
+                    "a functools.partial holds a jit function, or one that runs at compile time, "
+                    "and constants"
+                )
+            elif callable(value):
                 hint = (
                     "pass a function, and what the object holds as arguments of their own: a jit "
                     "function is inlined, another one may be called on constants"
@@ -255,7 +261,7 @@ class _Classifier:
     def _array(self, path: ArgumentPath, p: Parameter, value: object) -> _Leaf:
         facts = array_facts(value)
         if facts is None:
-            if is_jit(value) or is_host_function(value) or isinstance(value, type):
+            if is_jit(value) or is_host_function(value) or isinstance(value, type | partial):
                 return self._constant(path, p, value)
             element = getattr(value, "dtype", None)
             if element is not None:

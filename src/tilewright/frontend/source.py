@@ -31,6 +31,7 @@ from tilewright.frontend.constants import (
     Imported,
     ModuleRef,
     OpRef,
+    Partial,
     Unusable,
 )
 from tilewright.frontend.parsing import (
@@ -59,7 +60,7 @@ _KINDS = {
 
 # What may become another thing between two launches: functions and classes that are defined
 # anew, names that could not be used until somebody defined or declared them.
-_LINKS = (FunctionRef, HostFunctionRef, AggregateRef, Unusable)
+_LINKS = (FunctionRef, HostFunctionRef, AggregateRef, Partial, Unusable)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from tilewright.frontend.constants import (
     NamedTupleClass,
     NamedTupleValue,
     OpRef,
+    Partial,
     Record,
 )
 from tilewright.language.core import PropagateNan, constexpr, dtype, tensor, tuple_
@@ -225,6 +226,8 @@ def describe(value: object) -> str:
         return f"the function `{function_name(value.key)}`"
     if isinstance(value, OpRef):
         return f"the function `{shown_name(value.key)}`"
+    if isinstance(value, Partial):
+        return f"{describe(value.function)} with some of its arguments"
     if isinstance(value, BuiltinRef):
         return f"Python's `{value.name}`"
     if isinstance(value, Imported):
