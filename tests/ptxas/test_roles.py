@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests.roles.attention import Attention
 from tests.roles.gemm import Gemm
 from tests.roles.running import emitted, placed
 from tilewright.machine.gpus import SM_90A
@@ -23,7 +24,7 @@ GEMMS = {
 }
 
 
-def assembled(program: Gemm) -> Assembled:
+def assembled(program: Gemm | Attention) -> Assembled:
     """What ptxas makes of a program."""
     return assemble_ptx(to_ptx(emitted(placed(program.module())).text, SM_90A), "sm_90a")
 
@@ -68,3 +69,36 @@ def shortest_loop(sass: str, what: str) -> list[str]:
         if jump and starts.get(jump[1], at) < at:
             bodies.append(lines[starts[jump[1]] : at])
     return min((body for body in bodies if count(body, what)), key=len)
+
+
+ATTENTIONS = {
+    "straight": Attention(),
+    "turns": Attention(turns=True),
+    "ahead": Attention(order="ahead"),
+    "three groups by turns": Attention(replicas=3, registers=(32, 160), turns=True),
+}
+
+
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_attention_spills_nothing_and_its_products_run_on(name: str) -> None:
+    made = assembled(ATTENTIONS[name])
+    assert not made.resources.has_spills
+    assert [str(message) for message in made.messages] == []
+
+
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_a_turn_is_passed_before_the_softmax(name: str) -> None:
+    """Sixteen products and one exponential a score, and none of them before the next turn."""
+    program = ATTENTIONS[name]
+    sass = disassemble_cubin(assembled(program).cubin)
+    if sass is None:
+        pytest.skip("no disassembler is on this machine")
+    loop = shortest_loop(sass, "MUFU.EX2")
+    assert count(loop, "HGMMA") == 16
+    assert count(loop, "MUFU.EX2") == 66  # of 64 scores and two rows
+    assert count(loop, "SHFL") == 4  # maxima alone: lanes keep their sums
+    for what in ("R2UR", "WARPSYNC", "VOTE", "STL", "LDL"):
+        assert count(loop, what) == 0
+    if program.turns:
+        (passed,) = [at for at, line in enumerate(loop) if "BAR.ARV" in line]
+        assert count(loop[:passed], "MUFU.EX2") == 0

@@ -136,9 +136,11 @@ class _Builder:
             w.release(self.k, s)
             if self.program.turns:
                 w.pass_turn("scores")
+            # The values are there as a rule. Waiting for them here, not behind the softmax, keeps
+            # ptxas from computing parts of that before the turn is passed.
+            (value,) = w.wait(self.v, (s, f))
             top, total, alpha, weights = self._softmax(scores, top, total)
             output = self._rescaled(output, alpha)
-            (value,) = w.wait(self.v, (s, f))
             (output,) = w.dot_wait(0, self._weigh(self._narrow(weights), value, output))
             w.release(self.v, s)
             return [output, top, total, *w.seek(self.k, (s, f), self.one)]

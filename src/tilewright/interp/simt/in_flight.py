@@ -71,7 +71,10 @@ def _groups_of(mask: Array, count: int) -> Array:
 
 
 def merge_in_flight(mask: Array, new: Array | InFlight, old: Array | InFlight) -> InFlight:
-    """`new` in the threads of `mask`, `old` in the others, where one of them is in flight."""
+    """`new` in the threads of `mask`, `old` in the others, where one of them is in flight.
+
+    The type is that of what is in flight: a product knows what its accumulators are.
+    """
     known = new if isinstance(new, InFlight) else old
     assert isinstance(known, InFlight)
     nothing = np.zeros_like(known.group)
@@ -80,6 +83,6 @@ def merge_in_flight(mask: Array, new: Array | InFlight, old: Array | InFlight) -
     group = np.where(_groups_of(mask, len(nothing)), new_group, old_group)
     new_array = new.array if isinstance(new, InFlight) else new
     old_array = old.array if isinstance(old, InFlight) else old
-    if old_array.dtype != new_array.dtype:
-        old_array = old_array.view(new_array.dtype)
+    dtype = known.array.dtype
+    new_array, old_array = new_array.view(dtype), old_array.view(dtype)
     return InFlight(np.where(mask, new_array, old_array)[None], 0, group, known.groups)

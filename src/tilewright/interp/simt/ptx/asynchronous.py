@@ -78,6 +78,7 @@ def _product(call: PtxCall) -> Compute:
     slots = [call.registers.slot(target) for target in targets]
     readers = [call.registers.reader(x, "b32" if in_registers else "u64") for x in left]
     right, adds = call.read(2, "u64"), call.read(3, "pred")
+    unwritten = np.float32 if form.accumulator == "f32" else np.uint32
 
     def compute() -> Sequence[InFlight]:
         values = machine.values
@@ -85,7 +86,7 @@ def _product(call: PtxCall) -> Compute:
         for slot in slots:
             value = values[slot]
             if value is None:  # an output that the product only writes
-                value = np.zeros(machine.threads, np.uint32)
+                value = np.zeros(machine.threads, unwritten)
             assert not isinstance(value, tuple)
             registers.append(value)
         a = [read() for read in readers] if in_registers else readers[0]()
