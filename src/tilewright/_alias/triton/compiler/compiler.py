@@ -22,6 +22,7 @@ from .. import knobs
 from .._names import refuse
 from ..backends.compiler import BaseBackend, GPUTarget, backend_for, target_folder
 from ..knobs import CompileTimes
+from ..runtime.cache_files import get_cache_manager
 from ..runtime.driver import driver, has_gpu
 from ..runtime.raising import as_triton_raises
 from .kernel import AsmDict, CompiledKernel, LazyDict, refuse_ir_source
@@ -141,8 +142,6 @@ def _is_launched_plainly(artifact: Artifact) -> bool:
 
 def _put_cubin(kernel: CompiledKernel) -> None:
     """Leave the cubin where clients that launch it themselves look for it."""
-    from ..runtime.cache import get_cache_manager  # it needs this module
-
     files = get_cache_manager(kernel.hash)
     name = f"{kernel.name}.cubin"
     if files.get_file(name) is None:

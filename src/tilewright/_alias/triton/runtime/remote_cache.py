@@ -13,7 +13,7 @@ from typing import Protocol, cast
 from tilewright.support.errors import UnsupportedError
 
 from .. import knobs
-from .cache import CacheManager, FileCacheManager
+from .cache_files import CacheManager, FileCacheManager
 
 
 class RemoteCacheBackend(ABC):

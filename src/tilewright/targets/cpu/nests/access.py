@@ -12,13 +12,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.ir.types import (
-    FLOAT8,
     PointerType,
     element_of,
     i32,
@@ -29,38 +27,31 @@ from tilewright.ir.types import (
     width_bits,
 )
 from tilewright.ops.control_flow import YieldOp
-from tilewright.ops.creation.ir import ConstantOp
-from tilewright.ops.elementwise.ir import ExtFOp, FpToFpOp, PtrToIntOp, SelectOp
+from tilewright.ops.elementwise.ir import PtrToIntOp, SelectOp
 from tilewright.ops.memory.ir import AddPtrOp, LoadOp
 from tilewright.support.dataclass import dataclass
+from tilewright.support.deep_calls import with_room
 from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.nests.coordinates import Coords, source_coords
+from tilewright.targets.cpu.nests.evaluate import ELEMENT_RULES, Evaluator
+from tilewright.targets.cpu.nests.masks import is_all_true, segments
 from tilewright.targets.cpu.report import Access, line_of
 from tilewright.targets.cpu.schedule.inline import is_tile, owner
 from tilewright.targets.cpu.schedule.storage import Buffer
 
-if TYPE_CHECKING:
-    from tilewright.targets.cpu.nests.evaluate import Evaluator
-
 Offsets = tuple[SSAValue, SSAValue]
-
-
-def _segments(*sizes: int) -> dict[str, Attribute]:
-    return {"operandSegmentSizes": DenseArrayBase.from_list(i32, list(sizes))}
 
 
 _STREAMING: dict[str, Attribute] = {
     "nontemporal": UnitAttr(),
     "align_bytes": IntegerAttr(64, i64),
 }
-NO_MASK = _segments(1, 0, 0)
-GATHER_NO_MASK = _segments(1, 1, 0, 0)
 
 
-def is_all_true(mask: SSAValue | None) -> bool:
-    """Whether a mask is absent or the constant true."""
-    op = None if mask is None else owner(mask)
-    return mask is None or (isinstance(op, ConstantOp) and bool(op.splat_value()))
+@ELEMENT_RULES.register(LoadOp)
+def _loaded(ev: Evaluator, op: LoadOp, coords: Coords, wide: bool) -> SSAValue:
+    # An index may itself be loaded, and so on: here the walk is one of calls.
+    return with_room(lambda: load(ev, op, coords, wide))
 
 
 def load(ev: Evaluator, op: LoadOp, coords: Coords, wide: bool) -> SSAValue:
@@ -123,7 +114,7 @@ def _mask_value(
 def _load_scalar(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
     extra, sizes = _optional(ev, op, coords, False)
     pointer = ev.element(op.operands[0], coords, False)
-    properties = _segments(1, *sizes)
+    properties = segments(1, *sizes)
     if is_volatile(op):
         properties["is_volatile"] = UnitAttr()
     result = element_of(op.results[0].type)
@@ -134,15 +125,13 @@ def _load_contiguous(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
     extra, sizes = _optional(ev, op, coords, True)
     pointer = ev.element(op.operands[0], coords, False)
     result = vector_of(element_of(op.results[0].type), ev.lanes)
-    return ev.emit.pure(cpu.LoadOp, (pointer, *extra), result, _segments(1, *sizes), op.location)
+    return ev.emit.pure(cpu.LoadOp, (pointer, *extra), result, segments(1, *sizes), op.location)
 
 
 def _load_gather(ev: Evaluator, op: LoadOp, coords: Coords, where: Offsets) -> SSAValue:
     extra, sizes = _optional(ev, op, coords, True)
     result = vector_of(element_of(op.results[0].type), ev.lanes)
-    return ev.emit.pure(
-        cpu.GatherOp, (*where, *extra), result, _segments(1, 1, *sizes), op.location
-    )
+    return ev.emit.pure(cpu.GatherOp, (*where, *extra), result, segments(1, 1, *sizes), op.location)
 
 
 def _load_general(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
@@ -153,7 +142,7 @@ def _load_general(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
     pointers = ev.lanes_of_element(op.operands[0], coords)
     result = vector_of(element_of(op.results[0].type), ev.lanes)
     return ev.emit.pure(
-        cpu.LoadPointersOp, (pointers, *extra), result, _segments(1, *sizes), op.location
+        cpu.LoadPointersOp, (pointers, *extra), result, segments(1, *sizes), op.location
     )
 
 
@@ -329,13 +318,3 @@ def store(
         return
     pointers = ev.lanes_of_element(ptr, coords)
     emit.effect(cpu.StorePointersOp, (pointers, value, *masks), location=op.location)
-
-
-def convert(ev: Evaluator, value: SSAValue, element: Attribute) -> SSAValue:
-    """A value in the element type of the buffer that takes it (an exact widening)."""
-    if element_of(value.type) == element:
-        return value
-    lanes = shape_of(value.type)
-    result = vector_of(element, lanes[0] if lanes else 1)
-    narrow = element_of(value.type) in FLOAT8
-    return ev.emit.pure(FpToFpOp if narrow else ExtFOp, (value,), result)

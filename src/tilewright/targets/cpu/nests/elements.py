@@ -14,7 +14,7 @@ from tilewright.ops.debug.ir import AssertOp, PrintOp
 from tilewright.ops.indexing.ir import HistogramOp
 from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.forms import ELEMENTS, PREPARATIONS
-from tilewright.targets.cpu.nests import access
+from tilewright.targets.cpu.nests import masks
 from tilewright.targets.cpu.nests.coordinates import Coords
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.loop_order import chunks
@@ -83,7 +83,7 @@ def _atomic(ev: Evaluator, root: Root, coords: Coords) -> None:
             if result.first_use is not None:
                 ev.write_buffer(ev.lowering.buffer(result), coords, value)
 
-    if mask is None or access.is_all_true(mask):
+    if mask is None or masks.is_all_true(mask):
         perform()
     else:
         guarded(ev, ev.element(mask, coords, False), perform)
@@ -151,12 +151,12 @@ def _count(ev: Evaluator, root: Root, coords: Coords) -> None:
         position = emit.widen(position, i32)
     bound = emit.constant(position.type, buffer.shape[0])
     inside = emit.compare(_UNSIGNED_LT, position, bound)
-    if len(root.values) > 1 and not access.is_all_true(root.values[1]):
+    if len(root.values) > 1 and not masks.is_all_true(root.values[1]):
         inside = emit.integer("andi", inside, ev.element(root.values[1], coords, False))
 
     def increment() -> None:
         pointer = emit.advance(buffer.base, position)
-        old = emit.effect(cpu.LoadOp, (pointer,), (i32,), access.NO_MASK).results[0]
+        old = emit.effect(cpu.LoadOp, (pointer,), (i32,), masks.NO_MASK).results[0]
         new = emit.integer("addi", old, emit.constant(i32, 1))
         emit.effect(StoreOp, (pointer, new))
 

@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.ir.op import UNKNOWN_LOCATION, build
 from tilewright.ir.types import (
+    FLOAT8,
     element_of,
     i1,
     i32,
@@ -20,7 +21,7 @@ from tilewright.ir.types import (
 )
 from tilewright.ops.control_flow import ForOp, IfOp, YieldOp
 from tilewright.ops.creation.ir import ConstantOp, SplatOp
-from tilewright.ops.elementwise.ir import ELEMENTWISE
+from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtFOp, FpToFpOp
 from tilewright.ops.memory.ir import AddPtrOp
 from tilewright.targets.cpu.ops import IotaOp
 
@@ -178,6 +179,15 @@ class Emitter:
     def narrow(self, value: SSAValue, target: Attribute) -> SSAValue:
         """A scalar integer cut to a narrower type."""
         return self.pure(ELEMENTWISE["arith.trunci"], (value,), target)
+
+    def extend(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """A float in the element type of the buffer that takes it (an exact widening)."""
+        narrow = element_of(value.type)
+        if narrow == element:
+            return value
+        lanes = shape_of(value.type)
+        result = vector_of(element, lanes[0] if lanes else 1)
+        return self.pure(FpToFpOp if narrow in FLOAT8 else ExtFOp, (value,), result)
 
     def advance(self, pointer: SSAValue, offset: SSAValue | int) -> SSAValue:
         """`pointer` plus `offset` elements."""

@@ -26,11 +26,10 @@ from tilewright.ir.types import (
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE, SelectOp
 from tilewright.ops.indexing.ir import GatherOp as TileGatherOp
-from tilewright.ops.memory.ir import LoadOp
 from tilewright.support.dataclass import dataclass
-from tilewright.support.deep_calls import with_room
+from tilewright.support.rules import RuleTable
 from tilewright.support.worklist import needed_first
-from tilewright.targets.cpu.nests import access, combining
+from tilewright.targets.cpu.nests import combining
 from tilewright.targets.cpu.nests.coordinates import (
     Coord,
     Coords,
@@ -40,6 +39,7 @@ from tilewright.targets.cpu.nests.coordinates import (
     source_coords,
 )
 from tilewright.targets.cpu.nests.emitter import Emitter, MemoKey, wrapped
+from tilewright.targets.cpu.nests.masks import GATHER_NO_MASK, NO_MASK
 from tilewright.targets.cpu.ops import GatherOp, ScatterOp, StoreOp
 from tilewright.targets.cpu.ops import LoadOp as CpuLoadOp
 from tilewright.targets.cpu.report import Access
@@ -48,6 +48,11 @@ from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.storage import Buffer
 
 _SIGNED_LT = 2
+
+
+ElementRule = Callable[["Evaluator", Operation, Coords, bool], SSAValue]
+ELEMENT_RULES: RuleTable[ElementRule] = RuleTable("cpu elements")
+"""How one element or a vector of an op's tile is computed, where that is no plain arithmetic."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,13 +202,13 @@ class Evaluator:
         linear = combine(list(zip(coords, buffer.strides(), strict=True)))
         pointer = self.buffer_pointer(buffer, coords)
         if not wide:
-            return emit.pure(CpuLoadOp, (pointer,), buffer.element, access.NO_MASK)
+            return emit.pure(CpuLoadOp, (pointer,), buffer.element, NO_MASK)
         result = vector_of(buffer.element, self.lanes)
         scale = linear.lane_scale()
         if scale == 1:
-            return emit.pure(CpuLoadOp, (pointer,), result, access.NO_MASK)
+            return emit.pure(CpuLoadOp, (pointer,), result, NO_MASK)
         offsets = emit.iota(i32, self.lanes, scale)
-        return emit.pure(GatherOp, (pointer, offsets), result, access.GATHER_NO_MASK)
+        return emit.pure(GatherOp, (pointer, offsets), result, GATHER_NO_MASK)
 
     def write_buffer(self, buffer: Buffer, coords: Coords, value: SSAValue) -> None:
         """Write a scalar or a vector into a materialised tile."""
@@ -223,7 +228,7 @@ class Evaluator:
         pointer = emit.advance(buffer.base, self.index(linear))
         scale = linear.lane_scale()
         lanes = self.lanes if scale else 1
-        value = access.convert(self, emit.splat(value, lanes), buffer.element)
+        value = emit.extend(emit.splat(value, lanes), buffer.element)
         if scale in (0, 1) or lanes == 1:
             emit.effect(StoreOp, (pointer, value))
             return
@@ -243,7 +248,7 @@ class Evaluator:
             return self.element(_source_of(op, value), source, wide)
         if num_folded(op) > 1:
             return self._fold(op, coords, wide)[value.index]
-        rule = _RULES.get(type(op))
+        rule = ELEMENT_RULES.find(type(op))
         if rule is not None:
             return rule(self, op, coords, wide)
         assert isinstance(op, ElementwiseOp), op.name
@@ -317,11 +322,13 @@ def _divides_by_uniform(op: Operation, operands: list[SSAValue]) -> bool:
     return isinstance(fastmath, FastMathAttr) and bool({"arcp", "fast"} & set(fastmath.data))
 
 
+@ELEMENT_RULES.register(ConstantOp)
 def _constant(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:
     assert isinstance(op, ConstantOp)
     return ev.emit.constant(element_of(op.result.type), op.splat_value())
 
 
+@ELEMENT_RULES.register(MakeRangeOp)
 def _range(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:
     assert isinstance(op, MakeRangeOp)
     (coord,) = coords
@@ -333,17 +340,13 @@ def _range(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue
     return ev.emit.integer("addi", ev.emit.splat(first, ev.lanes), steps)
 
 
+@ELEMENT_RULES.register(SplatOp)
 def _first_operand(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:
     operand = op.operands[0]
     return ev.element(operand, coords if is_tile(operand) else (), wide)
 
 
-def _load(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:
-    assert isinstance(op, LoadOp)
-    # An index may itself be loaded, and so on: here the walk is one of calls.
-    return with_room(lambda: access.load(ev, op, coords, wide))
-
-
+@ELEMENT_RULES.register(TileGatherOp)
 def _gather(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValue:
     """An element of a materialised tile whose index along one axis is a value."""
     assert isinstance(op, TileGatherOp)
@@ -364,18 +367,9 @@ def _gather(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValu
         position = emit.integer("muli", position, factor)
     if not is_wide and not moves:
         element = emit.advance(pointer, position)
-        return emit.pure(CpuLoadOp, (element,), buffer.element, access.NO_MASK)
+        return emit.pure(CpuLoadOp, (element,), buffer.element, NO_MASK)
     offsets = emit.splat(position, lanes)
     if moves:
         offsets = emit.integer("addi", offsets, emit.iota(kind, lanes, moves))
     result = vector_of(buffer.element, lanes)
-    return emit.pure(GatherOp, (pointer, offsets), result, access.GATHER_NO_MASK)
-
-
-_RULES: dict[type[Operation], Callable[[Evaluator, Operation, Coords, bool], SSAValue]] = {
-    ConstantOp: _constant,
-    MakeRangeOp: _range,
-    SplatOp: _first_operand,
-    LoadOp: _load,
-    TileGatherOp: _gather,
-}
+    return emit.pure(GatherOp, (pointer, offsets), result, GATHER_NO_MASK)

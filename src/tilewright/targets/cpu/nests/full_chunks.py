@@ -13,7 +13,6 @@ from tilewright.ir.types import i1, i32, i64, shape_of
 from tilewright.ops.elementwise.ir import CmpIOp
 from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.support.dataclass import dataclass
-from tilewright.targets.cpu.nests.access import is_all_true
 from tilewright.targets.cpu.nests.coordinates import (
     LANE_LOOP,
     Coord,
@@ -23,6 +22,7 @@ from tilewright.targets.cpu.nests.coordinates import (
 )
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.loop_order import MemoryAccess
+from tilewright.targets.cpu.nests.masks import is_all_true
 from tilewright.targets.cpu.schedule.inline import is_tile, owner
 
 # Predicate: (whether the left side is the growing one, how many more lanes hold than their

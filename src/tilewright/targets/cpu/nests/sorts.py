@@ -15,7 +15,7 @@ from tilewright.ir.types import i1, i32, is_float, shape_of
 from tilewright.ops.elementwise.ir import CmpFOp, SelectOp
 from tilewright.ops.indexing.ir import SortOp
 from tilewright.targets.cpu.forms import STEPS, step_nest
-from tilewright.targets.cpu.nests import access
+from tilewright.targets.cpu.nests import masks
 from tilewright.targets.cpu.nests.emitter import Emitter, code
 from tilewright.targets.cpu.ops import LoadOp, StoreOp
 from tilewright.targets.cpu.schedule.bufferization import COPIES, Copy
@@ -59,7 +59,7 @@ Row = tuple[SSAValue, SSAValue]
 def _load(emit: Emitter, base: SSAValue, index: SSAValue) -> SSAValue:
     pointer = emit.advance(base, index)
     element = pointer.type.pointee  # pyright: ignore[reportAttributeAccessIssue]
-    return emit.effect(LoadOp, (pointer,), (element,), access.NO_MASK).results[0]
+    return emit.effect(LoadOp, (pointer,), (element,), masks.NO_MASK).results[0]
 
 
 def _store(emit: Emitter, base: SSAValue, index: SSAValue, value: SSAValue) -> None:

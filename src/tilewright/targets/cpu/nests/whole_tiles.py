@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.ir.types import i1, shape_of, width_bits
 from tilewright.ops.elementwise.ir import CmpIOp
 from tilewright.ops.memory.ir import LoadOp
-from tilewright.targets.cpu.nests import access
+from tilewright.targets.cpu.nests import access, masks
 from tilewright.targets.cpu.nests.coordinates import Coords, constant_coords
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.separation import polynomial
@@ -27,7 +27,7 @@ _INDEX_BITS = 32
 def whole_tile(ev: Evaluator, op: LoadOp) -> SSAValue | bool | None:
     """Whether every element is loaded and no index jumps: True, an i1, or None for no way."""
     conditions: list[SSAValue] = []
-    if op.mask is not None and not access.is_all_true(op.mask):
+    if op.mask is not None and not masks.is_all_true(op.mask):
         held = all_true(ev, op.mask)
         if held is None:
             return None
@@ -94,7 +94,7 @@ def all_true(ev: Evaluator, mask: SSAValue) -> list[SSAValue] | None:
             pending += reversed(op.operands)
         elif op is not None and op.name == "tt.splat":
             conditions.append(ev.lowering.scalar(op.operands[0]))
-        elif not access.is_all_true(part):
+        elif not masks.is_all_true(part):
             held = _held_comparison(ev, op)
             if held is None:
                 return None

@@ -1,0 +1,25 @@
+"""Masks of accesses: which operands an access has, and whether its mask says anything."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.ir import Attribute, SSAValue
+
+from tilewright.ir.types import i32
+from tilewright.ops.creation.ir import ConstantOp
+from tilewright.targets.cpu.schedule.inline import owner
+
+
+def segments(*sizes: int) -> dict[str, Attribute]:
+    """The property that says how many operands each group of an op's operands has."""
+    return {"operandSegmentSizes": DenseArrayBase.from_list(i32, list(sizes))}
+
+
+NO_MASK = segments(1, 0, 0)
+GATHER_NO_MASK = segments(1, 1, 0, 0)
+
+
+def is_all_true(mask: SSAValue | None) -> bool:
+    """Whether a mask is absent or the constant true."""
+    op = None if mask is None else owner(mask)
+    return mask is None or (isinstance(op, ConstantOp) and bool(op.splat_value()))
