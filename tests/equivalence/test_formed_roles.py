@@ -7,7 +7,15 @@ import pytest
 
 from tests.corpus.case import Array, check
 from tests.corpus.forming import formed, run_formed, run_tiles
-from tests.corpus.partitioned import ATTENTIONS, GEMMS, PARTITIONED, Partitioned
+from tests.corpus.partitioned import (
+    AB,
+    ATTENTIONS,
+    GEMMS,
+    PARTITIONED,
+    Partitioned,
+    gemm,
+    gemm_case,
+)
 from tilewright.ops.channels import GetOp, PutOp
 from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import RolesOp
@@ -35,10 +43,15 @@ def test_replicas_that_share_rows_compute_the_same(case: Partitioned) -> None:
     require_same(case, run_formed(case.case, case.text(2)), "math x2 split m")
 
 
-@over(GEMMS)
 @pytest.mark.parametrize("replicas", [2, 4])
-def test_replicas_that_share_columns_compute_the_same(case: Partitioned, replicas: int) -> None:
+def test_replicas_that_share_columns_compute_the_same(replicas: int) -> None:
+    case = Partitioned(gemm_case(gemm, 200, 300, 192, "gemm-columns", N=256), AB)
     require_same(case, run_formed(case.case, case.text(replicas, "n")), "split n")
+
+
+def test_columns_that_are_no_whole_panels_are_not_shared() -> None:
+    _, remarks = formed(GEMMS[0].case, GEMMS[0].text(2, "n"))
+    assert "a part of a slot is no view of it: rows of 64 bytes are not whole panels" in remarks[0]
 
 
 @over(ATTENTIONS[:1])

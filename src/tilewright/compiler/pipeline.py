@@ -10,6 +10,7 @@ from dataclasses import field
 
 from xdsl.dialects.builtin import ModuleOp
 
+from tilewright.ir.levels import LEVELS
 from tilewright.ir.passes import Pass
 from tilewright.machine.model import MachineModel
 from tilewright.support.dataclass import dataclass
@@ -79,7 +80,7 @@ def full_pipeline(target: Target, machine: MachineModel, options: CompileOptions
 
 
 def _check_level(item: Pass, level: str) -> None:
-    if item.requires != level:
+    if item.requires != level and level not in LEVELS[item.requires].includes:
         raise PassOrder(
             f"pass `{item.name}` takes {item.requires}, and the IR is at {level} there",
             hint="the order of the passes must follow the levels that they produce",

@@ -75,6 +75,7 @@ class Level:
     """A contract: legal ops by dialect or by name, a rule for types, properties that must be set.
 
     `ops` adds single ops to the `dialects`; `excluded` takes single ones away.
+    Every module of a level that this one `includes` is one of this level, too.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Level:
     type_rule: TypeRule
     excluded: frozenset[str] = frozenset()
     required: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    includes: frozenset[str] = frozenset()
 
     def allows(self, name: str) -> bool:
         """Whether an op of this name is legal."""
@@ -183,6 +185,7 @@ T0R = replace(
     summary="roles: what runs at once, and the values that go from one role to another",
     type_rule=_t0r_type,
     excluded=frozenset(),
+    includes=frozenset({"T0"}),
 )
 T1 = Level(
     name="T1",

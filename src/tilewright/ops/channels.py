@@ -78,8 +78,10 @@ class _ChannelAccess(TileOp):
 
     def check_values(self, values: tuple[SSAValue, ...]) -> None:
         """Hold the values of a fill to the channel's types. *Raises*: VerifyException."""
-        expected = list(self.channel_of().tiles.data)
-        if [value.type for value in values] != expected:
+        expected = self.channel_of().tiles.data
+        kinds = [(element_of(type_), shape_of(type_)) for type_ in expected]
+        # A channel is made of tiles, whatever their layouts at either end.
+        if [(element_of(value.type), shape_of(value.type)) for value in values] != kinds:
             shown = ", ".join(map(str, expected))
             raise VerifyException(f"{self.name}: the channel carries ({shown})")
 

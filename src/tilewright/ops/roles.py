@@ -354,3 +354,14 @@ def role_around(op: Operation) -> tuple[RolesOp, int] | None:
 def find_roles(kernel: Operation) -> RolesOp | None:
     """The roles of a kernel, which has some as its last op or none."""
     return next((op for op in kernel.regions[0].block.ops if isinstance(op, RolesOp)), None)
+
+
+def orders_roles(op: Operation) -> bool:
+    """Whether an op orders what roles or replicas do, and touches no tile itself."""
+    return isinstance(op, RingOp | _RingAccess | _Turn)
+
+
+def is_in_ring(allocation: Operation) -> bool:
+    """Whether a shared tile is the slots of a ring, whose accesses the ring orders."""
+    users = (use.operation for result in allocation.results for use in result.uses)
+    return any(isinstance(user, RingOp) for user in users)

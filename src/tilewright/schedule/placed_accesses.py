@@ -11,6 +11,7 @@ from tilewright.analysis.alias import SharedAliases
 from tilewright.ir.effects import Order
 from tilewright.ir.locations import describe
 from tilewright.ir.regions import is_control_flow
+from tilewright.ops.roles import is_in_ring, orders_roles
 from tilewright.schedule.scratch import scratch_bytes, scratch_offset
 from tilewright.schedule.shared_effects import SharedAccess, shared_steps
 from tilewright.support.dataclass import dataclass
@@ -62,8 +63,17 @@ class PlacedAccesses:
         return found
 
     def _found(self, op: Operation) -> Iterator[PlacedStep]:
+        if orders_roles(op):
+            return
         for step in shared_steps(op):
-            yield step if isinstance(step, Order) else PlacedAccess(step, self._spans(step))
+            if isinstance(step, Order):
+                yield step
+            elif not self._is_in_ring(step):
+                yield PlacedAccess(step, self._spans(step))
+
+    def _is_in_ring(self, access: SharedAccess) -> bool:
+        """Whether a ring orders an access: one role fills its slots, others read them."""
+        return access.tile is not None and all(map(is_in_ring, self._aliases.roots(access.tile)))
 
     def all_accesses(self, block: Block) -> list[PlacedAccess]:
         """Every access in a block, control flow inside of it included."""

@@ -172,7 +172,7 @@ def run_roles(operation: Operation, preparation: Preparation) -> ControlFunction
         for part in parts:
             for slot in part.reads:
                 _channel_in(program, slot).taken[part.name] = 0
-        roles = [(p, program.as_role(p.name, p.index, p.num_replicas)) for p in parts]
+        roles = [(p, program.as_role(p.name, p.index, p.num_replicas, 0)) for p in parts]
         live = [(role, _body(role, part)) for part, role in roles]
         while live:
             before = [channel.moves for channel in channels]

@@ -17,6 +17,7 @@ from tilewright.layout.axis import spread_along
 from tilewright.layout.build import coalesced
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.atomics.ir import AtomicOp
+from tilewright.ops.channels import GetOp, PutOp, SliceOp
 from tilewright.ops.creation.ir import UnsplatOp
 from tilewright.ops.debug.ir import AssertOp, PrintOp
 from tilewright.ops.descriptors.ir import (
@@ -111,6 +112,29 @@ def is_good_for_memory(own: LinearLayout, coalescing: LinearLayout, element_byte
 def _block(near: Neighbours, op: DescriptorLoadOp) -> Anchored:
     layout = near.streamed(shape_of(op.result.type), bytes_of(op.result))
     return Anchored((None,) * len(op.operands), (layout,))
+
+
+@ANCHORS.register(PutOp)
+def _put(near: Neighbours, op: PutOp) -> Anchored:
+    """What a role puts stays where it is: the channel carries no layout."""
+    layouts = (own_or_default(near, value) if is_tile(value) else None for value in op.operands)
+    return Anchored(tuple(layouts), ())
+
+
+@ANCHORS.register(GetOp)
+def _get(near: Neighbours, op: GetOp) -> Anchored:
+    """What a role gets is read from shared memory, as a block that was loaded."""
+    return Anchored((None,), tuple(_streamed(near, value) for value in op.values))
+
+
+@ANCHORS.register(SliceOp)
+def _slice(near: Neighbours, op: SliceOp) -> Anchored:
+    """A part of a block is read from shared memory by itself."""
+    return Anchored((own_or_default(near, op.src), None), (_streamed(near, op.result),))
+
+
+def _streamed(near: Neighbours, value: SSAValue) -> LinearLayout | None:
+    return near.streamed(shape_of(value.type), bytes_of(value)) if is_tile(value) else None
 
 
 @ANCHORS.register(DescriptorStoreOp, DescriptorReduceOp)

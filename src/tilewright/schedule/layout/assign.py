@@ -10,6 +10,7 @@ from tilewright.machine.model import MachineModel
 from tilewright.ops.function import find_kernel
 from tilewright.schedule.layout.decide import Layouts, decide_layouts
 from tilewright.schedule.layout.rewrite import assign_layouts
+from tilewright.schedule.partition.warps import warps_of_tiles
 from tilewright.support.dataclass import dataclass
 
 
@@ -20,12 +21,13 @@ class AssignLayouts(Pass):
     machine: MachineModel = SM_90A
     num_warps: int = 4
     name = "assign-layouts"
+    requires = "T0r"
     produces = "T1"
     after = ("verify-plan",)
 
     def apply(self, module: ModuleOp) -> Layouts:
         """Lay out the kernel; the decision."""
         kernel = find_kernel(module)
-        layouts = decide_layouts(kernel, self.machine, self.num_warps)
+        layouts = decide_layouts(kernel, self.machine, warps_of_tiles(kernel, self.num_warps))
         assign_layouts(kernel, layouts)
         return layouts

@@ -12,9 +12,10 @@ role needs is computed in both; `conditions.py` has what must hold.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr
-from xdsl.ir import Attribute, Block, Operation, Region
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.ir.effects import is_free
 from tilewright.ir.op import build
@@ -34,7 +35,7 @@ from tilewright.schedule.partition.conditions import (
 from tilewright.schedule.partition.cuts import is_root
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.schedule.partition.slices import Replace, Slice, Values
-from tilewright.schedule.partition.split_tiles import Shrink, split_tiles
+from tilewright.schedule.partition.split_tiles import Smaller, split_tiles
 from tilewright.schedule.plan.anchors import require_anchors
 from tilewright.support.dataclass import dataclass
 
@@ -59,13 +60,29 @@ class Site:
         return [load.results[0].type for load in self.loads]
 
 
-def form_roles(
-    kernel: FuncOp, schedule: Schedule, stays: Sequence[Operation], shrink: Shrink
-) -> None:
+class Target(Protocol):
+    """What forming roles asks of who goes on with them."""
+
+    def stays(self) -> Sequence[Operation]:
+        """The ops that are left in front of the roles, for all of them."""
+        ...
+
+    def shrink(self, desc: SSAValue, tile: Attribute) -> Smaller | None:
+        """A descriptor of smaller blocks; see `split_tiles`."""
+        ...
+
+    def check(self, sites: Sequence[Site], math: Role, body: Block) -> None:
+        """Hold channels and the body of the math role to what can be made of them.
+
+        *Raises*: Refused.
+        """
+        ...
+
+
+def form_roles(kernel: FuncOp, schedule: Schedule, target: Target) -> None:
     """Rewrite the kernel as its schedule has it, which has a role that loads.
 
-    Ops that are `stays` are left in front of the roles, for all of them. *Raises*: Refused, with
-    the kernel as it was.
+    *Raises*: Refused, with the kernel as it was.
     """
     load_role, math_role = _pair_of(kernel, schedule)
     sites = sites_of(kernel, schedule)
@@ -75,7 +92,7 @@ def form_roles(
     needed = _load_slice(body, loads)
     require_scalars(needed, loads)
     require_memory_order(kernel, loads, math_role.replicas)
-    forming = _Forming(body, sites, frozenset(stays))
+    forming = _Forming(body, sites, frozenset(target.stays()))
     bodies = {
         load_role: forming.load_body(needed),
         math_role: forming.math_body(),
@@ -83,8 +100,10 @@ def form_roles(
     try:
         if math_role.replicas > 1:
             whole = bodies[math_role]
-            bodies[math_role] = split_tiles(whole, math_role.replicas, math_role.split, shrink)
+            replicas, split = math_role.replicas, math_role.split
+            bodies[math_role] = split_tiles(whole, replicas, split, target.shrink)
             _discard(whole)
+        target.check(sites, math_role, bodies[math_role])
         _replace_body(kernel, schedule, forming, bodies)
     except Refused:
         for block in bodies.values():

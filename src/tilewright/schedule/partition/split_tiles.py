@@ -32,11 +32,10 @@ from tilewright.schedule.partition.cuts import SOURCES, Cuts, is_root
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.schedule.partition.transfer import WHOLE, Dim
 
-Shrink = Callable[[SSAValue, Attribute], "tuple[SSAValue, Mapping[str, Attribute]] | None"]
-"""A descriptor of smaller blocks of the same tensor, and what an access by it has as attributes.
-
-None where there is none.
-"""
+Smaller = tuple[SSAValue, Mapping[str, Attribute]]
+"""A descriptor of smaller blocks of a tensor, and what an access by it has as attributes."""
+Shrink = Callable[[SSAValue, Attribute], "Smaller | None"]
+"""Finds one for blocks like a tile; None where there is none."""
 _EQUAL = 0
 
 

@@ -28,6 +28,7 @@ from tilewright.machine.gpus import SM_90A
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import find_kernel
 from tilewright.schedule.annotations import set_equal_runs
+from tilewright.schedule.partition.warps import warps_of_tiles
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import PlanRefused
 
@@ -44,29 +45,33 @@ class DecideAccesses(Pass):
     machine: MachineModel = SM_90A
     num_warps: int = 4
     name = "decide-accesses"
+    requires = "T0r"
+    produces = "T0r"
 
     def apply(self, module: ModuleOp) -> None:
         """Decide the accesses of the kernel."""
         kernel = find_kernel(module)
         facts = AxisFacts(kernel)
+        num_threads = warps_of_tiles(kernel, self.num_warps) * self.machine.lanes
         for op in kernel.walk():
             if isinstance(op, ElementwiseOp):
                 _note_runs(op, facts)
             elif is_planned(op):
                 given = annotated(op, AccessAttr)
                 if given is None:
-                    annotate(op, AccessAttr(self._plan(op, facts)))
+                    annotate(op, AccessAttr(_plan(op, facts, num_threads)))
                 else:
                     require_access(op, given, facts)
 
-    def _plan(self, op: Operation, facts: AxisFacts) -> AccessPlan:
-        pointers = op.operands[0]
-        shape, order = shape_of(pointers.type), facts.coalesce_order(pointers)
-        share = max(1, prod(shape) // (self.num_warps * self.machine.lanes))
-        limit = min(MAX_ACCESS_BYTES // element_bytes(op), shape[order[0]], share)
-        limit = 1 << (max(1, limit).bit_length() - 1)
-        width = facts.vector_width(op, limit, order[0])
-        return AccessPlan(width, order, _is_scattered(op, facts))
+
+def _plan(op: Operation, facts: AxisFacts, num_threads: int) -> AccessPlan:
+    pointers = op.operands[0]
+    shape, order = shape_of(pointers.type), facts.coalesce_order(pointers)
+    share = max(1, prod(shape) // num_threads)
+    limit = min(MAX_ACCESS_BYTES // element_bytes(op), shape[order[0]], share)
+    limit = 1 << (max(1, limit).bit_length() - 1)
+    width = facts.vector_width(op, limit, order[0])
+    return AccessPlan(width, order, _is_scattered(op, facts))
 
 
 def is_planned(op: Operation) -> bool:

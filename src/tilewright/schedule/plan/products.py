@@ -25,6 +25,7 @@ from tilewright.machine.mma import MMA, WGMMA
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import find_kernel
 from tilewright.ops.matmul.ir import DotOp
+from tilewright.schedule.partition.warps import warps_of_tiles
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.options import INPUT_PRECISIONS
 
@@ -40,12 +41,16 @@ class DecideProducts(Pass):
     machine: MachineModel = SM_90A
     num_warps: int = 4
     name = "decide-products"
+    requires = "T0r"
+    produces = "T0r"
 
     def apply(self, module: ModuleOp) -> None:
         """Decide the products of the kernel."""
-        for op in find_kernel(module).walk():
+        kernel = find_kernel(module)
+        num_warps = warps_of_tiles(kernel, self.num_warps)
+        for op in kernel.walk():
             if isinstance(op, DotOp) and annotated(op, ProductAttr) is None:
-                plan = plan_product(op, self.machine, self.num_warps, _is_computed(op.a))
+                plan = plan_product(op, self.machine, num_warps, _is_computed(op.a))
                 annotate(op, ProductAttr(plan))
 
 

@@ -23,6 +23,7 @@ from tilewright.targets.nvidia.emit import (
 )
 from tilewright.targets.nvidia.fit import assemble_for_occupancy
 from tilewright.targets.nvidia.ops import NVIDIA_OPS
+from tilewright.targets.nvidia.partition.form import partition_remarks
 from tilewright.targets.nvidia.ptx import to_ptx
 from tilewright.targets.nvidia.remarks import schedule_remarks
 from tilewright.targets.nvidia.schedule import nvidia_schedule
@@ -52,7 +53,7 @@ def _describe(module: ModuleOp, options: CompileOptions, reports: Reports) -> Sc
         "shared_bytes": shared_bytes(kernel),
         "tensor_maps": tensor_map_entries(module),
     }
-    remarks = (*remarks_of(kernel), *schedule_remarks(kernel))
+    remarks = (*remarks_of(kernel), *partition_remarks(kernel), *schedule_remarks(kernel))
     report = NvidiaReport(report_of(reports, SharedPlan), report_of(reports, OrderingReport))
     return Scheduled(module, metadata, remarks, report)
 

@@ -14,6 +14,8 @@ from tilewright.schedule.check_ordering import check_ordering
 from tilewright.schedule.exchanges import DecideExchanges, VerifyExchanges
 from tilewright.schedule.global_barriers import InsertGlobalBarriers
 from tilewright.schedule.layout.assign import AssignLayouts
+from tilewright.schedule.partition.ring_counters import CountRings
+from tilewright.schedule.partition.warps import warps_of_tiles
 from tilewright.schedule.plan.accesses import DecideAccesses
 from tilewright.schedule.plan.copies import DecideCopies
 from tilewright.schedule.plan.products import DecideProducts
@@ -23,6 +25,8 @@ from tilewright.schedule.shared_memory import SharedPlan, place_shared
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
+from tilewright.targets.nvidia.partition.form import FormRoles
+from tilewright.targets.nvidia.partition.stage_channels import StageChannels
 from tilewright.targets.nvidia.tma.barriers import CarryPhases, PlaceBarriers, barrier_bytes
 from tilewright.targets.nvidia.tma.join_waits import JoinWaits
 from tilewright.targets.nvidia.tma.stage import StageTensorMaps
@@ -32,10 +36,12 @@ from tilewright.targets.nvidia.tma.visibility import MarkVisible
 def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...]:
     """The passes from T0 to T2."""
     return (
+        FormRoles(machine),
         DecideProducts(machine, options.num_warps),
         DecideAccesses(machine, options.num_warps),
         VerifyPlan(machine, options.num_warps),
         AssignLayouts(machine, options.num_warps),
+        StageChannels(),
         StageTensorMaps(),
         JoinWaits(),
         MarkVisible(),
@@ -47,6 +53,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         PlaceShared(machine, options.num_warps),
         PlaceBarriers(),
         CarryPhases(),
+        CountRings(),
         InsertSharedBarriers(),
     )
 
@@ -65,7 +72,8 @@ class PlaceShared(Pass):
     def apply(self, module: ModuleOp) -> SharedPlan:
         """Place them; where everything lies."""
         kernel = find_kernel(module)
-        plan = place_shared(kernel, self.machine, self.num_warps, barrier_bytes(kernel))
+        num_warps = warps_of_tiles(kernel, self.num_warps)
+        plan = place_shared(kernel, self.machine, num_warps, barrier_bytes(kernel))
         set_shared_bytes(kernel, plan.total_bytes)
         return plan
 
@@ -77,7 +85,7 @@ class InsertSharedBarriers(Pass):
     name = "insert-shared-barriers"
     requires = "T2"
     produces = "T2"
-    after = ("insert-global-barriers", "place-barriers", "carry-phases")
+    after = ("insert-global-barriers", "place-barriers", "carry-phases", "count-rings")
 
     def apply(self, module: ModuleOp) -> OrderingReport:
         """Order the accesses; why each barrier stands."""

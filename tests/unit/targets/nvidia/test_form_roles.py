@@ -111,6 +111,18 @@ def stored_in_loop(a, b, c, n, M: tl.constexpr, K: tl.constexpr):
 
 
 @tilewright.jit
+def read_rows(a, b, c, n, M: tl.constexpr, K: tl.constexpr):
+    x = tl.make_tensor_descriptor(a, [M, n], [n, 1], [M, K])
+    y = tl.make_tensor_descriptor(b, [n, M], [M, 1], [K, M])
+    acc = tl.zeros((M, M), tl.float32)
+    at = tl.arange(0, M)[:, None] * M + tl.arange(0, M)[None, :]
+    for k in range(0, n, K):
+        acc = tl.dot(x.load([0, k]), y.load([k, 0]), acc)
+    acc += tl.load(a + at)
+    tl.store(c + at, acc)
+
+
+@tilewright.jit
 def no_product(a, b, c, n, M: tl.constexpr, K: tl.constexpr):
     x = tl.make_tensor_descriptor(a, [M, n], [n, 1], [M, K])
     y = tl.make_tensor_descriptor(b, [n, M], [M, 1], [K, M])
@@ -177,6 +189,13 @@ def body_of(text: str) -> str:
         (column_sums, "roles load | math | more math; " + AB, "one that loads and one that"),
         (column_sums, "roles load | math x2 split tiles; " + AB, "rows or columns of tiles"),
         (column_sums, "roles load | math x3 split m; " + AB, "128 of (128, 128) are not shared by"),
+        (read_rows, "roles load | math x4 split m; " + AB, "32 rows of a product are no multiple"),
+        (
+            read_rows,
+            "roles load | math; ring ab tiles load#0 load#1 slots 9",
+            "bytes of shared mem",
+        ),
+        (read_rows, "roles load | math; ring c tiles load#2 slots 1", "does not make a load"),
     ],
 )
 def test_what_a_schedule_may_not_ask_for(kernel: JITFunction, schedule: str, reason: str) -> None:

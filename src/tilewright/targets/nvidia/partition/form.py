@@ -6,28 +6,50 @@ a remark says which line is in the way, and why.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from collections.abc import Iterator, Sequence
 
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tilewright.analysis.alias import tile_bytes
+from tilewright.ir.effects import global_access
+from tilewright.ir.encoding import SharedType, layout_of
 from tilewright.ir.passes import Pass
+from tilewright.ir.schedule import Role
 from tilewright.ir.schedule_attributes import schedule_of
+from tilewright.ir.types import DescriptorType, shape_of, storage_bytes
+from tilewright.layout.parts import part_step
+from tilewright.machine.gpus import SM_90A
+from tilewright.machine.mma import WGMMA
+from tilewright.machine.model import MachineModel
+from tilewright.ops.channels import GetOp, SliceOp
+from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.schedule.partition.form_roles import form_roles
+from tilewright.ops.matmul.ir import DotOp
+from tilewright.schedule.partition.form_roles import Site, form_roles
 from tilewright.schedule.partition.refusal import Refused
+from tilewright.schedule.partition.split_tiles import Smaller
 from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import UnsupportedLayout
 from tilewright.targets.nvidia.partition.smaller_maps import (
     SmallerMaps,
     drop_unused_maps,
     maps_of,
 )
+from tilewright.targets.nvidia.partition.stage_channels import part_landed
+from tilewright.targets.nvidia.tma.stage import tile_type
 
 REMARKS_ATTRIBUTE = "tw.partition_remarks"
 """Left on the kernel: why it has no roles."""
+# Mbarriers, and what alignment of tiles takes at most.
+_RESERVED_BYTES = 2048
 
 
 @dataclass(frozen=True)
 class FormRoles(Pass):
     """The pass; see the module."""
 
+    machine: MachineModel = SM_90A
     name = "form-roles"
     produces = "T0r"
     after = ("select-tensor-maps", "merge-duplicates")
@@ -38,11 +60,11 @@ class FormRoles(Pass):
         schedule = schedule_of(kernel)
         if schedule is None or not any(role.kind == "load" for role in schedule.roles):
             return
-        maps = SmallerMaps(kernel)
+        gpu = _Gpu(kernel, self.machine)
         try:
-            form_roles(kernel, schedule, maps_of(kernel), maps.shrink)
+            form_roles(kernel, schedule, gpu)
         except Refused as refused:
-            maps.undo()
+            gpu.maps.undo()
             kernel.attributes[REMARKS_ATTRIBUTE] = ArrayAttr([StringAttr(refused.remark())])
         drop_unused_maps(kernel)
 
@@ -51,3 +73,93 @@ def partition_remarks(kernel: FuncOp) -> tuple[str, ...]:
     """Why a kernel has no roles that were asked for."""
     texts = kernel.attributes.get(REMARKS_ATTRIBUTE)
     return tuple(text.data for text in texts) if isinstance(texts, ArrayAttr) else ()
+
+
+class _Gpu:
+    """What a GPU makes of roles: channels by the copy engine, products by warp groups."""
+
+    def __init__(self, kernel: FuncOp, machine: MachineModel) -> None:
+        self.maps = SmallerMaps(kernel)
+        self._kernel = kernel
+        self._machine = machine
+
+    def stays(self) -> Sequence[Operation]:
+        """The tensor maps, which the launch makes."""
+        return maps_of(self._kernel)
+
+    def shrink(self, desc: SSAValue, tile: Attribute) -> Smaller | None:
+        """A tensor map of smaller blocks."""
+        return self.maps.shrink(desc, tile)
+
+    def check(self, sites: Sequence[Site], math: Role, body: Block) -> None:
+        """The copy engine fills each ring, views of its slots can be, and all of it has room."""
+        if not self._machine.has_wgmma:
+            raise Refused(self._kernel, f"{self._machine.arch} has no products of warp groups")
+        for site in sites:
+            for load in site.loads:
+                if not isinstance(load, DescriptorLoadOp):
+                    raise Refused(load, "the copy engine does not make a load")
+        rings = {site.channel.name: _slot_tiles(site) for site in sites}
+        for op in body.walk():
+            if isinstance(op, DotOp) and shape_of(op.result.type)[-2] % WGMMA.rows:
+                rows = shape_of(op.result.type)[-2]
+                raise Refused(op, f"{rows} rows of a product are no multiple of {WGMMA.rows}")
+            if isinstance(op, SliceOp):
+                _require_view(op, rings)
+        self._require_room(sites, rings, math, body)
+
+    def _require_room(
+        self,
+        sites: Sequence[Site],
+        rings: dict[str, list[SharedType]],
+        math: Role,
+        body: Block,
+    ) -> None:
+        slots = {site.channel.name: site.channel.slots for site in sites}
+        rings_bytes = sum(
+            slots[name] * tile_bytes(tile) for name, tiles in rings.items() for tile in tiles
+        )
+        stored_bytes = math.replicas * max(_stored(body), default=0)
+        total = rings_bytes + stored_bytes + _RESERVED_BYTES
+        most = self._machine.max_shared_bytes
+        if total > most:
+            raise Refused(
+                sites[0].loads[0],
+                f"rings of {rings_bytes} bytes and what is stored take {total} bytes of shared "
+                f"memory, of {most}",
+            )
+
+
+def _slot_tiles(site: Site) -> list[SharedType]:
+    tiles: list[SharedType] = []
+    for load in site.loads:
+        assert isinstance(load, DescriptorLoadOp)
+        tiles.append(tile_type(load, load.desc))
+    return tiles
+
+
+def _require_view(op: SliceOp, rings: dict[str, list[SharedType]]) -> None:
+    """Hold a part of what a role gets to parts of a slot that lie alike. *Raises*: Refused."""
+    get = op.src.owner
+    assert isinstance(get, GetOp)
+    tiles = rings[get.channel_of().channel_name.data]
+    whole, extents = tiles[[value is op.src for value in get.values].index(True)], shape_of(op.result.type)
+    try:
+        part_landed(whole, extents)
+        part_step(layout_of(whole), op.dim.value.data, extents)
+    except UnsupportedLayout as error:
+        raise Refused(op, f"a part of a slot is no view of it: {error.summary}") from error
+
+
+def _stored(body: Block) -> Iterator[int]:
+    """The bytes of each block that goes through shared memory to be stored."""
+    for op in body.walk():
+        access = global_access(op)
+        if access is None or access.value is None or not access.writes:
+            continue
+        if isinstance(access.value.type, DescriptorType):
+            block = access.value.type.block
+            count = storage_bytes(block)
+            for extent in shape_of(block):
+                count *= extent
+            yield count

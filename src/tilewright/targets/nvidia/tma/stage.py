@@ -112,7 +112,7 @@ _TOGETHER_BYTES = 64 << 10
 _STAGED = (DescriptorLoadOp, DescriptorStoreOp, DescriptorReduceOp)
 
 
-def _tile_type(op: Operation, desc: SSAValue) -> SharedType:
+def tile_type(op: Operation, desc: SSAValue) -> SharedType:
     """The shared tile of the block of an access, in which its boxes lie."""
     assert isinstance(desc.type, DescriptorType)
     return shared_tile(element_of(desc.type.block), box_plan(op, desc).layout())
@@ -128,7 +128,7 @@ _ONE_TOKEN: dict[str, Attribute] = {"operandSegmentSizes": integer_array((1, 0))
 def _stage_load(load: DescriptorLoadOp) -> None:
     block = load.parent
     assert block is not None
-    type_ = _tile_type(load, load.desc)
+    type_ = tile_type(load, load.desc)
     tile = build(LocalAllocOp, (), [type_], location=load.location)
     operands = [load.desc, tile.results[0], *load.indices]
     start = build(TmaLoadOp, operands, [TOKEN], location=load.location)
@@ -276,7 +276,7 @@ def _replace_op(op: Operation, value: SSAValue) -> None:
 def _stage_store(op: DescriptorStoreOp | DescriptorReduceOp) -> None:
     block = op.parent
     assert block is not None
-    tile = build(LocalAllocOp, [op.src], [_tile_type(op, op.desc)], location=op.location)
+    tile = build(LocalAllocOp, [op.src], [tile_type(op, op.desc)], location=op.location)
     properties: dict[str, Attribute] = {}
     if isinstance(op, DescriptorReduceOp):
         properties["kind"] = op.kind

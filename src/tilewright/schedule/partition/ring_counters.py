@@ -1,0 +1,218 @@
+"""Gives every access of a ring its slot, and its fill where it waits (T2 to T2).
+
+A role goes through the slots of a ring in turn, so both are scalars that loops and branches
+around the accesses carry:
+
+    for … { %t = ring_wait %ab … ring_release %ab }
+    ⇒ for … iter_args(%s = 0, %f = 0)
+        { %t = ring_wait %ab, %s, %f … ring_release %ab, %s; %s', %f' = ring_seek %ab, 1, %s, %f }
+
+Rings of as many slots that a role accesses in step share their scalars. What commits or releases
+stands behind what acquires or waits in one block, and means the first slot that is still held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tilewright.ir.attributes import integer_array, integers_of
+from tilewright.ir.locations import describe
+from tilewright.ir.op import build
+from tilewright.ir.passes import Pass
+from tilewright.ir.regions import ControlFlowOp, is_control_flow, rebuilt
+from tilewright.ops.control_flow import YieldOp
+from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.function import find_kernel
+from tilewright.ops.roles import (
+    RingAcquireOp,
+    RingCommitOp,
+    RingOp,
+    RingReleaseOp,
+    RingSeekOp,
+    RingWaitOp,
+)
+from tilewright.schedule.partition.warps import roles_op
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import InternalError
+
+ENTRIES = (RingAcquireOp, RingWaitOp)
+EXITS = (RingCommitOp, RingReleaseOp)
+Position = tuple[SSAValue, SSAValue]
+"""A slot and a fill."""
+
+
+@dataclass(frozen=True)
+class CountRings(Pass):
+    """The pass; see the module."""
+
+    name = "count-rings"
+    requires = "T2"
+    produces = "T2"
+    after = ("stage-channels", "place-shared")
+
+    def apply(self, module: ModuleOp) -> None:
+        """Give the rings of every role their counters."""
+        roles = roles_op(find_kernel(module))
+        for region in () if roles is None else roles.regions:
+            count_rings(region.block)
+
+
+def count_rings(body: Block) -> None:
+    """Give the accesses of rings in the body of a role their positions."""
+    rings = dict.fromkeys(ring for op in body.walk() if (ring := ring_of(op)) is not None)
+    groups: dict[object, list[RingOp]] = {}
+    for ring in rings:
+        groups.setdefault((ring.num_slots, _steps(body, ring)), []).append(ring)
+    for group in groups.values():
+        _Counting(group, body).run()
+
+
+def ring_of(op: Operation) -> RingOp | None:
+    """The ring that an op goes through in turn; None for other ops."""
+    if not isinstance(op, (*ENTRIES, *EXITS)):
+        return None
+    return op.ring_of()
+
+
+def uses_ring(op: Operation) -> RingOp | None:
+    """The ring whose slot an op names: that of its turn, or one that it fills."""
+    owners = (operand.owner for operand in op.operands)
+    return next((owner for owner in owners if isinstance(owner, RingOp)), None)
+
+
+def _steps(block: Block, ring: RingOp) -> tuple[object, ...]:
+    """How often a ring is entered between which loops and branches: rings alike go in step."""
+    steps: list[object] = []
+    count = 0
+    for op in block.ops:
+        if is_control_flow(op):
+            inner = tuple(_steps(b, ring) for region in op.regions for b in region.blocks)
+            if any(inner):
+                steps += [count, id(op), inner]
+                count = 0
+        elif isinstance(op, ENTRIES) and op.ring_of() is ring:
+            count += 1
+    return (*steps, count) if steps or count else ()
+
+
+class _Counting:
+    """The walk over a role for rings that go in step."""
+
+    def __init__(self, rings: Sequence[RingOp], body: Block) -> None:
+        self._rings = rings
+        self._body = body
+        first = body.first_op
+        assert first is not None
+        self._zero, self._one = (_constant(value, first) for value in (0, 1))
+
+    def run(self) -> None:
+        """Count through the whole body."""
+        self._block(self._body, (self._zero, self._zero))
+
+    def _block(self, block: Block, position: Position) -> Position:
+        """Give the accesses of a block their positions; that behind it."""
+        line = _Line(self._rings, position, self._one)
+        for op in tuple(block.ops):
+            if is_control_flow(op):
+                assert isinstance(op, ControlFlowOp)
+                if any(uses_ring(inner) in self._rings for inner in op.walk()):
+                    line = _Line(self._rings, self._through(op, line.end(op)), self._one)
+            elif uses_ring(op) in self._rings:
+                line.place(op)
+        end = block.last_op
+        assert end is not None
+        return line.end(end)
+
+    def _through(self, op: ControlFlowOp, position: Position) -> Position:
+        """Let a loop or branch carry a position."""
+        for region in op.regions:
+            if not region.blocks:
+                region.add_block(Block([build(YieldOp, location=op.location)]))
+        for region in op.regions:
+            block, inside = region.block, position
+            if op.is_loop():
+                slot = block.insert_arg(i32, len(block.args))
+                inside = slot, block.insert_arg(i32, len(block.args))
+            behind = self._block(block, inside)
+            end = block.last_op
+            assert end is not None
+            end.operands = [*end.operands, *behind]
+        types = [*(result.type for result in op.results), i32, i32]
+        operands = [*op.operands, *(position if op.is_loop() else ())]
+        new = rebuilt(op, operands, types)
+        for old, result in zip(op.results, new.results, strict=False):
+            result.name_hint = old.name_hint
+            old.replace_all_uses_with(result)
+        op.detach()
+        op.erase()
+        return new.results[-2], new.results[-1]
+
+
+class _Line:
+    """A straight line of accesses: the positions from its start on, made as they are needed."""
+
+    def __init__(self, rings: Sequence[RingOp], start: Position, one: SSAValue) -> None:
+        self._positions = [start]
+        self._one = one
+        self._entered = dict.fromkeys(rings, 0)
+        self._left = dict.fromkeys(rings, 0)
+
+    def place(self, op: Operation) -> None:
+        """Give an access its position."""
+        ring = uses_ring(op)
+        assert ring is not None
+        if isinstance(op, ENTRIES):
+            number = self._entered[ring]
+            self._entered[ring] += 1
+            op.operands = [op.operands[0], *self._positions[number]]
+            if number + 1 == len(self._positions):
+                self._positions.append(self._following(op, ring))
+        elif isinstance(op, EXITS):
+            number = self._left[ring]
+            self._left[ring] += 1
+            if number >= self._entered[ring]:
+                raise InternalError(f"{op.name} at {describe(op)} leaves no slot of its block")
+            _give_slot(op, 1, self._positions[number][0])
+        elif isinstance(op, RingSeekOp):
+            raise InternalError(f"{op.name} at {describe(op)} goes on by a number of its own")
+        else:
+            number = self._entered[ring] - 1
+            if number < 0:
+                raise InternalError(f"{op.name} at {describe(op)} fills no slot of its block")
+            _give_slot(op, 3, self._positions[number][0])
+
+    def end(self, op: Operation) -> Position:
+        """The position behind the line, which ends before `op`. All that was entered is left."""
+        for ring, entered in self._entered.items():
+            if entered != self._left[ring]:
+                name = ring.ring_name.data
+                raise InternalError(f"a slot of ring {name} is held at {describe(op)}")
+        return self._positions[max(self._entered.values())]
+
+    def _following(self, op: Operation, ring: RingOp) -> Position:
+        operands = [ring.result, self._one, *self._positions[-1]]
+        seek = build(RingSeekOp, operands, [i32, i32], location=op.location)
+        assert op.parent is not None
+        op.parent.insert_op_after(seek, op)
+        return seek.results[0], seek.results[1]
+
+
+def _give_slot(op: Operation, index: int, slot: SSAValue) -> None:
+    """Insert the optional slot of an op at an operand's index."""
+    sizes = op.properties.get("operandSegmentSizes")
+    op.operands = [*op.operands[:index], slot, *op.operands[index:]]
+    if sizes is not None:
+        counts = list(integers_of(sizes))
+        counts[index] = 1
+        op.properties["operandSegmentSizes"] = integer_array(tuple(counts))
+
+
+def _constant(value: int, before: Operation) -> SSAValue:
+    properties: dict[str, Attribute] = {"value": IntegerAttr(value, i32)}
+    op = build(ConstantOp, (), [i32], properties, location=before.location)
+    assert before.parent is not None
+    before.parent.insert_op_before(op, before)
+    return op.results[0]

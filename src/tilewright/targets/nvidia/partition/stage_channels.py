@@ -1,0 +1,315 @@
+"""Makes rings of the channels that the copy engine fills (T1 to T1).
+
+    %x = descriptor_load %d[%i, %j]; put %ab, %x
+    ⇒ %s = ring_acquire %ring; tma_fill %d[%i, %j] → %s, %ring; ring_commit %ring
+
+    %x = get %ab … dot (local_alloc (slice %x, %r)), …
+    ⇒ %s = ring_wait %ring; %p = memdesc_slice %s, %r … dot %p, … ; ring_release %ring
+
+What a product takes from shared memory in the layout in which the copies land it takes from the
+slot; another layout is read from there. A wait stands as late as it may, a release behind the
+last op that reads the slot.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i32
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tilewright.ir.attributes import integer_array
+from tilewright.ir.encoding import SharedType, layout_of, shared_part, shared_tile
+from tilewright.ir.op import build
+from tilewright.ir.passes import Pass
+from tilewright.ir.types import shape_of, storage_bytes
+from tilewright.layout.build import shared_swizzled
+from tilewright.ops.channels import ChannelOp, GetOp, PutOp, SliceOp
+from tilewright.ops.descriptors.ir import DescriptorLoadOp
+from tilewright.ops.function import FuncOp, find_kernel
+from tilewright.ops.roles import (
+    RING,
+    RingAcquireOp,
+    RingCommitOp,
+    RingOp,
+    RingReleaseOp,
+    RingWaitOp,
+    RolesOp,
+    slot_types,
+)
+from tilewright.ops.shape.ir import TransOp
+from tilewright.ops.staging import (
+    ConvertLayoutOp,
+    LocalAllocOp,
+    LocalLoadOp,
+    MemdescSliceOp,
+    MemdescTransOp,
+)
+from tilewright.schedule.partition.warps import roles_op
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import InternalError
+from tilewright.targets.nvidia.tma.box_annotations import box_plan, copy_box
+from tilewright.targets.nvidia.tma.stage import tile_type
+from tilewright.targets.nvidia.tma_ops import TmaFillOp
+
+
+@dataclass(frozen=True)
+class StageChannels(Pass):
+    """The pass; see the module."""
+
+    name = "stage-channels"
+    requires = "T1"
+    produces = "T1"
+    after = ("assign-layouts",)
+
+    def apply(self, module: ModuleOp) -> None:
+        """Rewrite the channels of the kernel."""
+        stage_channels(find_kernel(module))
+
+
+def stage_channels(kernel: FuncOp) -> None:
+    """Rewrite every channel of a kernel's roles."""
+    roles = roles_op(kernel)
+    if roles is None:
+        return
+    for op in tuple(kernel.body.block.ops):
+        if isinstance(op, ChannelOp):
+            _stage(roles, op)
+
+
+def _stage(roles: RolesOp, channel: ChannelOp) -> None:
+    users = [use.operation for use in tuple(channel.result.uses)]
+    puts = [op for op in users if isinstance(op, PutOp)]
+    gets = [op for op in users if isinstance(op, GetOp)]
+    ring = _ring(roles, channel, puts, gets)
+    for put in puts:
+        _fill(put, ring)
+    for get in gets:
+        _Reading(get, ring).run()
+    channel.detach()
+    channel.erase()
+
+
+def _ring(roles: RolesOp, channel: ChannelOp, puts: list[PutOp], gets: list[GetOp]) -> RingOp:
+    """The ring of a channel, in front of the roles."""
+    slots = channel.slots.value.data
+    fills = [[tile_type(load, load.desc) for load in _loads(put)] for put in puts]
+    if any(types != fills[0] for types in fills):
+        raise InternalError(f"ring {channel.channel_name.data} is filled in several layouts")
+    block = roles.parent
+    assert block is not None
+    tiles: list[SSAValue] = []
+    for type_ in fills[0]:
+        whole = shared_tile(type_.element, layout_of(type_), slots)
+        alloc = build(LocalAllocOp, (), [whole], location=channel.location)
+        block.insert_op_before(alloc, roles)
+        tiles.append(alloc.results[0])
+    properties: dict[str, Attribute] = {
+        "ring_name": channel.channel_name,
+        "producers": IntegerAttr(1, i32),
+        "consumers": IntegerAttr(_readers(roles, gets), i32),
+    }
+    ring = build(RingOp, tiles, [RING], properties, location=channel.location)
+    assert isinstance(ring, RingOp)
+    block.insert_op_before(ring, roles)
+    return ring
+
+
+def _readers(roles: RolesOp, gets: list[GetOp]) -> int:
+    """The replicas that take every fill."""
+    count = 0
+    for role, body in zip(roles.described(), roles.bodies, strict=True):
+        inside = set(body.walk())
+        count += role.replicas * any(get in inside for get in gets)
+    return count
+
+
+# --- the role that loads ------------------------------------------------------------------------
+
+
+def _loads(put: PutOp) -> list[DescriptorLoadOp]:
+    """The loads of a fill. *Raises*: InternalError where something else makes a tile."""
+    loads: list[DescriptorLoadOp] = []
+    for value in put.values:
+        owner = value.owner
+        while isinstance(owner, ConvertLayoutOp):
+            owner = owner.src.owner
+        if not isinstance(owner, DescriptorLoadOp):
+            raise InternalError(f"channel {put.channel_of().channel_name.data} has no copies")
+        loads.append(owner)
+    return loads
+
+
+def _fill(put: PutOp, ring: RingOp) -> None:
+    """Start the copies of a fill, where it is put."""
+    block, loads = put.parent, _loads(put)
+    assert block is not None
+    acquire = build(RingAcquireOp, [ring.result], slot_types(ring), location=put.location)
+    block.insert_op_before(acquire, put)
+    for load, tile in zip(loads, acquire.results, strict=True):
+        sizes: dict[str, Attribute] = {
+            "operandSegmentSizes": integer_array((1, 1, 1, 0, len(load.indices)))
+        }
+        operands = [load.desc, tile, ring.result, *load.indices]
+        fill = build(TmaFillOp, operands, (), sizes, location=load.location)
+        copy_box(load, fill)
+        block.insert_op_before(fill, put)
+    num_bytes = sum(box_plan(load, load.desc).num_bytes for load in loads)
+    announced: dict[str, Attribute] = {"announced_bytes": IntegerAttr(num_bytes, i32)}
+    commit = build(RingCommitOp, [ring.result], (), announced, location=put.location)
+    block.insert_op_before(commit, put)
+    gone: list[Operation] = [v.owner for v in put.values if isinstance(v.owner, Operation)]
+    _erase(put)
+    for op in (*gone, *loads):
+        if op.parent is not None and all(result.first_use is None for result in op.results):
+            _erase(op)
+
+
+# --- the roles that read ------------------------------------------------------------------------
+
+
+class _Reading:
+    """Puts the slot of a ring in the place of what a role gets."""
+
+    def __init__(self, get: GetOp, ring: RingOp) -> None:
+        self._get = get
+        self._ring = ring
+        assert get.parent is not None
+        self._block: Block = get.parent
+        self._readers: set[Operation] = set()
+
+    def run(self) -> None:
+        """Rewrite what reads, and put the wait in front of it and the release behind."""
+        get = self._get
+        wait = build(RingWaitOp, [self._ring.result], slot_types(self._ring), location=get.location)
+        self._block.insert_op_after(wait, get)
+        for value, tile in zip(get.values, wait.results, strict=True):
+            assert isinstance(tile.type, SharedType)
+            self._replace(value, tile, tile.type)
+        _erase(get)
+        wait.detach()
+        self._block.insert_op_before(wait, self._first(wait))
+        self._release(wait)
+
+    def _replace(self, value: SSAValue, tile: SSAValue, landed: SharedType) -> None:
+        """Let uses of a register tile take a shared one; `landed` is how its elements lie."""
+        for use in tuple(value.uses):
+            user = use.operation
+            if isinstance(user, SliceOp):
+                self._slice(user, tile)
+            elif isinstance(user, LocalAllocOp) and user.result.type == landed:
+                _replace_op(user, tile)
+            elif isinstance(user, ConvertLayoutOp):
+                self._load_for(user, tile, user.result.type)
+            elif isinstance(user, TransOp) and self._transpose(user, tile, landed):
+                continue
+            else:
+                load = self._load_before(user, tile, value.type)
+                operands = list(user.operands)
+                operands[use.index] = load
+                user.operands = operands
+
+    def _slice(self, op: SliceOp, tile: SSAValue) -> None:
+        """See the part of a slot that a replica takes."""
+        whole = tile.type
+        assert isinstance(whole, SharedType)
+        extents = shape_of(op.result.type)
+        properties: dict[str, Attribute] = {"dim": op.dim}
+        view = build(
+            MemdescSliceOp,
+            [tile, op.part],
+            [shared_part(whole, extents)],
+            properties,
+            location=op.location,
+        )
+        _before(op, view)
+        self._replace(op.result, view.results[0], part_landed(whole, extents))
+        _erase(op)
+
+    def _transpose(self, op: TransOp, tile: SSAValue, landed: SharedType) -> bool:
+        """See the slot transposed, where all that reads it so takes it from shared memory."""
+        type_ = tile.type
+        assert isinstance(type_, SharedType)
+        order = op.permutation()
+        seen = shared_tile(landed.element, layout_of(landed).permute(order))
+        users = [use.operation for use in op.result.uses]
+        if type_.is_part() or not all(
+            isinstance(u, LocalAllocOp) and u.result.type == seen for u in users
+        ):
+            return False
+        properties: dict[str, Attribute] = {"order": DenseArrayBase.from_list(i32, order)}
+        view = build(MemdescTransOp, [tile], [seen], properties, location=op.location)
+        _before(op, view)
+        for user in users:
+            _replace_op(user, view.results[0])
+        _erase(op)
+        return True
+
+    def _load_for(self, op: ConvertLayoutOp, tile: SSAValue, type_: Attribute) -> None:
+        _replace_op(op, self._load_before(op, tile, type_))
+
+    def _load_before(self, user: Operation, tile: SSAValue, type_: Attribute) -> SSAValue:
+        load = build(LocalLoadOp, [tile], [type_], location=user.location)
+        _before(user, load)
+        return load.results[0]
+
+    def _users(self, wait: Operation) -> list[Operation]:
+        """The ops of the block that read the slot, or have what reads it inside, in order."""
+        found: set[Operation] = set()
+        pending = list(wait.results)
+        while pending:
+            for use in pending.pop().uses:
+                op = use.operation
+                if isinstance(op, MemdescSliceOp | MemdescTransOp):
+                    pending.append(op.results[0])
+                found.add(self._beside(op))
+        return [op for op in self._block.ops if op in found]
+
+    def _beside(self, op: Operation) -> Operation:
+        while op.parent is not self._block:
+            parent = op.parent_op()
+            assert parent is not None
+            op = parent
+        return op
+
+    def _first(self, wait: Operation) -> Operation:
+        """The op in front of which the wait stands."""
+        users = self._users(wait)
+        end = self._block.last_op
+        assert end is not None
+        return users[0] if users else end
+
+    def _release(self, wait: Operation) -> None:
+        """Give the slot back behind the last op that reads it."""
+        sizes: dict[str, Attribute] = {"operandSegmentSizes": integer_array((1, 0, 0))}
+        last = self._users(wait)
+        release = build(RingReleaseOp, [self._ring.result], (), sizes, location=wait.location)
+        self._block.insert_op_after(release, last[-1] if last else wait)
+
+
+def part_landed(whole: SharedType, extents: tuple[int, ...]) -> SharedType:
+    """The type of a tile of its own that lies as a part of a slot does, but for its panels."""
+    size = storage_bytes(whole.element)
+    order = tuple(reversed(range(len(extents))))
+    swizzle = next(
+        (
+            s
+            for s in (128, 64, 32, 0)
+            if layout_of(whole) == shared_swizzled(whole.extents(), size, s, order)
+        ),
+        0,
+    )
+    return shared_tile(whole.element, shared_swizzled(extents, size, swizzle, order))
+
+
+def _before(op: Operation, new: Operation) -> None:
+    assert op.parent is not None
+    op.parent.insert_op_before(new, op)
+
+
+def _replace_op(op: Operation, value: SSAValue) -> None:
+    op.results[0].replace_all_uses_with(value)
+    _erase(op)
+
+
+def _erase(op: Operation) -> None:
+    op.detach()
+    op.erase()
