@@ -14,7 +14,7 @@ from tests.corpus.case import Case, check
 from tests.corpus.everything import FAMILIES, over
 from tests.corpus.threads import Annotate, run_threads
 from tests.unit.targets.nvidia.test_products import HALVES, check_product, product
-from tilewright.ir.annotations import decided
+from tilewright.ir.annotations import annotate, decided
 from tilewright.ir.plans import (
     AccessAttr,
     AccessPlan,
@@ -39,7 +39,7 @@ _CASES = [case for name in _FAMILIES for case in FAMILIES[name] if not case.is_s
 def any_plans(rng: np.random.Generator, num_warps: int) -> Annotate:
     """Annotates the products and accesses of a module with plans drawn from those that may be."""
 
-    def annotate(module: ModuleOp) -> None:
+    def write(module: ModuleOp) -> None:
         DecideAccesses(num_warps=num_warps).apply(module)
         for op in module.walk():
             if isinstance(op, DotOp):
@@ -50,7 +50,7 @@ def any_plans(rng: np.random.Generator, num_warps: int) -> Annotate:
                     annotate(op, CopyAttr(CopyPlan("registers")))
                 annotate(op, AccessAttr(_narrower(decided(op, AccessAttr), rng)))
 
-    return annotate
+    return write
 
 
 def _narrower(plan: AccessPlan, rng: np.random.Generator) -> AccessPlan:

@@ -25,6 +25,7 @@
     // CHECK: load: the plan `async 8` is refused: its tile is needed elsewhere, too
     %x = "tt.load"(%pa) <{operandSegmentSizes = array<i32: 1, 0, 0>}> {tw.copy = #tw.copy<"async 8">} : (tensor<64x64x!tt.ptr<f16, 1>>) -> tensor<64x64xf16>
     %a = "tt.dot"(%x, %x, %zero) : (tensor<64x64xf16>, tensor<64x64xf16>, tensor<64x64xf16>) -> tensor<64x64xf16>
+    "tt.store"(%pa, %x) : (tensor<64x64x!tt.ptr<f16, 1>>, tensor<64x64xf16>) -> ()
     "tt.store"(%pa, %a) : (tensor<64x64x!tt.ptr<f16, 1>>, tensor<64x64xf16>) -> ()
     "tt.return"() : () -> ()
   }) : () -> ()

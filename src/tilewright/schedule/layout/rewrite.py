@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from tilewright.ir.annotations import annotate, decided
-from tilewright.ir.encoding import laid_out
+from tilewright.ir.encoding import SharedType, laid_out, layout_of, shared_tile
 from tilewright.ir.op import build
 from tilewright.ir.plans import AccessAttr, ProductAttr
 from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge
@@ -26,7 +26,8 @@ from tilewright.ir.types import element_of, shape_of
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul.ir import DotOp
-from tilewright.ops.staging import ConvertLayoutOp
+from tilewright.ops.shape.ir import TransOp
+from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp, MemdescTransOp
 from tilewright.schedule.layout.decide import Layouts
 from tilewright.schedule.layout.stage_products import stage_product
 from tilewright.schedule.layout.transfer import is_flexible, is_source, is_tile, operand_layouts
@@ -54,6 +55,8 @@ class Rewriter:
         self._placed: dict[Placed, SSAValue] = {}
         self._staged: dict[tuple[SSAValue, Attribute], SSAValue] = {}
         self._dead: list[Operation] = []
+        # Transposes of tiles that are staged as they are; in the order of a dict's keys.
+        self._bypassed: dict[Operation, None] = {}
         self._old_arguments: list[tuple[Block, list[SSAValue]]] = []
 
     # --- values ---
@@ -181,21 +184,38 @@ class Rewriter:
         self._dead.append(op)
 
     def _product(self, op: DotOp, operands: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """A product with its staged operands; one that no loop changes is staged before it."""
-        *staged, product = stage_product(op, operands, decided(op, ProductAttr))
-        for alloc in staged:
-            source, result = alloc.operands[0], alloc.results[0]
-            place = _ancestor_in(op, _block_of(source))
-            known = self._staged.get((source, result.type))
-            if known is not None and place is not op:
-                result.replace_all_uses_with(known)
-                # An op that stands nowhere still counts as a user of what it takes.
-                alloc.erase()
-                continue
-            self._staged[source, result.type] = result
-            self.insert_before(alloc, place)
+        """A product with its operands staged."""
+
+        def stage(tile: SSAValue, type_: SharedType) -> SSAValue:
+            return self._stage(op, tile, type_)
+
+        product = stage_product(op, operands, decided(op, ProductAttr), stage)
         self.insert_before(product, op)
         return tuple(product.results)
+
+    def _stage(self, op: DotOp, tile: SSAValue, type_: SharedType) -> SSAValue:
+        """A tile in shared memory for a product; once for all products that read it as it lies.
+
+        One that no loop changes is staged before it. One that is a transposed tile is that tile,
+        staged as it is and seen transposed.
+        """
+        trans = tile.owner
+        if isinstance(trans, TransOp):
+            order = trans.permutation()
+            back = tuple(order.index(dim) for dim in range(len(order)))
+            lying = shared_tile(type_.element, layout_of(type_).permute(back))
+            whole = self._stage(op, trans.src, lying)
+            properties: dict[str, Attribute] = {"order": trans.order}
+            view = build(MemdescTransOp, [whole], [type_], properties, location=op.location)
+            self.insert_before(view, op)
+            self._bypassed.setdefault(trans)
+            return view.results[0]
+        staged = self._staged.get((tile, type_))
+        if staged is None:
+            alloc = build(LocalAllocOp, [tile], [type_], location=op.location)
+            self.insert_before(alloc, _ancestor_in(op, _block_of(tile)))
+            staged = self._staged[tile, type_] = alloc.results[0]
+        return staged
 
     def _follow(self, op: Operation) -> None:
         """An op in the layout of its operands; an open one waits until it is asked for."""
@@ -269,6 +289,10 @@ class Rewriter:
                     raise InternalError(f"{op.name} is still used after its layout was assigned")
             op.detach()
             op.erase()
+        for trans in reversed(self._bypassed):
+            if not any(True for _ in trans.results[0].uses):
+                trans.detach()
+                trans.erase()
         for block, arguments in self._old_arguments:
             for argument in reversed(arguments):
                 block.erase_arg(argument)  # type: ignore[arg-type]  # an argument of the block
