@@ -143,7 +143,8 @@ def _require_view(op: SliceOp, rings: dict[str, list[SharedType]]) -> None:
     get = op.src.owner
     assert isinstance(get, GetOp)
     tiles = rings[get.channel_of().channel_name.data]
-    whole, extents = tiles[[value is op.src for value in get.values].index(True)], shape_of(op.result.type)
+    whole = next(t for t, value in zip(tiles, get.values, strict=True) if value is op.src)
+    extents = shape_of(op.result.type)
     try:
         part_landed(whole, extents)
         part_step(layout_of(whole), op.dim.value.data, extents)
