@@ -18,7 +18,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilewright.analysis.affine.expression import Expression, symbol
 from tilewright.analysis.affine.rules import ADDRESS_BITS, tile_of_scalar
-from tilewright.ir.types import shape_of, width_bits
+from tilewright.ir.types import is_integer, shape_of, width_bits
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtSIOp, IndexCastOp
@@ -74,20 +74,34 @@ class Scalars:
         return self._carried[value] or symbol(value)
 
     def _compute_by_counter(self, value: SSAValue) -> Expression | None:
-        loop = None if isinstance(value, OpResult) else value.owner.parent_op()
-        if type(loop) is not ForOp or not isinstance(value, BlockArgument) or not value.index:
+        step = self.step(value)
+        if step is None or not isinstance(value, BlockArgument) or not value.index:
             return None
+        loop = value.owner.parent_op()
         assert isinstance(loop, ForOp)
-        first, last = loop.iter_args[value.index - 1], loop.body.block.last_op
-        assert last is not None
-        step = self._sums(last.operands[value.index - 1]).minus(symbol(value))
-        step = self._without_carried(step)
         each = step.divided_by(self.of(loop.step))
-        if each is None or not all(is_outside(scalar, loop) for scalar in step.symbols()):
+        if each is None:
             return None
         so_far = symbol(loop.body.block.args[0]).minus(self.of(loop.lb))
-        total = self.of(first).plus(each.times(so_far))
+        total = self.of(loop.iter_args[value.index - 1]).plus(each.times(so_far))
         return total if width_bits(value.type) == _WIDE_BITS else total.assumed()
+
+    def step(self, value: SSAValue) -> Expression | None:
+        """What each iteration adds to a loop's counter or a carried number.
+
+        None where that is not the same in every iteration, and for any other value.
+        """
+        loop = value.owner.parent_op() if isinstance(value, BlockArgument) else None
+        if type(loop) is not ForOp or not isinstance(value, BlockArgument):
+            return None
+        if not value.index:
+            return self.of(loop.step)
+        end = loop.body.block.last_op
+        if end is None or not is_integer(value.type) or shape_of(value.type):
+            return None
+        step = self._sums(end.operands[value.index - 1]).minus(symbol(value))
+        step = self._without_carried(step)
+        return step if all(is_outside(scalar, loop) for scalar in step.symbols()) else None
 
 
 def substituted(expression: Expression, by: Callable[[SSAValue], Expression]) -> Expression:

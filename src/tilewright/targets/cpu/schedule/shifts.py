@@ -13,44 +13,20 @@ from collections.abc import Sequence
 
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
+from tilewright.analysis.affine.expression import ZERO, Expression
+from tilewright.analysis.affine.scalars import Scalars, substituted
 from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import is_integer, is_pointer, shape_of
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation.ir import ConstantOp, SplatOp
 from tilewright.ops.debug.ir import HintOp
-from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp, ExtSIOp
-from tilewright.ops.memory.ir import AddPtrOp, LoadOp
+from tilewright.ops.elementwise.ir import CmpIOp, ExtSIOp
+from tilewright.ops.memory.ir import LoadOp
 from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, TransOp
 from tilewright.support.worklist import needed_first
 
-_ADD, _SUBTRACT, _MULTIPLY = (ELEMENTWISE[f"arith.{name}"] for name in ("addi", "subi", "muli"))
 _SAME_VALUE = (SplatOp, BroadcastOp, ExpandDimsOp, TransOp, HintOp, ExtSIOp)
-
-Polynomial = dict[tuple[int, ...], int]
-"""Coefficients by product of symbols; a symbol is the number of a scalar, in order of mention."""
-
-
-def added(left: Polynomial, right: Polynomial, factor: int = 1) -> Polynomial:
-    """left + factor · right."""
-    total = dict(left)
-    for symbols, coefficient in right.items():
-        total[symbols] = total.get(symbols, 0) + factor * coefficient
-    return {symbols: coefficient for symbols, coefficient in total.items() if coefficient}
-
-
-def multiplied(left: Polynomial, right: Polynomial) -> Polynomial:
-    """left · right."""
-    total: Polynomial = {}
-    for symbols, coefficient in left.items():
-        scaled = {tuple(sorted((*symbols, *s))): coefficient * c for s, c in right.items()}
-        total = added(total, scaled)
-    return total
-
-
-def constant(value: int) -> Polynomial:
-    """The polynomial that is one integer."""
-    return {(): value} if value else {}
 
 
 def source_dim(op: Operation, dim: int) -> int | None:
@@ -59,12 +35,6 @@ def source_dim(op: Operation, dim: int) -> int | None:
         axis = op.axis.value.data
         return None if dim == axis else dim - (dim > axis)
     return op.permutation()[dim] if isinstance(op, TransOp) else dim
-
-
-def _terms(value: SSAValue) -> Sequence[SSAValue]:
-    """The scalars of which an integer is a polynomial."""
-    op = value.op if isinstance(value, OpResult) else None
-    return op.operands if isinstance(op, _ADD | _SUBTRACT | _MULTIPLY | ExtSIOp) else ()
 
 
 def _along(place: tuple[SSAValue, int]) -> list[tuple[SSAValue, int]]:
@@ -84,51 +54,18 @@ def _along(place: tuple[SSAValue, int]) -> list[tuple[SSAValue, int]]:
 class Shifts:
     """What one iteration of a loop changes."""
 
-    def __init__(self, loop: ForOp, structure: AffineTiles) -> None:
-        self._loop = loop
-        self._structure = structure
-        self._symbols: dict[SSAValue, int] = {}
-        self._carried: dict[SSAValue, Polynomial | None] = {}
-        self._invariants: dict[SSAValue, Polynomial | None] = {}
-        self._changes: dict[SSAValue, Polynomial | None] = {}
+    def __init__(self, loop: ForOp, tiles: AffineTiles) -> None:
+        self._loop, self._body = loop, loop.body.block
+        self._tiles, self._scalars = tiles, Scalars()
+        self._changes: dict[SSAValue, Expression | None] = {}
         self._continued: dict[tuple[SSAValue, int], bool] = {}
-        step = self.invariant(loop.operands[2])
-        self._carried[loop.body.block.args[0]] = step
-        terminator = loop.body.block.last_op
-        assert terminator is not None
-        pairs = zip(loop.body.block.args[1:], terminator.operands, strict=True)
-        for argument, value in pairs:
-            self._carried[argument] = self._step(argument, value)
 
     def is_inside(self, value: SSAValue) -> bool:
         """Whether a value is made by the loop's body."""
         block = value.owner if isinstance(value.owner, Block) else value.owner.parent
-        return block is self._loop.body.block
+        return block is self._body
 
-    def invariant(self, value: SSAValue) -> Polynomial | None:
-        """A scalar that the loop does not change, as a polynomial."""
-        for needed in needed_first(value, _terms, self._invariants.__contains__):
-            self._invariants[needed] = self._compute_invariant(needed)
-        return self._invariants[value]
-
-    def _compute_invariant(self, value: SSAValue) -> Polynomial | None:
-        op = value.op if isinstance(value, OpResult) else None
-        if isinstance(op, ConstantOp):
-            number = op.splat_value()
-            return constant(number) if isinstance(number, int) else None
-        if isinstance(op, ExtSIOp):
-            return self.invariant(op.operands[0])
-        if isinstance(op, _ADD | _SUBTRACT | _MULTIPLY):
-            left, right = (self.invariant(operand) for operand in op.operands)
-            if left is not None and right is not None:
-                if isinstance(op, _MULTIPLY):
-                    return multiplied(left, right)
-                return added(left, right, 1 if isinstance(op, _ADD) else -1)
-        if self.is_inside(value) or not is_integer(value.type):
-            return None
-        return {(self._symbols.setdefault(value, len(self._symbols)),): 1}
-
-    def change(self, value: SSAValue) -> Polynomial | None:
+    def change(self, value: SSAValue) -> Expression | None:
         """What one iteration adds to every element; None where that is not one number."""
         for needed in needed_first(value, self._changing, self._changes.__contains__):
             self._changes[needed] = self._compute_change(needed)
@@ -137,27 +74,53 @@ class Shifts:
     def _changing(self, value: SSAValue) -> Sequence[SSAValue]:
         """The operands whose changes make that of a value."""
         op = value.op if isinstance(value, OpResult) else None
-        is_made = op is not None and value not in self._carried and self.is_inside(value)
-        return op.operands if op is not None and is_made and not isinstance(op, LoadOp) else ()
+        is_made = op is not None and self.is_inside(value) and type(op) is not LoadOp
+        return op.operands if op is not None and is_made else ()
 
-    def _compute_change(self, value: SSAValue) -> Polynomial | None:
-        if value in self._carried:
-            return self._carried[value]
+    def _compute_change(self, value: SSAValue) -> Expression | None:
+        if not self.is_inside(value):
+            return ZERO
         op = value.op if isinstance(value, OpResult) else None
-        if op is None or not self.is_inside(value) or isinstance(op, ConstantOp):
-            return {}
-        if isinstance(op, _SAME_VALUE):
-            return self.change(op.operands[0])
-        if isinstance(op, _ADD | _SUBTRACT | AddPtrOp):
-            left, right = (self.change(operand) for operand in op.operands)
-            if left is None or right is None:
-                return None
-            return added(left, right, -1 if isinstance(op, _SUBTRACT) else 1)
-        if isinstance(op, LoadOp):
+        if op is None:
+            return self._scalars.step(value)
+        if type(op) is LoadOp or op.regions:
             return None
-        if all(self.change(operand) == {} for operand in op.operands):
-            return {}
-        return self._scaled(op) if isinstance(op, _MULTIPLY) else None
+        if all(self._is_unchanged(operand) for operand in op.operands):
+            return ZERO
+        return self._change_of_number(value)
+
+    def _change_of_number(self, value: SSAValue) -> Expression | None:
+        """The change of an affine number: that of its start, while strides stay."""
+        if not shape_of(value.type):
+            number = self._scalars.of(value) if is_integer(value.type) else None
+            return None if number is None else self._moved(number)
+        tile = self._tiles.of(value)
+        start = tile.start()
+        strides = [stride for stride in tile.strides if stride is not None]
+        scalars = [scalar for stride in strides for scalar in stride.value.symbols()]
+        if start is None or len(strides) < len(tile.dims) or any(s.jumps for s in strides):
+            return None
+        if tile.base is not None and not self._is_unchanged(tile.base):
+            return None
+        return self._moved(start) if all(map(self._is_unchanged, scalars)) else None
+
+    def _moved(self, number: Expression) -> Expression | None:
+        """What a number is more in the next iteration."""
+        changes = {scalar: self.change(scalar) for scalar in number.symbols()}
+        if any(change is None for change in changes.values()):
+            return None
+
+        def following(scalar: SSAValue) -> Expression:
+            change = changes[scalar]
+            assert change is not None
+            return self._scalars.of(scalar).plus(change)
+
+        moved = substituted(number, following).minus(self._scalars.resolve(number))
+        return moved if all(map(self._is_unchanged, moved.symbols())) else None
+
+    def _is_unchanged(self, value: SSAValue) -> bool:
+        change = self.change(value)
+        return change is not None and change.is_zero()
 
     def continues(self, value: SSAValue, dim: int) -> bool:
         """Whether the next iteration's tile continues this one along a dimension."""
@@ -167,15 +130,15 @@ class Shifts:
 
     def _compute_continues(self, value: SSAValue, dim: int) -> bool:
         op = value.op if isinstance(value, OpResult) else None
-        if op is None or not shape_of(value.type) or isinstance(op, ConstantOp):
-            return self.change(value) == {}
+        if op is None or not shape_of(value.type) or type(op) is ConstantOp:
+            return self._is_unchanged(value)
         if is_integer(value.type) or is_pointer(value.type):
             gap = self._gap(value, dim)
             if gap is not None:
-                return gap == {}
-        if isinstance(op, CmpIOp) and self._difference_continues(op, dim):
+                return gap.is_zero()
+        if type(op) is CmpIOp and self._difference_continues(op, dim):
             return True
-        if isinstance(op, ElementwiseOp | LoadOp):
+        if isinstance(op, ElementwiseOp) or type(op) is LoadOp:
             return all(self.continues(operand, dim) for operand in op.operands)
         return isinstance(op, _SAME_VALUE) and self._source_continues(op, dim)
 
@@ -183,7 +146,7 @@ class Shifts:
         source = op.operands[0]
         inner = source_dim(op, dim)
         if not shape_of(source.type) or inner is None or shape_of(source.type)[inner] == 1:
-            return self.change(source) == {}
+            return self._is_unchanged(source)
         return self.continues(source, inner)
 
     def _difference_continues(self, op: CmpIOp, dim: int) -> bool:
@@ -194,54 +157,14 @@ class Shifts:
         if op.predicate_name().startswith("u"):
             return False
         left, right = (self._gap(operand, dim) for operand in op.operands)
-        return left is not None and left == right
+        return left is not None and right is not None and left.minus(right).is_zero()
 
-    def _gap(self, value: SSAValue, dim: int) -> Polynomial | None:
+    def _gap(self, value: SSAValue, dim: int) -> Expression | None:
         """What an iteration adds, less what a tile's length along `dim` adds."""
-        stride, change = self._structure.strides(value)[dim], self.change(value)
+        stride, change = self._tiles.strides(value)[dim], self.change(value)
         if stride is None or stride.jumps or change is None:
             return None
-        length: Polynomial = {}
-        for coefficient, factors in stride.terms:
-            term = constant(coefficient * shape_of(value.type)[dim])
-            for factor in factors:
-                known = self.invariant(factor)
-                if known is None:
-                    return None
-                term = multiplied(term, known)
-            length = added(length, term)
-        return added(change, length, -1)
-
-    def _scaled(self, op: Operation) -> Polynomial | None:
-        """The change of a product of which one side is an invariant number."""
-        for side, other in (op.operands, op.operands[::-1]):
-            factor, change = self._uniform(side), self.change(other)
-            if factor is not None and change is not None:
-                return multiplied(factor, change)
-        return None
-
-    def _uniform(self, value: SSAValue) -> Polynomial | None:
-        while shape_of(value.type):
-            op = value.op if isinstance(value, OpResult) else None
-            if isinstance(op, ConstantOp):
-                break
-            if not isinstance(op, _SAME_VALUE):
-                return None
-            value = op.operands[0]
-        return self.invariant(value)
-
-    def _step(self, argument: SSAValue, value: SSAValue) -> Polynomial | None:
-        """What the loop adds to a carried scalar."""
-        total: Polynomial = {}
-        while value is not argument:
-            op = value.op if isinstance(value, OpResult) else None
-            if not isinstance(op, _ADD | _SUBTRACT) or shape_of(value.type):
-                return None
-            value, moved = op.operands
-            if isinstance(op, _ADD) and self.invariant(moved) is None:
-                value, moved = moved, value
-            step = self.invariant(moved)
-            if step is None:
-                return None
-            total = added(total, step, 1 if isinstance(op, _ADD) else -1)
-        return total
+        if not all(map(self._is_unchanged, stride.value.symbols())):
+            return None
+        length = self._scalars.resolve(stride.value).scaled(shape_of(value.type)[dim])
+        return change.minus(length)
