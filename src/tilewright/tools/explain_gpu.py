@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tilewright.compiler.compile import compile_request
+from tilewright.compiler.compile import compile_request, to_tiles
 from tilewright.compiler.request import CompileRequest
 from tilewright.ops.function import find_kernel
 from tilewright.runtime.fingerprint import compiler_fingerprint
@@ -15,11 +15,12 @@ from tilewright.schedule.annotations import shared_bytes
 from tilewright.support.errors import TilewrightError
 from tilewright.support.source import source_line
 from tilewright.targets.nvidia.explain.accesses import AccessSummary
+from tilewright.targets.nvidia.explain.boxes import explain_boxes
 from tilewright.targets.nvidia.explain.conversions import ConversionSummary
 from tilewright.targets.nvidia.explain.kernel import KernelSummary, explain_kernel
 from tilewright.targets.nvidia.explain.layout_provenance import Requirement
 from tilewright.targets.nvidia.manifest import NvidiaReport
-from tilewright.targets.target import Scheduled
+from tilewright.targets.target import Scheduled, load_target
 from tilewright.tools.compile import echo_resources
 from tilewright.tools.show import echo_table, size_text
 
@@ -32,6 +33,7 @@ def explain_gpu(request: CompileRequest, scheduled: Scheduled) -> None:
     summary = explain_kernel(kernel, report.shared, report.ordering)
     _echo_lines(summary)
     _echo_accesses(summary.accesses)
+    _echo_boxes(request)
     _echo_conversions(summary.conversions)
     _echo_staging(summary)
     _echo_products(summary)
@@ -80,6 +82,24 @@ def _access_row(access: AccessSummary) -> tuple[str, ...]:
         return name, line, "", "", f"{size_text(access.engine_bytes)} by the copy engine"
     per_lane = f"{access.instructions} × {access.bytes_per_lane} B"
     return name, line, per_lane, f"{access.sectors:.3g} / {access.ideal:.3g}", access.why
+
+
+def _echo_boxes(request: CompileRequest) -> None:
+    """Which of the plain accesses the copy engine could make, where the machine has one."""
+    if not request.machine.has_tma:
+        return
+    tiles = to_tiles(request, load_target(request.target))
+    rows = [
+        (
+            f"    {box.operation}",
+            _short(box.line),
+            "no" if box.why_not else "yes",
+            box.why_not or ", ".join(box.tests),
+        )
+        for box in explain_boxes(tiles, request.machine)
+    ]
+    if rows:
+        echo_table(("    of pointers", "line", "a box", "if, or why not"), rows)
 
 
 def _echo_conversions(conversions: Iterable[ConversionSummary]) -> None:

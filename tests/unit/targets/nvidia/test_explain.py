@@ -18,6 +18,7 @@ from tilewright.frontend.devices import DevicePlacement
 from tilewright.jit import JITFunction
 from tilewright.ops.function import find_kernel
 from tilewright.support.options import option_names
+from tilewright.targets.nvidia.explain.boxes import BoxSummary, explain_boxes
 from tilewright.targets.nvidia.explain.kernel import KernelSummary, explain_kernel
 from tilewright.targets.nvidia.host import named_machine
 from tilewright.targets.nvidia.manifest import NvidiaReport
@@ -28,14 +29,19 @@ FLOATS, HALVES = np.zeros(1 << 16, np.float32), np.zeros(1 << 16, np.float16)
 NUMBERS = np.zeros(1 << 16, np.int32)
 
 
-def schedule(kernel: JITFunction, arguments: Sequence[object], **options: object) -> Scheduled:
+def request_of(
+    kernel: JITFunction, arguments: Sequence[object], **options: object
+) -> CompileRequest:
     call = kernel.specialize_call(tuple(arguments), options)
     fields = {name: getattr(call.options, name) for name in option_names()}
     source, machine = call.source, named_machine("sm_90a")
-    request = CompileRequest(
+    return CompileRequest(
         source.functions, source.kernel, call.specialization, fields, "nvidia", machine
     )
-    target = load_target("nvidia")
+
+
+def schedule(kernel: JITFunction, arguments: Sequence[object], **options: object) -> Scheduled:
+    request, target = request_of(kernel, arguments, **options), load_target("nvidia")
     return to_schedule(request, target, to_tiles(request, target, None), None)
 
 
@@ -240,3 +246,39 @@ def test_calls_that_differ_in_ignored_options_share_one_kernel() -> None:
     arguments = (FLOATS, FLOATS, 128)
     one = copy.warmup(*arguments, BLOCK=128, num_warps=2, num_stages=5)
     assert copy.warmup(*arguments, BLOCK=128) is one
+
+
+def boxes(
+    kernel: JITFunction, arguments: Sequence[object], **options: object
+) -> tuple[BoxSummary, ...]:
+    request = request_of(kernel, arguments, **options)
+    return explain_boxes(to_tiles(request, load_target("nvidia"), None), request.machine)
+
+
+@tilewright.jit
+def bounded(x, y, m, n, s, BLOCK: tl.constexpr):
+    """A block of a matrix, cut off at its end."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
+    j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    tl.store(y + i * s + j, tl.load(x + i * s + j, mask=(i < m) & (j < n)), mask=i + j < n)
+
+
+def test_a_block_that_masks_cut_off_is_a_box_if_its_rows_are_aligned() -> None:
+    load, store = boxes(bounded, (HALVES, HALVES, 70, 70, 70), BLOCK=32)
+    assert load.line.endswith(f".py:{bounded.fn.__code__.co_firstlineno + 5}")
+    assert not load.why_not
+    assert load.tests[:2] == ("s is a multiple of 8", "s is at least 1")
+    assert store.why_not == "its mask is no bound along a dimension"
+
+
+def test_rows_that_no_mask_ends_must_not_reach_into_the_next_one() -> None:
+    left, right, store = boxes(matmul, (HALVES, HALVES, HALVES, 64, 64, 64, 64), SIZE=64, STEP=32)
+    assert not left.why_not and not right.why_not and not store.why_not
+    assert left.tests[-1].endswith("+ 32 <= sa in every tile")
+    assert right.tests[-1] == "64 <= sb in every tile"
+
+
+def test_a_block_that_the_engine_does_not_hold_is_no_box() -> None:
+    _, places, store = boxes(gather, (FLOATS, NUMBERS, FLOATS), BLOCK=256)
+    assert "looked up" in places.why_not
+    assert not store.why_not
