@@ -47,6 +47,8 @@ class Expression:
         """self + factor · other."""
         if not other.terms:
             return self if self.is_assumed or not other.is_assumed else self.assumed()
+        if not self.terms and factor == 1 and other.is_assumed >= self.is_assumed:
+            return other
         merged = {factors: coefficient for coefficient, factors in self.terms}
         for coefficient, factors in other.terms:
             _add(merged, factors, factor * coefficient)
@@ -58,6 +60,8 @@ class Expression:
 
     def times(self, other: Expression) -> Expression:
         """self · other."""
+        if other is ONE:
+            return self
         merged: dict[Factors, int] = {}
         for left, left_factors in self.terms:
             for right, right_factors in other.terms:
@@ -96,12 +100,12 @@ class Expression:
 
     def assumed(self) -> Expression:
         """The same, unless index arithmetic overflows."""
-        return self if self.is_assumed else replace(self, is_assumed=True)
+        return self if self.is_assumed else Expression(self.terms, True)
 
     def reduced(self, bits: int) -> Expression:
         """The same number modulo `bits` bits: coefficients as signed numbers of them."""
         half = 1 << (bits - 1)
-        if all(-half <= coefficient < half for coefficient, _ in self.terms):
+        if not self.terms or all(-half <= coefficient < half for coefficient, _ in self.terms):
             return self
         terms = (((c + half) % (2 * half) - half, factors) for c, factors in self.terms)
         return replace(self, terms=tuple((c, factors) for c, factors in terms if c))

@@ -279,13 +279,15 @@ def _low_bits(along: Along, bits: int) -> Along:
 def _expanded(tiles: Tiles, op: Operation) -> AffineTile:
     assert isinstance(op, ExpandDimsOp)
     source, axis = tiles(op.operands[0]), op.axis.value.data
-    return replace(source, dims=(*source.dims[:axis], AT_REST, *source.dims[axis:]))
+    dims = (*source.dims[:axis], AT_REST, *source.dims[axis:])
+    return AffineTile(dims, source.rest, source.base)
 
 
 def _transposed(tiles: Tiles, op: Operation) -> AffineTile:
     assert isinstance(op, TransOp)
     source = tiles(op.operands[0])
-    return replace(source, dims=tuple(source.dims[d] for d in op.permutation()))
+    dims = tuple(source.dims[d] for d in op.permutation())
+    return AffineTile(dims, source.rest, source.base)
 
 
 def _reshaped(tiles: Tiles, op: Operation) -> AffineTile:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from tilewright.analysis.affine.expression import ONE, Expression, Term
 from tilewright.analysis.affine.expression import ZERO as NOTHING
-from tilewright.support.dataclass import dataclass, replace
+from tilewright.support.dataclass import dataclass
 
 
 @dataclass(frozen=True)
@@ -59,15 +59,16 @@ class Stride:
 
     def with_jumps(self) -> Stride:
         """The same stride, valid but for jumps."""
-        return self if self.is_zero() else replace(self, jumps=True)
+        return self if self.is_zero() else Stride(self.value, True)
 
     def assumed(self) -> Stride:
         """The same stride, valid unless index arithmetic overflows."""
-        return self if self.is_zero() else replace(self, value=self.value.assumed())
+        return self if self.is_zero() else Stride(self.value.assumed(), self.jumps)
 
     def reduced(self, bits: int) -> Stride | None:
         """The stride of the same value in `bits` bits: coefficients as signed numbers of them."""
-        return _checked(replace(self, value=self.value.reduced(bits)))
+        value = self.value.reduced(bits)
+        return self if value is self.value else _checked(Stride(value, self.jumps))
 
 
 def _checked(stride: Stride) -> Stride | None:

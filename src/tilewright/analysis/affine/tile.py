@@ -163,14 +163,15 @@ def in_type(tile: AffineTile, shape: tuple[int, ...], type_: Attribute) -> Affin
     """
     bits = width_bits(type_) if is_integer(type_) else 0
     dims = [_in_type(along, size, bits) for along, size in zip(tile.dims, shape, strict=True)]
-    rest = tile.rest if tile.rest is None or bits < 2 else tile.rest.reduced(bits)
-    extended = [d for d, size in enumerate(shape) if size > 1]
-    if rest is not None and not rest.is_zero() and len(shape) == 1:
-        extended = [0]
-    if rest is not None and not rest.is_zero() and len(extended) == 1:
-        along = dims[extended[0]]
-        dims[extended[0]] = replace(along, start=_sum(along.start, rest, 1))
-        rest = ZERO
+    rest = tile.rest
+    if rest is not None and rest.terms:
+        rest = rest if bits < 2 else rest.reduced(bits)
+        extended = [d for d, size in enumerate(shape) if size > 1] if len(shape) > 1 else [0]
+        if len(extended) == 1:
+            along = dims[extended[0]]
+            start = _sum(along.start, rest, 1)
+            dims[extended[0]] = Along(along.stride, start, along.form)
+            rest = ZERO
     return AffineTile(tuple(dims), rest, tile.base)
 
 

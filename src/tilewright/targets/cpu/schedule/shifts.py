@@ -14,19 +14,25 @@ from collections.abc import Sequence
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from tilewright.analysis.affine.expression import ZERO, Expression
-from tilewright.analysis.affine.scalars import Scalars, substituted
+from tilewright.analysis.affine.scalars import Scalars
 from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import is_integer, is_pointer, shape_of
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation.ir import ConstantOp, SplatOp
 from tilewright.ops.debug.ir import HintOp
-from tilewright.ops.elementwise.ir import CmpIOp, ExtSIOp
-from tilewright.ops.memory.ir import LoadOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp, ExtSIOp
+from tilewright.ops.memory.ir import AddPtrOp, LoadOp
 from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, TransOp
 from tilewright.support.worklist import needed_first
 
-_SAME_VALUE = (SplatOp, BroadcastOp, ExpandDimsOp, TransOp, HintOp, ExtSIOp)
+_ADD, _SUBTRACT, _MULTIPLY = (ELEMENTWISE[f"arith.{name}"] for name in ("addi", "subi", "muli"))
+_SAME_VALUE = frozenset((SplatOp, BroadcastOp, ExpandDimsOp, TransOp, HintOp, ExtSIOp))
+_SUMS: dict[type[Operation], int] = {
+    ELEMENTWISE["arith.addi"]: 1,
+    AddPtrOp: 1,
+    ELEMENTWISE["arith.subi"]: -1,
+}
 
 
 def source_dim(op: Operation, dim: int) -> int | None:
@@ -45,7 +51,7 @@ def _along(place: tuple[SSAValue, int]) -> list[tuple[SSAValue, int]]:
         return []
     if isinstance(op, ElementwiseOp | LoadOp):
         return [(operand, dim) for operand in op.operands]
-    inner = source_dim(op, dim) if isinstance(op, _SAME_VALUE) else None
+    inner = source_dim(op, dim) if type(op) in _SAME_VALUE else None
     if inner is None or not shape_of(op.operands[0].type):
         return []
     return [(op.operands[0], inner)]
@@ -87,36 +93,30 @@ class Shifts:
             return None
         if all(self._is_unchanged(operand) for operand in op.operands):
             return ZERO
-        return self._change_of_number(value)
+        if type(op) in _SAME_VALUE:
+            return self.change(op.operands[0])
+        if type(op) is _MULTIPLY:
+            return self._scaled(op)
+        return self._summed(op, _SUMS[type(op)]) if type(op) in _SUMS else None
 
-    def _change_of_number(self, value: SSAValue) -> Expression | None:
-        """The change of an affine number: that of its start, while strides stay."""
-        if not shape_of(value.type):
-            number = self._scalars.of(value) if is_integer(value.type) else None
-            return None if number is None else self._moved(number)
-        tile = self._tiles.of(value)
-        start = tile.start()
-        strides = [stride for stride in tile.strides if stride is not None]
-        scalars = [scalar for stride in strides for scalar in stride.value.symbols()]
-        if start is None or len(strides) < len(tile.dims) or any(s.jumps for s in strides):
-            return None
-        if tile.base is not None and not self._is_unchanged(tile.base):
-            return None
-        return self._moved(start) if all(map(self._is_unchanged, scalars)) else None
+    def _summed(self, op: Operation, sign: int) -> Expression | None:
+        """The change of a sum or difference."""
+        left, right = (self.change(operand) for operand in op.operands)
+        return None if left is None or right is None else left.plus(right, sign)
 
-    def _moved(self, number: Expression) -> Expression | None:
-        """What a number is more in the next iteration."""
-        changes = {scalar: self.change(scalar) for scalar in number.symbols()}
-        if any(change is None for change in changes.values()):
-            return None
+    def _scaled(self, op: Operation) -> Expression | None:
+        """The change of a product of which one side stays the same number."""
+        for side, other in (op.operands, op.operands[::-1]):
+            factor, change = self._uniform(side), self.change(other)
+            if factor is not None and change is not None:
+                return factor.times(change)
+        return None
 
-        def following(scalar: SSAValue) -> Expression:
-            change = changes[scalar]
-            assert change is not None
-            return self._scalars.of(scalar).plus(change)
-
-        moved = substituted(number, following).minus(self._scalars.resolve(number))
-        return moved if all(map(self._is_unchanged, moved.symbols())) else None
+    def _uniform(self, value: SSAValue) -> Expression | None:
+        """The one number that a value holds in every iteration."""
+        number = self._tiles.of(value).uniform()
+        is_same = number is not None and all(map(self._is_unchanged, number.symbols()))
+        return self._scalars.resolve(number) if number is not None and is_same else None
 
     def _is_unchanged(self, value: SSAValue) -> bool:
         change = self.change(value)
@@ -140,7 +140,7 @@ class Shifts:
             return True
         if isinstance(op, ElementwiseOp) or type(op) is LoadOp:
             return all(self.continues(operand, dim) for operand in op.operands)
-        return isinstance(op, _SAME_VALUE) and self._source_continues(op, dim)
+        return type(op) in _SAME_VALUE and self._source_continues(op, dim)
 
     def _source_continues(self, op: Operation, dim: int) -> bool:
         source = op.operands[0]
