@@ -9,7 +9,7 @@ import pytest
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from tests.unit.test_axis_facts_hold import Writer
+from tests.unit.analysis.test_axis_facts_hold import Writer
 from tilewright.analysis.affine.access import Accesses
 from tilewright.analysis.affine.expression import Expression
 from tilewright.analysis.affine.mask import mask_form
