@@ -230,9 +230,17 @@ def test_options_that_change_the_kernel_are_passed_to_a_launch() -> None:
 
 def test_options_of_other_compilers_are_accepted_and_dropped() -> None:
     kernel = make_fake()
-    config = Config({"BLOCK": 1, "waves_per_eu": 2}, num_consumer_groups=2, num_buffers_warp_spec=3)
+    config = Config({"BLOCK": 1, "waves_per_eu": 2, "num_producer_groups": 1})
     tuned(kernel, [config])[(1,)](data(), 4)
     assert set(kernel.launches[-1]) == {"x", "n", "BLOCK", "grid"}
+
+
+def test_options_of_roles_are_passed_to_a_launch() -> None:
+    kernel = make_fake(has_ignored_options=False)
+    config = Config({"BLOCK": 1, "reg_dec_producer": 40}, num_consumer_groups=2)
+    tuned(kernel, [config])[(1,)](data(), 4)
+    launched = kernel.launches[-1]
+    assert (launched["num_consumer_groups"], launched["reg_dec_producer"]) == (2, 40)
 
 
 def test_early_pruning_gets_configs_arguments_and_keywords() -> None:

@@ -89,3 +89,9 @@ def test_columns_may_be_shared_to_the_end() -> None:
     case = Partitioned(gemm_case(gemm, 128, 256, 192, "gemm-wide", N=128), AB)
     module = lowered(case, case.text(2, "n"), "T2")
     require_same(run_module(case.case, module, NVIDIA_INTERPRETATION), run_tiles(case.case))
+
+
+@over(SIMULATED[::3])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_an_option_makes_roles(case: Partitioned, groups: int) -> None:
+    require_same(run_threads(case.case, None, num_consumer_groups=groups), run_threads(case.case))

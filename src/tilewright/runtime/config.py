@@ -26,11 +26,7 @@ FOREIGN_OPTIONS = frozenset(
         "schedule_hint",
         "ptx_version",
         "ir_override",
-        "num_consumer_groups",
-        "num_buffers_warp_spec",
         "num_producer_groups",
-        "reg_dec_producer",
-        "reg_inc_consumer",
     )
 )
 

@@ -49,6 +49,18 @@ def _is_register_cap(value: object) -> bool:
     return value is None or (type(value) is int and 1 <= value <= 255)
 
 
+def _is_group_count(value: object) -> bool:
+    return type(value) is int and 0 <= value <= 3
+
+
+def _is_buffer_count(value: object) -> bool:
+    return type(value) is int and 0 <= value <= 64
+
+
+def _is_role_registers(value: object) -> bool:
+    return type(value) is int and (value == 0 or (24 <= value <= 248 and value % 8 == 0))
+
+
 def _is_cluster(value: object) -> bool:
     if value is None:
         return True
@@ -96,6 +108,10 @@ _DOMAINS: dict[str, tuple[Callable[[object], bool], str]] = {
         "None or one of " + ", ".join(repr(name) for name in INPUT_PRECISIONS),
     ),
     "descriptors": (_is_descriptor_mode, "'auto' or 'pointers'"),
+    "num_consumer_groups": (_is_group_count, "an int from 0 to 3"),
+    "num_buffers_warp_spec": (_is_buffer_count, "an int from 0 to 64"),
+    "reg_dec_producer": (_is_role_registers, "0 or a multiple of 8 from 24 to 248"),
+    "reg_inc_consumer": (_is_role_registers, "0 or a multiple of 8 from 24 to 248"),
 }
 
 
@@ -111,7 +127,11 @@ class CompileOptions:
     offset overflow and integer division by zero, and compiles `device_assert`.
     `default_dot_input_precision` None leaves the precision of an f32 `dot` to the target.
     `descriptors` "pointers" makes loads and stores through tensor descriptors plain ones, where
-    "auto" leaves them to copy engines as far as the machine has them.
+    "auto" leaves them to copy engines as far as the machine has them. `num_consumer_groups` makes
+    roles of a program on a GPU: one that loads, and so many groups of 4 warps that share the rows
+    of its products; 0 makes none. `num_buffers_warp_spec` is how many tiles of a loop are under
+    way then, 0 as many as fit; `reg_dec_producer` and `reg_inc_consumer` are the registers of a
+    thread that loads and of one that multiplies, 0 what suits the number of groups.
 
     Raises: `InvalidOption` when a value is outside its domain.
     """
@@ -130,6 +150,10 @@ class CompileOptions:
     checked: bool = False
     default_dot_input_precision: str | None = None
     descriptors: str = "auto"
+    num_consumer_groups: int = 0
+    num_buffers_warp_spec: int = 0
+    reg_dec_producer: int = 0
+    reg_inc_consumer: int = 0
 
     def __post_init__(self) -> None:
         if isinstance(self.cluster_dims, list):

@@ -25,6 +25,7 @@ from tilewright.schedule.shared_memory import SharedPlan, place_shared
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
+from tilewright.targets.nvidia.partition.decide import DecideRoles
 from tilewright.targets.nvidia.partition.form import FormRoles
 from tilewright.targets.nvidia.partition.stage_channels import StageChannels
 from tilewright.targets.nvidia.tma.barriers import CarryPhases, PlaceBarriers, barrier_bytes
@@ -36,6 +37,7 @@ from tilewright.targets.nvidia.tma.visibility import MarkVisible
 def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...]:
     """The passes from T0 to T2."""
     return (
+        DecideRoles.of_options(machine, options),
         FormRoles(machine),
         DecideProducts(machine, options.num_warps),
         DecideAccesses(machine, options.num_warps),

@@ -16,7 +16,7 @@ from tilewright.ir.effects import global_access
 from tilewright.ir.encoding import SharedType, layout_of
 from tilewright.ir.passes import Pass
 from tilewright.ir.schedule import Role
-from tilewright.ir.schedule_attributes import schedule_of
+from tilewright.ir.schedule_attributes import SCHEDULE, schedule_of
 from tilewright.ir.types import DescriptorType, shape_of, storage_bytes
 from tilewright.layout.parts import part_step
 from tilewright.machine.gpus import SM_90A
@@ -52,7 +52,7 @@ class FormRoles(Pass):
     machine: MachineModel = SM_90A
     name = "form-roles"
     produces = "T0r"
-    after = ("select-tensor-maps", "merge-duplicates")
+    after = ("select-tensor-maps", "merge-duplicates", "decide-roles")
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite the kernel."""
@@ -66,6 +66,7 @@ class FormRoles(Pass):
         except Refused as refused:
             gpu.maps.undo()
             kernel.attributes[REMARKS_ATTRIBUTE] = ArrayAttr([StringAttr(refused.remark())])
+            del kernel.attributes[SCHEDULE]
         drop_unused_maps(kernel)
 
 

@@ -1,0 +1,178 @@
+"""Decides the roles of a kernel whose author asks for them (T0 to T0).
+
+    num_consumer_groups=2, or tl.range(…, warp_specialize=True)
+    ⇒ tt.func … {tw.schedule = #tw.schedule<"roles load regs 40 | math x2 regs 232 split m;
+      ring ab tiles load#0 load#1 slots 4">}
+
+Loads of products by the copy engine go through rings, those that one product takes from one block
+through one; loads of the same tensor in several loops take turns with it. A schedule that is
+annotated already is kept.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilewright.ir.effects import global_access
+from tilewright.ir.passes import Pass
+from tilewright.ir.regions import loops_around
+from tilewright.ir.schedule import Anchor, Channel, Role, Schedule
+from tilewright.ir.schedule_attributes import annotate_schedule, schedule_of
+from tilewright.ir.types import DescriptorType, shape_of, storage_bytes
+from tilewright.machine.gpus import SM_90A
+from tilewright.machine.model import MachineModel
+from tilewright.ops.descriptors.ir import DescriptorLoadOp
+from tilewright.ops.function import FuncOp, find_kernel
+from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.shape.ir import TransOp
+from tilewright.schedule.plan.anchors import anchors_of
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import InvalidOption
+from tilewright.support.options import CompileOptions
+from tilewright.targets.nvidia.partition.smaller_maps import maps_of
+
+_HINT = "tt.warp_specialize"
+# The registers of a thread that loads and of one that multiplies, by the number of groups.
+# Source: hand-written programs of products and of attention ran so without spills (H200).
+_REGISTERS = {1: (40, 240), 2: (40, 232), 3: (32, 160)}
+_GROUP_THREADS = 128
+_RESERVED_BYTES = 4096
+"""Left for mbarriers, reductions and alignment. Chosen, not measured."""
+_MAX_SLOTS = 8
+
+
+@dataclass(frozen=True)
+class DecideRoles(Pass):
+    """The pass; see the module. `groups` 0 asks for roles only where a loop does."""
+
+    machine: MachineModel = SM_90A
+    num_warps: int = 4
+    groups: int = 0
+    slots: int = 0
+    load_registers: int = 0
+    math_registers: int = 0
+    name = "decide-roles"
+    after = ("select-tensor-maps", "merge-duplicates")
+
+    @classmethod
+    def of_options(cls, machine: MachineModel, options: CompileOptions) -> DecideRoles:
+        """The pass as the options of a launch ask for it."""
+        return cls(
+            machine,
+            options.num_warps,
+            options.num_consumer_groups,
+            options.num_buffers_warp_spec,
+            options.reg_dec_producer,
+            options.reg_inc_consumer,
+        )
+
+    def apply(self, module: ModuleOp) -> None:
+        """Annotate the kernel. *Raises*: InvalidOption for more registers than there are."""
+        kernel = find_kernel(module)
+        is_hinted = any(_HINT in op.attributes for op in kernel.walk())
+        if schedule_of(kernel) is not None or not (self.groups or is_hinted):
+            return
+        annotate_schedule(kernel, self.schedule(kernel))
+
+    def schedule(self, kernel: FuncOp) -> Schedule:
+        """The roles of a kernel and the rings between them."""
+        groups = self.groups or min(3, max(1, self.num_warps // 4))
+        load, math = _REGISTERS[groups]
+        roles = (
+            Role("load", "load", registers=self.load_registers or load),
+            Role("math", "math", 4, groups, self.math_registers or math, "m" if groups > 1 else ""),
+        )
+        self._check_registers(roles)
+        rings = _rings(kernel)
+        slots, reason = self._slots(kernel, rings, groups)
+        channels = tuple(ring.channel(slots) for ring in rings)
+        return Schedule(roles, channels, reasons=(reason,))
+
+    def _check_registers(self, roles: tuple[Role, Role]) -> None:
+        most = self.machine.registers_per_sm
+        asked = _GROUP_THREADS * sum(role.replicas * role.registers for role in roles)
+        if asked > most:
+            load, math = roles
+            raise InvalidOption(
+                f"{math.replicas} groups of {math.registers} registers a thread and one of "
+                f"{load.registers} are {asked} registers, and a program has at most {most}",
+                argument="reg_inc_consumer",
+                hint=f"{math.replicas} groups run with {_REGISTERS[math.replicas][1]}",
+            )
+
+    def _slots(self, kernel: FuncOp, rings: list[_Ring], groups: int) -> tuple[int, str]:
+        """The slots of rings that loops fill, and why."""
+        if self.slots:
+            return self.slots, f"{self.slots} slots, as num_buffers_warp_spec says"
+        step = sum(ring.slot_bytes for ring in rings if ring.is_in_loop)
+        held = sum(ring.slot_bytes for ring in rings if not ring.is_in_loop)
+        stored = max(map(_stored_bytes, kernel.walk()), default=0)
+        free = self.machine.max_shared_bytes - _RESERVED_BYTES - held - stored
+        fitting = min(_MAX_SLOTS, max(1, free // step)) if step else 1
+        return fitting, f"{fitting} slots of {step} bytes fit beside {held + stored} bytes"
+
+
+@dataclass(frozen=True)
+class _Ring:
+    """Loads that fill a ring: of one block together, of several in turn."""
+
+    name: str
+    anchors: tuple[Anchor, ...]
+    slot_bytes: int
+    is_in_loop: bool
+
+    def channel(self, slots: int) -> Channel:
+        """The ring with so many slots, of which one does outside of loops."""
+        return Channel(self.name, self.anchors, slots if self.is_in_loop else 1)
+
+
+def _rings(kernel: FuncOp) -> list[_Ring]:
+    """The rings of a kernel's products, in the order of the text."""
+    maps = {op.result for op in maps_of(kernel)}
+    anchors = {op: anchor for anchor, op in anchors_of(kernel).items() if anchor.index >= 0}
+    sites: dict[tuple[Block, Operation], list[DescriptorLoadOp]] = {}
+    for op in kernel.walk():
+        if isinstance(op, DescriptorLoadOp) and op.desc in maps:
+            product = _product_of(op.result)
+            if product is not None and op.parent is not None:
+                sites.setdefault((op.parent, product), []).append(op)
+    rings: dict[tuple[object, ...], list[DescriptorLoadOp]] = {}
+    for loads in sites.values():
+        is_in_loop = next(loops_around(loads[0]), None) is not None
+        key = (is_in_loop, *(load.desc for load in loads))
+        rings.setdefault(key, []).extend(loads)
+    found: list[_Ring] = []
+    for key, loads in rings.items():
+        size = sum(_tile_bytes(load.result) for load in loads[: len(key) - 1])
+        name = f"ring{len(found)}"
+        found.append(_Ring(name, tuple(anchors[load] for load in loads), size, bool(key[0])))
+    return found
+
+
+def _product_of(value: SSAValue) -> Operation | None:
+    """The first product that takes a tile as it is, or transposed."""
+    for use in value.uses:
+        user = use.operation
+        if isinstance(user, DotOp):
+            return user
+        if isinstance(user, TransOp):
+            return _product_of(user.result)
+    return None
+
+
+def _tile_bytes(value: SSAValue) -> int:
+    return prod(shape_of(value.type)) * storage_bytes(value.type)
+
+
+def _stored_bytes(op: Operation) -> int:
+    """The bytes of a block that an op writes through a descriptor; 0 for other ops."""
+    access = global_access(op)
+    if access is None or access.value is None or not access.writes:
+        return 0
+    type_ = access.value.type
+    if not isinstance(type_, DescriptorType):
+        return 0
+    return prod(shape_of(type_.block)) * storage_bytes(type_.block)
