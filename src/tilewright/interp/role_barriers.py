@@ -6,10 +6,13 @@ hardware, which tells only odd from even, would let it pass.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 
+import numpy as np
+
 from tilewright.interp.role_clocks import NOTHING, Knowledge
-from tilewright.interp.simt.faults import Fault
+from tilewright.interp.simt.faults import Fault, UnfinishedOperation
 from tilewright.ir.op import Array
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import KernelFault
@@ -17,10 +20,21 @@ from tilewright.support.errors import KernelFault
 
 @dataclass
 class Copy:
-    """What a copy in flight will write: bytes, and to where."""
+    """What a copy in flight will write: bytes, and to where.
+
+    `again` reads them once more: a machine may take them at any time until it is waited for.
+    """
 
     places: Array
     data: Array
+    again: Callable[[], Array] | None = None
+
+    def brought(self) -> Array:
+        """The bytes, now that they are there. *Raises*: Fault where it is open which they are."""
+        if self.again is not None and not np.array_equal(self.again(), self.data):
+            message = "what an asynchronous copy reads was overwritten before anyone waited for it"
+            raise Fault(UnfinishedOperation, message)
+        return self.data
 
 
 @dataclass

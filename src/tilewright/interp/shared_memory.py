@@ -7,6 +7,7 @@ well, between the warps of a role and between roles. A program without roles is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 from functools import lru_cache
 
@@ -106,10 +107,15 @@ class SharedMemory(SharedBytes):
 
     # --- asynchronous copies and products ---
 
-    def start_copy(self, places: Array, data: Array) -> None:
-        """Begin a copy to some bytes, which hold nothing until it is waited for."""
+    def start_copy(
+        self, places: Array, data: Array, again: Callable[[], Array] | None = None
+    ) -> None:
+        """Begin a copy to some bytes, which hold nothing until it is waited for.
+
+        `again` reads its data once more: whether they are the same at its end.
+        """
         self.expect(places)
-        self._unfinished.copies.append(Copy(places, data))
+        self._unfinished.copies.append(Copy(places, data, again))
 
     def commit_copies(self) -> None:
         """Close the group of the copies begun so far."""
@@ -122,7 +128,7 @@ class SharedMemory(SharedBytes):
         groups = self._unfinished.groups
         while len(groups) > pending:
             for copy in groups.pop(0):
-                self.bring(copy.places, copy.data, self.role)
+                self.bring(copy.places, copy.brought(), self.role)
 
     def start_product(self, product: RunningProduct) -> None:
         """Leave a product running."""
@@ -151,12 +157,18 @@ class SharedMemory(SharedBytes):
         self.num_arrivals += 1
         barrier.arrive(self.clocks.release(self.role, is_whole=is_whole), num_bytes)
 
-    def load(self, name: object, places: Array, data: Array) -> None:
-        """Begin a load by a copy engine, which an mbarrier waits for."""
+    def load(
+        self,
+        name: object,
+        places: Array,
+        data: Array,
+        again: Callable[[], Array] | None = None,
+    ) -> None:
+        """Begin a load by a copy engine, which an mbarrier waits for; `again` as for copies."""
         barrier = self._ready_barrier(name)
         self.expect(places, is_async=True)
         self.num_arrivals += 1
-        barrier.copies.append(Copy(places, data))
+        barrier.copies.append(Copy(places, data, again))
 
     def has_ended(self, name: object, phase: int) -> bool:
         """Whether a phase (counted from 0) of an mbarrier has; the role then comes after it."""
@@ -177,12 +189,19 @@ class SharedMemory(SharedBytes):
     def _end_phase(self, barrier: MemoryBarrier) -> None:
         column = self.clocks.column(barrier.name)
         for copy in barrier.copies:
-            self.bring(copy.places, copy.data, column)
+            self.bring(copy.places, copy.brought(), column)
         barrier.end_phase(self.clocks.end_event(column))
 
     # --- mbarriers of one slot, whose loads one role starts and waits for ---
 
-    def start_load(self, number: int, places: Array, data: Array, announced: int | None) -> None:
+    def start_load(
+        self,
+        number: int,
+        places: Array,
+        data: Array,
+        announced: int | None,
+        again: Callable[[], Array] | None = None,
+    ) -> None:
         """Begin a load for which every thread will wait at barrier `number`.
 
         `announced` are the bytes of all loads of its phase, which the first of them tells.
@@ -193,7 +212,7 @@ class SharedMemory(SharedBytes):
         assert (announced is None) == (barrier.arrived == 1), f"two phases of barrier {number}"
         if announced is not None:
             self.arrive(number, announced, is_whole=False)
-        self.load(number, places, data)
+        self.load(number, places, data, again)
 
     def end_loads(self, number: int) -> int:
         """Let the loads of a phase arrive; how many phases ended before."""

@@ -68,6 +68,16 @@ def located(program: Program) -> Generator[None]:
         raise program.fault(fault.kind, fault.message) from fault
 
 
+@contextmanager
+def at_operation(program: Program, operation: Operation) -> Generator[None]:
+    """What a program does on behalf of another op than the one that it is at."""
+    current, program.operation = program.operation, operation
+    try:
+        yield
+    finally:
+        program.operation = current
+
+
 # --- shared tiles ---
 
 
@@ -311,18 +321,23 @@ def _copy(operation: Operation, preparation: Preparation) -> PlainFunction:
             require_defined(program, "the mask of a copy", mask_operand.poison(program))
             require_defined(program, "the address of a copy", pointer.poison(program), mask)
         fill = other.value(program)
-        # Hardware fills zeros in where the mask is off.
-        result = np.zeros(type_.extents(), element.dtype)
-        result[...] = result if fill is None else fill
         lanes = lanes_of(addresses, mask)
         chosen = slice(None) if lanes.positions is None else lanes.positions
-        result.reshape(-1)[chosen] = load_lanes(program, lanes, element)
+
+        def read() -> Array:
+            # Hardware fills zeros in where the mask is off.
+            result = np.zeros(type_.extents(), element.dtype)
+            result[...] = result if fill is None else fill
+            with at_operation(program, operation):
+                result.reshape(-1)[chosen] = load_lanes(program, lanes, element)
+            return as_bytes(result, type_)
+
         start = program.values[destination]
         assert isinstance(start, np.ndarray | np.generic)
         places = bytes_of_tile(type_, int(start)).ravel()
         program.touch(Resource.SHARED, writes=True)
         with located(program):
-            shared_memory_of(program).start_copy(places, as_bytes(result, type_))
+            shared_memory_of(program).start_copy(places, read(), read)
         return _TOKEN
 
     return evaluate
@@ -343,7 +358,8 @@ def _wait(operation: Operation, _: Preparation) -> PlainFunction:
     pending = operation.num.value.data
 
     def evaluate(program: Program, *_: Array) -> Array:
-        shared_memory_of(program).wait_copies(pending)
+        with located(program):
+            shared_memory_of(program).wait_copies(pending)
         return _TOKEN
 
     return evaluate

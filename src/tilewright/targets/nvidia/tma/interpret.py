@@ -23,7 +23,13 @@ from tilewright.interp.rules.atomics import modify
 from tilewright.interp.rules.descriptors import fill_of, placed
 from tilewright.interp.rules.memory import Element, gather_values, store_lanes
 from tilewright.interp.rules.roles import Ring, slot_of_fill
-from tilewright.interp.rules.staging import as_bytes, bytes_of_tile, located, shared_memory_of
+from tilewright.interp.rules.staging import (
+    as_bytes,
+    at_operation,
+    bytes_of_tile,
+    located,
+    shared_memory_of,
+)
 from tilewright.interp.values import dtype_of
 from tilewright.ir.effects import Resource
 from tilewright.ir.encoding import SharedType
@@ -130,12 +136,17 @@ def _load(operation: Operation, _: Preparation) -> PlainFunction:
 
     def evaluate(program: Program, block: BlockPointer, start: Array, *indices: Array) -> Array:
         addresses, mask = placed(block, indices)
-        values = gather_values(program, addresses, mask, fill_of(block, element), element)
+
+        def read() -> Array:
+            fill = fill_of(block, element)
+            with at_operation(program, operation):
+                values = gather_values(program, addresses, mask, fill, element)
+            return as_bytes(values.reshape(type_.extents()), type_)
+
         places = bytes_of_tile(type_, int(start)).ravel()
         program.touch(Resource.SHARED, writes=True)
         with located(program):
-            data = as_bytes(values.reshape(type_.extents()), type_)
-            shared_memory_of(program).start_load(number, places, data, expected)
+            shared_memory_of(program).start_load(number, places, read(), expected, read)
         return _TOKEN
 
     return evaluate
@@ -156,13 +167,18 @@ def _fill(operation: Operation, preparation: Preparation) -> ControlFunction:
         assert isinstance(block, BlockPointer) and isinstance(into, Ring)
         at = tuple(program.values[index] for index in indices)
         addresses, mask = placed(block, at)  # type: ignore[arg-type]  # scalars
-        values = gather_values(program, addresses, mask, fill_of(block, element), element)
+
+        def read() -> Array:
+            fill = fill_of(block, element)
+            with at_operation(program, operation):
+                values = gather_values(program, addresses, mask, fill, element)
+            return as_bytes(values.reshape(type_.extents()), type_)
+
         places = bytes_of_tile(type_, _plain(where)).ravel()
         number = slot_of_fill(program, into) if given is None else _plain(program.values[given])
         program.touch(Resource.SHARED, writes=True)
         with located(program):
-            data = as_bytes(values.reshape(type_.extents()), type_)
-            shared_memory_of(program).load(into.full(number), places, data)
+            shared_memory_of(program).load(into.full(number), places, read(), read)
         return
         yield
 
@@ -180,7 +196,8 @@ def _wait(operation: Operation, _: Preparation) -> PlainFunction:
     number, has_phase = _number(operation.barrier), operation.phase is not None
 
     def evaluate(program: Program, *operands: Array) -> None:
-        ended = shared_memory_of(program).end_loads(number)
+        with located(program):
+            ended = shared_memory_of(program).end_loads(number)
         if has_phase and int(operands[-1]) != ended % 2:
             raise InternalError(
                 f"wait {ended} at barrier {number} is for phase {int(operands[-1])}"
