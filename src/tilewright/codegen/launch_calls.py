@@ -450,28 +450,31 @@ PYTHON_EXTERNALS = tuple(
 )
 
 
+def field_offsets(**groups: Mapping[str, int]) -> dict[str, str]:
+    """The byte offsets of fields as texts of LLVM name them: `$group_field`."""
+    return {
+        f"{group}_{name}": str(offset)
+        for group, fields in groups.items()
+        for name, offset in fields.items()
+    }
+
+
 def launcher_text(target: str, constants: Mapping[str, str]) -> str:
     """The LLVM text of a launcher: guards, `launch` and `warm`, and a target's `run_table`.
 
     `@run_table(table, args, grid)` checks the rows and runs the grid; it returns what `launch`
     does. `constants` are substituted in all of it.
     """
-    groups = {
-        "table": TABLE_FIELDS,
-        "row": ROW_FIELDS,
-        "kind": KINDS,
-        "flag": FLAGS,
-        "class": INTEGER_CLASSES,
-        "object": OBJECT_FIELDS,
-        "accessor": ACCESSOR_FIELDS,
-        "warm": WARM_FIELDS,
-        "way": WAY_FIELDS,
-    }
-    offsets = {
-        f"{group}_{name}": str(value)
-        for group, fields in groups.items()
-        for name, value in fields.items()
-    }
+    numbers = {"kind": KINDS, "flag": FLAGS, "class": INTEGER_CLASSES}
+    offsets = field_offsets(
+        table=TABLE_FIELDS,
+        row=ROW_FIELDS,
+        object=OBJECT_FIELDS,
+        accessor=ACCESSOR_FIELDS,
+        warm=WARM_FIELDS,
+        way=WAY_FIELDS,
+        **numbers,
+    )
     sizes = {
         "table_header_bytes": str(TABLE_HEADER_BYTES),
         "row_bytes": str(ROW_BYTES),

@@ -21,6 +21,7 @@ from tilewright.runtime.launch_table import has_known_object_layout
 from tilewright.runtime.launcher import LauncherFactory
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
+from tilewright.targets.nvidia.launch_maps_ir import MAP_FIELDS
 from tilewright.targets.nvidia.launcher_ir import (
     CONFIG_FIELDS,
     CONFIG_WORDS,
@@ -28,7 +29,6 @@ from tilewright.targets.nvidia.launcher_ir import (
     ENTRY_FIELDS,
     HISTORY_FIELDS,
     LAUNCHER_EXTERNALS,
-    MAP_FIELDS,
     NUM_ENTRIES,
     NUM_ENTRY_SLOTS,
     RECORD_FIELDS,

@@ -7,7 +7,8 @@ the launch in the history, and calls `cuLaunchKernelEx` without the GIL. Nothing
 
 from __future__ import annotations
 
-from tilewright.codegen.launch_calls import PYTHON_EXTERNALS, launcher_text
+from tilewright.codegen.launch_calls import PYTHON_EXTERNALS, field_offsets, launcher_text
+from tilewright.targets.nvidia.launch_maps_ir import MAP_BYTES, MAP_ENTRY_KEYS, MAP_FIELDS, MAPS
 
 # Byte offsets in `LaunchConfig`, the driver's own structure (cuda.h, CUlaunchConfig).
 CONFIG_FIELDS: dict[str, int] = {"grid": 0, "stream": 32}
@@ -29,21 +30,6 @@ RECORD_FIELDS: dict[str, int] = {
     "maps": 136,
 }
 
-# Byte offsets in `MapRecord`: where the tensor maps of earlier launches are kept.
-MAP_FIELDS: dict[str, int] = {
-    "num_maps": 0,
-    "num_keys": 8,
-    "key_slots": 16,
-    "entries": 24,
-    "entry_bytes": 32,
-    "maps_at": 40,
-    "maker": 48,
-}
-# An entry is a word that says whether it holds something, the keys, and the maps.
-MAP_ENTRY_KEYS = 8
-NUM_MAP_ENTRIES = 64
-MAP_BYTES = 128
-
 # The history: a count, then entries of a record's address, three extents, a count and slots.
 HISTORY_FIELDS: dict[str, int] = {"count": 0, "entries": 8}
 ENTRY_FIELDS: dict[str, int] = {"record": 0, "grid": 8, "num_slots": 20, "slots": 24}
@@ -51,8 +37,27 @@ NUM_ENTRIES = 16
 NUM_ENTRY_SLOTS = 29
 ENTRY_BYTES = 256
 
-_LAUNCH = r"""
+_STREAM = r"""
 declare ptr @PyLong_FromLongLong(i64)
+
+; Copy words of 8 bytes, one by one: this module links no library.
+define internal void @copy_words(ptr %to, ptr %from, i64 %num) alwaysinline {
+entry:
+  br label %next
+next:
+  %i = phi i64 [0, %entry], [%i.next, %copy]
+  %more = icmp ult i64 %i, %num
+  br i1 %more, label %copy, label %done
+copy:
+  %source = getelementptr i64, ptr %from, i64 %i
+  %target = getelementptr i64, ptr %to, i64 %i
+  %word = load i64, ptr %source
+  store i64 %word, ptr %target
+  %i.next = add i64 %i, 1
+  br label %next
+done:
+  ret void
+}
 
 ; Whether this thread's context is the kernel's: its handle is good in no other.
 define internal i1 @is_in_context(ptr %record) {
@@ -106,7 +111,6 @@ fail:
 
 ; Note a launch, so that a fault can be told with what was running.
 define internal void @note_launch(ptr %record, ptr %grid, ptr %slots) {
-entry:
   %history = call ptr @table_entry(ptr %record, i64 $record_history)
   %count = load i64, ptr %history
   %count.next = add i64 %count, 1
@@ -130,36 +134,13 @@ entry:
   %num.at = getelementptr i8, ptr %at, i64 $entry_num_slots
   store i32 %kept.32, ptr %num.at
   %slots.at = getelementptr i8, ptr %at, i64 $entry_slots
-  br label %next
-next:
-  %i = phi i64 [0, %entry], [%i.next, %copy]
-  %more = icmp ult i64 %i, %kept
-  br i1 %more, label %copy, label %done
-copy:
-  %source = getelementptr i64, ptr %slots, i64 %i
-  %target = getelementptr i64, ptr %slots.at, i64 %i
-  %word = load i64, ptr %source
-  store i64 %word, ptr %target
-  %i.next = add i64 %i, 1
-  br label %next
-done:
+  call void @copy_words(ptr %slots.at, ptr %slots, i64 %kept)
   ret void
 }
 
 ; Fill a launch configuration: the kernel's own, with this grid and this stream.
 define internal void @configure(ptr %record, ptr %config, ptr %grid, ptr %stream) {
-entry:
-  br label %next
-next:
-  %i = phi i64 [0, %entry], [%i.next, %next]
-  %source = getelementptr i64, ptr %record, i64 %i
-  %target = getelementptr i64, ptr %config, i64 %i
-  %word = load i64, ptr %source
-  store i64 %word, ptr %target
-  %i.next = add i64 %i, 1
-  %more = icmp ult i64 %i.next, $config_words
-  br i1 %more, label %next, label %fill
-fill:
+  call void @copy_words(ptr %config, ptr %record, i64 $config_words)
   %x = load i32, ptr %grid
   %scale.64 = call i64 @row_entry(ptr %record, i64 $record_grid_scale)
   %scale = trunc i64 %scale.64 to i32
@@ -192,151 +173,9 @@ done:
   ret void
 }
 
-; The entry for the keys of a launch: the slots that its tensor maps depend on, hashed.
-define internal ptr @map_entry(ptr %maps, ptr %slots) {
-entry:
-  %num = call i64 @row_entry(ptr %maps, i64 $map_num_keys)
-  %indices = call ptr @table_entry(ptr %maps, i64 $map_key_slots)
-  br label %next
-next:
-  %i = phi i64 [0, %entry], [%i.next, %mix]
-  %hash = phi i64 [0, %entry], [%mixed, %mix]
-  %more = icmp ult i64 %i, %num
-  br i1 %more, label %mix, label %done
-mix:
-  %index.at = getelementptr i64, ptr %indices, i64 %i
-  %index = load i64, ptr %index.at
-  %slot = getelementptr i64, ptr %slots, i64 %index
-  %key = load i64, ptr %slot
-  %both = xor i64 %hash, %key
-  ; 2^64 divided by the golden ratio spreads neighbours over the high bits.
-  %mixed = mul i64 %both, -7046029254386353131
-  %i.next = add i64 %i, 1
-  br label %next
-done:
-  %place = lshr i64 %hash, 58
-  %size = call i64 @row_entry(ptr %maps, i64 $map_entry_bytes)
-  %offset = mul i64 %place, %size
-  %entries = call ptr @table_entry(ptr %maps, i64 $map_entries)
-  %at = getelementptr i8, ptr %entries, i64 %offset
-  ret ptr %at
-}
+"""
 
-; Whether an entry holds the maps for these slots.
-define internal i1 @map_entry_fits(ptr %maps, ptr %at, ptr %slots) {
-entry:
-  %held = load i64, ptr %at
-  %holds = icmp eq i64 %held, 1
-  br i1 %holds, label %compare, label %no
-compare:
-  %num = call i64 @row_entry(ptr %maps, i64 $map_num_keys)
-  %indices = call ptr @table_entry(ptr %maps, i64 $map_key_slots)
-  %keys = getelementptr i8, ptr %at, i64 $map_entry_keys
-  br label %next
-next:
-  %i = phi i64 [0, %compare], [%i.next, %look]
-  %more = icmp ult i64 %i, %num
-  br i1 %more, label %look, label %yes
-look:
-  %index.at = getelementptr i64, ptr %indices, i64 %i
-  %index = load i64, ptr %index.at
-  %slot = getelementptr i64, ptr %slots, i64 %index
-  %value = load i64, ptr %slot
-  %key.at = getelementptr i64, ptr %keys, i64 %i
-  %key = load i64, ptr %key.at
-  %same = icmp eq i64 %key, %value
-  %i.next = add i64 %i, 1
-  br i1 %same, label %next, label %no
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}
-
-; Let Python make the maps of these slots in an entry: false with an exception.
-define internal i1 @make_maps(ptr %maps, ptr %at, ptr %slots) {
-  %arguments = alloca [3 x ptr]
-  %first = getelementptr ptr, ptr %arguments, i64 1
-  %second = getelementptr ptr, ptr %arguments, i64 2
-  %slots.word = ptrtoint ptr %slots to i64
-  %at.word = ptrtoint ptr %at to i64
-  %slots.number = call ptr @PyLong_FromLongLong(i64 %slots.word)
-  %no.slots = icmp eq ptr %slots.number, null
-  br i1 %no.slots, label %fail, label %other
-other:
-  %at.number = call ptr @PyLong_FromLongLong(i64 %at.word)
-  %no.at = icmp eq ptr %at.number, null
-  br i1 %no.at, label %drop, label %call
-drop:
-  call void @Py_DecRef(ptr %slots.number)
-  ret i1 false
-call:
-  store ptr %slots.number, ptr %first
-  store ptr %at.number, ptr %second
-  %maker = call ptr @table_entry(ptr %maps, i64 $map_maker)
-  %value = call ptr @PyObject_Vectorcall(ptr %maker, ptr %first,
-                                        i64 -9223372036854775806, ptr null)
-  call void @Py_DecRef(ptr %slots.number)
-  call void @Py_DecRef(ptr %at.number)
-  %raised = icmp eq ptr %value, null
-  br i1 %raised, label %fail, label %good
-good:
-  call void @Py_DecRef(ptr %value)
-  ret i1 true
-fail:
-  ret i1 false
-}
-
-; Copy the maps of a launch to `copies` and point at them behind the slots. 1: done, 0: another
-; thread was faster, -1: an exception.
-define internal i32 @add_maps(ptr %maps, ptr %slots, ptr %copies, ptr %params) {
-entry:
-  %at = call ptr @map_entry(ptr %maps, ptr %slots)
-  %known = call i1 @map_entry_fits(ptr %maps, ptr %at, ptr %slots)
-  br i1 %known, label %start, label %make
-make:
-  %made = call i1 @make_maps(ptr %maps, ptr %at, ptr %slots)
-  br i1 %made, label %again, label %raise
-again:
-  %now = call i1 @map_entry_fits(ptr %maps, ptr %at, ptr %slots)
-  br i1 %now, label %start, label %slow
-start:
-  %num = call i64 @row_entry(ptr %maps, i64 $map_num_maps)
-  %from = call i64 @row_entry(ptr %maps, i64 $map_maps_at)
-  %source = getelementptr i8, ptr %at, i64 %from
-  %bytes = mul i64 %num, $map_bytes
-  %words = lshr i64 %bytes, 3
-  br label %copy
-copy:
-  %i = phi i64 [0, %start], [%i.next, %word]
-  %more = icmp ult i64 %i, %words
-  br i1 %more, label %word, label %point
-word:
-  %word.from = getelementptr i64, ptr %source, i64 %i
-  %word.to = getelementptr i64, ptr %copies, i64 %i
-  %value = load i64, ptr %word.from
-  store i64 %value, ptr %word.to
-  %i.next = add i64 %i, 1
-  br label %copy
-point:
-  %k = phi i64 [0, %copy], [%k.next, %next]
-  %left = icmp ult i64 %k, %num
-  br i1 %left, label %next, label %done
-next:
-  %offset = mul i64 %k, $map_bytes
-  %map = getelementptr i8, ptr %copies, i64 %offset
-  %param = getelementptr ptr, ptr %params, i64 %k
-  store ptr %map, ptr %param
-  %k.next = add i64 %k, 1
-  br label %point
-done:
-  ret i32 1
-slow:
-  ret i32 0
-raise:
-  ret i32 -1
-}
-
+_RUN = r"""
 ; Check the arguments and the context, and start the grid on its stream.
 define ptr @run_table(ptr %table, ptr %args, ptr %grid) {
 entry:
@@ -429,18 +268,13 @@ LAUNCHER_EXTERNALS = (*PYTHON_EXTERNALS, "PyLong_FromLongLong")
 
 def nvidia_launcher_text() -> str:
     """The LLVM text of the GPU's launcher."""
-    groups = {
-        "config": CONFIG_FIELDS,
-        "record": RECORD_FIELDS,
-        "history": HISTORY_FIELDS,
-        "entry": ENTRY_FIELDS,
-        "map": MAP_FIELDS,
-    }
-    offsets = {
-        f"{group}_{name}": str(value)
-        for group, fields in groups.items()
-        for name, value in fields.items()
-    }
+    offsets = field_offsets(
+        config=CONFIG_FIELDS,
+        record=RECORD_FIELDS,
+        history=HISTORY_FIELDS,
+        entry=ENTRY_FIELDS,
+        map=MAP_FIELDS,
+    )
     sizes = {
         "config_words": str(CONFIG_WORDS),
         "num_entries": str(NUM_ENTRIES),
@@ -449,4 +283,4 @@ def nvidia_launcher_text() -> str:
         "map_entry_keys": str(MAP_ENTRY_KEYS),
         "map_bytes": str(MAP_BYTES),
     }
-    return launcher_text(_LAUNCH, {**offsets, **sizes})
+    return launcher_text(_STREAM + MAPS + _RUN, {**offsets, **sizes})

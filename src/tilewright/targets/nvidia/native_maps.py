@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 import threading
 
+from tilewright.targets.nvidia.launch_maps_ir import MAP_BYTES, MAP_ENTRY_KEYS, NUM_MAP_ENTRIES
 from tilewright.targets.nvidia.launcher import MapRecord
-from tilewright.targets.nvidia.launcher_ir import MAP_BYTES, MAP_ENTRY_KEYS, NUM_MAP_ENTRIES
 from tilewright.targets.nvidia.map_cache import TensorMaps
 
 _ALIGNMENT_BYTES = 64

@@ -26,7 +26,8 @@ from tilewright.targets.cpu.host import available_parallelism, host_machine, usa
 from tilewright.targets.cpu.runtime.launcher_ir import CPU_LAUNCHER_SYMBOLS, cpu_launcher_text
 from tilewright.targets.cpu.runtime.platform_ir import LINUX_EXTERNALS
 from tilewright.targets.cpu.runtime.pool import KernelRecord, PoolFunctions, ThreadPool
-from tilewright.targets.cpu.runtime.pool_ir import POOL_SYMBOLS, pool_constants, pool_text
+from tilewright.targets.cpu.runtime.pool_ir import POOL_SYMBOLS, pool_text
+from tilewright.targets.cpu.runtime.pool_layout import pool_constants
 
 _SYMBOLS = POOL_SYMBOLS + CPU_LAUNCHER_SYMBOLS
 _WHITELIST = CPU_WHITELIST.extended(LINUX_EXTERNALS + PYTHON_EXTERNALS)

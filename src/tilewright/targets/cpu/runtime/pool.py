@@ -8,7 +8,7 @@ import weakref
 
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
-from tilewright.targets.cpu.runtime.pool_ir import (
+from tilewright.targets.cpu.runtime.pool_layout import (
     GRID_TOO_LARGE,
     OUT_OF_MEMORY,
     PARTICIPANT_BYTES,

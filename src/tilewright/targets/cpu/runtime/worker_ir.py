@@ -1,6 +1,7 @@
 """The pool's workers as LLVM text: how they wait, join a job, leave, and where they run.
 
-The names of offsets (`$pool_busy`) are those of `pool_ir.py`, which puts the texts together.
+The names of offsets (`$pool_busy`) are those of `pool_layout.py`; `pool_ir.py` puts the texts
+together.
 """
 
 from __future__ import annotations
