@@ -13,7 +13,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from tilewright.ir.encoding import SharedType, layout_of
 from tilewright.ir.regions import sources_of
 from tilewright.ir.types import storage_bytes
-from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.roles import RingAcquireOp, RingWaitOp
 from tilewright.ops.staging import MemdescIndexOp
 from tilewright.support.dataclass import dataclass
@@ -105,11 +105,11 @@ def _owner_name(argument: SSAValue) -> str:
 
 
 def _slot(op: MemdescIndexOp) -> _Path:
-    index, type_ = op.index.owner, op.src.type
-    if not isinstance(index, ConstantOp) or not isinstance(type_, SharedType):
+    index, type_ = constant_of(op.index), op.src.type
+    if index is None or not isinstance(type_, SharedType):
         return None
     size = slot_bytes(type_)
-    number = int(index.splat_value())
+    number = int(index)
     return number * size, (number + 1) * size
 
 

@@ -20,7 +20,7 @@ from tilewright.analysis.dataflow import MAX_VISITS, ValueFlow, run
 from tilewright.ir.effects import Access, Resource, own_effects
 from tilewright.ir.regions import blocks_of, is_control_flow
 from tilewright.ir.types import DescriptorType, element_of, is_pointer
-from tilewright.ops.function import FuncOp
+from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.support.dataclass import dataclass
 
 _ADDRESS_BITS = 64
@@ -41,7 +41,7 @@ class ArgumentEffects:
 
 def argument_effects(module: ModuleOp) -> ArgumentEffects:
     """The effects of the one kernel of a T0 module, through each of its arguments."""
-    kernel = next(op for op in module.ops if isinstance(op, FuncOp))
+    kernel = find_kernel(module)
     origins = _Origins(kernel)
     read = written = stored = 0
     for op in kernel.walk():

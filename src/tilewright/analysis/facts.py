@@ -22,9 +22,8 @@ from tilewright.analysis.axis_shapes import SHAPE_RULES
 from tilewright.analysis.dataflow import ValueFlow, run
 from tilewright.analysis.promises import assumed, hinted
 from tilewright.ir.op import ElementwiseOp
-from tilewright.ir.regions import blocks_of, is_control_flow
+from tilewright.ir.regions import Counter, blocks_of, counter_of, is_control_flow
 from tilewright.ir.types import PointerType, element_of, shape_of, storage_bytes
-from tilewright.ops.control_flow import ForOp
 from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import ConvertLayoutOp
@@ -44,10 +43,7 @@ class AxisFacts(ValueFlow[Facts]):
     def __init__(self, top: Operation) -> None:
         super().__init__()
         self._promises = assumed(top)
-        if isinstance(top, FuncOp):
-            self._function(top)
-        else:
-            self._inside(top)
+        self._inside(top)
 
     def unknown(self, value: SSAValue) -> Facts:
         """What holds of any value of its type."""
@@ -100,7 +96,7 @@ class AxisFacts(ValueFlow[Facts]):
         rank = len(shape_of(pointer.type))
         return tuple(sorted(range(rank), key=lambda dim: (-contiguity[dim], -dim)))
 
-    def _function(self, function: FuncOp) -> None:
+    def _arguments(self, function: FuncOp) -> None:
         for index, argument in enumerate(function.body.block.args):
             facts = unknown(argument.type)
             given = function.argument_facts(index).get("tt.divisibility")
@@ -108,20 +104,20 @@ class AxisFacts(ValueFlow[Facts]):
                 divisor = power_of_two(given.value.data)
                 facts = replace(facts, divisibility=(divisor,))
             self.put(argument, facts)
-        self._inside(function)
 
     def _inside(self, op: Operation) -> None:
+        if isinstance(op, FuncOp):
+            self._arguments(op)
         for block in blocks_of(op):
             run(self, block)
 
     def visit(self, op: Operation) -> None:
         """Find the facts of what an op makes: results, or the counter of a loop."""
+        counter = counter_of(op) if op.regions else None
         if not op.regions:
             self._results(op)
-        elif isinstance(op, FuncOp):
-            self._function(op)
-        elif isinstance(op, ForOp):
-            self._counter(op)
+        elif counter is not None:
+            self._counter(counter)
         elif not is_control_flow(op):
             self._inside(op)
 
@@ -134,9 +130,9 @@ class AxisFacts(ValueFlow[Facts]):
         for result in op.results:
             self.put(result, unknown(result.type) if facts is None else facts)
 
-    def _counter(self, loop: ForOp) -> None:
-        low, step = self.of(loop.lb), self.of(loop.step)
+    def _counter(self, counter: Counter) -> None:
+        low, step = self.of(counter.start), self.of(counter.step)
         divisor = min(low.divisor(), step.divisor())
         # A step is positive, so the counter never falls below its first value.
         index = scattered((1,), (1,), divisor, is_nonnegative=low.is_nonnegative)
-        self.put(loop.body.block.args[0], index)
+        self.put(counter.value, index)

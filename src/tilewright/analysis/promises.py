@@ -16,7 +16,7 @@ from tilewright.analysis.axis import Facts, facts_from, power_of_two
 from tilewright.analysis.axis_rules import Operands
 from tilewright.ir.attributes import integers_of
 from tilewright.ir.types import shape_of
-from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.debug.ir import AssumeOp, HintOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp
 from tilewright.support.dataclass import dataclass, replace
@@ -144,9 +144,7 @@ def _multiples(value: SSAValue) -> Iterator[tuple[SSAValue, Promise]]:
 
 
 def _integer(value: SSAValue) -> int | None:
-    if not isinstance(value.owner, ConstantOp):
-        return None
-    number = value.owner.splat_value()
+    number = constant_of(value)
     return number if isinstance(number, int) else None
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import BlockArgument, OpResult, SSAValue
+from xdsl.ir import OpResult, SSAValue
 
 from tilewright.ir.op import DerivedAddress
 from tilewright.ir.regions import sources_of
-from tilewright.ops.function import FuncOp
+from tilewright.ops.function import is_argument
 
 
 def base_argument(pointer: SSAValue) -> SSAValue | None:
@@ -21,7 +21,7 @@ def base_argument(pointer: SSAValue) -> SSAValue | None:
     pending, seen = [pointer], {pointer}
     while pending:
         value = pending.pop()
-        if isinstance(value, BlockArgument) and isinstance(value.block.parent_op(), FuncOp):
+        if is_argument(value):
             if found is not None and found is not value:
                 return None
             found = value

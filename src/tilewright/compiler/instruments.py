@@ -13,8 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from xdsl.dialects.builtin import ModuleOp
-
 from tilewright.compiler.compile import Observer, StageResult, compile_request
 from tilewright.compiler.pipeline import full_pipeline
 from tilewright.compiler.reproducer import (
@@ -188,10 +186,10 @@ class StageDump:
 
 
 def _files(stage: str, result: StageResult) -> list[tuple[str, bytes]]:
-    if isinstance(result, ModuleOp):
-        return [(f"{stage}.mlir", print_module(result).encode())]
     if isinstance(result, str):
         return [(f"{stage}.ll", result.encode())]
+    if not isinstance(result, Mapping):
+        return [(f"{stage}.mlir", print_module(result).encode())]
     return [(name if name == stage else f"{stage}-{name}", data) for name, data in result.items()]
 
 
@@ -211,7 +209,7 @@ class Verifier:
 
     def __call__(self, stage: str, result: StageResult) -> None:
         """Verify the module. Raises: `InternalError` that names the stage and the op."""
-        if not isinstance(result, ModuleOp):
+        if isinstance(result, str | Mapping):
             return
         try:
             verify_level(result, self.levels[stage])

@@ -21,11 +21,10 @@ import sys
 import tempfile
 import time
 from collections import deque
+from collections.abc import Mapping
 from contextlib import redirect_stdout, suppress
 from dataclasses import field
 from typing import BinaryIO
-
-from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.analysis.argument_effects import argument_effects
 from tilewright.compiler.compile import StageResult, effects_by_path
@@ -224,7 +223,7 @@ def _serve_jobs(jobs: int, frames: int, stderr: int) -> None:
 
 def _answer(number: int, message: bytes, out: BinaryIO) -> None:
     def watch(request: CompileRequest, stage: str, result: StageResult) -> None:
-        if stage == "frontend" and isinstance(result, ModuleOp):
+        if stage == "frontend" and not isinstance(result, str | Mapping):
             found = effects_by_path(request, argument_effects(result))
             out.write(frame(number, EFFECTS, json.dumps(found).encode()))
             out.flush()

@@ -22,7 +22,7 @@ from tilewright.language.core import constexpr, int1, tensor
 from tilewright.ops.builder import ir_type, ssa
 from tilewright.ops.casting import convert
 from tilewright.ops.control_flow import IfOp, YieldOp
-from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.creation.surface import item
 from tilewright.ops.elementwise.operators import binary, logical_not
 from tilewright.ops.elementwise.surface import select
@@ -202,8 +202,8 @@ def _known(test: bool | tensor) -> bool | tensor:
     """
     if isinstance(test, bool):
         return test
-    made_by = ssa(test).owner
-    return bool(made_by.splat_value()) if isinstance(made_by, ConstantOp) else test
+    known = constant_of(ssa(test))
+    return test if known is None else bool(known)
 
 
 def _merge(

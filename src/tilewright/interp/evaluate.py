@@ -28,7 +28,7 @@ from tilewright.interp.rules import TILE_RULES
 from tilewright.interp.values import dtype_of, scalar
 from tilewright.ir import types as ir
 from tilewright.ir.op import Array
-from tilewright.ops.function import FuncOp
+from tilewright.ops.function import FuncOp, functions_of
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
@@ -76,7 +76,7 @@ def prepare_kernel(
 
 
 def _find_kernel(module: ModuleOp, name: str | None) -> FuncOp:
-    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    functions = functions_of(module)
     if name is not None:
         chosen = [f for f in functions if f.sym_name.data == name]
     else:

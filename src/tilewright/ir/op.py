@@ -36,17 +36,33 @@ class TileOp(IRDLOperation):
         raise NotImplementedError(f"{self.name} has no reference semantics")
 
 
-class ElementwiseOp(TileOp):
-    """The elementwise facet: each result element depends on the operands' elements at its index.
+class PointwiseOp(TileOp):
+    """The facet of ops whose result's elements depend on the operands' elements at their index.
 
-    Legal on scalars, tiles and vectors alike.
+    They may depend on memory, too, as what a load finds does.
     """
+
+
+class ElementwiseOp(PointwiseOp):
+    """The elementwise facet: pointwise on operands alone, legal on scalars, tiles and vectors."""
 
     def verify_(self) -> None:
         """Every operand and result has the same shape."""
         shapes = {shape_of(v.type) for v in (*self.operands, *self.results)}
         if len(shapes) > 1:
             raise VerifyException(f"{self.name}: operands and results differ in shape: {shapes}")
+
+
+class ViewOp(TileOp):
+    """The facet of ops whose elements are those of `operands[0]`, each at some of its indices.
+
+    *Semantics*: result[i₀, i₁, …] = operand[i of its dimensions], where an operand's dimension
+    of extent 1 is repeated along the result's.
+    """
+
+    def source_dims(self) -> tuple[int, ...]:
+        """For each dimension of the operand the dimension of the result that runs along it."""
+        raise NotImplementedError(f"{self.name} does not say where its elements come from")
 
 
 class AccumulatingOp(TileOp):

@@ -56,7 +56,8 @@ class Edge:
 class Counter:
     """A number that a loop counts: `value` goes from `start` by `step` while it is below `end`.
 
-    They are compared as signed numbers; `value` is an argument of the region that counts.
+    They are compared as signed numbers and `step` is positive. `value` is an argument of the
+    region that counts.
     """
 
     value: BlockArgument

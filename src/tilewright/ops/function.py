@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, StringAttr
+from xdsl.ir import BlockArgument, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     opt_prop_def,
@@ -53,12 +54,22 @@ class FuncOp(TileOp):
         return dict(entry.data)
 
 
+def functions_of(module: ModuleOp) -> tuple[FuncOp, ...]:
+    """The functions of a module, in order."""
+    return tuple(op for op in module.body.block.ops if isinstance(op, FuncOp))
+
+
+def is_argument(value: SSAValue) -> bool:
+    """Whether a value is an argument of a function."""
+    return isinstance(value, BlockArgument) and isinstance(value.block.parent_op(), FuncOp)
+
+
 def find_kernel(module: ModuleOp) -> FuncOp:
     """The one function of a module."""
-    kernel = next((op for op in module.body.block.ops if isinstance(op, FuncOp)), None)
-    if kernel is None:
+    functions = functions_of(module)
+    if not functions:
         raise InternalError("the module holds no kernel")
-    return kernel
+    return functions[0]
 
 
 @irdl_op_definition

@@ -15,7 +15,7 @@ from tilewright.analysis.axis import EVERY, power_of_two
 from tilewright.analysis.facts import AxisFacts
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ops.creation.ir import ConstantOp
-from tilewright.ops.function import FuncOp
+from tilewright.ops.function import is_argument
 from tilewright.support.dataclass import dataclass
 
 
@@ -61,11 +61,6 @@ def is_known_at_launch(value: SSAValue) -> bool:
         seen.update(new)
         pending += new
     return True
-
-
-def is_argument(value: SSAValue) -> bool:
-    """Whether a value is an argument of the kernel."""
-    return isinstance(value, BlockArgument) and isinstance(value.block.parent_op(), FuncOp)
 
 
 def divisor(expression: Expression, facts: AxisFacts) -> int:

@@ -12,8 +12,8 @@ from xdsl.ir import SSAValue
 
 from tilewright.analysis.affine.access import TileAccess
 from tilewright.analysis.affine.expression import Expression
-from tilewright.analysis.affine.guards import is_argument
 from tilewright.analysis.affine.text import name_of
+from tilewright.ops.function import is_argument
 from tilewright.support.dataclass import dataclass
 
 

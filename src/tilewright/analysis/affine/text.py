@@ -7,7 +7,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilewright.analysis.affine.expression import Expression
 from tilewright.ir.locations import span_of
-from tilewright.ops.function import FuncOp
+from tilewright.ops.function import is_argument
 from tilewright.ops.program.ir import GetProgramIdOp
 
 
@@ -16,7 +16,7 @@ def name_of(value: SSAValue) -> str:
     if value.name_hint is not None:
         return value.name_hint
     if isinstance(value, BlockArgument):
-        if isinstance(value.block.parent_op(), FuncOp):
+        if is_argument(value):
             return f"argument {value.index}"
         kind = f"number {value.index} carried by the loop" if value.index else "counter"
         return f"{kind}{_line(value.block)}"

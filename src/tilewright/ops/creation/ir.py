@@ -9,7 +9,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, tra
 from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilewright.ir.op import Array, DerivedAddress, TileOp
+from tilewright.ir.op import Array, DerivedAddress, TileOp, ViewOp
 from tilewright.ir.types import shape_of
 
 
@@ -62,13 +62,17 @@ class MakeRangeOp(TileOp):
 
 
 @irdl_op_definition
-class SplatOp(TileOp):
+class SplatOp(ViewOp):
     """A tile all of whose elements are the scalar `src`."""
 
     name = "tt.splat"
     src = operand_def()
     result = result_def()
     traits = traits_def(Pure(), DerivedAddress())
+
+    def source_dims(self) -> tuple[int, ...]:
+        """None: a scalar has no dimension."""
+        return ()
 
     def reference(self, src: Array) -> Array:
         return np.broadcast_to(src, shape_of(self.result.type))

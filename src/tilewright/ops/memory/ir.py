@@ -16,7 +16,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.effects import Effect, Resource, read, write
-from tilewright.ir.op import DerivedAddress, ElementwiseOp, TileOp
+from tilewright.ir.op import DerivedAddress, ElementwiseOp, PointwiseOp, TileOp
 from tilewright.ir.types import PointerType, element_of, is_pointer, shape_of
 
 # Codes of the published attributes, by position.
@@ -44,7 +44,7 @@ class AddPtrOp(ElementwiseOp):
 
 
 @irdl_op_definition
-class LoadOp(TileOp):
+class LoadOp(PointwiseOp):
     """result[i] = *ptr[i] where mask[i], else other[i] (undefined without `other`).
 
     `cache` indexes CACHE_MODIFIERS, `evict` EVICTION_POLICIES (hints; no meaning). With a block

@@ -14,12 +14,12 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 
-from tilewright.ir.op import Array, DerivedAddress, TileOp
+from tilewright.ir.op import Array, DerivedAddress, TileOp, ViewOp
 from tilewright.ir.types import shape_of
 
 
 @irdl_op_definition
-class ExpandDimsOp(TileOp):
+class ExpandDimsOp(ViewOp):
     """`src` with a dimension of size 1 inserted at `axis`."""
 
     name = "tt.expand_dims"
@@ -28,18 +28,27 @@ class ExpandDimsOp(TileOp):
     result = result_def()
     traits = traits_def(Pure(), DerivedAddress())
 
+    def source_dims(self) -> tuple[int, ...]:
+        """All but the new one."""
+        axis = self.axis.value.data
+        return tuple(dim + (dim >= axis) for dim in range(len(shape_of(self.src.type))))
+
     def reference(self, src: Array) -> Array:
         return np.expand_dims(src, self.axis.value.data)
 
 
 @irdl_op_definition
-class BroadcastOp(TileOp):
+class BroadcastOp(ViewOp):
     """`src` with its dimensions of size 1 repeated to the result's shape (equal rank)."""
 
     name = "tt.broadcast"
     src = operand_def()
     result = result_def()
     traits = traits_def(Pure(), DerivedAddress())
+
+    def source_dims(self) -> tuple[int, ...]:
+        """The same ones."""
+        return tuple(range(len(shape_of(self.src.type))))
 
     def reference(self, src: Array) -> Array:
         return np.broadcast_to(src, shape_of(self.result.type))
@@ -61,7 +70,7 @@ class ReshapeOp(TileOp):
 
 
 @irdl_op_definition
-class TransOp(TileOp):
+class TransOp(ViewOp):
     """`src` with its dimensions permuted: result dim d is source dim order[d]."""
 
     name = "tt.trans"
@@ -73,6 +82,11 @@ class TransOp(TileOp):
     def permutation(self) -> tuple[int, ...]:
         """The order as a tuple of source dimensions."""
         return tuple(int(d) for d in self.order.get_values())
+
+    def source_dims(self) -> tuple[int, ...]:
+        """Where the permutation puts each."""
+        order = self.permutation()
+        return tuple(order.index(dim) for dim in range(len(order)))
 
     def reference(self, src: Array) -> Array:
         return np.transpose(src, self.permutation())

@@ -20,7 +20,7 @@ from tilewright.ir.passes import Pass
 from tilewright.ir.plans import CopyAttr, CopyPlan, vector_elems
 from tilewright.ir.types import element_of, is_integer, storage_bytes
 from tilewright.layout.placing import plan_access
-from tilewright.ops.creation.ir import ConstantOp, SplatOp
+from tilewright.ops.creation.ir import SplatOp, constant_of
 from tilewright.ops.elementwise.ir import CastOp
 from tilewright.ops.function import find_kernel
 from tilewright.ops.memory.ir import LoadOp
@@ -117,11 +117,13 @@ def _is_zero(value: SSAValue) -> bool:
     while isinstance(owner, SplatOp | BroadcastOp | CastOp | ConvertLayoutOp):
         value = owner.operands[0]
         owner = value.owner
-    if not isinstance(owner, ConstantOp):
-        return False
-    number = owner.splat_value()
+    number = constant_of(value)
     # A negative zero is other bits than what a copy fills in.
-    return number == 0 and (is_integer(element_of(value.type)) or str(number)[0] != "-")
+    return (
+        number is not None
+        and number == 0
+        and (is_integer(element_of(value.type)) or str(number)[0] != "-")
+    )
 
 
 def _refused(load: LoadOp, plan: CopyPlan, reason: str) -> PlanRefused:

@@ -11,8 +11,7 @@ from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm_types import LLVM_FLOATS, llvm_type
 from tilewright.codegen.math.emitter import MathEmitter
 from tilewright.ir.locations import span_of
-from tilewright.ops.function import FuncOp
-from tilewright.support.errors import InternalError
+from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.targets.cpu.ops import AssertOp, PollOp, PrintOp
 from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.rules import atomics as atomic_rules
@@ -70,14 +69,6 @@ def emit_kernel(
     _emit_entry(builder, [llvm_type(a.type) for a in kernel.body.block.args], has_polls)
     text = builder.text()
     return text + _ROUND_TO_BFLOAT if "bfloat" in text else text
-
-
-def find_kernel(module: ModuleOp) -> FuncOp:
-    """The one function of a module."""
-    kernel = next((op for op in module.body.block.ops if isinstance(op, FuncOp)), None)
-    if kernel is None:
-        raise InternalError("the module holds no kernel")
-    return kernel
 
 
 def argument_slots(module: ModuleOp) -> list[str]:

@@ -6,8 +6,7 @@ from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Attribute, SSAValue
 
 from tilewright.ir.types import i32
-from tilewright.ops.creation.ir import ConstantOp
-from tilewright.targets.cpu.schedule.inline import owner
+from tilewright.ops.creation.ir import constant_of
 
 
 def segments(*sizes: int) -> dict[str, Attribute]:
@@ -21,5 +20,4 @@ GATHER_NO_MASK = segments(1, 1, 0, 0)
 
 def is_all_true(mask: SSAValue | None) -> bool:
     """Whether a mask is absent or the constant true."""
-    op = None if mask is None else owner(mask)
-    return mask is None or (isinstance(op, ConstantOp) and bool(op.splat_value()))
+    return mask is None or bool(constant_of(mask))

@@ -14,19 +14,19 @@ from dataclasses import field
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from tilewright.ir.effects import overtakes_reads
+from tilewright.ir.effects import global_access, overtakes_reads
 from tilewright.ir.op import AccumulatingOp
 from tilewright.ir.regions import ControlFlowOp, is_control_flow
 from tilewright.ops.atomics.ir import AtomicOp
 from tilewright.ops.creation.ir import UnsplatOp
 from tilewright.ops.debug.ir import AssertOp, AssumeOp, BarrierOp, PrintOp
-from tilewright.ops.memory.ir import LoadOp, StoreOp
+from tilewright.ops.memory.ir import StoreOp
 from tilewright.ops.reduction.ir import ReduceOp, ScanOp
 from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.forms import ELEMENTS, STEPS
 from tilewright.targets.cpu.schedule.bufferization import Bufferization, PackForm, chain_head
-from tilewright.targets.cpu.schedule.inline import EXPENSIVE, is_inline, is_tile, num_folded, owner
+from tilewright.targets.cpu.schedule.inline import EXPENSIVE, is_inline, is_tile, num_folded
 from tilewright.targets.cpu.schedule.roots import (
     SCALAR_KINDS,
     Root,
@@ -81,6 +81,12 @@ def captured_tiles(op: Operation) -> tuple[SSAValue, ...]:
     return tuple(found)
 
 
+def _is_load(op: Operation) -> bool:
+    """Whether an op itself reads global memory, and does not write it."""
+    access = global_access(op)
+    return access is not None and not access.writes and access.atomic is None
+
+
 class BlockPlanner:
     """Plans one block of tile ops."""
 
@@ -90,6 +96,10 @@ class BlockPlanner:
         self.ops = list(block.ops)
         self.positions = {op: index for index, op in enumerate(self.ops)}
         self.barriers = [op for op in self.ops if overtakes_reads(op)]
+        # Where the block reads each value from memory.
+        self.loaded: dict[SSAValue, int] = {
+            v: at for at, op in enumerate(self.ops) if _is_load(op) for v in op.results
+        }
         self.captured = {op: captured_tiles(op) for op in self.ops if is_control_flow(op)}
         self.inlined = {op: [v for v in op.results if is_inline(v)] for op in self.ops}
         self.refused: set[SSAValue] = set()
@@ -171,7 +181,7 @@ class BlockPlanner:
         if any(operand in outputs for operand in op.operands):
             return True
         writes = overtakes_reads(op)
-        touches = writes or isinstance(op, LoadOp)
+        touches = writes or global_access(op) is not None
         return touches and (
             writes or any(root.kind is not RootKind.REDUCE for root in self.open.roots)
         )
@@ -241,9 +251,7 @@ class BlockPlanner:
                 return True
             computed = root.values[0] if root.kind is RootKind.MATERIALIZE else None
             return any(
-                isinstance(op := owner(v), LoadOp)
-                and op.parent is self.block
-                and self.positions[op] > earlier.position
+                self.loaded.get(v, -1) > earlier.position
                 and (v is computed or v not in self.bufferization.stored)
                 for v in root.reached
             )
@@ -296,14 +304,10 @@ class BlockPlanner:
         """Materialise loads that a possibly aliasing write would overtake."""
         for step in self.steps:
             for value in step.reached:
-                op = owner(value)
-                if (
-                    not isinstance(op, LoadOp)
-                    or not is_tile(value)
-                    or value in self.bufferization.stored
-                ):
+                start = self.loaded.get(value)
+                if start is None or not is_tile(value) or value in self.bufferization.stored:
                     continue
-                if op.parent is self.block and self._is_overtaken(op, step):
+                if self._is_overtaken(start, step):
                     self.bufferization.stored.add(value)
         for step in self.steps:
             for root in step.roots:
@@ -312,8 +316,8 @@ class BlockPlanner:
                 elif root.kind is RootKind.ATOMIC:
                     self._keep_loads(root.values)
 
-    def _is_overtaken(self, load: Operation, step: Step) -> bool:
-        start = self.positions[load]
+    def _is_overtaken(self, start: int, step: Step) -> bool:
+        """Whether what is read at a position may be written before a step."""
         end = max([step.position, *(root.position for root in step.roots)])
         inside = {root.op for root in step.roots}
         if step.op is not None and step.op.regions and overtakes_reads(step.op):
@@ -323,8 +327,7 @@ class BlockPlanner:
     def _keep_loads(self, values: tuple[SSAValue, ...]) -> None:
         """Addresses and masks of a store must not change while it stores."""
         for value in self._reach(values):
-            op = owner(value)
-            if isinstance(op, LoadOp) and is_tile(value) and op.parent is self.block:
+            if value in self.loaded and is_tile(value):
                 self.bufferization.stored.add(value)
 
     def _keep_shared_values(self) -> None:

@@ -16,18 +16,18 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from tilewright.analysis.affine.expression import ZERO, Expression
 from tilewright.analysis.affine.scalars import Scalars
 from tilewright.analysis.affine.tiles import AffineTiles
-from tilewright.ir.op import ElementwiseOp
+from tilewright.ir.effects import is_free
+from tilewright.ir.op import PointwiseOp, ViewOp
 from tilewright.ir.types import is_integer, is_pointer, shape_of
 from tilewright.ops.control_flow import ForOp
-from tilewright.ops.creation.ir import ConstantOp, SplatOp
+from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp, ExtSIOp
-from tilewright.ops.memory.ir import AddPtrOp, LoadOp
-from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, TransOp
+from tilewright.ops.memory.ir import AddPtrOp
 from tilewright.support.worklist import needed_first
 
 _ADD, _SUBTRACT, _MULTIPLY = (ELEMENTWISE[f"arith.{name}"] for name in ("addi", "subi", "muli"))
-_SAME_VALUE = frozenset((SplatOp, BroadcastOp, ExpandDimsOp, TransOp, HintOp, ExtSIOp))
+_SAME_NUMBERS = (HintOp, ExtSIOp)
 _SUMS: dict[type[Operation], int] = {
     ELEMENTWISE["arith.addi"]: 1,
     AddPtrOp: 1,
@@ -37,10 +37,15 @@ _SUMS: dict[type[Operation], int] = {
 
 def source_dim(op: Operation, dim: int) -> int | None:
     """The dimension of an op's operand that is `dim` of its result; None where it is new."""
-    if isinstance(op, ExpandDimsOp):
-        axis = op.axis.value.data
-        return None if dim == axis else dim - (dim > axis)
-    return op.permutation()[dim] if isinstance(op, TransOp) else dim
+    if not isinstance(op, ViewOp):
+        return dim
+    dims = op.source_dims()
+    return dims.index(dim) if dim in dims else None
+
+
+def _is_same_value(op: Operation | None) -> bool:
+    """Whether an op's elements are numbers of its operand: as they are, or with more bits."""
+    return isinstance(op, ViewOp) or type(op) in _SAME_NUMBERS
 
 
 def _along(place: tuple[SSAValue, int]) -> list[tuple[SSAValue, int]]:
@@ -49,9 +54,9 @@ def _along(place: tuple[SSAValue, int]) -> list[tuple[SSAValue, int]]:
     op = value.op if isinstance(value, OpResult) else None
     if op is None or not shape_of(value.type):
         return []
-    if isinstance(op, ElementwiseOp | LoadOp):
+    if isinstance(op, PointwiseOp):
         return [(operand, dim) for operand in op.operands]
-    inner = source_dim(op, dim) if type(op) in _SAME_VALUE else None
+    inner = source_dim(op, dim) if _is_same_value(op) else None
     if inner is None or not shape_of(op.operands[0].type):
         return []
     return [(op.operands[0], inner)]
@@ -80,7 +85,7 @@ class Shifts:
     def _changing(self, value: SSAValue) -> Sequence[SSAValue]:
         """The operands whose changes make that of a value."""
         op = value.op if isinstance(value, OpResult) else None
-        is_made = op is not None and self.is_inside(value) and type(op) is not LoadOp
+        is_made = op is not None and self.is_inside(value) and is_free(op)
         return op.operands if op is not None and is_made else ()
 
     def _compute_change(self, value: SSAValue) -> Expression | None:
@@ -89,11 +94,11 @@ class Shifts:
         op = value.op if isinstance(value, OpResult) else None
         if op is None:
             return self._scalars.step(value)
-        if type(op) is LoadOp or op.regions:
+        if not is_free(op) or op.regions:
             return None
         if all(self._is_unchanged(operand) for operand in op.operands):
             return ZERO
-        if type(op) in _SAME_VALUE:
+        if _is_same_value(op):
             return self.change(op.operands[0])
         if type(op) is _MULTIPLY:
             return self._scaled(op)
@@ -138,9 +143,9 @@ class Shifts:
                 return gap.is_zero()
         if type(op) is CmpIOp and self._difference_continues(op, dim):
             return True
-        if isinstance(op, ElementwiseOp) or type(op) is LoadOp:
+        if isinstance(op, PointwiseOp):
             return all(self.continues(operand, dim) for operand in op.operands)
-        return type(op) in _SAME_VALUE and self._source_continues(op, dim)
+        return _is_same_value(op) and self._source_continues(op, dim)
 
     def _source_continues(self, op: Operation, dim: int) -> bool:
         source = op.operands[0]

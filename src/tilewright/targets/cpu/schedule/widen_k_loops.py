@@ -17,23 +17,21 @@ bit, and the order of a sum is the schedule's to choose.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.effects import is_free
-from tilewright.ir.op import ElementwiseOp, build
+from tilewright.ir.op import PointwiseOp, ViewOp, build
 from tilewright.ir.types import element_of, f32, f64, i32, i64, shape_of, tile_of
 from tilewright.ops.builder import constant_attribute
 from tilewright.ops.control_flow import ForOp, YieldOp
-from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
-from tilewright.ops.debug.ir import HintOp
+from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, constant_of
 from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtSIOp, TruncIOp
 from tilewright.ops.matmul.ir import DotOp
-from tilewright.ops.memory.ir import LoadOp
-from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, TransOp
+from tilewright.support.rules import RuleTable
 from tilewright.support.worklist import needed_first
 from tilewright.targets.cpu.schedule.shifts import Shifts, source_dim
 
@@ -46,7 +44,8 @@ but rows of B from twice as many pages cost more.
 Along = tuple[SSAValue, int]
 """A tile and one of its dimensions."""
 
-_WIDENED = (ElementwiseOp, LoadOp, SplatOp, BroadcastOp, ExpandDimsOp, TransOp, HintOp)
+GROWN: RuleTable[Callable[..., dict[str, Attribute]]] = RuleTable("what makes longer tiles")
+"""The properties of an op that makes a tile of nothing, for a longer one."""
 
 
 def widen_k_loops(kernel: Operation, depth: int = DEPTH) -> None:
@@ -64,13 +63,17 @@ def _product_of(loop: ForOp) -> DotOp | None:
     products = [op for op in body.ops if isinstance(op, DotOp)]
     if len(products) != 1 or not _accumulates(products[0], body):
         return None
-    others = (op for op in body.ops if not isinstance(op, DotOp | YieldOp))
-    for op in others:
-        if op.regions or not (isinstance(op, LoadOp) or is_free(op)):
-            return None
-        if isinstance(op, LoadOp) and getattr(op.is_volatile, "value", None):
-            return None
+    if any(op.regions or _is_kept(op) for op in body.ops):
+        return None
     return products[0]
+
+
+def _is_kept(op: Operation) -> bool:
+    """Whether an op does more than to compute or to load what it may load once more."""
+    if is_free(op):
+        return False
+    flag = getattr(op, "is_volatile", None)
+    return not isinstance(op, PointwiseOp) or bool(getattr(flag, "value", None))
 
 
 def _accumulates(product: DotOp, body: Block) -> bool:
@@ -101,18 +104,12 @@ def _deepen(loop: ForOp, product: DotOp, depth: int) -> None:
 
 def _factor(loop: ForOp, most: int) -> int:
     """How many iterations to take at once, such that constant bounds leave none over."""
-    low, high, step = (_constant_value(value) for value in loop.operands[:3])
+    step, count = constant_of(loop.step), loop.trips().most
     if step is None or step <= 0:
         return 0
-    if low is None or high is None:
+    if count is None:
         return most
-    count = max(0, -(-(high - low) // step))
     return count // -(-count // most) if count and most else 0
-
-
-def _constant_value(value: SSAValue) -> int | None:
-    op = value.owner
-    return int(op.splat_value()) if isinstance(op, ConstantOp) else None
 
 
 class _Widening:
@@ -131,7 +128,7 @@ class _Widening:
         """Whether every op that has to be widened is one that can be."""
         seen: set[Along] = set()
         return all(
-            isinstance(found.owner, (ConstantOp, MakeRangeOp, *_WIDENED))
+            _is_widened(found.owner) or GROWN.find(type(found.owner)) is not None
             for found, _ in _marked(needed_first((value, dim), _sources, seen.__contains__), seen)
         )
 
@@ -262,6 +259,11 @@ def _arith(name: str) -> type[Operation]:
     return ELEMENTWISE[f"arith.{name}"]
 
 
+def _is_widened(op: Operation | Block) -> bool:
+    """Whether the op on longer operands is the op's longer result."""
+    return isinstance(op, PointwiseOp | ViewOp)
+
+
 def _operands(value: SSAValue) -> Sequence[SSAValue]:
     return value.op.operands if isinstance(value, OpResult) else ()
 
@@ -270,7 +272,7 @@ def _sources(along: Along) -> list[Along]:
     """The operands that have to grow for a value to grow along a dimension."""
     value, dim = along
     op = value.op if isinstance(value, OpResult) else None
-    if not isinstance(op, _WIDENED):
+    if op is None or not _is_widened(op):
         return []
     inner = source_dim(op, dim)
     if inner is None:
@@ -293,11 +295,16 @@ def _is_long(value: SSAValue, dim: int) -> bool:
 
 def _properties(op: Operation, type_: Attribute) -> dict[str, Attribute]:
     """The properties of an op whose result becomes a longer tile."""
-    properties = dict(op.properties)
-    if isinstance(op, ConstantOp):
-        assert isinstance(type_, TensorType)
-        properties["value"] = DenseIntOrFPElementsAttr.from_list(type_, [op.splat_value()])
-    elif isinstance(op, MakeRangeOp):
-        end = op.start.value.data + shape_of(type_)[0]
-        properties["end"] = IntegerAttr(end, i32)
-    return properties
+    rule = GROWN.find(type(op))
+    return {**op.properties, **({} if rule is None else rule(op, type_))}
+
+
+@GROWN.register(ConstantOp)
+def _longer_constant(op: ConstantOp, type_: Attribute) -> dict[str, Attribute]:
+    assert isinstance(type_, TensorType)
+    return {"value": DenseIntOrFPElementsAttr.from_list(type_, [op.splat_value()])}
+
+
+@GROWN.register(MakeRangeOp)
+def _longer_range(op: MakeRangeOp, type_: Attribute) -> dict[str, Attribute]:
+    return {"end": IntegerAttr(op.start.value.data + shape_of(type_)[0], i32)}
