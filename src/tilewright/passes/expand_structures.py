@@ -13,6 +13,7 @@ from dataclasses import field
 
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
+from tilewright.ir.locations import span_of
 from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge, blocks_of, rebuilt
 from tilewright.ir.types import (
     DescriptorType,
@@ -24,6 +25,7 @@ from tilewright.ir.types import (
     shape_of,
 )
 from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import MalformedText
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,24 @@ class Expansion:
             new = [block.insert_arg(t, position + n) for n, t in enumerate(types)]
             self.found[argument] = self.found[value].with_scalars(new)
 
+    def _require_one_padding(self, op: Operation, edges: Sequence[Edge]) -> None:
+        """Refuse ways to one place on which a structure has different paddings.
+
+        All else of a structure is its scalars, which are carried, or its type. Only text can say
+        such a thing: in the language the padding is part of the type.
+        """
+        paddings: dict[SSAValue, int] = {}
+        for edge in edges:
+            for receiver, value in zip(edge.receivers, edge.values, strict=True):
+                given = self.found.get(value)
+                if given is None or paddings.setdefault(receiver, given.padding) == given.padding:
+                    continue
+                raise MalformedText(
+                    f"{op.name}: a descriptor is padded in one way or another, as control comes",
+                    hint="give it one `padding` on every way",
+                    span=span_of(op)[0],
+                )
+
     def _drop_arguments(self, block: Block) -> None:
         for argument in tuple(block.args):
             if block_type(argument.type) is not None:
@@ -158,6 +178,7 @@ class Expansion:
             for block in region.blocks:
                 self._expand_arguments(next(edge for edge in edges if edge.target == index))
                 self.run(block)
+        self._require_one_padding(op, edges)
         origins = next(tuple(edge.values) for edge in edges if edge.target is OUTSIDE)
         givers = dict.fromkeys(edge.giver for edge in edges if edge.giver is not op)
         for giver in givers:
