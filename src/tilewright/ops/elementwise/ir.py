@@ -23,6 +23,7 @@ from xdsl.traits import OpTrait, Pure
 
 from tilewright.ir.attributes import FastMathAttr
 from tilewright.ir.op import Array, DerivedAddress, ElementwiseOp
+from tilewright.ir.types import is_float, is_integer
 from tilewright.ops.elementwise.reference import (
     Reference,
     count_bits,
@@ -41,6 +42,15 @@ from tilewright.ops.elementwise.reference import (
     unsigned_division,
     unsigned_remainder,
 )
+from tilewright.ops.elementwise.verify import (
+    is_compared,
+    is_counted,
+    verify_cast,
+    verify_choice,
+    verify_code,
+    verify_comparison,
+    verify_one_type,
+)
 
 
 class BinaryOp(ElementwiseOp):
@@ -50,6 +60,11 @@ class BinaryOp(ElementwiseOp):
     rhs = operand_def()
     result = result_def()
     traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        """Integers of one type and shape."""
+        super().verify_()
+        verify_one_type(self, is_counted, "integer")
 
 
 class BinaryFloatOp(ElementwiseOp):
@@ -61,6 +76,11 @@ class BinaryFloatOp(ElementwiseOp):
     result = result_def()
     traits = traits_def(Pure())
 
+    def verify_(self) -> None:
+        """Floats of one type and shape."""
+        super().verify_()
+        verify_one_type(self, is_float, "float")
+
 
 class UnaryOp(ElementwiseOp):
     """result = f(operand), of one type."""
@@ -70,6 +90,14 @@ class UnaryOp(ElementwiseOp):
     result = result_def()
     traits = traits_def(Pure())
 
+    def verify_(self) -> None:
+        """One type and shape: integers for what is about bits and `absi`, else floats."""
+        super().verify_()
+        if self.name in _OF_INTEGERS:
+            verify_one_type(self, is_integer, "integer")
+        else:
+            verify_one_type(self, is_float, "float")
+
 
 class CastOp(ElementwiseOp):
     """A conversion of every element to the result's element type."""
@@ -77,6 +105,14 @@ class CastOp(ElementwiseOp):
     src = operand_def()
     result = result_def()
     traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        """One shape, and the kinds of elements that the op converts."""
+        super().verify_()
+        verify_cast(self)
+
+
+_OF_INTEGERS = frozenset(("math.absi", "math.ctpop", "math.ctlz", "math.cttz"))
 
 
 def _define(base: type[ElementwiseOp], class_name: str, name: str, doc: str, function: Reference):
@@ -222,6 +258,12 @@ class CmpIOp(ElementwiseOp):
     result = result_def()
     traits = traits_def(Pure())
 
+    def verify_(self) -> None:
+        """Integers or pointers of one type and shape, and a known predicate."""
+        super().verify_()
+        verify_comparison(self, is_compared, "integer")
+        verify_code(self, self.predicate, len(INTEGER_PREDICATES))
+
     def predicate_name(self) -> str:
         """The predicate's name, as LLVM spells it."""
         return INTEGER_PREDICATES[self.predicate.value.data]
@@ -255,6 +297,12 @@ class CmpFOp(ElementwiseOp):
     result = result_def()
     traits = traits_def(Pure())
 
+    def verify_(self) -> None:
+        """Floats of one type and shape, and a known predicate."""
+        super().verify_()
+        verify_comparison(self, is_float, "float")
+        verify_code(self, self.predicate, len(FLOAT_PREDICATES))
+
     def predicate_name(self) -> str:
         """The predicate's name, as LLVM spells it."""
         return FLOAT_PREDICATES[self.predicate.value.data]
@@ -283,6 +331,7 @@ class SelectOp(ElementwiseOp):
 
     def verify_(self) -> None:
         """A scalar condition is legal for operands of any shape."""
+        verify_choice(self)
 
     def reference(self, condition: Array, lhs: Array, rhs: Array) -> Array:
         return np.where(condition, lhs, rhs)
@@ -300,6 +349,11 @@ class FmaOp(ElementwiseOp):
     result = result_def()
     traits = traits_def(Pure())
 
+    def verify_(self) -> None:
+        """Floats of one type and shape."""
+        super().verify_()
+        verify_one_type(self, is_float, "float")
+
     def reference(self, a: Array, b: Array, c: Array) -> Array:
         return fused_multiply_add(a, b, c)
 
@@ -315,6 +369,11 @@ class ClampFOp(ElementwiseOp):
     propagate_nan = opt_prop_def(IntegerAttr, prop_name="propagateNan")
     result = result_def()
     traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        """Floats of one type and shape."""
+        super().verify_()
+        verify_one_type(self, is_float, "float")
 
     def propagates_nan(self) -> bool:
         """Whether a NaN in x gives NaN."""
