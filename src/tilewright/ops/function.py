@@ -22,8 +22,10 @@ from xdsl.traits import (
 )
 
 from tilewright.ir.effects import Effect, Resource, update
+from tilewright.ir.locations import span_of
 from tilewright.ir.op import TileOp
-from tilewright.support.errors import InternalError
+from tilewright.ir.types import shape_of
+from tilewright.support.errors import InternalError, MalformedText
 
 
 @irdl_op_definition
@@ -70,6 +72,27 @@ def find_kernel(module: ModuleOp) -> FuncOp:
     if not functions:
         raise InternalError("the module holds no kernel")
     return functions[0]
+
+
+def require_launchable(kernel: FuncOp) -> None:
+    """Refuse a function that no launch can call.
+
+    A launch gives numbers and pointers, and takes nothing back; tiles are made inside. Passes
+    that look at single ops work on functions of tiles as well, the way to a target does not.
+    Raises: MalformedText.
+    """
+    given = ((f"argument {index}", v) for index, v in enumerate(kernel.body.block.args))
+    end = kernel.body.block.last_op
+    returned = () if end is None else ((f"result {i}", v) for i, v in enumerate(end.operands))
+    for name, value in (*given, *returned):
+        if name.startswith("argument") and not shape_of(value.type):
+            continue
+        raise MalformedText(
+            f"tt.func: {name} of the kernel `{kernel.sym_name.data}` is {value.type}, "
+            "which no launch can give or take",
+            hint="take pointers and numbers, load and store tiles, and return nothing",
+            span=span_of(kernel)[0],
+        )
 
 
 @irdl_op_definition

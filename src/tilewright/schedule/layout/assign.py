@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tilewright.ir.passes import Pass
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.model import MachineModel
-from tilewright.ops.function import find_kernel
+from tilewright.ops.function import find_kernel, require_launchable
 from tilewright.schedule.layout.decide import Layouts, decide_layouts
 from tilewright.schedule.layout.rewrite import assign_layouts
 from tilewright.schedule.partition.warps import warps_of_tiles
@@ -29,5 +29,6 @@ class AssignLayouts(Pass):
         """Lay out the kernel; the decision."""
         kernel = find_kernel(module)
         layouts = decide_layouts(kernel, self.machine, warps_of_tiles(kernel, self.num_warps))
+        require_launchable(kernel)
         assign_layouts(kernel, layouts)
         return layouts

@@ -11,7 +11,7 @@ from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.passes import Pass
 from tilewright.machine.cpus import MADE_UP_CPU
 from tilewright.machine.model import MachineModel
-from tilewright.ops.function import FuncOp
+from tilewright.ops.function import FuncOp, require_launchable
 from tilewright.passes.fold_additions import FoldAdditions
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
@@ -79,6 +79,7 @@ class EmitNests(Pass):
         """Lower every function; its nests."""
         reports = ReportBuilder()
         for kernel in _functions(module):
+            require_launchable(kernel)
             _emit_nests(kernel, self.machine, reports)
         return reports.finish(0)
 
