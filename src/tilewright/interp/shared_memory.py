@@ -177,6 +177,11 @@ class SharedMemory(SharedBytes):
             self.clocks.acquire(self.role, told)
         return told is not None
 
+    def is_loading(self) -> bool:
+        """Whether a load was begun that nobody has waited for."""
+        barriers = self._memory_barriers.values()
+        return any(barrier.copies for barrier in barriers if isinstance(barrier.name, int))
+
     def _ready_barrier(self, name: object) -> MemoryBarrier:
         """An mbarrier, its phase ended if it has all it waits for."""
         barrier = self._memory_barriers.get(name)

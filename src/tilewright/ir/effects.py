@@ -102,16 +102,26 @@ class Wait:
     """The end of the accesses that the ops behind `values` started; `resource` is their target.
 
     `through` are the classes of these ops, and of those that hand their tokens on. `is_joint`:
-    every thread waits, so what any of them does next is ordered.
+    every thread waits, so what any of them does next is ordered. With `pending` a thread counts
+    what it has started: all groups of the first class but the newest so many have ended.
     """
 
     resource: Resource
     values: tuple[SSAValue, ...]
     through: tuple[type[Operation], ...]
     is_joint: bool = False
+    pending: int | None = None
 
 
-Effect = Access | Allocation | Wait | Order
+@dataclass(frozen=True)
+class Group:
+    """The accesses that ops of the class `of` have started since the last group are one."""
+
+    resource: Resource
+    of: type[Operation]
+
+
+Effect = Access | Allocation | Wait | Group | Order
 
 
 def read(

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Data, Operation
 from xdsl.irdl import irdl_attr_definition
 
-from tilewright.ir.schedule import Place, Schedule
+from tilewright.ir.schedule import Anchor, Place, Schedule
 from tilewright.ir.schedule_text import parse_schedule
 from tilewright.support.dataclass import replace
 from tilewright.support.errors import MalformedSchedule
@@ -95,3 +96,33 @@ def place_of(op: Operation) -> Place | None:
 def annotate_place(op: Operation, place: Place) -> None:
     """Write on an op where it runs."""
     op.attributes[PLACE] = PlaceAttr(place)
+
+
+ANCHOR = "tw.anchor"
+"""The attribute that names an op which the schedule has a place for."""
+_PIPELINED = "tw.pipelined"
+
+
+def anchor_of(op: Operation) -> Anchor | None:
+    """What the schedule calls an op; None where it does not name it."""
+    attribute = op.attributes.get(ANCHOR)
+    if not isinstance(attribute, StringAttr):
+        return None
+    kind, _, number = attribute.data.partition("#")
+    return Anchor(kind, int(number))
+
+
+def name_anchor(op: Operation, anchor: Anchor) -> None:
+    """Let an op be found by what the schedule calls it, whatever level it is lowered to."""
+    op.attributes[ANCHOR] = StringAttr(str(anchor))
+
+
+def note_pipelining(loop: Operation, account: str) -> None:
+    """Note on a loop how it was pipelined, or why it was not."""
+    loop.attributes[_PIPELINED] = StringAttr(account)
+
+
+def pipelining_of(loop: Operation) -> str:
+    """What `note_pipelining` noted; '' where nothing was planned."""
+    attribute = loop.attributes.get(_PIPELINED)
+    return attribute.data if isinstance(attribute, StringAttr) else ""

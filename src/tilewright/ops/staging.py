@@ -23,7 +23,17 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilewright.ir.effects import Allocation, Effect, Extent, Order, Resource, Wait, read, write
+from tilewright.ir.effects import (
+    Allocation,
+    Effect,
+    Extent,
+    Group,
+    Order,
+    Resource,
+    Wait,
+    read,
+    write,
+)
 from tilewright.ir.encoding import SharedType, layout_of, shared_part
 from tilewright.ir.op import Array, DerivedAddress, TileOp
 from tilewright.ir.plans import SHARED, ProductAttr
@@ -240,7 +250,7 @@ class LaidOutDotOp(TileOp):
             return tuple(read(Resource.SHARED, v, is_async=is_wgmma) for v in shared)
         start = Extent.START
         started = (read(Resource.SHARED, v, is_async=is_wgmma, extent=start) for v in shared)
-        return (*started, write(Resource.QUEUE))
+        return (*started, Group(Resource.QUEUE, LaidOutDotOp), write(Resource.QUEUE))
 
     def verify_(self) -> None:
         """K of a and b agree; c and the result are [..., M, N]; operands are where planned."""
@@ -264,7 +274,15 @@ class DotWaitOp(TileOp):
 
     def effects(self) -> tuple[Effect, ...]:
         """The end of the reads of every product that the tiles come from."""
-        return (write(Resource.QUEUE), Wait(Resource.SHARED, tuple(self.tiles), (LaidOutDotOp,)))
+        pending = _number(self, "pending")
+        ended = Wait(Resource.SHARED, tuple(self.tiles), (LaidOutDotOp,), pending=pending)
+        return (write(Resource.QUEUE), ended)
+
+
+def _number(op: TileOp, name: str) -> int | None:
+    """A number of an op; None in one that is only described."""
+    attribute = op.properties.get(name)
+    return attribute.value.data if isinstance(attribute, IntegerAttr) else None
 
 
 def _extents(type_: Attribute) -> tuple[int, ...]:
@@ -311,7 +329,7 @@ class AsyncCommitOp(TileOp):
     token = result_def()
 
     def effects(self) -> tuple[Effect, ...]:
-        return (write(Resource.QUEUE),)
+        return (write(Resource.QUEUE), Group(Resource.QUEUE, AsyncCopyOp))
 
 
 @irdl_op_definition
@@ -326,4 +344,6 @@ class AsyncWaitOp(TileOp):
     def effects(self) -> tuple[Effect, ...]:
         """The end of every copy in the groups that the tokens stand for."""
         through = (AsyncCopyOp, AsyncCommitOp, AsyncWaitOp)
-        return (write(Resource.QUEUE), Wait(Resource.SHARED, tuple(self.tokens), through))
+        pending = _number(self, "num")
+        ended = Wait(Resource.SHARED, tuple(self.tokens), through, pending=pending)
+        return (write(Resource.QUEUE), ended)

@@ -2,21 +2,54 @@
 
 Independent of how they were put there: it follows the program with the accesses that some path
 leaves unordered, goes around loops until nothing is new, and looks at each access when it starts.
+
+Slots of a ring are told apart where the IR shows that they are: what is known of an access counts
+from a value of the iteration that control is in, so it is counted anew where control goes on to
+the next one.
 """
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
+from collections.abc import Iterable
+
+from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.analysis.dataflow import StateFlow, run
-from tilewright.ir.effects import Extent, Order
-from tilewright.ir.regions import is_control_flow
+from tilewright.ir.effects import Extent, Group, Order
+from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge, is_control_flow
 from tilewright.ops.function import FuncOp
-from tilewright.schedule.placed_accesses import PlacedAccess, PlacedAccesses
-from tilewright.support.dataclass import dataclass
+from tilewright.schedule.placed_accesses import PlacedAccess, PlacedAccesses, PlacedStep
+from tilewright.schedule.ring_positions import RingPosition, counted_from
+from tilewright.schedule.shared_effects import Counted
+from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import InternalError
 
 Placed = frozenset[PlacedAccess]
+_MOST_GROUPS = 64
+"""Beyond this many newer groups no wait makes a difference."""
+
+
+@dataclass(frozen=True)
+class _Running:
+    """An access that was started and has not ended, as far as some path goes.
+
+    `newer` is how many groups came after its own; None before its group is closed.
+    """
+
+    placed: PlacedAccess
+    newer: int | None = None
+
+    def closed(self, group: Group) -> _Running:
+        """This after a group has been closed."""
+        if not isinstance(self.placed.access.op, group.of):
+            return self
+        newer = 0 if self.newer is None else min(self.newer + 1, _MOST_GROUPS)
+        return _Running(self.placed, newer)
+
+    def is_ended(self, wait: Counted) -> bool:
+        """Whether a wait that counts is the end of this."""
+        is_counted = isinstance(self.placed.access.op, wait.started_by)
+        return is_counted and self.newer is not None and self.newer >= wait.pending
 
 
 @dataclass(frozen=True)
@@ -30,7 +63,7 @@ class _State:
     unordered: Placed = frozenset()
     hidden: Placed = frozenset()
     shown: Placed = frozenset()
-    running: Placed = frozenset()
+    running: frozenset[_Running] = frozenset()
 
     def __or__(self, other: _State) -> _State:
         return _State(
@@ -51,7 +84,7 @@ def check_ordering(kernel: FuncOp) -> None:
 
 def require_ordered(kernel: FuncOp, accesses: PlacedAccesses) -> None:
     """`check_ordering` of a kernel whose accesses are known already."""
-    run(_Check(accesses), kernel.body.block)
+    run(_Check(accesses, _bases(kernel, accesses)), kernel.body.block)
 
 
 def is_ordered(kernel: FuncOp, accesses: PlacedAccesses) -> bool:
@@ -63,16 +96,34 @@ def is_ordered(kernel: FuncOp, accesses: PlacedAccesses) -> bool:
     return True
 
 
+def _bases(kernel: FuncOp, accesses: PlacedAccesses) -> frozenset[SSAValue]:
+    """The values that slots of rings are counted from."""
+    bases: set[SSAValue] = set()
+    for placed in accesses.all_accesses(kernel.body.block):
+        if placed.position is not None and placed.position.base is not None:
+            bases.add(placed.position.base)
+    return frozenset(bases)
+
+
 class _Check(StateFlow[_State]):
     """One check of one kernel."""
 
-    def __init__(self, accesses: PlacedAccesses) -> None:
+    def __init__(self, accesses: PlacedAccesses, bases: frozenset[SSAValue]) -> None:
         super().__init__(_State())
         self._accesses = accesses
+        self._bases = bases
 
     def join(self, left: _State, right: _State) -> _State:
         """What either way has left."""
         return left | right
+
+    def cross(self, op: ControlFlowOp, edge: Edge, visits: int) -> bool:
+        """Join the state to what came before, its positions counted from what goes on."""
+        state = self.state
+        self.state = _recounted(state, op, edge, self._bases)
+        is_new = super().cross(op, edge, visits)
+        self.state = state
+        return is_new
 
     def step(self, op: Operation, state: _State) -> _State:
         """The state behind an op, each access of which is checked when it starts."""
@@ -81,12 +132,20 @@ class _Check(StateFlow[_State]):
                 state = self._step(step, state)
         return state
 
-    def _step(self, step: PlacedAccess | Order, state: _State) -> _State:
+    def _step(self, step: PlacedStep, state: _State) -> _State:
         if step is Order.BARRIER:
             return _State(frozenset(), state.hidden, frozenset(), state.running)
         if step is Order.FENCE:
             return _State(state.unordered, frozenset(), state.shown | state.hidden, state.running)
-        assert isinstance(step, PlacedAccess)
+        if isinstance(step, Group):
+            running = frozenset(running.closed(step) for running in state.running)
+            return replace(state, running=running)
+        if isinstance(step, Counted):
+            return _drained(step, state)
+        if isinstance(step, Order):
+            return state
+        if step.access.is_counted:
+            return state  # what ends is said by the wait that counts, behind it
         if step.access.starts:
             self._check(step, state)
         return _accessed(step, state)
@@ -99,23 +158,96 @@ class _Check(StateFlow[_State]):
             if earlier.hides_from(placed):
                 missing = "fence" if earlier in state.hidden else "barrier behind the fence"
                 raise _unordered(earlier, placed, missing)
-        for earlier in state.running:
-            if earlier.conflicts(placed):
-                raise _unordered(earlier, placed, "wait")
+        for running in state.running:
+            if running.placed.conflicts(placed):
+                raise _unordered(running.placed, placed, "wait")
 
 
 def _accessed(placed: PlacedAccess, state: _State) -> _State:
     access = placed.access
     if access.extent is Extent.START:
-        return _State(state.unordered, state.hidden, state.shown, state.running | {placed})
+        return replace(state, running=state.running | {_Running(placed)})
     running = state.running
     if access.extent is Extent.END:
-        running = frozenset(t for t in running if t.access.op is not access.op)
+        running = frozenset(r for r in running if not _is_end_of(placed, r.placed))
+    return _ended(placed, replace(state, running=running))
+
+
+def _is_end_of(end: PlacedAccess, running: PlacedAccess) -> bool:
+    """Whether an access that runs is the one that ends: by the op that started it, or its slot."""
+    if running.access.op is end.access.op:
+        return True
+    if end.access.tile is None or not end.access.is_joint or not end.waits_itself:
+        return False
+    is_load = running.access.is_async and running.access.is_write
+    # A wait for a whole ring is one for all of its slots.
+    return is_load and end.position in (None, running.position) and end.covers(running)
+
+
+def _ended(placed: PlacedAccess, state: _State) -> _State:
+    """The state behind the end of an access."""
+    access = placed.access
     hidden, shown = state.hidden, state.shown
     if access.is_write and not access.is_async:
         hidden, shown = hidden | {placed}, shown - {placed}
     unordered = state.unordered if access.is_joint else state.unordered | {placed}
-    return _State(unordered, hidden, shown, running)
+    return _State(unordered, hidden, shown, state.running)
+
+
+def _drained(wait: Counted, state: _State) -> _State:
+    """The state behind a wait that counts groups."""
+    ended = [running for running in state.running if running.is_ended(wait)]
+    state = replace(state, running=state.running - frozenset(ended))
+    for running in ended:
+        state = _ended(running.placed, state)
+    return state
+
+
+# --- slots of rings ---
+
+
+def _recounted(state: _State, op: ControlFlowOp, edge: Edge, bases: frozenset[SSAValue]) -> _State:
+    """A state whose positions count from what an edge hands on."""
+    if not bases:
+        return state
+    moved: dict[RingPosition, RingPosition | None] = {}
+
+    def along(placed: PlacedAccess) -> PlacedAccess:
+        position = placed.position
+        if position is None:
+            return placed
+        if position not in moved:
+            moved[position] = _moved(position, op, edge, bases)
+        return replace(placed, position=moved[position])
+
+    def all_along(accesses: Iterable[PlacedAccess]) -> Placed:
+        return frozenset(map(along, accesses))
+
+    running = frozenset(_Running(along(r.placed), r.newer) for r in state.running)
+    hidden, shown = all_along(state.hidden), all_along(state.shown)
+    return _State(all_along(state.unordered), hidden, shown, running)
+
+
+def _moved(
+    position: RingPosition, op: ControlFlowOp, edge: Edge, bases: frozenset[SSAValue]
+) -> RingPosition | None:
+    """A position where an edge leads to; None where nothing there is known to count alike."""
+    for value, receiver in zip(edge.values, edge.receivers, strict=True):
+        if receiver not in bases:
+            continue
+        base, steps = counted_from(value, position.slots)
+        if base is position.base:
+            return replace(position, base=receiver, steps=(position.steps - steps) % position.slots)
+    is_left = edge.source is not OUTSIDE and position.base is not None
+    return None if is_left and _is_inside(position.base, op) else position
+
+
+def _is_inside(value: SSAValue | None, op: Operation) -> bool:
+    if value is None:
+        return False
+    owner = value.owner
+    holder = owner.parent_op() if isinstance(owner, Block) else owner
+    return holder is not None and (holder is op or op.is_ancestor(holder))
 
 
 def _unordered(earlier: PlacedAccess, later: PlacedAccess, missing: str) -> InternalError:

@@ -8,12 +8,13 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation
 
 from tilewright.analysis.alias import SharedAliases
-from tilewright.ir.effects import Order
+from tilewright.ir.effects import Extent, Group, Order
 from tilewright.ir.locations import describe
 from tilewright.ir.regions import is_control_flow
 from tilewright.ops.roles import is_in_ring, orders_roles
+from tilewright.schedule.ring_positions import RingPosition, position_of
 from tilewright.schedule.scratch import scratch_bytes, scratch_offset
-from tilewright.schedule.shared_effects import SharedAccess, shared_steps
+from tilewright.schedule.shared_effects import Counted, SharedAccess, shared_steps
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
@@ -22,13 +23,26 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class PlacedAccess:
-    """An access with the bytes that it may touch: spans [start, end)."""
+    """An access with the bytes that it may touch: spans [start, end).
+
+    `position` is the slot of a ring that the bytes are of, where that is known. `waits_itself`:
+    it is the end of what comes to them, whichever op started that.
+    """
 
     access: SharedAccess
     spans: tuple[Span, ...]
+    position: RingPosition | None = None
+    waits_itself: bool = False
+
+    def covers(self, other: PlacedAccess) -> bool:
+        """Whether all bytes of another access are among those of this one."""
+        return all(any(a <= c and d <= b for a, b in self.spans) for c, d in other.spans)
 
     def overlaps(self, other: PlacedAccess) -> bool:
-        """Whether both may touch one byte."""
+        """Whether both may touch one byte; positions of both count from where control is."""
+        mine, others = self.position, other.position
+        if mine is not None and others is not None and mine.is_other(others):
+            return False
         return any(a < d and c < b for a, b in self.spans for c, d in other.spans)
 
     def conflicts(self, later: PlacedAccess) -> bool:
@@ -45,7 +59,7 @@ class PlacedAccess:
         return f"the {verb} of {self.access.op.name} at {describe(self.access.op)}"
 
 
-PlacedStep = PlacedAccess | Order
+PlacedStep = PlacedAccess | Order | Group | Counted
 
 
 class PlacedAccesses:
@@ -66,10 +80,17 @@ class PlacedAccesses:
         if orders_roles(op):
             return
         for step in shared_steps(op):
-            if isinstance(step, Order):
+            if not isinstance(step, SharedAccess):
                 yield step
             elif not self._is_in_ring(step):
-                yield PlacedAccess(step, self._spans(step))
+                yield self._placed(step, op)
+
+    def _placed(self, step: SharedAccess, op: Operation) -> PlacedAccess:
+        is_end = step.extent is Extent.END
+        # Where an access of another op ends, its view is of the iteration that started it.
+        is_here = step.tile is not None and (not is_end or step.op is op)
+        position = position_of(step.tile) if step.tile is not None and is_here else None
+        return PlacedAccess(step, self._spans(step), position, is_end and is_here)
 
     def _is_in_ring(self, access: SharedAccess) -> bool:
         """Whether a ring orders an access: one role fills its slots, others read them."""

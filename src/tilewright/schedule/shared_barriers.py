@@ -34,8 +34,8 @@ from tilewright.ir.regions import (
 from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import LocalBarrierOp
 from tilewright.schedule.check_ordering import is_ordered, require_ordered
-from tilewright.schedule.placed_accesses import PlacedAccess, PlacedAccesses
-from tilewright.support.dataclass import dataclass
+from tilewright.schedule.placed_accesses import PlacedAccess, PlacedAccesses, PlacedStep
+from tilewright.support.dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -279,10 +279,12 @@ class _Placer:
             summary = summary.then(self._step(step))
         return summary
 
-    def _step(self, step: PlacedAccess | Order) -> _Summary:
-        if isinstance(step, Order):
+    def _step(self, step: PlacedStep) -> _Summary:
+        if not isinstance(step, PlacedAccess):
             return _Summary(_Track((), (), True)) if step is Order.BARRIER else _NOTHING
         access = step.access
+        # Summaries meet across iterations, where positions count from other values.
+        step = replace(step, position=None)
         start = (step,) if access.starts else ()
         end = (step,) if access.ends and not access.is_joint else ()
         hidden = tuple(t for t in end if any(t.hides_from(other) for other in self._async))

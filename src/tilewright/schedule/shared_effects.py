@@ -15,7 +15,17 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.traits import IsTerminator
 
 from tilewright.analysis.alias import is_shared
-from tilewright.ir.effects import Access, Atomic, Effect, Extent, Order, Resource, Wait, own_effects
+from tilewright.ir.effects import (
+    Access,
+    Atomic,
+    Effect,
+    Extent,
+    Group,
+    Order,
+    Resource,
+    Wait,
+    own_effects,
+)
 from tilewright.ir.encoding import SharedType, TokenType
 from tilewright.ir.regions import sources_of
 from tilewright.schedule.scratch import scratch_bytes
@@ -28,7 +38,8 @@ class SharedAccess:
     """A read or write of the shared tile `tile`, or of the scratch of `op`.
 
     `is_async` is one by the asynchronous units (wgmma, TMA), which see what threads wrote only
-    after a fence. `is_joint` is one that every thread waited for where it ends.
+    after a fence. `is_joint` is one that every thread waited for where it ends, `is_counted` one
+    that may end here, which a `Counted` wait behind it says exactly.
     """
 
     op: Operation
@@ -37,6 +48,7 @@ class SharedAccess:
     is_async: bool = False
     extent: Extent = Extent.WHOLE
     is_joint: bool = False
+    is_counted: bool = False
 
     @property
     def starts(self) -> bool:
@@ -49,7 +61,15 @@ class SharedAccess:
         return self.extent is not Extent.START
 
 
-Step = SharedAccess | Order
+@dataclass(frozen=True)
+class Counted:
+    """The end of all groups of accesses that ops of a class started but the newest `pending`."""
+
+    started_by: type[Operation]
+    pending: int
+
+
+Step = SharedAccess | Order | Group | Counted
 
 
 def shared_steps(op: Operation) -> tuple[Step, ...]:
@@ -80,22 +100,27 @@ def _acquires(atomic: Atomic) -> bool:
 
 
 def _steps_of(op: Operation, effect: Effect) -> Iterator[Step]:
-    if isinstance(effect, Order):
+    if isinstance(effect, Order | Group):
         yield effect
     elif isinstance(effect, Wait):
+        is_counted = effect.pending is not None
         for start, access in ended_by(op, effect):
-            yield from _accesses(start, access, is_joint=effect.is_joint)
+            for step in _accesses(start, access):
+                yield replace(step, is_joint=effect.is_joint, is_counted=is_counted)
+        for tile in filter(is_shared, effect.values):
+            yield SharedAccess(op, tile, True, True, Extent.END, effect.is_joint)
+        if effect.pending is not None:
+            yield Counted(effect.through[0], effect.pending)
     elif isinstance(effect, Access):
         yield from _accesses(op, effect)
 
 
-def _accesses(op: Operation, access: Access, *, is_joint: bool = False) -> Iterator[SharedAccess]:
+def _accesses(op: Operation, access: Access) -> Iterator[SharedAccess]:
     if access.resource is not Resource.SHARED:
         return
     for is_write, does in ((False, access.reads), (True, access.writes)):
         if does:
-            kind = (is_write, access.is_async, access.extent, is_joint)
-            yield SharedAccess(op, access.value, *kind)
+            yield SharedAccess(op, access.value, is_write, access.is_async, access.extent)
 
 
 def _check_handled(op: Operation) -> None:

@@ -69,6 +69,10 @@ def _is_cluster(value: object) -> bool:
     return all(type(size) is int and 1 <= size <= 16 for size in value)
 
 
+def _is_optional_count(value: object) -> bool:
+    return value is None or _is_count(value)
+
+
 def _is_text(value: object) -> bool:
     return value is None or isinstance(value, str)
 
@@ -92,7 +96,7 @@ def _is_descriptor_mode(value: object) -> bool:
 # Option -> its domain as a predicate and in the user's words.
 _DOMAINS: dict[str, tuple[Callable[[object], bool], str]] = {
     "num_warps": (_is_power_of_two, "a power of two, as an int"),
-    "num_stages": (_is_count, "an int of at least 1"),
+    "num_stages": (_is_optional_count, "None or an int of at least 1"),
     "num_ctas": (_is_power_of_two, "a power of two, as an int"),
     "maxnreg": (_is_register_cap, "None or an int from 1 to 255"),
     "cluster_dims": (_is_cluster, "None or three ints from 1 to 16"),
@@ -119,12 +123,14 @@ _DOMAINS: dict[str, tuple[Callable[[object], bool], str]] = {
 class CompileOptions:
     """The options that change the generated code; hashed into the cache key.
 
-    `maxnreg` None leaves the register count to the assembler. `cluster_dims` None makes clusters
-    of `num_ctas` programs along the first axis of the grid. `launch_cooperative_grid` starts all
-    programs of a grid together, `launch_pdl` before the launch ahead of it has ended. `debug`
-    compiles `device_assert`; `sanitize_overflow` reports sums, differences and products of integers
-    that do not fit their type (None: with `debug`); `checked` reports out-of-bounds access, int32
-    offset overflow and integer division by zero, and compiles `device_assert`.
+    `num_stages` None leaves it to the compiler how far loads run ahead of their loops, 1 has none
+    do so, more is the number of tiles under way. `maxnreg` None leaves the register count to the
+    assembler. `cluster_dims` None makes clusters of `num_ctas` programs along the first axis of
+    the grid. `launch_cooperative_grid` starts all programs of a grid together, `launch_pdl` before
+    the launch ahead of it has ended. `debug` compiles `device_assert`; `sanitize_overflow` reports
+    sums, differences and products of integers that do not fit their type (None: with `debug`);
+    `checked` reports out-of-bounds access, int32 offset overflow and integer division by zero, and
+    compiles `device_assert`.
     `default_dot_input_precision` None leaves the precision of an f32 `dot` to the target.
     `descriptors` "pointers" makes loads and stores through tensor descriptors plain ones, where
     "auto" leaves them to copy engines as far as the machine has them. `num_consumer_groups` makes
@@ -137,7 +143,7 @@ class CompileOptions:
     """
 
     num_warps: int = 4
-    num_stages: int = 3
+    num_stages: int | None = None
     num_ctas: int = 1
     maxnreg: int | None = None
     cluster_dims: tuple[int, int, int] | None = None

@@ -36,6 +36,7 @@ def anchors_of(kernel: FuncOp) -> dict[Anchor, Operation]:
     return anchors
 
 
+_KINDS = {DotOp.name: "dot", ForOp.name: "for", ReduceOp.name: "reduce"}
 _NUMBERED = ("dot", "load", "store", "for", "cvt", "reduce")
 
 
@@ -44,14 +45,11 @@ def kind_of(op: Operation) -> str:
 
     Accesses of tiles only are loads and stores: scalars go where they are needed.
     """
-    if isinstance(op, DotOp):
-        return "dot"
-    if isinstance(op, ForOp):
-        return "for"
+    kind = _KINDS.get(op.name)
+    if kind is not None:
+        return kind
     if isinstance(op, CastOp):
         return "cvt"
-    if isinstance(op, ReduceOp):
-        return "reduce"
     access = global_access(op)
     if access is None or access.atomic is not None:
         return "op"
@@ -71,10 +69,11 @@ def _hinted(op: Operation, kind: str) -> Iterator[Anchor]:
 def require_anchors(schedule: Schedule, kernel: FuncOp) -> Mapping[Anchor, Operation]:
     """The ops that a schedule names. *Raises*: MalformedSchedule for one that is not there."""
     anchors = anchors_of(kernel)
-    for anchor in _named(schedule):
-        if anchor != REST and anchor not in anchors:
+    named = [anchor for anchor in _named(schedule) if anchor != REST]
+    for anchor in named:
+        if anchor not in anchors:
             raise _unknown(anchor, anchors, kernel)
-    return anchors
+    return {anchor: anchors[anchor] for anchor in named}
 
 
 def _named(schedule: Schedule) -> Iterator[Anchor]:

@@ -82,9 +82,9 @@ def _no_copy(load: LoadOp, alloc: LocalAllocOp | None) -> str:
         return "its tile goes to shared memory in another block"
     if sum(1 for _ in load.result.uses) != 1:
         return "its tile is needed elsewhere, too"
-    if _is_volatile(load):
+    if is_volatile(load):
         return "it is volatile"
-    if not (load.other is None or _is_zero(load.other)):
+    if not (load.other is None or is_zero(load.other)):
         return "a copy fills in zeros only"
     if not _copy_elems(load, alloc):
         return "no 4, 8 or 16 bytes of a lane are adjacent in both memories"
@@ -92,10 +92,14 @@ def _no_copy(load: LoadOp, alloc: LocalAllocOp | None) -> str:
 
 
 def _copy_elems(load: LoadOp, alloc: LocalAllocOp) -> int:
-    """The elements that one copy instruction of a lane moves; 0 where none fits."""
     assert isinstance(alloc.result.type, SharedType)
+    return copy_elems(load, alloc.result.type)
+
+
+def copy_elems(load: LoadOp, to: SharedType) -> int:
+    """The elements of a load that one copy instruction of a lane moves; 0 where none fits."""
     layout, size = layout_of(load.result.type), storage_bytes(load.result.type)
-    access = plan_access(layout, layout_of(alloc.result.type), size, matrices=False)
+    access = plan_access(layout, layout_of(to), size, matrices=False)
     if access.free_lanes or access.free_warps:
         return 0
     width = min(vector_elems(load), access.vector_elems)
@@ -105,12 +109,13 @@ def _copy_elems(load: LoadOp, alloc: LocalAllocOp) -> int:
     return width if is_in_order and width * size in _COPY_BYTES else 0
 
 
-def _is_volatile(load: LoadOp) -> bool:
+def is_volatile(load: LoadOp) -> bool:
+    """Whether a load is to be made each time, and as written."""
     flag = load.is_volatile
     return flag is not None and not (isinstance(flag, IntegerAttr) and flag.value.data == 0)
 
 
-def _is_zero(value: SSAValue) -> bool:
+def is_zero(value: SSAValue) -> bool:
     """Whether every byte of a value is zero for certain."""
     owner = value.owner
     # The zero of one type is cast to that of another, all of whose bits are zero as well.

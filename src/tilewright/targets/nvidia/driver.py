@@ -182,8 +182,7 @@ class NvidiaDriver:
 
     slow_path: object = SLOW_PATH
     stages = ("source", "ttir", "t1", "t2", "llir", "ptx", "cubin", "sass")
-    # Until loops are pipelined; a remark says so for each loop that would be (remarks.py).
-    ignored_options: frozenset[str] = frozenset(("num_stages",))
+    ignored_options: frozenset[str] = frozenset()
 
     def __init__(self, cache: DiskCache | None, cuda: Cuda | None = None) -> None:
         self._cache = cache

@@ -10,8 +10,8 @@ from tilewright.ir.annotations import annotated
 from tilewright.ir.locations import describe
 from tilewright.ir.plans import AccessAttr
 from tilewright.ir.regions import loops_around
+from tilewright.ir.schedule_attributes import pipelining_of
 from tilewright.layout.convert import SharedRoundTrip
-from tilewright.ops.control_flow import ForOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import ConvertLayoutOp, LaidOutDotOp
 from tilewright.schedule.conversions import conversion_of
@@ -28,9 +28,8 @@ def _remarks(op: Operation) -> Iterator[str]:
         if plan.reason:
             name = {"fma": "the FMA units", "mma": "mma.sync"}.get(plan.instruction, "wgmma")
             yield f"{describe(op)}: the product runs on {name}: {plan.reason}"
-    elif isinstance(op, ForOp):
-        if any(isinstance(inner, LaidOutDotOp) for inner in op.body.block.ops):
-            yield f"{describe(op)}: the loop is not pipelined; `num_stages` has no effect yet"
+    elif (account := pipelining_of(op)).startswith("not "):
+        yield f"{describe(op)}: the loop is {account}"
     elif isinstance(op, ConvertLayoutOp):
         if isinstance(conversion_of(op), SharedRoundTrip) and is_in_loop(op):
             yield f"{describe(op)}: a tile changes threads through shared memory in a loop"

@@ -16,9 +16,11 @@ from tilewright.schedule.global_barriers import InsertGlobalBarriers
 from tilewright.schedule.layout.assign import AssignLayouts
 from tilewright.schedule.partition.ring_counters import CountRings
 from tilewright.schedule.partition.warps import warps_of_tiles
+from tilewright.schedule.pipeline.pipeline_loops import PipelineLoops
 from tilewright.schedule.plan.accesses import DecideAccesses
 from tilewright.schedule.plan.copies import DecideCopies
 from tilewright.schedule.plan.products import DecideProducts
+from tilewright.schedule.plan.schedule import DecideSchedule
 from tilewright.schedule.plan.verify import VerifyPlan
 from tilewright.schedule.shared_barriers import OrderingReport, insert_shared_barriers
 from tilewright.schedule.shared_memory import SharedPlan, place_shared
@@ -30,6 +32,7 @@ from tilewright.targets.nvidia.partition.form import FormRoles
 from tilewright.targets.nvidia.partition.stage_channels import StageChannels
 from tilewright.targets.nvidia.tma.barriers import CarryPhases, PlaceBarriers, barrier_bytes
 from tilewright.targets.nvidia.tma.join_waits import JoinWaits
+from tilewright.targets.nvidia.tma.slots import TmaEngine
 from tilewright.targets.nvidia.tma.stage import StageTensorMaps
 from tilewright.targets.nvidia.tma.visibility import MarkVisible
 
@@ -41,6 +44,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         FormRoles(machine),
         DecideProducts(machine, options.num_warps),
         DecideAccesses(machine, options.num_warps),
+        DecideSchedule(machine, options.num_stages or 0),
         VerifyPlan(machine, options.num_warps),
         AssignLayouts(machine, options.num_warps),
         StageChannels(),
@@ -48,6 +52,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         JoinWaits(),
         MarkVisible(),
         DecideCopies(),
+        PipelineLoops(TmaEngine()),
         CopyAsync(),
         DecideExchanges(),
         VerifyExchanges(),

@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 from tilewright.ir.effects import Access, Effect, Extent, Order, Resource, Wait, read, update, write
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.op import DerivedAddress, TileOp
-from tilewright.ir.types import DescriptorType, element_of, i32, shape_of
+from tilewright.ir.types import DescriptorType, element_of, i1, i32, shape_of
 from tilewright.ops.function import FuncOp
 from tilewright.ops.roles import RingOp, RingType
 
@@ -207,6 +207,72 @@ class TmaWaitOp(TileOp):
 
 
 @irdl_op_definition
+class TmaLoadSlotOp(TileOp):
+    """Where `condition` holds, start copying the block at `indices` to `dst`, slot `slot`.
+
+    Slots have an mbarrier each, from number `barrier` on, at `barrier_bytes`. The first of the
+    loads to a slot has `announced_bytes`, those of all. `is_fenced`: as of `ttng.tma_load`.
+    """
+
+    name = "ttng.tma_load_slot"
+    desc = operand_def()
+    dst = operand_def(SharedType)
+    slot = operand_def(i32)
+    condition = operand_def(i1)
+    indices = var_operand_def()
+    barrier = prop_def(IntegerAttr)
+    barrier_bytes = opt_prop_def(IntegerAttr)
+    announced_bytes = opt_prop_def(IntegerAttr)
+    is_fenced = opt_prop_def(UnitAttr)
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (
+            read(Resource.GLOBAL, self.desc, is_async=True, extent=Extent.START),
+            write(Resource.SHARED, self.dst, is_async=True, extent=Extent.START),
+        )
+
+    def verify_(self) -> None:
+        """The tile is a block of the tensor."""
+        assert isinstance(self.dst.type, SharedType)
+        _require_block(self, self.desc.type, self.dst.type)
+
+
+@irdl_op_definition
+class TmaWaitSlotOp(TileOp):
+    """Wait in every thread until the loads to slot `slot`, whose tiles these are, are done.
+
+    `phase` (i32) is the parity of the phase of the slot's mbarrier.
+    """
+
+    name = "ttng.tma_wait_slot"
+    tiles = var_operand_def(SharedType)
+    slot = operand_def(i32)
+    phase = operand_def(i32)
+    barrier = prop_def(IntegerAttr)
+    barrier_bytes = opt_prop_def(IntegerAttr)
+
+    def effects(self) -> tuple[Effect, ...]:
+        """Every thread waits for the mbarrier itself, so what it does next is ordered."""
+        arrived = Wait(Resource.SHARED, tuple(self.tiles), (TmaLoadSlotOp,), is_joint=True)
+        return (write(Resource.QUEUE), arrived)
+
+
+@irdl_op_definition
+class TmaDoneOp(TileOp):
+    """No load to a slot of the rings `tiles` runs: each that was started has been waited for.
+
+    A fact, and no instruction: loads that run ahead of a loop start for its iterations only.
+    """
+
+    name = "ttng.tma_done"
+    tiles = var_operand_def(SharedType)
+
+    def effects(self) -> tuple[Effect, ...]:
+        arrived = Wait(Resource.SHARED, tuple(self.tiles), (TmaLoadSlotOp,), is_joint=True)
+        return (write(Resource.QUEUE), arrived)
+
+
+@irdl_op_definition
 class TmaStoreOp(TileOp):
     """Start copying the shared tile `src` to the block at `indices`, as a group.
 
@@ -268,6 +334,9 @@ TMA_OPS = (
     TmaLoadOp,
     TmaFillOp,
     TmaWaitOp,
+    TmaLoadSlotOp,
+    TmaWaitSlotOp,
+    TmaDoneOp,
     TmaStoreOp,
     TmaStoreWaitOp,
 )

@@ -19,10 +19,13 @@ from tilewright.targets.nvidia.tma.box_annotations import box_plan
 from tilewright.targets.nvidia.tma.boxes import BoxPlan
 from tilewright.targets.nvidia.tma_ops import (
     InitBarriersOp,
+    TmaDoneOp,
     TmaLoadOp,
+    TmaLoadSlotOp,
     TmaStoreOp,
     TmaStoreWaitOp,
     TmaWaitOp,
+    TmaWaitSlotOp,
 )
 
 _NO_HINT = "i64 0, i1 false"
@@ -151,6 +154,47 @@ def wait_parity(fn: FunctionBuilder, barrier: str, parity: str, attached: str = 
     is_over = fn.value(f"call i1 {name}(ptr addrspace(3) {barrier}, i32 {parity}){attached}")
     fn.branch_if(is_over, done, again)
     fn.place(done)
+
+
+@NVIDIA_RULES.register(TmaLoadSlotOp)
+def _load_slot(ctx: SimtContext, op: TmaLoadSlotOp) -> None:
+    plan, desc, start = box_plan(op, op.desc), ctx.value(op.desc), ctx.value(op.dst)
+    indices = [ctx.value(index) for index in op.indices]
+    condition = ctx.value(op.condition)
+    barrier = f"ptr addrspace(3) {_slot_barrier(ctx, op.barrier_bytes, ctx.value(op.slot))}"
+
+    def emit(fn: FunctionBuilder) -> None:
+        body, done = fn.new_label(), fn.new_label()
+        fn.branch_if(condition, body, done)
+        fn.place(body)
+        if op.is_fenced is not None:
+            fn.emit("call void @llvm.nvvm.fence.proxy.async()")
+        if op.announced_bytes is not None:
+            announce(fn, barrier, op.announced_bytes.value.data)
+        start_copies(fn, plan, (barrier, desc, start), indices)
+        fn.branch(done)
+        fn.place(done)
+
+    in_one_thread(ctx, emit)
+
+
+@NVIDIA_RULES.register(TmaWaitSlotOp)
+def _wait_slot(ctx: SimtContext, op: TmaWaitSlotOp) -> None:
+    barrier = _slot_barrier(ctx, op.barrier_bytes, ctx.value(op.slot))
+    wait_parity(ctx.fn, barrier, ctx.value(op.phase))
+
+
+@NVIDIA_RULES.register(TmaDoneOp)
+def _done(_: SimtContext, __: TmaDoneOp) -> None:
+    """Nothing is left to wait for."""
+
+
+def _slot_barrier(ctx: SimtContext, place: IntegerAttr | None, slot: str) -> str:
+    """The address of the mbarrier of a slot."""
+    if place is None:
+        raise InternalError("an mbarrier has no place")
+    step = ctx.fn.value(f"mul nuw nsw i32 {slot}, {BARRIER_BYTES}")
+    return shared_pointer(ctx.fn, add(ctx.fn, step, ctx.scope.shared_byte(place.value.data)))
 
 
 @NVIDIA_RULES.register(TmaStoreOp)

@@ -25,7 +25,13 @@ from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.schedule.annotations import set_shared_bytes, shared_bytes
 from tilewright.support.dataclass import dataclass
-from tilewright.targets.nvidia.tma_ops import TmaLoadOp, TmaWaitOp, find_init
+from tilewright.targets.nvidia.tma_ops import (
+    TmaLoadOp,
+    TmaLoadSlotOp,
+    TmaWaitOp,
+    TmaWaitSlotOp,
+    find_init,
+)
 
 BARRIER_BYTES = 8
 # The parity of the phase that each mbarrier is in.
@@ -75,7 +81,7 @@ def place_barriers(kernel: FuncOp, start_bytes: int) -> int:
     start = -(-start_bytes // BARRIER_BYTES) * BARRIER_BYTES
     init.properties["offset_bytes"] = IntegerAttr(start, i32)
     for op in kernel.walk():
-        if isinstance(op, TmaLoadOp | TmaWaitOp):
+        if isinstance(op, TmaLoadOp | TmaWaitOp | TmaLoadSlotOp | TmaWaitSlotOp):
             place = start + BARRIER_BYTES * op.barrier.value.data
             op.properties["barrier_bytes"] = IntegerAttr(place, i32)
     return start + BARRIER_BYTES * init.count.value.data

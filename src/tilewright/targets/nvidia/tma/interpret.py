@@ -44,11 +44,14 @@ from tilewright.targets.nvidia.tma_ops import (
     MakeTensorMapOp,
     TakeMapSlotOp,
     TensorMapOp,
+    TmaDoneOp,
     TmaFillOp,
     TmaLoadOp,
+    TmaLoadSlotOp,
     TmaStoreOp,
     TmaStoreWaitOp,
     TmaWaitOp,
+    TmaWaitSlotOp,
 )
 
 _TOKEN = np.zeros((), np.int32)
@@ -63,6 +66,9 @@ def register_copy_engine(rules: Rules) -> None:
     rules.plain.register(InitBarriersOp)(_nothing)
     rules.plain.register(TmaLoadOp)(_load)
     rules.plain.register(TmaWaitOp)(_wait)
+    rules.plain.register(TmaLoadSlotOp)(_load_slot)
+    rules.plain.register(TmaWaitSlotOp)(_wait_slot)
+    rules.plain.register(TmaDoneOp)(_done)
     rules.plain.register(TmaStoreWaitOp)(_store_wait)
     rules.control.register(TmaFillOp)(_fill)
     rules.control.register(TmaStoreOp)(_store)
@@ -202,6 +208,58 @@ def _wait(operation: Operation, _: Preparation) -> PlainFunction:
             raise InternalError(
                 f"wait {ended} at barrier {number} is for phase {int(operands[-1])}"
             )
+
+    return evaluate
+
+
+def _load_slot(operation: Operation, _: Preparation) -> PlainFunction:
+    assert isinstance(operation, TmaLoadSlotOp)
+    type_, number = operation.dst.type, _number(operation.barrier)
+    announced = operation.announced_bytes
+    expected = None if announced is None else _number(announced)
+    assert isinstance(type_, SharedType)
+    element = Element.of(_block(operation.desc).block)
+
+    def evaluate(
+        program: Program,
+        block: BlockPointer,
+        start: Array,
+        slot: Array,
+        condition: Array,
+        *indices: Array,
+    ) -> None:
+        if not condition:
+            return
+        addresses, mask = placed(block, indices)
+        values = gather_values(program, addresses, mask, fill_of(block, element), element)
+        places = bytes_of_tile(type_, int(start)).ravel()
+        program.touch(Resource.SHARED, writes=True)
+        with located(program):
+            data = as_bytes(values.reshape(type_.extents()), type_)
+            shared_memory_of(program).start_load(number + int(slot), places, data, expected)
+
+    return evaluate
+
+
+def _done(_: Operation, __: Preparation) -> PlainFunction:
+    """What the op says is so: no mbarrier waits for anything."""
+
+    def evaluate(program: Program, *_: Array) -> None:
+        if program.shared is not None and program.shared.is_loading():
+            raise InternalError("a load that ran ahead of its loop was not waited for")
+
+    return evaluate
+
+
+def _wait_slot(operation: Operation, _: Preparation) -> PlainFunction:
+    assert isinstance(operation, TmaWaitSlotOp)
+    number = _number(operation.barrier)
+
+    def evaluate(program: Program, *operands: Array) -> None:
+        slot, phase = map(int, operands[-2:])
+        ended = shared_memory_of(program).end_loads(number + slot)
+        if phase != ended % 2:
+            raise InternalError(f"wait {ended} for slot {slot} is for phase {phase}")
 
     return evaluate
 

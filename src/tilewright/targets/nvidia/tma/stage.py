@@ -28,6 +28,7 @@ from tilewright.ir.encoding import TOKEN, SharedType, layout_of, shared_tile
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.regions import is_control_flow
+from tilewright.ir.schedule_attributes import anchor_of, name_anchor
 from tilewright.ir.types import DescriptorType, element_of
 from tilewright.layout.build import shared_linear
 from tilewright.ops.descriptors.ir import (
@@ -133,6 +134,9 @@ def _stage_load(load: DescriptorLoadOp) -> None:
     operands = [load.desc, tile.results[0], *load.indices]
     start = build(TmaLoadOp, operands, [TOKEN], location=load.location)
     copy_box(load, start)
+    anchor = anchor_of(load)
+    if anchor is not None:
+        name_anchor(start, anchor)
     wait = build(TmaWaitOp, [start.results[0]], (), dict(_ONE_TOKEN), location=load.location)
     place = _earliest(load)
     for op in (tile, start):

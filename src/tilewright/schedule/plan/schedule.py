@@ -1,0 +1,202 @@
+"""Decides the schedule of a kernel, on T0: which loads run ahead of their loop, and over what.
+
+    for … { %a = load …; %b = load …; %d = dot %a, %b, %c }
+    ⇒ tt.func … {tw.schedule = #tw.schedule<"ring loads tiles load#0 load#1 slots 4 cp_async
+      release late; loop for#0 load#0 @0.1 load#1 @0.1 dot#0 @2.0">}
+
+`num_stages`, of a loop or of the kernel, is the number of slots, of which as many are used as fit.
+A schedule that is annotated already is kept; either way what it names is marked, to be found at
+the levels below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.ir.annotations import annotated
+from tilewright.ir.locations import describe
+from tilewright.ir.passes import Pass
+from tilewright.ir.plans import SHARED, ProductAttr
+from tilewright.ir.schedule import REST, Anchor, Channel, LoopSchedule, Place, Schedule
+from tilewright.ir.schedule_attributes import annotate_schedule, name_anchor, schedule_of
+from tilewright.ir.types import shape_of, storage_bytes
+from tilewright.machine.gpus import SM_90A
+from tilewright.machine.model import MachineModel
+from tilewright.ops.control_flow import ForOp
+from tilewright.ops.descriptors.ir import DescriptorLoadOp
+from tilewright.ops.function import FuncOp, find_kernel
+from tilewright.ops.roles import find_roles
+from tilewright.ops.shape.ir import TransOp
+from tilewright.schedule.plan.anchors import anchors_of, kind_of, require_anchors
+from tilewright.support.dataclass import dataclass
+
+_HINT = "tt.num_stages"
+_SPARE_BYTES = 4096
+"""Left for reductions and mbarriers. Chosen, not measured: a reduction of 8 warps takes 2 KiB."""
+
+
+@dataclass(frozen=True)
+class DecideSchedule(Pass):
+    """Annotate the kernel with its schedule; see the module. `num_stages` 0 is unsaid.
+
+    *Raises*: MalformedSchedule for an annotated one that names what is not there.
+    """
+
+    machine: MachineModel = SM_90A
+    num_stages: int = 0
+    name = "decide-schedule"
+    after = ("decide-products",)
+
+    def apply(self, module: ModuleOp) -> None:
+        """Decide the schedule of the kernel."""
+        kernel = find_kernel(module)
+        if find_roles(kernel) is not None:
+            return  # the roles are the schedule
+        schedule = schedule_of(kernel)
+        if schedule is None:
+            schedule = decide_schedule(kernel, self.machine, self.num_stages)
+        if schedule.is_empty:
+            return
+        annotate_schedule(kernel, schedule)
+        for anchor, op in require_anchors(schedule, kernel).items():
+            if anchor.index >= 0:
+                name_anchor(op, anchor)
+
+
+def decide_schedule(kernel: FuncOp, machine: MachineModel, num_stages: int) -> Schedule:
+    """The schedule of a kernel in one role, from what its author said."""
+    names = {op: anchor for anchor, op in anchors_of(kernel).items() if anchor.index >= 0}
+    free_bytes = machine.max_shared_bytes - _SPARE_BYTES - _held_bytes(kernel)
+    loops: list[LoopSchedule] = []
+    channels: list[Channel] = []
+    reasons: list[str] = []
+    for op in kernel.walk():
+        if kind_of(op) != "for":
+            continue
+        candidate = _Loop(op, names)
+        wanted = candidate.asked(num_stages)
+        if wanted < 2 or not candidate.loads:
+            continue
+        fitting = free_bytes // candidate.slot_bytes
+        if fitting < wanted:
+            size = candidate.slot_bytes
+            reasons.append(f"{describe(op)}: {fitting} slots of {size} bytes fit, not {wanted}")
+        if min(wanted, fitting) > 1:
+            channels += candidate.channels(min(wanted, fitting), len(channels))
+            loops.append(candidate.schedule(min(wanted, fitting)))
+    return Schedule(channels=tuple(channels), loops=tuple(loops), reasons=tuple(reasons))
+
+
+def _held_bytes(kernel: FuncOp) -> int:
+    """The bytes of the shared operands of products that come from outside of their loops."""
+    held: set[SSAValue] = set()
+    for op in kernel.walk():
+        plan = annotated(op, ProductAttr)
+        places = () if plan is None else (plan.a, plan.b)
+        for value, place in zip(op.operands, places, strict=False):
+            owner = value.owner
+            is_outside = not isinstance(owner, Operation) or owner.parent is not op.parent
+            held |= {value} if place == SHARED and is_outside else set()
+    return sum(map(_tile_bytes, held))
+
+
+def _tile_bytes(value: SSAValue) -> int:
+    return prod(shape_of(value.type)) * storage_bytes(value.type)
+
+
+class _Loop:
+    """A loop with what of it may run ahead.
+
+    Those are the loads of its products, and where it has none and its author asks for it, all of
+    its tiles. A loop around another one is left alone.
+    """
+
+    def __init__(self, loop: Operation, names: Mapping[Operation, Anchor]) -> None:
+        assert isinstance(loop, ForOp)
+        self.loop, self.names = loop, names
+        self.ops = list(loop.body.block.ops)
+        self.products = [op for op in self.ops if kind_of(op) == "dot"]
+        self.hint = loop.attributes.get(_HINT)
+        self.loads = self._loads()
+
+    def _loads(self) -> list[Operation]:
+        inner = [op for op in self.loop.walk() if op is not self.loop and kind_of(op) == "for"]
+        if inner or isinstance(self.loop.lb.type, IndexType):
+            return []
+        loads = [op for op in self.ops if kind_of(op) == "load"]
+        if not self.products:
+            return loads if self.hint is not None else []
+        return [load for load in loads if _by_engine(load) or _feeds_products(load)]
+
+    def asked(self, num_stages: int) -> int:
+        """How many slots the author asks for; 0 where nothing is said."""
+        return self.hint.value.data if isinstance(self.hint, IntegerAttr) else num_stages
+
+    @property
+    def slot_bytes(self) -> int:
+        """The bytes of the tiles of one iteration."""
+        return sum(_tile_bytes(load.results[0]) for load in self.loads)
+
+    def _is_late(self, slots: int) -> bool:
+        """Whether products run on into the next iteration: then what they read stays one longer.
+
+        Each is added to what it was an iteration before, and nothing else reads it.
+        """
+        end = self.ops[-1]
+        return (
+            slots > 2
+            and bool(self.products)
+            and all(
+                op.operands[2] in self.loop.body.block.args
+                and [use.operation for use in op.results[0].uses] == [end]
+                for op in self.products
+            )
+        )
+
+    def channels(self, slots: int, number: int) -> list[Channel]:
+        """The rings that the loads fill: one of the copy engine, one of the threads."""
+        release = "late" if self._is_late(slots) else "wait"
+        found: list[Channel] = []
+        for medium in ("tma", "cp_async"):
+            loads = [op for op in self.loads if _by_engine(op) == (medium == "tma")]
+            if loads:
+                anchors = tuple(self.names[load] for load in loads)
+                name = f"ring{number + len(found)}"
+                found.append(Channel(name, anchors, slots, medium, release))
+        return found
+
+    def schedule(self, slots: int) -> LoopSchedule:
+        """The places of the loop's ops: loads are stages ahead of all others."""
+        is_late = self._is_late(slots)
+        lead = slots - (2 if is_late else 1)
+        loaded, others = (1, 0) if is_late else (0, 1)
+        places = [(self.names[load], Place(0, loaded)) for load in self.loads]
+        rest = [self.names[op] for op in self.products] or [REST]
+        places += [(anchor, Place(lead, others)) for anchor in rest]
+        return LoopSchedule(self.names[self.loop], tuple(places))
+
+
+def _by_engine(load: Operation) -> bool:
+    """Whether a copy engine makes a load."""
+    return isinstance(load, DescriptorLoadOp)
+
+
+def _feeds_products(op: Operation) -> bool:
+    """Whether products take a tile, or a view of it, from shared memory, and nothing else does."""
+    users = [use.operation for use in op.results[0].uses]
+    return bool(users) and all(_takes(user, op.results[0]) for user in users)
+
+
+def _takes(user: Operation, tile: SSAValue) -> bool:
+    if isinstance(user, TransOp):
+        return _feeds_products(user)
+    plan = annotated(user, ProductAttr)
+    if plan is None:
+        return False
+    places = zip(user.operands, (plan.a, plan.b), strict=False)
+    mine = [place for value, place in places if value is tile]
+    return bool(mine) and all(place == SHARED for place in mine)
