@@ -49,6 +49,8 @@ class DecideSchedule(Pass):
     machine: MachineModel = SM_90A
     num_stages: int = 0
     name = "decide-schedule"
+    requires = "T0r"
+    produces = "T0r"
     after = ("decide-products",)
 
     def apply(self, module: ModuleOp) -> None:
@@ -57,7 +59,8 @@ class DecideSchedule(Pass):
         if find_roles(kernel) is not None:
             return  # the roles are the schedule
         schedule = schedule_of(kernel)
-        if schedule is None:
+        if schedule is None or schedule.roles:
+            # Roles that could not be formed leave a program of one role.
             schedule = decide_schedule(kernel, self.machine, self.num_stages)
         if schedule.is_empty:
             return
