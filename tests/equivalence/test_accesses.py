@@ -160,7 +160,11 @@ class Observer:
             return
         place = np.full(addresses.shape, self.number(box.offset), np.int64)
         inside = np.ones(addresses.shape, bool)
-        for number, dim in zip(box.order, box.dims, strict=True):
+        num_chosen = len(box.dims) - len(box.order)
+        for dim in box.dims[:num_chosen]:
+            assert dim.extent == 1 and self.number(dim.start) >= 0
+            place = place + self.number(dim.start) * self.number(dim.stride)
+        for number, dim in zip(box.order, box.dims[num_chosen:], strict=True):
             start = self.number(dim.start)
             start = start if dim.modulus is None else start % self.number(dim.modulus)
             at = start + np.arange(dim.extent).reshape(_along(number, addresses.ndim))

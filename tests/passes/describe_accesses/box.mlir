@@ -258,3 +258,73 @@
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()
+// -----
+// A head that the program chooses, whose rows a mask counts; a row by its number; both.
+//
+// CHECK: tw.access = "box of x; 1 of stride 64*rows from program_id(1); 32 of stride 64 from 32*program_id(0) to rows; 32 of stride 1 from 0 to 64; if rows is at least 1"
+// CHECK: tw.access = "box of x; 1 of stride s from program_id(0); 32 of stride 1 from 0 to rows; if rows is at least 1, s is a multiple of 4, s is at least 1"
+// CHECK: tw.access = "box of x; 1 of stride rows from remsi of line 310; 1 of stride s from divsi of line 307; 32 of stride 32 from 32*program_id(0) to heads; 32 of stride 1 from 0 to 32; if heads is at least 1, rows is a multiple of 4, rows is at least 1, s is a multiple of 4, s is at least 1"
+// CHECK: tw.access = "box of x; 32 of stride 64 from 32*program_id(0) + program_id(1)*rows; 32 of stride 1 from 0 to 64; if rows is at least 0"
+
+"builtin.module"() ({
+  "tt.func"() <{sym_name = "chosen_parts", function_type = (!tt.ptr<f32>, i32, i32, i32) -> (), arg_attrs = [{tt.divisibility = 16 : i32}, {}, {}, {}]}> ({
+  ^bb0(%x: !tt.ptr<f32>, %heads: i32, %rows: i32, %s: i32):
+    %0 = "tt.make_range"() <{start = 0 : i32, end = 32 : i32}> : () -> tensor<32xi32>
+    %1 = "tt.get_program_id"() <{axis = 1 : i32}> : () -> i32
+    %2 = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %3 = "arith.constant"() <{value = 32 : i32}> : () -> i32
+    %4 = "arith.muli"(%2, %3) : (i32, i32) -> i32
+    %5 = "tt.splat"(%4) : (i32) -> tensor<32xi32>
+    %6 = "arith.addi"(%5, %0) : (tensor<32xi32>, tensor<32xi32>) -> tensor<32xi32>
+    %7 = "arith.muli"(%1, %rows) : (i32, i32) -> i32
+    %8 = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %9 = "arith.muli"(%7, %8) : (i32, i32) -> i32
+    %10 = "tt.addptr"(%x, %9) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
+    %11 = "tt.expand_dims"(%6) <{axis = 1 : i32}> : (tensor<32xi32>) -> tensor<32x1xi32>
+    %12 = "tt.splat"(%8) : (i32) -> tensor<32x1xi32>
+    %13 = "arith.muli"(%11, %12) : (tensor<32x1xi32>, tensor<32x1xi32>) -> tensor<32x1xi32>
+    %14 = "tt.splat"(%10) : (!tt.ptr<f32>) -> tensor<32x1x!tt.ptr<f32>>
+    %15 = "tt.addptr"(%14, %13) : (tensor<32x1x!tt.ptr<f32>>, tensor<32x1xi32>) -> tensor<32x1x!tt.ptr<f32>>
+    %16 = "tt.expand_dims"(%0) <{axis = 0 : i32}> : (tensor<32xi32>) -> tensor<1x32xi32>
+    %17 = "tt.broadcast"(%15) : (tensor<32x1x!tt.ptr<f32>>) -> tensor<32x32x!tt.ptr<f32>>
+    %18 = "tt.broadcast"(%16) : (tensor<1x32xi32>) -> tensor<32x32xi32>
+    %19 = "tt.addptr"(%17, %18) : (tensor<32x32x!tt.ptr<f32>>, tensor<32x32xi32>) -> tensor<32x32x!tt.ptr<f32>>
+    %20 = "tt.splat"(%rows) : (i32) -> tensor<32x1xi32>
+    %21 = "arith.cmpi"(%11, %20) <{predicate = 2 : i64}> : (tensor<32x1xi32>, tensor<32x1xi32>) -> tensor<32x1xi1>
+    %22 = "arith.constant"() <{value = 1.000000e+00 : f32}> : () -> f32
+    %23 = "tt.splat"(%22) : (f32) -> tensor<32x32xf32>
+    %24 = "tt.broadcast"(%21) : (tensor<32x1xi1>) -> tensor<32x32xi1>
+    "tt.store"(%19, %23, %24) : (tensor<32x32x!tt.ptr<f32>>, tensor<32x32xf32>, tensor<32x32xi1>) -> ()
+    %25 = "arith.muli"(%2, %s) : (i32, i32) -> i32
+    %26 = "tt.addptr"(%x, %25) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
+    %27 = "tt.splat"(%26) : (!tt.ptr<f32>) -> tensor<32x!tt.ptr<f32>>
+    %28 = "tt.addptr"(%27, %0) : (tensor<32x!tt.ptr<f32>>, tensor<32xi32>) -> tensor<32x!tt.ptr<f32>>
+    %29 = "tt.splat"(%rows) : (i32) -> tensor<32xi32>
+    %30 = "arith.cmpi"(%0, %29) <{predicate = 2 : i64}> : (tensor<32xi32>, tensor<32xi32>) -> tensor<32xi1>
+    %31 = "arith.constant"() <{value = 2.000000e+00 : f32}> : () -> f32
+    %32 = "tt.splat"(%31) : (f32) -> tensor<32xf32>
+    "tt.store"(%28, %32, %30) : (tensor<32x!tt.ptr<f32>>, tensor<32xf32>, tensor<32xi1>) -> ()
+    %33 = "arith.divsi"(%1, %heads) : (i32, i32) -> i32
+    %34 = "arith.muli"(%33, %s) : (i32, i32) -> i32
+    %35 = "tt.addptr"(%x, %34) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
+    %36 = "arith.remsi"(%1, %heads) : (i32, i32) -> i32
+    %37 = "arith.muli"(%36, %rows) : (i32, i32) -> i32
+    %38 = "tt.addptr"(%35, %37) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
+    %39 = "tt.splat"(%3) : (i32) -> tensor<32x1xi32>
+    %40 = "arith.muli"(%11, %39) : (tensor<32x1xi32>, tensor<32x1xi32>) -> tensor<32x1xi32>
+    %41 = "tt.splat"(%38) : (!tt.ptr<f32>) -> tensor<32x1x!tt.ptr<f32>>
+    %42 = "tt.addptr"(%41, %40) : (tensor<32x1x!tt.ptr<f32>>, tensor<32x1xi32>) -> tensor<32x1x!tt.ptr<f32>>
+    %43 = "tt.broadcast"(%42) : (tensor<32x1x!tt.ptr<f32>>) -> tensor<32x32x!tt.ptr<f32>>
+    %44 = "tt.addptr"(%43, %18) : (tensor<32x32x!tt.ptr<f32>>, tensor<32x32xi32>) -> tensor<32x32x!tt.ptr<f32>>
+    %45 = "tt.splat"(%heads) : (i32) -> tensor<32x1xi32>
+    %46 = "arith.cmpi"(%11, %45) <{predicate = 2 : i64}> : (tensor<32x1xi32>, tensor<32x1xi32>) -> tensor<32x1xi1>
+    %47 = "arith.constant"() <{value = 3.000000e+00 : f32}> : () -> f32
+    %48 = "tt.splat"(%47) : (f32) -> tensor<32x32xf32>
+    %49 = "tt.broadcast"(%46) : (tensor<32x1xi1>) -> tensor<32x32xi1>
+    "tt.store"(%44, %48, %49) : (tensor<32x32x!tt.ptr<f32>>, tensor<32x32xf32>, tensor<32x32xi1>) -> ()
+    %50 = "arith.constant"() <{value = 4.000000e+00 : f32}> : () -> f32
+    %51 = "tt.splat"(%50) : (f32) -> tensor<32x32xf32>
+    "tt.store"(%19, %51) : (tensor<32x32x!tt.ptr<f32>>, tensor<32x32xf32>) -> ()
+    "tt.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()

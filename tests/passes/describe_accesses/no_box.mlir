@@ -7,11 +7,11 @@
 // CHECK: tw.access = "no box: it is one element"
 // CHECK: tw.access = "box of idx; 32 of stride 1 from 0"
 // CHECK: tw.access = "no box: dimension 0 is looked up in load of line 31"
-// CHECK: tw.access = "no box: dimension 0 goes backwards"
+// CHECK: tw.access = "no box: the stride of dimension 0 is -64"
 // CHECK: tw.access = "no box: no one dimension is contiguous"
 // CHECK: tw.access = "no box: the stride of dimension 0 is not known to be a multiple of 16 bytes"
 // CHECK: tw.access = "no box: it is one element"
-// CHECK: tw.access = "no box: the stride load of line 76 is not known at a launch"
+// CHECK: tw.access = "no box: the stride of dimension 0, load of line 76, is not known at a launch"
 // CHECK: tw.access = "no box: rows of 8 bytes are no multiple of 16"
 // CHECK: tw.access = "no box: it is one element"
 // CHECK: tw.access = "no box: where dimension 0 starts is not known to be a multiple of 16 bytes"
@@ -123,6 +123,10 @@
 // CHECK: tw.access = "no box: where dimension 1 starts is not known to be a multiple of 16 bytes"
 // CHECK: tw.access = "no box: dimension 0 may wrap inside of a tile"
 // CHECK: tw.access = "no box: dimension 0 wraps at program_id(0), not known at a launch"
+// CHECK: tw.access = "no box: where dimension 0 starts may be negative"
+// CHECK: tw.access = "no box: it is one element"
+// CHECK: tw.access = "no box: where dimension 0 starts may be negative"
+// CHECK: tw.access = "no box: where dimension 1 starts may be negative"
 // OLD: tw.access = "no box: sm_80 has no copy engine"
 
 "builtin.module"() ({
@@ -185,6 +189,39 @@
     %51 = "arith.constant"() <{value = 4.000000e+00 : f32}> : () -> f32
     %52 = "tt.splat"(%51) : (f32) -> tensor<32x32xf32>
     "tt.store"(%50, %52) : (tensor<32x32x!tt.ptr<f32>>, tensor<32x32xf32>) -> ()
+    %53 = "arith.muli"(%1, %s) : (i32, i32) -> i32
+    %54 = "arith.constant"() <{value = 0 : i32}> : () -> i32
+    %55 = "arith.subi"(%54, %53) : (i32, i32) -> i32
+    %56 = "tt.addptr"(%x, %55) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
+    %57 = "tt.splat"(%56) : (!tt.ptr<f32>) -> tensor<32x!tt.ptr<f32>>
+    %58 = "tt.addptr"(%57, %0) : (tensor<32x!tt.ptr<f32>>, tensor<32xi32>) -> tensor<32x!tt.ptr<f32>>
+    %59 = "arith.constant"() <{value = 5.000000e+00 : f32}> : () -> f32
+    %60 = "tt.splat"(%59) : (f32) -> tensor<32xf32>
+    "tt.store"(%58, %60) : (tensor<32x!tt.ptr<f32>>, tensor<32xf32>) -> ()
+    %61 = "tt.bitcast"(%x) : (!tt.ptr<f32>) -> !tt.ptr<i32>
+    %62 = "tt.load"(%61) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!tt.ptr<i32>) -> i32
+    %63 = "arith.muli"(%62, %s) : (i32, i32) -> i32
+    %64 = "tt.addptr"(%x, %63) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
+    %65 = "tt.splat"(%64) : (!tt.ptr<f32>) -> tensor<32x!tt.ptr<f32>>
+    %66 = "tt.addptr"(%65, %0) : (tensor<32x!tt.ptr<f32>>, tensor<32xi32>) -> tensor<32x!tt.ptr<f32>>
+    %67 = "arith.constant"() <{value = 6.000000e+00 : f32}> : () -> f32
+    %68 = "tt.splat"(%67) : (f32) -> tensor<32xf32>
+    "tt.store"(%66, %68) : (tensor<32x!tt.ptr<f32>>, tensor<32xf32>) -> ()
+    %69 = "arith.subi"(%1, %22) : (i32, i32) -> i32
+    %70 = "arith.muli"(%69, %s) : (i32, i32) -> i32
+    %71 = "tt.addptr"(%x, %70) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
+    %72 = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %73 = "tt.splat"(%72) : (i32) -> tensor<32x1xi32>
+    %74 = "arith.muli"(%19, %73) : (tensor<32x1xi32>, tensor<32x1xi32>) -> tensor<32x1xi32>
+    %75 = "tt.splat"(%71) : (!tt.ptr<f32>) -> tensor<32x1x!tt.ptr<f32>>
+    %76 = "tt.addptr"(%75, %74) : (tensor<32x1x!tt.ptr<f32>>, tensor<32x1xi32>) -> tensor<32x1x!tt.ptr<f32>>
+    %77 = "tt.broadcast"(%76) : (tensor<32x1x!tt.ptr<f32>>) -> tensor<32x32x!tt.ptr<f32>>
+    %78 = "tt.addptr"(%77, %15) : (tensor<32x32x!tt.ptr<f32>>, tensor<32x32xi32>) -> tensor<32x32x!tt.ptr<f32>>
+    %79 = "arith.cmpi"(%19, %9) <{predicate = 2 : i64}> : (tensor<32x1xi32>, tensor<32x1xi32>) -> tensor<32x1xi1>
+    %80 = "arith.constant"() <{value = 7.000000e+00 : f32}> : () -> f32
+    %81 = "tt.splat"(%80) : (f32) -> tensor<32x32xf32>
+    %82 = "tt.broadcast"(%79) : (tensor<32x1xi1>) -> tensor<32x32xi1>
+    "tt.store"(%78, %81, %82) : (tensor<32x32x!tt.ptr<f32>>, tensor<32x32xf32>, tensor<32x32xi1>) -> ()
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()
@@ -193,9 +230,9 @@
 //
 // CHECK: tw.access = "no box: its mask is no bound along a dimension"
 // CHECK: tw.access = "no box: its mask has a condition of the whole tile"
-// CHECK: tw.access = "no box: dimension 0 ends at 32*program_id(0) + n, not known at a launch"
+// CHECK: tw.access = "box of x; 1 of stride 32*s from program_id(0); 32 of stride s from 0 to n; 32 of stride 1 from 0 to s; if s is at least 1, n is at least 1; in every tile 32 <= s"
 // CHECK: tw.access = "no box: it is one element"
-// CHECK: tw.access = "no box: dimension 1 ends at load of line 246, not known at a launch"
+// CHECK: tw.access = "no box: dimension 1 ends at load of line 283, not known at a launch"
 // CHECK: tw.access = "no box: dimension 1 begins at 4, not at 0"
 // CHECK: tw.access = "no box: what is masked out does not read as 0"
 // CHECK: tw.access = "box of x; 32 of stride s from 32*program_id(0); 32 of stride 1 from 0 to s; if s is at least 1; in every tile 32 <= s"
@@ -271,7 +308,7 @@
 // -----
 // Pointers that are no argument plus offsets.
 //
-// CHECK: tw.access = "no box: its pointer if of line 283 is no argument"
+// CHECK: tw.access = "no box: its pointer if of line 320 is no argument"
 // OLD: tw.access = "no box: sm_80 has no copy engine"
 
 "builtin.module"() ({

@@ -11,12 +11,21 @@ from __future__ import annotations
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.analysis.affine.access import AccessDim, TileAccess
-from tilewright.analysis.affine.expression import ZERO, Expression, integer, symbol
+from tilewright.analysis.affine.expression import (
+    ONE,
+    ZERO,
+    Expression,
+    Factors,
+    Term,
+    integer,
+    symbol,
+)
 from tilewright.analysis.affine.guards import (
     Demand,
     Guard,
     divisor,
     is_argument,
+    is_known_at_launch,
     is_nonnegative,
     is_of_launch,
 )
@@ -27,7 +36,7 @@ from tilewright.machine.model import MachineModel
 from tilewright.ops.creation.ir import ConstantOp, SplatOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.shape.ir import BroadcastOp
-from tilewright.support.dataclass import dataclass
+from tilewright.support.dataclass import dataclass, replace
 
 MAX_RANK = 5
 ALIGNMENT_BYTES = 16
@@ -67,8 +76,9 @@ class Within:
 class TensorBox:
     """A box of the tensor at `base` + `offset` elements, its dimensions from the outermost on.
 
-    `order` are the dimensions of the tile that these are: not ascending where the tile is
-    transposed. The answer is right where the launch's `guards` and each tile's `within` hold.
+    `order` are the dimensions of the tile that the last of these are: not ascending where the tile
+    is transposed. Those before have one element each: a batch, a head, a row that the program
+    chooses. The answer is right where the launch's `guards` and each tile's `within` hold.
     """
 
     base: SSAValue
@@ -101,6 +111,7 @@ class _Boxing:
         self._is_store = effect is not None and effect.writes
         self._guards: list[Guard] = []
         self._within: list[Within] = []
+        self._chosen: dict[Factors, Expression] = {}
 
     def box(self) -> TensorBox | str:
         try:
@@ -112,14 +123,17 @@ class _Boxing:
         access = self._access
         self._check_whole()
         order = self._order()
-        self._check_address()
+        offset = self._check_address()
         dims: list[BoxDim] = []
         for place, number in enumerate(order):
             outer = access.dims[order[place - 1]] if place else None
             dims.append(self._dim(number, outer))
+        dims = [*self._chosen_dims(), *dims]
+        if len(dims) > MAX_RANK:
+            raise _Refused(f"{len(dims)} dimensions; the copy engine takes {MAX_RANK}")
         self._check_offsets(dims)
         guards, within = tuple(dict.fromkeys(self._guards)), tuple(self._within)
-        return TensorBox(access.base, access.offset, tuple(dims), tuple(order), guards, within)
+        return TensorBox(access.base, offset, tuple(dims), tuple(order), guards, within)
 
     def _check_whole(self) -> None:
         """What is asked of the access as a whole."""
@@ -151,59 +165,121 @@ class _Boxing:
         inner = [d for d in extended if dims[d].stride.as_int() == 1]
         if len(inner) != 1:
             raise _Refused("no one dimension is contiguous")
-        if len(extended) > MAX_RANK:
-            raise _Refused(f"{len(extended)} dimensions; the copy engine takes {MAX_RANK}")
         row_bytes = dims[inner[0]].extent * self._access.element_bytes
         if row_bytes % ALIGNMENT_BYTES:
             raise _Refused(f"rows of {row_bytes} bytes are no multiple of {ALIGNMENT_BYTES}")
         return [d for d in extended if d != inner[0]] + inner
 
-    def _check_address(self) -> None:
-        """The tensor starts at an aligned address that the launch knows."""
+    def _check_address(self) -> Expression:
+        """The tensor starts at an aligned address that the launch knows: base and offset."""
         access = self._access
-        if not is_of_launch(access.offset):
-            raise _Refused(f"{text_of(access.offset)} is no whole number of any stride")
+        offset, varying = _split(access.offset)
+        self._choose(varying, ONE)
         if self._facts.of(access.base).divisor() % ALIGNMENT_BYTES:
             guard = Guard(symbol(access.base), Demand.MULTIPLE, ALIGNMENT_BYTES, is_pointer=True)
             self._guards.append(guard)
-        self._demand_multiple(access.offset, "where the tensor starts")
+        self._demand_multiple(offset, "where the tensor starts")
+        return offset
+
+    def _choose(self, number: Expression, stride: Expression) -> None:
+        """Take a part of a start for indices of dimensions of their own.
+
+        Of each term what the launch knows is the stride, and what the program knows the index.
+        """
+        for coefficient, factors in number.terms:
+            known = tuple(factor for factor in factors if is_known_at_launch(factor))
+            index = tuple(factor for factor in factors if factor not in known)
+            part = Expression(((coefficient, known),), number.is_assumed).times(stride)
+            self._chosen[index] = self._chosen.get(index, ZERO).plus(part)
+
+    def _chosen_dims(self) -> list[BoxDim]:
+        """The dimensions of one element."""
+        dims: list[BoxDim] = []
+        for index, stride in self._chosen.items():
+            start = Expression(((1, index),))
+            what = f"the step of {text_of(start)}"
+            self._check_stride(what, stride)
+            self._demand_nonnegative(start, text_of(start))
+            dims.append(BoxDim(1, stride, start, ()))
+        return dims
 
     def _dim(self, number: int, outer: AccessDim | None) -> BoxDim:
         """One dimension, with what has to hold along it; `outer` is the one around it."""
         dim = self._access.dims[number]
+        dim = replace(dim, start=self._own_start(dim))
         if dim.stride.as_int() != 1:
-            self._check_stride(number, dim.stride)
+            self._check_stride(f"the stride of dimension {number}", dim.stride)
         else:
             self._demand_multiple(dim.start, f"where dimension {number} starts")
         if dim.modulus is not None:
             self._check_wrap(number, dim, dim.modulus)
         self._check_lower(number, dim)
-        sizes = [dim.start.plus(upper) for upper in dim.upper]
-        if dim.modulus is not None:
-            # A bound of what is wrapped is one of indices before they wrap.
-            if dim.upper or dim.lower:
-                raise _Refused(f"dimension {number} wraps and has a mask")
-            sizes = [dim.modulus]
-        for size in sizes:
-            if not is_of_launch(size):
-                raise _Refused(f"dimension {number} ends at {text_of(size)}, not known at a launch")
-            if size.as_int() is None:
-                self._guards.append(Guard(size, Demand.AT_LEAST, 1))
-            elif (size.as_int() or 0) < 1:
-                raise _Refused(f"dimension {number} has no elements")
+        sizes = self._sizes(number, dim)
         if not sizes and outer is not None:
             sizes = [self._row_length(number, dim, outer)]
         return BoxDim(dim.extent, dim.stride, dim.start, tuple(sizes), dim.modulus)
 
-    def _check_stride(self, number: int, stride: Expression) -> None:
-        known = stride.as_int()
-        if known is not None and known < 0:
-            raise _Refused(f"dimension {number} goes backwards")
+    def _own_start(self, dim: AccessDim) -> Expression:
+        """Where a dimension starts, without what has to be an index of a dimension of its own.
+
+        That is what would have the tensor end elsewhere in each program (a batch, whose rows a
+        mask counts from its first), or a row's first element not be aligned (a row by its number).
+        """
+        ends = [_split(dim.start.plus(upper))[1] for upper in dim.upper]
+        for taken in (ZERO, *ends[:1], self._unaligned(dim)):
+            start = dim.start.minus(taken)
+            is_start = dim.modulus is None and self._fits(dim, start)
+            if is_start and all(term in dim.start.terms for term in taken.terms):
+                self._choose(taken, dim.stride)
+                return start
+        return dim.start
+
+    def _fits(self, dim: AccessDim, start: Expression) -> bool:
+        """Whether a dimension that starts there has an end that is known and aligned rows."""
+        ends = all(is_of_launch(start.plus(upper)) for upper in dim.upper)
+        is_inner = dim.stride.as_int() == 1
+        return ends and (not is_inner or is_of_launch(start) or self._is_aligned(start))
+
+    def _unaligned(self, dim: AccessDim) -> Expression:
+        """The terms of a start that are not known to be aligned, but multiples of an argument."""
+        parts = [Expression((term,), dim.start.is_assumed) for term in dim.start.terms]
+        found = ZERO
+        for part in parts:
+            known = [factor for factor in part.symbols() if is_known_at_launch(factor)]
+            is_varying = len(known) < len(part.symbols())
+            if known and is_varying and not self._is_aligned(part):
+                found = found.plus(part)
+        return found
+
+    def _sizes(self, number: int, dim: AccessDim) -> list[Expression]:
+        """Where the tensor ends along a dimension: where each of its bounds is, or it wraps."""
+        if dim.modulus is not None and (dim.upper or dim.lower):
+            # A bound of what is wrapped is one of indices before they wrap.
+            raise _Refused(f"dimension {number} wraps and has a mask")
+        sizes = [dim.start.plus(upper) for upper in dim.upper]
+        sizes = sizes if dim.modulus is None else [dim.modulus]
+        for size in sizes:
+            if not is_of_launch(size):
+                raise _Refused(f"dimension {number} ends at {text_of(size)}, not known at a launch")
+            self._demand_positive(size, f"the size of dimension {number}")
+        return sizes
+
+    def _check_stride(self, what: str, stride: Expression) -> None:
         if not is_of_launch(stride):
-            raise _Refused(f"the stride {text_of(stride)} is not known at a launch")
-        self._demand_multiple(stride, f"the stride of dimension {number}")
-        if known is None:
-            self._guards.append(Guard(stride, Demand.AT_LEAST, 1))
+            raise _Refused(f"{what}, {text_of(stride)}, is not known at a launch")
+        self._demand_multiple(stride, what)
+        self._demand_positive(stride, what)
+
+    def _demand_positive(self, number: Expression, what: str) -> None:
+        """A number that a launch knows is more than 0, known or by a guard."""
+        known = number.as_int()
+        if known is not None and known < 1:
+            raise _Refused(f"{what} is {known}")
+        if known is not None:
+            return
+        if len(number.terms) == 1 and number.terms[0][0] > 0:
+            number = Expression(((1, number.terms[0][1]),), number.is_assumed)
+        self._guards.append(Guard(number, Demand.AT_LEAST, 1))
 
     def _check_wrap(self, number: int, dim: AccessDim, modulus: Expression) -> None:
         """No tile wraps in its middle where it starts at, and the modulus is, a multiple of it."""
@@ -225,12 +301,21 @@ class _Boxing:
         if others:
             raise _Refused(f"dimension {number} begins at {text_of(others[0])}, not at 0")
         # The engine reads 0 before the tensor, and does not write there but fault.
-        is_masked = bool(limits) and not self._is_store
-        if is_masked or is_nonnegative(dim.start, self._facts):
+        if self._is_store or not limits:
+            self._demand_nonnegative(dim.start, f"where dimension {number} starts")
+
+    def _demand_nonnegative(self, number: Expression, what: str) -> None:
+        """A number is not negative, known or by guards of its arguments."""
+        if is_nonnegative(number, self._facts):
             return
-        if not is_of_launch(dim.start):
-            raise _Refused(f"where dimension {number} starts may be negative")
-        self._guards.append(Guard(dim.start, Demand.AT_LEAST, 0))
+        if is_of_launch(number):
+            self._guards.append(Guard(number, Demand.AT_LEAST, 0))
+            return
+        for coefficient, factors in number.terms:
+            unknown = [f for f in factors if not self._facts.of(f).is_nonnegative]
+            if coefficient < 0 or not all(map(is_known_at_launch, unknown)):
+                raise _Refused(f"{what} may be negative")
+            self._guards += [Guard(symbol(factor), Demand.AT_LEAST, 0) for factor in unknown]
 
     def _row_length(self, number: int, dim: AccessDim, outer: AccessDim) -> Expression:
         """Where rows end that no mask ends: a tile must not reach into the next one."""
@@ -244,14 +329,19 @@ class _Boxing:
             raise _Refused(f"dimension {number} reaches into the next row")
         return length
 
+    def _is_aligned(self, number: Expression) -> bool:
+        """Whether so many elements are known to be a multiple of 16 bytes."""
+        size = self._access.element_bytes
+        return divisor(number, self._facts) * size % ALIGNMENT_BYTES == 0
+
     def _demand_multiple(self, number: Expression, what: str) -> None:
         """A number of elements is a multiple of 16 bytes, known or by a guard."""
-        size = self._access.element_bytes
-        if divisor(number, self._facts) * size % ALIGNMENT_BYTES == 0:
+        if self._is_aligned(number):
             return
         if number.as_int() is not None or not is_of_launch(number):
             raise _Refused(f"{what} is not known to be a multiple of {ALIGNMENT_BYTES} bytes")
-        self._guards.append(Guard(number, Demand.MULTIPLE, ALIGNMENT_BYTES // size))
+        elements = ALIGNMENT_BYTES // self._access.element_bytes
+        self._guards.append(Guard(number, Demand.MULTIPLE, elements))
 
     def _check_offsets(self, dims: list[BoxDim]) -> None:
         """Indices of 32 bits do not overflow where the whole tensor has fewer elements."""
@@ -262,6 +352,15 @@ class _Boxing:
             total = total.plus(dim.sizes[0].times(dim.stride))
         if total.as_int() is None:
             self._guards.append(Guard(total, Demand.AT_MOST, _MAX_OFFSET))
+
+
+def _split(number: Expression) -> tuple[Expression, Expression]:
+    """What of a sum the launch knows, and what only the program does."""
+    parts: dict[bool, list[Term]] = {True: [], False: []}
+    for term in number.terms:
+        parts[all(map(is_known_at_launch, term[1]))].append(term)
+    known, varying = (Expression(tuple(parts[key]), number.is_assumed) for key in (True, False))
+    return known, varying
 
 
 def _is_zero(value: SSAValue) -> bool:
