@@ -311,12 +311,18 @@ def _too_much(plan: SharedPlan, limit_bytes: int, machine: str) -> SharedMemoryE
 
 
 def _advice(plan: SharedPlan, largest: SharedBuffer, limit_bytes: int) -> str:
-    """What would make a kernel fit: fewer stages, else a smaller block, else fewer warps."""
+    """What would make a kernel fit: shorter rings, else a smaller block, else fewer warps.
+
+    Who has no ring is not told to lower `num_stages`: nothing would change.
+    """
     stages = max(buffer.slots for buffer in plan.buffers)
     for fewer in range(stages - 1, 0, -1):
         sizes = [b.size_bytes // b.slots * min(b.slots, fewer) for b in plan.buffers]
         if _needed(plan, sizes) <= limit_bytes:
-            return f"num_stages={fewer} fits"
+            return (
+                f"{fewer} slots a ring fit instead of {stages}: lower `num_stages`, or say "
+                f"`slots {fewer}` in the schedule"
+            )
     for divisor in (2, 4, 8, 16):
         if _needed(plan, [b.size_bytes // divisor for b in plan.buffers]) <= limit_bytes:
             extent = max(largest.shape, default=0)
