@@ -23,7 +23,8 @@ T0r, roles: T0 where the body of the kernel is one `tw.roles`.
 
 T1, laid out: T0r with `ttg` ops, where every tile has a layout; shared tiles and tokens.
 
-T2, scheduled: T1 with the target's ops; shared tiles have their place, barriers stand.
+T2, scheduled: T1 with the target's ops; shared tiles have their place, barriers stand, and every
+op carries what is decided about it: nothing is left to decide.
 
 C2, nests (CPU): scalar and vector code.
 
@@ -85,6 +86,7 @@ class Level:
     type_rule: TypeRule
     excluded: frozenset[str] = frozenset()
     required: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    decided: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     includes: frozenset[str] = frozenset()
 
     def allows(self, name: str) -> bool:
@@ -171,6 +173,12 @@ def _c2_type(type_: Attribute) -> str:
 _CHANNELS = frozenset({"tw.channel", "tw.put", "tw.get", "tw.slice"})
 _CONTROL_FLOW = frozenset({"scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition"})
 
+_EXCHANGING = (
+    *("ttg.convert_layout", "tt.reduce", "tt.scan", "tw.sort"),
+    *("tw.flip", "tt.gather", "tt.histogram"),
+)
+"""What moves elements between threads; a test holds it against the families that say how."""
+
 T0 = Level(
     name="T0",
     summary="tile: shapes, dtypes and structured control flow, as the user wrote them",
@@ -202,6 +210,14 @@ T2 = Level(
     type_rule=_t1_type,
     excluded=_CHANNELS,
     required=MappingProxyType({"ttg.local_alloc": ("offset_bytes",)}),
+    decided=MappingProxyType(
+        dict.fromkeys(("tt.load", "tt.store", "ttg.async_copy_global_to_local"), ("tw.access",))
+        | dict.fromkeys(
+            ("tt.atomic_rmw", "tt.atomic_cas", "tw.atomic_load"), ("tw.access", "tw.exchange")
+        )
+        | {"tw.atomic_store": ("tw.access",)}
+        | dict.fromkeys(_EXCHANGING, ("tw.exchange",))
+    ),
 )
 C1 = Level(
     name="C1",
@@ -296,9 +312,18 @@ def _check_operation(operation: Operation, level: Level, seen: set[int]) -> None
     for name in level.required.get(operation.name, ()):
         if name not in operation.properties:
             raise _broken(operation, level, f"has no `{name}` yet")
+    for name in level.decided.get(operation.name, ()):
+        if name not in operation.attributes and _has_tiles(operation):
+            raise _broken(operation, level, f"has no `{name}` yet: that is not decided")
     for region in operation.regions:
         if len(region.blocks) > 1:
             raise _broken(operation, level, "has a region of several blocks")
+
+
+def _has_tiles(operation: Operation) -> bool:
+    """Whether an op takes or makes a tile: what is of scalars alone leaves nothing to decide."""
+    values = (*operation.operands, *operation.results)
+    return any(isinstance(value.type, TensorType) for value in values)
 
 
 def _made_by(operation: Operation) -> Iterator[SSAValue]:

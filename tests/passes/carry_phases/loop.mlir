@@ -27,7 +27,7 @@
       %a = "ttng.tma_load"(%d, %s, %k, %k) <{barrier = 0 : i32, announced_bytes = 8192 : i32}> : (!d, !w, i32, i32) -> !ttg.async.token
       "ttng.tma_wait"(%a) <{barrier = 0 : i32, operandSegmentSizes = array<i32: 1, 0>}> : (!ttg.async.token) -> ()
       %v = "ttg.local_load"(%s) : (!w) -> !h
-      "tt.store"(%q, %v) : (!q, !h) -> ()
+      "tt.store"(%q, %v) {tw.access = #tw.access<"vector 1, order 1 0">} : (!q, !h) -> ()
       "scf.yield"() : () -> ()
     }) : (i32, i32, i32) -> ()
     "tt.return"() : () -> ()

@@ -22,7 +22,7 @@
   ^bb0(%v: !v, %p: !p):
     %s = "ttg.local_alloc"(%v) <{offset_bytes = 0 : i32}> : (!v) -> !s
     %a = "ttg.local_load"(%s) : (!s) -> !v
-    "tt.store"(%p, %a) : (!p, !v) -> ()
+    "tt.store"(%p, %a) {tw.access = #tw.access<"vector 1, order 0">} : (!p, !v) -> ()
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()
@@ -72,7 +72,7 @@
     }, {
     }) : (i1) -> ()
     %a = "ttg.local_load"(%s) : (!s) -> !v
-    "tt.store"(%p, %a) : (!p, !v) -> ()
+    "tt.store"(%p, %a) {tw.access = #tw.access<"vector 1, order 0">} : (!p, !v) -> ()
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()

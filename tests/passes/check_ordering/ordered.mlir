@@ -16,7 +16,7 @@
     %s = "ttg.local_alloc"(%v) <{offset_bytes = 0 : i32}> : (!v) -> !s
     "ttg.barrier"() : () -> ()
     %a = "ttg.local_load"(%s) : (!s) -> !v
-    "tt.store"(%p, %a) : (!p, !v) -> ()
+    "tt.store"(%p, %a) {tw.access = #tw.access<"vector 1, order 0">} : (!p, !v) -> ()
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()

@@ -24,7 +24,7 @@
     ^bb0(%k: i32):
       "ttg.local_store"(%v, %s) : (!v, !s) -> ()
       %a = "ttg.local_load"(%s) : (!s) -> !v
-      "tt.store"(%p, %a) : (!p, !v) -> ()
+      "tt.store"(%p, %a) {tw.access = #tw.access<"vector 1, order 0">} : (!p, !v) -> ()
       "scf.yield"() : () -> ()
     }) : (i32, i32, i32) -> ()
     "tt.return"() : () -> ()

@@ -22,7 +22,7 @@
     %beside = "ttg.local_alloc"(%a) <{offset_bytes = 2048 : i32}> : (!v) -> !s
     %t = "ttg.local_alloc"(%a) <{offset_bytes = 0 : i32}> : (!v) -> !s
     %b = "ttg.local_load"(%t) : (!s) -> !v
-    "tt.store"(%p, %b) : (!p, !v) -> ()
+    "tt.store"(%p, %b) {tw.access = #tw.access<"vector 1, order 0">} : (!p, !v) -> ()
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()

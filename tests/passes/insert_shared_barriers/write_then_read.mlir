@@ -18,8 +18,8 @@
     %s = "ttg.local_alloc"(%v) <{offset_bytes = 0 : i32}> : (!v) -> !s
     %a = "ttg.local_load"(%s) : (!s) -> !v
     %b = "ttg.local_load"(%s) : (!s) -> !v
-    "tt.store"(%p, %a) : (!p, !v) -> ()
-    "tt.store"(%p, %b) : (!p, !v) -> ()
+    "tt.store"(%p, %a) {tw.access = #tw.access<"vector 1, order 0">} : (!p, !v) -> ()
+    "tt.store"(%p, %b) {tw.access = #tw.access<"vector 1, order 0">} : (!p, !v) -> ()
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()

@@ -23,7 +23,7 @@
     %a = "ttg.local_load"(%s) : (!s) -> !v
     %t = "ttg.local_alloc"(%a) : (!v) -> !s
     %b = "ttg.local_load"(%t) : (!s) -> !v
-    "tt.store"(%p, %b) : (!p, !v) -> ()
+    "tt.store"(%p, %b) {tw.access = #tw.access<"vector 1, order 0">} : (!p, !v) -> ()
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()

@@ -10,8 +10,10 @@ from tilewright.ir.encoding import LayoutAttr, SharedType, TokenType
 from tilewright.ir.levels import C2, LEVELS, T0, T1, T2, check_locations, verify_level
 from tilewright.ir.text import parse_module
 from tilewright.ops.dialects import make_dialects, tile_context
+from tilewright.schedule.exchanges import CHOICES
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.ops import CPU_OPS, AllocOp, NestOp
+from tilewright.targets.nvidia.interpret import EXCHANGE_MODULES
 from tilewright.targets.nvidia.ops import NVIDIA_OPS
 
 NVIDIA_ATTRIBUTES = (LayoutAttr, SharedType, TokenType)
@@ -209,6 +211,67 @@ def test_a_shared_tile_without_a_place_is_not_scheduled() -> None:
     verify_level(module, T1.extended(*NVIDIA_OPS))
     message = refusal(module, T2.extended(*NVIDIA_OPS))
     assert message == "invalid T2: ttg.local_alloc at k.py:3 has no `offset_bytes` yet"
+
+
+UNDECIDED = """
+#l = #ttg.linear<"register(1 2 4) lane(8 16 32 64 128) warp(256 512) atom(1024)">
+!f = tensor<1024xf32, #l>
+!i = tensor<1024xi32, #l>
+!p = tensor<1024x!tt.ptr<f32, 1>, #l>
+"builtin.module"() ({
+  "tt.func"() <{sym_name = "k", function_type = (!f, !i, !p) -> ()}> ({
+  ^bb0(%f: !f, %i: !i, %p: !p):
+    OP LOC
+    "tt.return"() : () -> () LOC
+  }) : () -> () LOC
+}) : () -> () LOC"""
+SUM = """({
+    ^bb0(%a: f32, %b: f32):
+      %s = "arith.addf"(%a, %b) : (f32, f32) -> f32 LOC
+      "tt.KIND.return"(%s) : (f32) -> () LOC
+    })"""
+ACCESS = 'tw.access = #tw.access<"vector 1, order 0">'
+EXCHANGE = 'tw.exchange = #tw.exchange<"registers">'
+LEFT_OPEN = {
+    '"tt.load"(%p) <{operandSegmentSizes = array<i32: 1, 0, 0>}> {PLANS} : (!p) -> !f': [ACCESS],
+    '"tt.store"(%p, %f) {PLANS} : (!p, !f) -> ()': [ACCESS],
+    '"tw.atomic_store"(%p, %f) <{sem = 1 : i32, scope = 1 : i32}> {PLANS} : (!p, !f) -> ()': [
+        ACCESS
+    ],
+    '"ttg.convert_layout"(%f) {PLANS} : (!f) -> !f': [EXCHANGE],
+    f'"tt.reduce"(%f) <{{axis = 0 : i32}}> {SUM} {{PLANS}} : (!f) -> f32': [EXCHANGE],
+    f'"tt.scan"(%f) <{{axis = 0 : i32}}> {SUM} {{PLANS}} : (!f) -> !f': [EXCHANGE],
+    '"tw.sort"(%f) {PLANS} : (!f) -> (!f, !i)': [EXCHANGE],
+    '"tw.flip"(%f) <{axis = 0 : i32}> {PLANS} : (!f) -> !f': [EXCHANGE],
+    '"tt.gather"(%f, %i) <{axis = 0 : i32}> {PLANS} : (!f, !i) -> !f': [EXCHANGE],
+    '"tt.histogram"(%i) {PLANS} : (!i) -> !i': [EXCHANGE],
+}
+
+
+@pytest.mark.parametrize("op", LEFT_OPEN)
+def test_nothing_is_left_to_decide_at_t2(op: str) -> None:
+    context = tile_context(tuple(make_dialects(NVIDIA_OPS, NVIDIA_ATTRIBUTES)))
+    name, plans = op.split('"')[1], LEFT_OPEN[op]
+    text = UNDECIDED.replace("OP", op.replace("KIND", name.rpartition(".")[2])).replace("LOC", LOC)
+
+    def module(given: list[str]) -> ModuleOp:
+        return parse_module(text.replace("PLANS", ", ".join(given)), context)
+
+    verify_level(module([]), T1.extended(*NVIDIA_OPS))
+    verify_level(module(plans), T2.extended(*NVIDIA_OPS))
+    for missing in plans:
+        left = [plan for plan in plans if plan != missing]
+        message = refusal(module(left), T2.extended(*NVIDIA_OPS))
+        attribute = missing.split()[0]
+        assert message == (
+            f"invalid T2: {name} at k.py:3 has no `{attribute}` yet: that is not decided"
+        )
+
+
+def test_t2_asks_for_a_plan_of_every_family_that_exchanges() -> None:
+    assert EXCHANGE_MODULES, "the families register themselves when they are loaded"
+    families = {cls.name for cls in CHOICES.classes() if cls.__module__.startswith("tilewright.")}
+    assert families == {name for name, plans in T2.decided.items() if "tw.exchange" in plans}
 
 
 def test_a_tile_without_a_layout_is_not_laid_out() -> None:
