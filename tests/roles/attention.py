@@ -106,7 +106,7 @@ class _Builder:
 
     def _math(self, replica: SSAValue) -> None:
         w, p = self.write, self.program
-        self.stages = [w.alloc(shared((CHUNK, CHUNK))) for _ in range(2)]
+        self.stages = [w.alloc(shared((CHUNK, CHUNK))) for _ in range(p.depth // CHUNK)]
         self.scores = laid_out(f32, wgmma_accumulator((64, p.keys), (4, 1), p.keys))
         self.output = laid_out(f32, wgmma_accumulator((64, p.depth), (4, 1), p.depth))
         rows = layout_of(self.scores).slice(1).remove_register_copies()[0]

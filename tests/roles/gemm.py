@@ -46,6 +46,11 @@ class Gemm:
         return self.rows // self.replicas if self.split == "m" else self.rows
 
     @property
+    def chunks(self) -> int:
+        """The stores that a replica takes for its tile."""
+        return self.columns // CHUNK * (self.own_rows // CHUNK)
+
+    @property
     def slot_bytes(self) -> int:
         """What one fill of the ring brings."""
         return 2 * self.depth * (self.rows + self.columns)
@@ -144,7 +149,8 @@ class _Builder:
 
     def _math(self, replica: SSAValue) -> None:
         w, p = self.write, self.program
-        stages = [w.alloc(shared((CHUNK, CHUNK))) for _ in range(p.buffers)]
+        count = min(p.buffers, p.chunks)
+        stages = [w.alloc(shared((CHUNK, CHUNK))) for _ in range(count)]
         first, step, s, f = w.program(), w.programs(), self.zero, self.zero
         if p.split == "tiles":
             first = w.op("addi", first, w.op("muli", replica, step))
@@ -215,8 +221,8 @@ class _Builder:
             for i in range(p.own_rows // CHUNK):
                 piece = w.rows(strip, i, chunk) if p.own_rows > CHUNK else strip
                 below = w.op("addi", row, w.constant(i * CHUNK))
-                stage = stages[number % p.buffers]
-                w.wait_stores(self._stores_since(number))
+                stage = stages[number % len(stages)]
+                w.wait_stores(self._stores_since(number, len(stages)))
                 w.barrier()
                 w.store_local(piece, stage)
                 w.fence()
@@ -224,11 +230,10 @@ class _Builder:
                 w.store_block(self.c_map, stage, below, at)
                 number += 1
 
-    def _stores_since(self, number: int) -> int:
+    def _stores_since(self, number: int, stages: int) -> int:
         """How many stores a replica has started since the one that had the stage of a chunk."""
-        p = self.program
-        chunks = p.columns // CHUNK * (p.own_rows // CHUNK)
-        if number >= p.buffers:
-            return p.buffers - 1
-        last = max((i for i in range(chunks) if i % p.buffers == number % p.buffers), default=0)
+        if number >= stages:
+            return stages - 1
+        chunks = self.program.chunks
+        last = max(i for i in range(chunks) if i % stages == number % stages)
         return chunks - 1 - last + number

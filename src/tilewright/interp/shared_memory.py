@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewright.interp.role_barriers import Copy, MemoryBarrier, NamedBarrier, Turns
 from tilewright.interp.shared_bytes import SharedBytes
-from tilewright.interp.simt.faults import Fault
+from tilewright.interp.simt.faults import Fault, UnfinishedOperation
 from tilewright.ir.op import Array
 from tilewright.layout.linear import LinearLayout
 from tilewright.support.dataclass import dataclass
@@ -233,6 +233,14 @@ class SharedMemory(SharedBytes):
         self.start_reading(places)
         self._unfinished.stores.append(places)
         return data
+
+    def require_idle(self) -> None:
+        """What the acting role has started is done. *Raises*: Fault where something still runs."""
+        own = self._unfinished
+        running = {"a product": own.products, "a store": own.stores, "a copy": own.groups}
+        for what, left in running.items():
+            if left:
+                raise Fault(UnfinishedOperation, f"the role ends while {what} still runs")
 
     def end_stores(self, pending: int = 0) -> None:
         """Wait in one thread until all stores but the last `pending` have read their bytes."""

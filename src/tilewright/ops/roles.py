@@ -9,11 +9,14 @@ number's. At T1 a role goes through the slots in turn, and `ring_seek` skips som
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, IntegerType, StringAttr
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
+    Operand,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
@@ -34,7 +37,7 @@ from tilewright.ir.effects import Effect, Resource, update
 from tilewright.ir.encoding import SharedType, layout_of, shared_tile
 from tilewright.ir.op import TileOp
 from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge
-from tilewright.ir.types import i1, i32
+from tilewright.ir.types import i1, i32, storage_bytes
 from tilewright.ops.control_flow import YieldOp
 from tilewright.support.dataclass import dataclass
 
@@ -216,6 +219,22 @@ class RingSeekOp(_RingAccess):
             raise VerifyException(f"{self.name}: count, slot and fill are i32")
 
 
+class RingFill(TileOp):
+    """The facet of ops by which a copy engine fills a tile (`dst`) of a slot of a ring.
+
+    They have operands `dst`, `ring` and, at T2, `slot`; the bytes are those of the tile.
+    """
+
+    if TYPE_CHECKING:  # each op defines them
+        dst: Operand
+        ring: Operand
+        slot: Operand | None
+
+    def num_bytes(self) -> int:
+        """The bytes that the copy brings."""
+        return prod(_shared(self.dst).extents()) * storage_bytes(_shared(self.dst).element)
+
+
 class _Turn(TileOp):
     """What both ops on a turn have in common.
 
@@ -365,3 +384,14 @@ def is_in_ring(allocation: Operation) -> bool:
     """Whether a shared tile is the slots of a ring, whose accesses the ring orders."""
     users = (use.operation for result in allocation.results for use in result.uses)
     return any(isinstance(user, RingOp) for user in users)
+
+
+def shared_by_roles(op: Operation) -> str:
+    """What an op on a ring or a turn is on, as messages call it; '' for other ops."""
+    if isinstance(op, _Turn):
+        name = op.properties["turns"]
+        return f"turns {name.data}" if isinstance(name, StringAttr) else "turns"
+    ring = op.ring.owner if isinstance(op, RingFill) else None
+    if isinstance(op, _RingAccess):
+        ring = op.operands[0].owner
+    return f"ring {ring.ring_name.data}" if isinstance(ring, RingOp) else ""

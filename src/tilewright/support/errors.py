@@ -488,6 +488,13 @@ class MalformedSchedule(CompileError):
     """Text that should be a schedule cannot be read as one, or names what is not there."""
 
 
+class ProtocolBroken(CompileError):
+    """Roles that run at once do not keep to what their rings, turns and registers ask of them.
+
+    It names the role, the ring or what else they share, and the line.
+    """
+
+
 class LayoutError(CompileError):
     """A layout that was asked for cannot be."""
 

@@ -292,6 +292,8 @@ def _body(role: Program, code: Code, index: int) -> Running:
     (replica,) = code.arguments
     role.values[replica] = np.array(index, np.int32)
     yield from execute(code, role)
+    with located(role):
+        shared_memory_of(role).require_idle()
 
 
 def _advance(memory: SharedMemory, part: _Live, live: list[_Live]) -> Running:

@@ -11,6 +11,7 @@ from tilewright.ops.function import find_kernel
 from tilewright.schedule.annotations import set_shared_bytes
 from tilewright.schedule.async_copy import CopyAsync
 from tilewright.schedule.check_ordering import check_ordering
+from tilewright.schedule.check_protocol import check_protocol
 from tilewright.schedule.exchanges import DecideExchanges, VerifyExchanges
 from tilewright.schedule.global_barriers import InsertGlobalBarriers
 from tilewright.schedule.layout.assign import AssignLayouts
@@ -62,6 +63,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         CarryPhases(),
         CountRings(),
         InsertSharedBarriers(),
+        CheckProtocol(machine),
     )
 
 
@@ -114,3 +116,21 @@ class CheckOrdering(Pass):
     def apply(self, module: ModuleOp) -> None:
         """Check the kernel."""
         check_ordering(find_kernel(module))
+
+
+@dataclass(frozen=True)
+class CheckProtocol(Pass):
+    """Check that roles keep to what rings, turns, places and registers ask of them.
+
+    The module stays as it is. *Raises*: ProtocolBroken that names role, ring and line.
+    """
+
+    machine: MachineModel = SM_90A
+    name = "check-protocol"
+    requires = "T2"
+    produces = "T2"
+    after = ("place-shared", "insert-shared-barriers")
+
+    def apply(self, module: ModuleOp) -> None:
+        """Check the kernel."""
+        check_protocol(find_kernel(module), self.machine)

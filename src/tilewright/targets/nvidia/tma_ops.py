@@ -26,7 +26,7 @@ from tilewright.ir.encoding import SharedType
 from tilewright.ir.op import DerivedAddress, TileOp
 from tilewright.ir.types import DescriptorType, element_of, i1, i32, shape_of
 from tilewright.ops.function import FuncOp
-from tilewright.ops.roles import RingOp, RingType
+from tilewright.ops.roles import RingFill, RingOp, RingType
 
 
 @irdl_op_definition
@@ -155,7 +155,7 @@ class TmaLoadOp(TileOp):
 
 
 @irdl_op_definition
-class TmaFillOp(TileOp):
+class TmaFillOp(RingFill):
     """Start copying the block at `indices` to the shared tile `dst` of a slot of `ring`.
 
     The slot is full when the copy is done and the role has committed it with its bytes. At T2

@@ -1,0 +1,308 @@
+"""Mutants of programs with roles: every one breaks what rings, turns, places or grants ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.ir.attributes import integer_array, integers_of
+from tilewright.ir.op import build
+from tilewright.ir.types import i1, i32, pointer_to
+from tilewright.ops.control_flow import ForOp
+from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.debug.ir import BarrierOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE
+from tilewright.ops.function import FuncOp
+from tilewright.ops.memory.ir import LoadOp
+from tilewright.ops.roles import (
+    RingAcquireOp,
+    RingCommitOp,
+    RingFill,
+    RingOp,
+    RingReleaseOp,
+    RingSeekOp,
+    RingWaitOp,
+    RolesOp,
+    TurnPassOp,
+    TurnWaitOp,
+)
+from tilewright.ops.staging import (
+    DotWaitOp,
+    LocalAllocOp,
+    LocalBarrierOp,
+    MemdescIndexOp,
+)
+from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
+from tilewright.targets.nvidia.tma_ops import TmaStoreWaitOp
+
+Change = Callable[[Operation], None]
+_ENTERS = (RingAcquireOp, RingWaitOp)
+_LEAVES = (RingCommitOp, RingReleaseOp)
+_SIMPLE = (*_LEAVES, RingFill, TurnWaitOp, TurnPassOp)
+_ORDERS = (LocalBarrierOp, FenceAsyncSharedOp, TmaStoreWaitOp)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A change of the op of a number, in the order of the text."""
+
+    name: str
+    number: int
+    change: Change
+
+    def apply(self, module: ModuleOp) -> None:
+        """Make the change."""
+        self.change(list(module.walk())[self.number])
+
+
+def mutants_of(module: ModuleOp) -> Iterator[Mutant]:
+    """Every mutant of a placed module, by op and kind."""
+    for number, op in enumerate(module.walk()):
+        for kind, change in _changes(op):
+            yield Mutant(f"{kind} {op.name} {number}", number, change)
+
+
+def _changes(op: Operation) -> Iterator[tuple[str, Change]]:
+    if isinstance(op, _ENTERS):
+        yield "dropped", _enter_unasked
+        yield "doubled", _double
+        for by in (1, -1, 2):
+            yield f"{by} fills on", lambda op, by=by: _move_operand(op, 2, by)
+        if op.ring_of().num_slots > 1:
+            yield "another slot", lambda op: _move_operand(op, 1, 1)
+        for index, what in ((1, "slot"), (2, "fill")):
+            if not isinstance(op.operands[index].owner, ConstantOp):
+                name = f"always the first {what}"
+                yield name, lambda op, index=index: _replace_operand(op, index, 0)
+    if isinstance(op, _SIMPLE):
+        yield "dropped", _drop
+        yield "doubled", _double
+    if isinstance(op, _LEAVES):
+        if isinstance(op, RingCommitOp) or op.condition is None:
+            yield "given back first", _to_its_entrance
+        if op.ring_of().num_slots > 1:
+            yield "another slot", lambda op: _move_operand(op, 1, 1)
+    if isinstance(op, RingFill):
+        yield "behind the commit", _behind_the_block_but_one
+    if isinstance(op, RingReleaseOp) and op.condition is not None:
+        yield "without its condition", _without_condition
+        yield "under the other condition", _other_condition
+    if isinstance(op, RingCommitOp) and op.announced_bytes is not None:
+        all_bytes = op.announced_bytes.value.data
+        for kind, by in (("few", -16), ("many", 16), ("twice as many", all_bytes)):
+            yield f"{kind} bytes", lambda op, by=by: _count_on(op, "announced_bytes", by)
+    if isinstance(op, RingOp):
+        yield "one producer more", lambda op: _count_on(op, "producers", 1)
+        yield "one consumer more", lambda op: _count_on(op, "consumers", 1)
+        if op.consumers.value.data > 1:
+            yield "one consumer less", lambda op: _count_on(op, "consumers", -1)
+        yield "barriers in a tile", lambda op: _set(op, "offset_bytes", 0)
+    if isinstance(op, RingSeekOp):
+        yield "dropped", _stand_still
+        yield "one further", lambda op: _move_operand(op, 1, 1)
+        yield "no further", lambda op: _replace_operand(op, 1, 0)
+    if isinstance(op, TurnWaitOp | TurnPassOp):
+        yield "of other turns", lambda op: op.properties.update(turns=StringAttr("others"))
+    if isinstance(op, TurnPassOp):
+        yield "passed first", _to_the_front
+    if isinstance(op, DotWaitOp):
+        yield "dropped", _unwaited
+        yield "one more pending", lambda op: _count_on(op, "pending", 1)
+    if isinstance(op, _ORDERS):
+        yield "dropped", _drop
+    if isinstance(op, TmaStoreWaitOp):
+        yield "one more pending", lambda op: _count_on(op, "pending", 1)
+    if isinstance(op, LocalAllocOp) and _is_elsewhere(op):
+        yield "in the first tile", lambda op: _set(op, "offset_bytes", 0)
+    if isinstance(op, ForOp) and any(isinstance(o, (*_ENTERS, *_LEAVES)) for o in op.walk()):
+        yield "one more time", lambda op: _move_operand(op, 1, 1)
+        yield "one time less", lambda op: _move_operand(op, 1, -1)
+        yield "as often as it finds in memory", _bound_from_a_tile
+    if isinstance(op, RolesOp):
+        yield from _changes_of_roles(op)
+
+
+def _changes_of_roles(op: RolesOp) -> Iterator[tuple[str, Change]]:
+    for number, role in enumerate(op.described()):
+        if role.registers:
+            for count in (role.registers + 16, role.registers + 4, 16, 264):
+                name = f"{count} registers for {role.name} of"
+                yield name, lambda op, n=number, c=count: _set_entry(op, "registers", n, c)
+        if role.shared_bytes:
+            name = f"tiles of {role.name} at the start of"
+            yield name, lambda op, n=number: _set_entry(op, "shared_start", n, 0)
+        if role.shared_bytes and role.replicas > 1:
+            name = f"one place for all of {role.name} of"
+            yield name, lambda op, n=number: _set_entry(op, "shared_bytes", n, 0)
+        name = f"a barrier of the program in {role.name} of"
+        yield name, lambda op, n=number: _insert_barrier(op, n)
+
+
+def _is_elsewhere(op: LocalAllocOp) -> bool:
+    return op.offset_bytes is not None and op.offset_bytes.value.data != 0
+
+
+# --- changes ------------------------------------------------------------------------------------
+
+
+def _drop(op: Operation) -> None:
+    op.detach()
+    op.erase()
+
+
+def _double(op: Operation) -> None:
+    assert op.parent is not None
+    op.parent.insert_op_after(op.clone(), op)
+
+
+def _enter_unasked(op: Operation) -> None:
+    """The tiles of the slot, without a wait."""
+    assert isinstance(op, RingAcquireOp | RingWaitOp) and op.parent is not None
+    for tile, result in zip(op.ring_of().tiles, tuple(op.results), strict=True):
+        operands = [tile, op.position[0]]
+        view = build(MemdescIndexOp, operands, [result.type], location=op.location)
+        op.parent.insert_op_before(view, op)
+        result.replace_all_uses_with(view.results[0])
+    _drop(op)
+
+
+def _stand_still(op: Operation) -> None:
+    assert isinstance(op, RingSeekOp)
+    for before, after in zip(op.before, tuple(op.after), strict=True):
+        after.replace_all_uses_with(before)
+    _drop(op)
+
+
+def _unwaited(op: Operation) -> None:
+    assert isinstance(op, DotWaitOp)
+    for tile, output in zip(op.tiles, tuple(op.outputs), strict=True):
+        output.replace_all_uses_with(tile)
+    _drop(op)
+
+
+def _constant(op: Operation, value: int) -> SSAValue:
+    assert op.parent is not None
+    properties = {"value": IntegerAttr(value, i32)}
+    made = build(ConstantOp, [], [i32], properties, location=op.location)
+    op.parent.insert_op_before(made, op)
+    return made.results[0]
+
+
+def _give(op: Operation, index: int, value: SSAValue) -> None:
+    operands = list(op.operands)
+    operands[index] = value
+    op.operands = operands
+
+
+def _replace_operand(op: Operation, index: int, value: int) -> None:
+    _give(op, index, _constant(op, value))
+
+
+def _move_operand(op: Operation, index: int, by: int) -> None:
+    """Another number: a slot stays one of the ring."""
+    assert op.parent is not None
+    operands = [op.operands[index], _constant(op, by)]
+    moved = build(ELEMENTWISE["arith.addi"], operands, [i32], location=op.location)
+    op.parent.insert_op_before(moved, op)
+    value = moved.results[0]
+    if isinstance(op, (*_ENTERS, *_LEAVES)) and index == 1:
+        slots = _constant(op, op.ring_of().num_slots)
+        inside = build(ELEMENTWISE["arith.remsi"], [value, slots], [i32], location=op.location)
+        op.parent.insert_op_before(inside, op)
+        value = inside.results[0]
+    _give(op, index, value)
+
+
+def _to_its_entrance(op: Operation) -> None:
+    """Right behind where the slot was entered, before it is used."""
+    assert isinstance(op, RingCommitOp | RingReleaseOp) and op.parent is not None
+    kind = RingAcquireOp if isinstance(op, RingCommitOp) else RingWaitOp
+    ring = op.ring_of()
+    entrance = op.prev_op
+    while entrance is not None:
+        if isinstance(entrance, kind) and entrance.ring_of() is ring:
+            block = op.parent
+            op.detach()
+            block.insert_op_after(op, entrance)
+            return
+        entrance = entrance.prev_op
+    _double(op)  # no entrance in its block: too many releases break it as well
+
+
+def _behind_the_block_but_one(op: Operation) -> None:
+    block = op.parent
+    assert block is not None and block.last_op is not None
+    op.detach()
+    block.insert_op_before(op, block.last_op)
+
+
+def _to_the_front(op: Operation) -> None:
+    block = op.parent
+    assert block is not None and block.first_op is not None
+    op.detach()
+    block.insert_op_before(op, block.first_op)
+
+
+def _without_condition(op: Operation) -> None:
+    op.operands = list(op.operands)[:2]
+    op.properties["operandSegmentSizes"] = integer_array((1, 1, 0))
+
+
+def _other_condition(op: Operation) -> None:
+    assert op.parent is not None
+    properties = {"value": IntegerAttr(1, i1)}
+    true = build(ConstantOp, [], [i1], properties, location=op.location)
+    operands = [op.operands[2], true.results[0]]
+    other = build(ELEMENTWISE["arith.xori"], operands, [i1], location=op.location)
+    for new in (true, other):
+        op.parent.insert_op_before(new, op)
+    _give(op, 2, other.results[0])
+
+
+def _count_on(op: Operation, name: str, by: int) -> None:
+    before = op.properties[name]
+    assert isinstance(before, IntegerAttr)
+    _set(op, name, before.value.data + by)
+
+
+def _set(op: Operation, name: str, value: int) -> None:
+    op.properties[name] = IntegerAttr(value, i32)
+
+
+def _set_entry(op: Operation, name: str, number: int, value: int) -> None:
+    entries = list(integers_of(op.properties[name]))
+    entries[number] = value
+    op.properties[name] = integer_array(entries)
+
+
+def _insert_barrier(op: Operation, number: int) -> None:
+    block = op.regions[number].block
+    assert block.first_op is not None
+    block.insert_op_before(build(BarrierOp, location=op.location), block.first_op)
+
+
+def _bound_from_a_tile(op: Operation) -> None:
+    """The loop runs as often as a number in global memory says."""
+    assert op.parent is not None
+    pointer = _kernel_of(op).body.block.args[0]
+    cast = build(ELEMENTWISE["tt.bitcast"], [pointer], [pointer_to(i32)], location=op.location)
+    properties = {
+        "cache": IntegerAttr(1, i32),
+        "evict": IntegerAttr(1, i32),
+        "isVolatile": IntegerAttr(0, i1),
+        "operandSegmentSizes": integer_array((1, 0, 0)),
+        "boundaryCheck": integer_array(()),
+    }
+    load = build(LoadOp, cast.results, [i32], properties, location=op.location)
+    for new in (cast, load):
+        op.parent.insert_op_before(new, op)
+    _give(op, 1, load.results[0])
+
+
+def _kernel_of(op: Operation) -> FuncOp:
+    parent = op.parent_op()
+    assert parent is not None
+    return parent if isinstance(parent, FuncOp) else _kernel_of(parent)
