@@ -14,8 +14,8 @@ from tests.roles.gemm import Gemm
 from tests.roles.running import interpret
 from tilewright.machine.gpus import SM_90A
 from tilewright.ops.function import find_kernel
-from tilewright.schedule.check_protocol import check_protocol
-from tilewright.schedule.run_protocol import Launch, run_protocol
+from tilewright.schedule.protocol.check import check_protocol
+from tilewright.schedule.protocol.run import Launch, run_protocol
 from tilewright.support.errors import KernelFault, ProtocolBroken
 
 BF16 = ml_dtypes.bfloat16

@@ -11,7 +11,7 @@ import tilewright
 
 SOURCES = Path(tilewright.__file__).parent
 # Where a class is what a function is for: ops, their rules, and the passes named for them.
-_OF_ONE_OP = ("rules", "ops", "passes", "tma", "partition", "interpret")
+_OF_ONE_OP = ("rules", "ops", "passes", "tma", "partition", "protocol", "interpret")
 # Bases that declare a facet, not ops.
 _FACETS = frozenset(
     {

@@ -11,7 +11,6 @@ from tilewright.ops.function import find_kernel
 from tilewright.schedule.annotations import set_shared_bytes
 from tilewright.schedule.async_copy import CopyAsync
 from tilewright.schedule.check_ordering import check_ordering
-from tilewright.schedule.check_protocol import check_protocol
 from tilewright.schedule.exchanges import DecideExchanges, VerifyExchanges
 from tilewright.schedule.global_barriers import InsertGlobalBarriers
 from tilewright.schedule.layout.assign import AssignLayouts
@@ -23,6 +22,7 @@ from tilewright.schedule.plan.copies import DecideCopies
 from tilewright.schedule.plan.products import DecideProducts
 from tilewright.schedule.plan.schedule import DecideSchedule
 from tilewright.schedule.plan.verify import VerifyPlan
+from tilewright.schedule.protocol.check import check_protocol
 from tilewright.schedule.shared_barriers import OrderingReport, insert_shared_barriers
 from tilewright.schedule.shared_memory import SharedPlan, place_shared
 from tilewright.support.dataclass import dataclass

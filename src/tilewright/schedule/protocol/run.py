@@ -39,7 +39,7 @@ from tilewright.ops.roles import (
     shared_by_roles,
 )
 from tilewright.ops.staging import DotWaitOp, LaidOutDotOp
-from tilewright.schedule.protocol_state import Broken, Ring, Turns
+from tilewright.schedule.protocol.state import Broken, Ring, Turns
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import ProtocolBroken
 

@@ -1,6 +1,6 @@
 """Checks what roles share before a program is emitted: registers, memory, rings and turns.
 
-All of it is read off T2 and nothing is run: who runs it is `run_protocol`. Each rule says what it
+All of it is read off T2 and nothing is run: who runs it is `run`. Each rule says what it
 refuses, and every message names the role, the ring or what else is shared, and the line.
 """
 
