@@ -112,6 +112,7 @@ _DOMAINS: dict[str, tuple[Callable[[object], bool], str]] = {
         "None or one of " + ", ".join(repr(name) for name in INPUT_PRECISIONS),
     ),
     "descriptors": (_is_descriptor_mode, "'auto' or 'pointers'"),
+    "plan": (_is_text, "None or lines such as `load#0 copy registers`, as a str"),
     "num_consumer_groups": (_is_group_count, "an int from 0 to 3"),
     "num_buffers_warp_spec": (_is_buffer_count, "an int from 0 to 64"),
     "reg_dec_producer": (_is_role_registers, "0 or a multiple of 8 from 24 to 248"),
@@ -133,7 +134,8 @@ class CompileOptions:
     compiles `device_assert`.
     `default_dot_input_precision` None leaves the precision of an f32 `dot` to the target.
     `descriptors` "pointers" makes loads and stores through tensor descriptors plain ones, where
-    "auto" leaves them to copy engines as far as the machine has them. `num_consumer_groups` makes
+    "auto" leaves them to copy engines as far as the machine has them. `plan` takes decisions from
+    the compiler, a line for each (`schedule/plan/given.py`). `num_consumer_groups` makes
     roles of a program on a GPU: one that loads, and so many groups of 4 warps that share the rows
     of its products; 0 makes none. `num_buffers_warp_spec` is how many tiles of a loop are under
     way then, 0 as many as fit; `reg_dec_producer` and `reg_inc_consumer` are the registers of a
@@ -156,6 +158,7 @@ class CompileOptions:
     checked: bool = False
     default_dot_input_precision: str | None = None
     descriptors: str = "auto"
+    plan: str | None = None
     num_consumer_groups: int = 0
     num_buffers_warp_spec: int = 0
     reg_dec_producer: int = 0

@@ -187,7 +187,8 @@ def test_too_much_is_an_error_that_lists_the_tiles_by_line() -> None:
         "  kernel.py:2, col 0\n"
         "  1. [128, 128] f16 x 4 at kernel.py:2: 131072 bytes   "
         "2. [128, 128] f16 at kernel.py:3: 32768 bytes\n"
-        "  help: 3 slots a ring fit instead of 4: lower `num_stages`, or say `slots 3` in the schedule"
+        "  help: 3 slots a ring fit instead of 4: lower `num_stages`, or say `slots 3` in the "
+        "schedule"
     )
 
 

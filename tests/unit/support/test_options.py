@@ -38,6 +38,7 @@ OPTIONS = st.builds(
     checked=st.booleans(),
     default_dot_input_precision=st.sampled_from([None, "ieee", "tf32"]),
     descriptors=st.sampled_from(["auto", "pointers"]),
+    plan=st.none() | st.text(max_size=20),
 )
 
 
@@ -97,6 +98,7 @@ def test_unknown_option_names_the_valid_ones() -> None:
         ("checked", 0),
         ("default_dot_input_precision", "fp8"),
         ("descriptors", "tma"),
+        ("plan", 3),
     ],
 )
 def test_bad_value_of_an_option_is_named(name: str, value: object) -> None:

@@ -112,7 +112,7 @@ class CpuDriver:
     ignored_options = frozenset(
         (
             *("num_warps", "num_stages", "num_ctas", "maxnreg", "cluster_dims"),
-            *("launch_cooperative_grid", "launch_pdl", "ptx_options", "descriptors"),
+            *("launch_cooperative_grid", "launch_pdl", "ptx_options", "descriptors", "plan"),
         )
     )
 

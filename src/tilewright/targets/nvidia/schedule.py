@@ -19,6 +19,7 @@ from tilewright.schedule.partition.warps import warps_of_tiles
 from tilewright.schedule.pipeline.pipeline_loops import PipelineLoops
 from tilewright.schedule.plan.accesses import DecideAccesses
 from tilewright.schedule.plan.copies import DecideCopies
+from tilewright.schedule.plan.given import AnnotatePlan
 from tilewright.schedule.plan.products import DecideProducts
 from tilewright.schedule.plan.schedule import DecideSchedule
 from tilewright.schedule.plan.verify import VerifyPlan
@@ -40,7 +41,9 @@ from tilewright.targets.nvidia.tma.visibility import MarkVisible
 
 def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...]:
     """The passes from T0 to T2."""
+    given = () if options.plan is None else (AnnotatePlan(options.plan),)
     return (
+        *given,
         DecideRoles.of_options(machine, options),
         FormRoles(machine),
         DecideProducts(machine, options.num_warps),
