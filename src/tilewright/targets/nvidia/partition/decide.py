@@ -4,8 +4,8 @@
     ⇒ tt.func … {tw.schedule = #tw.schedule<"roles load regs 40 | math x2 regs 232 split m;
       ring ab tiles load#0 load#1 slots 4">}
 
-Loads of products by the copy engine go through rings, those that one product takes from one block
-through one; loads of the same tensor in several loops take turns with it. A schedule that is
+Loads by the copy engine go through rings, those that one product takes from one block through one;
+loads of the same tensor in several loops take turns with it. A schedule that is
 annotated already is kept.
 """
 
@@ -130,23 +130,25 @@ class _Ring:
 
 
 def _rings(kernel: FuncOp) -> list[_Ring]:
-    """The rings of a kernel's products, in the order of the text."""
+    """The rings of a kernel, in the order of the text."""
     maps = {op.result for op in maps_of(kernel)}
     anchors = {op: anchor for anchor, op in anchors_of(kernel).items() if anchor.index >= 0}
     sites: dict[tuple[Block, Operation], list[DescriptorLoadOp]] = {}
     for op in kernel.walk():
         if isinstance(op, DescriptorLoadOp) and op.desc in maps:
-            product = _product_of(op.result)
-            if product is not None and op.parent is not None:
-                sites.setdefault((op.parent, product), []).append(op)
+            assert op.parent is not None
+            sites.setdefault((op.parent, _product_of(op.result) or op), []).append(op)
     rings: dict[tuple[object, ...], list[DescriptorLoadOp]] = {}
-    for loads in sites.values():
+    for (block, _), loads in sites.items():
         is_in_loop = next(loops_around(loads[0]), None) is not None
-        key = (is_in_loop, *(load.desc for load in loads))
+        key: tuple[object, ...] = (is_in_loop, *(load.desc for load in loads))
+        # What one block loads twice are two fills of one iteration: rings of their own.
+        beside = sum(other.parent is block for other in rings.get(key, ())) // len(loads)
+        key = (*key, beside) if beside else key
         rings.setdefault(key, []).extend(loads)
     found: list[_Ring] = []
     for key, loads in rings.items():
-        size = sum(_tile_bytes(load.result) for load in loads[: len(key) - 1])
+        size = sum(_tile_bytes(load.result) for load in loads if load.parent is loads[0].parent)
         name = f"ring{len(found)}"
         found.append(_Ring(name, tuple(anchors[load] for load in loads), size, bool(key[0])))
     return found

@@ -107,6 +107,9 @@ class _Gpu:
                 raise Refused(op, f"{rows} rows of a product are no multiple of {WGMMA.rows}")
             if isinstance(op, SliceOp):
                 _require_view(op, rings)
+            if isinstance(op, DescriptorLoadOp):
+                # Its mbarrier would be one for all replicas.
+                raise Refused(op, "a load by the copy engine goes through no ring")
         self._require_room(sites, rings, math, body)
 
     def _require_room(

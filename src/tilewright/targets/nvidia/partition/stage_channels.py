@@ -174,7 +174,7 @@ class _Reading:
         self._ring = ring
         assert get.parent is not None
         self._block: Block = get.parent
-        self._readers: set[Operation] = set()
+        self._read: dict[tuple[SSAValue, Attribute], SSAValue] = {}
 
     def run(self) -> None:
         """Rewrite what reads, and put the wait in front of it and the release behind."""
@@ -191,20 +191,21 @@ class _Reading:
 
     def _replace(self, value: SSAValue, tile: SSAValue, landed: SharedType) -> None:
         """Let uses of a register tile take a shared one; `landed` is how its elements lie."""
-        for use in tuple(value.uses):
+        uses = tuple(value.uses)
+        first = self._first_of({self._beside(use.operation) for use in uses})
+        for use in uses:
             user = use.operation
             if isinstance(user, SliceOp):
                 self._slice(user, tile)
             elif isinstance(user, LocalAllocOp) and user.result.type == landed:
                 _replace_op(user, tile)
             elif isinstance(user, ConvertLayoutOp):
-                self._load_for(user, tile, user.result.type)
+                _replace_op(user, self._loaded(first, tile, user.result.type))
             elif isinstance(user, TransOp) and self._transpose(user, tile, landed):
                 continue
             else:
-                load = self._load_before(user, tile, value.type)
                 operands = list(user.operands)
-                operands[use.index] = load
+                operands[use.index] = self._loaded(first, tile, value.type)
                 user.operands = operands
 
     def _slice(self, op: SliceOp, tile: SSAValue) -> None:
@@ -243,13 +244,14 @@ class _Reading:
         _erase(op)
         return True
 
-    def _load_for(self, op: ConvertLayoutOp, tile: SSAValue, type_: Attribute) -> None:
-        _replace_op(op, self._load_before(op, tile, type_))
-
-    def _load_before(self, user: Operation, tile: SSAValue, type_: Attribute) -> SSAValue:
-        load = build(LocalLoadOp, [tile], [type_], location=user.location)
-        _before(user, load)
-        return load.results[0]
+    def _loaded(self, first: Operation, tile: SSAValue, type_: Attribute) -> SSAValue:
+        """The tile as a register tile of a type, read once, in front of `first`."""
+        key = tile, type_
+        if key not in self._read:
+            load = build(LocalLoadOp, [tile], [type_], location=first.location)
+            _before(first, load)
+            self._read[key] = load.results[0]
+        return self._read[key]
 
     def _users(self, wait: Operation) -> list[Operation]:
         """The ops of the block that read the slot, or have what reads it inside, in order."""
@@ -263,6 +265,12 @@ class _Reading:
                 found.add(self._beside(op))
         return [op for op in self._block.ops if op in found]
 
+    def _first_of(self, ops: set[Operation]) -> Operation:
+        """The op that stands first in the block; its end, where there is none."""
+        end = self._block.last_op
+        assert end is not None
+        return next((op for op in self._block.ops if op in ops), end)
+
     def _beside(self, op: Operation) -> Operation:
         while op.parent is not self._block:
             parent = op.parent_op()
@@ -272,10 +280,7 @@ class _Reading:
 
     def _first(self, wait: Operation) -> Operation:
         """The op in front of which the wait stands."""
-        users = self._users(wait)
-        end = self._block.last_op
-        assert end is not None
-        return users[0] if users else end
+        return self._first_of(set(self._users(wait)))
 
     def _release(self, wait: Operation) -> None:
         """Give the slot back behind the last op that reads it."""
@@ -286,16 +291,17 @@ class _Reading:
 
 
 def part_landed(whole: SharedType, extents: tuple[int, ...]) -> SharedType:
-    """The type of a tile of its own that lies as a part of a slot does, but for its panels."""
+    """The type of a tile of its own that lies as a part of a slot does, but for its panels.
+
+    *Raises*: UnsupportedLayout where a part has no whole panels.
+    """
     size = storage_bytes(whole.element)
     order = tuple(reversed(range(len(extents))))
+    row_bytes = whole.extents()[-1] * size
+    swizzles = (s for s in (128, 64, 32) if row_bytes % s == 0)
+    laid = layout_of(whole)
     swizzle = next(
-        (
-            s
-            for s in (128, 64, 32, 0)
-            if layout_of(whole) == shared_swizzled(whole.extents(), size, s, order)
-        ),
-        0,
+        (s for s in swizzles if laid == shared_swizzled(whole.extents(), size, s, order)), 0
     )
     return shared_tile(whole.element, shared_swizzled(extents, size, swizzle, order))
 

@@ -1,0 +1,99 @@
+"""Random programs of products: as roles they leave the bits that they leave as one program."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.corpus.case import Case
+from tests.corpus.run import run_module, tile_module
+from tests.corpus.threads import gpu_request, run_threads
+from tests.fuzz.role_programs import generate_roles, write_program
+from tilewright.compiler.pipeline import schedule_pipeline
+from tilewright.ir.schedule import Channel, Role, Schedule
+from tilewright.ir.schedule_attributes import annotate_schedule, schedule_of
+from tilewright.ops.function import FuncOp, find_kernel
+from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION
+from tilewright.targets.nvidia.partition.decide import DecideRoles
+from tilewright.targets.nvidia.partition.form import FormRoles, partition_remarks
+from tilewright.targets.target import load_target
+
+CHUNK = 10
+
+
+def load_case(seed: int, folder: Path) -> Case:
+    """The case of a seed's program."""
+    program = generate_roles(seed)
+    path = write_program(program, folder)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return program.case(module.kernel)
+
+
+def schedule_for(kernel: FuncOp, rng: random.Random) -> Schedule:
+    """Roles at random: the compiler's own rings, or a ring for each load, and any slots."""
+    replicas = rng.choice((1, 2))
+    own = DecideRoles(groups=replicas, slots=rng.randint(1, 3)).schedule(kernel)
+    if rng.random() < 0.5:
+        return own
+    tiles = [tile for channel in own.channels for tile in channel.tiles]
+    kept = [tile for tile in tiles if rng.random() < 0.97] or tiles
+    rings = tuple(
+        Channel(f"r{number}", (tile,), rng.randint(1, 3)) for number, tile in enumerate(kept)
+    )
+    math = Role("math", "math", 4, replicas, 232, "m" if replicas > 1 else "")
+    return Schedule((Role("load", "load", registers=40), math), rings)
+
+
+def require_agreement(seed: int, folder: Path, *, to_threads: bool = False) -> bool:
+    """Run a program at T0 and as roles; whether it became roles at all."""
+    case, rng = load_case(seed, folder), random.Random(seed)
+    module = tile_module(gpu_request(case))
+    before = run_module(case, module, NVIDIA_INTERPRETATION)
+    kernel = find_kernel(module)
+    annotate_schedule(kernel, schedule_for(kernel, rng))
+    given = schedule_of(kernel)
+    assert given is not None
+    if not to_threads:
+        FormRoles().apply(module)
+    else:
+        request = gpu_request(case)
+        target = load_target(request.target)
+        schedule_pipeline(target, request.machine, request.compile_options).apply(module)
+    after = run_module(case, module, NVIDIA_INTERPRETATION)
+    found = [after]
+    if to_threads:
+        found.append(run_threads(case, lambda m: annotate_schedule(find_kernel(m), given)))
+    for arrays in found:
+        for name, array in before.items():
+            np.testing.assert_array_equal(arrays[name], array, f"seed {seed}: {name} under {given}")
+    return not partition_remarks(kernel)
+
+
+@pytest.mark.parametrize("first", range(0, 60, CHUNK))
+def test_random_programs_of_roles_agree(first: int, tmp_path: Path) -> None:
+    split = [require_agreement(seed, tmp_path) for seed in range(first, first + CHUNK)]
+    assert sum(split) >= CHUNK // 2, "most programs should be split"
+
+
+@pytest.mark.parametrize("first", range(1000, 1008, 4))
+def test_random_programs_of_roles_agree_down_to_threads(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + 4):
+        require_agreement(seed, tmp_path, to_threads=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(2000, 3000, 50))
+def test_many_random_programs_of_roles_agree(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + 50):
+        require_agreement(seed, tmp_path, to_threads=seed % 10 == 0)
+
+
+def test_a_seed_gives_one_program_of_roles() -> None:
+    assert generate_roles(5) == generate_roles(5) != generate_roles(6)

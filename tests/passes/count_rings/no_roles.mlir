@@ -1,0 +1,12 @@
+// PASS: count-rings
+// One program has no rings to count.
+//
+// CHECK: "tt.return"
+// CHECK-NOT: ring
+
+"builtin.module"() ({
+  "tt.func"() <{sym_name = "k", sym_visibility = "public", function_type = () -> ()}> ({
+  ^bb0():
+    "tt.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()
