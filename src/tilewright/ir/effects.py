@@ -211,6 +211,12 @@ def global_access(op: Operation) -> Access | None:
     return None
 
 
+def is_plain_read(op: Operation) -> bool:
+    """Whether an op itself reads global memory, neither writing nor as an atomic."""
+    access = global_access(op)
+    return access is not None and not access.writes and access.atomic is None
+
+
 def atomic_of(op: Operation) -> Atomic | None:
     """How an op synchronizes with other programs; None where it does not."""
     access = global_access(op)

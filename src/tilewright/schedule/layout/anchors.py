@@ -259,12 +259,18 @@ def _atomic(near: Neighbours, op: Operation) -> Anchored:
     return _same(op, near.accessed(op) if is_tile(op.operands[0]) else None)
 
 
-@ANCHORS.register(PrintOp, AssertOp)
-def _report(near: Neighbours, op: Operation) -> Anchored:
-    layouts = tuple(own_or_default(near, v) if is_tile(v) else None for v in op.operands)
-    if isinstance(op, AssertOp):
-        return _same(op, layouts[0])
-    return Anchored(layouts, ())
+def _shown(near: Neighbours, op: Operation) -> tuple[LinearLayout | None, ...]:
+    return tuple(own_or_default(near, v) if is_tile(v) else None for v in op.operands)
+
+
+@ANCHORS.register(PrintOp)
+def _print(near: Neighbours, op: Operation) -> Anchored:
+    return Anchored(_shown(near, op), ())
+
+
+@ANCHORS.register(AssertOp)
+def _assert(near: Neighbours, op: Operation) -> Anchored:
+    return _same(op, _shown(near, op)[0])
 
 
 def default_layout(shape: tuple[int, ...], num_warps: int, lanes: int) -> LinearLayout:

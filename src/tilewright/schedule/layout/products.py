@@ -7,6 +7,7 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import IsTerminator
 
+from tilewright.ir.op import AccumulatingOp
 from tilewright.ir.plans import REGISTERS, ProductPlan
 from tilewright.ir.regions import is_control_flow
 from tilewright.ir.types import shape_of, width_bits
@@ -59,7 +60,8 @@ def values_of_products(kernel: FuncOp) -> frozenset[SSAValue]:
     """What is computed from matrix products, but for what control flow hands on."""
     found: set[SSAValue] = set()
     for op in kernel.walk():
-        is_computed = isinstance(op, DotOp) or any(value in found for value in op.operands)
+        is_product = isinstance(op, AccumulatingOp)
+        is_computed = is_product or any(value in found for value in op.operands)
         if is_computed and _computes_tiles(op):
             found.update(op.results)
     return frozenset(found)

@@ -6,7 +6,7 @@ elements anew (shape ops), works within a thread when operands and result have l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from xdsl.dialects.builtin import TensorType
@@ -25,10 +25,17 @@ from tilewright.ops.shape.ir import (
     TransOp,
 )
 from tilewright.support.errors import UnsupportedLayout
+from tilewright.support.rules import RuleTable
 
 Layouts = Sequence[LinearLayout | None]
 _CACHED = 1 << 10
 _SOURCES = (ConstantOp, MakeRangeOp, SplatOp)
+_RESULTS: RuleTable[Callable[[Operation, LinearLayout], LinearLayout]] = RuleTable(
+    "layouts of results"
+)
+_OPERANDS: RuleTable[Callable[[Operation, LinearLayout], LinearLayout]] = RuleTable(
+    "layouts of operands"
+)
 FLEXIBLE = (*_SOURCES, ExpandDimsOp, BroadcastOp, TransOp, ReshapeOp, JoinOp, ElementwiseOp)
 
 
@@ -58,18 +65,11 @@ def result_layout(op: Operation, operands: Layouts) -> LinearLayout | None:
         return None
     if isinstance(op, ElementwiseOp):
         return known[0]
+    rule = _RESULTS.find(type(op))
     try:
-        if isinstance(op, TransOp):
-            return _permuted(known[0], tuple(op.permutation()))
-        if isinstance(op, ReshapeOp):
-            return _reshaped(known[0], shape_of(op.result.type))
-        if isinstance(op, JoinOp):
-            return known[0].join()
-        if isinstance(op, SplitOp):
-            return known[0].split()
+        return None if rule is None else rule(op, known[0])
     except UnsupportedLayout:
         return None
-    return None
 
 
 def operand_layouts(op: Operation, result: LinearLayout) -> list[LinearLayout | None]:
@@ -79,20 +79,57 @@ def operand_layouts(op: Operation, result: LinearLayout) -> list[LinearLayout | 
     """
     if isinstance(op, ElementwiseOp):
         return [result if is_tile(value) else None for value in op.operands]
-    if isinstance(op, _SOURCES):
+    if is_source(op):
         return [None] * len(op.operands)
-    if isinstance(op, ExpandDimsOp):
-        return [_reduced(result, op.axis.value.data)]
-    if isinstance(op, BroadcastOp):
-        return [_shrunk(result, shape_of(op.src.type))]
-    if isinstance(op, TransOp):
-        order = op.permutation()
-        return [_permuted(result, tuple(order.index(dim) for dim in range(len(order))))]
-    if isinstance(op, ReshapeOp):
-        return [_reshaped(result, shape_of(op.src.type))]
-    if isinstance(op, JoinOp):
-        return [_reduced(result, result.rank - 1)] * 2
-    raise UnsupportedLayout(f"{op.name} takes its operands in a layout of their own")
+    rule = _OPERANDS.find(type(op))
+    if rule is None:
+        raise UnsupportedLayout(f"{op.name} takes its operands in a layout of their own")
+    return [rule(op, result)] * len(op.operands)
+
+
+@_RESULTS.register(TransOp)
+def _transposed(op: TransOp, operand: LinearLayout) -> LinearLayout:
+    return _permuted(operand, op.permutation())
+
+
+@_RESULTS.register(ReshapeOp)
+def _under_its_shape(op: ReshapeOp, operand: LinearLayout) -> LinearLayout:
+    return _reshaped(operand, shape_of(op.result.type))
+
+
+@_RESULTS.register(JoinOp)
+def _joined(op: JoinOp, operand: LinearLayout) -> LinearLayout:
+    return operand.join()
+
+
+@_RESULTS.register(SplitOp)
+def _split(op: SplitOp, operand: LinearLayout) -> LinearLayout:
+    return operand.split()
+
+
+@_OPERANDS.register(ExpandDimsOp)
+def _without_new_dim(op: ExpandDimsOp, result: LinearLayout) -> LinearLayout:
+    return _reduced(result, op.axis.value.data)
+
+
+@_OPERANDS.register(BroadcastOp)
+def _before_repeats(op: BroadcastOp, result: LinearLayout) -> LinearLayout:
+    return _shrunk(result, shape_of(op.src.type))
+
+
+@_OPERANDS.register(TransOp)
+def _transposed_back(op: TransOp, result: LinearLayout) -> LinearLayout:
+    return _permuted(result, op.source_dims())
+
+
+@_OPERANDS.register(ReshapeOp)
+def _under_their_shape(op: ReshapeOp, result: LinearLayout) -> LinearLayout:
+    return _reshaped(result, shape_of(op.src.type))
+
+
+@_OPERANDS.register(JoinOp)
+def _of_one_side(op: JoinOp, result: LinearLayout) -> LinearLayout:
+    return _reduced(result, result.rank - 1)
 
 
 # A kernel has few layouts and asks the same of them again and again, along every chain of ops.

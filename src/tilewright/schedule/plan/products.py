@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, OpResult, SSAValue
 
 from tilewright.ir import types as ir
 from tilewright.ir.annotations import annotate, annotated
+from tilewright.ir.op import AccumulatingOp
 from tilewright.ir.passes import Pass
 from tilewright.ir.plans import REGISTERS, SHARED, ProductAttr, ProductPlan
 from tilewright.ir.regions import sources_of
@@ -58,7 +59,7 @@ def _is_computed(value: SSAValue) -> bool:
     """Whether a value comes from a matrix product, whatever hands it on."""
     pending, seen = [value], {value}
     for current in pending:
-        if isinstance(current, OpResult) and isinstance(current.op, DotOp):
+        if isinstance(current, OpResult) and isinstance(current.op, AccumulatingOp):
             return True
         new = [source for source in _sources(current) if source not in seen]
         seen.update(new)

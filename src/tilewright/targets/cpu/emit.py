@@ -10,9 +10,10 @@ from tilewright.codegen.line_table import LineTable
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm_types import LLVM_FLOATS, llvm_type
 from tilewright.codegen.math.emitter import MathEmitter
+from tilewright.ir.effects import Access, Resource, effects_of
 from tilewright.ir.locations import span_of
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.targets.cpu.ops import AssertOp, PollOp, PrintOp
+from tilewright.targets.cpu.ops import AssertOp, PollOp
 from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.rules import atomics as atomic_rules
 from tilewright.targets.cpu.rules import interrupts as interrupt_rules
@@ -65,8 +66,8 @@ def emit_kernel(
         for index, argument in enumerate(kernel.body.block.args)
     ]
     _emit_program(builder, services, kernel, parameters, has_lines)
-    has_polls = any(isinstance(op, PollOp) for op in kernel.walk())
-    _emit_entry(builder, [llvm_type(a.type) for a in kernel.body.block.args], has_polls)
+    types = [llvm_type(a.type) for a in kernel.body.block.args]
+    _emit_entry(builder, types, _has_polls(kernel))
     text = builder.text()
     return text + _ROUND_TO_BFLOAT if "bfloat" in text else text
 
@@ -94,7 +95,12 @@ def assertion_sites(module: ModuleOp) -> list[Site]:
 
 def has_prints(module: ModuleOp) -> bool:
     """Whether the kernel prints."""
-    return any(isinstance(op, PrintOp) for op in module.walk())
+    effects = effects_of(find_kernel(module))
+    return any(isinstance(e, Access) and e.resource is Resource.CONSOLE for e in effects)
+
+
+def _has_polls(kernel: FuncOp) -> bool:
+    return any(isinstance(op, PollOp) for op in kernel.walk())
 
 
 def _emit_program(
@@ -107,7 +113,7 @@ def _emit_program(
     lines = LineTable.of_kernel(builder, kernel, "LineTablesOnly") if has_lines else None
     debug = f" !dbg {lines.scope}" if lines is not None else ""
     arguments = ", ".join([*parameters, _PROGRAM_IDS, "ptr %scratch", "ptr %status"])
-    if any(isinstance(op, PollOp) for op in kernel.walk()):
+    if _has_polls(kernel):
         arguments += ", ptr %context"
     header = f"define internal fastcc void @program({arguments}) noinline nounwind{debug}"
     fn = FunctionBuilder(builder, header)

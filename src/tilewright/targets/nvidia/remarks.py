@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from xdsl.ir import Operation
 
@@ -15,6 +15,7 @@ from tilewright.layout.convert import SharedRoundTrip
 from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import ConvertLayoutOp, LaidOutDotOp
 from tilewright.schedule.conversions import conversion_of
+from tilewright.support.rules import RuleTable
 
 
 def schedule_remarks(kernel: FuncOp) -> tuple[str, ...]:
@@ -22,20 +23,32 @@ def schedule_remarks(kernel: FuncOp) -> tuple[str, ...]:
     return tuple(dict.fromkeys(remark for op in kernel.walk() for remark in _remarks(op)))
 
 
+REMARKS: RuleTable[Callable[[Operation], Iterator[str]]] = RuleTable("remarks")
+
+
 def _remarks(op: Operation) -> Iterator[str]:
-    if isinstance(op, LaidOutDotOp):
-        plan = op.product.data
-        if plan.reason:
-            name = {"fma": "the FMA units", "mma": "mma.sync"}.get(plan.instruction, "wgmma")
-            yield f"{describe(op)}: the product runs on {name}: {plan.reason}"
+    rule = REMARKS.find(type(op))
+    if rule is not None:
+        yield from rule(op)
     elif (account := pipelining_of(op)).startswith("not "):
         yield f"{describe(op)}: the loop is {account}"
-    elif isinstance(op, ConvertLayoutOp):
-        if isinstance(conversion_of(op), SharedRoundTrip) and is_in_loop(op):
-            yield f"{describe(op)}: a tile changes threads through shared memory in a loop"
     elif (plan := annotated(op, AccessAttr)) is not None and plan.is_scattered:
         name = op.name.partition(".")[2]
         yield f"{describe(op)}: the addresses of the {name} are not known to be adjacent"
+
+
+@REMARKS.register(LaidOutDotOp)
+def _slow_product(op: LaidOutDotOp) -> Iterator[str]:
+    plan = op.product.data
+    if plan.reason:
+        name = {"fma": "the FMA units", "mma": "mma.sync"}.get(plan.instruction, "wgmma")
+        yield f"{describe(op)}: the product runs on {name}: {plan.reason}"
+
+
+@REMARKS.register(ConvertLayoutOp)
+def _dear_conversion(op: ConvertLayoutOp) -> Iterator[str]:
+    if isinstance(conversion_of(op), SharedRoundTrip) and is_in_loop(op):
+        yield f"{describe(op)}: a tile changes threads through shared memory in a loop"
 
 
 def is_in_loop(op: Operation) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from tilewright.ir.effects import is_plain_read
 from tilewright.ir.types import (
     PointerType,
     element_of,
@@ -78,7 +79,7 @@ def _is_uniform_mask(ev: Evaluator, op: LoadOp, coords: Coords) -> bool:
 
 
 def _note(ev: Evaluator, op: Operation, kind: str, why: str = "") -> None:
-    word = "load" if isinstance(op, LoadOp) else "store"
+    word = "load" if is_plain_read(op) else "store"
     ev.accesses.setdefault(op, Access(word, line_of(op.location), kind, why))
 
 
@@ -176,9 +177,9 @@ def _branch(
     return emit.pop()
 
 
-def is_volatile(op: LoadOp) -> bool:
-    """Whether a load must happen once, where it stands."""
-    flag = op.is_volatile
+def is_volatile(op: Operation) -> bool:
+    """Whether an op must happen once, where it stands: a load with that flag."""
+    flag: object = getattr(op, "is_volatile", None)
     return flag is not None and not (isinstance(flag, IntegerAttr) and flag.value.data == 0)
 
 

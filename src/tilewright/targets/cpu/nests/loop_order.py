@@ -14,8 +14,8 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from tilewright.analysis.affine.expression import integer
 from tilewright.analysis.affine.stride import Stride
 from tilewright.analysis.affine.tiles import AffineTiles
+from tilewright.ir.effects import is_plain_read
 from tilewright.ir.types import is_pointer, shape_of, width_bits
-from tilewright.ops.memory.ir import LoadOp
 from tilewright.ops.reduction.ir import CombineOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.nests.coordinates import (
@@ -82,7 +82,7 @@ def survey(lowering: Lowering, roots: Sequence[Root], fresh: set[SSAValue]) -> N
             accesses[MemoryAccess(value, coords, None)] = None
             continue
         assert op is not None and isinstance(value, OpResult)
-        if isinstance(op, LoadOp):
+        if is_plain_read(op):
             accesses[MemoryAccess(op.operands[0], coords, op)] = None
         count += 1
         heavy = heavy or own_cost(op) >= 10

@@ -94,15 +94,19 @@ def _emit_scalar(lowering: Lowering, op: Operation, out: Block) -> None:
     lowering.define(dict(zip(op.results, new.results, strict=True)))
 
 
-@SCALAR_STEPS.register(LoadOp, StoreOp)
-def _emit_access(lowering: Lowering, out: Block, op: LoadOp | StoreOp) -> None:
-    """A load or store through a scalar pointer."""
+@SCALAR_STEPS.register(LoadOp)
+def _emit_load(lowering: Lowering, out: Block, op: LoadOp) -> None:
+    """A load through a scalar pointer."""
     ev = Evaluator(lowering, Emitter(out, op.location))
-    if isinstance(op, LoadOp):
-        ev.element(op.operands[0], ())
-        lowering.define({op.results[0]: access.load(ev, op, (), False)})
-    else:
-        access.store(ev, op, (), lowering.scalar(op.operands[1]))
+    ev.element(op.ptr, ())
+    lowering.define({op.result: access.load(ev, op, (), False)})
+
+
+@SCALAR_STEPS.register(StoreOp)
+def _emit_store(lowering: Lowering, out: Block, op: StoreOp) -> None:
+    """A store through a scalar pointer."""
+    ev = Evaluator(lowering, Emitter(out, op.location))
+    access.store(ev, op, (), lowering.scalar(op.value))
 
 
 @SCALAR_STEPS.register(PrintOp, AssertOp)

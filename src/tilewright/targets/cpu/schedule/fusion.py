@@ -14,7 +14,7 @@ from dataclasses import field
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from tilewright.ir.effects import global_access, overtakes_reads
+from tilewright.ir.effects import global_access, is_plain_read, overtakes_reads
 from tilewright.ir.op import AccumulatingOp
 from tilewright.ir.regions import ControlFlowOp, is_control_flow
 from tilewright.ops.atomics.ir import AtomicOp
@@ -22,7 +22,6 @@ from tilewright.ops.creation.ir import UnsplatOp
 from tilewright.ops.debug.ir import AssertOp, AssumeOp, BarrierOp, PrintOp
 from tilewright.ops.memory.ir import StoreOp
 from tilewright.ops.reduction.ir import ReduceOp, ScanOp
-from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.forms import ELEMENTS, STEPS
 from tilewright.targets.cpu.schedule.bufferization import Bufferization, PackForm, chain_head
@@ -35,6 +34,7 @@ from tilewright.targets.cpu.schedule.roots import (
     reach,
     sources_of,
     space_of,
+    viewed,
 )
 from tilewright.targets.cpu.schedule.uses import Uses
 
@@ -81,12 +81,6 @@ def captured_tiles(op: Operation) -> tuple[SSAValue, ...]:
     return tuple(found)
 
 
-def _is_load(op: Operation) -> bool:
-    """Whether an op itself reads global memory, and does not write it."""
-    access = global_access(op)
-    return access is not None and not access.writes and access.atomic is None
-
-
 class BlockPlanner:
     """Plans one block of tile ops."""
 
@@ -98,7 +92,7 @@ class BlockPlanner:
         self.barriers = [op for op in self.ops if overtakes_reads(op)]
         # Where the block reads each value from memory.
         self.loaded: dict[SSAValue, int] = {
-            v: at for at, op in enumerate(self.ops) if _is_load(op) for v in op.results
+            v: at for at, op in enumerate(self.ops) if is_plain_read(op) for v in op.results
         }
         self.captured = {op: captured_tiles(op) for op in self.ops if is_control_flow(op)}
         self.inlined = {op: [v for v in op.results if is_inline(v)] for op in self.ops}
@@ -131,7 +125,7 @@ class BlockPlanner:
     def _place(self, op: Operation, position: int) -> None:
         stored, inlined = self.bufferization.stored, self.inlined[op]
         self.open_at.append(self.open)
-        if isinstance(op, ReshapeOp) and not inlined:
+        if op.results and viewed(op.results[0]) is not None:
             return  # another view of its operand's buffer: `reach` goes through it
         if num_folded(op) > 1 and not stored.isdisjoint(inlined):
             self._place_root(op, position)

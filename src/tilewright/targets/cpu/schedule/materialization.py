@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilewright.analysis.affine.tiles import AffineTiles
-from tilewright.ir.effects import global_access
-from tilewright.ir.op import build
+from tilewright.ir.effects import global_access, is_plain_read
+from tilewright.ir.op import ViewOp, build
 from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge, edges_given
 from tilewright.ir.types import element_of, shape_of, tile_of, width_bits
 from tilewright.machine.model import MachineModel
@@ -23,7 +23,7 @@ from tilewright.ops.indexing.ir import GatherOp
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.ops.reduction.ir import ReduceOp
-from tilewright.ops.shape.ir import BroadcastOp, ReshapeOp, TransOp
+from tilewright.ops.shape.ir import BroadcastOp, ReshapeOp
 from tilewright.support.rules import RuleTable
 from tilewright.targets.cpu.dot.microkernel import DotSpec
 from tilewright.targets.cpu.dot.types import dot_spec, dtype_key, packed_element
@@ -268,7 +268,7 @@ def is_direct(form: PackForm, spec: DotSpec, bufferization: Bufferization) -> bo
 def _untransposed(value: SSAValue) -> tuple[SSAValue, bool]:
     """The source of a 2-D transposition and True, or the value itself."""
     op = owner(value)
-    if isinstance(op, TransOp) and op.permutation() == (1, 0):
+    if isinstance(op, ViewOp) and op.source_dims() == (1, 0):
         return op.operands[0], True
     return value, False
 
@@ -276,7 +276,7 @@ def _untransposed(value: SSAValue) -> tuple[SSAValue, bool]:
 def _is_packable(value: SSAValue, structure: AffineTiles) -> bool:
     """Whether a tile is a load whose rows or columns lie contiguously in memory."""
     op = owner(value)
-    if not isinstance(op, LoadOp) or is_volatile(op):
+    if op is None or not is_plain_read(op) or is_volatile(op):
         return False
     strides = structure.strides(op.operands[0])
     if any(stride is None for stride in strides):

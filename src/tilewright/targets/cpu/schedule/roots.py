@@ -11,7 +11,7 @@ from tilewright.ir.types import shape_of
 from tilewright.ops.reduction.ir import ScanOp
 from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.support.dataclass import dataclass
-from tilewright.targets.cpu.schedule.inline import is_tile, owner, reads
+from tilewright.targets.cpu.schedule.inline import is_inline, is_tile, owner, reads
 
 
 class RootKind(Enum):
@@ -61,6 +61,12 @@ class Root:
         return () if self.kind is RootKind.COPY else tuple(self.op.results)
 
 
+def viewed(value: SSAValue) -> SSAValue | None:
+    """The tile whose buffer a value is another shape of; None where it has elements of its own."""
+    op = owner(value)
+    return op.operands[0] if isinstance(op, ReshapeOp) and not is_inline(value) else None
+
+
 Sources = dict[SSAValue, tuple[tuple[SSAValue, bool], ...]]
 
 
@@ -100,10 +106,8 @@ def sources_of(value: SSAValue) -> tuple[tuple[SSAValue, bool], ...]:
     op = owner(value)
     if op is None or not is_tile(value):
         return ()
-    operands = reads(op)
-    if operands is None and isinstance(op, ReshapeOp):
-        return ((op.operands[0], False),)  # another view of its source's buffer
-    return tuple(operands or ())
+    view = viewed(value)
+    return tuple(reads(op) or ()) if view is None else ((view, False),)
 
 
 def space_of(value: SSAValue) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
 
 import numpy as np
@@ -20,6 +20,7 @@ from tilewright.ir.types import PointerType, element_of, storage_bytes
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.function import FuncOp
 from tilewright.support.dataclass import dataclass
+from tilewright.support.rules import RuleTable
 from tilewright.targets.nvidia.tma_ops import TmaLoadOp, TmaStoreOp
 
 SECTOR_BYTES = 32
@@ -55,6 +56,9 @@ class AccessSummary:
         return self.sectors <= 1.25 * self.ideal
 
 
+_BY_ENGINE: RuleTable[Callable[[Operation], AccessSummary]] = RuleTable("accesses by the engine")
+
+
 def explain_accesses(kernel: FuncOp) -> tuple[AccessSummary, ...]:
     """Every access of a T2 kernel to global memory, in the order of the text."""
     facts = AxisFacts(kernel)
@@ -63,13 +67,21 @@ def explain_accesses(kernel: FuncOp) -> tuple[AccessSummary, ...]:
 
 def _accesses(kernel: FuncOp, facts: AxisFacts) -> Iterator[AccessSummary]:
     for op in kernel.walk():
-        access = global_access(op)
-        if isinstance(op, TmaLoadOp):
-            yield _by_engine(op, "block load", op.dst)
-        elif isinstance(op, TmaStoreOp):
-            yield _by_engine(op, "block store" if op.kind is None else "block reduce", op.src)
+        access, rule = global_access(op), _BY_ENGINE.find(type(op))
+        if rule is not None:
+            yield rule(op)
         elif access is not None:
             yield _summary(op, access, facts)
+
+
+@_BY_ENGINE.register(TmaLoadOp)
+def _loaded(op: TmaLoadOp) -> AccessSummary:
+    return _by_engine(op, "block load", op.dst)
+
+
+@_BY_ENGINE.register(TmaStoreOp)
+def _stored(op: TmaStoreOp) -> AccessSummary:
+    return _by_engine(op, "block store" if op.kind is None else "block reduce", op.src)
 
 
 def _by_engine(op: Operation, name: str, tile: SSAValue) -> AccessSummary:

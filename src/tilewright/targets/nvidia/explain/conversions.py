@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -26,6 +26,7 @@ from tilewright.ops.staging import (
 )
 from tilewright.schedule.conversions import conversion_of
 from tilewright.support.dataclass import dataclass
+from tilewright.support.rules import RuleTable
 from tilewright.targets.nvidia.explain.layout_provenance import (
     Requirement,
     requirement_of_source,
@@ -63,6 +64,11 @@ class StagingSummary:
     bytes_per_lane: int
     wavefronts: int
     ideal: int
+
+
+Side = tuple[str, SSAValue, Attribute, bool]
+"""What an access does, the tile in registers, the type of the shared one, whether by matrices."""
+_SIDES: RuleTable[Callable[[Operation], Iterator[Side]]] = RuleTable("accesses of shared tiles")
 
 
 def explain_conversions(kernel: FuncOp) -> tuple[ConversionSummary, ...]:
@@ -115,12 +121,12 @@ def explain_staging(kernel: FuncOp) -> tuple[StagingSummary, ...]:
     """The accesses of a T2 kernel to shared tiles by its threads, in order."""
     found: list[StagingSummary] = []
     for op in kernel.walk():
-        for what, tile, shared in _sides(op):
+        rule = _SIDES.find(type(op))
+        for what, tile, shared, takes_matrices in () if rule is None else rule(op):
             assert isinstance(shared, SharedType)
             size = storage_bytes(shared.element)
-            is_copy = isinstance(op, AsyncCopyOp)
             access = plan_access(
-                layout_of(tile.type), layout_of(shared), size, matrices=not is_copy
+                layout_of(tile.type), layout_of(shared), size, matrices=takes_matrices
             )
             used, ideal = wavefronts(access, layout_of(tile.type), size)
             width = access.vector_elems * size
@@ -128,15 +134,25 @@ def explain_staging(kernel: FuncOp) -> tuple[StagingSummary, ...]:
     return tuple(found)
 
 
-def _sides(op: Operation) -> Iterator[tuple[str, SSAValue, Attribute]]:
-    if isinstance(op, LocalAllocOp) and op.src is not None:
-        yield "write", op.src, op.result.type
-    elif isinstance(op, LocalStoreOp):
-        yield "write", op.src, op.dst.type
-    elif isinstance(op, LocalLoadOp):
-        yield "read", op.result, op.src.type
-    elif isinstance(op, AsyncCopyOp):
-        yield "asynchronous copy", op.ptr, op.dst.type
+@_SIDES.register(LocalAllocOp)
+def _filled(op: LocalAllocOp) -> Iterator[Side]:
+    if op.src is not None:
+        yield "write", op.src, op.result.type, True
+
+
+@_SIDES.register(LocalStoreOp)
+def _stored(op: LocalStoreOp) -> Iterator[Side]:
+    yield "write", op.src, op.dst.type, True
+
+
+@_SIDES.register(LocalLoadOp)
+def _loaded(op: LocalLoadOp) -> Iterator[Side]:
+    yield "read", op.result, op.src.type, True
+
+
+@_SIDES.register(AsyncCopyOp)
+def _copied(op: AsyncCopyOp) -> Iterator[Side]:
+    yield "asynchronous copy", op.ptr, op.dst.type, False
 
 
 def wavefronts(access: Access, layout: LinearLayout, element_bytes: int) -> tuple[int, int]:

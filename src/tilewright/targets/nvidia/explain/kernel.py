@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from xdsl.ir import Operation
 
@@ -18,6 +18,7 @@ from tilewright.schedule.shared_barriers import BarrierReason, OrderingReport
 from tilewright.schedule.shared_memory import SharedPlan
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import INPUT_PRECISIONS
+from tilewright.support.rules import RuleTable
 from tilewright.targets.nvidia.explain.accesses import AccessSummary, explain_accesses
 from tilewright.targets.nvidia.explain.conversions import (
     ConversionSummary,
@@ -120,18 +121,30 @@ def _instruction(op: LaidOutDotOp) -> str:
 # --- barriers ---
 
 
+Reasons = dict[Operation, BarrierReason]
+_WHY: RuleTable[Callable[[Operation, Reasons], str]] = RuleTable("reasons of barriers")
+
+
 def _barriers(kernel: FuncOp, ordering: OrderingReport) -> Iterator[BarrierSummary]:
     """Every barrier op of the kernel with its reason, in order."""
-    reasons: dict[Operation, BarrierReason] = {}
+    reasons: Reasons = {}
     for reason in ordering.barriers:
         reasons.setdefault(reason.op, reason)
     for op in kernel.walk():
-        if isinstance(op, BarrierOp):
-            yield BarrierSummary(describe(op), "the author's barrier")
-        elif isinstance(op, LocalBarrierOp):
-            known = reasons.get(op.next_op) if op.next_op is not None else None
-            why = "accesses to global memory by other threads" if known is None else _why(known)
-            yield BarrierSummary(describe(op), why)
+        rule = _WHY.find(type(op))
+        if rule is not None:
+            yield BarrierSummary(describe(op), rule(op, reasons))
+
+
+@_WHY.register(BarrierOp)
+def _asked_for(op: BarrierOp, reasons: Reasons) -> str:
+    return "the author's barrier"
+
+
+@_WHY.register(LocalBarrierOp)
+def _needed(op: LocalBarrierOp, reasons: Reasons) -> str:
+    known = reasons.get(op.next_op) if op.next_op is not None else None
+    return "accesses to global memory by other threads" if known is None else _why(known)
 
 
 def _why(reason: BarrierReason) -> str:
