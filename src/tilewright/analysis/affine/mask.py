@@ -17,11 +17,12 @@ from tilewright.analysis.affine.rules import ADDRESS_BITS, split_groups
 from tilewright.analysis.affine.scalars import Scalars
 from tilewright.analysis.affine.tile import AffineTile
 from tilewright.analysis.affine.tiles import AffineTiles
+from tilewright.ir.op import ViewOp
 from tilewright.ir.types import is_integer, shape_of, width_bits
 from tilewright.ops.creation.ir import ConstantOp, SplatOp
 from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp
-from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp
+from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.support.dataclass import dataclass
 
 Places = tuple[int | None, ...]
@@ -87,6 +88,8 @@ class _Reader:
             op = part.value.op if isinstance(part.value, OpResult) else None
             rule = None if op is None else _RULES.get(type(op))
             inner = None if op is None or rule is None else rule(self, op, part)
+            if isinstance(op, ViewOp) and rule is None:
+                inner = self.view(op, part)
             if inner is None:
                 self._form.opaque.append(part.value)
             else:
@@ -169,27 +172,12 @@ class _Reader:
         """The same elements."""
         return [_Part(op.operands[0], part.places, part.is_negated)]
 
-    def broadcast(self, op: Operation, part: _Part) -> list[_Part]:
-        """A dimension of one element lies along none of the mask's."""
+    def view(self, op: ViewOp, part: _Part) -> list[_Part]:
+        """Elements at other indices; a dimension that is repeated lies along none of the mask's."""
         before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
-        kept = zip(part.places, before, after, strict=True)
-        places = tuple(place if b == a else None for place, b, a in kept)
+        pairs = zip(op.source_dims(), before, strict=True)
+        places = tuple(part.places[d] if after[d] == size else None for d, size in pairs)
         return [_Part(op.operands[0], places, part.is_negated)]
-
-    def expanded(self, op: Operation, part: _Part) -> list[_Part]:
-        """One dimension less."""
-        assert isinstance(op, ExpandDimsOp)
-        axis = op.axis.value.data
-        places = (*part.places[:axis], *part.places[axis + 1 :])
-        return [_Part(op.operands[0], places, part.is_negated)]
-
-    def transposed(self, op: Operation, part: _Part) -> list[_Part]:
-        """The dimensions in another order."""
-        assert isinstance(op, TransOp)
-        places: list[int | None] = [None] * len(part.places)
-        for place, dim in zip(part.places, op.permutation(), strict=True):
-            places[dim] = place
-        return [_Part(op.operands[0], tuple(places), part.is_negated)]
 
     def reshaped(self, op: Operation, part: _Part) -> list[_Part] | None:
         """Dimensions of one element come and go."""
@@ -226,8 +214,5 @@ _RULES: dict[type[Operation], _Rule] = {
     ELEMENTWISE["arith.xori"]: _Reader.negation,
     CmpIOp: _Reader.comparison,
     HintOp: _Reader.same,
-    BroadcastOp: _Reader.broadcast,
-    ExpandDimsOp: _Reader.expanded,
-    TransOp: _Reader.transposed,
     ReshapeOp: _Reader.reshaped,
 }

@@ -24,9 +24,9 @@ from tilewright.analysis.affine.tile import (
     uniform_tile,
     unknown,
 )
-from tilewright.ir.op import ElementwiseOp
+from tilewright.ir.op import ElementwiseOp, ViewOp
 from tilewright.ir.types import is_integer, is_pointer, shape_of, width_bits
-from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
+from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp
 from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.elementwise.ir import (
     ELEMENTWISE,
@@ -37,7 +37,7 @@ from tilewright.ops.elementwise.ir import (
     TruncIOp,
 )
 from tilewright.ops.memory.ir import AddPtrOp, LoadOp
-from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp
+from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.support.dataclass import replace
 
 ADDRESS_BITS = 32
@@ -70,6 +70,8 @@ def compute(tiles: Tiles, value: SSAValue) -> AffineTile:
         return unknown(len(shape_of(value.type)))
     if rule is not None:
         return rule(tiles, op)
+    if isinstance(op, ViewOp):
+        return _view(tiles, op)
     if isinstance(op, ElementwiseOp):
         return where_constant(tiles, op)
     return unknown(len(shape_of(value.type)))
@@ -91,11 +93,6 @@ def _number(op: Operation) -> Expression | None:
 
 def _constant(tiles: Tiles, op: Operation) -> AffineTile:
     return uniform_tile(len(shape_of(op.results[0].type)), _number(op))
-
-
-def _splat(tiles: Tiles, op: Operation) -> AffineTile:
-    scalar = tiles(op.operands[0])
-    return uniform_tile(len(shape_of(op.results[0].type)), scalar.rest, scalar.base)
 
 
 def _range(tiles: Tiles, op: Operation) -> AffineTile:
@@ -276,18 +273,13 @@ def _low_bits(along: Along, bits: int) -> Along:
     return Along(along.stride, along.start if keeps_start else None)
 
 
-def _expanded(tiles: Tiles, op: Operation) -> AffineTile:
-    assert isinstance(op, ExpandDimsOp)
-    source, axis = tiles(op.operands[0]), op.axis.value.data
-    dims = (*source.dims[:axis], AT_REST, *source.dims[axis:])
-    return AffineTile(dims, source.rest, source.base)
-
-
-def _transposed(tiles: Tiles, op: Operation) -> AffineTile:
-    assert isinstance(op, TransOp)
+def _view(tiles: Tiles, op: ViewOp) -> AffineTile:
+    """Elements as they are, at other indices; a new dimension repeats them."""
     source = tiles(op.operands[0])
-    dims = tuple(source.dims[d] for d in op.permutation())
-    return AffineTile(dims, source.rest, source.base)
+    dims = [AT_REST] * len(shape_of(op.results[0].type))
+    for along, target in zip(source.dims, op.source_dims(), strict=True):
+        dims[target] = along
+    return AffineTile(tuple(dims), source.rest, source.base)
 
 
 def _reshaped(tiles: Tiles, op: Operation) -> AffineTile:
@@ -347,7 +339,6 @@ def split_groups(source: tuple[int, ...], target: tuple[int, ...]) -> SplitGroup
 
 _RULES: dict[type[Operation], Rule] = {
     ConstantOp: _constant,
-    SplatOp: _splat,
     MakeRangeOp: _range,
     LoadOp: where_constant,
     AddPtrOp: _offset,
@@ -361,9 +352,6 @@ _RULES: dict[type[Operation], Rule] = {
     ELEMENTWISE["arith.maxsi"]: _jumping,
     SelectOp: _select,
     HintOp: _same,
-    BroadcastOp: _same,
-    ExpandDimsOp: _expanded,
-    TransOp: _transposed,
     ReshapeOp: _reshaped,
     ExtSIOp: _sign_extended,
     ExtUIOp: _zero_extended,

@@ -18,10 +18,11 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilewright.analysis.affine.expression import Expression, symbol
 from tilewright.analysis.affine.rules import ADDRESS_BITS, tile_of_scalar
+from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Counter, counter_of
 from tilewright.ir.types import is_integer, shape_of, width_bits
-from tilewright.ops.control_flow import ForOp
 from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtSIOp, IndexCastOp
+from tilewright.support.dataclass import dataclass
 from tilewright.support.worklist import needed_first
 
 _WIDE_BITS = 64
@@ -74,16 +75,16 @@ class Scalars:
         return self._carried[value] or symbol(value)
 
     def _compute_by_counter(self, value: SSAValue) -> Expression | None:
-        step = self.step(value)
-        if step is None or not isinstance(value, BlockArgument) or not value.index:
+        carried = carried_by(value)
+        step = None if carried is None else self.step(value)
+        if carried is None or step is None:
             return None
-        loop = value.owner.parent_op()
-        assert isinstance(loop, ForOp)
-        each = step.divided_by(self.of(loop.step))
+        counter = carried.counter
+        each = step.divided_by(self.of(counter.step))
         if each is None:
             return None
-        so_far = symbol(loop.body.block.args[0]).minus(self.of(loop.lb))
-        total = self.of(loop.iter_args[value.index - 1]).plus(each.times(so_far))
+        so_far = symbol(counter.value).minus(self.of(counter.start))
+        total = self.of(carried.first).plus(each.times(so_far))
         return total if width_bits(value.type) == _WIDE_BITS else total.assumed()
 
     def step(self, value: SSAValue) -> Expression | None:
@@ -92,16 +93,38 @@ class Scalars:
         None where that is not the same in every iteration, and for any other value.
         """
         loop = value.owner.parent_op() if isinstance(value, BlockArgument) else None
-        if type(loop) is not ForOp or not isinstance(value, BlockArgument):
+        counter, carried = counter_of(loop), carried_by(value)
+        if counter is not None and value is counter.value:
+            return self.of(counter.step)
+        if loop is None or carried is None or not is_integer(value.type) or shape_of(value.type):
             return None
-        if not value.index:
-            return self.of(loop.step)
-        end = loop.body.block.last_op
-        if end is None or not is_integer(value.type) or shape_of(value.type):
-            return None
-        step = self._sums(end.operands[value.index - 1]).minus(symbol(value))
-        step = self._without_carried(step)
+        step = self._without_carried(self._sums(carried.following).minus(symbol(value)))
         return step if all(is_outside(scalar, loop) for scalar in step.symbols()) else None
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A number that a loop with a counter carries: its first value, and the one that follows."""
+
+    counter: Counter
+    first: SSAValue
+    following: SSAValue
+
+
+def carried_by(value: SSAValue) -> Carried | None:
+    """What is known of a number that a loop with a counter carries; None of any other value."""
+    loop = value.owner.parent_op() if isinstance(value, BlockArgument) else None
+    counter = counter_of(loop)
+    if counter is None or value is counter.value or not isinstance(loop, ControlFlowOp):
+        return None
+    given: dict[bool, list[SSAValue]] = {False: [], True: []}
+    for edge in loop.edges():
+        for handed, receiver in zip(edge.values, edge.receivers, strict=True):
+            if receiver is value:
+                given[edge.source is not OUTSIDE].append(handed)
+    if len(given[False]) != 1 or len(given[True]) != 1:
+        return None
+    return Carried(counter, given[False][0], given[True][0])
 
 
 def substituted(expression: Expression, by: Callable[[SSAValue], Expression]) -> Expression:

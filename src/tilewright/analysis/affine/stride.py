@@ -3,8 +3,8 @@
 A change holds exactly, *but for jumps*, or *as assumed*:
 
 * `(pid * B + arange) % M` wraps and `minimum(i, n)` saturates: each step is the stride, or the
-  stride and a jump. Along a dimension all jumps go one way, so two elements that lie as far apart
-  as the stride says have no jump between them; that is what a test at run time asks.
+  stride and a jump. Where the first two and the last two elements of a run lie as far apart as
+  the stride says, no jump is between them; that is what a test at run time asks.
 * 32-bit signed index arithmetic is assumed not to overflow where it gives addresses. A value that
   is computed with, rather than an address, must not rely on it.
 """
