@@ -71,8 +71,7 @@ class _Describer:
         return found if isinstance(found, str) else describe_access(found)
 
     def box(self, op: Operation) -> str:
-        found = self._accesses.of(op)
-        box = found if isinstance(found, str) else as_box(op, found, self._facts, self._machine)
+        box = as_box(op, self._accesses, self._facts, self._machine)
         return f"no box: {box}" if isinstance(box, str) else describe_box(box)
 
     def memref(self, op: Operation) -> str:

@@ -3,7 +3,7 @@
 //
 // The operands and the result of a product.
 //
-// CHECK: tw.access = "box of a; 64 of stride sa from 64*program_id(0) mod M to M; 32 of stride 1 from counter of line 48 to K; if sa is at least 1, M is a multiple of 64, M is at least 1, K is at least 1, M*sa + K is at most 2147483647"
+// CHECK: tw.access = "box of a; 64 of stride sa from 64*program_id(0) to M, where the rest is cut off; 32 of stride 1 from counter of line 48 to K; if sa is at least 1, M is at least 1, K is at least 1, M*sa + K is at most 2147483647"
 // CHECK: tw.access = "box of b; 32 of stride sb from counter of line 48 to K; 64 of stride 1 from 64*program_id(1) to N; if sb is at least 1, K is at least 1, N is at least 1, K*sb + N is at most 2147483647"
 // CHECK: tw.access = "box of c; 64 of stride N from 64*program_id(0) to M; 64 of stride 1 from 64*program_id(1) to N; if N is at least 1, M is at least 1, M*N + N is at most 2147483647"
 

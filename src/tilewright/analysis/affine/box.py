@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from tilewright.analysis.affine.access import AccessDim, TileAccess
+from tilewright.analysis.affine.access import AccessDim, Accesses, TileAccess
+from tilewright.analysis.affine.demand import is_cut_off
 from tilewright.analysis.affine.expression import (
     ONE,
     ZERO,
@@ -50,7 +51,8 @@ class BoxDim:
     """One dimension of a box: `extent` elements from `start` on, of a tensor's dimension.
 
     The tensor ends at the least of `sizes`; without one it goes on as far as the program reads.
-    With a `modulus` the box starts at start mod modulus, and does not wrap.
+    With a `modulus` the box starts at start mod modulus, and does not wrap. Where it `is_cut`, the
+    program's elements beyond the tensor wrap, but nothing looks at them.
     """
 
     extent: int
@@ -58,6 +60,7 @@ class BoxDim:
     start: Expression
     sizes: tuple[Expression, ...]
     modulus: Expression | None = None
+    is_cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class TensorBox:
     """
 
     base: SSAValue
+    element_bytes: int
     offset: Expression
     dims: tuple[BoxDim, ...]
     order: tuple[int, ...]
@@ -90,12 +94,13 @@ class TensorBox:
 
 
 def as_box(
-    op: Operation, access: TileAccess, facts: AxisFacts, machine: MachineModel
+    op: Operation, accesses: Accesses, facts: AxisFacts, machine: MachineModel
 ) -> TensorBox | str:
     """The box that a load or store accesses; why it accesses none where it does not."""
     if not machine.has_tma:
         return f"{machine.name} has no copy engine"
-    return _Boxing(op, access, facts).box()
+    access = accesses.of(op)
+    return access if isinstance(access, str) else _Boxing(op, accesses, access, facts).box()
 
 
 class _Refused(Exception):
@@ -105,8 +110,11 @@ class _Refused(Exception):
 class _Boxing:
     """Finds out about one access."""
 
-    def __init__(self, op: Operation, access: TileAccess, facts: AxisFacts) -> None:
-        self._op, self._access, self._facts = op, access, facts
+    def __init__(
+        self, op: Operation, accesses: Accesses, access: TileAccess, facts: AxisFacts
+    ) -> None:
+        self._op, self._accesses = op, accesses
+        self._access, self._facts = access, facts
         effect = global_access(op)
         self._is_store = effect is not None and effect.writes
         self._guards: list[Guard] = []
@@ -133,7 +141,8 @@ class _Boxing:
             raise _Refused(f"{len(dims)} dimensions; the copy engine takes {MAX_RANK}")
         self._check_offsets(dims)
         guards, within = tuple(dict.fromkeys(self._guards)), tuple(self._within)
-        return TensorBox(access.base, offset, tuple(dims), tuple(order), guards, within)
+        size = access.element_bytes
+        return TensorBox(access.base, size, offset, tuple(dims), tuple(order), guards, within)
 
     def _check_whole(self) -> None:
         """What is asked of the access as a whole."""
@@ -211,13 +220,22 @@ class _Boxing:
             self._check_stride(f"the stride of dimension {number}", dim.stride)
         else:
             self._demand_multiple(dim.start, f"where dimension {number} starts")
-        if dim.modulus is not None:
+        is_cut = dim.modulus is not None and self._is_cut_off(number, dim)
+        if dim.modulus is not None and not is_cut:
             self._check_wrap(number, dim, dim.modulus)
         self._check_lower(number, dim)
         sizes = self._sizes(number, dim)
         if not sizes and outer is not None:
             sizes = [self._row_length(number, dim, outer)]
-        return BoxDim(dim.extent, dim.stride, dim.start, tuple(sizes), dim.modulus)
+        modulus = None if is_cut else dim.modulus
+        return BoxDim(dim.extent, dim.stride, dim.start, tuple(sizes), modulus, is_cut)
+
+    def _is_cut_off(self, number: int, dim: AccessDim) -> bool:
+        """Whether nothing looks at the loaded elements that wrap, so that they may be 0."""
+        if self._is_store or dim.modulus is None:
+            return False
+        length = dim.modulus.minus(dim.start)
+        return is_cut_off(self._accesses, self._op.results[0], number, length)
 
     def _own_start(self, dim: AccessDim) -> Expression:
         """Where a dimension starts, without what has to be an index of a dimension of its own.

@@ -54,7 +54,8 @@ def _moved(offset: Expression) -> str:
 def _describe_box_dim(dim: BoxDim) -> str:
     text = f"{dim.extent} of stride {text_of(dim.stride)} from {text_of(dim.start)}"
     text += "" if dim.modulus is None else f" mod {text_of(dim.modulus)}"
-    return text + (f" to {_least(dim.sizes)}" if dim.sizes else "")
+    text += f" to {_least(dim.sizes)}" if dim.sizes else ""
+    return text + ", where the rest is cut off" * dim.is_cut
 
 
 def _least(numbers: Iterable[Expression]) -> str:

@@ -39,18 +39,15 @@ def explain_boxes(module: ModuleOp, machine: MachineModel) -> tuple[BoxSummary, 
     for op in module.walk():
         if type(op) not in (LoadOp, StoreOp) or not shape_of(op.operands[0].type):
             continue
-        access = accesses.of(op)
-        box = access if isinstance(access, str) else as_box(op, access, facts, machine)
-        size = 0 if isinstance(access, str) else access.element_bytes
-        found.append(_summary(op, box, size))
+        found.append(_summary(op, as_box(op, accesses, facts, machine)))
     return tuple(found)
 
 
-def _summary(op: Operation, box: TensorBox | str, element_bytes: int) -> BoxSummary:
+def _summary(op: Operation, box: TensorBox | str) -> BoxSummary:
     name, line = op.name.partition(".")[2], describe(op)
     if isinstance(box, str):
         return BoxSummary(name, line, box)
-    plan = plan_boxes(tuple(dim.extent for dim in box.dims), element_bytes)
+    plan = plan_boxes(tuple(dim.extent for dim in box.dims), box.element_bytes)
     if isinstance(plan, str):
         return BoxSummary(name, line, plan)
     tests = [*map(str, box.guards), *(f"{part} in every tile" for part in box.within)]
