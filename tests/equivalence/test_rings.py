@@ -95,3 +95,16 @@ def test_columns_may_be_shared_to_the_end() -> None:
 @pytest.mark.parametrize("groups", [1, 2])
 def test_an_option_makes_roles(case: Partitioned, groups: int) -> None:
     require_same(run_threads(case.case, None, num_consumer_groups=groups), run_threads(case.case))
+
+
+@over(ATTENTIONS)
+@pytest.mark.parametrize("slots", [1, 2])
+def test_replicas_that_take_turns_compute_the_same(case: Partitioned, slots: int) -> None:
+    schedule = parse_schedule(case.text(2, slots=slots) + "; turns lock dot#0 pass done")
+    module = lowered(case, str(schedule), "T2")
+    turns = [op.name for op in module.walk() if op.name.startswith("ttg.turn")]
+    # Both loops fill the ring of the keys, and each takes a turn an iteration.
+    assert turns == ["ttg.turn_wait", "ttg.turn_pass"] * 2
+    require_same(run_module(case.case, module, NVIDIA_INTERPRETATION), run_tiles(case.case))
+    found = run_threads(case.case, lambda m: annotate_schedule(find_kernel(m), schedule))
+    require_same(found, run_threads(case.case))

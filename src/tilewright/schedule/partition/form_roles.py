@@ -14,7 +14,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    StringAttr,
+    UnitAttr,
+)
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.ir.effects import is_free
@@ -38,6 +44,9 @@ from tilewright.schedule.partition.slices import Replace, Slice, Values
 from tilewright.schedule.partition.split_tiles import Smaller, split_tiles
 from tilewright.schedule.plan.anchors import require_anchors
 from tilewright.support.dataclass import dataclass
+
+TURNS = "tw.turns"
+"""The attribute of a channel for whose first product replicas take turns."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +101,10 @@ def form_roles(kernel: FuncOp, schedule: Schedule, target: Target) -> None:
     needed = _load_slice(body, loads)
     require_scalars(needed, loads)
     require_memory_order(kernel, loads, math_role.replicas)
+    locked = _locked_ring(kernel, schedule, sites)
     forming = _Forming(body, sites, frozenset(target.stays()))
+    if locked:
+        forming.channels[locked].attributes[TURNS] = UnitAttr()
     bodies = {
         load_role: forming.load_body(needed),
         math_role: forming.math_body(),
@@ -141,6 +153,31 @@ def sites_of(kernel: FuncOp, schedule: Schedule) -> list[Site]:
     if not sites:
         raise Refused(kernel, "no load goes through a ring")
     return sites
+
+
+def _locked_ring(kernel: FuncOp, schedule: Schedule, sites: Sequence[Site]) -> str:
+    """The ring that feeds the product for which replicas take turns; '' where they take none.
+
+    It is the one that is filled where the product stands. *Raises*: Refused without one.
+    """
+    if schedule.turns is None:
+        return ""
+    product = require_anchors(schedule, kernel)[schedule.turns.lock]
+    if schedule.turns.pass_at != "done":
+        raise Refused(product, "a turn is passed when its product is done, so far")
+    for site in sites:
+        beside = [load for load in site.loads if load.parent is product.parent]
+        if any(_reaches(load, product) for load in beside):
+            return site.channel.name
+    raise Refused(product, "replicas take turns for a product whose operands no ring brings")
+
+
+def _reaches(load: Operation, product: Operation) -> bool:
+    """Whether a product takes a loaded tile, as it is or seen otherwise."""
+    users = [use.operation for use in load.results[0].uses]
+    return product in users or any(
+        len(user.operands) == 1 and user.results and _reaches(user, product) for user in users
+    )
 
 
 def _by_block(

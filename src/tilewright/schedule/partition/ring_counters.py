@@ -33,8 +33,8 @@ from tilewright.ops.roles import (
     RingReleaseOp,
     RingSeekOp,
     RingWaitOp,
+    find_roles,
 )
-from tilewright.schedule.partition.warps import roles_op
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
@@ -55,7 +55,7 @@ class CountRings(Pass):
 
     def apply(self, module: ModuleOp) -> None:
         """Give the rings of every role their counters."""
-        roles = roles_op(find_kernel(module))
+        roles = find_roles(find_kernel(module))
         for region in () if roles is None else roles.regions:
             count_rings(region.block)
 

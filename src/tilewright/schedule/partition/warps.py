@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from tilewright.ops.function import FuncOp
-from tilewright.ops.roles import Role, RolesOp
+from tilewright.ops.roles import Role, find_roles
 from tilewright.support.errors import InternalError
-
-
-def roles_op(kernel: FuncOp) -> RolesOp | None:
-    """The roles of a kernel; None where it is one program."""
-    return next((op for op in kernel.body.block.ops if isinstance(op, RolesOp)), None)
 
 
 def roles_of(kernel: FuncOp) -> tuple[Role, ...]:
     """The roles of a kernel, () where it is one program."""
-    op = roles_op(kernel)
+    op = find_roles(kernel)
     return () if op is None else op.described()
 
 

@@ -63,6 +63,8 @@ def test_loops_over_the_same_tensors_share_their_rings() -> None:
     assert "ring ring0 tiles load#0 slots 1 tma" in text
     assert "ring ring1 tiles load#1 load#3 slots 8 tma" in text
     assert "ring ring2 tiles load#2 load#4 slots 8 tma" in text
+    assert "turns math lock dot#0 pass done" in text
+    assert "turns" not in text_of(ATTENTIONS[0].case, groups=1)
 
 
 @pytest.mark.parametrize(("warps", "roles"), [(4, "math regs 240"), (8, "math x2 regs 232 split")])

@@ -196,6 +196,7 @@ def body_of(text: str) -> str:
             "bytes of shared mem",
         ),
         (read_rows, "roles load | math; ring c tiles load#2 slots 1", "does not make a load"),
+        (read_rows, ONE + "; turns lock dot#0 pass issued", "is passed when its product is done"),
     ],
 )
 def test_what_a_schedule_may_not_ask_for(kernel: JITFunction, schedule: str, reason: str) -> None:

@@ -8,7 +8,7 @@
 
 What a product takes from shared memory in the layout in which the copies land it takes from the
 slot; another layout is read from there. A wait stands as late as it may, a release behind the
-last op that reads the slot.
+last op that reads the slot. Where the schedule has turns, replicas take them around the product.
 """
 
 from __future__ import annotations
@@ -33,17 +33,21 @@ from tilewright.ops.roles import (
     RingReleaseOp,
     RingWaitOp,
     RolesOp,
+    TurnPassOp,
+    TurnWaitOp,
+    find_roles,
     slot_types,
 )
 from tilewright.ops.shape.ir import TransOp
 from tilewright.ops.staging import (
     ConvertLayoutOp,
+    LaidOutDotOp,
     LocalAllocOp,
     LocalLoadOp,
     MemdescSliceOp,
     MemdescTransOp,
 )
-from tilewright.schedule.partition.warps import roles_op
+from tilewright.schedule.partition.form_roles import TURNS
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.tma.box_annotations import box_plan, copy_box
@@ -67,7 +71,7 @@ class StageChannels(Pass):
 
 def stage_channels(kernel: FuncOp) -> None:
     """Rewrite every channel of a kernel's roles."""
-    roles = roles_op(kernel)
+    roles = find_roles(kernel)
     if roles is None:
         return
     for op in tuple(kernel.body.block.ops):
@@ -82,8 +86,9 @@ def _stage(roles: RolesOp, channel: ChannelOp) -> None:
     ring = _ring(roles, channel, puts, gets)
     for put in puts:
         _fill(put, ring)
+    takes_turns = TURNS in channel.attributes and ring.consumers.value.data > 1
     for get in gets:
-        _Reading(get, ring).run()
+        _Reading(get, ring, takes_turns).run()
     channel.detach()
     channel.erase()
 
@@ -169,7 +174,8 @@ def _fill(put: PutOp, ring: RingOp) -> None:
 class _Reading:
     """Puts the slot of a ring in the place of what a role gets."""
 
-    def __init__(self, get: GetOp, ring: RingOp) -> None:
+    def __init__(self, get: GetOp, ring: RingOp, takes_turns: bool) -> None:
+        self._takes_turns = takes_turns
         self._get = get
         self._ring = ring
         assert get.parent is not None
@@ -187,7 +193,23 @@ class _Reading:
         _erase(get)
         wait.detach()
         self._block.insert_op_before(wait, self._first(wait))
+        if self._takes_turns:
+            self._take_turn(wait)
         self._release(wait)
+
+    def _take_turn(self, wait: Operation) -> None:
+        """Let replicas take turns for the first product that reads the slot.
+
+        The product is done when its op is: who comes next multiplies while this one goes on.
+        """
+        products = [op for op in self._users(wait) if isinstance(op, LaidOutDotOp)]
+        if not products:
+            return
+        turns: dict[str, Attribute] = {"turns": self._ring.ring_name}
+        first = products[0]
+        _before(first, build(TurnWaitOp, (), (), dict(turns), location=first.location))
+        passing = build(TurnPassOp, (), (), dict(turns), location=first.location)
+        self._block.insert_op_after(passing, first)
 
     def _replace(self, value: SSAValue, tile: SSAValue, landed: SharedType) -> None:
         """Let uses of a register tile take a shared one; `landed` is how its elements lie."""

@@ -1,0 +1,34 @@
+"""What ptxas makes of programs that the compiler splits into roles."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.corpus.case import Case
+from tests.corpus.partitioned import ATTENTIONS, gemm, gemm_case, persistent
+from tests.corpus.threads import lower_for_gpu
+from tilewright.machine.gpus import SM_90A
+from tilewright.targets.nvidia.assembler import assemble_ptx
+from tilewright.targets.nvidia.ptx import to_ptx
+
+pytestmark = pytest.mark.ptxas
+
+CASES = {
+    "gemm": gemm_case(gemm, 256, 256, 256, "gemm-256", N=256),
+    "persistent gemm": gemm_case(persistent, 256, 256, 256, "persistent-256", N=256, GROUP=8),
+    "attention": ATTENTIONS[1].case,
+    "causal attention": ATTENTIONS[2].case,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nothing_spills_and_nothing_is_serialized(name: str) -> None:
+    """setmaxnreg is heard (no C7508), and products run on (no C7510 to C7518)."""
+    case: Case = CASES[name]
+    text = lower_for_gpu(case, None, num_consumer_groups=2).text
+    made = assemble_ptx(to_ptx(text, SM_90A), "sm_90a")
+    assert not made.resources.has_spills
+    assert [str(message) for message in made.messages] == []
+    assert made.resources.registers == 168
+    assert made.ptx.count("setmaxnreg") == 2
+    assert "wgmma.mma_async" in made.ptx and "cp.async.bulk.tensor" in made.ptx
