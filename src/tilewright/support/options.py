@@ -117,6 +117,7 @@ _DOMAINS: dict[str, tuple[Callable[[object], bool], str]] = {
     "num_buffers_warp_spec": (_is_buffer_count, "an int from 0 to 64"),
     "reg_dec_producer": (_is_role_registers, "0 or a multiple of 8 from 24 to 248"),
     "reg_inc_consumer": (_is_role_registers, "0 or a multiple of 8 from 24 to 248"),
+    "schedule": (_is_text, "None or the text of a schedule, as a str"),
 }
 
 
@@ -139,7 +140,8 @@ class CompileOptions:
     roles of a program on a GPU: one that loads, and so many groups of 4 warps that share the rows
     of its products; 0 makes none. `num_buffers_warp_spec` is how many tiles of a loop are under
     way then, 0 as many as fit; `reg_dec_producer` and `reg_inc_consumer` are the registers of a
-    thread that loads and of one that multiplies, 0 what suits the number of groups.
+    thread that loads and of one that multiplies, 0 what suits the number of groups. `schedule` is
+    the text of a schedule on a GPU, which takes the place of these and of `num_stages`.
 
     Raises: `InvalidOption` when a value is outside its domain.
     """
@@ -163,6 +165,7 @@ class CompileOptions:
     num_buffers_warp_spec: int = 0
     reg_dec_producer: int = 0
     reg_inc_consumer: int = 0
+    schedule: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.cluster_dims, list):

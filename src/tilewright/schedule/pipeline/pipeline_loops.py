@@ -27,6 +27,7 @@ from tilewright.ops.staging import LaidOutDotOp, MemdescTransOp
 from tilewright.schedule.pipeline.addressing import address_part, end_of
 from tilewright.schedule.pipeline.expand import Engine, Expansion, expand
 from tilewright.schedule.pipeline.fetches import Fetch, fetch_of
+from tilewright.schedule.plan.anchors import kind_of
 from tilewright.schedule.plan.copies import is_volatile
 from tilewright.support.dataclass import dataclass
 
@@ -84,6 +85,7 @@ class _Planned:
         self.last = planned.num_stages - 1
         self.stages = {anchor: place.stage for anchor, place in planned.places}
         ops = list(loop.body.block.ops)
+        self.others = [op for op in ops if kind_of(op) != "load" and self._fetch(op) is None]
         found = [self._fetch(op) for op in ops if self._is_ahead(op)]
         self.fetches = [fetch for fetch in found if fetch is not None]
         self.loads = [fetch.load for fetch in self.fetches]
@@ -122,6 +124,9 @@ class _Planned:
 
     def obstacle(self) -> str:
         """Why the loop stays as it is; '' where it is rewritten."""
+        early = next((op for op in self.others if self._is_ahead(op)), None)
+        if early is not None:
+            return f"{early.name} at {describe(early)} is ahead of other stages, and is no load"
         if not self.loads:
             return "none of its loads can run ahead"
         if isinstance(self.loop.lb.type, IndexType):

@@ -18,11 +18,12 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.annotations import annotated
-from tilewright.ir.locations import describe
+from tilewright.ir.locations import describe, span_of
 from tilewright.ir.passes import Pass
 from tilewright.ir.plans import SHARED, ProductAttr
 from tilewright.ir.schedule import REST, Anchor, Channel, LoopSchedule, Place, Schedule
-from tilewright.ir.schedule_attributes import annotate_schedule, name_anchor, schedule_of
+from tilewright.ir.schedule_attributes import SCHEDULE, annotate_schedule, name_anchor, schedule_of
+from tilewright.ir.schedule_text import parse_schedule
 from tilewright.ir.types import shape_of, storage_bytes
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.model import MachineModel
@@ -32,9 +33,13 @@ from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.roles import find_roles
 from tilewright.ops.shape.ir import TransOp
 from tilewright.schedule.plan.anchors import anchors_of, kind_of, require_anchors
-from tilewright.support.dataclass import dataclass
+from tilewright.schedule.plan.verify_schedule import problems, require_legal
+from tilewright.support.dataclass import dataclass, replace
 
 _HINT = "tt.num_stages"
+_LATE_SLOTS = 4
+"""From here on products run on. With 3 slots loads are then a single iteration ahead: 529 against
+592 TFLOP/s (H200, 2026-11-22, fp16 8192³, 128 x 256 x 64, descriptors)."""
 _SPARE_BYTES = 4096
 """Left for reductions and mbarriers. Chosen, not measured: a reduction of 8 warps takes 2 KiB."""
 
@@ -43,11 +48,13 @@ _SPARE_BYTES = 4096
 class DecideSchedule(Pass):
     """Annotate the kernel with its schedule; see the module. `num_stages` 0 is unsaid.
 
-    *Raises*: MalformedSchedule for an annotated one that names what is not there.
+    *Raises*: MalformedSchedule for an annotated one that names what is not there, PlanRefused for
+    one that the kernel's dependences or the machine do not allow.
     """
 
     machine: MachineModel = SM_90A
     num_stages: int = 0
+    num_warps: int = 4
     name = "decide-schedule"
     requires = "T0r"
     produces = "T0r"
@@ -62,12 +69,34 @@ class DecideSchedule(Pass):
         if schedule is None or schedule.roles:
             # Roles that could not be formed leave a program of one role.
             schedule = decide_schedule(kernel, self.machine, self.num_stages)
-        if schedule.is_empty:
+            schedule = _legal_part(schedule, kernel, self.machine, self.num_warps)
+        else:
+            anchors = require_anchors(schedule, kernel)
+            require_legal(kernel, schedule, anchors, self.machine, self.num_warps)
+        if not schedule.loops and not schedule.reasons:
+            kernel.attributes.pop(SCHEDULE, None)
             return
         annotate_schedule(kernel, schedule)
         for anchor, op in require_anchors(schedule, kernel).items():
             if anchor.index >= 0:
                 name_anchor(op, anchor)
+
+
+def _legal_part(
+    schedule: Schedule, kernel: FuncOp, machine: MachineModel, num_warps: int
+) -> Schedule:
+    """The loops of a schedule that may run so, and why the others do not."""
+    anchors = require_anchors(schedule, kernel)
+    kept = Schedule(reasons=schedule.reasons)
+    for loop in schedule.loops:
+        mine = [c for c in schedule.channels if c.tiles[0] in dict(loop.places)]
+        more = replace(kept, loops=(*kept.loops, loop), channels=(*kept.channels, *mine))
+        problem = next(problems(more, anchors, machine, num_warps), None)
+        if problem is not None:
+            reason = f"{describe(problem.op)}: {problem.reason}"
+            more = replace(kept, reasons=(*kept.reasons, reason))
+        kept = more
+    return kept
 
 
 def decide_schedule(kernel: FuncOp, machine: MachineModel, num_stages: int) -> Schedule:
@@ -151,7 +180,7 @@ class _Loop:
         """
         end = self.ops[-1]
         return (
-            slots > 2
+            slots >= _LATE_SLOTS
             and bool(self.products)
             and all(
                 op.operands[2] in self.loop.body.block.args
@@ -203,3 +232,20 @@ def _takes(user: Operation, tile: SSAValue) -> bool:
     places = zip(user.operands, (plan.a, plan.b), strict=False)
     mine = [place for value, place in places if value is tile]
     return bool(mine) and all(place == SHARED for place in mine)
+
+
+@dataclass(frozen=True)
+class ReadSchedule(Pass):
+    """Annotate the kernel with the schedule that its author wrote; '' where there is none.
+
+    *Raises*: MalformedSchedule.
+    """
+
+    text: str = ""
+    name = "read-schedule"
+
+    def apply(self, module: ModuleOp) -> None:
+        """Read it."""
+        if self.text:
+            kernel = find_kernel(module)
+            annotate_schedule(kernel, parse_schedule(self.text, span_of(kernel)[0]))
