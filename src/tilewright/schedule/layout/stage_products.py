@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilewright.ir.encoding import SharedType, layout_of, shared_tile
 from tilewright.ir.op import build
 from tilewright.ir.plans import SHARED, ProductAttr, ProductPlan
+from tilewright.ir.schedule_attributes import anchor_of, name_anchor
 from tilewright.ir.types import element_of, shape_of, storage_bytes
 from tilewright.layout.build import shared_linear, shared_swizzled
 from tilewright.ops.matmul.ir import DotOp
@@ -33,7 +34,11 @@ def stage_product(
     for name in ("inputPrecision", "maxNumImpreciseAcc"):
         if name in op.properties:
             properties[name] = op.properties[name]
-    return build(LaidOutDotOp, [a, b, c], [c.type], properties, location=op.location)
+    product = build(LaidOutDotOp, [a, b, c], [c.type], properties, location=op.location)
+    anchor = anchor_of(op)
+    if anchor is not None:
+        name_anchor(product, anchor)
+    return product
 
 
 def _swizzled(value: SSAValue, k_dim: int) -> SharedType:

@@ -70,12 +70,12 @@ class DecideSchedule(Pass):
             # Roles that could not be formed leave a program of one role.
             schedule = decide_schedule(kernel, self.machine, self.num_stages)
             schedule = _legal_part(schedule, kernel, self.machine, self.num_warps)
+            if not schedule.loops and not schedule.reasons:
+                kernel.attributes.pop(SCHEDULE, None)
+                return
         else:
             anchors = require_anchors(schedule, kernel)
             require_legal(kernel, schedule, anchors, self.machine, self.num_warps)
-        if not schedule.loops and not schedule.reasons:
-            kernel.attributes.pop(SCHEDULE, None)
-            return
         annotate_schedule(kernel, schedule)
         for anchor, op in require_anchors(schedule, kernel).items():
             if anchor.index >= 0:
