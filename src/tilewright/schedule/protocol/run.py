@@ -296,12 +296,16 @@ class _Replica:
         if isinstance(op, GetNumProgramsOp):
             return launch.programs[op.axis.value.data]
         operands = self._all(op.operands)
-        if not isinstance(op, ElementwiseOp) or not all(isinstance(v, int) for v in operands):
+        if not isinstance(op, ElementwiseOp) or not isinstance(op.results[0].type, IntegerType):
             return None
         arrays = [_typed(v, s.type) for v, s in zip(operands, op.operands, strict=True)]
-        result = op.reference(*arrays)
-        is_integer = isinstance(op.results[0].type, IntegerType)
-        return int(result) if is_integer and not isinstance(result, tuple) else None
+        known = [array for array in arrays if array is not None]
+        if len(known) < len(arrays):
+            return None
+        if op.name in _CASTS:
+            return _cast(op, int(known[0]))
+        result = op.reference(*known)
+        return None if isinstance(result, tuple) else int(result)
 
     def _check_uses(self, op: Operation) -> None:
         """What a running product writes is for products, waits and the next iteration."""
@@ -514,9 +518,26 @@ def _end(block: Block) -> Operation:
     return last
 
 
-def _typed(value: object, type_: Attribute) -> Array:
-    """An integer as the array that a reference takes."""
-    assert isinstance(value, int) and isinstance(type_, IntegerType)
+_CASTS = ("arith.extsi", "arith.extui", "arith.trunci")
+
+
+def _cast(op: Operation, value: int) -> int:
+    """An integer in another width; a bit is 0 or 1."""
+    source, target = op.operands[0].type, op.results[0].type
+    assert isinstance(source, IntegerType) and isinstance(target, IntegerType)
+    if op.name == "arith.extui":
+        return value % (1 << source.width.data)
+    if op.name == "arith.extsi" and source.width.data == 1:
+        return -value
+    made = _typed(value, target)
+    assert made is not None
+    return int(made)
+
+
+def _typed(value: object, type_: Attribute) -> Array | None:
+    """An integer as the array that a reference takes; None where it is not known."""
+    if not isinstance(value, int) or not isinstance(type_, IntegerType):
+        return None
     width = type_.width.data
     if width == 1:
         return np.array(bool(value))
