@@ -23,7 +23,6 @@ from tilewright.targets.cpu.schedule.inline import is_tile, owner
 from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.roots import reach
 
-_SIGNED_LT = 2
 Matrix = tuple[SSAValue, SSAValue]
 """An address and the elements from row to row."""
 
@@ -49,7 +48,7 @@ def fetch_address(
     variable, end, step = (lowering.scalar(v) for v in scalars)
     rows = emit.constant(i64, shape_of(form.value.type)[0])
     following = emit.advance(here, emit.integer("muli", pitch, rows))
-    goes_on = emit.compare(_SIGNED_LT, emit.integer("addi", variable, step), end)
+    goes_on = emit.compare("slt", emit.integer("addi", variable, step), end)
     last = _result_place(lowering, emit, op, here) or (here, pitch)
     select = ELEMENTWISE["arith.select"]
     address = emit.pure(select, (goes_on, following, last[0]), here.type)

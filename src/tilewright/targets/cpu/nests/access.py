@@ -203,7 +203,7 @@ def is_run(ev: Evaluator, ptr: SSAValue, points: list[tuple[int, Coords]]) -> SS
     for lane, coords in points[1:]:
         there = address(ev, ev.element(ptr, coords, False))
         expected = emit.integer("addi", first, emit.constant(i64, lane * size))
-        equal = emit.compare(0, there, expected)
+        equal = emit.compare("eq", there, expected)
         straight = equal if straight is None else emit.integer("andi", straight, equal)
     assert straight is not None
     return straight

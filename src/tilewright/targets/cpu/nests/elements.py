@@ -23,7 +23,6 @@ from tilewright.targets.cpu.schedule.roots import Root, RootKind
 from tilewright.targets.cpu.schedule.storage import row_major
 
 Write = Callable[[], None]
-_UNSIGNED_LT = 6
 
 
 def prepare(ev: Evaluator, root: Root) -> None:
@@ -150,7 +149,7 @@ def _count(ev: Evaluator, root: Root, coords: Coords) -> None:
     if width_bits(position.type) < 32:
         position = emit.widen(position, i32)
     bound = emit.constant(position.type, buffer.shape[0])
-    inside = emit.compare(_UNSIGNED_LT, position, bound)
+    inside = emit.compare("ult", position, bound)
     if len(root.values) > 1 and not masks.is_all_true(root.values[1]):
         inside = emit.integer("andi", inside, ev.element(root.values[1], coords, False))
 

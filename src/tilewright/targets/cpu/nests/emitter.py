@@ -21,7 +21,7 @@ from tilewright.ir.types import (
 )
 from tilewright.ops.control_flow import ForOp, IfOp, YieldOp
 from tilewright.ops.creation.ir import ConstantOp, SplatOp
-from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtFOp, FpToFpOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, INTEGER_PREDICATES, ExtFOp, FpToFpOp
 from tilewright.ops.memory.ir import AddPtrOp
 from tilewright.targets.cpu.ops import IotaOp
 
@@ -159,13 +159,12 @@ class Emitter:
             return found
         return self.remember(key, self.pure(ELEMENTWISE[f"arith.{name}"], (lhs, rhs), lhs.type))
 
-    def compare(self, predicate: int, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """An integer comparison by the code of its predicate."""
+    def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """An integer comparison; `predicate` is one of INTEGER_PREDICATES."""
         lanes = shape_of(lhs.type)
         result = vector_of(i1, lanes[0] if lanes else 1)
-        return self.pure(
-            ELEMENTWISE["arith.cmpi"], (lhs, rhs), result, {"predicate": code(predicate)}
-        )
+        properties = {"predicate": code(INTEGER_PREDICATES.index(predicate))}
+        return self.pure(ELEMENTWISE["arith.cmpi"], (lhs, rhs), result, properties)
 
     def widen(self, value: SSAValue, target: Attribute = i64) -> SSAValue:
         """A signed integer extended to i64."""

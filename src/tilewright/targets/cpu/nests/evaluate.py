@@ -47,9 +47,6 @@ from tilewright.targets.cpu.schedule.inline import is_tile, num_folded, owner
 from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.storage import Buffer
 
-_SIGNED_LT = 2
-
-
 ElementRule = Callable[["Evaluator", Operation, Coords, bool], SSAValue]
 ELEMENT_RULES: RuleTable[ElementRule] = RuleTable("cpu elements")
 """How one element or a vector of an op's tile is computed, where that is no plain arithmetic."""
@@ -95,7 +92,7 @@ class Evaluator:
         """Let accesses of this chunk touch only elements start + lane < bound."""
         emit = self.emit
         lanes = emit.integer("addi", emit.splat(start, self.lanes), emit.iota(i32, self.lanes))
-        self.limit = emit.compare(_SIGNED_LT, lanes, emit.splat(bound, self.lanes))
+        self.limit = emit.compare("slt", lanes, emit.splat(bound, self.lanes))
 
     def element(self, value: SSAValue, coords: Coords, vector: bool = True) -> SSAValue:
         """The C2 value of `value` at `coords`."""

@@ -22,8 +22,6 @@ from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.loop_order import MemoryAccess, NestBody
 from tilewright.targets.cpu.nests.separation import are_apart, polynomial
 
-_SIGNED_LE = 3
-_EQUAL = 0
 Range = tuple[SSAValue, SSAValue]
 
 
@@ -91,12 +89,12 @@ def _is_pair_safe(ev: Evaluator, access: MemoryAccess, store: MemoryAccess) -> S
     if _is_same(access, store):
         return are_apart(ev, store.value)
     (low, high), (start, end) = _range(ev, access.value), _range(ev, store.value)
-    before = emit.compare(_SIGNED_LE, high, start)
-    after = emit.compare(_SIGNED_LE, end, low)
+    before = emit.compare("sle", high, start)
+    after = emit.compare("sle", end, low)
     pair = emit.integer("ori", before, after)
     if apart is Apart.NO or not _moves_alike(ev, access, store):
         return pair
-    same = emit.compare(_EQUAL, _first(ev, access.value), _first(ev, store.value))
+    same = emit.compare("eq", _first(ev, access.value), _first(ev, store.value))
     if apart is Apart.TEST:
         same = emit.integer("andi", same, are_apart(ev, store.value))
     return emit.integer("ori", pair, same)

@@ -29,8 +29,6 @@ from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.roots import Root
 from tilewright.targets.cpu.schedule.storage import Buffer
 
-_SIGNED_LT, _SIGNED_GT = 2, 4
-
 
 @dataclass
 class Nest:
@@ -152,7 +150,7 @@ def _stream(nest: Nest, size: int, inner: Callable[[], None]) -> None:
     large = streaming.is_large(ev, nest.roots, nest.coords(), head)
     for redirect in nest.redirects.values():
         large = emit.integer("andi", large, redirect.is_safe)
-    has_head = emit.compare(_SIGNED_GT, head, emit.index(0))
+    has_head = emit.compare("sgt", head, emit.index(0))
     guarded(ev, has_head, lambda: _head(nest, head, inner))
     _aligned(nest, Run(head, end, True), large, inner)
     _rest(nest, end, size, inner)

@@ -9,8 +9,6 @@ from tilewright.analysis.separation import fixed_span, moving_strides
 from tilewright.ir.types import i1, i64
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 
-_SIGNED_GT = 4
-
 
 def are_apart(ev: Evaluator, ptr: SSAValue) -> SSAValue:
     """An i1: no two elements of the tile share an address.
@@ -40,7 +38,7 @@ def _is_growing(ev: Evaluator, steps: list[tuple[Stride, int]], span: int) -> SS
     for index, (stride, extent) in enumerate(steps):
         value = polynomial(ev, stride)
         size = emit.integer("maxsi", value, emit.integer("subi", emit.constant(i64, 0), value))
-        exceeds = emit.compare(_SIGNED_GT, size, total)
+        exceeds = emit.compare("sgt", size, total)
         growing = exceeds if index == 0 else emit.integer("andi", growing, exceeds)
         total = emit.integer(
             "addi", total, emit.integer("muli", size, emit.constant(i64, extent - 1))

@@ -21,7 +21,6 @@ from tilewright.targets.cpu.ops import LoadOp, StoreOp
 from tilewright.targets.cpu.schedule.bufferization import COPIES, Copy
 from tilewright.targets.cpu.schedule.lowering import Lowering
 
-_SIGNED_LT, _SIGNED_GT, _SIGNED_GE = 2, 4, 5
 _ORDERED_LT, _ORDERED, _UNORDERED = 4, 7, 14
 
 
@@ -105,8 +104,8 @@ def _merge_step(
     last = emit.index(size - 1)
     left_at, right_at = (emit.integer("minsi", head, last) for head in heads)
     right_first = _before(emit, op, _load(emit, keys, right_at), _load(emit, keys, left_at))
-    left_done = emit.compare(_SIGNED_GE, left, middle)
-    right_left = emit.compare(_SIGNED_LT, right, end)
+    left_done = emit.compare("sge", left, middle)
+    right_left = emit.compare("slt", right, end)
     either = emit.integer("ori", left_done, right_first)
     take_right = emit.integer("andi", right_left, either)
     taken = emit.pure(SelectOp, (take_right, right_at, left_at), i32)
@@ -127,7 +126,7 @@ def _before(emit: Emitter, op: SortOp, first: SSAValue, second: SSAValue) -> SSA
     """Whether `first` sorts strictly before `second`; NaN is the greatest value."""
     descending = op.descending is not None
     if not is_float(first.type):
-        return emit.compare(_SIGNED_GT if descending else _SIGNED_LT, first, second)
+        return emit.compare("sgt" if descending else "slt", first, second)
     low, high = (second, first) if descending else (first, second)
     less = emit.pure(CmpFOp, (low, high), i1, {"predicate": code(_ORDERED_LT)})
     high_nan = emit.pure(CmpFOp, (high, high), i1, {"predicate": code(_UNORDERED)})

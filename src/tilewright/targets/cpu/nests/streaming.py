@@ -24,7 +24,6 @@ from tilewright.targets.cpu.schedule.roots import Root, RootKind
 
 LINE_BYTES = 64
 _MAX_OPS = 24
-_GREATER, _EQUAL = 4, 0
 
 
 def is_stream(ev: Evaluator, roots: Sequence[Root], body: NestBody) -> bool:
@@ -61,13 +60,13 @@ def is_large(ev: Evaluator, roots: Sequence[Root], coords: Coords, head: SSAValu
     emit = ev.emit
     written = sum(pointee_bytes(root.values[0]) * prod(root.space) for root in roots)
     limit = emit.constant(i64, ev.lowering.machine.l3_bytes // max(written, 1))
-    large = emit.compare(_GREATER, _num_programs(ev), limit)
+    large = emit.compare("sgt", _num_programs(ev), limit)
     for root in roots:
         skipped = emit.constant(i64, pointee_bytes(root.values[0]))
         skipped = emit.integer("muli", emit.widen(head), skipped)
         first = emit.integer("addi", _start_address(ev, root, coords), skipped)
         rest = emit.integer("andi", first, emit.constant(i64, LINE_BYTES - 1))
-        aligned = emit.compare(_EQUAL, rest, emit.constant(i64, 0))
+        aligned = emit.compare("eq", rest, emit.constant(i64, 0))
         large = emit.integer("andi", large, aligned)
     return large
 

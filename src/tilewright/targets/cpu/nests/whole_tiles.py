@@ -73,7 +73,7 @@ def _is_straight(ev: Evaluator, ptr: SSAValue, dim: int, edge: dict[int, int]) -
     straight: SSAValue | None = None
     for index in access.ends(shape[dim])[1:]:
         expected = emit.integer("addi", at(0), polynomial(ev, stride, index * size))
-        equal = emit.compare(0, at(index), expected)
+        equal = emit.compare("eq", at(index), expected)
         straight = equal if straight is None else emit.integer("andi", straight, equal)
     return emit.constant(i1, 1) if straight is None else straight
 
@@ -115,7 +115,7 @@ def _held_comparison(ev: Evaluator, op: Operation | None) -> SSAValue | None:
     sides = [
         ev.element(v, c, False) for v, c in zip(op.operands, corners, strict=True) if c is not None
     ]
-    return ev.emit.compare(op.predicate.value.data, sides[0], sides[1])
+    return ev.emit.compare(op.predicate_name(), sides[0], sides[1])
 
 
 def _corner(ev: Evaluator, value: SSAValue, want_low: bool) -> Coords | None:

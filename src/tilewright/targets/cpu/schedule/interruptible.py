@@ -19,7 +19,6 @@ from tilewright.targets.cpu.schedule.inline import is_tile
 _SHORT_LOOP = 64
 # Of a loop over scalars, which LLVM unrolls and makes vectors of, every so many iterations look.
 _CHUNK = 1024
-_LESS, _UNSIGNED_GREATER = 2, 8
 
 
 def is_short(op: ControlFlowOp) -> bool:
@@ -52,14 +51,14 @@ def chunked(op: ForOp, operands: Sequence[SSAValue], body: Block) -> Operation:
     types = [start.type, *(value.type for value in carried)]
     test = Block(arg_types=types)
     ev = Emitter(test, op.location)
-    ev.effect(ConditionOp, (ev.compare(_LESS, test.args[0], bound), *test.args))
+    ev.effect(ConditionOp, (ev.compare("slt", test.args[0], bound), *test.args))
     chunk = Block(arg_types=types)
     ev = Emitter(chunk, op.location)
     ev.effect(PollOp, ())
     first, *current = chunk.args
     size = ev.constant(start.type, _CHUNK * int(constant_of(op.step) or 1))
     # As unsigned numbers: the difference of two indices is exact, whatever their signs.
-    is_far = ev.compare(_UNSIGNED_GREATER, ev.integer("subi", bound, first), size)
+    is_far = ev.compare("ugt", ev.integer("subi", bound, first), size)
     following = ev.integer("addi", first, size)
     end = ev.pure(ELEMENTWISE["arith.select"], (is_far, following, bound), start.type)
     loop = build(
