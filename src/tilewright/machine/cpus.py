@@ -7,6 +7,9 @@ from tilewright.machine.model import MachineModel
 DEFAULT_L1_BYTES, DEFAULT_L2_BYTES, DEFAULT_L3_BYTES = 32 << 10, 1 << 20, 16 << 20
 """Caches where the kernel reports none: at most those of any x86 or ARM server since 2018."""
 
+LINE_BYTES = 64
+"""A cache line. Source: every x86-64 core; the Neoverse cores of Arm's servers."""
+
 MADE_UP_CPU = MachineModel(
     name="made-up",
     arch="x86-64",

@@ -23,6 +23,7 @@ from tilewright.ops.atomics.ir import (
 from tilewright.schedule.exchanges import register_scratch
 from tilewright.schedule.reduction_scratch import Exchange, Slots, plan_slots
 
+# By definition: a warp has 32 lanes on every NVIDIA GPU.
 _LANES_LOG2 = 5
 
 

@@ -26,7 +26,8 @@ from tilewright.support.errors import InternalError
 
 Placed = frozenset[PlacedAccess]
 _MOST_GROUPS = 64
-"""Beyond this many newer groups no wait makes a difference."""
+"""Beyond this many newer groups no wait makes a difference. Chosen, not measured: more are counted
+as this many, which only asks for an earlier wait."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,12 @@ from tilewright.schedule.exchanges import CHECKS, CHOICES, too_few_bytes
 from tilewright.support.dataclass import replace
 
 MAX_SCRATCH_BYTES = 64 << 10
-"""A conversion goes in several passes rather than take more of the shared memory than this."""
+"""A conversion goes in several passes rather than take more of the shared memory than this.
+
+Chosen, not measured: three programs of an H100 still fit on a multiprocessor, and what is larger
+is right in smaller parts."""
+# Chosen, not measured: a sixteenth of the tile is a choice for whoever has no room for more; the
+# choice taken without being asked for does not depend on it.
 _MAX_HALVINGS = 4
 _MISSED = "a {} wants elements that {}"
 _Ends = tuple[LinearLayout, LinearLayout, int]

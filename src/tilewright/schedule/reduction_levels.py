@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilewright.analysis.facts import MAX_ACCESS_BYTES
 from tilewright.layout.axis import AxisBit, AxisSpread
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.reduction.ir import CombineOp
 from tilewright.schedule.reduction_scratch import Exchange, Scratch, align_up, plan_scratch
 from tilewright.support.dataclass import dataclass
-
-_REGION_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ def reduction_levels(
             lanes |= 1 << bits[0].index
         levels.append(ReductionLevel(bits[0].step, bits, scratch, offset))
         if scratch is not None:
-            offset = align_up(offset + scratch.size_bytes, _REGION_BYTES)
+            offset = align_up(offset + scratch.size_bytes, MAX_ACCESS_BYTES)
     return tuple(levels)
 
 

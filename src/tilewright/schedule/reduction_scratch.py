@@ -16,6 +16,7 @@ from math import prod
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
+from tilewright.analysis.facts import MAX_ACCESS_BYTES
 from tilewright.ir.encoding import layout_of
 from tilewright.ir.plans import ExchangePlan
 from tilewright.ir.types import element_of, storage_bytes
@@ -25,8 +26,6 @@ from tilewright.layout.linear import LinearLayout
 from tilewright.ops.reduction.ir import CombineOp
 from tilewright.schedule.exchanges import too_few_bytes
 from tilewright.support.dataclass import dataclass
-
-_VECTOR_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def plan_slots(between: Exchange, num_registers: int, element_bytes: int) -> Slo
     """The places of `num_registers` values a thread."""
     lanes, warps = between.kept("lane"), between.kept("warp")
     along = 1 << len(between.along)
-    limit = max(1, _VECTOR_BYTES // element_bytes)
+    limit = max(1, MAX_ACCESS_BYTES // element_bytes)
     is_axis_fastest = not any(lanes)
     vector = min(limit, along if is_axis_fastest else power_of_two_part(num_registers))
     unit = element_bytes * (along if is_axis_fastest else vector)
@@ -154,7 +153,7 @@ def plan_scratch(op: CombineOp, between: Exchange, num_registers: int) -> Scratc
     for value in op.operands:
         size = storage_bytes(element_of(value.type))
         slots.append(plan_slots(between, num_registers, size))
-        offsets.append(align_up(end, _VECTOR_BYTES))
+        offsets.append(align_up(end, MAX_ACCESS_BYTES))
         end = offsets[-1] + slots[-1].size_bytes
     return Scratch(between, tuple(slots), tuple(offsets))
 

@@ -16,6 +16,7 @@ from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp, SelectOp
 from tilewright.ops.staging import MemdescIndexOp
 from tilewright.support.dataclass import dataclass
 
+# By definition: the number of `uge` among INTEGER_PREDICATES.
 _AT_LEAST = 9
 
 

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Operation
 
 from tilewright.analysis.alias import SharedAliases, tile_bytes
+from tilewright.analysis.facts import MAX_ACCESS_BYTES
 from tilewright.analysis.liveness import LiveRange, Numbering, live_ranges
 from tilewright.ir.attributes import integer_array
 from tilewright.ir.encoding import SharedType, layout_of
@@ -34,13 +35,18 @@ from tilewright.schedule.shared_effects import touched_tiles
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import SharedMemoryExceeded
 
-SCRATCH_ALIGNMENT_BYTES = 16
+SCRATCH_ALIGNMENT_BYTES = MAX_ACCESS_BYTES
 TILE_ALIGNMENT_BYTES = 128
 """What copy engines ask of a tile without swizzle. Source: PTX ISA 8.8, 5.5.3."""
 
 
 SMALL_BYTES = 2048
-"""What is too small for sharing to matter: the scratch of most folds."""
+"""What is too small for sharing to matter: the scratch of most reductions.
+
+Chosen, not measured: it decides only where buffers lie apart, and only where as many programs run
+nevertheless."""
+# How many warps fill a multiprocessor with accumulators. Chosen, not measured: 65,536 registers are
+# 256 for each thread of eight warps, and a product rarely takes fewer than half of them.
 _PRODUCT_WARPS = 8
 
 
@@ -193,9 +199,13 @@ def place_role_memory(
 
 
 ROLE_ALIGNMENT_BYTES = 1024
-"""Where the memory of a replica starts: at the pattern of every swizzle."""
+"""Where the memory of a replica starts: at the pattern of every swizzle.
+
+Source: PTX ISA 8.8, wgmma, layout in shared memory: the pattern of 128 bytes repeats each 1,024."""
 RING_SLOT_BYTES = 16
-"""What says whether one slot of a ring is full and whether it is empty."""
+"""What says whether one slot of a ring is full and whether it is empty.
+
+By definition: two mbarriers of 8 bytes."""
 
 
 def _by_role(kernel: FuncOp, roles: RolesOp) -> tuple[list[SharedBuffer], list[list[SharedBuffer]]]:

@@ -25,8 +25,10 @@ from tilewright.schedule.rearrangements import tile_places
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
 
+# By definition: half of the 32-bit word in which a short key travels.
 _INDEX_BITS = 16
 # Comparisons of one thread, of 32-bit words; written out, each takes about 5 lines of PTX.
+# Chosen, not measured: beyond it the loop over shared memory is taken, which sorts the same.
 _MAX_WRITTEN_OUT = 2500
 _MAX_PACKED = 1 << (_INDEX_BITS - 1)
 

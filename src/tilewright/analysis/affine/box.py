@@ -37,9 +37,9 @@ from tilewright.machine.model import MachineModel
 from tilewright.ops.creation.ir import ConstantOp, SplatOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.shape.ir import BroadcastOp
+from tilewright.runtime.tensor_descriptor import MAX_RANK
 from tilewright.support.dataclass import dataclass, replace
 
-MAX_RANK = 5
 ALIGNMENT_BYTES = 16
 """Of the tensor's address, its strides but the last, the rows of a box and where a row starts."""
 _MAX_OFFSET = (1 << 31) - 1

@@ -42,6 +42,7 @@ from tilewright.ops.descriptors.ir import (
 from tilewright.ops.memory.ir import PADDINGS
 from tilewright.ops.memory.surface import as_bytes, is_block_pointer, pointee, require_pointer
 from tilewright.ops.surface import surface
+from tilewright.runtime.tensor_descriptor import MAX_RANK
 from tilewright.support.errors import (
     BroadcastMismatch,
     CompileError,
@@ -52,7 +53,6 @@ from tilewright.support.errors import (
     StoreToConst,
 )
 
-MAX_RANK = 5
 _ALIGNMENT_BYTES = 16
 _LEAST_ROWS = 8
 _FIELDS = ("handle", "shape", "strides")

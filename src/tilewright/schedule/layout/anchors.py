@@ -35,7 +35,8 @@ from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedLayout
 from tilewright.support.rules import RuleTable
 
-# A warp's access to memory runs at full speed from this many adjacent bytes on.
+# A warp's access to memory runs at full speed from this many adjacent bytes on: two sectors.
+# Chosen, not measured: either layout is right, the other one converts first.
 _GOOD_RUN_BYTES = 64
 
 

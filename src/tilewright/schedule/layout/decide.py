@@ -16,6 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from tilewright.analysis.dataflow import run
+from tilewright.analysis.facts import MAX_ACCESS_BYTES
 from tilewright.ir.annotations import annotated, decided
 from tilewright.ir.plans import AccessAttr, ProductAttr
 from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge, Place, is_control_flow
@@ -40,8 +41,6 @@ from tilewright.schedule.layout.transfer import (
 )
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError, UnsupportedLayout
-
-_MAX_ACCESS_BYTES = 16
 
 
 @dataclass
@@ -153,7 +152,7 @@ class _Walk:
         """The layout that reads rows of a shared tile in the widest accesses."""
         order = tuple(reversed(range(len(shape))))
         share = max(1, prod(shape) // self.layouts.num_threads)
-        width = min(_MAX_ACCESS_BYTES // element_bytes, 1 << (share.bit_length() - 1))
+        width = min(MAX_ACCESS_BYTES // element_bytes, 1 << (share.bit_length() - 1))
         return self.layouts.coalesced(shape, order, width)
 
     # --- memory ---

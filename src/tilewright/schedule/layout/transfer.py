@@ -28,6 +28,7 @@ from tilewright.support.errors import UnsupportedLayout
 from tilewright.support.rules import RuleTable
 
 Layouts = Sequence[LinearLayout | None]
+# Chosen, not measured: far more than a kernel has layouts; a miss computes once more.
 _CACHED = 1 << 10
 _SOURCES = (ConstantOp, MakeRangeOp, SplatOp)
 _RESULTS: RuleTable[Callable[[Operation, LinearLayout], LinearLayout]] = RuleTable(

@@ -36,6 +36,7 @@ Smaller = tuple[SSAValue, Mapping[str, Attribute]]
 """A descriptor of smaller blocks of a tensor, and what an access by it has as attributes."""
 Shrink = Callable[[SSAValue, Attribute], "Smaller | None"]
 """Finds one for blocks like a tile; None where there is none."""
+# By definition: the number of `eq` among INTEGER_PREDICATES.
 _EQUAL = 0
 
 

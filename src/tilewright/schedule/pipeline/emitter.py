@@ -14,7 +14,7 @@ from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp, SelectOp
 from tilewright.support.dataclass import dataclass
 
 EQUAL, SIGNED_LESS, UNSIGNED_GREATER, UNSIGNED_AT_LEAST = 0, 2, 8, 9
-"""Predicates of a comparison, as they are numbered in its property."""
+"""By definition: predicates as INTEGER_PREDICATES numbers them."""
 
 
 @dataclass(frozen=True)

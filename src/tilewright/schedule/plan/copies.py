@@ -29,6 +29,7 @@ from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import PlanRefused
 
+# Source: PTX ISA 8.8, cp.async: the sizes of a copy.
 _COPY_BYTES = (4, 8, 16)
 
 

@@ -28,7 +28,8 @@ from tilewright.targets.cpu.runtime.status import Site, StatusRecord, fault_of
 
 KERNEL_SYMBOL = "tilewright_kernel"
 # A virtual machine sees its host's whole cache and owns a share: results of 256 MB on a host
-# with 260 MB of it ran 1.2-1.5 times faster past the cache (2 of its CPUs, 2026-11-21).
+# with 260 MB of it ran 1.2-1.5 times faster past the cache. Measured on 2 CPUs of such a machine,
+# 2026-11-21.
 _L3_SHARE_BYTES = 16 << 20
 
 

@@ -28,6 +28,7 @@ from tilewright.targets.nvidia.ptxas_messages import (
 )
 from tilewright.targets.nvidia.toolchain import Assembler, find_assembler, find_tool
 
+# Chosen, not measured: ptxas takes seconds for the largest kernel; this ends one that hangs.
 TIMEOUT_S = 600
 _DEFAULT_OPTIONS = CompileOptions()
 # What a ptxas says of an architecture or a PTX version that came after it.

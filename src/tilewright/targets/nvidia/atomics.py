@@ -12,7 +12,7 @@ from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.codegen.simt.context import AtomicAccess
 
 _CONSTRAINTS = {8: "h", 16: "h", 32: "r", 64: "l"}
-# Adjacent floats that one instruction adds to.
+# Adjacent floats that one instruction adds to. Source: PTX ISA 8.8, red.vec.
 _WIDEST = {"f32": 4, "f16": 8, "bf16": 8}
 _SUFFIXES = {"max": "s", "min": "s", "umax": "u", "umin": "u", "add": "u"}
 _NAMES = {"umax": "max", "umin": "min"}

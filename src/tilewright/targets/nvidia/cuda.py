@@ -14,7 +14,9 @@ from typing import Protocol, cast
 from tilewright.targets.nvidia.errors import DriverNotFound
 
 # The version of the entry points that are asked for: CUDA 12.0, the first with all of them.
+# Source: cuda.h.
 _ENTRY_VERSION = 12000
+# By definition: room for the name of a device, which the driver cuts off.
 _NAME_BYTES = 256
 
 

@@ -37,9 +37,9 @@ from tilewright.targets.nvidia.map_cache import TensorMaps, tensor_maps
 from tilewright.targets.nvidia.native_maps import NativeMaps
 from tilewright.targets.nvidia.streams import StreamGetter, stream_getter, stream_handle
 
-# The driver's numbers for attributes of a kernel (cuda.h, CUfunction_attribute).
+# Source: cuda.h, CUfunction_attribute: the driver's numbers for attributes of a kernel.
 _DYNAMIC_SHARED_BYTES, _ANY_CLUSTER_SIZE = 8, 14
-# What a launch gets without asking for more.
+# Source: CUDA C++ programming guide 13.0: what a launch gets without asking for more.
 _DEFAULT_SHARED_BYTES = 48 << 10
 _PORTABLE_CLUSTER_SIZE = 8
 
@@ -155,6 +155,7 @@ def _value_text(type_: str, word: int) -> str:
     return str(low - (1 << bits) if bits > 1 and low >> (bits - 1) else low)
 
 
+# By definition: the widths of the types.
 _INTEGER_BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 _FLOAT_FORMATS = {"half": "<exxxxxx", "float": "<fxxxx", "double": "<d"}
 

@@ -14,7 +14,7 @@ from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.cuda import Cuda
 from tilewright.targets.nvidia.streams import package_stream
 
-# The driver's number for the size of the L2 cache (cuda.h, CUdevice_attribute).
+# Source: cuda.h, CUdevice_attribute: the number for the size of the L2 cache.
 _L2_CACHE_BYTES = 38
 
 

@@ -14,7 +14,7 @@ from tilewright.targets.nvidia.errors import (
 )
 from tilewright.targets.nvidia.launcher import LaunchShape
 
-# Result codes (cuda.h, CUresult).
+# Source: cuda.h, CUresult: result codes.
 _INVALID_VALUE, _OUT_OF_MEMORY, _NO_BINARY = 1, 2, 209
 _INVALID_HANDLE, _OUT_OF_RESOURCES, _COOPERATIVE_TOO_LARGE = 400, 701, 720
 _INVALID_CLUSTER = 912

@@ -19,7 +19,7 @@ from tilewright.targets.nvidia.errors import (
 )
 from tilewright.targets.nvidia.toolchain import find_assembler
 
-# Size -> the driver's number for the device attribute that holds it (cuda.h).
+# Source: cuda.h, CUdevice_attribute. Size -> the driver's number for what holds it.
 _ATTRIBUTES: Mapping[str, int] = {
     "num_sms": 16,
     "lanes": 10,
@@ -32,6 +32,7 @@ _ATTRIBUTES: Mapping[str, int] = {
     "reserved_shared_bytes": 111,
     "l2_bytes": 38,
 }
+# Source: the same; and the oldest GPU that code is made for.
 _MAJOR, _MINOR = 75, 76
 _OLDEST = (9, 0)
 

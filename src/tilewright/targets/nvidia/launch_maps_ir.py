@@ -19,9 +19,11 @@ MAP_FIELDS: dict[str, int] = {
     "maps_at": 40,
     "maker": 48,
 }
-# An entry is a word that says whether it holds something, the keys, and the maps.
+# By definition: an entry is a word that says whether it holds something, the keys, and the maps.
+# The upper six bits of a hash name one.
 MAP_ENTRY_KEYS = 8
 NUM_MAP_ENTRIES = 64
+# Source: cuda.h, CUtensorMap: 128 bytes.
 MAP_BYTES = 128
 
 MAPS = r"""

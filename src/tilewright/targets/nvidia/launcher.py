@@ -35,8 +35,9 @@ from tilewright.targets.nvidia.launcher_ir import (
     nvidia_launcher_text,
 )
 
-# Launch attributes by the driver's number (cuda.h, CUlaunchAttributeID).
+# Source: cuda.h, CUlaunchAttributeID: launch attributes by the driver's number.
 _COOPERATIVE, _CLUSTER, _PROGRAMMATIC = 2, 4, 6
+# Source: cuda.h, CUlaunchAttributeValue: 64 bytes.
 _ATTRIBUTE_WORDS = 8
 
 

@@ -12,6 +12,7 @@ from tilewright.targets.nvidia.launch_maps_ir import MAP_BYTES, MAP_ENTRY_KEYS, 
 
 # Byte offsets in `LaunchConfig`, the driver's own structure (cuda.h, CUlaunchConfig).
 CONFIG_FIELDS: dict[str, int] = {"grid": 0, "stream": 32}
+# Source: cuda.h, CUlaunchConfig: 56 bytes.
 CONFIG_WORDS = 7
 
 # Byte offsets in `LaunchRecord`; it starts with a `LaunchConfig`.
@@ -33,6 +34,8 @@ RECORD_FIELDS: dict[str, int] = {
 # The history: a count, then entries of a record's address, three extents, a count and slots.
 HISTORY_FIELDS: dict[str, int] = {"count": 0, "entries": 8}
 ENTRY_FIELDS: dict[str, int] = {"record": 0, "grid": 8, "num_slots": 20, "slots": 24}
+# Chosen, not measured: a fault is told with the last sixteen launches, each in four lines of memory
+# with as many arguments as fit.
 NUM_ENTRIES = 16
 NUM_ENTRY_SLOTS = 29
 ENTRY_BYTES = 256

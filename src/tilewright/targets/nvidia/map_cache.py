@@ -11,6 +11,7 @@ from tilewright.targets.nvidia.cuda import Cuda
 from tilewright.targets.nvidia.errors import LaunchRefused
 from tilewright.targets.nvidia.tensor_map import TensorMapRecipe, TensorShape, encode
 
+# Chosen, not measured: a kernel on more tensors than this makes maps again, which is right.
 _MAX_KNOWN = 256
 _ENCODER = "cuTensorMapEncodeTiled"
 

@@ -9,6 +9,7 @@ from tilewright.targets.nvidia.launch_maps_ir import MAP_BYTES, MAP_ENTRY_KEYS, 
 from tilewright.targets.nvidia.launcher import MapRecord
 from tilewright.targets.nvidia.map_cache import TensorMaps
 
+# Source: cuda.h, CUtensorMap: its address is a multiple of 64.
 _ALIGNMENT_BYTES = 64
 
 

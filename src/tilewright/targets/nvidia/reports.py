@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.simt.context import CallSite
 
+# By definition: the widths of the types.
 _BYTES = {"i32": 4, "i64": 8, "double": 8}
 
 

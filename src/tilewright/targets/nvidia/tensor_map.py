@@ -13,15 +13,16 @@ from typing import TypeAlias, cast
 
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import ArgumentNotSupported
+from tilewright.targets.nvidia.launch_maps_ir import MAP_BYTES
 
-MAP_BYTES = 128
+# Source: CUDA driver API 13.0, cuTensorMapEncodeTiled, which says what it takes.
 _MAP_ALIGNMENT_BYTES = 64
 _ALIGNMENT_BYTES = 16
 _STRIDE_LIMIT_BYTES = 1 << 40
 _EXTENT_LIMIT = 1 << 32
 
-# The driver's numbers (cuda.h): CUtensorMapDataType, CUtensorMapSwizzle, and how many bytes a
-# miss of the second cache fetches (CUtensorMapL2promotion, 128 bytes).
+# Source: cuda.h. The driver's numbers: CUtensorMapDataType, CUtensorMapSwizzle, and how many
+# bytes a miss of the second cache fetches (CUtensorMapL2promotion, 128 bytes).
 NUMBERS = {
     "u8": (0, 1),
     "u16": (1, 2),
@@ -35,6 +36,7 @@ NUMBERS = {
     "bf16": (9, 2),
 }
 _SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
+# Source: cuda.h, CUtensorMapL2promotion.
 _PROMOTE_128_BYTES = 2
 
 Expression: TypeAlias = "tuple[str | int | Expression, ...] | list[str | int | Expression]"

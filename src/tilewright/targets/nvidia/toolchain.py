@@ -16,6 +16,7 @@ from tilewright.targets.nvidia.errors import AssemblerFailed, AssemblerNotFound
 
 _DEFAULT_HOME = Path("/usr/local/cuda")
 _RELEASE = re.compile(r"release [\d.]+, V(?P<version>[\d.]+)")
+# Chosen, not measured: a tool says its version at once; this ends one that hangs.
 _VERSION_TIMEOUT_S = 30
 
 

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.support.dataclass import dataclass
 
+# Source: PTX ISA 8.8, "Matrix descriptor": bits 62 and 63.
 _SWIZZLE_CODES = {16: 0, 128: 1, 64: 2, 32: 3}
+# Source: PTX ISA 8.8, "Matrix descriptor": bits 0 to 13 are those 4 to 17 of an address.
 _ADDRESS_BITS = 0x3FFFF
 # All threads of a warp group execute it together: LLVM must not move it behind other conditions.
 _COLLECTIVE = "convergent nounwind"

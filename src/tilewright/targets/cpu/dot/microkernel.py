@@ -20,10 +20,10 @@ from collections.abc import Callable
 from typing import Literal
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
+from tilewright.machine.cpus import LINE_BYTES
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.dot.block import (
     FETCH_STEPS,
-    LINE_BYTES,
     BlockSpec,
     BlockVector,
     emit_block,
@@ -44,7 +44,9 @@ from tilewright.targets.cpu.dot.vectors import counted_loop, element_address, sc
 from tilewright.targets.cpu.dot.widen import STORAGE_TYPE
 
 MIN_CHAINS = 8
-"""Accumulators that keep two FMA units of latency 4 busy; a block has more where it can."""
+"""Accumulators that keep two FMA units of latency 4 busy; a block has more where it can.
+
+Source: the optimization guides of Intel (Skylake and later) and AMD (Zen 3 and later)."""
 
 
 @dataclass(frozen=True)

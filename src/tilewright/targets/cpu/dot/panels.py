@@ -19,6 +19,7 @@ import numpy as np
 
 from tilewright.support.dataclass import dataclass
 
+# By definition: the widths of the types.
 ELEMENT_BYTES = {"f64": 8, "f32": 4, "i32": 4, "i16": 2, "bf16": 2, "i8": 1, "u8": 1}
 """Bytes of the element types in which operands and accumulators are kept."""
 
@@ -26,6 +27,7 @@ LANE_TYPE = {"f64": "double", "f32": "float"}
 """LLVM type of one panel lane; every element type not listed packs a group into an `i32`."""
 
 INTEGER_DTYPES = ("i8", "u8")
+# By definition: the vectors of SSE2 and NEON, which every x86-64 and AArch64 core has.
 MIN_VECTOR_BYTES = 16
 
 

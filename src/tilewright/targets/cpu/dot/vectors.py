@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
 
+# By definition: the widths of the types.
 ELEMENT_BITS = {"double": 64, "float": 32, "i64": 64, "i32": 32, "i16": 16, "i8": 8}
 """Bits of the LLVM scalar types that buffers are made of."""
 

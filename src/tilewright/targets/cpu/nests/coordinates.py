@@ -20,7 +20,7 @@ from tilewright.ops.shape.ir import (
 )
 from tilewright.support.dataclass import dataclass
 
-# The loop variable along which vectors lie; other variables are counted from 0.
+# By definition: the loop variable along which vectors lie; other variables are counted from 0.
 LANE_LOOP = -1
 
 

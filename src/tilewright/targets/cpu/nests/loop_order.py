@@ -30,7 +30,10 @@ from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.roots import SCALAR_KINDS, Root, RootKind
 from tilewright.targets.cpu.schedule.storage import row_major
 
+# From so many streams or ops on a vector is two native ones, not four. Chosen, not measured: four
+# vectors of six streams are 24 registers, and an op holds its operands. Any width is right.
 _HEAVY_STREAMS = 6
+_HEAVY_OPS = 60
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,7 @@ def choose_lanes(lowering: Lowering, size: int, body: NestBody) -> int:
     machine = lowering.machine
     native = max(1, machine.vector_bytes * 8 // body.widest_bits)
     streams = len(body.accesses)
-    vectors = 2 if body.is_heavy or streams > _HEAVY_STREAMS or body.num_ops > 60 else 4
+    vectors = 2 if body.is_heavy or streams > _HEAVY_STREAMS or body.num_ops > _HEAVY_OPS else 4
     if machine.num_registers < 32:
         vectors = max(1, vectors // 2)
     lanes = min(native * vectors, 1 << (size.bit_length() - 1))

@@ -46,7 +46,8 @@ from tilewright.targets.cpu.schedule.storage import Buffer
 Values = list[SSAValue]
 
 # A lane loop is split into full and masked chunks when it has this many chunks, and its body is
-# no longer than this.
+# no longer than this. Chosen, not measured: it bounds the code, which is emitted twice; masked
+# chunks alone compute the same.
 _MIN_CHUNKS = 3
 _MAX_DOUBLED_OPS = 80
 

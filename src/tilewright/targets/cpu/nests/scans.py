@@ -24,7 +24,7 @@ from tilewright.targets.cpu.nests.lane_loops import Nest
 Values = list[SSAValue]
 Take = Callable[[tuple[Coord, ...]], Values]
 
-# Loops of a scan are numbered from here: dimensions of tiles come before.
+# By definition: loops of a scan are numbered from here: dimensions of tiles come before.
 _FIRST_LOOP = 64
 
 

@@ -21,6 +21,7 @@ from tilewright.targets.cpu.ops import LoadOp, StoreOp
 from tilewright.targets.cpu.schedule.bufferization import COPIES, Copy
 from tilewright.targets.cpu.schedule.lowering import Lowering
 
+# By definition: the numbers of `olt`, `ord` and `uno` among FLOAT_PREDICATES.
 _ORDERED_LT, _ORDERED, _UNORDERED = 4, 7, 14
 
 

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import SSAValue
 
 from tilewright.ir.types import i64
+from tilewright.machine.cpus import LINE_BYTES
 from tilewright.ops.program.ir import GetNumProgramsOp
 from tilewright.targets.cpu.nests.access import address, pointee_bytes
 from tilewright.targets.cpu.nests.coordinates import Coords
@@ -22,7 +23,7 @@ from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.loop_order import NestBody
 from tilewright.targets.cpu.schedule.roots import Root, RootKind
 
-LINE_BYTES = 64
+# What only moves data has few ops. Chosen, not measured: stores past the cache are the same stores.
 _MAX_OPS = 24
 
 

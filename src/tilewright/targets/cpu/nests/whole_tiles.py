@@ -21,6 +21,7 @@ _SAME_MASK = ("tt.broadcast", "tt.expand_dims", "tt.trans", "tt.reshape", "tw.hi
 # Comparisons of unsigned numbers hold around a gap where their sides wrap: `i - 4 < n`.
 _LESS = frozenset(("slt", "sle"))
 _MORE = frozenset(("sgt", "sge"))
+# By definition: narrower integers wrap within the extents of tensors.
 _INDEX_BITS = 32
 
 

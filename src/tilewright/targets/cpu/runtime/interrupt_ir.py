@@ -14,6 +14,7 @@ ours. A launch looks after it, at most once in `WATCH_NS`, in which no human sto
 
 from __future__ import annotations
 
+# Chosen, not measured: a human takes longer to stop two cells; a look costs a system call.
 WATCH_NS = 1_000_000
 
 # A launch: where the count is, the one that it has seen, whether its programs shall return, and the

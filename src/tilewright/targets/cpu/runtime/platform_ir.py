@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from string import Template
 
+# Source: what Linux gives a main thread (ulimit -s), so that kernels have the same on a worker.
 STACK_BYTES = 8 << 20
 
 # ILL, TRAP, ABRT, BUS, FPE, SEGV, SYS: faults must reach the thread that caused them.
+# Source: signal(7).
 _KEPT_SIGNALS = (4, 5, 6, 7, 8, 11, 31)
 
-# System call numbers.
+# Source: Linux, unistd.h of each architecture: system call numbers.
 _FUTEX = {"x86_64": 202, "aarch64": 98}
 _GETTID = {"x86_64": 186, "aarch64": 178}
 _PAUSE = {

@@ -6,6 +6,7 @@ import ctypes
 import os
 import weakref
 
+from tilewright.machine.cpus import LINE_BYTES
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.runtime.pool_layout import (
@@ -17,10 +18,9 @@ from tilewright.targets.cpu.runtime.pool_layout import (
     RECORD_FIELDS,
 )
 
-# Long enough to bridge two launches from a Python loop, short enough not to matter.
+# Long enough to bridge two launches from a Python loop, short enough not to matter. Chosen, not
+# measured: who spins too short sleeps, and is woken.
 SPIN_NS = 50_000
-
-_LINE_BYTES = 64
 
 
 class KernelRecord(ctypes.Structure):
@@ -43,8 +43,8 @@ class KernelRecord(ctypes.Structure):
         ("flags", ctypes.c_int64),
     )
 
-    # Ignore the estimate and use every thread: for kernels whose programs wait on each
-    # other, and for tests.
+    # By definition: a bit of the flags. Ignore the estimate and use every thread: for kernels
+    # whose programs wait on each other, and for tests.
     ALWAYS_PARALLEL = 1
 
 
@@ -124,9 +124,9 @@ def raise_for(code: int) -> None:
 
 def _allocate_state(num_threads: int, cpus: tuple[int, ...]) -> int:
     """The address of a new, zeroed, cache-line-aligned pool state with its configuration."""
-    size = POOL_HEADER_BYTES + PARTICIPANT_BYTES * num_threads + _LINE_BYTES
+    size = POOL_HEADER_BYTES + PARTICIPANT_BYTES * num_threads + LINE_BYTES
     state = _leak(ctypes.create_string_buffer(size))
-    state = -(-state // _LINE_BYTES) * _LINE_BYTES
+    state = -(-state // LINE_BYTES) * LINE_BYTES
     configuration = {
         "num_threads": num_threads,
         "spin_ns": SPIN_NS,

@@ -19,6 +19,7 @@ from tilewright.support.errors import (
 )
 from tilewright.support.source import Span
 
+# Chosen, not measured: a message names so many indices of a place; further ones are left out.
 MAX_RANK = 5
 _FAULTS: Mapping[str, type[KernelFault]] = {
     "bounds": OutOfBoundsAccess,

@@ -15,11 +15,10 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.ir.effects import global_access
 from tilewright.ir.regions import is_control_flow
 from tilewright.ir.types import is_pointer, storage_bytes
+from tilewright.machine.cpus import LINE_BYTES
 from tilewright.ops.function import FuncOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.ops import AllocOp
-
-ALIGNMENT_BYTES = 64
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def _live_range(alloc: AllocOp, numbers: dict[Operation, tuple[int, int]]) -> Li
     pointer = alloc.results[0].type
     element = pointer.pointee  # pyright: ignore[reportAttributeAccessIssue]
     size = alloc.num_elems.value.data * storage_bytes(element)
-    aligned = -(-size // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+    aligned = -(-size // LINE_BYTES) * LINE_BYTES
     return LiveRange(alloc, min(s for s, _ in spans), max(e for _, e in spans), aligned)
 
 

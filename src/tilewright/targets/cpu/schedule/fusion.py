@@ -38,6 +38,8 @@ from tilewright.targets.cpu.schedule.roots import (
 )
 from tilewright.targets.cpu.schedule.uses import Uses
 
+# Chosen, not measured: it bounds the code and the registers of a nest; what does not fit runs in a
+# nest of its own.
 _MAX_ROOTS = 12
 _ROOTS: dict[type[Operation], RootKind] = {
     StoreOp: RootKind.STORE,

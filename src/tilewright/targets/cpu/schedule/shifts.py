@@ -28,6 +28,7 @@ from tilewright.support.worklist import needed_first
 
 _ADD, _SUBTRACT, _MULTIPLY = (ELEMENTWISE[f"arith.{name}"] for name in ("addi", "subi", "muli"))
 _SAME_NUMBERS = (HintOp, ExtSIOp)
+# By definition: the sign of the second operand.
 _SUMS: dict[type[Operation], int] = {
     ELEMENTWISE["arith.addi"]: 1,
     AddPtrOp: 1,

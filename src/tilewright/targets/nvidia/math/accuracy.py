@@ -10,6 +10,8 @@ from __future__ import annotations
 from tilewright.codegen.math.accuracy import LIBRARY_BOUND
 from tilewright.codegen.math.accuracy import ULP_BOUND as SHARED_BOUND
 
+# Source: this module's tests, which hold every function to its bound; an instruction's own error is
+# that of the PTX ISA 8.8.
 _SINGLE = {
     "exp": 2.5,
     "exp2": 2.0,
@@ -26,6 +28,7 @@ _SINGLE = {
     "sqrt_rn": 0.5,
     "div_rn": 0.5,
 }
+# By definition: rounded correctly.
 _DOUBLE = {"div": 0.5, "sqrt_rn": 0.5, "div_rn": 0.5}
 
 # (function, `float` or `double`) → bound. A float `exp2` below 2^-126 is 0.

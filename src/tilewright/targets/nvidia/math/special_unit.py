@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from tilewright.codegen.math.lanes import LaneCode, LaneValue
 
-# log2(e) as the nearest float and what is missing from it.
+# By definition: log2(e) as the nearest float and what is missing from it.
 _LOG2_E = (1.4426950216293335, 1.9259629911266175e-08)
+# By definition: logarithms.
 _LOG2_10 = 3.321928094887362
 _LN_2, _LOG10_2 = 0.6931471805599453, 0.3010299956639812
-# exp scales by 2^n for n in [-126, 126]; a saturating product clamps n for nothing.
+# By definition: exp scales by 2^n for n in [-126, 126]; a saturating product clamps n for nothing.
 _SPAN = 252.0
-# Adding it leaves n + 127 in the low bits of the sum, ready to become an exponent.
+# By definition: adding it leaves n + 127 in the low bits of the sum, ready to become an exponent.
 _MAGIC = 1.5 * 2.0**23 + 1.0
 
 

@@ -41,7 +41,8 @@ from tilewright.targets.nvidia.tma.stage import tile_type
 
 REMARKS_ATTRIBUTE = "tw.partition_remarks"
 """Left on the kernel: why it has no roles."""
-# Mbarriers, and what alignment of tiles takes at most.
+# Mbarriers, and what alignment of tiles takes at most. Chosen, not measured: too much here gives a
+# ring fewer slots; too little is refused where memory is placed.
 _RESERVED_BYTES = 2048
 
 

@@ -20,6 +20,7 @@ from tilewright.ops.program.ir import ClockOp
 from tilewright.support.errors import UnsupportedError
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
 
+# By definition: a register of PTX that `r` names.
 _WORD_BITS = 32
 _TYPE_OF_CONSTRAINT = {"r": "i32", "l": "i64", "h": "i16", "f": "float", "d": "double"}
 _BITS = {"i32": 32, "i64": 64, "i16": 16, "float": 32, "double": 64}

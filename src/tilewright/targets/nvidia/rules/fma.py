@@ -8,6 +8,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, SSAValue
 
+from tilewright.analysis.facts import MAX_ACCESS_BYTES
 from tilewright.codegen.llvm_types import llvm_type
 from tilewright.codegen.simt.context import SimtContext, element_type
 from tilewright.codegen.simt.rules.structure import coordinate
@@ -17,7 +18,6 @@ from tilewright.ir import types as ir
 from tilewright.ir.encoding import SharedType, layout_of
 from tilewright.ops.staging import LaidOutDotOp
 
-_VECTOR_BYTES = 16
 Coordinates = tuple[int, ...]
 
 
@@ -38,7 +38,7 @@ class _FmaProduct:
         self.offsets = self.layout.register_offsets()
         self.depth = self.a.extents()[-1]
         self.wide = self._compute_type()
-        self.step = max(1, min(self.depth, _VECTOR_BYTES // (storage_bits(self.a.element) // 8)))
+        self.step = max(1, min(self.depth, MAX_ACCESS_BYTES // (storage_bits(self.a.element) // 8)))
 
     def _compute_type(self) -> Attribute:
         if isinstance(self.result, IntegerType) or self.result == ir.f64:
@@ -120,7 +120,7 @@ class _FmaProduct:
         size = storage_bits(self.b.element) // 8
         wanted = sorted({(*at[:-2], at[-1]) for at in self.offsets})
         values: dict[Coordinates, str] = {}
-        for run in _runs(wanted, max(1, _VECTOR_BYTES // size)):
+        for run in _runs(wanted, max(1, MAX_ACCESS_BYTES // size)):
             *batch, column = run[0]
             offset = _linear((*batch, k, column), self.b.extents()) * size
             values.update(zip(run, self._load(self.b.element, base, offset, len(run)), strict=True))

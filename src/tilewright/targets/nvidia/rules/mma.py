@@ -19,6 +19,7 @@ from tilewright.layout.linear import LinearLayout
 from tilewright.ops.staging import LaidOutDotOp
 from tilewright.support.dataclass import dataclass
 
+# Source: PTX ISA 8.8, mma.m16n8: the shape of its result.
 _ROWS, _COLUMNS = 16, 8
 _PTX_TYPES: dict[Attribute, str] = {
     ir.f16: "f16",

@@ -41,6 +41,7 @@ from tilewright.targets.nvidia.rules.tma import (
 from tilewright.targets.nvidia.tma.box_annotations import box_plan
 from tilewright.targets.nvidia.tma_ops import TmaFillOp
 
+# By definition: a slot's second mbarrier, behind the 8 bytes of its first.
 _EMPTY = 8
 _ARRIVE = "{ .reg .pred p; setp.ne.b32 p, $1, 0; @p mbarrier.arrive.shared::cta.b64 _, [$0]; }"
 

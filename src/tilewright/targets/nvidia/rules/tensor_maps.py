@@ -31,6 +31,7 @@ _SLOTS = "tensor_map_slots"
 _TAKE = AtomicAccess("cas", 32, "", "acquire", "gpu")
 _LEAVE = AtomicAccess("store", 32, "", "release", "gpu")
 # What `tensormap.replace` calls the numbers; integers and the small floats as in the driver.
+# Source: PTX ISA 8.8, tensormap.replace.
 _ELEMENT_TYPES = {
     **{"u8": 0, "u16": 1, "u32": 2, "i32": 3, "u64": 4, "i64": 5, "f16": 6},
     **{"f32": 7, "f64": 9, "bf16": 10},

@@ -33,6 +33,7 @@ from tilewright.targets.nvidia.tma_ops import (
     find_init,
 )
 
+# Source: PTX ISA 8.8, "mbarrier": an object of 64 bits.
 BARRIER_BYTES = 8
 # The parity of the phase that each mbarrier is in.
 _Phases = dict[int, SSAValue]

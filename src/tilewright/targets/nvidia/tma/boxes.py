@@ -14,16 +14,21 @@ from math import prod
 
 from tilewright.layout.build import shared_swizzled
 from tilewright.layout.linear import LinearLayout
+from tilewright.runtime.tensor_descriptor import MAX_RANK
 from tilewright.support.dataclass import dataclass
 
-MAX_RANK = 5
+# Chosen, not measured: a block of more copies goes by plain accesses, which are always right.
 MAX_BOXES = 64
 MAX_TILE_BYTES = 128 << 10
-"""What a block may take of shared memory before plain accesses are the better choice."""
+"""What a block may take of shared memory before plain accesses are the better choice.
+
+Chosen, not measured: more than half of what a program of an H100 can have."""
+# Source: CUDA driver API 13.0, cuTensorMapEncodeTiled: the extents of a box and the bytes of its
+# rows; PTX ISA 8.8, cp.async.bulk.tensor: where it lies in shared memory.
 _MAX_EXTENT = 256
 _CHUNK_BYTES = 16
 _ALIGNMENT_BYTES = 128
-# Fewer rows than the pattern of a swizzle has gain nothing by one.
+# By definition: fewer rows than the pattern of a swizzle has gain nothing by one.
 _SWIZZLED_ROWS = 8
 
 

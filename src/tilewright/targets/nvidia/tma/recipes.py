@@ -16,6 +16,7 @@ from tilewright.ops.function import FuncOp
 from tilewright.ops.memory.ir import AddPtrOp
 from tilewright.targets.nvidia.tensor_map import Expression
 
+# Chosen, not measured: an address that takes more arithmetic is left to the program.
 _MAX_DEPTH = 16
 _BINARY = {
     "arith.addi": "add",

@@ -77,7 +77,10 @@ _FLOAT_NUMBERS: dict[Attribute, str] = {
 _START_BYTES = 16
 _CHOSEN = "which descriptor it is depends on control flow"
 _MAX_LOADED_BYTES = 144 << 10
-"""What the loaded blocks of a kernel take of shared memory before others are left out."""
+"""What the loaded blocks of a kernel take of shared memory before others are left out.
+
+Chosen, not measured: of the 227 KiB of a program of an H100 the rest is for conversions and stores;
+blocks that feed a product go through shared memory anyway and are not asked."""
 _SIGNED_KINDS = ("max", "min")
 
 

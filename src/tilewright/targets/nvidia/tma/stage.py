@@ -109,6 +109,8 @@ def _add_workspace(op: MakeTensorMapOp) -> None:
     op.properties["operandSegmentSizes"] = integer_array((1, rank, rank, 1, 1))
 
 
+# What stores may hold of shared memory before they are waited for. Chosen, not measured: a wait
+# more or less changes no result.
 _TOGETHER_BYTES = 64 << 10
 _STAGED = (DescriptorLoadOp, DescriptorStoreOp, DescriptorReduceOp)
 
