@@ -14,7 +14,6 @@ from tests.layout.random_layouts import SHAPES, random_layout
 from tilewright.layout.build import (
     blocked,
     coalesced,
-    mma_accumulator,
     mma_operand,
     shared_linear,
     shared_swizzled,
@@ -169,22 +168,6 @@ def test_kernel_holds_the_first_element_and_image_has_the_rank(layout: LinearLay
         at = layout.apply(**dict(zip(layout.in_dims, values, strict=True)))
         assert at == (0,) * layout.rank
     assert 2 ** len(layout.image()) == int(np.prod(layout.shape))
-
-
-def test_a_layout_is_divided_by_its_low_part() -> None:
-    tile = LinearLayout.parse("register(0:1) lane(0:2 0:4 1:0 2:0 4:0) warp() atom(8x8)")
-    whole = mma_accumulator((64, 64), (2, 2))
-    quotient = whole.divide_left(tile)
-    assert quotient is not None
-    assert quotient.text() == "register(1:0 0:2 0:4 4:0) lane() warp(2:0 0:1) atom(8x8)"
-    assert whole.divide_left(LinearLayout.parse("register(1:0) lane() atom(2x1)")) is None
-
-
-def test_a_sublayout_keeps_some_in_dims_and_some_dims() -> None:
-    layout = mma_accumulator((64, 64), (2, 2))
-    assert layout.sublayout(("lane",), (0,)).text() == "lane(0 0 1 2 4) atom(64)"
-    with pytest.raises(UnsupportedLayout, match="repeats"):
-        coalesced((192, 64), (1, 0), 8, 4).sublayout(("lane",), (0,))
 
 
 # --- tile ops ---------------------------------------------------------------------------------

@@ -58,10 +58,6 @@ class AxisFacts(ValueFlow[Facts]):
         promise = self._promises.get(value)
         super().put(value, fact if promise is None else promise.refine(fact))
 
-    def pointer_alignment_bytes(self, value: SSAValue, dim: int) -> int:
-        """The alignment of the first element of each run of a pointer tile along `dim`."""
-        return self.of(value).divisibility[dim]
-
     def mask_alignment(self, value: SSAValue, dim: int) -> int:
         """How many consecutive elements along `dim` share one value of a mask."""
         return self.of(value).constancy[dim]

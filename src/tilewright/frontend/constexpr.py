@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import operator
 from collections.abc import Callable
 
@@ -98,8 +97,3 @@ def _check_repetition(x: object, y: object) -> None:
 def fold_unary(name: str, operand: object) -> object:
     """`operator operand` on a compile-time value."""
     return evaluate(UNARY[name], plain(operand))
-
-
-def is_identity(node: ast.cmpop) -> bool:
-    """Whether a comparison is `is` or `is not`."""
-    return isinstance(node, ast.Is | ast.IsNot)

@@ -45,8 +45,6 @@ MAX_OPS = 200_000
 MAX_NESTING = 128
 """Branches and loops in one another. The IR's own walks call themselves at each level."""
 
-ExpressionRule = Callable[["Frame", ast.expr], object]
-StatementRule = Callable[["Frame", ast.stmt], "Exit"]
 EXPRESSIONS: RuleTable[Callable[..., object]] = RuleTable("expressions")
 STATEMENTS: RuleTable[Callable[..., Exit]] = RuleTable("statements")
 

@@ -295,42 +295,6 @@ class LinearMap:
     def _place(self, coordinates: Coordinates) -> Coordinates:
         return self._in_values(self._span.reduce(self.pack(coordinates))[1])
 
-    def divide_left(self, other: Self) -> Self | None:
-        """The layout `q` such that this one is `other` in the low bits and `q` above, or None.
-
-        *Semantics*: `self(low + high << bits) = other(low) + other.atom * q(high)`, in every
-        in-dim and dim. In-dims that `other` has not are all in `q`.
-        """
-        if other._has_repeats or len(other.atom) != self.rank:
-            return None
-        bases: list[tuple[str, tuple[Coordinates, ...]]] = []
-        for name, vectors in self.bases:
-            low = other.basis_images(name)
-            high = vectors[len(low) :]
-            if vectors[: len(low)] != low or not all(_is_multiple(v, other.atom) for v in high):
-                return None
-            scaled = (tuple(c // a for c, a in zip(v, other.atom, strict=True)) for v in high)
-            bases.append((name, tuple(scaled)))
-        atom = tuple(mine // its for mine, its in zip(self.atom, other.atom, strict=True))
-        if 0 in atom:
-            return None
-        return type(self)(tuple(bases), atom, self.repeats, self.repeat_order)
-
-    def sublayout(self, in_dims: Sequence[str], out_dims: Sequence[int]) -> Self:
-        """The map from some in-dims to some dims, all others 0.
-
-        *Raises*: `UnsupportedLayout` where it leaves out the in-dim that carries the repeats.
-        """
-        if self._has_repeats and self.in_dims[0] not in in_dims:
-            raise UnsupportedLayout(f"the repeats are in `{self.in_dims[0]}`: {self!r}")
-        kept = type(self)(
-            tuple(entry for entry in self.bases if entry[0] in in_dims),
-            self.atom,
-            self.repeats,
-            self.repeat_order,
-        )
-        return kept._select(tuple(out_dims))
-
     def _select(self, dims: Sequence[int]) -> Self:
         """The layout whose dim `i` is this one's `dims[i]`; dims left out are dropped."""
         return type(self)(

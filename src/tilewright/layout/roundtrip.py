@@ -52,16 +52,6 @@ class SharedRoundTrip:
         return len(self.store.passes)
 
     @property
-    def store_vector(self) -> int:
-        """The number of elements that one store instruction of a lane moves."""
-        return self.store.vector_elems
-
-    @property
-    def load_vector(self) -> int:
-        """The number of elements that one load instruction of a lane moves."""
-        return self.load.vector_elems
-
-    @property
     def store_offsets(self) -> OffsetMap:
         """Where registers of the source are stored."""
         return self.store.offsets

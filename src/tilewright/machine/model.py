@@ -101,11 +101,6 @@ class MachineModel:
         return "mma" in self.matrix_units
 
     @property
-    def has_clusters(self) -> bool:
-        """Whether programs can form clusters."""
-        return self.max_cluster_size > 1
-
-    @property
     def has_gather(self) -> bool:
         """Whether a CPU loads from several addresses with one instruction."""
         return self.has_feature("avx2")

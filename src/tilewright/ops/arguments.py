@@ -8,7 +8,6 @@ from tilewright.language.core import (
     DTYPE_NAMES,
     FOREIGN_DTYPES,
     MAX_TILE_ELEMS,
-    constexpr,
     dtype,
     is_power_of_two,
     tensor,
@@ -164,8 +163,3 @@ def require_same_shape(lhs: tensor, rhs: tensor, function: str, names: tuple[str
             argument=names[1],
             types={names[0]: str(lhs.type), names[1]: str(rhs.type)},
         )
-
-
-def as_constexpr(value: object) -> constexpr:
-    """`value` wrapped as a constexpr."""
-    return value if isinstance(value, constexpr) else constexpr(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-NamedArguments = Mapping[str, object]
 PreHook = Callable[[dict[str, object]], object]
 
 # Compile options that a Config names by fields of its own, with the value that passes nothing.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
@@ -82,11 +81,6 @@ def unpack(
             integer = fn.value(f"extractelement {vector} {split}, i32 {position}")
             values.append(from_bits(fn, element, integer))
     return values
-
-
-def is_integer_of(element: Attribute, width: int) -> bool:
-    """Whether an element is an integer of `width` bits."""
-    return isinstance(element, IntegerType) and element.width.data == width
 
 
 def as_words32(fn: FunctionBuilder, element: Attribute, value: str) -> list[str]:

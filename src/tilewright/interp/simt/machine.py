@@ -22,8 +22,6 @@ from tilewright.interp.simt.types import LlvmType
 from tilewright.interp.simt.values import Value, from_bytes, to_bytes
 from tilewright.ir.op import Array
 
-_LOCAL_BYTES = 1 << 16
-
 
 class Machine:
     """One cta's threads in lockstep.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import DenseArrayBase, UnitAttr, i32
 
-from tilewright.language.core import block_type, constexpr, tensor, tuple_, unwrap
+from tilewright.language.core import block_type, tensor, tuple_
 from tilewright.ops.arguments import (
     axis_of,
     boolean_constant,
@@ -268,29 +268,3 @@ def flip(b: Builder, x: object, dim: object = None) -> tensor:
     rank = len(tile.static_shape)
     axis = rank - 1 if is_none(dim) else axis_of(dim, rank, "flip", "dim")
     return b.tensor(FlipOp, [tile], tile.type, {"axis": integer_property(axis)})
-
-
-def subscript(b: Builder, x: object, index: object) -> tensor:
-    """`x[index]`: only `:` and `None` index a tile."""
-    tile = to_tensor(b, x)
-    parts = sequence(index)
-    for position, part in enumerate(parts):
-        plain = unwrap(part)
-        if plain is None:
-            tile = insert_dim(b, tile, position)
-        elif plain != slice(None):
-            raise ShapeMismatch(
-                f"a tile is indexed by `:` and `None` only, not by {_show(plain)}",
-                hint="use tl.gather for element access, or pointers and loads for slices",
-            )
-    taken = sum(1 for part in parts if unwrap(part) is not None)
-    rank = len(to_tensor(b, x).static_shape)
-    if taken > rank:
-        raise ShapeMismatch(f"too many indices: {taken} for a tile of {rank} dimension(s)")
-    return tile
-
-
-def _show(index: object) -> str:
-    if isinstance(index, tensor):
-        return f"a value of type {index.type}"
-    return repr(index.value if isinstance(index, constexpr) else index)

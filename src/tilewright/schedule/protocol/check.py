@@ -46,6 +46,7 @@ from tilewright.support.errors import ProtocolBroken
 
 MAX_ANNOUNCED_BYTES = 1 << 20
 """What one phase of an mbarrier may wait for. Source: PTX ISA 8.8, 9.7.13.15, "tx-count"."""
+# Source: PTX ISA 8.8, setmaxnreg: a multiple of 8, at least 24, for a group of four warps.
 _REGISTER_STEP, _FEWEST_REGISTERS = 8, 24
 _WARP_GROUP = 4
 _ON_A_SLOT = (RingAcquireOp, RingCommitOp, RingWaitOp, RingReleaseOp)

@@ -17,7 +17,7 @@ Elements are converted on the way (f16, bf16 and fp8 to f32, bytes to words), wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.support.dataclass import dataclass
@@ -107,46 +107,6 @@ def emit_pack(module: ModuleBuilder, spec: PackSpec) -> str:
             _transpose_panels(fn, spec, layout)
     fn.emit("ret void")
     return module.add_function(spec.name, fn.text())
-
-
-def panel_address(
-    fn: FunctionBuilder, layout: PanelLayout, k_extent: int, panels: str, k: str, n: str
-) -> str:
-    """The address of `b[k, n]` in panels; `k` is a multiple of the group.
-
-    For producers that compute B row by row: from there `layout.lanes` columns (and with
-    `k_group` 1 all columns up to the panel's end) are contiguous.
-    """
-    panel = n if n.isdecimal() else fn.value(f"udiv i64 {n}, {layout.columns}")
-    column = n if n.isdecimal() else fn.value(f"urem i64 {n}, {layout.columns}")
-    if n.isdecimal():
-        panel, column = (str(part) for part in divmod(int(n), layout.columns))
-    start = scaled(fn, panel, layout.panel_elems(k_extent))
-    row = scaled(fn, k, layout.columns, start)
-    offset = scaled(fn, column, layout.k_group, row)
-    return element_address(fn, STORAGE_TYPE[layout.element], panels, offset)
-
-
-def emit_panel_store(
-    fn: FunctionBuilder,
-    layout: PanelLayout,
-    k_extent: int,
-    panels: str,
-    k: str,
-    n: str,
-    rows: Sequence[str],
-) -> None:
-    """Store `layout.lanes` columns of `k_group` consecutive rows of B into its panels.
-
-    `rows` are vectors of the layout's element in its storage type (floats as themselves,
-    bf16 as i16). A producer that has one row at a time and a layout with `k_group` above 1
-    writes a row-major tile and packs it afterwards.
-    """
-    type_ = STORAGE_TYPE[layout.element]
-    address = panel_address(fn, layout, k_extent, panels, k, n)
-    merged = interleave(fn, layout.lanes, type_, rows)
-    width = layout.lanes * layout.k_group
-    store_prefix(fn, width, type_, merged, address, width)
 
 
 def _row_stride(spec: PackSpec) -> int:
