@@ -326,10 +326,6 @@ def _is_inside(vector: Coordinates, atom: Sequence[int]) -> bool:
     return all(0 <= coordinate < extent for coordinate, extent in zip(vector, atom, strict=True))
 
 
-def _is_multiple(vector: Coordinates, atom: Sequence[int]) -> bool:
-    return all(coordinate % extent == 0 for coordinate, extent in zip(vector, atom, strict=True))
-
-
 def _xor(left: Coordinates, right: Coordinates) -> Coordinates:
     return tuple(a ^ b for a, b in zip(left, right, strict=True))
 

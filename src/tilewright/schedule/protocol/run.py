@@ -44,8 +44,8 @@ from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import ProtocolBroken
 
 STEP_LIMIT = 1_000_000
-"""Ops after which a role is taken to run without end. Chosen, not measured: the longest of the trips
-that are tried takes a few thousand."""
+"""Ops after which a role is taken to run without end. Chosen, not measured:
+it only tells a role that does not end by itself from one that does."""
 
 
 @dataclass(frozen=True)
