@@ -1,0 +1,109 @@
+"""Random loops whose loads may run ahead: products, reductions, branches, carried values, masks.
+
+A program is one kernel with the depth as a parameter, so that its bits at one depth can be held
+against those at another.
+"""
+
+from __future__ import annotations
+
+import random
+
+HEADER = "import tilewright\nimport tilewright.language as tl\n\n"
+S = 32
+"""The rows and columns of every tile."""
+
+
+class LoopProgram:
+    """One random kernel `(a, b, c, out, n)`: a, b float16 and c float32 of 8 S rows of S."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.name = f"program_{seed}"
+        self.has_product = self.rng.random() < 0.6
+        self.lines: list[str] = []
+
+    def text(self) -> str:
+        """The kernel."""
+        self.lines = [
+            "@tilewright.jit",
+            f"def {self.name}(a, b, c, out, n, STAGES: tl.constexpr):",
+            f"    i = tl.arange(0, {S})",
+            f"    at = i[:, None] * {S} + i[None, :]",
+            f"    total = tl.zeros(({S}, {S}), tl.float32)",
+            f"    side = tl.full(({S},), 1.0, tl.float32)",
+            "    count = 0",
+        ]
+        if self.rng.random() < 0.3:
+            self._nest()
+        else:
+            for _ in range(self.rng.choice((1, 1, 2))):
+                self._loop("    ")
+        self.lines.append("    tl.store(out + at, total + side[:, None] + count)")
+        return "\n".join(self.lines) + "\n\n\n"
+
+    def _nest(self) -> None:
+        self.lines.append(f"    for tile in range({self.rng.randint(0, 3)}):")
+        if self.rng.random() < 0.5:
+            self.lines.append(f"        if tile != {self.rng.randint(0, 2)}:")
+            self._loop("            ")
+        else:
+            self._loop("        ")
+        self.lines.append("        side = side * 0.5 + tl.max(total, 1)")
+
+    def _loop(self, indent: str) -> None:
+        trips = self.rng.randint(0, 7)
+        low, step = self.rng.randint(0, 2), self.rng.choice((1, 1, 2))
+        bounds = (f"0, {trips}", "0, n", f"{low}, n + {low}, {step}", f"{low}, {low + trips}, n")
+        pointer = self.rng.random() < 0.4
+        if pointer:
+            self.lines.append(f"{indent}moved = a + at")
+        start = f"{indent}for k in tl.range({self.rng.choice(bounds)}, num_stages=STAGES):"
+        self.lines.append(start)
+        inner = indent + "    "
+        row = self.rng.choice(("k % 8", "(k * 3 + 1) % 8", "7 - k % 8", "k // (n + 1 - k % 2)"))
+        first = "moved" if pointer else f"a + ({row}) * {S * S} + at"
+        self.lines.append(f"{inner}x = {self._load(first)}")
+        if self.has_product:
+            self.lines.append(f"{inner}y = {self._load(f'b + (k % 8) * {S * S} + at')}")
+            self._product(inner)
+        else:
+            self._sum(inner)
+        if self.rng.random() < 0.4:
+            self.lines.append(f"{inner}if k % 2 == {self.rng.randint(0, 1)}:")
+            self.lines.append(f"{inner}    count += k")
+            self.lines.append(f"{inner}    side = side * 0.25 + tl.sum(total, 1) * 0.001")
+        if pointer:
+            self.lines.append(f"{inner}moved += {self.rng.choice((0, S * S))} * (k % 2 == 0)")
+
+    def _load(self, at: str) -> str:
+        kind = self.rng.randint(0, 2)
+        if kind == 0:
+            return f"tl.load({at})"
+        mask = self.rng.choice((f"(i[:, None] + k < {S})", "(i[None, :] % 16 != k)", "(at > k)"))
+        other = "0.0" if kind == 1 or self.has_product else str(self.rng.randint(1, 3))
+        return f"tl.load({at}, mask={mask}, other={other})"
+
+    def _product(self, indent: str) -> None:
+        forms = (
+            "total = tl.dot(x, y, total)",
+            "total = tl.dot(x, y.T, total)",
+            "total = total * 0.5 + tl.dot(x, y)",
+            "total = tl.dot((x * 0.5).to(tl.float16), y, total)",
+        )
+        self.lines.append(indent + self.rng.choice(forms))
+
+    def _sum(self, indent: str) -> None:
+        forms = (
+            "total += x",
+            "total = tl.maximum(total, x * 0.5)",
+            "side += tl.sum(x.to(tl.float32), 1)",
+        )
+        self.lines.append(indent + self.rng.choice(forms))
+        if self.rng.random() < 0.5:
+            self.lines.append(f"{indent}total += tl.load(c + (k % 8) * {S * S} + at)")
+
+
+def programs(seeds: range) -> tuple[str, list[str]]:
+    """A module of programs, and their names."""
+    made = [LoopProgram(seed) for seed in seeds]
+    return HEADER + "".join(program.text() for program in made), [p.name for p in made]
