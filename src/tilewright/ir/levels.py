@@ -267,7 +267,8 @@ def check_level(module: ModuleOp, level: Level) -> None:
     *Raises* InternalError that names the op, its source line and the rule that it breaks.
     """
     _check_top(module, level)
-    operations = tuple(module.walk())
+    operations: list[Operation] = []
+    _collect(module, operations)
     standing = frozenset(map(id, operations))
     # Classes and types that passed, by identity: to hash a type with a layout takes longer than
     # to look at it.
@@ -278,7 +279,21 @@ def check_level(module: ModuleOp, level: Level) -> None:
             if id(value.type) not in seen:
                 _check_type(operation, value.type, level)
                 seen.add(id(value.type))
-            _check_users(value, standing, level)
+            for use in value.uses:
+                if id(use.operation) not in standing:
+                    raise _used_from_nowhere(value, use.operation, level)
+
+
+def _collect(operation: Operation, found: list[Operation]) -> None:
+    """Append an op and the ops in it, in the order of the text: a third of the time of `walk`."""
+    found.append(operation)
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                if inner.regions:
+                    _collect(inner, found)
+                else:
+                    found.append(inner)
 
 
 def check_locations(module: ModuleOp) -> None:
@@ -309,15 +324,22 @@ def _check_operation(operation: Operation, level: Level, seen: set[int]) -> None
         if not level.allows(operation.name):
             raise _broken(operation, level, "is no op of this level")
         seen.add(id(cls))
+    name = operation.name
+    if name in level.required or name in level.decided:
+        _check_decided(operation, level)
+    for region in operation.regions:
+        if len(region.blocks) > 1:
+            raise _broken(operation, level, "has a region of several blocks")
+
+
+def _check_decided(operation: Operation, level: Level) -> None:
+    """Check that an op has what must be set on ops of its name."""
     for name in level.required.get(operation.name, ()):
         if name not in operation.properties:
             raise _broken(operation, level, f"has no `{name}` yet")
     for name in level.decided.get(operation.name, ()):
         if name not in operation.attributes and _has_tiles(operation):
             raise _broken(operation, level, f"has no `{name}` yet: that is not decided")
-    for region in operation.regions:
-        if len(region.blocks) > 1:
-            raise _broken(operation, level, "has a region of several blocks")
 
 
 def _has_tiles(operation: Operation) -> bool:
@@ -334,11 +356,8 @@ def _made_by(operation: Operation) -> Iterator[SSAValue]:
             yield from block.args
 
 
-def _check_users(value: SSAValue, standing: frozenset[int], level: Level) -> None:
-    for use in value.uses:
-        if id(use.operation) not in standing:
-            name = use.operation.name
-            raise _broken(_maker(value), level, f"is used by {name}, which stands nowhere")
+def _used_from_nowhere(value: SSAValue, user: Operation, level: Level) -> InternalError:
+    return _broken(_maker(value), level, f"is used by {user.name}, which stands nowhere")
 
 
 def _maker(value: SSAValue) -> Operation:

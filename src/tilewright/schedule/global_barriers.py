@@ -25,6 +25,7 @@ from tilewright.ir.regions import is_control_flow
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.staging import LocalBarrierOp
 from tilewright.schedule.atomics import waits_after, waits_before
+from tilewright.schedule.scratch import scratch_bytes
 from tilewright.schedule.shared_effects import ended_by, shared_steps
 from tilewright.support.dataclass import dataclass
 
@@ -102,7 +103,7 @@ class _Walk(StateFlow[Pending]):
 
     def step(self, op: Operation, state: Pending) -> Pending:
         """What is pending behind an op, which a barrier goes before where it must."""
-        if is_control_flow(op):
+        if is_control_flow(op) or _does_nothing(op):
             return state
         accesses = global_accesses(op)
         if waits_before(op):
@@ -118,6 +119,11 @@ class _Walk(StateFlow[Pending]):
         if not op.regions and Order.BARRIER in shared_steps(op):
             return lasting
         return _union(state, lasting)
+
+
+def _does_nothing(op: Operation) -> bool:
+    """Whether an op only computes, as most do, and needs no shared memory for it."""
+    return not op.regions and not own_effects(op) and not scratch_bytes(op)
 
 
 def global_accesses(op: Operation) -> tuple[GlobalAccess, ...]:
