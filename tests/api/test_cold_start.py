@@ -25,6 +25,7 @@ print(*(name for name in sys.argv[1:] if name in sys.modules))
 UNUSED = (
     *("xdsl.parser", "xdsl.printer", "xdsl.dialects.scf", "xdsl.pattern_rewriter"),
     *("tilewright.targets.nvidia", "cuda"),
+    *("tilewright.interp.simt", "tilewright.ops.extern.reference", "fractions"),
 )
 
 
