@@ -15,31 +15,26 @@ from functools import partial, update_wrapper
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, SupportsIndex, cast
 
-from tilewright.frontend.bound_call import Call
+from tilewright.frontend.bound_call import Call, effective, identity, launch_watched, placed
 from tilewright.frontend.constants import AggregateRef, FunctionRef, HostFunctionRef
-from tilewright.frontend.devices import DevicePlacement, place
+from tilewright.frontend.devices import DevicePlacement
 from tilewright.frontend.parsing import located_at_parameters, text_of
 from tilewright.frontend.passing import (
-    array_arguments,
     check_writable,
     extra_guard,
     has_mutable_constants,
     memory_bounds,
     num_slots,
     parameter_guards,
-    runtime_addresses,
     runtime_values,
     stored_paths,
 )
-from tilewright.frontend.program import Specialization
 from tilewright.frontend.signature import bind, specialize
 from tilewright.frontend.source import KernelSource, snapshot
 from tilewright.runtime.call_shape import CallShape
-from tilewright.runtime.driver import Grid
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.fingerprint import digest
 from tilewright.runtime.grid import GridLike, check_grid
-from tilewright.runtime.hooks import LAUNCH_HOOKS, LaunchInfo
 from tilewright.runtime.kernel import CompiledKernel
 from tilewright.runtime.launch_site import place_at_launch, placing_at_launch
 from tilewright.runtime.warm import WarmCalls, is_native
@@ -315,7 +310,7 @@ class JITFunction:
             values.extend(memory_bounds(call.specialization, call.arguments))
         self._remember(prepared, args, kwargs)
         if 0 not in extents:
-            _launch_watched(prepared, extents, values)
+            launch_watched(prepared.call, prepared.kernel, extents, values)
         return prepared.kernel
 
     def specialize_call(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
@@ -347,7 +342,7 @@ class JITFunction:
             REVISIONS.read(joined.names, self)
         placement = DevicePlacement()
         if not self.is_interpreted:
-            placement = _placed(self.fn.__name__, specialization, arguments)
+            placement = placed(self.fn.__name__, specialization, arguments)
         return Call(
             arguments,
             specialization,
@@ -371,8 +366,8 @@ class JITFunction:
     def _kernel_key(self, call: Call) -> object:
         added = call.source.functions.keys() - self.source.functions.keys()
         passed = tuple(repr(call.source.functions[name]) for name in sorted(added))
-        options = _effective(call.options, load_driver(call.placement.target).ignored_options)
-        return (_identity(call.specialization), options, passed, call.placement)
+        options = effective(call.options, load_driver(call.placement.target).ignored_options)
+        return (identity(call.specialization), options, passed, call.placement)
 
     def _kernel(self, call: Call) -> CompiledKernel:
         key = self._kernel_key(call)
@@ -479,51 +474,6 @@ def _live_defaults(function: FunctionType) -> dict[str, object]:
     positional = code.co_varnames[: code.co_argcount]
     last = positional[len(positional) - len(defaults) :]
     return {**dict(zip(last, defaults, strict=True)), **(function.__kwdefaults__ or {})}
-
-
-def _placed(
-    kernel: str, specialization: Specialization, arguments: Mapping[str, object]
-) -> DevicePlacement:
-    """Where a call runs, with the number of the GPU where its arrays leave it open."""
-    arrays = array_arguments(specialization, arguments)
-    placement = place(kernel, arrays, runtime_options().target)
-    if placement.target == "cpu" or placement.device is not None:
-        return placement
-    addresses = runtime_addresses(arrays)
-    return DevicePlacement(placement.target, load_driver(placement.target).device(addresses))
-
-
-def _launch_watched(prepared: _Prepared, grid: Grid, values: Sequence[object]) -> None:
-    """Launch by the slow path, with the launch hooks around it."""
-    call, kernel = prepared.call, prepared.kernel
-    target, device = call.placement.target, call.placement.device or 0
-    arrays = [value for _, value in array_arguments(call.specialization, call.arguments)]
-    stream = load_driver(target).stream(call.extras.get("stream"), arrays, device)
-    if LAUNCH_HOOKS.is_empty:
-        kernel.launch(grid, values, stream)
-        return
-    with LAUNCH_HOOKS.around(
-        LaunchInfo(kernel.name, grid, target, device, stream, kernel.metadata)
-    ):
-        kernel.launch(grid, values, stream)
-
-
-def _effective(options: CompileOptions, ignored: frozenset[str]) -> tuple[object, ...]:
-    """The values of the options that change something on a target."""
-    return tuple(getattr(options, name) for name in option_names() if name not in ignored)
-
-
-def _identity(specialization: Specialization) -> object:
-    constants = tuple((path, _hashable(v)) for path, v in specialization.constants.items())
-    return (
-        specialization.signature,
-        constants,
-        tuple(specialization.divisibility.items()),
-    )
-
-
-def _hashable(value: object) -> object:
-    return (type(value), repr(value) if isinstance(value, float) else value)
 
 
 def jit(
