@@ -96,6 +96,7 @@ def text(program: Pipeline) -> str:
       {_access("%x", "%k")}
       %v = "tt.load"(%places) <{{cache = 1 : i32, evict = 1 : i32, isVolatile = false,
         operandSegmentSizes = array<i32: 1, 0, 0>, boundaryCheck = array<i32>}}>
+        {{tw.access = #tw.access<"vector 1, order 0">}}
         : ({_PLACES}) -> {_TILE}
       "ttg.local_store"(%v, %slot) : ({_TILE}, {_SLOT}) -> ()
       {commit}
@@ -114,7 +115,8 @@ def text(program: Pipeline) -> str:
       %row = "arith.addi"(%base, %k) : (i32, i32) -> i32
       {_access("%out", "%row")}
       "tt.store"(%places, %w) <{{cache = 1 : i32, evict = 1 : i32,
-        boundaryCheck = array<i32>}}> : ({_PLACES}, {_TILE}) -> ()
+        boundaryCheck = array<i32>}}>
+        {{tw.access = #tw.access<"vector 1, order 0">}} : ({_PLACES}, {_TILE}) -> ()
       {_next()}
     }}) : (i32, i32, i32, i32, i32) -> (i32, i32)
     "scf.yield"() : () -> ()

@@ -37,7 +37,7 @@
       %all = "tt.splat"(%origin) : (!tt.ptr<i32>) -> !places
       %places = "tt.addptr"(%all, %range) : (!places, !tile) -> !places
       %v = "tt.load"(%places) <{cache = 1 : i32, evict = 1 : i32, isVolatile = false,
-        operandSegmentSizes = array<i32: 1, 0, 0>, boundaryCheck = array<i32>}>
+        operandSegmentSizes = array<i32: 1, 0, 0>, boundaryCheck = array<i32>}> {tw.access = #tw.access<"vector 1, order 0">}
         : (!places) -> !tile
       "ttg.local_store"(%v, %slot) : (!tile, !slot) -> ()
       "ttg.ring_commit"(%ring, %s) : (!ttg.ring, i32) -> ()
@@ -61,7 +61,7 @@
       %all = "tt.splat"(%origin) : (!tt.ptr<i32>) -> !places
       %places = "tt.addptr"(%all, %range) : (!places, !tile) -> !places
       "tt.store"(%places, %w) <{cache = 1 : i32, evict = 1 : i32,
-        boundaryCheck = array<i32>}> : (!places, !tile) -> ()
+        boundaryCheck = array<i32>}> {tw.access = #tw.access<"vector 1, order 0">} : (!places, !tile) -> ()
       %s2, %fill2 = "ttg.ring_seek"(%ring, %one, %s, %fill) : (!ttg.ring, i32, i32, i32) -> (i32, i32)
       "scf.yield"(%s2, %fill2) : (i32, i32) -> ()
     }) : (i32, i32, i32, i32, i32) -> (i32, i32)
@@ -101,7 +101,7 @@
       %all = "tt.splat"(%origin) : (!tt.ptr<i32>) -> !places
       %places = "tt.addptr"(%all, %range) : (!places, !tile) -> !places
       %v = "tt.load"(%places) <{cache = 1 : i32, evict = 1 : i32, isVolatile = false,
-        operandSegmentSizes = array<i32: 1, 0, 0>, boundaryCheck = array<i32>}>
+        operandSegmentSizes = array<i32: 1, 0, 0>, boundaryCheck = array<i32>}> {tw.access = #tw.access<"vector 1, order 0">}
         : (!places) -> !tile
       "ttg.local_store"(%v, %slot) : (!tile, !slot) -> ()
       "ttg.ring_commit"(%ring, %s) : (!ttg.ring, i32) -> ()
@@ -125,7 +125,7 @@
       %all = "tt.splat"(%origin) : (!tt.ptr<i32>) -> !places
       %places = "tt.addptr"(%all, %range) : (!places, !tile) -> !places
       "tt.store"(%places, %w) <{cache = 1 : i32, evict = 1 : i32,
-        boundaryCheck = array<i32>}> : (!places, !tile) -> ()
+        boundaryCheck = array<i32>}> {tw.access = #tw.access<"vector 1, order 0">} : (!places, !tile) -> ()
       %s2, %fill2 = "ttg.ring_seek"(%ring, %one, %s, %fill) : (!ttg.ring, i32, i32, i32) -> (i32, i32)
       "scf.yield"(%s2, %fill2) : (i32, i32) -> ()
     }) : (i32, i32, i32, i32, i32) -> (i32, i32)
@@ -165,7 +165,7 @@
       %all = "tt.splat"(%origin) : (!tt.ptr<i32>) -> !places
       %places = "tt.addptr"(%all, %range) : (!places, !tile) -> !places
       %v = "tt.load"(%places) <{cache = 1 : i32, evict = 1 : i32, isVolatile = false,
-        operandSegmentSizes = array<i32: 1, 0, 0>, boundaryCheck = array<i32>}>
+        operandSegmentSizes = array<i32: 1, 0, 0>, boundaryCheck = array<i32>}> {tw.access = #tw.access<"vector 1, order 0">}
         : (!places) -> !tile
       "ttg.local_store"(%v, %slot) : (!tile, !slot) -> ()
       "ttg.ring_commit"(%ring, %s) : (!ttg.ring, i32) -> ()
@@ -193,7 +193,7 @@
       %all = "tt.splat"(%origin) : (!tt.ptr<i32>) -> !places
       %places = "tt.addptr"(%all, %range) : (!places, !tile) -> !places
       "tt.store"(%places, %w) <{cache = 1 : i32, evict = 1 : i32,
-        boundaryCheck = array<i32>}> : (!places, !tile) -> ()
+        boundaryCheck = array<i32>}> {tw.access = #tw.access<"vector 1, order 0">} : (!places, !tile) -> ()
       %s1 = "arith.addi"(%s, %one) : (i32, i32) -> i32
       %wraps = "arith.cmpi"(%s1, %slots) <{predicate = 0 : i64}> : (i32, i32) -> i1
       %s2 = "arith.select"(%wraps, %zero, %s1) : (i1, i32, i32) -> i32
@@ -237,7 +237,7 @@
       %all = "tt.splat"(%origin) : (!tt.ptr<i32>) -> !places
       %places = "tt.addptr"(%all, %range) : (!places, !tile) -> !places
       %v = "tt.load"(%places) <{cache = 1 : i32, evict = 1 : i32, isVolatile = false,
-        operandSegmentSizes = array<i32: 1, 0, 0>, boundaryCheck = array<i32>}>
+        operandSegmentSizes = array<i32: 1, 0, 0>, boundaryCheck = array<i32>}> {tw.access = #tw.access<"vector 1, order 0">}
         : (!places) -> !tile
       "ttg.local_store"(%v, %slot) : (!tile, !slot) -> ()
       %s2, %fill2 = "ttg.ring_seek"(%ring, %one, %s, %fill) : (!ttg.ring, i32, i32, i32) -> (i32, i32)
@@ -260,7 +260,7 @@
       %all = "tt.splat"(%origin) : (!tt.ptr<i32>) -> !places
       %places = "tt.addptr"(%all, %range) : (!places, !tile) -> !places
       "tt.store"(%places, %w) <{cache = 1 : i32, evict = 1 : i32,
-        boundaryCheck = array<i32>}> : (!places, !tile) -> ()
+        boundaryCheck = array<i32>}> {tw.access = #tw.access<"vector 1, order 0">} : (!places, !tile) -> ()
       %s2, %fill2 = "ttg.ring_seek"(%ring, %one, %s, %fill) : (!ttg.ring, i32, i32, i32) -> (i32, i32)
       "scf.yield"(%s2, %fill2) : (i32, i32) -> ()
     }) : (i32, i32, i32, i32, i32) -> (i32, i32)
@@ -300,7 +300,7 @@
       %all = "tt.splat"(%origin) : (!tt.ptr<i32>) -> !places
       %places = "tt.addptr"(%all, %range) : (!places, !tile) -> !places
       %v = "tt.load"(%places) <{cache = 1 : i32, evict = 1 : i32, isVolatile = false,
-        operandSegmentSizes = array<i32: 1, 0, 0>, boundaryCheck = array<i32>}>
+        operandSegmentSizes = array<i32: 1, 0, 0>, boundaryCheck = array<i32>}> {tw.access = #tw.access<"vector 1, order 0">}
         : (!places) -> !tile
       "ttg.local_store"(%v, %slot) : (!tile, !slot) -> ()
       "ttg.ring_commit"(%ring, %s) : (!ttg.ring, i32) -> ()
@@ -324,7 +324,7 @@
       %all = "tt.splat"(%origin) : (!tt.ptr<i32>) -> !places
       %places = "tt.addptr"(%all, %range) : (!places, !tile) -> !places
       "tt.store"(%places, %w) <{cache = 1 : i32, evict = 1 : i32,
-        boundaryCheck = array<i32>}> : (!places, !tile) -> ()
+        boundaryCheck = array<i32>}> {tw.access = #tw.access<"vector 1, order 0">} : (!places, !tile) -> ()
       %s2, %fill2 = "ttg.ring_seek"(%ring, %one, %s, %fill) : (!ttg.ring, i32, i32, i32) -> (i32, i32)
       "scf.yield"(%s2, %fill2) : (i32, i32) -> ()
     }) : (i32, i32, i32, i32, i32) -> (i32, i32)

@@ -35,7 +35,7 @@
       %all = "tt.splat"(%origin) : (!tt.ptr<i32>) -> !places
       %places = "tt.addptr"(%all, %range) : (!places, !tile) -> !places
       %v = "tt.load"(%places) <{cache = 1 : i32, evict = 1 : i32, isVolatile = false,
-        operandSegmentSizes = array<i32: 1, 0, 0>, boundaryCheck = array<i32>}>
+        operandSegmentSizes = array<i32: 1, 0, 0>, boundaryCheck = array<i32>}> {tw.access = #tw.access<"vector 1, order 0">}
         : (!places) -> !tile
       "ttg.local_store"(%v, %slot) : (!tile, !slot) -> ()
       "ttg.ring_commit"(%ring, %s) : (!ttg.ring, i32) -> ()
@@ -59,7 +59,7 @@
       %all = "tt.splat"(%origin) : (!tt.ptr<i32>) -> !places
       %places = "tt.addptr"(%all, %range) : (!places, !tile) -> !places
       "tt.store"(%places, %w) <{cache = 1 : i32, evict = 1 : i32,
-        boundaryCheck = array<i32>}> : (!places, !tile) -> ()
+        boundaryCheck = array<i32>}> {tw.access = #tw.access<"vector 1, order 0">} : (!places, !tile) -> ()
       %s2, %fill2 = "ttg.ring_seek"(%ring, %one, %s, %fill) : (!ttg.ring, i32, i32, i32) -> (i32, i32)
       "scf.yield"(%s2, %fill2) : (i32, i32) -> ()
     }) : (i32, i32, i32, i32, i32) -> (i32, i32)
