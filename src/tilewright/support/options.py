@@ -16,11 +16,13 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import CompileError, InvalidOption
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Value_co = TypeVar("Value_co", covariant=True)
 OptionValue = int | str | tuple[int, ...] | None
@@ -289,7 +291,13 @@ def _parse_target(text: str) -> str:
 
 
 def _parse_path(text: str) -> Path:
-    return Path(os.path.expanduser(text)).absolute()
+    return _path(os.path.expanduser(text)).absolute()
+
+
+def _path(*parts: str) -> Path:
+    from pathlib import Path  # six modules, which an import of the package leaves unloaded
+
+    return Path(*parts)
 
 
 def _flag(name: str, meaning: str) -> Variable[bool]:
@@ -500,13 +508,13 @@ def default_cache_dir() -> Path | None:
     base = os.environ.get("XDG_CACHE_HOME", "").strip()
     if not os.path.isabs(base):
         base = os.path.expanduser("~/.cache")
-    return Path(base, "tilewright") if os.path.isabs(base) else None
+    return _path(base, "tilewright") if os.path.isabs(base) else None
 
 
 def cuda_home() -> Path | None:
     """The CUDA toolkit that the environment names, by the variables that NVIDIA's tools read."""
     text = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
-    return Path(text) if text else None
+    return _path(text) if text else None
 
 
 def is_set(variable: Variable[object]) -> bool:
