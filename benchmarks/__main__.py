@@ -20,7 +20,7 @@ from tilewright.support.errors import TilewrightError
 
 FAMILIES = (
     *("memory_bound", "matrix", "exponential", "attention", "launches", "startup"),
-    *("inductor", "compile_growth"),
+    *("inductor", "compile_growth", "tuning"),
 )
 THREAD_VARIABLES = (
     *("TILEWRIGHT_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"),

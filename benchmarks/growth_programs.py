@@ -95,6 +95,12 @@ def loads(size: int) -> str:
     return kernel("\n".join(f"    v += tl.load(x + {i} + r)" for i in range(size)))
 
 
+def masked_loads(size: int) -> str:
+    """`size` loads at odd places, each under a mask of its own."""
+    one = "    v += tl.load(x + 7 * {0} + n + r, mask=r < n * 5 - {0}, other=0)"
+    return kernel("\n".join(one.format(i) for i in range(size)))
+
+
 def stores(size: int) -> str:
     """`size` loads and stores in turn, which must keep their order."""
     one = "    tl.store(y + {0} + r, v)\n    v += tl.load(x + {0} + r)"
@@ -151,6 +157,7 @@ SHAPES: dict[str, tuple[Shape, tuple[int, ...]]] = {
     "nested for with break": (nested_break, (5, 10, 20)),
     "nested calls": (nested_calls, (50, 100, 200)),
     "loads": (loads, (100, 200, 400)),
+    "masked loads at odd places": (masked_loads, (50, 100, 200)),
     "loads and stores in turn": (stores, (50, 100, 200)),
     "sums in a row": (reductions, (50, 100, 200)),
     "entries of a nested where": (lookup, (64, 128, 256)),

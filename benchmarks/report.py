@@ -23,7 +23,7 @@ Json = Mapping[str, object]
 
 def machine_name() -> str:
     """The machine in a word: the CPU as LLVM calls it, and how many of them."""
-    return f"{host_machine().cpu}-{os.cpu_count()}cpu"
+    return f"{host_machine().arch}-{os.cpu_count()}cpu"
 
 
 def describe_machine() -> dict[str, object]:
