@@ -115,3 +115,36 @@ def test_comparisons_choices_and_combinations_check_each_operand() -> None:
     refused("math.fma", ("i32", "i32", "i32"), "i32")
     check("tt.clampf", ("f32", "f32", "f32"), "f32")
     refused("tt.clampf", ("f32", "f32", "i32"), "f32")
+
+
+TILE, COUNTS, POINTERS = "tensor<8xf32>", "tensor<8xi32>", "tensor<8x!tt.ptr<f32>>"
+ONE = " <{operandSegmentSizes = array<i32: 1, 0, 0>}>"
+MASKED = " <{operandSegmentSizes = array<i32: 1, 1, 0>}>"
+MOVES = [
+    ("tt.addptr", (POINTER, "i32"), POINTER, "", [((POINTER, "f32"), POINTER)]),
+    ("tt.load", (POINTER,), "f32", ONE, [((POINTER,), "i32"), (("f32",), "f32")]),
+    ("tt.load", (POINTERS, "tensor<8xi1>"), TILE, MASKED, [((POINTERS, COUNTS), TILE)]),
+    ("tt.splat", ("f32",), TILE, "", [(("f32",), COUNTS)]),
+    ("tt.broadcast", ("tensor<1xf32>",), TILE, "", [(("tensor<1xf32>",), COUNTS)]),
+    ("tt.reshape", (TILE,), "tensor<2x4xf32>", "", [((TILE,), "tensor<2x4xi32>")]),
+    ("tt.join", (TILE, TILE), "tensor<8x2xf32>", "", [((TILE, COUNTS), "tensor<8x2xf32>")]),
+    ("tt.cat", (TILE, TILE), "tensor<16xf32>", "", [((TILE, TILE), "tensor<16xi32>")]),
+    ("tt.unsplat", ("tensor<1xf32>",), "f32", "", [(("tensor<1xf32>",), "i32")]),
+    (
+        *("tt.gather", (TILE, COUNTS), TILE, " <{axis = 0 : i32}>"),
+        [((TILE, TILE), TILE), ((TILE, COUNTS), COUNTS)],
+    ),
+    ("tt.histogram", (COUNTS,), COUNTS, "", [((TILE,), COUNTS)]),
+    (
+        *("tt.expand_dims", (TILE,), "tensor<1x8xf32>", " <{axis = 0 : i32}>"),
+        [((TILE,), "tensor<1x8xi32>")],
+    ),
+]
+
+
+@pytest.mark.parametrize("case", MOVES, ids=lambda case: case[0])
+def test_what_moves_elements_keeps_their_type(case: tuple) -> None:
+    name, types, result, properties, others = case
+    check(name, types, result, properties)
+    for wrong_types, wrong_result in others:
+        refused(name, wrong_types, wrong_result, properties)

@@ -16,7 +16,7 @@ from xdsl.irdl import IRDLOperation
 from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
-from tilewright.ir.types import shape_of
+from tilewright.ir.types import element_of, shape_of
 
 Array = np.ndarray
 UNKNOWN_LOCATION = UnknownLoc()
@@ -60,6 +60,10 @@ class ViewOp(TileOp):
     of extent 1 is repeated along the result's.
     """
 
+    def verify_(self) -> None:
+        """The elements keep their type."""
+        require_one_element(self, (self.operands[0], *self.results))
+
     def source_dims(self) -> tuple[int, ...]:
         """For each dimension of the operand the dimension of the result that runs along it."""
         raise NotImplementedError(f"{self.name} does not say where its elements come from")
@@ -75,6 +79,14 @@ class AccumulatingOp(TileOp):
     def accumulator_index(self) -> int:
         """Which operand it is."""
         raise NotImplementedError(f"{self.name} does not say what it adds to")
+
+
+def require_one_element(op: Operation, values: Sequence[SSAValue]) -> None:
+    """Refuse values of different element types in an op. *Raises*: VerifyException."""
+    elements = list(dict.fromkeys(element_of(value.type) for value in values))
+    if len(elements) > 1:
+        found = ", ".join(map(str, elements))
+        raise VerifyException(f"{op.name}: element types differ: {found}")
 
 
 def ops_of(module: ModuleType) -> tuple[type[Operation], ...]:

@@ -9,7 +9,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, tra
 from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilewright.ir.op import Array, DerivedAddress, TileOp, ViewOp
+from tilewright.ir.op import Array, DerivedAddress, TileOp, ViewOp, require_one_element
 from tilewright.ir.types import shape_of
 
 
@@ -86,6 +86,10 @@ class UnsplatOp(TileOp):
     src = operand_def()
     result = result_def()
     traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        """The elements keep their type."""
+        require_one_element(self, (*self.operands, *self.results))
 
     def reference(self, src: Array) -> Array:
         return src.reshape(())

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from tilewright.ir.op import require_one_element
 from tilewright.ir.types import (
     element_of,
     i1,
@@ -37,13 +38,13 @@ def is_compared(type_: Attribute) -> bool:
 
 def verify_one_type(op: Operation, is_legal: TypeTest, kind: str) -> None:
     """All operands and results have one element type, which is of a kind."""
-    _require_one(op, (*op.operands, *op.results))
+    require_one_element(op, (*op.operands, *op.results))
     _require(op, op.operands, is_legal, kind)
 
 
 def verify_comparison(op: Operation, is_legal: TypeTest, kind: str) -> None:
     """Both sides have one element type of a kind; the result is i1."""
-    _require_one(op, op.operands)
+    require_one_element(op, op.operands)
     _require(op, op.operands, is_legal, kind)
     _require(op, op.results, _is_bit, "i1")
 
@@ -52,7 +53,7 @@ def verify_choice(op: Operation) -> None:
     """The condition is i1, a scalar or of the shape of the sides, which are as the result."""
     condition, *sides = op.operands
     _require(op, (condition,), _is_bit, "i1")
-    _require_one(op, (*sides, *op.results))
+    require_one_element(op, (*sides, *op.results))
     shapes = {shape_of(v.type) for v in (*sides, *op.results)}
     if len(shapes) > 1 or shape_of(condition.type) not in ((), *shapes):
         raise VerifyException(f"{op.name}: the condition, the sides and the result differ in shape")
@@ -95,13 +96,6 @@ def _is_plain(type_: Attribute) -> bool:
 
 def _is_bits(type_: Attribute) -> bool:
     return _is_plain(type_) or is_pointer(type_)
-
-
-def _require_one(op: Operation, values: Sequence[SSAValue]) -> None:
-    elements = list(dict.fromkeys(element_of(value.type) for value in values))
-    if len(elements) > 1:
-        found = ", ".join(map(str, elements))
-        raise VerifyException(f"{op.name}: element types differ: {found}")
 
 
 def _require(op: Operation, values: Sequence[SSAValue], is_legal: TypeTest, kind: str) -> None:

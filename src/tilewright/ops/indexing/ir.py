@@ -14,9 +14,10 @@ from xdsl.irdl import (
     traits_def,
 )
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
-from tilewright.ir.op import Array, TileOp
-from tilewright.ir.types import shape_of
+from tilewright.ir.op import Array, TileOp, require_one_element
+from tilewright.ir.types import element_of, is_integer, shape_of
 
 
 @irdl_op_definition
@@ -31,6 +32,12 @@ class GatherOp(TileOp):
     result = result_def()
     traits = traits_def(Pure())
 
+    def verify_(self) -> None:
+        """Indices are integers; the elements keep their type."""
+        require_one_element(self, (self.src, self.result))
+        if not is_integer(self.indices.type):
+            raise VerifyException(f"tt.gather: {element_of(self.indices.type)} is no integer")
+
     def reference(self, src: Array, indices: Array) -> Array:
         return np.take_along_axis(src, indices.astype(np.int64), axis=self.axis.value.data)
 
@@ -44,6 +51,11 @@ class HistogramOp(TileOp):
     mask = opt_operand_def()
     result = result_def()
     traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        """What is counted are integers."""
+        if not is_integer(self.src.type):
+            raise VerifyException(f"tt.histogram: {element_of(self.src.type)} is no integer")
 
     def reference(self, src: Array, mask: Array | None = None) -> Array:
         (bins,) = shape_of(self.result.type)

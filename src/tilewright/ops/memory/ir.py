@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr
+from xdsl.ir import SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_op_definition,
@@ -17,7 +20,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.effects import Effect, Resource, read, write
 from tilewright.ir.op import DerivedAddress, ElementwiseOp, PointwiseOp, TileOp
-from tilewright.ir.types import PointerType, element_of, is_pointer, shape_of
+from tilewright.ir.types import PointerType, element_of, i1, is_integer, is_pointer, shape_of
 
 # Codes of the published attributes, by position.
 CACHE_MODIFIERS = ("", "none", ".ca", ".cg", ".wb", ".cs", ".wt", ".cv")
@@ -41,6 +44,8 @@ class AddPtrOp(ElementwiseOp):
             raise VerifyException("tt.addptr: result and first operand must be one pointer type")
         if shape_of(self.ptr.type) != shape_of(self.offset.type):
             raise VerifyException("tt.addptr: pointer and offset differ in shape")
+        if not is_integer(self.offset.type):
+            raise VerifyException(f"tt.addptr: {element_of(self.offset.type)} is no integer")
 
 
 @irdl_op_definition
@@ -74,6 +79,8 @@ class LoadOp(PointwiseOp):
         for operand in (self.mask, self.other):
             if operand is not None and shape_of(operand.type) != shape_of(self.result.type):
                 raise VerifyException("tt.load: mask, other and result differ in shape")
+        values = (self.result,) if self.other is None else (self.result, self.other)
+        _verify_access(self, self.ptr, values, self.mask)
 
 
 @irdl_op_definition
@@ -95,3 +102,20 @@ class StoreOp(TileOp):
         """Mask has the value's shape."""
         if self.mask is not None and shape_of(self.mask.type) != shape_of(self.value.type):
             raise VerifyException("tt.store: mask and value differ in shape")
+        _verify_access(self, self.ptr, (self.value,), self.mask)
+
+
+def _verify_access(
+    op: TileOp, pointer: SSAValue, values: Sequence[SSAValue], mask: SSAValue | None
+) -> None:
+    """What is accessed is what the pointer points to; a mask is of i1."""
+    element = element_of(pointer.type)
+    if not isinstance(element, PointerType):
+        raise VerifyException(f"{op.name}: the operand is no pointer")
+    for value in values:
+        if element_of(value.type) != element_of(element.pointee):
+            raise VerifyException(
+                f"{op.name}: {element_of(value.type)} is not what {element} points to"
+            )
+    if mask is not None and element_of(mask.type) != i1:
+        raise VerifyException(f"{op.name}: a mask of {element_of(mask.type)} is no i1")

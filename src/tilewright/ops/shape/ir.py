@@ -14,7 +14,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 
-from tilewright.ir.op import Array, DerivedAddress, TileOp, ViewOp
+from tilewright.ir.op import Array, DerivedAddress, TileOp, ViewOp, require_one_element
 from tilewright.ir.types import shape_of
 
 
@@ -65,6 +65,10 @@ class ReshapeOp(TileOp):
     result = result_def()
     traits = traits_def(Pure(), DerivedAddress())
 
+    def verify_(self) -> None:
+        """The elements keep their type."""
+        require_one_element(self, (*self.operands, *self.results))
+
     def reference(self, src: Array) -> Array:
         return src.reshape(shape_of(self.result.type))
 
@@ -102,6 +106,10 @@ class JoinOp(TileOp):
     result = result_def()
     traits = traits_def(Pure())
 
+    def verify_(self) -> None:
+        """The elements keep their type."""
+        require_one_element(self, (*self.operands, *self.results))
+
     def reference(self, lhs: Array, rhs: Array) -> Array:
         return np.stack([lhs, rhs], axis=-1)
 
@@ -115,6 +123,10 @@ class SplitOp(TileOp):
     out_lhs = result_def()
     out_rhs = result_def()
     traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        """The elements keep their type."""
+        require_one_element(self, (*self.operands, *self.results))
 
     def reference(self, src: Array) -> tuple[Array, ...]:
         return src[..., 0], src[..., 1]
@@ -130,6 +142,10 @@ class CatOp(TileOp):
     result = result_def()
     traits = traits_def(Pure())
 
+    def verify_(self) -> None:
+        """The elements keep their type."""
+        require_one_element(self, (*self.operands, *self.results))
+
     def reference(self, lhs: Array, rhs: Array) -> Array:
         return np.concatenate([lhs, rhs], axis=0)
 
@@ -143,6 +159,10 @@ class FlipOp(TileOp):
     axis = prop_def(IntegerAttr)
     result = result_def()
     traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        """The elements keep their type."""
+        require_one_element(self, (*self.operands, *self.results))
 
     def reference(self, src: Array) -> Array:
         return np.flip(src, self.axis.value.data)
