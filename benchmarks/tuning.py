@@ -90,7 +90,11 @@ def rows(threads: int) -> Iterator[Row]:
             compiling = tilewright.compile_statistics().compile_seconds - started
             again = min(_timed(launch) for _ in range(5))
         check()
-        note = f"compiling {compiling:.3g} s; a tuned launch {again * 1e3:.3g} ms"
+        load = os.getloadavg()[0]
+        note = (
+            f"compiling {compiling:.3g} s; a tuned launch {again * 1e3:.3g} ms; "
+            f"load of the machine {load:.1f}"
+        )
         yield Row(
             FAMILY, f"first launch, 20 configurations of {work}", threads, seconds, "s", note=note
         )
