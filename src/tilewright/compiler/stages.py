@@ -58,7 +58,7 @@ def _levels(request: CompileRequest) -> dict[str, Stage]:
     levels |= dict.fromkeys(_LEVEL_NAMES[target.level], last)
     for item in passes:
         if item.name == _PLAN:
-            levels["plan"] = Stage(item.name, ttir)
+            levels["plan"] = Stage("plan", ttir)
         if item.requires != item.produces == "T1":
             levels["t1"] = Stage(item.name, ttir)
     return levels
@@ -111,10 +111,20 @@ def stages(
     for name, report in _pipeline(request).steps(module):
         reports.append(report)
         yield name, lambda: print_(module)
+        if name == _PLAN:
+            yield "plan", lambda: print_(_planned(module, _pipeline(request)))
     scheduled = target.describe(module, options, tuple(reports))
     text = target.emit(scheduled, request.machine, options)
     yield "llir", lambda: text
     yield target.assembly, lambda: target.disassemble(text, request.machine, options)
+
+
+def _planned(module: ModuleOp, pipeline: Pipeline) -> ModuleOp:
+    """A copy of a planned module, with what the passes below T0 will decide as well."""
+    shown = module.clone()
+    for item in pipeline.passes:
+        item.foresee(shown)
+    return shown
 
 
 def schedule_of(request: CompileRequest) -> Scheduled:

@@ -32,6 +32,8 @@ from tilewright.schedule.layout.anchors import (
     default_layout,
     registers_in_a_row,
 )
+from tilewright.schedule.layout.annotations import LayoutPlanAttr
+from tilewright.schedule.layout.given import obeyed, require_own_tiles
 from tilewright.schedule.layout.products import anchor_product, values_of_products
 from tilewright.schedule.layout.transfer import (
     is_flexible,
@@ -160,6 +162,7 @@ class _Walk:
     def group_accesses(self, kernel: FuncOp) -> None:
         """Accesses of one shape and order share a layout: the widest that one of them takes."""
         for op in kernel.walk():
+            require_own_tiles(op)
             plan = annotated(op, AccessAttr)
             if plan is not None:
                 key = _access_key(op)
@@ -172,6 +175,10 @@ class _Walk:
         """Decide an op; loops and branches are decided where values cross into and out of them."""
         if is_control_flow(op) or op.has_trait(IsTerminator) or not _has_tiles(op):
             return
+        given = annotated(op, LayoutPlanAttr)
+        if given is not None:
+            lanes, num_warps = self.layouts.machine.lanes, self.layouts.num_warps
+            self._anchor(op, obeyed(self, op, given, lanes, num_warps))
         elif isinstance(op, DotOp):
             self._anchor(op, anchor_product(self, op, decided(op, ProductAttr)))
         else:

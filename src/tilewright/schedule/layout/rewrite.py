@@ -28,6 +28,7 @@ from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.shape.ir import TransOp
 from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp, MemdescTransOp
+from tilewright.schedule.layout.annotations import LayoutPlanAttr
 from tilewright.schedule.layout.decide import Layouts
 from tilewright.schedule.layout.stage_products import stage_product
 from tilewright.schedule.layout.transfer import is_flexible, is_source, is_tile, operand_layouts
@@ -138,6 +139,7 @@ class Rewriter:
             properties = _retyped(properties, types[0])
         new = build(type(op), operands, types, properties, regions, op.location)
         new.attributes = dict(op.attributes)
+        new.attributes.pop(LayoutPlanAttr.name, None)  # its types say it from here on
         self.insert_before(new, op)
         return new
 

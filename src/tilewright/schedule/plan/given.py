@@ -26,12 +26,19 @@ from tilewright.ir.schedule_attributes import annotate_schedule
 from tilewright.ir.schedule_text import parse_schedule
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.schedule.exchanges import may_exchange
+from tilewright.schedule.layout.annotations import LayoutPlanAttr
 from tilewright.schedule.plan.accesses import is_planned
 from tilewright.schedule.plan.anchors import anchors_of, kind_of
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import PlanRefused
 
-_Attribute = type[ProductAttr] | type[AccessAttr] | type[CopyAttr] | type[ExchangeAttr]
+_Attribute = (
+    type[ProductAttr]
+    | type[AccessAttr]
+    | type[CopyAttr]
+    | type[ExchangeAttr]
+    | type[LayoutPlanAttr]
+)
 _SCHEDULE = ["kernel", "schedule"]
 _EXAMPLE = "dot#0 product wgmma 64x128x16, warps 4x1, a shared, b shared"
 
@@ -91,7 +98,13 @@ def _alike(anchor: str, named: Mapping[str, Operation]) -> list[str]:
 
 
 _DECISIONS: Mapping[str, _Attribute] = MappingProxyType(
-    {"product": ProductAttr, "access": AccessAttr, "copy": CopyAttr, "exchange": ExchangeAttr}
+    {
+        "product": ProductAttr,
+        "access": AccessAttr,
+        "copy": CopyAttr,
+        "exchange": ExchangeAttr,
+        "layout": LayoutPlanAttr,
+    }
 )
 _TAKES: Mapping[_Attribute, Callable[[Operation], bool]] = MappingProxyType(
     {
@@ -99,6 +112,7 @@ _TAKES: Mapping[_Attribute, Callable[[Operation], bool]] = MappingProxyType(
         AccessAttr: is_planned,
         CopyAttr: lambda op: kind_of(op) == "load" and is_planned(op),
         ExchangeAttr: may_exchange,
+        LayoutPlanAttr: lambda op: kind_of(op) not in ("dot", "for"),
     }
 )
 

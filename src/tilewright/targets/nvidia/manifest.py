@@ -10,6 +10,7 @@ from tilewright.ops.channels import ChannelType
 from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import RingType
 from tilewright.schedule.annotations import shared_bytes
+from tilewright.schedule.layout.annotations import LayoutPlanAttr
 from tilewright.schedule.shared_barriers import OrderingReport
 from tilewright.schedule.shared_memory import SharedPlan
 from tilewright.support.dataclass import dataclass
@@ -80,7 +81,7 @@ TARGET = Target(
     _disassemble,
     level="T2",
     ops=NVIDIA_OPS,
-    attributes=(LayoutAttr, SharedType, TokenType, RingType, ChannelType, BoxAttr),
+    attributes=(LayoutAttr, SharedType, TokenType, RingType, ChannelType, BoxAttr, LayoutPlanAttr),
     assembly="ptx",
     views={"sass": sass_of},
     tile_ops=TENSOR_MAP_OPS,
