@@ -2,6 +2,8 @@
 
     split-carried-pointers assign-layouts{num_warps=8} schedule{target=cpu,vector_bytes=32}
 
+An option whose value has spaces or commas stands in quotes.
+
 Passes are those in the modules of `tilewright.passes` and those that a target's manifest loads.
 The options of a pass are its fields. One that takes a machine has the option `machine`, the name
 of one, and the fields of the machine. `tiles` stands for all passes of a target on T0, `schedule`
@@ -43,7 +45,7 @@ MACHINES: Mapping[str, MachineModel] = MappingProxyType({**GPUS, "cpu": MADE_UP_
 """The machines that passes can be told to work for, by name."""
 _MACHINE = "machine"
 _ITEM = re.compile(r"\s*(?P<name>[\w-]+)(?:\{(?P<options>[^}]*)\})?\s*")
-_OPTION = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>[^,\s]+)\s*,?")
+_OPTION = re.compile(r'\s*(?P<name>\w+)\s*=\s*(?P<value>"[^"]*"|[^,\s]+)\s*,?')
 
 
 class UnknownPass(InvalidOption):
