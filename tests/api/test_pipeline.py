@@ -96,7 +96,7 @@ def test_options_reach_the_pass() -> None:
     pipeline = parse_pipeline("assign-layouts{num_warps=8, machine=sm_80}  place-shared")
     assert [item.name for item in pipeline.passes] == ["assign-layouts", "place-shared"]
     assert pipeline.passes[0] == AssignLayouts(GPUS["sm_80"], 8)
-    assert pipeline.levels == ("T0", "T1", "T2")
+    assert pipeline.levels == ("T0r", "T1", "T2")
 
 
 def test_the_schedule_of_a_target_is_its_passes_for_the_machine_that_the_options_describe() -> None:
