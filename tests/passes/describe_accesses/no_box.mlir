@@ -232,12 +232,14 @@
 // CHECK: tw.access = "no box: its mask has a condition of the whole tile"
 // CHECK: tw.access = "box of x; 1 of stride 32*s from program_id(0); 32 of stride s from 0 to n; 32 of stride 1 from 0 to s; if s is at least 1, n is at least 1; in every tile 32 <= s"
 // CHECK: tw.access = "no box: it is one element"
-// CHECK: tw.access = "no box: dimension 1 ends at load of line 283, not known at a launch"
+// CHECK: tw.access = "no box: dimension 1 ends at load of line 285, not known at a launch"
 // CHECK: tw.access = "no box: dimension 1 begins at 4, not at 0"
 // CHECK: tw.access = "no box: what is masked out does not read as 0"
 // CHECK: tw.access = "box of x; 32 of stride s from 32*program_id(0); 32 of stride 1 from 0 to s; if s is at least 1; in every tile 32 <= s"
 // CHECK: tw.access = "no box: what is masked out does not read as 0"
 // CHECK: tw.access = "box of x; 32 of stride s from 32*program_id(0); 32 of stride 1 from 0 to s; if s is at least 1; in every tile 32 <= s"
+// CHECK: tw.access = "no box: it is volatile"
+// CHECK: tw.access = "no box: it is one element"
 // OLD: tw.access = "no box: sm_80 has no copy engine"
 
 "builtin.module"() ({
@@ -302,13 +304,21 @@
     %50 = "tt.splat"(%49) : (f32) -> tensor<32x32xf32>
     %51 = "tt.load"(%14, %21, %50) <{operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<32x32x!tt.ptr<f32>>, tensor<32x32xi1>, tensor<32x32xf32>) -> tensor<32x32xf32>
     "tt.store"(%14, %51) : (tensor<32x32x!tt.ptr<f32>>, tensor<32x32xf32>) -> ()
+    %52 = "tt.load"(%14) <{isVolatile = true, operandSegmentSizes = array<i32: 1, 0, 0>}> : (tensor<32x32x!tt.ptr<f32>>) -> tensor<32x32xf32>
+    %53 = "tt.reshape"(%52) : (tensor<32x32xf32>) -> tensor<1024xf32>
+    %54 = "tt.reduce"(%53) <{axis = 0 : i32}> ({
+    ^bb0(%55: f32, %56: f32):
+      %57 = "arith.addf"(%55, %56) <{fastmath = #arith.fastmath<contract>}> : (f32, f32) -> f32
+      "tt.reduce.return"(%57) : (f32) -> ()
+    }) : (tensor<1024xf32>) -> f32
+    "tt.store"(%x, %54) : (!tt.ptr<f32>, f32) -> ()
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()
 // -----
 // Pointers that are no argument plus offsets.
 //
-// CHECK: tw.access = "no box: its pointer if of line 320 is no argument"
+// CHECK: tw.access = "no box: its pointer if of line 330 is no argument"
 // OLD: tw.access = "no box: sm_80 has no copy engine"
 
 "builtin.module"() ({

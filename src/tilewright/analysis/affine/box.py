@@ -155,6 +155,9 @@ class _Boxing:
             raise _Refused("its mask is no bound along a dimension")
         if mask.conditions or mask.positive:
             raise _Refused("its mask has a condition of the whole tile")
+        is_volatile = getattr(self._op, "is_volatile", None)
+        if is_volatile is not None and is_volatile.value:
+            raise _Refused("it is volatile")
         other = getattr(self._op, "other", None)
         if other is not None and not _is_zero(other):
             raise _Refused("what is masked out does not read as 0")
