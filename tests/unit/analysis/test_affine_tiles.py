@@ -8,9 +8,12 @@ import pytest
 import tilewright
 import tilewright.language as tl
 from tests.passes.lowered import written
+from tilewright.analysis.affine.expression import MAX_TERMS
 from tilewright.analysis.affine.rules import split_groups
+from tilewright.analysis.affine.scalars import Scalars
 from tilewright.analysis.affine.tile import Strides
 from tilewright.analysis.affine.tiles import AffineTiles
+from tilewright.ir.types import is_integer, shape_of
 from tilewright.jit import JITFunction
 from tilewright.ops.memory.ir import LoadOp
 
@@ -160,3 +163,31 @@ def test_a_reshape_is_inline_when_it_only_splits(
 ) -> None:
     groups = split_groups(source, target)
     assert (groups is not None) is splits
+
+
+@tilewright.jit
+def squared(x, idx, s, M: tl.constexpr, N: tl.constexpr):
+    """A polynomial of more terms than anybody can write down, as scalar and as tile."""
+    m, n = tl.full((M,), 1, tl.int32) + s, s
+    for _ in tl.static_range(40):
+        m, n = m * m + s, n * n + 3
+    p = x + m[:, None] * tl.arange(0, M)[:, None] + (tl.arange(0, N) + n)[None, :]
+    tl.store(x, tl.sum(tl.load(p)))
+
+
+def test_products_of_long_sums_are_not_multiplied_out() -> None:
+    rows, columns = strides_of(squared)
+    assert rows is None
+    assert columns is not None and columns.as_int() == 1
+
+
+def test_a_long_sum_of_scalars_is_a_symbol() -> None:
+    module = written(squared, x=F32, idx=I32, s=77, M=16, N=32)
+    scalars = Scalars()
+    sizes = [
+        len(scalars.of(result).terms)
+        for op in module.walk()
+        for result in op.results
+        if is_integer(result.type) and not shape_of(result.type)
+    ]
+    assert len(sizes) > 80 and max(sizes) <= MAX_TERMS

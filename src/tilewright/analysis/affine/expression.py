@@ -11,6 +11,9 @@ from xdsl.ir import SSAValue
 
 from tilewright.support.dataclass import dataclass, replace
 
+MAX_TERMS = 32
+"""The terms of an expression that is worth having; a square of a square of a sum has hundreds."""
+MAX_FACTORS = 8
 Factors = tuple[SSAValue, ...]
 Term = tuple[int, Factors]
 
@@ -38,6 +41,22 @@ class Expression:
         if len(self.terms) == 1 and not self.terms[0][1]:
             return self.terms[0][0]
         return None
+
+    @property
+    def degree(self) -> int:
+        """The most scalars in a product."""
+        return max((len(factors) for _, factors in self.terms), default=0)
+
+    def is_large(self) -> bool:
+        """Whether this has more terms or factors than are worth having."""
+        return len(self.terms) > MAX_TERMS or self.degree > MAX_FACTORS
+
+    def is_large_with(self, other: Expression) -> bool:
+        """Whether the product with another expression could be large."""
+        if not self.terms or not other.terms:
+            return False
+        num_terms = len(self.terms) * len(other.terms)
+        return num_terms > MAX_TERMS or self.degree + other.degree > MAX_FACTORS
 
     def symbols(self) -> tuple[SSAValue, ...]:
         """The scalars in this, each once, in order."""

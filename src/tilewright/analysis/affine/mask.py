@@ -15,7 +15,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from tilewright.analysis.affine.expression import ONE, Expression, integer
 from tilewright.analysis.affine.rules import ADDRESS_BITS, split_groups
 from tilewright.analysis.affine.scalars import Scalars
-from tilewright.analysis.affine.tile import AffineTile
+from tilewright.analysis.affine.tile import AffineTile, total
 from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.op import ViewOp
 from tilewright.ir.types import is_integer, shape_of, width_bits
@@ -193,10 +193,7 @@ class _Reader:
 
 def _difference(left: AffineTile, right: AffineTile) -> AffineTile:
     dims = tuple(a.plus(b, -1) for a, b in zip(left.dims, right.dims, strict=True))
-    rest = None
-    if left.rest is not None and right.rest is not None:
-        rest = left.rest.minus(right.rest)
-    return AffineTile(dims, rest)
+    return AffineTile(dims, total(left.rest, right.rest, -1))
 
 
 def _positive(number: Expression, predicate: str) -> Expression:

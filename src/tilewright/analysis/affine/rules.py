@@ -21,6 +21,7 @@ from tilewright.analysis.affine.tile import (
     AffineTile,
     Along,
     Wrap,
+    total,
     uniform_tile,
     unknown,
 )
@@ -102,10 +103,7 @@ def _range(tiles: Tiles, op: Operation) -> AffineTile:
 
 def _combined(left: AffineTile, right: AffineTile, sign: int = 1) -> AffineTile:
     dims = tuple(a.plus(b, sign) for a, b in zip(left.dims, right.dims, strict=True))
-    rest = None
-    if left.rest is not None and right.rest is not None:
-        rest = left.rest.plus(right.rest, sign)
-    return AffineTile(dims, rest, left.base)
+    return AffineTile(dims, total(left.rest, right.rest, sign), left.base)
 
 
 def _sum(tiles: Tiles, op: Operation) -> AffineTile:
@@ -127,18 +125,25 @@ def _offset(tiles: Tiles, op: Operation) -> AffineTile:
     return _combined(pointer, offset)
 
 
-def _scaled(tile: AffineTile, factor: Expression) -> AffineTile:
-    rest = None if tile.rest is None else tile.rest.times(factor)
+def _scaled(tile: AffineTile, factor: Expression) -> AffineTile | None:
+    """The product with one number; None where it would be large."""
+    rest = tile.rest
+    if rest is not None and rest.is_large_with(factor):
+        return None
+    if any(along.is_large_with(factor) for along in tile.dims):
+        return None
+    rest = None if rest is None else rest.times(factor)
     return AffineTile(tuple(along.times(factor) for along in tile.dims), rest)
 
 
 def _product(tiles: Tiles, op: Operation) -> AffineTile:
     left, right = map(tiles, op.operands)
-    factor = right.uniform()
-    if factor is not None:
-        return _scaled(left, factor)
-    factor = left.uniform()
-    return where_constant(tiles, op) if factor is None else _scaled(right, factor)
+    for value, other in ((left, right), (right, left)):
+        factor = other.uniform()
+        scaled = None if factor is None else _scaled(value, factor)
+        if scaled is not None:
+            return scaled
+    return where_constant(tiles, op)
 
 
 def _shift(tiles: Tiles, op: Operation) -> AffineTile:
@@ -147,7 +152,7 @@ def _shift(tiles: Tiles, op: Operation) -> AffineTile:
     count = None if by is None else by.as_int()
     if count is None or not 0 <= count < _MAX_SHIFT:
         return where_constant(tiles, op)
-    return _scaled(value, integer(1 << count))
+    return _scaled(value, integer(1 << count)) or where_constant(tiles, op)
 
 
 def _jumping(tiles: Tiles, op: Operation) -> AffineTile:

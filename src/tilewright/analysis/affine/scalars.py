@@ -63,7 +63,12 @@ class Scalars:
         rule = None if op is None else _RULES.get(type(op))
         if op is None or rule is None or width_bits(value.type) < ADDRESS_BITS:
             return _leaf(value)
-        found = rule(value, [self._found[operand] for operand in op.operands])
+        operands = [self._found[operand] for operand in op.operands]
+        if type(op) is _MULTIPLY and operands[0].is_large_with(operands[1]):
+            return symbol(value)
+        found = rule(value, operands)
+        if found.is_large():
+            return symbol(value)
         is_narrow = type(op) not in _SAME and width_bits(value.type) < _WIDE_BITS
         return found.assumed() if is_narrow and found.as_int() is None else found
 
@@ -128,14 +133,15 @@ def carried_by(value: SSAValue) -> Carried | None:
 
 
 def substituted(expression: Expression, by: Callable[[SSAValue], Expression]) -> Expression:
-    """An expression with an expression in place of each scalar."""
+    """An expression with an equal expression in place of each scalar, where it stays small."""
     total = Expression((), expression.is_assumed)
     for coefficient, factors in expression.terms:
         term = Expression(((coefficient, ()),))
         for factor in factors:
-            term = term.times(by(factor))
+            found = by(factor)
+            term = term.times(symbol(factor) if term.is_large_with(found) else found)
         total = total.plus(term)
-    return total
+    return expression if total.is_large() else total
 
 
 def is_outside(value: SSAValue, op: Operation) -> bool:
@@ -172,11 +178,12 @@ def _shifted(value: SSAValue, operands: Sequence[Expression]) -> Expression:
     return operands[0].scaled(1 << count)
 
 
+_MULTIPLY = ELEMENTWISE["arith.muli"]
 _SAME = (ExtSIOp, IndexCastOp, HintOp)
 _RULES: dict[type[Operation], _Rule] = {
     **dict[type[Operation], _Rule].fromkeys(_SAME, lambda _, operands: operands[0]),
     ELEMENTWISE["arith.addi"]: lambda _, operands: operands[0].plus(operands[1]),
     ELEMENTWISE["arith.subi"]: lambda _, operands: operands[0].minus(operands[1]),
-    ELEMENTWISE["arith.muli"]: lambda _, operands: operands[0].times(operands[1]),
+    _MULTIPLY: lambda _, operands: operands[0].times(operands[1]),
     ELEMENTWISE["arith.shli"]: _shifted,
 }

@@ -51,7 +51,8 @@ class Stride:
             return self
         if self.jumps and other.jumps:
             return None
-        return _checked(Stride(self.value.plus(other.value, sign), self.jumps or other.jumps))
+        value = self.value.plus(other.value, sign)
+        return None if value.is_large() else _checked(Stride(value, self.jumps or other.jumps))
 
     def times(self, factor: Expression) -> Stride:
         """The stride of a value times the same number everywhere."""

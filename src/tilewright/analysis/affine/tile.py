@@ -66,15 +66,15 @@ class Along:
     def plus(self, other: Along, sign: int = 1) -> Along:
         """The sum of two values along a dimension."""
         if other.is_still():
-            return Along(self.stride, _sum(self.start, other.start, sign), self.form)
+            return Along(self.stride, total(self.start, other.start, sign), self.form)
         stride = None
         if self.stride is not None and other.stride is not None:
             stride = self.stride.plus(other.stride, sign)
         if self.is_still():
             form = other.form if sign > 0 else _scaled_form(other.form, integer(-1))
-            return Along(stride, _sum(self.start, other.start, sign), form)
+            return Along(stride, total(self.start, other.start, sign), form)
         if self.is_linear() and other.is_linear():
-            return Along(stride, _sum(self.start, other.start, sign))
+            return Along(stride, total(self.start, other.start, sign))
         return Along(stride, None)
 
     def times(self, factor: Expression) -> Along:
@@ -84,6 +84,12 @@ class Along:
         stride = None if self.stride is None else self.stride.times(factor)
         start = None if self.start is None else self.start.times(factor)
         return Along(stride, start, _scaled_form(self.form, factor))
+
+    def is_large_with(self, factor: Expression) -> bool:
+        """Whether the product with a number could be large (`Expression.is_large`)."""
+        parts = [None if self.stride is None else self.stride.value, self.start]
+        parts.append(None if self.form is None else self.form.scale)
+        return any(part is not None and part.is_large_with(factor) for part in parts)
 
     def assumed(self) -> Along:
         """The same, unless index arithmetic overflows."""
@@ -130,12 +136,12 @@ class AffineTile:
 
     def start(self) -> Expression | None:
         """The element at index 0 in every dimension; None where that is not known."""
-        total = self.rest
+        start = self.rest
         for along in self.dims:
-            if total is None or along.start is None or along.form is not None:
+            if start is None or along.form is not None:
                 return None
-            total = total.plus(along.start)
-        return total
+            start = total(start, along.start, 1)
+        return start
 
     def uniform(self) -> Expression | None:
         """The one number that every element is; None where that is not known."""
@@ -169,7 +175,7 @@ def in_type(tile: AffineTile, shape: tuple[int, ...], type_: Attribute) -> Affin
         extended = [d for d, size in enumerate(shape) if size > 1] if len(shape) > 1 else [0]
         if len(extended) == 1:
             along = dims[extended[0]]
-            start = _sum(along.start, rest, 1)
+            start = total(along.start, rest, 1)
             dims[extended[0]] = Along(along.stride, start, along.form)
             rest = ZERO
     return AffineTile(tuple(dims), rest, tile.base)
@@ -189,8 +195,12 @@ def _in_type(along: Along, size: int, bits: int) -> Along:
     return Along(stride, start if along.form is None else None)
 
 
-def _sum(left: Expression | None, right: Expression | None, sign: int) -> Expression | None:
-    return None if left is None or right is None else left.plus(right, sign)
+def total(left: Expression | None, right: Expression | None, sign: int) -> Expression | None:
+    """left ± right; None where either is not known, or the sum is large."""
+    if left is None or right is None:
+        return None
+    found = left.plus(right, sign)
+    return None if found.is_large() else found
 
 
 def _scaled_form(form: Wrap | Lookup | None, factor: Expression) -> Wrap | Lookup | None:
