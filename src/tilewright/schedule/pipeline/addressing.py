@@ -14,7 +14,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from tilewright.ir.effects import is_free
 from tilewright.ir.locations import describe
 from tilewright.ops.control_flow import ForOp, YieldOp
-from tilewright.ops.creation.ir import constant_of
+from tilewright.ops.creation.ir import SplatOp, constant_of
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.schedule.plan.copies import is_volatile
 from tilewright.support.dataclass import dataclass
@@ -91,4 +91,10 @@ def _obstacle(op: Operation) -> str:
 
 def needs_guard(op: Operation) -> bool:
     """Whether an op is a division that is not defined for every divisor."""
-    return op.name in DIVISIONS and (constant_of(op.operands[1]) or 0) <= 0
+    if op.name not in DIVISIONS:
+        return False
+    divisor = op.operands[1]
+    owner = divisor.owner
+    if isinstance(owner, SplatOp):
+        divisor = owner.src
+    return (constant_of(divisor) or 0) <= 0

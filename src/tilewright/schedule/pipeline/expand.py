@@ -277,7 +277,8 @@ class _Expander:
         elif needs_guard(op):
             left, right = clone.operands
             one = _ones(out, right)
-            clone.operands = [left, out.select(is_there, right, one)]
+            is_right = _guarded(out, None, right, is_there)
+            clone.operands = [left, out.select(is_right, right, one)]
         out.insert(clone)
 
     def _start(

@@ -195,3 +195,15 @@ def described_attention(q, k, v, out, N, S: tl.constexpr, D: tl.constexpr):
         total = tl.dot(p.to(tl.float16), at_v.load([start, 0]), total * scale[:, None])
         most = new
     tl.store(out + (first + i)[:, None] * D + d[None, :], total / weight[:, None])
+
+
+@tilewright.jit
+def divided_rows(x, out, N, STAGES: tl.constexpr, BLOCK: tl.constexpr):
+    """Addresses with divisions of tiles, by constants and by what is zero beyond the loop."""
+    at = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for step in tl.range(0, N, num_stages=STAGES):
+        moved = (at // 16) * 16 + (at + step) % 16
+        rest = N - step + at * 0
+        total += tl.load(x + moved + BLOCK * (step // rest), mask=at % 7 != step, other=1.0)
+    tl.store(out + at, total)

@@ -205,3 +205,10 @@ def test_attention_through_descriptors(keys: int) -> None:
         kernels.described_attention, (4,), (q, k, v), out, (keys,), stages=(2, 3), S=64, D=64
     )
     assert said.startswith("loads run")
+
+
+@pytest.mark.parametrize("steps", [0, 1, 5])
+def test_divisions_of_tiles_are_guarded_beyond_the_loop(steps: int) -> None:
+    x = np.random.default_rng(14).standard_normal((16, 128)).astype(np.float32)
+    out = np.zeros(128, np.float32)
+    check(kernels.divided_rows, (1,), (x,), out, (steps,), in_loop=True, BLOCK=128, num_warps=2)
