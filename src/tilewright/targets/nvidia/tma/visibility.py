@@ -45,6 +45,8 @@ class MarkVisible(Pass):
 def mark_visible(kernel: FuncOp) -> None:
     """Mark the loads that need a fence and the waits for stores that must be complete."""
     ops = list(kernel.walk())
+    if not any(isinstance(op, TmaLoadOp | TmaStoreOp | TmaStoreWaitOp) for op in ops):
+        return
     synchronizes = any(atomic_of(op) is not None and _is_used(op) for op in ops)
     releases = any(atomic_of(op) is not None or isinstance(op, BarrierOp) for op in ops)
     copies = [op for op in ops if isinstance(op, TmaLoadOp | TmaStoreOp)]
