@@ -24,6 +24,7 @@ from tilewright.targets.nvidia.emit import (
 )
 from tilewright.targets.nvidia.fit import assemble_for_occupancy
 from tilewright.targets.nvidia.ops import NVIDIA_OPS
+from tilewright.targets.nvidia.partition import account
 from tilewright.targets.nvidia.partition.form import partition_remarks
 from tilewright.targets.nvidia.ptx import to_ptx
 from tilewright.targets.nvidia.remarks import schedule_remarks
@@ -87,3 +88,6 @@ TARGET = Target(
     tile_ops=TENSOR_MAP_OPS,
     simulate=simulate_launch,
 )
+
+# Imported for the remarks that it registers.
+REMARK_MODULES = (account,)

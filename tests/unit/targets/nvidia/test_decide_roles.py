@@ -15,6 +15,8 @@ from tilewright.ir.schedule_attributes import annotate_schedule, schedule_of
 from tilewright.ir.schedule_text import parse_schedule
 from tilewright.ops.function import find_kernel
 from tilewright.support.errors import InvalidOption
+from tilewright.targets.nvidia.explain.kernel import explain_kernel
+from tilewright.targets.nvidia.manifest import NvidiaReport
 from tilewright.targets.nvidia.partition.decide import DecideRoles
 from tilewright.targets.nvidia.partition.form import partition_remarks
 
@@ -73,6 +75,25 @@ def test_a_loop_may_ask(warps: int, roles: str) -> None:
     assert roles in text_of(case, num_warps=warps)
     threads = lower_for_gpu(case, None, num_warps=warps)
     assert threads.scheduled.metadata["num_warps"] == warps + 4
+
+
+def test_remarks_tell_roles_rings_and_reasons() -> None:
+    remarks = "\n".join(lower_for_gpu(GEMMS[0].case, None, num_consumer_groups=2).scheduled.remarks)
+    assert (
+        "the kernel runs as roles: load (4 warps, 40 registers) | math x2 (4 warps, 232" in remarks
+    )
+    assert "ring ring0 has 8 slots of 24576 bytes (128x64, 64x64), which 2 groups read" in remarks
+    assert "8 slots of 24576 bytes fit beside 16384 bytes" in remarks
+
+
+def test_a_kernel_with_roles_is_explained() -> None:
+    threads = lower_for_gpu(ATTENTIONS[1].case, None, num_consumer_groups=2)
+    report = threads.scheduled.report
+    assert isinstance(report, NvidiaReport)
+    kernel = find_kernel(threads.scheduled.module)
+    summary = explain_kernel(kernel, report.shared, report.ordering)
+    assert [product.warps for product in summary.products] == [(4, 1)] * 4
+    assert [access.engine_bytes for access in summary.accesses[:2]] == [128 * 64 * 2, 64 * 64 * 2]
 
 
 def test_options_say_slots_and_registers() -> None:

@@ -1,0 +1,42 @@
+"""What a person is told of the roles of a kernel: a remark with roles, rings and reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilewright.analysis.alias import tile_bytes
+from tilewright.ir.encoding import SharedType
+from tilewright.ir.locations import describe
+from tilewright.ir.schedule_attributes import schedule_of
+from tilewright.ops.roles import RingOp, RolesOp
+from tilewright.targets.nvidia.remarks import REMARKS
+
+
+@REMARKS.register(RolesOp)
+def account_of_roles(op: RolesOp) -> Iterator[str]:
+    """The roles with their warps and registers, and the rings between them."""
+    roles = " | ".join(
+        f"{role.name}{f' x{role.replicas}' if role.replicas > 1 else ''} "
+        f"({role.warps} warps, {role.registers or 'their own'} registers)"
+        for role in op.described()
+    )
+    yield f"{describe(op)}: the kernel runs as roles: {roles}"
+    assert op.parent is not None
+    for ring in op.parent.ops:
+        if isinstance(ring, RingOp):
+            yield _account_of_ring(ring)
+    kernel = op.parent_op()
+    schedule = None if kernel is None else schedule_of(kernel)
+    if schedule is not None:
+        yield from (f"{describe(op)}: {reason}" for reason in schedule.reasons)
+
+
+def _account_of_ring(ring: RingOp) -> str:
+    types = [tile.type for tile in ring.tiles]
+    total = sum(tile_bytes(type_) for type_ in types if isinstance(type_, SharedType))
+    slots = ring.num_slots
+    shapes = ", ".join("x".join(map(str, t.extents())) for t in types if isinstance(t, SharedType))
+    return (
+        f"{describe(ring)}: ring {ring.ring_name.data} has {slots} slots of {total // slots} "
+        f"bytes ({shapes}), which {ring.consumers.value.data} groups read"
+    )
