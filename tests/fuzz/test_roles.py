@@ -88,6 +88,12 @@ def test_random_programs_of_roles_agree_down_to_threads(first: int, tmp_path: Pa
         require_agreement(seed, tmp_path, to_threads=True)
 
 
+@pytest.mark.parametrize("seed", [5000, 5017])
+def test_a_ring_in_a_while_inside_another_loop_counts_on(seed: int, tmp_path: Path) -> None:
+    """What the inner loop starts its counters from decides nothing: it was taken to."""
+    assert require_agreement(seed, tmp_path, to_threads=True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(2000, 3000, 50))
 def test_many_random_programs_of_roles_agree(first: int, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tilewright.analysis.alias import is_shared, tile_bytes
 from tilewright.ir.effects import own_effects
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.locations import span_of
-from tilewright.ir.regions import ControlFlowOp, counter_of, is_control_flow, sources_of
+from tilewright.ir.regions import ControlFlowOp, is_control_flow, sources_of
 from tilewright.machine.model import MachineModel
 from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.debug.ir import BarrierOp
@@ -237,16 +237,17 @@ def _around(op: Operation) -> Iterator[ControlFlowOp]:
 def _check_surroundings(role: Role, op: Operation) -> None:
     """Loops and branches around follow from scalars that every role can compute for itself."""
     for outer in _around(op):
-        for operand in outer.operands:
-            if isinstance(operand.type, TensorType) or is_shared(operand):
-                continue
-            counter = counter_of(outer)
-            decides = counter is None or operand in (counter.start, counter.end, counter.step)
-            reason = _not_common(operand, set()) if decides else None
+        for operand in _steering(outer):
+            reason = _not_common(operand, set())
             if reason is not None:
                 what = f"{shared_by_roles(op)}: {op.name} stands under {outer.name}, whose "
                 what += f"scalars follow from {reason}"
                 raise broken(role.name, what, op, "other roles cannot compute it for themselves")
+
+
+def _steering(op: ControlFlowOp) -> list[SSAValue]:
+    """What decides where control goes at an op, and how often: bounds, a condition."""
+    return [value for edge in op.edges() for value in edge.giver.operands[: edge.first]]
 
 
 def _not_common(value: SSAValue, seen: set[SSAValue]) -> str | None:
