@@ -94,6 +94,11 @@ def test_a_ring_in_a_while_inside_another_loop_counts_on(seed: int, tmp_path: Pa
     assert require_agreement(seed, tmp_path, to_threads=True)
 
 
+def test_a_ring_is_not_filled_around_what_fills_another(tmp_path: Path) -> None:
+    """The role that computes waited for the whole fill, and took nothing in between: deadlock."""
+    require_agreement(2345, tmp_path)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(2000, 3000, 50))
 def test_many_random_programs_of_roles_agree(first: int, tmp_path: Path) -> None:

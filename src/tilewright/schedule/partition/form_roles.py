@@ -150,9 +150,25 @@ def sites_of(kernel: FuncOp, schedule: Schedule) -> list[Site]:
                 reason = f"ring {channel.name} is filled with other tiles elsewhere"
                 raise Refused(site.loads[0], reason)
         sites += own
+    _require_straight(sites)
     if not sites:
         raise Refused(kernel, "no load goes through a ring")
     return sites
+
+
+def _require_straight(sites: Sequence[Site]) -> None:
+    """Hold the loads of a fill to a straight line, with no other ring's loop in between.
+
+    A role would wait for the whole fill, and not take what another ring brings until then.
+    """
+    loads = {load for site in sites for load in site.loads}
+    for site in sites:
+        op: Operation | None = site.first()
+        while op is not None and op is not site.last():
+            if is_control_flow(op) and any(inner in loads for inner in op.walk()):
+                name = site.channel.name
+                raise Refused(op, f"ring {name} is filled around what fills other rings")
+            op = op.next_op
 
 
 def _locked_ring(kernel: FuncOp, schedule: Schedule, sites: Sequence[Site]) -> str:

@@ -18,7 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.ir.effects import global_access
 from tilewright.ir.passes import Pass
-from tilewright.ir.regions import ControlFlowOp, loops_around
+from tilewright.ir.regions import ControlFlowOp, is_control_flow, loops_around
 from tilewright.ir.schedule import Anchor, Channel, Role, Schedule, Turns
 from tilewright.ir.schedule_attributes import annotate_schedule, schedule_of
 from tilewright.ir.types import DescriptorType, shape_of, storage_bytes
@@ -134,13 +134,14 @@ def _rings(kernel: FuncOp) -> list[_Ring]:
     """The rings of a kernel, in the order of the text."""
     maps = {op.result for op in maps_of(kernel)}
     anchors = {op: anchor for anchor, op in anchors_of(kernel).items() if anchor.index >= 0}
-    sites: dict[tuple[Block, Operation], list[DescriptorLoadOp]] = {}
+    sites: dict[tuple[Block, Operation, int], list[DescriptorLoadOp]] = {}
     for op in kernel.walk():
         if isinstance(op, DescriptorLoadOp) and op.desc in maps:
             assert op.parent is not None
-            sites.setdefault((op.parent, _product_of(op.result) or op), []).append(op)
+            key = op.parent, _product_of(op.result) or op, _stretch_of(op)
+            sites.setdefault(key, []).append(op)
     rings: dict[tuple[object, ...], list[DescriptorLoadOp]] = {}
-    for (block, _), loads in sites.items():
+    for (block, *_), loads in sites.items():
         is_in_loop = next(loops_around(loads[0]), None) is not None
         key: tuple[object, ...] = (is_in_loop, *(load.desc for load in loads))
         # What one block loads twice are two fills of one iteration: rings of their own.
@@ -153,6 +154,16 @@ def _rings(kernel: FuncOp) -> list[_Ring]:
         name = f"ring{len(found)}"
         found.append(_Ring(name, tuple(anchors[load] for load in loads), size, bool(key[0])))
     return found
+
+
+def _stretch_of(op: Operation) -> int:
+    """The straight line of its block that an op stands in, by the loops and branches before it."""
+    count = 0
+    before = op.prev_op
+    while before is not None:
+        count += is_control_flow(before)
+        before = before.prev_op
+    return count
 
 
 def _turns(kernel: FuncOp) -> Turns | None:
