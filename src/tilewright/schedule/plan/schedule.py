@@ -40,7 +40,8 @@ _HINT = "tt.num_stages"
 _LATE_SLOTS = 4
 """From here on products run on. With 3 slots loads are then a single iteration ahead.
 
-Measured on an H200, 2026-11-22: 529 against 592 TFLOP/s (fp16 8192³, 128 x 256 x 64, descriptors)."""
+Measured on an H200, 2026-11-22: 529 against 592 TFLOP/s (fp16 8192³, 128 x 256 x 64, by
+descriptors)."""
 _SPARE_BYTES = 4096
 """Left for reductions and mbarriers. Chosen, not measured: a reduction of 8 warps takes 2 KiB."""
 
