@@ -14,6 +14,7 @@ from tilewright.ops.memory.ir import LoadOp
 from tilewright.ops.staging import LocalAllocOp
 from tilewright.schedule.plan.copies import copy_elems
 from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import LayoutError
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def fetch_of(load: LoadOp) -> Fetch:
     if not isinstance(load.result.type, TensorType) or not has_layout(load.result.type):
         return Fetch(load, inputs)
     tile = _plain_tile(load)
-    elems = copy_elems(load, tile)
+    elems = _plain_elems(load, tile)
     return Fetch(load, inputs, tile, elems) if elems else Fetch(load, inputs)
 
 
@@ -64,6 +65,13 @@ def _alloc_of(load: LoadOp) -> LocalAllocOp | None:
         return None
     alloc = uses[0].operation
     return alloc if alloc.parent is load.parent else None
+
+
+def _plain_elems(load: LoadOp, tile: SharedType) -> int:
+    try:
+        return copy_elems(load, tile)
+    except LayoutError:  # extents that no threads share evenly
+        return 0
 
 
 def _plain_tile(load: LoadOp) -> SharedType:

@@ -16,6 +16,7 @@ from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.frontend.devices import DevicePlacement
 from tilewright.interp.evaluate import run_kernel
 from tilewright.ir.schedule_attributes import pipelining_of
+from tilewright.ops import arguments
 from tilewright.targets.nvidia.host import named_machine
 from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION
 from tilewright.targets.target import load_target
@@ -212,3 +213,18 @@ def test_divisions_of_tiles_are_guarded_beyond_the_loop(steps: int) -> None:
     x = np.random.default_rng(14).standard_normal((16, 128)).astype(np.float32)
     out = np.zeros(128, np.float32)
     check(kernels.divided_rows, (1,), (x,), out, (steps,), in_loop=True, BLOCK=128, num_warps=2)
+
+
+@pytest.mark.parametrize("shape", [(192, 64, 64), (96, 48, 32)])
+def test_tiles_of_any_extent_are_pipelined_or_left_alone(
+    shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The surface refuses such tiles, and what is below must not."""
+    monkeypatch.setattr(arguments, "is_power_of_two", lambda extent: extent > 0)
+    rows, columns, depth = shape
+    a, b = halves(1, rows, 3 * depth), halves(2, 3 * depth, columns)
+    out = np.zeros((rows, columns), np.float32)
+    check(
+        kernels.matmul, (1, 1), (a, b), out, (rows, columns, 3 * depth),
+        BM=rows, BN=columns, BK=depth, stages=(2, 4),
+    )  # fmt: skip
