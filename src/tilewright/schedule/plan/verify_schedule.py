@@ -27,7 +27,7 @@ from tilewright.support.errors import PlanRefused
 _REGISTER_BYTES = 4
 _KEPT_REGISTERS = 30
 """What addresses, masks and counters take of a thread. Chosen, not measured: between the
-24 and 40 seen in kernels of ours; the assembler has the last word."""
+24 and 40 seen in kernels of ours."""
 
 
 @dataclass(frozen=True)
