@@ -9,7 +9,7 @@ import pytest
 
 from tests.fuzz.farm import Farm, examine_task
 from tests.fuzz.generator import generate
-from tests.fuzz.oracle import AS_TEXT, SIMULATED, VARIANTS, examine
+from tests.fuzz.oracle import AS_TEXT, SIMULATED, VARIANTS, examine, examine_briskly
 from tests.fuzz.program import Assign, Effect, Kind, Nested, Program
 from tests.fuzz.reduction import reduce
 
@@ -125,3 +125,10 @@ def test_brisk_programs_agree() -> None:
     for seed in range(20_000, 20_004):
         finding = examine_task(seed, (), True)
         assert finding is None, f"seed {seed}: {finding.kind}\n{finding.text}"
+
+
+@pytest.mark.parametrize("variant", ["default", "avx2"])
+@pytest.mark.parametrize("seed", [911_430])  # a view made before a branch is multiplied in it
+def test_programs_that_found_defects_agree(seed: int, variant: str) -> None:
+    finding = examine_briskly(generate(seed), variant)
+    assert finding is None, f"seed {seed}: {finding.kind}\n{finding.text}"

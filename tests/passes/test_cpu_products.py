@@ -162,3 +162,79 @@ def test_products_made_before_a_branch_do_not_share_its_result() -> None:
     a, out = np.ones((16, 16), np.float32), np.zeros((2, 16, 16), np.float32)
     choice_of_products[(2,)](a, 2 * a, out, SIZE=16)
     assert (out[0] == 64).all() and (out[1] == 16).all()
+
+
+@tilewright.jit
+def view_in_places(a, b, out, n, TRANSPOSED: tl.constexpr, SIDE: tl.constexpr, SIZE: tl.constexpr):
+    """Another shape of a sorted tile is an operand in a branch, a loop and a branch in it."""
+    i = tl.arange(0, SIZE)
+    here = i[:, None] * SIZE + i[None, :]
+    x = tl.load(a + here)
+    split = tl.reshape(tl.sort(tl.reshape(tl.load(b + here), (SIZE, 2, SIZE // 2))), (SIZE, SIZE))
+    y = tl.trans(split) if TRANSPOSED else split
+    pid = tl.program_id(0)
+    acc = x
+    if pid % 2 == 0:
+        acc = tl.dot(acc, y) if SIDE == 1 else tl.dot(y, acc)
+    for step in range(n):
+        acc = tl.dot(acc, y) if SIDE == 1 else tl.dot(y, acc)
+        if (step + pid) % 3 == 0:
+            acc += x
+            if pid > 1:
+                acc += tl.dot(x, y) if SIDE == 1 else tl.dot(y, x)
+    tl.store(out + pid * SIZE * SIZE + here, acc)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_view_is_packed_before_the_regions_that_multiply_it(
+    transposed: bool, side: int, n: int
+) -> None:
+    rng = np.random.default_rng(n)
+    a, b = rng.integers(-1, 2, (2, 16, 16)).astype(np.float32)
+    y = np.sort(b.reshape(16, 2, 8)).reshape(16, 16)
+    y = y.T if transposed else y
+    out = np.zeros((4, 16, 16), np.float32)
+    view_in_places[(4,)](a, b, out, n, TRANSPOSED=transposed, SIDE=side, SIZE=16)
+
+    def times(x: np.ndarray) -> np.ndarray:
+        return x @ y if side else y @ x
+
+    for pid in range(4):
+        want = times(a) if pid % 2 == 0 else a
+        for step in range(n):
+            want = times(want)
+            if (step + pid) % 3 == 0:
+                want = want + a + (times(a) if pid > 1 else 0)
+        np.testing.assert_array_equal(out[pid], want)
+
+
+@tilewright.jit
+def view_of_carried(a, b, out, n, SIZE: tl.constexpr):
+    """A view of what a loop carries is multiplied in a branch after the loop's next value."""
+    i = tl.arange(0, SIZE)
+    here = i[:, None] * SIZE + i[None, :]
+    x, y = tl.load(a + here), tl.load(b + here)
+    acc = tl.dot(x, y)
+    total = tl.zeros((SIZE, SIZE), tl.float32)
+    for step in range(n):
+        before = tl.reshape(tl.reshape(acc, (SIZE * SIZE,)), (SIZE, SIZE))
+        acc = tl.dot(x, y, acc)
+        if step % 2 == 0:
+            total += tl.dot(before, tl.reshape(tl.reshape(acc, (SIZE * SIZE,)), (SIZE, SIZE)))
+    tl.store(out + here, total)
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_a_view_of_a_carried_tile_is_multiplied_as_it_was(n: int) -> None:
+    rng = np.random.default_rng(n)
+    a, b = rng.integers(-1, 2, (2, 16, 16)).astype(np.float32)
+    out, want = np.ones((16, 16), np.float32), np.zeros((16, 16), np.float32)
+    view_of_carried[(1,)](a, b, out, n, SIZE=16)
+    acc = a @ b
+    for step in range(n):
+        before, acc = acc, acc + a @ b
+        if step % 2 == 0:
+            want = want + before @ acc
+    np.testing.assert_array_equal(out, want)

@@ -125,10 +125,17 @@ class BlockPlanner:
         self._flush()
 
     def _place(self, op: Operation, position: int) -> None:
-        stored, inlined = self.bufferization.stored, self.inlined[op]
         self.open_at.append(self.open)
-        if op.results and viewed(op.results[0]) is not None:
-            return  # another view of its operand's buffer: `reach` goes through it
+        is_view = bool(op.results) and viewed(op.results[0]) is not None
+        if not is_view:  # a view shares its operand's buffer: `reach` goes through it
+            self._place_made(op, position)
+        for value in op.results:
+            for form in self.bufferization.packs_after.get(value, ()):
+                self._place_pack(form, position)
+
+    def _place_made(self, op: Operation, position: int) -> None:
+        """Place an op whose results, if any, have elements of their own."""
+        stored, inlined = self.bufferization.stored, self.inlined[op]
         if num_folded(op) > 1 and not stored.isdisjoint(inlined):
             self._place_root(op, position)
         elif inlined:
@@ -137,9 +144,6 @@ class BlockPlanner:
                     self._add(Root(RootKind.MATERIALIZE, op, (value,), space_of(value), position))
         elif not self._place_root(op, position):
             self._place_op(op, position)
-        for value in op.results:
-            for form in self.bufferization.packs_after.get(value, ()):
-                self._place_pack(form, position)
 
     def _place_root(self, op: Operation, position: int) -> bool:
         """Place an op that becomes roots of a nest; False when it does not."""
