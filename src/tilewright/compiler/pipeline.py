@@ -42,11 +42,12 @@ class Pipeline:
     def __post_init__(self) -> None:
         level = self.passes[0].requires if self.passes else _FIRST_LEVEL
         levels = [level]
-        for index, item in enumerate(self.passes):
+        for item in self.passes:
             _check_level(item, level)
-            _check_after(item, self.passes[index + 1 :])
             level = item.produces
             levels.append(level)
+        for index, item in enumerate(self.passes):
+            _check_after(item, self.passes[index + 1 :])
         object.__setattr__(self, "levels", tuple(levels))
 
     def apply(self, module: ModuleOp, watch: Watch | None = None) -> tuple[object, ...]:

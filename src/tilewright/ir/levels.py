@@ -59,7 +59,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.locations import describe, is_known, span_of
-from tilewright.ir.op import ADDED_OPS
+from tilewright.ir.op import ADDED_OPS, plans_of
 from tilewright.ir.types import FLOATS, DescriptorType, PointerType
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import InternalError
@@ -86,7 +86,7 @@ class Level:
     type_rule: TypeRule
     excluded: frozenset[str] = frozenset()
     required: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
-    decided: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    is_decided: bool = False
     includes: frozenset[str] = frozenset()
 
     def allows(self, name: str) -> bool:
@@ -173,12 +173,6 @@ def _c2_type(type_: Attribute) -> str:
 _CHANNELS = frozenset({"tw.channel", "tw.put", "tw.get", "tw.slice"})
 _CONTROL_FLOW = frozenset({"scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition"})
 
-_EXCHANGING = (
-    *("ttg.convert_layout", "tt.reduce", "tt.scan", "tw.sort"),
-    *("tw.flip", "tt.gather", "tt.histogram"),
-)
-"""What moves elements between threads; a test holds it against the families that say how."""
-
 T0 = Level(
     name="T0",
     summary="tile: shapes, dtypes and structured control flow, as the user wrote them",
@@ -210,14 +204,7 @@ T2 = Level(
     type_rule=_t1_type,
     excluded=_CHANNELS,
     required=MappingProxyType({"ttg.local_alloc": ("offset_bytes",)}),
-    decided=MappingProxyType(
-        dict.fromkeys(("tt.load", "tt.store", "ttg.async_copy_global_to_local"), ("tw.access",))
-        | dict.fromkeys(
-            ("tt.atomic_rmw", "tt.atomic_cas", "tw.atomic_load"), ("tw.access", "tw.exchange")
-        )
-        | {"tw.atomic_store": ("tw.access",)}
-        | dict.fromkeys(_EXCHANGING, ("tw.exchange",))
-    ),
+    is_decided=True,
 )
 C1 = Level(
     name="C1",
@@ -324,9 +311,7 @@ def _check_operation(operation: Operation, level: Level, seen: set[int]) -> None
         if not level.allows(operation.name):
             raise _broken(operation, level, "is no op of this level")
         seen.add(id(cls))
-    name = operation.name
-    if name in level.required or name in level.decided:
-        _check_decided(operation, level)
+    _check_decided(operation, level)
     for region in operation.regions:
         if len(region.blocks) > 1:
             raise _broken(operation, level, "has a region of several blocks")
@@ -337,7 +322,7 @@ def _check_decided(operation: Operation, level: Level) -> None:
     for name in level.required.get(operation.name, ()):
         if name not in operation.properties:
             raise _broken(operation, level, f"has no `{name}` yet")
-    for name in level.decided.get(operation.name, ()):
+    for name in plans_of(type(operation)) if level.is_decided else ():
         if name not in operation.attributes and _has_tiles(operation):
             raise _broken(operation, level, f"has no `{name}` yet: that is not decided")
 

@@ -7,6 +7,7 @@ concrete class. The reference semantics of an op are its `reference` method, ove
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from types import ModuleType
 
 import numpy as np
@@ -17,6 +18,7 @@ from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.types import element_of, shape_of
+from tilewright.support.dataclass import dataclass
 
 Array = np.ndarray
 UNKNOWN_LOCATION = UnknownLoc()
@@ -26,6 +28,24 @@ ADDED_OPS: dict[str, type[Operation]] = {}
 
 class DerivedAddress(OpTrait):
     """The result points into the memory that the first operand points into."""
+
+
+@dataclass(frozen=True)
+class Planned(OpTrait):
+    """How a GPU performs the op is decided before it is emitted, and annotated by these names."""
+
+    plans: tuple[str, ...]
+
+
+@cache
+def plans_of(cls: type[Operation]) -> tuple[str, ...]:
+    """What is decided about the ops of a class before they are emitted."""
+    return tuple(name for trait in cls.get_traits_of_type(Planned) for name in trait.plans)
+
+
+ACCESSES = Planned(("tw.access",))
+EXCHANGES = Planned(("tw.exchange",))
+ACCESSES_AND_EXCHANGES = Planned(("tw.access", "tw.exchange"))
 
 
 class TileOp(IRDLOperation):

@@ -35,7 +35,7 @@ from tilewright.ir.effects import (
     write,
 )
 from tilewright.ir.encoding import SharedType, layout_of, shared_part
-from tilewright.ir.op import Array, DerivedAddress, TileOp
+from tilewright.ir.op import ACCESSES, EXCHANGES, Array, DerivedAddress, TileOp
 from tilewright.ir.plans import SHARED, ProductAttr
 from tilewright.ir.types import element_of, shape_of
 from tilewright.layout.parts import part_registers, part_step
@@ -49,7 +49,7 @@ class ConvertLayoutOp(TileOp):
     name = "ttg.convert_layout"
     src = operand_def()
     result = result_def()
-    traits = traits_def(Pure(), DerivedAddress())
+    traits = traits_def(Pure(), DerivedAddress(), EXCHANGES)
 
     def verify_(self) -> None:
         """Shape and element stay."""
@@ -304,6 +304,7 @@ class AsyncCopyOp(TileOp):
     """Start copying *ptr[i] (where mask[i], else `other` or zero) to the shared tile `dst`."""
 
     name = "ttg.async_copy_global_to_local"
+    traits = traits_def(ACCESSES)
     ptr = operand_def()
     dst = operand_def(SharedType)
     mask = opt_operand_def()

@@ -8,8 +8,9 @@ from xdsl.dialects.builtin import ModuleOp
 from tests.ops.examples import EXAMPLES, module_text
 from tilewright.ir.encoding import LayoutAttr, SharedType, TokenType
 from tilewright.ir.levels import C2, LEVELS, T0, T1, T2, check_locations, verify_level
+from tilewright.ir.op import plans_of
 from tilewright.ir.text import parse_module
-from tilewright.ops.dialects import make_dialects, tile_context
+from tilewright.ops.dialects import TILE_OPS, make_dialects, tile_context
 from tilewright.schedule.exchanges import CHOICES
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.ops import CPU_OPS, AllocOp, NestOp
@@ -271,7 +272,7 @@ def test_nothing_is_left_to_decide_at_t2(op: str) -> None:
 def test_t2_asks_for_a_plan_of_every_family_that_exchanges() -> None:
     assert EXCHANGE_MODULES, "the families register themselves when they are loaded"
     families = {cls.name for cls in CHOICES.classes() if cls.__module__.startswith("tilewright.")}
-    assert families == {name for name, plans in T2.decided.items() if "tw.exchange" in plans}
+    assert families == {op.name for op in (*TILE_OPS, *NVIDIA_OPS) if "tw.exchange" in plans_of(op)}
 
 
 def test_a_tile_without_a_layout_is_not_laid_out() -> None:

@@ -10,10 +10,11 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     result_def,
+    traits_def,
 )
 
 from tilewright.ir.effects import Access, Atomic, Effect, Resource
-from tilewright.ir.op import TileOp
+from tilewright.ir.op import ACCESSES, ACCESSES_AND_EXCHANGES, TileOp
 
 # Positions are the published attribute codes (counted from 1; index 0 is unused).
 RMW_KINDS = ("", "and", "or", "xor", "add", "fadd", "max", "min", "umax", "umin", "exch")
@@ -47,6 +48,7 @@ class AtomicRmwOp(AtomicOp):
     """result[i] = *ptr[i]; *ptr[i] = kind(*ptr[i], value[i]), in one step where mask[i]."""
 
     name = "tt.atomic_rmw"
+    traits = traits_def(ACCESSES_AND_EXCHANGES)
     kind = prop_def(IntegerAttr, prop_name="atomic_rmw_op")
     ptr = operand_def()
     value = operand_def()
@@ -63,6 +65,7 @@ class AtomicCasOp(AtomicOp):
     """result[i] = *ptr[i]; *ptr[i] = value[i] if it was compare[i], in one step."""
 
     name = "tt.atomic_cas"
+    traits = traits_def(ACCESSES_AND_EXCHANGES)
     ptr = operand_def()
     compare = operand_def()
     value = operand_def()
@@ -74,6 +77,7 @@ class AtomicLoadOp(AtomicOp):
     """result[i] = *ptr[i] read in one step where mask[i] (acquire or relaxed)."""
 
     name = "tw.atomic_load"
+    traits = traits_def(ACCESSES_AND_EXCHANGES)
     ptr = operand_def()
     mask = opt_operand_def()
     result = result_def()
@@ -92,6 +96,7 @@ class AtomicStoreOp(AtomicOp):
     """*ptr[i] = value[i] written in one step where mask[i] (release or relaxed)."""
 
     name = "tw.atomic_store"
+    traits = traits_def(ACCESSES)
     ptr = operand_def()
     value = operand_def()
     mask = opt_operand_def()

@@ -16,7 +16,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilewright.ir.op import Array, TileOp, require_one_element
+from tilewright.ir.op import EXCHANGES, Array, TileOp, require_one_element
 from tilewright.ir.types import element_of, is_integer, shape_of
 
 
@@ -30,7 +30,7 @@ class GatherOp(TileOp):
     axis = prop_def(IntegerAttr)
     efficient_layout = opt_prop_def(UnitAttr)
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), EXCHANGES)
 
     def verify_(self) -> None:
         """Indices are integers; the elements keep their type."""
@@ -50,7 +50,7 @@ class HistogramOp(TileOp):
     src = operand_def()
     mask = opt_operand_def()
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), EXCHANGES)
 
     def verify_(self) -> None:
         """What is counted are integers."""
@@ -77,7 +77,7 @@ class SortOp(TileOp):
     descending = opt_prop_def(UnitAttr)
     result = result_def()
     indices = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), EXCHANGES)
 
     def reference(self, src: Array) -> tuple[Array, ...]:
         if self.descending is None:

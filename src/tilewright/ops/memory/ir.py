@@ -19,7 +19,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.effects import Effect, Resource, read, write
-from tilewright.ir.op import DerivedAddress, ElementwiseOp, PointwiseOp, TileOp
+from tilewright.ir.op import ACCESSES, DerivedAddress, ElementwiseOp, PointwiseOp, TileOp
 from tilewright.ir.types import PointerType, element_of, i1, is_integer, is_pointer, shape_of
 
 # Codes of the published attributes, by position.
@@ -57,6 +57,7 @@ class LoadOp(PointwiseOp):
     """
 
     name = "tt.load"
+    traits = traits_def(ACCESSES)
     ptr = operand_def()
     mask = opt_operand_def()
     other = opt_operand_def()
@@ -88,6 +89,7 @@ class StoreOp(TileOp):
     """*ptr[i] = value[i] where mask[i]."""
 
     name = "tt.store"
+    traits = traits_def(ACCESSES)
     ptr = operand_def()
     value = operand_def()
     mask = opt_operand_def()

@@ -15,7 +15,7 @@ from xdsl.irdl import (
 from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilewright.ir.op import TileOp
+from tilewright.ir.op import EXCHANGES, TileOp
 from tilewright.ir.types import element_of, is_float, shape_of
 
 SCAN_RUN = 64
@@ -69,7 +69,7 @@ class ReduceOp(CombineOp):
     commutative = opt_prop_def(UnitAttr)
     combine = region_def("single_block")
     outputs = var_result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), EXCHANGES)
 
     def verify_(self) -> None:
         """Results lose the axis; the region fits."""
@@ -104,7 +104,7 @@ class ScanOp(CombineOp):
     reverse = opt_prop_def()
     combine = region_def("single_block")
     outputs = var_result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), EXCHANGES)
 
     def is_reverse(self) -> bool:
         """Whether the scan runs from the end."""

@@ -14,7 +14,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 
-from tilewright.ir.op import Array, DerivedAddress, TileOp, ViewOp, require_one_element
+from tilewright.ir.op import EXCHANGES, Array, DerivedAddress, TileOp, ViewOp, require_one_element
 from tilewright.ir.types import shape_of
 
 
@@ -158,7 +158,7 @@ class FlipOp(TileOp):
     src = operand_def()
     axis = prop_def(IntegerAttr)
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), EXCHANGES)
 
     def verify_(self) -> None:
         """The elements keep their type."""

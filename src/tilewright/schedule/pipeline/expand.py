@@ -155,7 +155,7 @@ class _Expander:
         position = [out.number(i32, 0) for _ in range(self._position_size())]
         state = self._prologue(out, position)
         needed = _needed(self.loop, set(self.fetch_of) | self._replaced())
-        kept = [k for k, value in enumerate(self.loop.iter_args) if needed.carries(k)]
+        kept = [k for k in range(len(self.loop.iter_args)) if needed.carries(k)]
         inits = [self.loop.iter_args[k] for k in kept]
         starts = [*inits, *state.values(), *position]
         types = [value.type for value in starts]

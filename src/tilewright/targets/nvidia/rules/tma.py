@@ -19,6 +19,7 @@ from tilewright.targets.nvidia.tma.box_annotations import box_plan
 from tilewright.targets.nvidia.tma.boxes import BoxPlan
 from tilewright.targets.nvidia.tma_ops import (
     InitBarriersOp,
+    TensorMapOp,
     TmaDoneOp,
     TmaLoadOp,
     TmaLoadSlotOp,
@@ -206,7 +207,9 @@ def _store(ctx: SimtContext, op: TmaStoreOp) -> None:
         kind = RMW_KINDS[op.kind.value.data]
         form = f"reduce.{_REDUCTIONS.get(kind, kind)}"
 
-    if not ctx.scope.partition.is_cta and op.kind is None:
+    # A map that the program makes is known to the thread alone that an election finds.
+    is_known_to_all = isinstance(op.desc.owner, TensorMapOp)
+    if is_known_to_all and not ctx.scope.partition.is_cta and op.kind is None:
         _store_by_predicate(ctx, plan, (desc, start), indices)
         return
 
