@@ -74,9 +74,8 @@ def test_sixteen_configurations_are_tuned_in_seconds() -> None:
     assert (a._version, b._version, c._version) == (0, 0, 0)
     torch.testing.assert_close(c, a @ b, atol=0.5, rtol=1e-2)
     assert seconds < 5
-    # Stages change nothing yet: each pair is one kernel, timed once.
-    times = [product.configs_timings[config] for config in CONFIGS]
-    assert times[::2] == times[1::2]
+    assert product.best_config in CONFIGS
+    assert set(product.configs_timings) == set(CONFIGS)
 
 
 def test_a_configuration_beyond_the_machine_loses() -> None:

@@ -112,3 +112,12 @@ def test_an_unknown_symbol_says_what_works() -> None:
     op.properties["symbol"] = type(op.symbol)("__nv_zetaf")
     with pytest.raises(UnsupportedError, match="__nv_zetaf"):
         op.extern()
+
+
+@pytest.mark.parametrize("name, count", [("rhypot", 2), ("rnorm3d", 3), ("rnorm4d", 4)])
+def test_a_reciprocal_norm_is_no_zero_where_the_norm_overflows(name: str, count: int) -> None:
+    operands = [np.array([1.7e308, 3.0, 0.0, np.inf])] * count
+    expected = np.array([1 / 1.7e308 / np.sqrt(count), 1 / 3.0 / np.sqrt(count), np.inf, 0.0])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        actual = REFERENCES[name](*operands)
+    np.testing.assert_allclose(actual, expected, rtol=1e-12)

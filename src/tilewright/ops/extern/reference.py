@@ -53,12 +53,24 @@ def _by_order(function: Callable[[int, Array], Array]) -> Callable[[Array, Array
     return apply
 
 
-def _norm(*operands: Array) -> Array:
+def _scaled_root(*operands: Array) -> tuple[Array, Array]:
+    """`(root, scale)` with √Σx² = root·scale, where neither overflows; infinite, 1 with an inf."""
     largest = np.max(np.abs(operands), axis=0)
     scale = np.where((largest == 0) | ~np.isfinite(largest), 1.0, largest)
     total = sum((operand / scale) ** 2 for operand in operands)
     is_infinite = np.any(np.isinf(operands), axis=0)
-    return np.where(is_infinite, np.inf, scale * np.sqrt(total))
+    return np.where(is_infinite, np.inf, np.sqrt(total)), scale
+
+
+def _norm(*operands: Array) -> Array:
+    root, scale = _scaled_root(*operands)
+    return root * scale
+
+
+def _reciprocal_norm(*operands: Array) -> Array:
+    # The norm itself may overflow where this does not.
+    root, scale = _scaled_root(*operands)
+    return 1 / root / scale
 
 
 def _exponent(x: Array) -> Array:
@@ -226,9 +238,9 @@ _FLOAT: dict[str, Callable[..., Array]] = {
     "powi": lambda x, n: np.power(x, n.astype(np.float64)),
     "rcbrt": lambda x: 1 / np.cbrt(x),
     "remainder": lambda x, y: _remainder(x, y),
-    "rhypot": lambda x, y: 1 / np.hypot(x, y),
-    "rnorm3d": lambda *x: 1 / _norm(*x),
-    "rnorm4d": lambda *x: 1 / _norm(*x),
+    "rhypot": _reciprocal_norm,
+    "rnorm3d": _reciprocal_norm,
+    "rnorm4d": _reciprocal_norm,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "rsqrt_rn": lambda x: 1 / np.sqrt(x),
     "saturatef": lambda x: np.where(x > 0, np.minimum(x, 1.0), 0.0),
