@@ -17,10 +17,12 @@ from ..compiler.source import ASTSource
 from .cache_files import (
     CacheManager,
     FileCacheManager,
-    _base32 as _base32,  # packages import it from here
     get_cache_manager,
     get_dump_manager,
     get_override_manager,
+)
+from .cache_files import (
+    _base32 as _base32,  # packages import it from here
 )
 from .remote_cache import RedisRemoteCacheBackend, RemoteCacheBackend, RemoteCacheManager
 
