@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor as TensorDescriptor
 
 
 @triton.jit
@@ -153,3 +154,74 @@ def five_arguments(x_ptr, y_ptr, out_ptr, size, scale):
     """What a launch of five arguments costs when nothing is done."""
     if tl.program_id(0) > size:
         tl.store(out_ptr, tl.load(x_ptr) + tl.load(y_ptr) * scale)
+
+
+@triton.jit
+def matmul_tiles(
+    a_desc, b_desc, c_desc, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+):  # fmt: skip
+    """c = a @ b of descriptors, any sizes; each program takes every `num_programs`-th tile."""
+    num_m = tl.cdiv(M, BLOCK_M)
+    num_n = tl.cdiv(N, BLOCK_N)
+    for tile in range(tl.program_id(0), num_m * num_n, tl.num_programs(0)):
+        first_m = tile // (GROUP_M * num_n) * GROUP_M
+        rows_in_group = min(num_m - first_m, GROUP_M)
+        place = tile % (GROUP_M * num_n)
+        row = (first_m + place % rows_in_group) * BLOCK_M
+        column = place // rows_in_group * BLOCK_N
+        acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+        for start in range(0, K, BLOCK_K):
+            acc = tl.dot(a_desc.load([row, start]), b_desc.load([start, column]), acc)
+        c_desc.store([row, column], acc.to(tl.bfloat16))
+
+
+@triton.jit
+def attend_to(
+    acc, total, highest, q, k_desc, v_desc, row, first, last, queries, scale,
+    MASKED: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """One stretch of keys for a block of queries; where `MASKED`, keys behind a query are left."""
+    for start in range(first, last, BLOCK_N):
+        scores = tl.dot(q, k_desc.load([row + start, 0]).T)
+        if MASKED:
+            keys = start + tl.arange(0, BLOCK_N)
+            scores = tl.where(queries[:, None] >= keys[None, :], scores, -1.0e30)
+        new_highest = tl.maximum(highest, tl.max(scores, axis=1) * scale)
+        weights = tl.exp2(scores * scale - new_highest[:, None])
+        rescale = tl.exp2(highest - new_highest)
+        total = total * rescale + tl.sum(weights, axis=1)
+        v = v_desc.load([row + start, 0])
+        acc = tl.dot(weights.to(tl.bfloat16), v, acc * rescale[:, None])
+        highest = new_highest
+    return acc, total, highest
+
+
+@triton.jit
+def attention_tiles(
+    q_desc, k_desc, v_desc, out_desc, length, scale, CAUSAL: tl.constexpr,
+    HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """Attention of descriptors `[batch * heads * length, HEAD_DIM]`; `scale` includes log2(e).
+
+    `length` is a multiple of both blocks.
+    """
+    first = tl.program_id(0) * BLOCK_M
+    row = tl.program_id(1) * length
+    queries = first + tl.arange(0, BLOCK_M)
+    q = q_desc.load([row + first, 0])
+    acc = tl.zeros((BLOCK_M, HEAD_DIM), dtype=tl.float32)
+    total = tl.zeros((BLOCK_M,), dtype=tl.float32)
+    highest = tl.full((BLOCK_M,), -1.0e30, dtype=tl.float32)
+    before = length
+    if CAUSAL:
+        before = first
+    acc, total, highest = attend_to(
+        acc, total, highest, q, k_desc, v_desc, row, 0, before, queries, scale, False, BLOCK_N
+    )
+    if CAUSAL:
+        acc, total, highest = attend_to(
+            acc, total, highest, q, k_desc, v_desc, row, first, first + BLOCK_M, queries, scale,
+            True, BLOCK_N,
+        )  # fmt: skip
+    out_desc.store([row + first, 0], (acc / total[:, None]).to(tl.bfloat16))
