@@ -10,9 +10,8 @@ from collections.abc import Iterator
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from tilewright.ir.encoding import SharedType, layout_of
+from tilewright.ir.encoding import SharedType, slot_bytes
 from tilewright.ir.regions import sources_of
-from tilewright.ir.types import storage_bytes
 from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.roles import RingAcquireOp, RingWaitOp
 from tilewright.ops.staging import MemdescIndexOp
@@ -27,11 +26,6 @@ class Place:
     root: Operation
     start: int
     end: int
-
-
-def slot_bytes(type_: SharedType) -> int:
-    """The bytes of one slot of a shared tile."""
-    return layout_of(type_).size("offset") * storage_bytes(type_.element)
 
 
 def tile_bytes(type_: SharedType) -> int:

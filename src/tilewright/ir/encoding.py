@@ -14,12 +14,19 @@ from xdsl.dialects.builtin import ArrayAttr, IntAttr, NoneAttr, TensorType
 from xdsl.ir import Attribute, Data, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 
+from tilewright.ir.types import storage_bytes
 from tilewright.layout.linear import LinearLayout
 from tilewright.support.errors import InternalError
 
 if TYPE_CHECKING:  # a compile neither parses nor prints
     from xdsl.parser import AttrParser
     from xdsl.printer import Printer
+
+
+SLOT_ALIGNMENT_BYTES = 128
+"""Where a slot of a shared tile may start: where the copy engine may write.
+
+*Source*: PTX ISA 8.8, cp.async.bulk.tensor: where a box lies in shared memory."""
 
 
 @irdl_attr_definition
@@ -116,6 +123,18 @@ def shared_part(whole: SharedType, extents: tuple[int, ...]) -> SharedType:
     """The interned type of a view of `extents` elements of a shared tile."""
     shape = ArrayAttr([IntAttr(extent) for extent in extents])
     return SharedType(shape, whole.element, whole.layout, IntAttr(1))
+
+
+@cache
+def slot_bytes(type_: SharedType) -> int:
+    """The bytes from one slot of a shared tile to the next; of a tile of one slot its size."""
+    size = type_.layout.data.size("offset") * storage_bytes(type_.element)
+    return size if type_.slots.data == 1 else slot_step(size)
+
+
+def slot_step(size_bytes: int) -> int:
+    """The bytes between the starts of slots that hold tiles of a size: each starts aligned."""
+    return -(-size_bytes // SLOT_ALIGNMENT_BYTES) * SLOT_ALIGNMENT_BYTES
 
 
 @cache

@@ -23,9 +23,9 @@ from tilewright.interp.code import (
 )
 from tilewright.interp.program import Program
 from tilewright.interp.rules.channels import has_channels, run_roles
-from tilewright.interp.rules.staging import STAGED_RULES, located, shared_memory_of, slot_bytes
+from tilewright.interp.rules.staging import STAGED_RULES, located, shared_memory_of
 from tilewright.interp.shared_memory import SharedMemory
-from tilewright.ir.encoding import SharedType
+from tilewright.ir.encoding import SharedType, slot_bytes
 from tilewright.ir.op import Array
 from tilewright.ops.roles import (
     RingAcquireOp,

@@ -24,7 +24,7 @@ from tilewright.interp.shared_memory import RunningProduct, SharedMemory, elemen
 from tilewright.interp.simt.faults import Fault
 from tilewright.interp.values import BOOL, EVERYWHERE, NOWHERE, dtype_of, memory_dtype_of
 from tilewright.ir.effects import Resource
-from tilewright.ir.encoding import SharedType, layout_of
+from tilewright.ir.encoding import SharedType, layout_of, slot_bytes
 from tilewright.ir.op import Array
 from tilewright.ops.debug.ir import BarrierOp
 from tilewright.ops.staging import (
@@ -88,11 +88,6 @@ def bytes_of_tile(type_: Attribute, start: int) -> Array:
     whole = element_offsets(layout_of(type_))
     offsets = start + size * whole[tuple(map(slice, type_.extents()))]
     return offsets[..., None] + np.arange(size)
-
-
-def slot_bytes(type_: SharedType) -> int:
-    """The bytes of one slot of a shared tile."""
-    return layout_of(type_).size("offset") * memory_dtype_of(type_.element).itemsize
 
 
 def as_bytes(value: Array, type_: SharedType) -> Array:

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.annotations import annotated
+from tilewright.ir.encoding import slot_step
 from tilewright.ir.locations import describe, span_of
 from tilewright.ir.passes import Pass
 from tilewright.ir.plans import SHARED, ProductAttr
@@ -173,7 +174,7 @@ class _Loop:
     @property
     def slot_bytes(self) -> int:
         """The bytes of the tiles of one iteration."""
-        return sum(_tile_bytes(load.results[0]) for load in self.loads)
+        return sum(slot_step(_tile_bytes(load.results[0])) for load in self.loads)
 
     def _is_late(self, slots: int) -> bool:
         """Whether products run on into the next iteration: then what they read stays one longer.

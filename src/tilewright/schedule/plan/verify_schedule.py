@@ -14,6 +14,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilewright.analysis.provenance import base_argument
 from tilewright.ir.effects import global_access
+from tilewright.ir.encoding import slot_step
 from tilewright.ir.locations import describe, span_of
 from tilewright.ir.schedule import REST, Anchor, Channel, LoopSchedule, Place, Schedule
 from tilewright.ir.types import shape_of, storage_bytes
@@ -119,7 +120,7 @@ def _size_problems(
 ) -> Iterator[Problem]:
     total = 0
     for channel in schedule.channels:
-        total += channel.slots * sum(_tile_bytes(anchors[tile]) for tile in channel.tiles)
+        total += channel.slots * sum(slot_step(_tile_bytes(anchors[t])) for t in channel.tiles)
         if total > machine.max_shared_bytes:
             yield Problem(
                 anchors[channel.tiles[0]],

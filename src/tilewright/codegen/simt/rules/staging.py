@@ -12,7 +12,7 @@ from tilewright.codegen.simt.rules import SIMT_RULES
 from tilewright.codegen.simt.rules.memory import is_zero, vector_elems
 from tilewright.codegen.simt.shared import load_shared, store_shared
 from tilewright.codegen.simt.words import pack, storage_bits, unpack, word_bits_of
-from tilewright.ir.encoding import SharedType, layout_of
+from tilewright.ir.encoding import SharedType, layout_of, slot_bytes
 from tilewright.layout.access import Access
 from tilewright.layout.placing import plan_access
 from tilewright.ops.staging import (
@@ -206,11 +206,6 @@ def _index(ctx: SimtContext, op: MemdescIndexOp) -> None:
     assert isinstance(type_, SharedType)
     step = ctx.fn.value(f"mul nuw nsw i32 {ctx.value(op.index)}, {slot_bytes(type_)}")
     ctx.define(op, add(ctx.fn, ctx.value(op.src), step))
-
-
-def slot_bytes(type_: SharedType) -> int:
-    """The bytes of one slot of a shared tile."""
-    return layout_of(type_).size("offset") * storage_bits(type_.element) // 8
 
 
 @SIMT_RULES.register(MemdescTransOp)

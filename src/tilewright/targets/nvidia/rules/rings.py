@@ -15,9 +15,9 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.codegen.simt.allotment import allot
 from tilewright.codegen.simt.context import SimtContext
-from tilewright.codegen.simt.rules.staging import add, slot_bytes
+from tilewright.codegen.simt.rules.staging import add
 from tilewright.codegen.simt.shared import shared_pointer
-from tilewright.ir.encoding import SharedType
+from tilewright.ir.encoding import SharedType, slot_bytes
 from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.roles import (
     RingAcquireOp,
