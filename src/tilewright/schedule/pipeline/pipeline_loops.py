@@ -24,7 +24,7 @@ from tilewright.ops.control_flow import ForOp
 from tilewright.ops.function import find_kernel
 from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.ops.staging import LaidOutDotOp, MemdescTransOp
-from tilewright.schedule.pipeline.addressing import address_part, end_of
+from tilewright.schedule.pipeline.addressing import AddressPart, address_part, end_of
 from tilewright.schedule.pipeline.expand import Engine, Expansion, expand
 from tilewright.schedule.pipeline.fetches import Fetch, fetch_of
 from tilewright.schedule.plan.anchors import kind_of
@@ -87,7 +87,7 @@ class _Planned:
         ops = list(loop.body.block.ops)
         self.others = [op for op in ops if kind_of(op) != "load" and self._fetch(op) is None]
         found = [self._fetch(op) for op in ops if self._is_ahead(op)]
-        self.fetches = [fetch for fetch in found if fetch is not None]
+        self.fetches = self._apart([fetch for fetch in found if fetch is not None])
         self.loads = [fetch.load for fetch in self.fetches]
 
     def _fetch(self, op: Operation) -> Fetch | None:
@@ -96,8 +96,25 @@ class _Planned:
             return by_engine
         return fetch_of(op) if isinstance(op, LoadOp) else None
 
-    def _inputs(self) -> list[SSAValue]:
-        return [value for fetch in self.fetches for value in fetch.inputs]
+    def _part(self) -> AddressPart:
+        """What runs ahead beside the fetches."""
+        inputs = [value for fetch in self.fetches for value in fetch.inputs]
+        return address_part(self.loop, inputs)
+
+    def _apart(self, fetches: Sequence[Fetch]) -> list[Fetch]:
+        """The fetches, of which none needs what another has only just started.
+
+        A load that addresses or masks are computed from is there at once, in registers. They are
+        kept for an iteration that comes next; for a later one it loads again.
+        """
+        inputs = [value for fetch in fetches for value in fetch.inputs]
+        early = set(address_part(self.loop, inputs).ops)
+        apart = [fetch for fetch in fetches if fetch.load not in early]
+        looked_up = [fetch for fetch in fetches if fetch.load in early]
+        if not looked_up or self.last - self._stage(looked_up[0].load) > 1:
+            return apart
+        kept = {fetch.load: Fetch(fetch.load, fetch.inputs) for fetch in looked_up}
+        return [kept.get(fetch.load, fetch) for fetch in fetches]
 
     def _is_ahead(self, op: Operation) -> bool:
         return self._stage(op) < self.last
@@ -148,11 +165,12 @@ class _Planned:
         if registers and self.lead > 1:
             at = describe(registers[0].load)
             return f"the load at {at} is no copy of 4, 8 or 16 bytes a lane to shared memory"
-        return self._stop() or address_part(self.loop, self._inputs()).reason
+        return self._part().reason or self._stop()
 
     def _stop(self) -> str:
         """What in the loop its loads must not be done before; '' where there is nothing."""
-        read = [base_argument(load.operands[0]) for load in self.loads]
+        early = [op for op in self._part().ops if isinstance(op, LoadOp)]
+        read = [base_argument(load.operands[0]) for load in (*self.loads, *early)]
         for op in self.loop.body.block.ops:
             if not stops_reads(op):
                 continue
@@ -167,8 +185,7 @@ class _Planned:
         """The rewrite."""
         products = self._products() if self.is_late else ()
         needed = self.lead + (2 if products else 1)
-        part = address_part(self.loop, self._inputs())
-        fetches = tuple(self.fetches)
+        part, fetches = self._part(), tuple(self.fetches)
         return Expansion(self.loop, fetches, part, self.lead, needed, products, self.engine)
 
     def _products(self) -> tuple[LaidOutDotOp, ...]:
