@@ -1,4 +1,4 @@
-"""Random loops whose loads may run ahead: products, reductions, branches, carried values, masks.
+"""Random loops whose loads may run ahead: products, branches, carried values, masks, lookups.
 
 A program is one kernel with the depth as a parameter, so that its bits at one depth can be held
 against those at another.
@@ -14,24 +14,29 @@ S = 32
 
 
 class LoopProgram:
-    """One random kernel `(a, b, c, out, n)`: a, b float16 and c float32 of 8 S rows of S."""
+    """One random kernel `(a, b, c, table, out, n)`.
+
+    a, b are float16 and c float32 of 8 S rows of S; `table` holds 8 S numbers of rows.
+    """
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.name = f"program_{seed}"
         self.has_product = self.rng.random() < 0.6
+        self.short = self.rng.choice((4, 8, 16, 32))
         self.lines: list[str] = []
 
     def text(self) -> str:
         """The kernel."""
         self.lines = [
             "@tilewright.jit",
-            f"def {self.name}(a, b, c, out, n, STAGES: tl.constexpr):",
+            f"def {self.name}(a, b, c, table, out, n, STAGES: tl.constexpr):",
             f"    i = tl.arange(0, {S})",
             f"    at = i[:, None] * {S} + i[None, :]",
             f"    total = tl.zeros(({S}, {S}), tl.float32)",
             f"    side = tl.full(({S},), 1.0, tl.float32)",
             "    count = 0",
+            f"    short = tl.make_tensor_descriptor(c, [900], [1], [{self.short}])",
         ]
         if self.rng.random() < 0.3:
             self._nest()
@@ -62,7 +67,11 @@ class LoopProgram:
         inner = indent + "    "
         row = self.rng.choice(("k % 8", "(k * 3 + 1) % 8", "7 - k % 8", "k // (n + 1 - k % 2)"))
         first = "moved" if pointer else f"a + ({row}) * {S * S} + at"
+        if self.rng.random() < 0.4:
+            first = self._lookup(inner)
         self.lines.append(f"{inner}x = {self._load(first)}")
+        if self.rng.random() < 0.2:
+            self.lines.append(f"{inner}side += tl.sum(short.load([k % 8 * 8 - 4]))")
         if self.has_product:
             self.lines.append(f"{inner}y = {self._load(f'b + (k % 8) * {S * S} + at')}")
             self._product(inner)
@@ -74,6 +83,21 @@ class LoopProgram:
             self.lines.append(f"{inner}    side = side * 0.25 + tl.sum(total, 1) * 0.001")
         if pointer:
             self.lines.append(f"{inner}moved += {self.rng.choice((0, S * S))} * (k % 2 == 0)")
+
+    def _lookup(self, indent: str) -> str:
+        """Where a table says that a tile is, or each of its rows."""
+        if self.rng.random() < 0.4:
+            self.lines.append(f"{indent}tile = tl.load(table + k % 8) % 8")
+            if self.rng.random() < 0.4:
+                self.lines.append(f"{indent}tl.store(table + (k + 1) % 8, tile * 5 + 3)")
+            return f"a + tile * {S * S} + at"
+        self.lines.append(f"{indent}rows = tl.load(table + (k % 8) * {S} + i)")
+        if self.rng.random() < 0.4:
+            mask = self.rng.choice(("rows > k", "i < n + k"))
+            self.lines.append(f"{indent}rows = tl.load(table + rows, mask={mask}, other=k & 7)")
+        if self.rng.random() < 0.3:
+            self.lines.append(f"{indent}count += tl.max(rows)")
+        return f"a + rows[:, None] * {S} + i[None, :]"
 
     def _load(self, at: str) -> str:
         kind = self.rng.randint(0, 2)

@@ -34,6 +34,13 @@ def test_random_programs_agree_on_the_simulated_gpu(first: int) -> None:
         assert finding is None, f"seed {seed}: {finding.kind}\n{finding.text}"
 
 
+@pytest.mark.parametrize("seed", [300_067, 300_127])
+def test_random_loops_that_went_wrong_ahead_of_themselves(seed: int) -> None:
+    """Addresses from a tile whose copy had just begun; slots where no box may lie."""
+    finding = examine(generate(seed), (SIMULATED,))
+    assert finding is None, f"{finding.kind}\n{finding.text}"
+
+
 @pytest.mark.parametrize("first", range(400_000, 400_006, 2))
 def test_random_programs_read_back_as_they_were_printed(first: int) -> None:
     for seed in range(first, first + 2):

@@ -35,9 +35,12 @@ def check(kernel: JITFunction, seed: int) -> None:
     trips, depth = int(rng.integers(1, 7)), int(rng.integers(2, 6))
     warps = int(rng.choice((1, 4)))
     outs = [np.full((S, S), np.nan, np.float32) for _ in range(2)]
-    for out, stages in zip(outs, (1, depth), strict=True):
-        kernel.simulate[(1,)](a, b, c, out, trips, STAGES=stages, num_warps=warps)
+    start = rng.integers(0, 8 * S, 8 * S).astype(np.int32)
+    tables = [start.copy() for _ in range(2)]
+    for out, table, stages in zip(outs, tables, (1, depth), strict=True):
+        kernel.simulate[(1,)](a, b, c, table, out, trips, STAGES=stages, num_warps=warps)
     assert np.array_equal(*outs, equal_nan=True), f"{kernel.__name__}, {depth} stages"
+    assert np.array_equal(*tables), f"{kernel.__name__}, {depth} stages"
 
 
 @pytest.mark.parametrize("index", FEW)

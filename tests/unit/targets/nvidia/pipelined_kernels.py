@@ -207,3 +207,40 @@ def divided_rows(x, out, N, STAGES: tl.constexpr, BLOCK: tl.constexpr):
         rest = N - step + at * 0
         total += tl.load(x + moved + BLOCK * (step // rest), mask=at % 7 != step, other=1.0)
     tl.store(out + at, total)
+
+
+@tilewright.jit
+def gathered_rows(a, table, out, steps, S: tl.constexpr, STAGES: tl.constexpr):
+    """The sum of rows of `a` that a table names, where a second table names them differently."""
+    i = tl.arange(0, S)
+    total = tl.zeros((S, S), tl.float32)
+    for k in tl.range(0, steps, num_stages=STAGES):
+        rows = tl.load(table + k * S + i)
+        other = tl.load(table + rows, mask=rows > k, other=k)
+        total += tl.load(a + other[:, None] * S + i[None, :], mask=(rows != 2)[:, None], other=0.5)
+        total += rows[None, :]
+    tl.store(out + i[:, None] * S + i[None, :], total)
+
+
+@tilewright.jit
+def rewritten_table(a, b, table, out, steps, S: tl.constexpr):
+    """Products of the tiles of `a` that a table names, which each step writes for the next."""
+    i = tl.arange(0, S)
+    at = i[:, None] * S + i[None, :]
+    total = tl.zeros((S, S), tl.float32)
+    for k in range(0, steps):
+        tile = tl.load(table + k)
+        x = tl.load(a + tile * S * S + at)
+        total = tl.dot(x, tl.load(b + at), total)
+        tl.store(table + k + 1, (tile + 1) % 3)
+    tl.store(out + at, total)
+
+
+@tilewright.jit
+def short_rows(a, out, steps, B: tl.constexpr, STAGES: tl.constexpr):
+    """The sum of short rows of a tensor that a descriptor names."""
+    rows = tl.make_tensor_descriptor(a, [900], [1], [B])
+    total = tl.zeros((B,), tl.float32)
+    for k in tl.range(0, steps, num_stages=STAGES):
+        total += rows.load([k * 32])
+    tl.store(out + tl.arange(0, B), total)

@@ -228,3 +228,39 @@ def test_tiles_of_any_extent_are_pipelined_or_left_alone(
         kernels.matmul, (1, 1), (a, b), out, (rows, columns, 3 * depth),
         BM=rows, BN=columns, BK=depth, stages=(2, 4),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("num_warps", [1, 4])
+@pytest.mark.parametrize("steps", [0, 1, 5])
+def test_a_tile_that_addresses_come_from_is_there_at_once(steps: int, num_warps: int) -> None:
+    """It was taken from where its copy had only just been started."""
+    a = np.random.default_rng(15).standard_normal((256, 32)).astype(np.float32)
+    table = np.random.default_rng(16).integers(0, 6 * 32, 6 * 32).astype(np.int32)
+    out = np.zeros((32, 32), np.float32)
+    (said,) = check(
+        kernels.gathered_rows, (1,), (a, table), out, (steps,),
+        in_loop=True, S=32, num_warps=num_warps,
+    )  # fmt: skip
+    assert said == "loads run 4 iterations ahead, to 5 slots of 4096 bytes"
+
+
+def test_no_load_runs_ahead_of_a_store_to_what_its_address_comes_from() -> None:
+    a, b = halves(17, 3 * 64, 64), halves(18, 64, 64)
+    outs = [np.zeros((64, 64), np.float32) for _ in range(4)]
+    for number, out in enumerate(outs, 1):
+        table = np.zeros(8, np.int32)
+        kernels.rewritten_table.simulate[(1,)](a, b, table, out, 5, S=64, num_stages=number)
+        assert list(table) == [0, 1, 2, 0, 1, 2, 0, 0]
+        module = at_t2(kernels.rewritten_table, (a, b, table, out, 5), dict(S=64, num_stages=3))
+        (said,) = accounts(module)
+        assert "writes through the argument of a load" in said
+    assert all(np.array_equal(outs[0], out) for out in outs)
+
+
+@pytest.mark.parametrize("extent", [4, 8, 16, 32, 64])
+def test_slots_of_the_copy_engine_start_where_it_may_write(extent: int) -> None:
+    """A box lies at a multiple of 128 bytes, and here a tile is as short as 16."""
+    a = np.random.default_rng(19).standard_normal(1024).astype(np.float32)
+    out = np.zeros(extent, np.float32)
+    (said,) = check(kernels.short_rows, (1,), (a,), out, (7,), in_loop=True, B=extent)
+    assert said == f"loads run 4 iterations ahead, to 5 slots of {4 * extent} bytes"
