@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
-from triton.tools.tensor_descriptor import TensorDescriptor as TensorDescriptor
 
 
 @triton.jit

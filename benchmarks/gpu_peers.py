@@ -36,6 +36,8 @@ def _load(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
+    descriptors = importlib.import_module("triton.tools.tensor_descriptor")
+    module.TensorDescriptor = descriptors.TensorDescriptor
     return module
 
 

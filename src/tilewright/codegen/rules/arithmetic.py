@@ -237,7 +237,9 @@ def _high_product(ctx: EmitContext, op: Operation) -> None:
 
 def _flags(op: BinaryFloatOp | UnaryOp) -> str:
     fastmath = op.fastmath
-    return "" if fastmath is None or not fastmath.data else " ".join(fastmath.data) + " "
+    # A quotient is rounded once: only a target's own rule takes the reciprocal instead.
+    flags = [] if fastmath is None else [flag for flag in fastmath.data if flag != "arcp"]
+    return f"{' '.join(flags)} " if flags else ""
 
 
 @DEFAULT_RULES.register(*_ops(_FLOAT_INSTRUCTIONS))

@@ -77,9 +77,9 @@ def elementwise(b: Builder, name: str, *operands: tensor, type_: dtype | None = 
     return b.tensor(cls, list(operands), type_ or operands[0].type, properties)
 
 
-# What may change bits unless enable_fp_fusion is off: sums and products may fuse; a quotient
-# may be a product with the reciprocal (1.5 ulp), as it is on GPUs, and a root 1 ulp off there;
-# div_rn and sqrt_rn never are.
+# What may change bits unless enable_fp_fusion is off: sums and products may fuse; on GPUs a
+# quotient of float32 may be a product with the reciprocal and a root 1 ulp off. div_rn and
+# sqrt_rn never are.
 _RELAXED = {
     **dict.fromkeys(("arith.addf", "arith.subf", "arith.mulf"), CONTRACT),
     "arith.divf": RECIPROCAL,

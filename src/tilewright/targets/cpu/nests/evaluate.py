@@ -12,7 +12,6 @@ from dataclasses import field
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from tilewright.ir.attributes import FastMathAttr
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import (
     element_of,
@@ -24,7 +23,7 @@ from tilewright.ir.types import (
     width_bits,
 )
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
-from tilewright.ops.elementwise.ir import ELEMENTWISE, SelectOp
+from tilewright.ops.elementwise.ir import SelectOp
 from tilewright.ops.indexing.ir import GatherOp as TileGatherOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.rules import RuleTable
@@ -286,8 +285,6 @@ class Evaluator:
         operands = [self.element(operand, coords, wide) for operand in op.operands]
         if op.name == "arith.andi" and any(v in self.emit.true_values for v in operands):
             return self.emit.integer("andi", operands[0], operands[1])
-        if _divides_by_uniform(op, operands):
-            return self._times_reciprocal(op, operands)
         lanes = 1
         if wide and any(shape_of(operand.type) for operand in operands):
             lanes = self.lanes
@@ -296,27 +293,11 @@ class Evaluator:
         result = vector_of(element_of(op.results[0].type), lanes)
         return self.emit.pure(type(op), operands, result, dict(op.properties), op.location)
 
-    def _times_reciprocal(self, op: Operation, operands: list[SSAValue]) -> SSAValue:
-        """A quotient by one scalar, where `arcp` allows it: one division for all lanes."""
-        emit, (lhs, rhs) = self.emit, operands
-        one = emit.constant(rhs.type, 1.0)
-        inverse = emit.pure(type(op), (one, rhs), rhs.type, dict(op.properties), op.location)
-        factors = (lhs, emit.splat(inverse, self.lanes))
-        properties = dict(op.properties)
-        return emit.pure(ELEMENTWISE["arith.mulf"], factors, lhs.type, properties, op.location)
-
 
 def _source_of(op: Operation, value: OpResult) -> SSAValue:
     """The operand of a shape op, or of a fold of one element, that `value` is read from."""
     takes_several = len(op.results) > 1 and len(op.operands) > 1
     return op.operands[value.index] if takes_several else op.operands[0]
-
-
-def _divides_by_uniform(op: Operation, operands: list[SSAValue]) -> bool:
-    if op.name != "arith.divf" or not shape_of(operands[0].type) or shape_of(operands[1].type):
-        return False
-    fastmath = op.properties.get("fastmath")
-    return isinstance(fastmath, FastMathAttr) and bool({"arcp", "fast"} & set(fastmath.data))
 
 
 @ELEMENT_RULES.register(ConstantOp)
