@@ -6,7 +6,7 @@ layouts made of its loads is known here only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import IndexType, ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -150,7 +150,7 @@ class _Planned:
             return "its counter has no fixed width"
         if len({self._stage(load) for load in self.loads}) > 1:
             return "its loads are of different stages"
-        plain = [load for load in self.loads if isinstance(load, LoadOp)]
+        plain = _loads_among(self.loads)
         by_engine = [fetch for fetch in self.fetches if fetch.by_engine]
         unfit = "" if self.engine is None else self.engine.unfit(by_engine)
         if unfit:
@@ -169,7 +169,7 @@ class _Planned:
 
     def _stop(self) -> str:
         """What in the loop its loads must not be done before; '' where there is nothing."""
-        early = [op for op in self._part().ops if isinstance(op, LoadOp)]
+        early = _loads_among(self._part().ops)
         read = [base_argument(load.operands[0]) for load in (*self.loads, *early)]
         for op in self.loop.body.block.ops:
             if not stops_reads(op):
@@ -220,6 +220,10 @@ class _Planned:
         if any(fetch.alloc is owner for fetch in self.fetches):
             return True
         return isinstance(owner, Operation) and not self.loop.is_ancestor(owner)
+
+
+def _loads_among(ops: Iterable[Operation]) -> list[LoadOp]:
+    return [op for op in ops if isinstance(op, LoadOp)]
 
 
 def _no_copy(load: LoadOp) -> str:
