@@ -17,14 +17,14 @@ from ..compiler.source import ASTSource
 from .cache_files import (
     CacheManager,
     FileCacheManager,
+    base32,
     get_cache_manager,
     get_dump_manager,
     get_override_manager,
 )
-from .cache_files import (
-    _base32 as _base32,  # packages import it from here
-)
 from .remote_cache import RedisRemoteCacheBackend, RemoteCacheBackend, RemoteCacheManager
+
+_base32 = base32  # packages import it by this name
 
 
 def get_cache_key(

@@ -14,7 +14,7 @@ from typing import cast
 from .. import knobs
 
 
-def _base32(key: str) -> str:
+def base32(key: str) -> str:
     """A hexadecimal key as text that is shorter, for names of directories."""
     return base64.b32encode(bytes.fromhex(key)).decode("utf-8").rstrip("=")
 
@@ -94,14 +94,14 @@ def _manager() -> Callable[..., CacheManager]:
 
 def get_cache_manager(key: str) -> CacheManager:
     """The files under a hexadecimal key."""
-    return _manager()(_base32(key))
+    return _manager()(base32(key))
 
 
 def get_override_manager(key: str) -> CacheManager:
     """The files that stand in for compiled ones."""
-    return _manager()(_base32(key), override=True)
+    return _manager()(base32(key), override=True)
 
 
 def get_dump_manager(key: str) -> CacheManager:
     """The files that a compilation dumped."""
-    return _manager()(_base32(key), dump=True)
+    return _manager()(base32(key), dump=True)
