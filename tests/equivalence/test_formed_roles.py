@@ -21,7 +21,7 @@ from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import RolesOp
 
 
-def over(cases: list[Partitioned]):  # type: ignore[no-untyped-def]
+def over(cases: list[Partitioned]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
 
 

@@ -32,7 +32,7 @@ from tilewright.targets.target import load_target
 SIMULATED = [case for case in PARTITIONED if not case.name.endswith("no-step")]
 
 
-def over(cases: list[Partitioned]):  # type: ignore[no-untyped-def]
+def over(cases: list[Partitioned]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
 
 
