@@ -4,7 +4,8 @@
     ⇒ tt.func … {tw.schedule = #tw.schedule<"ring loads tiles load#0 load#1 slots 4 cp_async
       release late; loop for#0 load#0 @0.1 load#1 @0.1 dot#0 @2.0">}
 
-`num_stages`, of a loop or of the kernel, is the number of slots, of which as many are used as fit.
+`num_stages`, of a loop or of the kernel, is the number of slots, of which as many are used as fit;
+where neither says it, `default_stages` does.
 A schedule that is annotated already is kept; either way what it names is marked, to be found at
 the levels below.
 """
@@ -34,6 +35,7 @@ from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.roles import find_roles
 from tilewright.ops.shape.ir import TransOp
 from tilewright.schedule.plan.anchors import anchors_of, kind_of, require_anchors
+from tilewright.schedule.plan.default_stages import LoopOfProducts
 from tilewright.schedule.plan.verify_schedule import problems, require_legal
 from tilewright.support.dataclass import dataclass, replace
 
@@ -71,7 +73,7 @@ class DecideSchedule(Pass):
         schedule = schedule_of(kernel)
         if schedule is None or schedule.roles:
             # Roles that could not be formed leave a program of one role.
-            schedule = decide_schedule(kernel, self.machine, self.num_stages)
+            schedule = decide_schedule(kernel, self.machine, self.num_stages, self.num_warps)
             schedule = _legal_part(schedule, kernel, self.machine, self.num_warps)
             if not schedule.loops and not schedule.reasons:
                 kernel.attributes.pop(SCHEDULE, None)
@@ -102,7 +104,9 @@ def _legal_part(
     return kept
 
 
-def decide_schedule(kernel: FuncOp, machine: MachineModel, num_stages: int) -> Schedule:
+def decide_schedule(
+    kernel: FuncOp, machine: MachineModel, num_stages: int, num_warps: int = 4
+) -> Schedule:
     """The schedule of a kernel in one role, from what its author said."""
     names = {op: anchor for anchor, op in anchors_of(kernel).items() if anchor.index >= 0}
     free_bytes = machine.max_shared_bytes - _SPARE_BYTES - _held_bytes(kernel)
@@ -113,11 +117,14 @@ def decide_schedule(kernel: FuncOp, machine: MachineModel, num_stages: int) -> S
         if kind_of(op) != "for":
             continue
         candidate = _Loop(op, names)
-        wanted = candidate.asked(num_stages)
-        if wanted < 2 or not candidate.loads:
+        if not candidate.loads:
+            continue
+        asked = candidate.asked(num_stages)
+        wanted = asked or candidate.by_default(num_warps).default_stages(machine)
+        if wanted < 2:
             continue
         fitting = free_bytes // candidate.slot_bytes
-        if fitting < wanted:
+        if fitting < asked:
             size = candidate.slot_bytes
             reasons.append(f"{describe(op)}: {fitting} slots of {size} bytes fit, not {wanted}")
         if min(wanted, fitting) > 1:
@@ -176,21 +183,23 @@ class _Loop:
         """The bytes of the tiles of one iteration."""
         return sum(slot_step(_tile_bytes(load.results[0])) for load in self.loads)
 
-    def _is_late(self, slots: int) -> bool:
-        """Whether products run on into the next iteration: then what they read stays one longer.
+    def by_default(self, num_warps: int) -> LoopOfProducts:
+        """What the number of slots depends on where nobody says it."""
+        loop, is_accumulating = self.loop, self._is_accumulating
+        return LoopOfProducts(loop, self.products, is_accumulating, self.slot_bytes, num_warps)
 
-        Each is added to what it was an iteration before, and nothing else reads it.
-        """
-        end = self.ops[-1]
-        return (
-            slots >= _LATE_SLOTS
-            and bool(self.products)
-            and all(
-                op.operands[2] in self.loop.body.block.args
-                and [use.operation for use in op.results[0].uses] == [end]
-                for op in self.products
-            )
+    @property
+    def _is_accumulating(self) -> bool:
+        """Whether it only adds up products, each to what it was an iteration before."""
+        end, carried = self.ops[-1], self.loop.body.block.args
+        return bool(self.products) and all(
+            op.operands[2] in carried and [use.operation for use in op.results[0].uses] == [end]
+            for op in self.products
         )
+
+    def _is_late(self, slots: int) -> bool:
+        """Whether products run on into the next iteration: then what they read stays one longer."""
+        return slots >= _LATE_SLOTS and self._is_accumulating
 
     def channels(self, slots: int, number: int) -> list[Channel]:
         """The rings that the loads fill: one of the copy engine, one of the threads."""

@@ -1,0 +1,65 @@
+"""How many tiles of a loop are under way where its author does not say: what was fastest on an H200.
+
+Only loops of products are worth it: where a loop has none, several programs on a multiprocessor
+overlap each other as well. Nor is it worth it where several fit beside each other and their
+products wait for what is computed between them (decision 6). A loop that writes memory is left as
+its author wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from xdsl.ir import Operation
+
+from tilewright.ir.effects import stops_reads
+from tilewright.ir.types import shape_of, storage_bytes
+from tilewright.machine.model import MachineModel
+from tilewright.support.dataclass import dataclass
+
+_DEEP_STEP_BYTES = 48 << 10
+"""Tiles of one iteration from which on 4 slots are best, and below which 2 are.
+
+Measured on an H200, 2026-11-22, fp16 8192³ by pointers: 128 x 256 x 64 350 TFLOP/s with one slot,
+461 with 3 and 621 with 4; 128 x 128 x 64 495 with one, 577 with 2 and 521 with 4."""
+_DEEP, _SHALLOW = 4, 2
+# By definition: a register of 32 bits.
+_REGISTER_BYTES = 4
+_OTHER_REGISTERS = 60
+"""What a thread holds beside the results of products. Chosen, not measured: what ptxas takes for
+attention is 50 to 70 more than its two tiles."""
+
+
+@dataclass(frozen=True)
+class LoopOfProducts:
+    """What the choice depends on.
+
+    `products` are those that stand directly in the loop, `is_accumulating` says that each is only
+    added to what it was an iteration before; `step_bytes` are the loaded tiles of an iteration.
+    """
+
+    loop: Operation
+    products: Sequence[Operation]
+    is_accumulating: bool
+    step_bytes: int
+    num_warps: int
+
+    def default_stages(self, machine: MachineModel) -> int:
+        """How many of its tiles are under way; 1 for none but its own."""
+        if not self.products or any(stops_reads(op) for op in self._body()):
+            return 1
+        if self.is_accumulating:
+            return _DEEP if self.step_bytes >= _DEEP_STEP_BYTES else _SHALLOW
+        return _SHALLOW if self._programs_per_sm(machine) < 2 else 1
+
+    def _body(self) -> Iterator[Operation]:
+        return (op for op in self.loop.walk() if op is not self.loop)
+
+    def _programs_per_sm(self, machine: MachineModel) -> int:
+        """How many programs a multiprocessor has registers for, by the results of products."""
+        threads = self.num_warps * machine.lanes
+        types = [op.results[0].type for op in self.products]
+        held = sum(prod(shape_of(type_)) * storage_bytes(type_) for type_ in types)
+        registers = held // (threads * _REGISTER_BYTES) + _OTHER_REGISTERS
+        return machine.registers_per_sm // (threads * registers)
