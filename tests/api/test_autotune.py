@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -228,6 +230,14 @@ def test_options_that_change_the_kernel_are_passed_to_a_launch() -> None:
     assert kernel.launches[-1]["num_warps"] == 8
 
 
+def test_said_stages_are_passed_to_a_launch_and_unsaid_ones_are_not() -> None:
+    kernel = make_fake(has_ignored_options=False)
+    tuned(kernel, [Config({"BLOCK": 1}, num_stages=3)])[(1,)](data(), 4)
+    assert kernel.launches[-1]["num_stages"] == 3
+    tuned(kernel, [Config({"BLOCK": 1})])[(1,)](data(), 4)
+    assert "num_stages" not in kernel.launches[-1]
+
+
 def test_options_of_other_compilers_are_accepted_and_dropped() -> None:
     kernel = make_fake()
     config = Config({"BLOCK": 1, "waves_per_eu": 2, "num_producer_groups": 1})
@@ -378,6 +388,30 @@ def test_configs_with_equal_values_are_equal_and_print_every_field() -> None:
         "A: 1, num_warps: 4, num_stages: 2, num_ctas: 1, maxnreg: None, "
         "num_consumer_groups: 0, num_buffers_warp_spec: 0"
     )
+
+
+def test_stages_that_nobody_said_stay_unsaid_in_copies() -> None:
+    unsaid, said = Config({"A": 1}), Config({"A": 1}, num_stages=3)
+    assert unsaid.num_stages == said.num_stages == 3
+    assert unsaid != said and hash(unsaid) != hash(said)
+    copies = [
+        Config(unsaid.kwargs, num_stages=unsaid.num_stages),
+        copy.deepcopy(unsaid),
+        pickle.loads(pickle.dumps(unsaid)),
+    ]
+    assert all(one == unsaid and one.options() == {} for one in copies)
+    assert said.options() == {"num_stages": 3} and said.short() == "A=1, num_stages=3"
+    assert unsaid.all_kwargs()["num_stages"] * 2 == 6
+
+
+def test_a_choice_among_unsaid_stages_is_not_taken_for_said_ones(cache_dir: Path) -> None:
+    for stages in ({}, {"num_stages": 3}):
+        kernel = make_fake()
+        same = [Config({"BLOCK": block}, **stages) for block in (8, 1)]
+        tuner = tuned(kernel, same)
+        tuner[(1,)](data(), 4)
+        assert tuner.bench_time is not None
+    assert len(open_default().entries()) == 2
 
 
 def test_a_written_progress_of_tuning_names_each_configuration(

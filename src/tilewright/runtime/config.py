@@ -6,10 +6,22 @@ from collections.abc import Callable, Mapping
 
 PreHook = Callable[[dict[str, object]], object]
 
+
+class DefaultStages(int):
+    """The `num_stages` of a configuration that does not say it: a number for who reads it.
+
+    Estimates and pruning compute with it; a launch leaves the choice to the compiler. It compares
+    as the number, so what is said is told by the type.
+    """
+
+
+_DEFAULT_STAGES = DefaultStages(3)
+"""Its value is by definition: what configurations in the field have where they say nothing."""
+
 # Compile options that a Config names by fields of its own, with the value that passes nothing.
 _OPTION_FIELDS: dict[str, object] = {
     "num_warps": 4,
-    "num_stages": 3,
+    "num_stages": _DEFAULT_STAGES,
     "num_ctas": 1,
     "maxnreg": None,
     "num_consumer_groups": 0,
@@ -30,11 +42,19 @@ FOREIGN_OPTIONS = frozenset(
 )
 
 
+def _is_said(name: str, value: object) -> bool:
+    """Whether a field was given a value that the compiler has to hear of."""
+    if name == "num_stages":
+        return not isinstance(value, DefaultStages)
+    return value != _OPTION_FIELDS[name]
+
+
 class Config:
     """Values for some parameters of a kernel, and compile options that go with them.
 
     `pre_hook` is called with all arguments by name before each launch with this
     configuration. Fields that mean nothing to a target are accepted and ignored there.
+    `num_stages` is 3 where it is not said; only a said one, 3 too, reaches the launch.
     Clients derive classes from it and set attributes, so it is an ordinary class.
     """
 
@@ -42,7 +62,7 @@ class Config:
         self,
         kwargs: Mapping[str, object],
         num_warps: int = 4,
-        num_stages: int = 3,
+        num_stages: int = _DEFAULT_STAGES,
         num_ctas: int = 1,
         maxnreg: int | None = None,
         pre_hook: PreHook | None = None,
@@ -63,7 +83,7 @@ class Config:
     def _key(self) -> tuple[object, ...]:
         values = tuple((name, repr(value)) for name, value in sorted(self.kwargs.items()))
         options = tuple(getattr(self, name) for name in _OPTION_FIELDS)
-        return (values, options, self.ir_override)
+        return (values, options, tuple(self.options()), self.ir_override)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Config):
@@ -91,7 +111,7 @@ class Config:
     def options(self) -> dict[str, object]:
         """The compile options that are not at their default, by name."""
         values = {name: getattr(self, name) for name in _OPTION_FIELDS}
-        return {n: v for n, v in values.items() if v != _OPTION_FIELDS[n]}
+        return {n: v for n, v in values.items() if _is_said(n, v)}
 
     def __str__(self) -> str:
         values = {**self.kwargs, **{name: getattr(self, name) for name in _OPTION_FIELDS}}

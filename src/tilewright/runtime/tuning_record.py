@@ -56,5 +56,6 @@ def record_key(
     where = [compiler_fingerprint(), host_cpu_fingerprint(), str(threads)]
     if is_on_gpu:
         where.append(repr(sorted(load_driver("nvidia").machine().to_features().items())))
-    listed = [f"{config} {config.ir_override}" for config in configs]
+    # A count that is said and one that is not look the same in the text of a configuration.
+    listed = [f"{config} {list(config.options())} {config.ir_override}" for config in configs]
     return digest(_FORMAT, *where, kernel, repr(key), *listed)

@@ -254,13 +254,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("-g", "--grid", required=True, help="expressions of C in the arguments")
     parser.add_argument("-t", "--target", default="cuda:90:32")
     parser.add_argument("-w", "--num-warps", type=int, default=4)
-    parser.add_argument("-ns", "--num-stages", type=int, default=3)
+    parser.add_argument("-ns", "--num-stages", type=int)
     parser.add_argument("-on", "--out-name", help="the name in C; the kernel's by default")
     parser.add_argument("-o", "--out-path", type=Path)
     given = parser.parse_args(arguments)
     kernel_name, out_name = cast("str", given.kernel_name), cast("str | None", given.out_name)
     name = out_name or kernel_name
-    options = {"num_warps": given.num_warps, "num_stages": given.num_stages}
+    options = {"num_warps": given.num_warps}
+    options |= {} if given.num_stages is None else {"num_stages": given.num_stages}
     kernel = load_kernel(cast("Path", given.path), kernel_name)
     target = parse_target(cast("str", given.target))
     variant = make_variant(kernel, given.signature, given.grid, target, options, name)
