@@ -39,19 +39,14 @@ from tilewright.runtime.kernel import CompiledKernel
 from tilewright.runtime.launch_site import place_at_launch, placing_at_launch
 from tilewright.runtime.warm import WarmCalls, is_native
 from tilewright.support.dataclass import dataclass, replace
+from tilewright.support.environment import warn_of_unknown_variables
 from tilewright.support.errors import (
     CapturedValueChanged,
     NotAKernelLaunch,
     TilewrightError,
     UnsupportedError,
 )
-from tilewright.support.options import (
-    CompileOptions,
-    debug_options,
-    option_names,
-    runtime_options,
-    warn_of_unknown_variables,
-)
+from tilewright.support.options import CompileOptions, debug_options, option_names, runtime_options
 from tilewright.support.revisions import REVISIONS, function_name
 from tilewright.support.source import loaded_lines
 

@@ -10,7 +10,7 @@ import pytest
 import tests.api.alias  # noqa: F401 - puts `triton` on the path
 import tilewright
 import tilewright.language as tl
-from tilewright.support import options
+from tilewright.support import environment
 from tilewright.support.errors import AssertionFailed, DivisionByZero, UndefinedValue
 
 import triton  # isort: skip
@@ -142,7 +142,7 @@ def test_a_fault_of_a_kernel_is_a_runtime_error() -> None:
 )
 def test_a_misspelt_variable_is_warned_of_once(name, remedy, monkeypatch) -> None:
     monkeypatch.setenv(name, "1")
-    options.warn_of_unknown_variables.cache_clear()
+    environment.warn_of_unknown_variables.cache_clear()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         tilewright.jit(claim)

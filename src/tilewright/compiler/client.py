@@ -40,8 +40,8 @@ from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.fingerprint import usable_cpu_count
 from tilewright.runtime.isolation import is_isolated
 from tilewright.runtime.kernel import STATISTICS
+from tilewright.support.environment import environment
 from tilewright.support.errors import InternalError
-from tilewright.support.options import environment
 
 SERVER_MODULE = "tilewright.compiler.server"
 _READ_BYTES = 1 << 16

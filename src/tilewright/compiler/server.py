@@ -42,7 +42,7 @@ from tilewright.compiler.request import CompileRequest
 from tilewright.compiler.worker import describe_exit, serve
 from tilewright.runtime.fingerprint import usable_cpu_count
 from tilewright.support.dataclass import dataclass
-from tilewright.support.options import replace_environment
+from tilewright.support.environment import replace_environment
 
 IDLE_S = 60.0
 _TICK_S = 0.1

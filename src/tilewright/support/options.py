@@ -1,30 +1,24 @@
-"""Options: what the user can choose, and the only place that reads the environment.
+"""Options: what the user can choose.
 
 Three objects, by what they may change. `CompileOptions` changes the generated code and is
 hashed into every cache key. `DebugOptions` only shows or checks what the compiler does.
 `RuntimeOptions` says where and how compiled kernels run. The last two come from environment
-variables, each declared once in `VARIABLES`, and are read live: a test or a notebook may set
-a variable at any time.
+variables, which are read live.
 """
 
 from __future__ import annotations
 
-import functools
 import json
-import os
-import re
-import sys
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
+from tilewright.support import environment as variables
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import CompileError, InvalidOption
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-Value_co = TypeVar("Value_co", covariant=True)
 OptionValue = int | str | tuple[int, ...] | None
 INPUT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
 """How float32 operands enter a product; `inputPrecision` of a `tt.dot` is an index here."""
@@ -33,10 +27,6 @@ DESCRIPTOR_MODES = ("auto", "pointers")
 
 class UnknownOption(CompileError):
     """A launch or a configuration names a compile option that does not exist."""
-
-
-class InvalidVariable(CompileError):
-    """An environment variable has a value that cannot be read."""
 
 
 def _is_count(value: object) -> bool:
@@ -225,216 +215,6 @@ def _require_option(name: str) -> None:
 
 
 @dataclass(frozen=True)
-class Variable(Generic[Value_co]):
-    """One environment variable: its name, what it accepts, its default and its meaning.
-
-    `accepts` completes the sentence "set it to …"; `default` is the value where the variable
-    is unset or empty.
-    """
-
-    name: str
-    accepts: str
-    default: Value_co
-    meaning: str
-    parse: Callable[[str], Value_co]
-    default_text: str = ""
-
-    def read(self) -> Value_co:
-        """The value now. Raises: `InvalidVariable`, with variable, value and remedy."""
-        text = os.environ.get(self.name)
-        if not text:
-            return self.default
-        try:
-            return self.parse(text)
-        except ValueError:
-            raise InvalidVariable(
-                f"environment variable {self.name} is {text!r}",
-                hint=f"set it to {self.accepts}, or unset it",
-            ) from None
-
-    def show_default(self) -> str:
-        """The default in words, for tables."""
-        return self.default_text or str(self.default)
-
-
-_TRUE = ("1", "true", "on", "yes")
-_FALSE = ("0", "false", "off", "no")
-_SIZE = re.compile(r"([0-9]{1,18})\s*(?:([KMGT])I?)?B?")
-
-
-def _parse_flag(text: str) -> bool:
-    word = text.strip().lower()
-    if word not in _TRUE + _FALSE:
-        raise ValueError(text)
-    return word in _TRUE
-
-
-def _parse_count(text: str) -> int:
-    digits = text.strip()
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 6 or int(digits) == 0:
-        raise ValueError(text)
-    return int(digits)
-
-
-def _parse_size_bytes(text: str) -> int:
-    match = _SIZE.fullmatch(text.strip().upper())
-    if match is None:
-        raise ValueError(text)
-    return int(match[1]) << 10 * " KMGT".index(match[2] or " ")
-
-
-def _parse_target(text: str) -> str:
-    word = text.strip().lower()
-    if word not in ("auto", "cpu", "nvidia"):
-        raise ValueError(text)
-    return word
-
-
-def _parse_path(text: str) -> Path:
-    return _path(os.path.expanduser(text)).absolute()
-
-
-def _path(*parts: str) -> Path:
-    from pathlib import Path  # six modules, which an import of the package leaves unloaded
-
-    return Path(*parts)
-
-
-def _flag(name: str, meaning: str) -> Variable[bool]:
-    return Variable(name, "1 or 0", False, meaning, _parse_flag, "0")
-
-
-_CACHE_DIR: Variable[Path | None] = Variable(
-    "TILEWRIGHT_CACHE_DIR",
-    "a directory",
-    None,
-    "Where compiled kernels and tuning results are kept.",
-    _parse_path,
-    "the user's cache directory",
-)
-_CACHE_SIZE = Variable(
-    "TILEWRIGHT_CACHE_SIZE",
-    "a number of bytes such as 512M or 2G",
-    2 << 30,
-    "The size above which the least recently used cache entries are removed.",
-    _parse_size_bytes,
-    "2G",
-)
-_DISABLE_CACHE = _flag(
-    "TILEWRIGHT_DISABLE_CACHE", "Keep compiled kernels in memory only; read and write no disk."
-)
-_NUM_THREADS: Variable[int | None] = Variable(
-    "TILEWRIGHT_NUM_THREADS",
-    "a positive number of threads",
-    None,
-    "How many threads run a grid on the CPU.",
-    _parse_count,
-    "the CPUs that this process may use",
-)
-_TARGET = Variable(
-    "TILEWRIGHT_TARGET",
-    "auto, cpu or nvidia",
-    "auto",
-    "Where kernels run: auto asks each launch's arrays.",
-    _parse_target,
-)
-_PTXAS: Variable[Path | None] = Variable(
-    "TILEWRIGHT_PTXAS",
-    "the path of a ptxas",
-    None,
-    "The assembler for NVIDIA GPUs.",
-    _parse_path,
-    "the one on PATH, in CUDA_HOME, or of the nvidia-cuda-nvcc wheel",
-)
-_CHECKED = _flag(
-    "TILEWRIGHT_CHECKED",
-    "Compile kernels that report out-of-bounds access, int32 offset overflow and failed asserts.",
-)
-_DEBUG = _flag("TILEWRIGHT_DEBUG", "Compile `device_assert` into every kernel.")
-_INTERPRET = _flag("TILEWRIGHT_INTERPRET", "Run every kernel in the reference interpreter.")
-_SIMULATE = Variable(
-    "TILEWRIGHT_SIMULATE",
-    "a GPU such as sm_90a",
-    "",
-    "Run every kernel in the simulator of this GPU, with every access checked.",
-    str.strip,
-    "unset",
-)
-_DUMP_IR: Variable[Path | None] = Variable(
-    "TILEWRIGHT_DUMP_IR",
-    "a directory",
-    None,
-    "Write the IR of every compiled kernel after every pass below this directory.",
-    _parse_path,
-    "no dump",
-)
-_ALWAYS_COMPILE = _flag("TILEWRIGHT_ALWAYS_COMPILE", "Compile even where the cache has the kernel.")
-_VERIFY_EACH = _flag("TILEWRIGHT_VERIFY_EACH", "Verify the IR after every pass.")
-_TIME_PASSES = _flag("TILEWRIGHT_TIME_PASSES", "Print how long each pass took.")
-_PRINT_REMARKS = _flag("TILEWRIGHT_PRINT_REMARKS", "Print why a faster path was not taken.")
-_PRINT_AUTOTUNING = _flag("TILEWRIGHT_PRINT_AUTOTUNING", "Print each tuning run and its winner.")
-_FRONT_END_DEBUGGING = _flag(
-    "TILEWRIGHT_FRONT_END_DEBUGGING", "Keep the compiler's own frames in the traceback of an error."
-)
-
-_ALLOW_NON_CONSTEXPR_GLOBALS = _flag(
-    "TILEWRIGHT_ALLOW_NON_CONSTEXPR_GLOBALS",
-    "Take plain numbers and strings that a kernel reads from globals as constants.",
-)
-
-VARIABLES: tuple[Variable[object], ...] = (
-    _CACHE_DIR,
-    _CACHE_SIZE,
-    _DISABLE_CACHE,
-    _NUM_THREADS,
-    _TARGET,
-    _PTXAS,
-    _CHECKED,
-    _DEBUG,
-    _INTERPRET,
-    _SIMULATE,
-    _DUMP_IR,
-    _ALWAYS_COMPILE,
-    _VERIFY_EACH,
-    _TIME_PASSES,
-    _PRINT_REMARKS,
-    _PRINT_AUTOTUNING,
-    _FRONT_END_DEBUGGING,
-    _ALLOW_NON_CONSTEXPR_GLOBALS,
-)
-
-
-_PREFIX = "TILEWRIGHT_"
-
-
-@functools.cache
-def warn_of_unknown_variables() -> None:
-    """Warn once of each variable with our prefix that does not exist."""
-    known = [variable.name for variable in VARIABLES]
-    for name in sorted(os.environ):
-        if name.startswith(_PREFIX) and name not in known:
-            near = nearest(name, known)
-            remedy = f"did you mean {near}?" if near else "it changes nothing"
-            message = f"there is no environment variable {name}: {remedy}"
-            warnings.warn(message, RuntimeWarning, stacklevel=4)
-
-
-def nearest(name: str, known: Sequence[str]) -> str | None:
-    """The one of `known` variables that `name` was probably meant to be; None without one.
-
-    *Example*
-
-    >>> nearest("TILEWRIGHT_CHEKED", ["TILEWRIGHT_CHECKED", "TILEWRIGHT_DEBUG"])
-    'TILEWRIGHT_CHECKED'
-    """
-    from difflib import get_close_matches  # half a millisecond that a right program does not pay
-
-    endings = [variable.removeprefix(_PREFIX) for variable in known]
-    found = get_close_matches(name.removeprefix(_PREFIX).upper(), endings, 1, 0.7)
-    return _PREFIX + found[0] if found else None
-
-
-@dataclass(frozen=True)
 class RuntimeOptions:
     """Where and how compiled kernels run; not hashed.
 
@@ -472,82 +252,33 @@ class DebugOptions:
 def runtime_options() -> RuntimeOptions:
     """The runtime options of this moment. Raises: `InvalidVariable`."""
     return RuntimeOptions(
-        cache_dir=None if _DISABLE_CACHE.read() else _CACHE_DIR.read() or default_cache_dir(),
-        cache_size_bytes=_CACHE_SIZE.read(),
-        num_threads=_NUM_THREADS.read(),
-        target=_TARGET.read(),
-        ptxas=_PTXAS.read(),
-        checked=_CHECKED.read(),
-        debug=_DEBUG.read(),
+        cache_dir=None
+        if variables.DISABLE_CACHE.read()
+        else variables.CACHE_DIR.read() or variables.default_cache_dir(),
+        cache_size_bytes=variables.CACHE_SIZE.read(),
+        num_threads=variables.NUM_THREADS.read(),
+        target=variables.TARGET.read(),
+        ptxas=variables.PTXAS.read(),
+        checked=variables.CHECKED.read(),
+        debug=variables.DEBUG.read(),
     )
+
+
+def _cache_dir() -> Path | None:
+    return variables.CACHE_DIR.read() or variables.default_cache_dir()
 
 
 def debug_options() -> DebugOptions:
     """The debug options of this moment. Raises: `InvalidVariable`."""
     return DebugOptions(
-        interpret=_INTERPRET.read(),
-        simulate=_SIMULATE.read(),
-        dump_ir=_DUMP_IR.read(),
-        always_compile=_ALWAYS_COMPILE.read(),
-        verify_each=_VERIFY_EACH.read(),
-        time_passes=_TIME_PASSES.read(),
-        print_remarks=_PRINT_REMARKS.read(),
-        print_autotuning=_PRINT_AUTOTUNING.read(),
-        front_end_debugging=_FRONT_END_DEBUGGING.read(),
-        allow_non_constexpr_globals=_ALLOW_NON_CONSTEXPR_GLOBALS.read(),
+        interpret=variables.INTERPRET.read(),
+        simulate=variables.SIMULATE.read(),
+        dump_ir=variables.DUMP_IR.read(),
+        always_compile=variables.ALWAYS_COMPILE.read(),
+        verify_each=variables.VERIFY_EACH.read(),
+        time_passes=variables.TIME_PASSES.read(),
+        print_remarks=variables.PRINT_REMARKS.read(),
+        print_autotuning=variables.PRINT_AUTOTUNING.read(),
+        front_end_debugging=variables.FRONT_END_DEBUGGING.read(),
+        allow_non_constexpr_globals=variables.ALLOW_NON_CONSTEXPR_GLOBALS.read(),
     )
-
-
-def default_cache_dir() -> Path | None:
-    """The user's cache directory of this package, or None where the user has no home."""
-    if not sys.platform.startswith("linux"):
-        from platformdirs import user_cache_path  # loads 20 modules: 10 to 25 ms
-
-        return user_cache_path("tilewright", appauthor=False)
-    # The same answer as platformdirs gives on Linux (XDG base directories), which a test checks.
-    base = os.environ.get("XDG_CACHE_HOME", "").strip()
-    if not os.path.isabs(base):
-        base = os.path.expanduser("~/.cache")
-    return _path(base, "tilewright") if os.path.isabs(base) else None
-
-
-def cuda_home() -> Path | None:
-    """The CUDA toolkit that the environment names, by the variables that NVIDIA's tools read."""
-    text = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
-    return _path(text) if text else None
-
-
-def is_set(variable: Variable[object]) -> bool:
-    """Whether the environment gives the variable a value now."""
-    return bool(os.environ.get(variable.name))
-
-
-def environment_with_path(first: Path) -> dict[str, str]:
-    """The environment for a Python process that looks for modules in `first` before all else."""
-    rest = os.environ.get("PYTHONPATH", "")
-    path = os.pathsep.join((str(first), rest)) if rest else str(first)
-    return {**os.environ, "PYTHONPATH": path}
-
-
-def variable_text(name: str) -> str | None:
-    """What the environment says for a variable of another package; None where it is unset."""
-    return os.environ.get(name) or None
-
-
-def set_variable(name: str, text: str | None) -> None:
-    """Set a variable for this process and its children; None removes it."""
-    if text is None:
-        os.environ.pop(name, None)
-    else:
-        os.environ[name] = text
-
-
-def environment() -> dict[str, str]:
-    """The whole environment, for a process that is to see what this one sees now."""
-    return dict(os.environ)
-
-
-def replace_environment(variables: Mapping[str, str]) -> None:
-    """Give this process the environment of another."""
-    os.environ.clear()
-    os.environ.update(variables)

@@ -14,8 +14,8 @@ from tilewright.compiler.reproducer import current_versions
 from tilewright.runtime.cache import open_default
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.fingerprint import usable_cpu_count
+from tilewright.support.environment import VARIABLES, Variable, is_set
 from tilewright.support.errors import TilewrightError
-from tilewright.support.options import VARIABLES, Variable, is_set
 from tilewright.targets.nvidia.toolchain import find_assembler, find_tool
 from tilewright.targets.target import TARGETS
 from tilewright.tools.show import echo_table, size_text

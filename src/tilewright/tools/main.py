@@ -13,8 +13,8 @@ import tilewright
 from tilewright.compiler.request import CompileRequest
 from tilewright.compiler.stages import find_stage, stage_names, stages
 from tilewright.ir.text import print_module
+from tilewright.support.environment import environment_with_path
 from tilewright.support.errors import TilewrightError
-from tilewright.support.options import environment_with_path
 from tilewright.tools.cache import cache
 from tilewright.tools.collect import Collected, requests_of
 from tilewright.tools.compile import compile_

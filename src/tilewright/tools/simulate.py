@@ -10,7 +10,7 @@ import click
 from tilewright.compiler.simulated import DEFAULT_MACHINE, Simulation, collected_simulations
 from tilewright.interp.simt.statistics import AccessStatistics, Report
 from tilewright.support.dataclass import dataclass
-from tilewright.support.options import set_variable
+from tilewright.support.environment import set_variable
 from tilewright.support.source import Span, source_line
 from tilewright.tools.collect import NoKernel, run_program
 from tilewright.tools.kernel_file import FILE, FUNCTION

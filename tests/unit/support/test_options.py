@@ -12,16 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilewright.support import environment as environment_module
 from tilewright.support import options as options_module
+from tilewright.support.environment import VARIABLES, InvalidVariable, Variable, default_cache_dir
 from tilewright.support.errors import CompileError, InvalidOption
 from tilewright.support.options import (
-    VARIABLES,
     CompileOptions,
-    InvalidVariable,
     UnknownOption,
-    Variable,
     debug_options,
-    default_cache_dir,
     option_names,
     runtime_options,
 )
@@ -225,7 +223,7 @@ def test_default_directory_is_that_of_platformdirs(
 
 
 def test_every_variable_is_in_the_table_once() -> None:
-    declared = [v for v in vars(options_module).values() if isinstance(v, Variable)]
+    declared = [v for v in vars(environment_module).values() if isinstance(v, Variable)]
     names = [variable.name for variable in VARIABLES]
     assert sorted(names) == sorted({variable.name for variable in declared})
     assert all(name.startswith("TILEWRIGHT_") for name in names)
@@ -234,11 +232,11 @@ def test_every_variable_is_in_the_table_once() -> None:
 
 
 def test_environment_is_read_here_only() -> None:
-    package = Path(options_module.__file__).parents[1]
+    package = Path(environment_module.__file__).parents[1]
     reads = re.compile(r"\bos\.(environ|getenv)\b|\bfrom os import\b.*\b(environ|getenv)\b")
     found = [
         str(path.relative_to(package))
         for path in sorted(package.rglob("*.py"))
         if reads.search(path.read_text(encoding="utf-8"))
     ]
-    assert found == ["support/options.py"]
+    assert found == ["support/environment.py"]

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Generic, Self, TypeVar, cast
 
+from tilewright.support.environment import set_variable, variable_text
 from tilewright.support.errors import InvalidOption
-from tilewright.support.options import set_variable, variable_text
 
 from ._nvidia_tools import NvidiaTool
 

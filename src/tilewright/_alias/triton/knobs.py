@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from tilewright.support.dataclass import dataclass
-from tilewright.support.options import set_variable, variable_text
+from tilewright.support.environment import set_variable, variable_text
 
 from ._names import refuse
 from ._settings import (

@@ -1,4 +1,4 @@
-"""How many tiles of a loop are under way where its author does not say: what was fastest on an H200.
+"""How many tiles of a loop are under way where its author does not say: as was fastest on an H200.
 
 Only loops of products are worth it: where a loop has none, several programs on a multiprocessor
 overlap each other as well. Nor is it worth it where several fit beside each other and their

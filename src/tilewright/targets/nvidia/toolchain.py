@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tilewright.support.dataclass import dataclass
-from tilewright.support.options import cuda_home, runtime_options
+from tilewright.support.environment import cuda_home
+from tilewright.support.options import runtime_options
 from tilewright.targets.nvidia.errors import AssemblerFailed, AssemblerNotFound
 
 _DEFAULT_HOME = Path("/usr/local/cuda")

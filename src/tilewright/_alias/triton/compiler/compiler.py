@@ -15,8 +15,9 @@ from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.fingerprint import compiler_fingerprint
 from tilewright.runtime.kernel import STATISTICS
+from tilewright.support.environment import variable_text
 from tilewright.support.errors import TilewrightError
-from tilewright.support.options import CompileOptions, option_names, variable_text
+from tilewright.support.options import CompileOptions, option_names
 
 from .. import knobs
 from .._names import refuse
