@@ -19,7 +19,14 @@ import torch
 from benchmarks.harness import Row
 from benchmarks.report import HEADER, cells, show_row
 
-FAMILIES = ("gpu_memory_bound", "gpu_matrix", "gpu_schedules", "gpu_launches", "gpu_startup")
+FAMILIES = (
+    "gpu_memory_bound",
+    "gpu_rows_ahead",
+    "gpu_matrix",
+    "gpu_schedules",
+    "gpu_launches",
+    "gpu_startup",
+)
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("tilewright", "llvmlite", "xdsl", "torch", "triton", "cuda-bindings")
 

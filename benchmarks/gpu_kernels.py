@@ -32,6 +32,52 @@ def softmax(x_ptr, out_ptr, stride, width, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def softmax_rows(
+    x_ptr, out_ptr, stride, height, width, BLOCK: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Softmax of every `num_programs`-th row, while the next rows are on their way."""
+    columns = tl.arange(0, BLOCK)
+    mask = columns < width
+    for row in tl.range(tl.program_id(0), height, tl.num_programs(0), num_stages=STAGES):
+        start = row.to(tl.int64) * stride
+        x = tl.load(x_ptr + start + columns, mask=mask, other=-float("inf"))
+        weights = tl.exp(x - tl.max(x, axis=0))
+        tl.store(out_ptr + start + columns, weights / tl.sum(weights, axis=0), mask=mask)
+
+
+@triton.jit
+def layer_norm_rows(
+    x_ptr, out_ptr, weight_ptr, bias_ptr, stride, height, width, eps,
+    BLOCK: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Every `num_programs`-th row, normalised, scaled and shifted; the next ones on their way."""
+    columns = tl.arange(0, BLOCK)
+    mask = columns < width
+    weight = tl.load(weight_ptr + columns, mask=mask).to(tl.float32)
+    bias = tl.load(bias_ptr + columns, mask=mask).to(tl.float32)
+    for row in tl.range(tl.program_id(0), height, tl.num_programs(0), num_stages=STAGES):
+        start = row.to(tl.int64) * stride
+        x = tl.load(x_ptr + start + columns, mask=mask, other=0.0).to(tl.float32)
+        mean = tl.sum(x, axis=0) / width
+        centred = tl.where(mask, x - mean, 0.0)
+        rstd = 1 / tl.sqrt(tl.sum(centred * centred, axis=0) / width + eps)
+        tl.store(out_ptr + start + columns, centred * rstd * weight + bias, mask=mask)
+
+
+@triton.jit
+def scaled_sum(x_ptr, y_ptr, out_ptr, size, scale, BLOCK: tl.constexpr, STAGES: tl.constexpr):
+    """out = x * scale + y; each program takes every `num_programs`-th block."""
+    at = tl.arange(0, BLOCK)
+    first, step = tl.program_id(0), tl.num_programs(0)
+    for block in tl.range(first, tl.cdiv(size, BLOCK), step, num_stages=STAGES):
+        offsets = block * BLOCK + at
+        mask = offsets < size
+        x = tl.load(x_ptr + offsets, mask=mask)
+        y = tl.load(y_ptr + offsets, mask=mask)
+        tl.store(out_ptr + offsets, x * scale + y, mask=mask)
+
+
+@triton.jit
 def layer_norm(
     x_ptr, out_ptr, weight_ptr, bias_ptr, mean_ptr, rstd_ptr, stride, width, eps,
     BLOCK: tl.constexpr,

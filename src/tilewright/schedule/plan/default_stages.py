@@ -1,9 +1,9 @@
 """How many tiles of a loop are under way where its author does not say: as was fastest on an H200.
 
 Only loops of products are worth it: where a loop has none, several programs on a multiprocessor
-overlap each other as well. Nor is it worth it where several fit beside each other and their
-products wait for what is computed between them (decision 6). A loop that writes memory is left as
-its author wrote it.
+overlap each other as well. Where something is computed between products, it is worth it only if
+as many programs fit beside each other as before (decision 6). A loop that writes memory is left
+as its author wrote it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,12 @@ Measured on an H200, 2026-11-22, fp16 8192³ by pointers: 128 x 256 x 64 350 TFL
 _DEEP, _SHALLOW = 4, 2
 # By definition: a register of 32 bits.
 _REGISTER_BYTES = 4
-_OTHER_REGISTERS = 60
-"""What a thread holds beside the results of products. Chosen, not measured: what ptxas takes for
-attention is 50 to 70 more than its two tiles."""
+_OTHER_REGISTERS = (30, 60)
+"""What a thread holds beside the results of products, at least and mostly.
+
+Measured with ptxas 13.0, 2026-11-22: 29 to 66 in attention by pointers with results of 64 and 128
+registers. With 96 the loop that was pipelined took 140 in place of 128, so that one program was
+left of two, and 0.83 of the speed (H200)."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +39,16 @@ class LoopOfProducts:
     """What the choice depends on.
 
     `products` are those that stand directly in the loop, `is_accumulating` says that each is only
-    added to what it was an iteration before; `step_bytes` are the loaded tiles of an iteration.
+    added to what it was an iteration before; `step_bytes` are the loaded tiles of an iteration,
+    which come `by_engine` or are copied by the threads, `held_bytes` what lies beside them.
     """
 
     loop: Operation
     products: Sequence[Operation]
     is_accumulating: bool
     step_bytes: int
+    by_engine: bool
+    held_bytes: int
     num_warps: int
 
     def default_stages(self, machine: MachineModel) -> int:
@@ -51,15 +57,23 @@ class LoopOfProducts:
             return 1
         if self.is_accumulating:
             return _DEEP if self.step_bytes >= _DEEP_STEP_BYTES else _SHALLOW
-        return _SHALLOW if self._programs_per_sm(machine) < 2 else 1
+        return _SHALLOW if self._keeps_programs(machine) else 1
 
     def _body(self) -> Iterator[Operation]:
         return (op for op in self.loop.walk() if op is not self.loop)
 
-    def _programs_per_sm(self, machine: MachineModel) -> int:
+    def _keeps_programs(self, machine: MachineModel) -> bool:
+        """Whether as many programs run on a multiprocessor with two slots as with one."""
+        most, fewest = (self._programs_per_sm(machine, other) for other in _OTHER_REGISTERS)
+        if most != fewest or most == 1:
+            return most == fewest
+        used_bytes = most * (_SHALLOW * self.step_bytes + self.held_bytes)
+        return self.by_engine and used_bytes <= machine.max_shared_bytes
+
+    def _programs_per_sm(self, machine: MachineModel, other_registers: int) -> int:
         """How many programs a multiprocessor has registers for, by the results of products."""
         threads = self.num_warps * machine.lanes
         types = [op.results[0].type for op in self.products]
         held = sum(prod(shape_of(type_)) * storage_bytes(type_) for type_ in types)
-        registers = held // (threads * _REGISTER_BYTES) + _OTHER_REGISTERS
-        return machine.registers_per_sm // (threads * registers)
+        registers = held // (threads * _REGISTER_BYTES) + other_registers
+        return max(1, machine.registers_per_sm // (threads * registers))

@@ -109,7 +109,8 @@ def decide_schedule(
 ) -> Schedule:
     """The schedule of a kernel in one role, from what its author said."""
     names = {op: anchor for anchor, op in anchors_of(kernel).items() if anchor.index >= 0}
-    free_bytes = machine.max_shared_bytes - _SPARE_BYTES - _held_bytes(kernel)
+    held_bytes = _held_bytes(kernel)
+    free_bytes = machine.max_shared_bytes - _SPARE_BYTES - held_bytes
     loops: list[LoopSchedule] = []
     channels: list[Channel] = []
     reasons: list[str] = []
@@ -120,7 +121,8 @@ def decide_schedule(
         if not candidate.loads:
             continue
         asked = candidate.asked(num_stages)
-        wanted = asked or candidate.by_default(num_warps).default_stages(machine)
+        unsaid = candidate.unsaid(held_bytes, num_warps)
+        wanted = asked or unsaid.default_stages(machine)
         if wanted < 2:
             continue
         fitting = free_bytes // candidate.slot_bytes
@@ -183,10 +185,17 @@ class _Loop:
         """The bytes of the tiles of one iteration."""
         return sum(slot_step(_tile_bytes(load.results[0])) for load in self.loads)
 
-    def by_default(self, num_warps: int) -> LoopOfProducts:
+    def unsaid(self, held_bytes: int, num_warps: int) -> LoopOfProducts:
         """What the number of slots depends on where nobody says it."""
-        loop, is_accumulating = self.loop, self._is_accumulating
-        return LoopOfProducts(loop, self.products, is_accumulating, self.slot_bytes, num_warps)
+        return LoopOfProducts(
+            self.loop,
+            self.products,
+            self._is_accumulating,
+            self.slot_bytes,
+            all(map(_by_engine, self.loads)),
+            held_bytes,
+            num_warps,
+        )
 
     @property
     def _is_accumulating(self) -> bool:
