@@ -77,7 +77,7 @@ PRODUCT = (HALVES, HALVES, HALVES, 512, 512, 512, 512)
 
 
 def test_an_iteration_of_a_product_has_one_fence_and_two_barriers() -> None:
-    loop = loop_of(scheduled(matmul, PRODUCT, BM=128, BN=128, BK=64))
+    loop = loop_of(scheduled(matmul, PRODUCT, BM=128, BN=128, BK=64, num_stages=1))
     assert count(loop, "ttng.fence_async_shared") == 1
     assert count(loop, "ttg.barrier") == 2
 

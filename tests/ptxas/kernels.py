@@ -85,7 +85,14 @@ LAUNCHES: dict[str, tuple[str, tuple[object, ...], dict[str, object]]] = {
     "matmul": (
         "matmul",
         (F16, F16, F16, 8192, 8192, 8192, 8192, 8192, 8192),
-        {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "GROUP_M": 8, "num_warps": 4},
+        {
+            "BLOCK_M": 128,
+            "BLOCK_N": 128,
+            "BLOCK_K": 64,
+            "GROUP_M": 8,
+            "num_warps": 4,
+            "num_stages": 1,
+        },
     ),
     "attention": (
         "attention",

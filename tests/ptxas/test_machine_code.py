@@ -31,7 +31,7 @@ def test_a_step_of_a_product_of_descriptors_is_short(is_persistent: bool) -> Non
     c = cases.described(np.zeros((512, 512), a.base.dtype), (128, 256))
     sizes = [512, 512, k] if is_persistent else [k]
     kernel = cases.matmul_persistent if is_persistent else cases.matmul
-    kinds = step(kernel, [a, b, c, *sizes, *blocks], num_warps=8)
+    kinds = step(kernel, [a, b, c, *sizes, *blocks], num_warps=8, num_stages=1)
     # 127 before warps were uniform, threads elected and mbarriers shared.
     assert len(kinds) <= 88
     assert kinds.count(PRODUCT) == 4 and kinds.count(COPY) == 5

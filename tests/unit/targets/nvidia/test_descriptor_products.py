@@ -46,7 +46,7 @@ def test_products_along_k_are_right_for_every_width(dtype: str) -> None:
 def test_operands_of_wgmma_land_where_it_reads_them(num_warps: int) -> None:
     arguments = operands(128, 128, 128, "float16", (128, 128, 64))
     for kernel, given in ((matmul, arguments), (matmul_transposed, transposed(arguments))):
-        options = {"num_warps": num_warps}
+        options = {"num_warps": num_warps, "num_stages": 1}
         assert count(kernel, given, TmaLoadOp, **options) == 2
         assert count(kernel, given, LocalLoadOp, ConvertLayoutOp, **options) == 0
 
@@ -84,7 +84,8 @@ def barriers(function: FuncOp) -> list[list[int | None]]:
 
 def test_loads_that_are_waited_for_together_share_an_mbarrier() -> None:
     arguments = operands(128, 256, 128, "float16", (128, 256, 64))
-    function = find_kernel(lowered(matmul, arguments, {"num_warps": 8}).scheduled.module)
+    options = {"num_warps": 8, "num_stages": 1}
+    function = find_kernel(lowered(matmul, arguments, options).scheduled.module)
     assert barriers(function) == [[(128 * 64 + 64 * 256) * 2, None]]
     (wait,) = [op for op in function.walk() if isinstance(op, TmaWaitOp)]
     assert len(wait.tokens) == 2

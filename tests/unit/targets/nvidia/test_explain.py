@@ -103,7 +103,8 @@ def exact(a, c, SIZE: tl.constexpr):
 
 
 def product(array: np.ndarray, size: int, **options: object) -> KernelSummary:
-    return explain(matmul, (array, array, array, 512, 512, 512, 512), SIZE=size, STEP=64, **options)
+    blocks = {"SIZE": size, "STEP": 64, "num_stages": 1}
+    return explain(matmul, (array, array, array, 512, 512, 512, 512), **blocks, **options)
 
 
 def test_a_row_is_taken_16_bytes_a_lane_without_a_wasted_sector() -> None:

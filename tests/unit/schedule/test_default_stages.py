@@ -1,0 +1,85 @@
+"""How many tiles are under way where nobody says it, from what the choice depends on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright
+import tilewright.language as tl
+from tests.ptxas.kernels import request_of
+from tilewright.compiler.stages import stage_text
+
+HALVES = np.zeros((4096, 128), np.float16)
+FLOATS = np.zeros((4096, 256), np.float32)
+
+
+@tilewright.jit
+def product(a, b, c, K, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
+    acc = tl.zeros((M, N), tl.float32)
+    for k in range(0, K, D):
+        x = tl.load(a + rows[:, None] * K + (k + depth)[None, :])
+        y = tl.load(b + (k + depth)[:, None] * N + columns[None, :])
+        acc = tl.dot(x, y, acc)
+    tl.store(c + rows[:, None] * N + columns[None, :], acc)
+
+
+@tilewright.jit
+def attention(q, k, v, out, N, M: tl.constexpr, KEYS: tl.constexpr, D: tl.constexpr):
+    rows, keys, depth = tl.arange(0, M), tl.arange(0, KEYS), tl.arange(0, D)
+    x = tl.load(q + rows[:, None] * D + depth[None, :])
+    acc = tl.zeros((M, D), tl.float32)
+    for start in range(0, N, KEYS):
+        at = (start + keys)[:, None] * D + depth[None, :]
+        weights = tl.exp(tl.dot(x, tl.load(k + at).T))
+        acc = tl.dot(weights.to(tl.float16), tl.load(v + at), acc)
+    tl.store(out + rows[:, None] * D + depth[None, :], acc)
+
+
+@tilewright.jit
+def total(x, out, N, BLOCK: tl.constexpr):
+    acc = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, N, BLOCK):
+        acc += tl.load(x + start + tl.arange(0, BLOCK))
+    tl.store(out + tl.arange(0, BLOCK), acc)
+
+
+def decided(kernel, args, **meta: object) -> str:
+    return stage_text(request_of(kernel, args, meta), "decide-schedule")
+
+
+@pytest.mark.parametrize(
+    ("blocks", "num_warps", "slots"),
+    [((128, 256, 64), 8, 4), ((128, 128, 64), 4, 2), ((64, 64, 32), 4, 2), ((256, 128, 64), 8, 4)],
+)
+def test_large_steps_of_a_product_have_four_slots_and_small_ones_two(
+    blocks: tuple[int, int, int], num_warps: int, slots: int
+) -> None:
+    m, n, d = blocks
+    text = decided(product, (HALVES, HALVES, FLOATS, 4096), M=m, N=n, D=d, num_warps=num_warps)
+    assert f"slots {slots} cp_async" in text
+
+
+def test_a_count_that_is_said_is_taken() -> None:
+    blocks = {"M": 128, "N": 128, "D": 64}
+    said = decided(product, (HALVES, HALVES, FLOATS, 4096), **blocks, num_stages=3)
+    assert "slots 3 cp_async" in said
+    none = decided(product, (HALVES, HALVES, FLOATS, 4096), **blocks, num_stages=1)
+    assert "tw.schedule" not in none
+
+
+@pytest.mark.parametrize(
+    ("keys", "num_warps", "is_pipelined"),
+    [(128, 8, True), (64, 8, False), (64, 4, False)],
+)
+def test_attention_is_pipelined_where_no_more_than_one_program_fits_anyway(
+    keys: int, num_warps: int, is_pipelined: bool
+) -> None:
+    args = (HALVES, HALVES, HALVES, FLOATS, 4096)
+    text = decided(attention, args, M=128, KEYS=keys, D=128, num_warps=num_warps)
+    assert ("slots 2 cp_async" in text) is is_pipelined
+
+
+def test_a_loop_without_products_is_left_as_it_is() -> None:
+    assert "tw.schedule" not in decided(total, (FLOATS, FLOATS, 4096), BLOCK=1024)
