@@ -153,6 +153,7 @@ EXAMPLES: dict[str, Example] = {
         (P, VMASK, VECTOR), (VECTOR,), f"align_bytes = 4 : i64, {segments(1, 1, 1)}"
     ),
     "cpu.store": Example((P, VECTOR, VMASK), (), "nontemporal"),
+    "cpu.prefetch": Example((P,), (), "num_lines = 2 : i64, is_write, is_far"),
     "cpu.gather": Example((P, "vector<8xi64>"), (VECTOR,), segments(1, 1, 0, 0)),
     "cpu.scatter": Example((P, "vector<8xi64>", VECTOR)),
     "cpu.load_pointers": Example((VPOINTERS,), (VECTOR,), segments(1, 0, 0)),

@@ -321,6 +321,11 @@ def _poll(operation: Operation, preparation: Preparation) -> PlainFunction:
     return lambda program: None  # Python itself stops the interpreter
 
 
+@CPU_INTERPRETATION.plain.register(ops.PrefetchOp)
+def _prefetch(operation: Operation, preparation: Preparation) -> PlainFunction:
+    return lambda program, pointer: None  # no memory of the interpreter is nearer than other
+
+
 @CPU_INTERPRETATION.plain.register(ops.AssertOp)
 def _assert(operation: Operation, preparation: Preparation) -> PlainFunction:
     assert isinstance(operation, ops.AssertOp)

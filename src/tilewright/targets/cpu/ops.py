@@ -127,6 +127,24 @@ class StoreOp(TileOp):
 
 
 @irdl_op_definition
+class PrefetchOp(TileOp):
+    """Ask for `num_lines` cache lines from the scalar pointer `ptr` on; nothing is read.
+
+    Any address is allowed. `is_write`: to be written; `is_far`: into the second-level cache.
+    """
+
+    name = "cpu.prefetch"
+    ptr = operand_def()
+    num_lines = prop_def(IntegerAttr)
+    is_write = opt_prop_def(UnitAttr)
+    is_far = opt_prop_def(UnitAttr)
+
+    def effects(self) -> tuple[Effect, ...]:
+        """Only the time of what comes later depends on it."""
+        return ()
+
+
+@irdl_op_definition
 class GatherOp(TileOp):
     """result[l] = ptr[offsets[l]] where mask[l], else other[l]; offsets count elements."""
 
@@ -335,6 +353,7 @@ CPU_OPS = (
     IotaOp,
     LoadOp,
     StoreOp,
+    PrefetchOp,
     GatherOp,
     ScatterOp,
     LoadPointersOp,

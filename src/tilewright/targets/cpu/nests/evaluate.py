@@ -38,7 +38,7 @@ from tilewright.targets.cpu.nests.coordinates import (
     source_coords,
 )
 from tilewright.targets.cpu.nests.emitter import Emitter, MemoKey, wrapped
-from tilewright.targets.cpu.nests.masks import GATHER_NO_MASK, NO_MASK
+from tilewright.targets.cpu.nests.masks import NO_MASK, segments
 from tilewright.targets.cpu.ops import GatherOp, ScatterOp, StoreOp
 from tilewright.targets.cpu.ops import LoadOp as CpuLoadOp
 from tilewright.targets.cpu.report import Access
@@ -92,6 +92,13 @@ class Evaluator:
         emit = self.emit
         lanes = emit.integer("addi", emit.splat(start, self.lanes), emit.iota(i32, self.lanes))
         self.limit = emit.compare("slt", lanes, emit.splat(bound, self.lanes))
+
+    def limits(self) -> tuple[SSAValue, ...]:
+        """The mask of what a chunk reads of buffers, if any.
+
+        A chunk that starts at a line of a store may reach beyond the end of a buffer.
+        """
+        return () if self.limit is None else (self.limit,)
 
     def element(self, value: SSAValue, coords: Coords, vector: bool = True) -> SSAValue:
         """The C2 value of `value` at `coords`."""
@@ -201,10 +208,12 @@ class Evaluator:
             return emit.pure(CpuLoadOp, (pointer,), buffer.element, NO_MASK)
         result = vector_of(buffer.element, self.lanes)
         scale = linear.lane_scale()
+        limit = self.limits()
         if scale == 1:
-            return emit.pure(CpuLoadOp, (pointer,), result, NO_MASK)
+            return emit.pure(CpuLoadOp, (pointer, *limit), result, segments(1, len(limit), 0))
         offsets = emit.iota(i32, self.lanes, scale)
-        return emit.pure(GatherOp, (pointer, offsets), result, GATHER_NO_MASK)
+        sizes = segments(1, 1, len(limit), 0)
+        return emit.pure(GatherOp, (pointer, offsets, *limit), result, sizes)
 
     def write_buffer(self, buffer: Buffer, coords: Coords, value: SSAValue) -> None:
         """Write a scalar or a vector into a materialised tile."""
@@ -350,4 +359,5 @@ def _gather(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValu
     if moves:
         offsets = emit.integer("addi", offsets, emit.iota(kind, lanes, moves))
     result = vector_of(buffer.element, lanes)
-    return emit.pure(GatherOp, (pointer, offsets), result, GATHER_NO_MASK)
+    limit = ev.limits()
+    return emit.pure(GatherOp, (pointer, offsets, *limit), result, segments(1, 1, len(limit), 0))

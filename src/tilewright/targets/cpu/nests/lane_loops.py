@@ -23,6 +23,7 @@ from tilewright.targets.cpu.nests.access import Redirect
 from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, ORIGIN, Coords, loop_coord
 from tilewright.targets.cpu.nests.elements import guarded
 from tilewright.targets.cpu.nests.evaluate import Evaluator
+from tilewright.targets.cpu.nests.fetching import Fetcher
 from tilewright.targets.cpu.nests.full_chunks import Prefix, assume, full_extent
 from tilewright.targets.cpu.nests.loop_order import NestBody, chunks
 from tilewright.targets.cpu.schedule.lowering import Lowering
@@ -45,6 +46,7 @@ class Nest:
     scalars: list[tuple[SSAValue, SSAValue]] = field(default_factory=list)
     prefixes: tuple[Prefix, ...] = ()
     streams: bool = False
+    fetcher: Fetcher | None = None
 
     @property
     def space(self) -> tuple[int, ...]:

@@ -15,7 +15,6 @@ def segments(*sizes: int) -> dict[str, Attribute]:
 
 
 NO_MASK = segments(1, 0, 0)
-GATHER_NO_MASK = segments(1, 1, 0, 0)
 
 
 def is_all_true(mask: SSAValue | None) -> bool:

@@ -19,6 +19,7 @@ from tilewright.targets.cpu.nests.access import Redirect, store
 from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, ORIGIN, Coord, Coords, loop_coord
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
+from tilewright.targets.cpu.nests.fetching import Fetcher
 from tilewright.targets.cpu.nests.full_chunks import Prefix, find_prefixes
 from tilewright.targets.cpu.nests.lane_loops import (
     Nest,
@@ -38,6 +39,7 @@ from tilewright.targets.cpu.nests.scans import emit_scan
 from tilewright.targets.cpu.ops import NestOp
 from tilewright.targets.cpu.ops import YieldOp as NestYieldOp
 from tilewright.targets.cpu.report import NestSummary, line_of
+from tilewright.targets.cpu.schedule.fetches import Fetch
 from tilewright.targets.cpu.schedule.inline import is_tile
 from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.roots import SCALAR_KINDS, Root, RootKind
@@ -52,8 +54,13 @@ _MIN_CHUNKS = 3
 _MAX_DOUBLED_OPS = 80
 
 
-def emit_nest(lowering: Lowering, out: Block, roots: Sequence[Root]) -> None:
-    """Append the nest of `roots` to `out` and record where its results are found."""
+def emit_nest(
+    lowering: Lowering, out: Block, roots: Sequence[Root], fetches: Sequence[Fetch] = ()
+) -> None:
+    """Append the nest of `roots` to `out` and record where its results are found.
+
+    `fetches` are the rows that it asks for, for who comes after it.
+    """
     fresh = {root.values[0] for root in roots if root.kind is RootKind.MATERIALIZE}
     body = survey(lowering, roots, fresh)
     lane_dim = choose_lane_dim(lowering, roots, body)
@@ -74,6 +81,8 @@ def emit_nest(lowering: Lowering, out: Block, roots: Sequence[Root]) -> None:
         nest.streams = not _is_redirected(nest) and streaming.is_stream(nest.ev, roots, body)
     for root in roots:
         elements.prepare(nest.ev, root)
+    if fetches and lane_dim is not None:
+        nest.fetcher = Fetcher(nest.ev, block, fetches)
     _emit_loops(nest)
     _finish(nest, out, block, flag)
 
@@ -167,6 +176,8 @@ def _emit_body(nest: Nest, coords: Coords) -> Values:
             writes += elements.evaluate(ev, root, coords)
     for write in writes:
         write()
+    if nest.fetcher is not None:
+        nest.fetcher.emit()
     return taken
 
 

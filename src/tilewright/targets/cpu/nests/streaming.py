@@ -23,22 +23,28 @@ from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.loop_order import NestBody
 from tilewright.targets.cpu.schedule.roots import Root, RootKind
 
-# What only moves data has few ops. Chosen, not measured: stores past the cache are the same stores.
-_MAX_OPS = 24
+# What only moves data has few ops; more would make the four copies of the body long. Chosen, not
+# measured: where chunks start, and which stores write past the cache, changes no result.
+_MAX_OPS = 40
+_CONTIGUOUS, _UNIFORM = (1, False), (0, False)
 
 
 def is_stream(ev: Evaluator, roots: Sequence[Root], body: NestBody) -> bool:
-    """Whether a nest only moves data: light, contiguous stores, and loads to feed them."""
+    """Whether a nest only moves data: light, contiguous stores, and reads to feed them.
+
+    What it reads may lie in the arena: the quotients of a softmax read exponentials there.
+    """
     if body.is_heavy or body.num_ops > _MAX_OPS:
         return False
     if any(root.kind is not RootKind.STORE for root in roots):
         return False
     stores = [access for access in body.accesses if access.is_store]
     loads = [access for access in body.accesses if access.op is not None and not access.is_store]
+    reads_tiles = any(access.op is None for access in body.accesses)
     whole_lines = all(ev.lanes * pointee_bytes(t.value) % LINE_BYTES == 0 for t in stores)
-    straight = all(ev.lane_stride(t.value, t.coords) == (1, False) for t in (*stores, *loads))
-    only_memory = all(access.op is not None for access in body.accesses)
-    return bool(loads) and only_memory and whole_lines and straight
+    straight = all(ev.lane_stride(t.value, t.coords) == _CONTIGUOUS for t in stores)
+    regular = all(ev.lane_stride(t.value, t.coords) in (_CONTIGUOUS, _UNIFORM) for t in loads)
+    return (bool(loads) or reads_tiles) and whole_lines and straight and regular
 
 
 def line_lanes(roots: Sequence[Root]) -> int:
@@ -60,8 +66,7 @@ def is_large(ev: Evaluator, roots: Sequence[Root], coords: Coords, head: SSAValu
     """An i1: the launch writes more than the cache holds, and all stores are aligned."""
     emit = ev.emit
     written = sum(pointee_bytes(root.values[0]) * prod(root.space) for root in roots)
-    limit = emit.constant(i64, ev.lowering.machine.l3_bytes // max(written, 1))
-    large = emit.compare("sgt", _num_programs(ev), limit)
+    large = exceeds_cache(ev, written)
     for root in roots:
         skipped = emit.constant(i64, pointee_bytes(root.values[0]))
         skipped = emit.integer("muli", emit.widen(head), skipped)
@@ -70,6 +75,12 @@ def is_large(ev: Evaluator, roots: Sequence[Root], coords: Coords, head: SSAValu
         aligned = emit.compare("eq", rest, emit.constant(i64, 0))
         large = emit.integer("andi", large, aligned)
     return large
+
+
+def exceeds_cache(ev: Evaluator, num_bytes: int) -> SSAValue:
+    """An i1: `num_bytes` from each program of the launch are more than the cache holds."""
+    limit = ev.emit.constant(i64, ev.lowering.machine.l3_bytes // max(num_bytes, 1))
+    return ev.emit.compare("sgt", _num_programs(ev), limit)
 
 
 def _start_address(ev: Evaluator, root: Root, coords: Coords) -> SSAValue:

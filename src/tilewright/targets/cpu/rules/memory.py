@@ -10,6 +10,8 @@ from tilewright.codegen.llvm_types import constant_text, lanes_of, llvm_type
 from tilewright.codegen.rules.arithmetic import storage_type, suffix
 from tilewright.ir import types as ir
 from tilewright.ir.attributes import integers_of
+from tilewright.machine.cpus import LINE_BYTES
+from tilewright.targets.cpu.dot.vectors import element_address
 from tilewright.targets.cpu.ops import (
     AllocOp,
     ExtractOp,
@@ -17,6 +19,7 @@ from tilewright.targets.cpu.ops import (
     IotaOp,
     LoadOp,
     LoadPointersOp,
+    PrefetchOp,
     ScatterOp,
     ShuffleOp,
     StoreOp,
@@ -114,6 +117,16 @@ def _store(ctx: EmitContext, op: StoreOp) -> None:
         return
     arguments = f"{kind} {value}, ptr align {align} {pointer}, {ctx.typed(op.mask)}"
     fn.emit(f"call void @llvm.masked.store.{suffix(stored)}.p0({arguments})")
+
+
+@CPU_RULES.register(PrefetchOp)
+def _prefetch(ctx: EmitContext, op: PrefetchOp) -> None:
+    fn, pointer = ctx.fn, ctx.value(op.ptr)
+    callee = ctx.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
+    is_write, locality = int(op.is_write is not None), 2 if op.is_far is not None else 3
+    for line in range(op.num_lines.value.data):
+        address = element_address(fn, "i8", pointer, line * LINE_BYTES)
+        fn.emit(f"call void {callee}(ptr {address}, i32 {is_write}, i32 {locality}, i32 1)")
 
 
 def _full_mask(ctx: EmitContext, mask: SSAValue | None, lanes: int) -> str:

@@ -28,6 +28,7 @@ from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.ops import PollOp
 from tilewright.targets.cpu.schedule import interruptible
+from tilewright.targets.cpu.schedule.fetches import Fetch, plan_fetches
 from tilewright.targets.cpu.schedule.fusion import BlockPlanner, Step
 from tilewright.targets.cpu.schedule.inline import is_tile
 from tilewright.targets.cpu.schedule.lowering import Lowering
@@ -38,13 +39,16 @@ REGISTERED = (products, sorts)
 
 def emit_block(lowering: Lowering, source: Block, out: Block) -> None:
     """Append the C2 code of every op of a T0 block to `out`."""
-    for step in BlockPlanner(lowering.bufferization, source).plan():
-        _emit_step(lowering, step, out)
+    steps = BlockPlanner(lowering.bufferization, source).plan()
+    is_outermost = out is lowering.entry
+    fetches = plan_fetches(lowering.bufferization, steps) if is_outermost else {}
+    for step in steps:
+        _emit_step(lowering, step, out, fetches.get(step, ()))
 
 
-def _emit_step(lowering: Lowering, step: Step, out: Block) -> None:
+def _emit_step(lowering: Lowering, step: Step, out: Block, fetches: Sequence[Fetch]) -> None:
     if step.roots:
-        nest.emit_nest(lowering, out, step.roots)
+        nest.emit_nest(lowering, out, step.roots, fetches)
     elif step.pack is not None:
         products.emit_pack(lowering, out, step.pack)
     else:

@@ -1,0 +1,97 @@
+"""Emits what a nest fetches for later: rows at addresses that are computed before its loops.
+
+Which rows, and why: `schedule/fetches.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
+from xdsl.ir import Attribute, Block, SSAValue
+
+from tilewright.ir.types import shape_of
+from tilewright.machine.cpus import LINE_BYTES
+from tilewright.ops.elementwise.ir import BitcastOp, SelectOp
+from tilewright.support.dataclass import replace
+from tilewright.support.worklist import needed_first
+from tilewright.targets.cpu.nests import streaming
+from tilewright.targets.cpu.nests.access import pointee_bytes
+from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, constant_coords
+from tilewright.targets.cpu.nests.emitter import Emitter
+from tilewright.targets.cpu.nests.evaluate import Evaluator
+from tilewright.targets.cpu.ops import PrefetchOp
+from tilewright.targets.cpu.schedule.fetches import Fetch, growth, operands_of, scalars_of
+from tilewright.targets.cpu.schedule.inline import owner
+
+# A row that fills half of the first-level cache goes to the second level, out of the way. Chosen,
+# not measured: where lines wait changes no result.
+_NEAR_SHARE = 2
+
+
+class Fetcher:
+    """The fetches of one nest: addresses before its loops, a few lines with each vector."""
+
+    def __init__(self, ev: Evaluator, block: Block, fetches: Sequence[Fetch]) -> None:
+        self.ev = ev
+        self.lanes = ev.lanes
+        self.rows = [(fetch, _start(ev, block, fetch)) for fetch in fetches]
+
+    def emit(self) -> None:
+        """Ask for what belongs to the vector that is computed now."""
+        ev = self.ev
+        if ev.lanes != self.lanes or ev.limit is not None:
+            return
+        first = ev.variables[LANE_LOOP]
+        for fetch, start in self.rows:
+            properties = _properties(ev, fetch.pointer, fetch.is_write)
+            ev.emit.effect(PrefetchOp, (ev.emit.advance(start, first),), (), properties)
+
+
+def _properties(ev: Evaluator, pointer: SSAValue, is_write: bool) -> Mapping[str, Attribute]:
+    size = pointee_bytes(pointer)
+    lines = -(-ev.lanes * size // LINE_BYTES)
+    properties: dict[str, Attribute] = {"num_lines": IntegerAttr(lines, i64)}
+    if is_write:
+        properties["is_write"] = UnitAttr()
+    if _row_bytes(pointer) * _NEAR_SHARE > ev.lowering.machine.l1_bytes:
+        properties["is_far"] = UnitAttr()
+    return properties
+
+
+def _row_bytes(pointer: SSAValue) -> int:
+    return pointee_bytes(pointer) * max(shape_of(pointer.type))
+
+
+def _start(ev: Evaluator, block: Block, fetch: Fetch) -> SSAValue:
+    """The address from which a row is fetched."""
+    start = _address(ev, block, fetch.pointer, is_next=not fetch.is_write)
+    if fetch.instead is None:
+        return start
+    near = _address(ev, block, fetch.instead, is_next=False)
+    if near.type != start.type:
+        near = ev.emit.pure(BitcastOp, (near,), start.type)
+    bypasses = streaming.exceeds_cache(ev, _row_bytes(fetch.pointer))
+    return ev.emit.pure(SelectOp, (bypasses, near, start), start.type)
+
+
+def _address(ev: Evaluator, block: Block, pointer: SSAValue, is_next: bool) -> SSAValue:
+    """Where a row starts in this program or the next: its scalars once more, as they are there.
+
+    In this program too: a row may be fetched before its scalars' turn has come.
+    """
+    emit = Emitter(block, ev.emit.location)
+    values: dict[SSAValue, SSAValue] = {}
+    for scalar in scalars_of(pointer):
+        for value in needed_first(scalar, operands_of, values.__contains__):
+            op = owner(value)
+            if op is None:
+                values[value] = ev.lowering.scalar(value)
+                continue
+            operands = [values[operand] for operand in op.operands]
+            found = emit.pure(type(op), operands, value.type, dict(op.properties), op.location)
+            step = growth(op) if is_next else 0
+            values[value] = emit.integer("addi", found, emit.index(step)) if step else found
+    there = replace(ev.lowering, scalars={**ev.lowering.scalars, **values})
+    origin = constant_coords((0,) * len(shape_of(pointer.type)))
+    return Evaluator(there, emit).element(pointer, origin, False)

@@ -1,0 +1,168 @@
+"""Row kernels: what is fetched beside arithmetic, and chunks that start at a line of a store."""
+
+from __future__ import annotations
+
+import mmap
+
+import numpy as np
+import pytest
+
+import tilewright
+import tilewright.language as tl
+from examples.fused_softmax import softmax_kernel
+from examples.layer_norm import forward_kernel
+from tests.passes.lowered import count, named, nests
+
+F32 = np.zeros(1 << 16, np.float32)
+CANARY = 7777.0
+
+
+@tilewright.jit
+def double(x, out, n, BLOCK: tl.constexpr):
+    """One nest: nothing to fetch beside."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
+
+
+@tilewright.jit
+def same_row(x, out, n, BLOCK: tl.constexpr):
+    """Every program reads the same row; only its result moves."""
+    i = tl.arange(0, BLOCK)
+    row = tl.load(x + i, mask=i < n, other=0.0)
+    tl.store(out + tl.program_id(0) * n + i, row / tl.sum(tl.exp(row), 0), mask=i < n)
+
+
+@tilewright.jit
+def row_of_a_table(x, rows, out, n, BLOCK: tl.constexpr):
+    """Which row the next program reads is in memory."""
+    i = tl.arange(0, BLOCK)
+    start = tl.load(rows + tl.program_id(0)) * n
+    row = tl.load(x + start + i, mask=i < n, other=0.0)
+    tl.store(out + start + i, row / tl.sum(tl.exp(row), 0), mask=i < n)
+
+
+@tilewright.jit
+def divided_row(x, out, n, d, BLOCK: tl.constexpr):
+    """The next program's row may be a quotient by zero."""
+    i = tl.arange(0, BLOCK)
+    start = n // (d - tl.program_id(0)) * 0 + tl.program_id(0) * n
+    row = tl.load(x + start + i, mask=i < n, other=0.0)
+    tl.store(out + start + i, row / tl.sum(tl.exp(row), 0), mask=i < n)
+
+
+@tilewright.jit
+def flipped_quotients(x, out, n, BLOCK: tl.constexpr):
+    """The last nest reads a tile of the arena from its end."""
+    i = tl.arange(0, BLOCK)
+    row = tl.load(x + tl.program_id(0) * n + i, mask=i < n, other=0.0)
+    e = tl.exp(row)
+    tl.store(out + tl.program_id(0) * BLOCK + i, tl.flip(e) / tl.sum(e, 0))
+
+
+@tilewright.jit
+def gathered_quotients(x, out, n, BLOCK: tl.constexpr):
+    """The last nest reads a tile of the arena at computed places."""
+    i = tl.arange(0, BLOCK)
+    row = tl.load(x + tl.program_id(0) * n + i, mask=i < n, other=0.0)
+    e = tl.exp(row)
+    shuffled = tl.gather(e, (i * 5 + 3) % BLOCK, axis=0)
+    tl.store(out + tl.program_id(0) * BLOCK + i, shuffled / tl.sum(e, 0))
+
+
+def test_the_nest_of_exponentials_fetches_the_next_row_and_the_place_of_this_one() -> None:
+    module, _ = nests(softmax_kernel, **softmax_arguments(1000))
+    fetches = named(module, "cpu.prefetch")
+    hosts = {id(nest) for op in fetches for nest in [op.parent_op()] if nest is not None}
+    assert sorted("is_write" in op.properties for op in fetches) == [False, False, True, True]
+    assert len(hosts) == 2  # the loop of full chunks and the masked one
+    assert not any("is_far" in op.properties for op in fetches)
+
+
+def test_a_row_larger_than_half_the_first_cache_is_fetched_into_the_second() -> None:
+    module, _ = nests(softmax_kernel, **softmax_arguments(32000))
+    assert all("is_far" in op.properties for op in named(module, "cpu.prefetch"))
+
+
+def test_layer_norm_fetches_beside_the_variance() -> None:
+    row = {"x_ptr": F32, "weight_ptr": F32, "bias_ptr": F32, "y_ptr": F32}
+    sums = {"mean_ptr": F32, "rstd_ptr": F32, "stride": 1000, "width": 1000}
+    module, report = nests(forward_kernel, **row, **sums, EPSILON=1e-5, BLOCK=1024)
+    assert len(report.nests) == 3
+    assert count(module, "cpu.prefetch") == 2
+
+
+@pytest.mark.parametrize("kernel", [double, row_of_a_table, divided_row])
+def test_nothing_is_fetched_where_nothing_is_known_or_nothing_waits(
+    kernel: tilewright.JITFunction,
+) -> None:
+    more = {"rows": {"rows": np.zeros(8, np.int32)}, "d": {"d": 4}}
+    known = {key: value for key, value in more.items() if key in kernel.arg_names}
+    arguments = {name: value for part in known.values() for name, value in part.items()}
+    module, _ = nests(kernel, x=F32, out=F32, n=1000, **arguments, BLOCK=1024)
+    assert count(module, "cpu.prefetch") == 0
+
+
+def test_a_row_that_all_programs_read_is_not_fetched() -> None:
+    module, _ = nests(same_row, x=F32, out=F32, n=1000, BLOCK=1024)
+    assert count(module, "cpu.prefetch") == 0
+
+
+def softmax_arguments(width: int) -> dict[str, object]:
+    strides = {"x_stride": width, "out_stride": width, "width": width}
+    return {"x_ptr": F32, "out_ptr": F32, **strides, "BLOCK": tilewright.next_power_of_2(width)}
+
+
+@pytest.mark.parametrize("width", [193, 255, 256, 1000, 1023, 1024])
+@pytest.mark.parametrize("skipped", range(0, 17, 5))
+def test_where_lines_begin_changes_no_bit_and_nothing_beside_a_row(
+    width: int, skipped: int, rng: np.random.Generator
+) -> None:
+    rows = 5
+    x = rng.standard_normal((rows, width), dtype=np.float32)
+    expected = shifted(x, 0, width)
+    np.testing.assert_array_equal(shifted(x, skipped, width), expected)
+    exact = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    np.testing.assert_allclose(expected, exact / exact.sum(1, keepdims=True), rtol=2e-6)
+
+
+def shifted(x: np.ndarray, skipped: int, width: int) -> np.ndarray:
+    """The softmax of rows, written `skipped` elements after a line; canaries between rows."""
+    rows, stride = len(x), width + 3
+    memory = np.full(rows * stride + 64 + 16, CANARY, np.float32)
+    line = -memory.ctypes.data % 64 // 4 + skipped
+    out = memory[line : line + rows * stride].reshape(rows, stride)
+    block = tilewright.next_power_of_2(width)
+    softmax_kernel[(rows,)](x, out, width, stride, width, BLOCK=block)
+    assert (out[:, width:] == CANARY).all()
+    assert (memory[:line] == CANARY).all()
+    assert (memory[line + rows * stride :] == CANARY).all()
+    return out[:, :width].copy()
+
+
+@pytest.mark.parametrize("kernel", [flipped_quotients, gathered_quotients])
+@pytest.mark.parametrize("skipped", [0, 1, 4, 15])
+def test_a_masked_rest_reads_no_tile_beyond_its_end(
+    kernel: tilewright.JITFunction, skipped: int, rng: np.random.Generator
+) -> None:
+    size = 512
+    x = rng.standard_normal(2 * size, dtype=np.float32)
+    memory = np.full(2 * size + 64, CANARY, np.float32)
+    first = -memory.ctypes.data % 64 // 4 + skipped
+    out = memory[first : first + 2 * size]
+    kernel[(2,)](x, out, size, BLOCK=size)
+    e = np.exp(x.reshape(2, size).astype(np.float64))
+    places = (
+        np.arange(size)[::-1] if kernel is flipped_quotients else (np.arange(size) * 5 + 3) % size
+    )
+    expected = e[:, places] / e.sum(1, keepdims=True)
+    np.testing.assert_allclose(out.reshape(2, size), expected, rtol=2e-6)
+    assert (memory[:first] == CANARY).all() and (memory[first + 2 * size :] == CANARY).all()
+
+
+def test_the_row_after_the_last_need_not_exist() -> None:
+    rows, width = 4, 1024
+    pages = mmap.mmap(-1, rows * width * 4)
+    x = np.frombuffer(pages, np.float32).reshape(rows, width)
+    out = np.empty((rows, width), np.float32)
+    softmax_kernel[(rows,)](x, out, width, width, width, BLOCK=width)
+    np.testing.assert_allclose(out, 1 / width, rtol=1e-6)
