@@ -91,6 +91,26 @@ def under_conditions(a, b, c, m, n, k, every, M: tl.constexpr, N: tl.constexpr, 
 
 
 @tilewright.jit
+def two_outputs(
+    a, b, c, more, m, n, k, every, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr
+):  # fmt: skip
+    """A persistent loop that stores one block of each tile, and of some another one."""
+    left = tl.make_tensor_descriptor(a, [m, k], [k, 1], [M, K])
+    right = tl.make_tensor_descriptor(b, [k, n], [n, 1], [K, N])
+    out = tl.make_tensor_descriptor(c, [m, n], [n, 1], [M, N])
+    other = tl.make_tensor_descriptor(more, [m, n], [n, 1], [M, N])
+    rows, columns = tl.cdiv(m, M), tl.cdiv(n, N)
+    for tile in range(tl.program_id(0), rows * columns, tl.num_programs(0)):
+        row, column = tile // columns * M, tile % columns * N
+        acc = tl.zeros((M, N), tl.float32)
+        for start in range(0, k, K):
+            acc = tl.dot(left.load([row, start]), right.load([start, column]), acc)
+        if tile % every == 0:
+            other.store([row, column], acc * 2.0)
+        out.store([row, column], acc.to(tl.float16))
+
+
+@tilewright.jit
 def attend(acc, total, highest, q, keys, values, first, last, row, queries, length,
            MASKED: tl.constexpr, CAUSAL: tl.constexpr, N: tl.constexpr):  # fmt: skip
     for start in range(first, last, N):
@@ -178,6 +198,26 @@ def gemm_case(kernel: object, m: int, n: int, k: int, name: str, **sizes: int) -
         v.c[:] = wide(v.a) @ wide(v.b)
 
     return Case(name, kernel, grid, inputs, reference)
+
+
+def two_outputs_case(m: int, n: int, k: int, every: int) -> Case:
+    """Products of halves, every so many of them stored twice, in float32 as well."""
+    sizes = {"M": 128, "N": 64, "K": 64}
+
+    def inputs(rng: np.random.Generator) -> Values:
+        a, b = _halves(rng, (m, k), (k, n))
+        outs = {"c": blank((m, n), np.float16), "more": np.full((m, n), 7, np.float32)}
+        return {"a": a, "b": b, **outs, "m": m, "n": n, "k": k, "every": every, **sizes}
+
+    def reference(v: SimpleNamespace) -> None:
+        v.c[:] = wide(v.a) @ wide(v.b)
+        columns = -(-v.n // 64)
+        for tile in range(0, -(-v.m // 128) * columns, v.every):
+            row, column = tile // columns * 128, tile % columns * 64
+            block = np.s_[row : row + 128, column : column + 64]
+            v.more[block] = 2 * (wide(v.a) @ wide(v.b))[block]
+
+    return Case(f"gemm-two-outputs-{every}", two_outputs, (3,), inputs, reference)
 
 
 def _pointer_case(m: int, n: int, k: int) -> Case:

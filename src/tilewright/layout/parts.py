@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from math import gcd
 
 import numpy as np
 
@@ -49,3 +50,23 @@ def part_registers(
         )
     except KeyError:
         raise UnsupportedLayout(f"{whole!r} lacks elements of {part!r} from {first} on") from None
+
+
+def part_layout(whole: LinearLayout, extents: tuple[int, ...]) -> LinearLayout:
+    """The layout of a part of a register tile whose elements stay in their threads.
+
+    *Shapes*: `extents` divide those of the whole. *Raises*: UnsupportedLayout where a part is spread
+    over fewer threads.
+    """
+    atom = tuple(map(gcd, whole.atom, extents))
+
+    def is_inside(vector: tuple[int, ...]) -> bool:
+        return all(at < size for at, size in zip(vector, atom, strict=True))
+
+    registers = tuple(filter(is_inside, whole.basis_images("register")))
+    threads = tuple((name, whole.basis_images(name)) for name in whole.in_dims[1:])
+    if not all(is_inside(vector) for _, images in threads for vector in images):
+        raise UnsupportedLayout(f"{extents} of {whole!r} are spread over fewer threads")
+    repeats = tuple(extent // size for extent, size in zip(extents, atom, strict=True))
+    bases = (("register", registers), *threads)
+    return LinearLayout(bases, atom, repeats, tuple(range(len(extents))))

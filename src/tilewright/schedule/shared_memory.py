@@ -170,9 +170,42 @@ def place_role_memory(
     Roles run at once, so nothing of one shares bytes with anything of another. Places inside of
     a role count from where its first replica's memory starts. *Raises*: SharedMemoryExceeded.
     """
+    layout = _lay_out_roles(kernel, roles)
+    limit_bytes = machine.max_shared_bytes - taken_bytes
+    if layout.plan.total_bytes > limit_bytes:
+        raise _too_much(layout.plan, limit_bytes, machine.arch)
+    for ring, offset in layout.rings:
+        ring.properties["offset_bytes"] = IntegerAttr(offset, i32)
+    for buffers in layout.placed:
+        for buffer in buffers:
+            _give_place(buffer)
+    starts, sizes = zip(*layout.roles, strict=True)
+    roles.properties["shared_start"] = integer_array(starts)
+    roles.properties["shared_bytes"] = integer_array(sizes)
+    return layout.plan
+
+
+def plan_role_memory(kernel: FuncOp) -> SharedPlan:
+    """Where the shared memory of a kernel with roles would lie; the kernel stays as it is."""
+    roles = find_roles(kernel)
+    assert roles is not None
+    return _lay_out_roles(kernel, roles).plan
+
+
+@dataclass(frozen=True)
+class _RoleMemory:
+    """What lies where: the buffers of all roles, then of each; (start, size) of each role."""
+
+    placed: tuple[Sequence[SharedBuffer], ...]
+    roles: tuple[tuple[int, int], ...]
+    rings: tuple[tuple[RingOp, int], ...]
+    plan: SharedPlan
+
+
+def _lay_out_roles(kernel: FuncOp, roles: RolesOp) -> _RoleMemory:
     common, own = _by_role(kernel, roles)
     # All roles run as long as the program: what they have in common lies apart.
-    plans = [(0, 0, _sweep(common, machine.max_shared_bytes))]
+    plans = [(0, 0, _sweep(common, sum(buffer.size_bytes for buffer in common)))]
     end = _total(plans[0][2])
     for role, buffers in zip(roles.described(), own, strict=True):
         placed = min((_sweep(buffers), _largest_first(buffers)), key=_total)
@@ -180,22 +213,16 @@ def place_role_memory(
         size = _aligned(_total(placed), ROLE_ALIGNMENT_BYTES)
         plans.append((start, size, placed))
         end = start + role.replicas * size
+    rings: list[tuple[RingOp, int]] = []
     for ring in kernel.body.block.ops:
         if isinstance(ring, RingOp):
             end = _aligned(end, RING_SLOT_BYTES)
-            ring.properties["offset_bytes"] = IntegerAttr(end, i32)
+            rings.append((ring, end))
             end += ring.num_slots * RING_SLOT_BYTES
-    placed = [replace(b, offset_bytes=start + b.offset_bytes) for start, _, bs in plans for b in bs]
-    plan = SharedPlan(tuple(sorted(placed, key=lambda b: b.live.start)), end)
-    limit_bytes = machine.max_shared_bytes - taken_bytes
-    if end > limit_bytes:
-        raise _too_much(plan, limit_bytes, machine.arch)
-    for _, _, buffers in plans:
-        for buffer in buffers:
-            _give_place(buffer)
-    roles.properties["shared_start"] = integer_array([start for start, *_ in plans[1:]])
-    roles.properties["shared_bytes"] = integer_array([size for _, size, _ in plans[1:]])
-    return plan
+    moved = [replace(b, offset_bytes=start + b.offset_bytes) for start, _, bs in plans for b in bs]
+    plan = SharedPlan(tuple(sorted(moved, key=lambda b: b.live.start)), end)
+    places = tuple((start, size) for start, size, _ in plans[1:])
+    return _RoleMemory(tuple(placed for *_, placed in plans), places, tuple(rings), plan)
 
 
 ROLE_ALIGNMENT_BYTES = 1024

@@ -1,7 +1,7 @@
 // PASS: select-tensor-maps decide-roles{num_warps=4}
 // A loop asks, and the program's own warps compute.
 //
-// CHECK: tw.schedule = #tw.schedule<"roles load regs 40 | math regs 240; ring ring0 tiles load#0 load#1 slots 7
+// CHECK: tw.schedule = #tw.schedule<"roles load regs 40 | math regs 240; ring ring0 tiles load#0 load#1 slots 8 tma release wait; epilogue tma columns 32 buffers 2
 
 !a = tensor<128x64xf16>
 !b = tensor<64x64xf16>

@@ -2,7 +2,7 @@
 // PASS(NOT): select-tensor-maps decide-roles
 // Two groups of warps share the rows of the product; the ring has as many slots as fit.
 //
-// CHECK: tw.schedule = #tw.schedule<"roles load regs 40 | math x2 regs 232 split m; ring ring0 tiles load#0 load#1 slots 7 tma release wait", "7 slots of 24576 bytes fit beside 32768 bytes">
+// CHECK: tw.schedule = #tw.schedule<"roles load regs 40 | math x2 regs 232 split m; ring ring0 tiles load#0 load#1 slots 8 tma release wait; epilogue tma columns 32 buffers 2", "8 slots of 24576 bytes fit beside 32768 bytes">
 // NOT-NOT: tw.schedule
 
 !a = tensor<128x64xf16>

@@ -14,7 +14,7 @@ from tilewright.layout.build import (
     shared_swizzled,
     wgmma_accumulator,
 )
-from tilewright.layout.parts import part_registers, part_step
+from tilewright.layout.parts import part_layout, part_registers, part_step
 from tilewright.support.errors import UnsupportedLayout
 
 
@@ -75,3 +75,23 @@ def test_a_part_across_lanes_is_refused() -> None:
     part = blocked((4, 32), (1, 2), (1, 32), (4, 1), (1, 0))
     with pytest.raises(UnsupportedLayout, match="spread over other threads"):
         part_registers(whole, part, (0, 32))
+
+
+@pytest.mark.parametrize("extents", [(64, 64), (64, 32), (64, 8), (128, 16), (192, 256)])
+def test_the_layout_of_a_part_keeps_its_threads(extents: tuple[int, int]) -> None:
+    whole = wgmma_accumulator((384, 256), (4, 1), 256)
+    part = part_layout(whole, extents)
+    assert part.shape == extents
+    for first in product(range(0, 384, extents[0]), range(0, 256, extents[1])):
+        assert len(set(part_registers(whole, part, first))) == part.num_registers
+
+
+def test_a_part_of_the_accumulator_is_one_of_fewer_columns() -> None:
+    whole = wgmma_accumulator((64, 256), (4, 1), 256)
+    assert part_layout(whole, (64, 64)) == wgmma_accumulator((64, 64), (4, 1), 64)
+
+
+@pytest.mark.parametrize("extents", [(32, 64), (64, 4), (16, 256), (96, 64)])
+def test_a_part_on_fewer_threads_has_no_layout(extents: tuple[int, int]) -> None:
+    with pytest.raises(UnsupportedLayout):
+        part_layout(wgmma_accumulator((64, 256), (4, 1), 256), extents)

@@ -29,7 +29,9 @@ from tilewright.schedule.shared_memory import SharedPlan, place_shared
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
+from tilewright.targets.nvidia.partition.chunk_stores import ChunkStores
 from tilewright.targets.nvidia.partition.decide import DecideRoles
+from tilewright.targets.nvidia.partition.fit_rings import FitRings
 from tilewright.targets.nvidia.partition.form import FormRoles
 from tilewright.targets.nvidia.partition.stage_channels import StageChannels
 from tilewright.targets.nvidia.tma.barriers import CarryPhases, PlaceBarriers, barrier_bytes
@@ -53,6 +55,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         VerifyPlan(machine, options.num_warps),
         AssignLayouts(machine, options.num_warps),
         StageChannels(),
+        ChunkStores(),
         StageTensorMaps(),
         JoinWaits(),
         MarkVisible(),
@@ -62,6 +65,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         DecideExchanges(),
         VerifyExchanges(),
         InsertGlobalBarriers(),
+        FitRings(machine),
         PlaceShared(machine, options.num_warps),
         PlaceBarriers(),
         CarryPhases(),

@@ -21,7 +21,18 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilewright.ir.effects import Access, Effect, Extent, Order, Resource, Wait, read, update, write
+from tilewright.ir.effects import (
+    Access,
+    Effect,
+    Extent,
+    Group,
+    Order,
+    Resource,
+    Wait,
+    read,
+    update,
+    write,
+)
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.op import DerivedAddress, TileOp
 from tilewright.ir.types import DescriptorType, element_of, i1, i32, shape_of
@@ -295,7 +306,8 @@ class TmaStoreOp(TileOp):
             is_async=True,
             extent=Extent.START,
         )
-        return (read(Resource.SHARED, self.src, is_async=True, extent=Extent.START), global_)
+        read_here = read(Resource.SHARED, self.src, is_async=True, extent=Extent.START)
+        return (read_here, global_, Group(Resource.QUEUE, TmaStoreOp))
 
     def verify_(self) -> None:
         """The tile is a block of the tensor."""
@@ -307,8 +319,9 @@ class TmaStoreOp(TileOp):
 class TmaStoreWaitOp(TileOp):
     """Wait in the thread that started them until the stores of `tokens` have read their tiles.
 
-    Where `pending` is given, the last so many stores of the role may still run. With
-    `is_complete` also until they have written, as other programs see it.
+    Where `pending` is given, it is for all stores of the role but the last so many, and `tokens`
+    may be shared tiles, which are kept until here. With `is_complete` also until they have
+    written, as other programs see it.
     """
 
     name = "ttng.tma_store_wait"
@@ -318,7 +331,9 @@ class TmaStoreWaitOp(TileOp):
 
     def effects(self) -> tuple[Effect, ...]:
         """One thread waits, so others need a barrier behind it."""
-        return (write(Resource.QUEUE), Wait(Resource.GLOBAL, tuple(self.tokens), (TmaStoreOp,)))
+        pending = None if self.pending is None else self.pending.value.data
+        ended = Wait(Resource.GLOBAL, tuple(self.tokens), (TmaStoreOp,), pending=pending)
+        return (write(Resource.QUEUE), ended)
 
 
 def find_init(kernel: FuncOp) -> InitBarriersOp | None:

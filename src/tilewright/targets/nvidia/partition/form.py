@@ -6,18 +6,17 @@ a remark says which line is in the way, and why.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.analysis.alias import tile_bytes
-from tilewright.ir.effects import global_access
 from tilewright.ir.encoding import SharedType, layout_of
 from tilewright.ir.passes import Pass
-from tilewright.ir.schedule import Role
+from tilewright.ir.schedule import Epilogue, Role
 from tilewright.ir.schedule_attributes import SCHEDULE, schedule_of
-from tilewright.ir.types import DescriptorType, shape_of, storage_bytes
+from tilewright.ir.types import shape_of
 from tilewright.layout.parts import part_step
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.mma import WGMMA
@@ -31,6 +30,7 @@ from tilewright.schedule.partition.refusal import Refused
 from tilewright.schedule.partition.split_tiles import Smaller
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedLayout
+from tilewright.targets.nvidia.partition.room import stored_bytes
 from tilewright.targets.nvidia.partition.smaller_maps import (
     SmallerMaps,
     drop_unused_maps,
@@ -41,8 +41,8 @@ from tilewright.targets.nvidia.tma.stage import tile_type
 
 REMARKS_ATTRIBUTE = "tw.partition_remarks"
 """Left on the kernel: why it has no roles."""
-# Mbarriers, and what alignment of tiles takes at most. Chosen, not measured: too much here gives a
-# ring fewer slots; too little is refused where memory is placed.
+# Mbarriers, and what alignment of tiles takes at most. Chosen, not measured: too little is refused
+# where memory is placed.
 _RESERVED_BYTES = 2048
 
 
@@ -61,7 +61,7 @@ class FormRoles(Pass):
         schedule = schedule_of(kernel)
         if schedule is None or not any(role.kind == "load" for role in schedule.roles):
             return
-        gpu = _Gpu(kernel, self.machine)
+        gpu = _Gpu(kernel, self.machine, schedule.epilogue)
         try:
             form_roles(kernel, schedule, gpu)
         except Refused as refused:
@@ -80,8 +80,9 @@ def partition_remarks(kernel: FuncOp) -> tuple[str, ...]:
 class _Gpu:
     """What a GPU makes of roles: channels by the copy engine, products by warp groups."""
 
-    def __init__(self, kernel: FuncOp, machine: MachineModel) -> None:
+    def __init__(self, kernel: FuncOp, machine: MachineModel, epilogue: Epilogue) -> None:
         self.maps = SmallerMaps(kernel)
+        self._epilogue = epilogue
         self._kernel = kernel
         self._machine = machine
 
@@ -120,17 +121,14 @@ class _Gpu:
         math: Role,
         body: Block,
     ) -> None:
-        slots = {site.channel.name: site.channel.slots for site in sites}
-        rings_bytes = sum(
-            slots[name] * tile_bytes(tile) for name, tiles in rings.items() for tile in tiles
-        )
-        stored_bytes = math.replicas * max(_stored(body), default=0)
-        total = rings_bytes + stored_bytes + _RESERVED_BYTES
+        """A slot of each ring fits beside what is stored; `fit-rings` sees to the others."""
+        slots = sum(tile_bytes(tile) for tiles in rings.values() for tile in tiles)
+        total = slots + math.replicas * stored_bytes(body, self._epilogue) + _RESERVED_BYTES
         most = self._machine.max_shared_bytes
         if total > most:
             raise Refused(
                 sites[0].loads[0],
-                f"rings of {rings_bytes} bytes and what is stored take {total} bytes of shared "
+                f"one slot of {slots} bytes and what is stored take {total} bytes of shared "
                 f"memory, of {most}",
             )
 
@@ -155,17 +153,3 @@ def _require_view(op: SliceOp, rings: dict[str, list[SharedType]]) -> None:
         part_step(layout_of(whole), op.dim.value.data, extents)
     except UnsupportedLayout as error:
         raise Refused(op, f"a part of a slot is no view of it: {error.summary}") from error
-
-
-def _stored(body: Block) -> Iterator[int]:
-    """The bytes of each block that goes through shared memory to be stored."""
-    for op in body.walk():
-        access = global_access(op)
-        if access is None or access.value is None or not access.writes:
-            continue
-        if isinstance(access.value.type, DescriptorType):
-            block = access.value.type.block
-            count = storage_bytes(block)
-            for extent in shape_of(block):
-                count *= extent
-            yield count

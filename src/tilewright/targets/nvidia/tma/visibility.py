@@ -13,10 +13,11 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.analysis.provenance import base_argument
-from tilewright.ir.effects import atomic_of
+from tilewright.ir.effects import atomic_of, is_free
 from tilewright.ir.passes import Pass
 from tilewright.ir.regions import loops_around
 from tilewright.ops.debug.ir import BarrierOp
+from tilewright.ops.descriptors.ir import DescriptorStoreOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.schedule.global_barriers import GlobalAccess, global_accesses
 from tilewright.support.dataclass import dataclass
@@ -62,7 +63,7 @@ def mark_visible(kernel: FuncOp) -> None:
             is_seen = releases or any(_meets(store.desc, read) for store in own)
             # A map that a program made is changed or given away once its copies are done.
             is_made = any(isinstance(store.desc.owner, MakeTensorMapOp) for store in own)
-            if is_seen or is_made or any(_is_overwritten(store, stores) for store in own):
+            if is_seen or is_made or any(is_overwritten(store, stores) for store in own):
                 op.properties["is_complete"] = UnitAttr()
 
 
@@ -72,13 +73,15 @@ def stores_of(wait: TmaStoreWaitOp) -> list[TmaStoreOp]:
     return [op for op in ops if isinstance(op, TmaStoreOp)]
 
 
-def _is_overwritten(store: TmaStoreOp, stores: Sequence[TmaStoreOp]) -> bool:
+def is_overwritten(
+    store: TmaStoreOp | DescriptorStoreOp, stores: Sequence[TmaStoreOp | DescriptorStoreOp]
+) -> bool:
     """Whether a later store of the program may go to the same block, as far as indices tell.
 
     Stores to overlapping blocks with different indices keep no order: nobody waits for it.
     """
     loop = next(loops_around(store), None)
-    if loop is not None and not any(_is_inside(index, loop) for index in store.indices):
+    if loop is not None and not any(_varies(index, loop) for index in store.indices):
         return True
     base = base_argument(store.desc)
     bases = (base, None)
@@ -86,14 +89,26 @@ def _is_overwritten(store: TmaStoreOp, stores: Sequence[TmaStoreOp]) -> bool:
     return any(op.desc is not store.desc or _same_indices(op, store) for op in others)
 
 
-def _same_indices(left: TmaStoreOp, right: TmaStoreOp) -> bool:
+def _same_indices(
+    left: TmaStoreOp | DescriptorStoreOp, right: TmaStoreOp | DescriptorStoreOp
+) -> bool:
     return all(a is b for a, b in zip(left.indices, right.indices, strict=True))
 
 
-def _is_inside(value: SSAValue, loop: Operation) -> bool:
-    owner = value.owner
-    op = owner if isinstance(owner, Operation) else owner.parent_op()
-    return op is not None and (op is loop or loop.is_ancestor(op))
+def _varies(value: SSAValue, loop: Operation) -> bool:
+    """Whether a value may be another one in the next iteration of a loop."""
+    pending, seen = [value], {value}
+    while pending:
+        owner = pending.pop().owner
+        op = owner if isinstance(owner, Operation) else owner.parent_op()
+        if op is None or not (op is loop or loop.is_ancestor(op)):
+            continue
+        if not isinstance(owner, Operation) or op.regions or not is_free(op):
+            return True
+        new = [operand for operand in op.operands if operand not in seen]
+        seen.update(new)
+        pending += new
+    return False
 
 
 def _is_used(op: Operation) -> bool:

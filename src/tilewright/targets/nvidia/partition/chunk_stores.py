@@ -1,0 +1,265 @@
+"""Stores blocks in chunks through a few shared tiles, while a role goes on (T1 to T1).
+
+    descriptor_store %d[%i, %j], %x : 64x256
+    ⇒ %c = extract_slice %x, 0 : 64x64; tma_store_wait {pending = 1}; barrier
+      local_store %c → %stage0; fence; barrier; tma_store %stage0 → %e[%i, %j]
+      … the same for columns 64 through %stage1, 128 through %stage0, 192 through %stage1
+
+Asked for by `epilogue tma columns 64 buffers 2` of a schedule with roles. Each replica has stages
+of its own, which hold nothing else, so the last chunks of a tile go out while the role multiplies
+the next one; it waits for them where it ends. A store whose block is read or written elsewhere in
+the kernel stays whole, and so does one whose chunks would change threads.
+
+*Why here*: behind the layouts, which say what a thread has of a chunk, and in front of
+`stage-tensor-maps`, which takes the stores that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tilewright.analysis.provenance import base_argument
+from tilewright.ir.encoding import TOKEN, laid_out, layout_of
+from tilewright.ir.locations import describe
+from tilewright.ir.op import build
+from tilewright.ir.passes import Pass
+from tilewright.ir.schedule import Epilogue
+from tilewright.ir.schedule_attributes import annotate_schedule, schedule_of
+from tilewright.ir.types import element_of, shape_of
+from tilewright.layout.parts import part_layout
+from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.descriptors.ir import DescriptorStoreOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE
+from tilewright.ops.function import FuncOp, find_kernel
+from tilewright.ops.roles import find_roles
+from tilewright.ops.staging import (
+    ExtractSliceOp,
+    LocalAllocOp,
+    LocalBarrierOp,
+    LocalStoreOp,
+)
+from tilewright.schedule.global_barriers import global_accesses
+from tilewright.support.dataclass import dataclass, replace
+from tilewright.support.errors import UnsupportedLayout
+from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
+from tilewright.targets.nvidia.partition.room import chunk_shape
+from tilewright.targets.nvidia.partition.smaller_maps import SmallerMaps, drop_unused_maps
+from tilewright.targets.nvidia.tma.box_annotations import annotate_box, box_plan
+from tilewright.targets.nvidia.tma.stage import tile_type
+from tilewright.targets.nvidia.tma.visibility import is_overwritten
+from tilewright.targets.nvidia.tma_ops import TensorMapOp, TmaStoreOp, TmaStoreWaitOp
+
+
+@dataclass(frozen=True)
+class ChunkStores(Pass):
+    """The pass; see the module."""
+
+    name = "chunk-stores"
+    requires = "T1"
+    produces = "T1"
+    after = ("assign-layouts", "stage-channels")
+
+    def apply(self, module: ModuleOp) -> None:
+        """Rewrite the stores of the kernel's roles."""
+        chunk_stores(find_kernel(module))
+
+
+def chunk_stores(kernel: FuncOp) -> None:
+    """Rewrite the stores of a kernel's roles; its schedule says which were left, and why."""
+    roles, schedule = find_roles(kernel), schedule_of(kernel)
+    if roles is None or schedule is None or schedule.epilogue.kind != "tma":
+        return
+    stores = [op for op in kernel.walk() if isinstance(op, DescriptorStoreOp)]
+    reasons = list(schedule.reasons)
+    chunking = _Chunking(kernel, schedule.epilogue)
+    for body in roles.bodies:
+        inside = set(body.block.walk())
+        own = _Role(body.block, chunking)
+        for store in (op for op in stores if op in inside):
+            reason = _reason(kernel, store) or own.rewrite(store)
+            if reason:
+                reasons.append(f"the store at {describe(store)} is made whole: {reason}")
+        own.end()
+    annotate_schedule(kernel, replace(schedule, reasons=tuple(reasons)))
+    drop_unused_maps(kernel)
+
+
+def _reason(kernel: FuncOp, store: DescriptorStoreOp) -> str:
+    """Why a store must not overtake what comes behind it; '' where it may."""
+    base = base_argument(store.desc)
+    for op in kernel.walk():
+        touched = () if op is store else global_accesses(op)
+        if base is None or any(access.base in (base, None) for access in touched):
+            return f"{op.name} at {describe(op)} may touch what it writes"
+    return "the next one may go to the same block" if is_overwritten(store, ()) else ""
+
+
+class _Chunking:
+    """How a kernel's blocks are cut."""
+
+    def __init__(self, kernel: FuncOp, epilogue: Epilogue) -> None:
+        self._epilogue = epilogue
+        self.buffers = epilogue.buffers
+        self._maps = SmallerMaps(kernel)
+
+    def chunk_type(self, store: DescriptorStoreOp) -> Attribute | str:
+        """The register tile of a chunk of a store; why it has none."""
+        shape = chunk_shape(shape_of(store.src.type), self._epilogue)
+        if shape is None:
+            return f"{shape_of(store.src.type)} has no chunks of {self._epilogue.columns} columns"
+        try:
+            return laid_out(
+                element_of(store.src.type), part_layout(layout_of(store.src.type), shape)
+            )
+        except UnsupportedLayout as error:
+            return error.summary
+
+    def map_for(self, store: DescriptorStoreOp, chunk: Attribute) -> TensorMapOp | None:
+        """The tensor map of chunks; None where the engine does not move them."""
+        smaller = self._maps.shrink(store.desc, chunk)
+        owner = None if smaller is None else smaller[0].owner
+        return owner if isinstance(owner, TensorMapOp) else None
+
+
+class _Role:
+    """The stores of a role, which share its stages."""
+
+    def __init__(self, body: Block, chunking: _Chunking) -> None:
+        self._body = body
+        self._chunking = chunking
+        self._stages: dict[tuple[Attribute, int], tuple[SSAValue, ...]] = {}
+
+    def rewrite(self, store: DescriptorStoreOp) -> str:
+        """Store in chunks; why not, with the store as it was."""
+        chunk = self._chunking.chunk_type(store)
+        if isinstance(chunk, str):
+            return chunk
+        smaller = self._chunking.map_for(store, chunk)
+        if smaller is None:
+            return f"the copy engine moves no chunks of {shape_of(chunk)}"
+        _Rewrite(store, chunk, smaller, self._stages_for(smaller, store, chunk)).run()
+        return ""
+
+    def _stages_for(
+        self, smaller: TensorMapOp, store: DescriptorStoreOp, chunk: Attribute
+    ) -> tuple[SSAValue, ...]:
+        """The tiles through which chunks of a type go, in turn.
+
+        A store starts with the first of them, so each has to go through all: where their number
+        does not divide that of the chunks, one does.
+        """
+        count, most = len(_firsts(store, chunk)), self._chunking.buffers
+        key = tile_type(smaller, smaller.result), most if count % most == 0 else 1
+        if key not in self._stages:
+            first = self._body.first_op
+            assert first is not None
+            made = [build(LocalAllocOp, (), [key[0]], location=store.location)]
+            made += [made[0].clone() for _ in range(key[1] - 1)]
+            for alloc in made:
+                self._body.insert_op_before(alloc, first)
+            self._stages[key] = tuple(alloc.results[0] for alloc in made)
+        return self._stages[key]
+
+    def end(self) -> None:
+        """Keep the stages until the last chunks have been read."""
+        last = self._body.last_op
+        assert last is not None
+        stages = [stage for tiles in self._stages.values() for stage in tiles]
+        if stages:
+            self._body.insert_op_before(_wait(0, last, stages), last)
+
+
+def _firsts(store: DescriptorStoreOp, chunk: Attribute) -> list[tuple[int, int]]:
+    """The numbers of the chunks of a block along its rows and columns, in the order of stores."""
+    (rows, columns), (height, width) = shape_of(store.src.type), shape_of(chunk)
+    return [(i, j) for j, i in product(range(columns // width), range(rows // height))]
+
+
+class _Rewrite:
+    """The chunks of one store."""
+
+    def __init__(
+        self,
+        store: DescriptorStoreOp,
+        chunk: Attribute,
+        smaller: TensorMapOp,
+        stages: Sequence[SSAValue],
+    ) -> None:
+        self._store = store
+        self._chunk = chunk
+        self._map = smaller
+        self._stages = stages
+
+    def run(self) -> None:
+        """Put the chunks in the place of the store."""
+        store = self._store
+        strips: dict[int, SSAValue] = {}
+        for number, (i, j) in enumerate(_firsts(store, self._chunk)):
+            if j not in strips:
+                strips[j] = self._strip(j)
+            self._store_chunk(
+                self._part(strips[j], 0, i, self._chunk),
+                self._stages[number % len(self._stages)],
+                self._indices(i, j),
+            )
+        store.detach()
+        store.erase()
+
+    def _emit(
+        self,
+        cls: type[Operation],
+        operands: Sequence[SSAValue] = (),
+        types: Sequence[Attribute] = (),
+        properties: dict[str, Attribute] | None = None,
+    ) -> Operation:
+        op = build(cls, operands, types, properties, location=self._store.location)
+        return _before(self._store, op)
+
+    def _strip(self, j: int) -> SSAValue:
+        """The columns of a chunk, with all rows of the block."""
+        src, (_, width) = self._store.src, shape_of(self._chunk)
+        layout = part_layout(layout_of(src.type), (shape_of(src.type)[0], width))
+        return self._part(src, 1, j, laid_out(element_of(src.type), layout))
+
+    def _part(self, src: SSAValue, dim: int, number: int, type_: Attribute) -> SSAValue:
+        if src.type == type_:
+            return src
+        properties: dict[str, Attribute] = {
+            "dim": IntegerAttr(dim, i32),
+            "part": IntegerAttr(number, i32),
+        }
+        return self._emit(ExtractSliceOp, [src], [type_], properties).results[0]
+
+    def _indices(self, i: int, j: int) -> list[SSAValue]:
+        sides = zip(self._store.indices, (i, j), shape_of(self._chunk), strict=True)
+        return [self._moved(index, number * size) for index, number, size in sides]
+
+    def _moved(self, index: SSAValue, by: int) -> SSAValue:
+        if by == 0:
+            return index
+        step = self._emit(ConstantOp, (), [i32], {"value": IntegerAttr(by, i32)}).results[0]
+        return self._emit(ELEMENTWISE["arith.addi"], [index, step], [i32]).results[0]
+
+    def _store_chunk(self, part: SSAValue, stage: SSAValue, indices: list[SSAValue]) -> None:
+        _before(self._store, _wait(len(self._stages) - 1, self._store))
+        self._emit(LocalBarrierOp)
+        self._emit(LocalStoreOp, [part, stage])
+        self._emit(FenceAsyncSharedOp)
+        self._emit(LocalBarrierOp)
+        started = self._emit(TmaStoreOp, [self._map.result, stage, *indices], [TOKEN])
+        annotate_box(started, box_plan(self._map, self._map.result))
+
+
+def _wait(pending: int, like: Operation, kept: Sequence[SSAValue] = ()) -> Operation:
+    properties: dict[str, Attribute] = {"pending": IntegerAttr(pending, i32)}
+    return build(TmaStoreWaitOp, kept, (), properties, location=like.location)
+
+
+def _before(op: Operation, new: Operation) -> Operation:
+    assert op.parent is not None
+    op.parent.insert_op_before(new, op)
+    return new

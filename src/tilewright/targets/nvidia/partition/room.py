@@ -1,0 +1,50 @@
+"""What roles take of shared memory beside their rings: the blocks that they store."""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.ir import Attribute, Block, Operation
+
+from tilewright.ir.effects import global_access
+from tilewright.ir.schedule import Epilogue
+from tilewright.ir.types import DescriptorType, shape_of, storage_bytes
+from tilewright.machine.mma import WGMMA
+
+
+def stored_block(op: Operation) -> Attribute | None:
+    """The block that an op writes through a descriptor; None for other ops."""
+    access = global_access(op)
+    if access is None or access.value is None or not access.writes:
+        return None
+    type_ = access.value.type
+    return type_.block if isinstance(type_, DescriptorType) else None
+
+
+def stored_bytes(body: Block, epilogue: Epilogue, parts: int = 1) -> int:
+    """The bytes of shared memory that one replica takes for what it stores, as far as is known.
+
+    `parts` is among how many replicas the blocks of `body` are divided. Chunks have stages of
+    their own; blocks that are stored whole do so one after another.
+    """
+    blocks = [block for block in map(stored_block, body.walk()) if block is not None]
+    whole, stages = [0], dict[tuple[int, ...], int]()
+    for block in blocks:
+        shape = chunk_shape(_part(shape_of(block), parts), epilogue)
+        size = storage_bytes(block)
+        if shape is None:
+            whole.append(prod(shape_of(block)) // parts * size)
+        else:
+            stages[(*shape, size)] = epilogue.buffers * prod(shape) * size
+    return max(whole) + sum(stages.values())
+
+
+def _part(shape: tuple[int, ...], parts: int) -> tuple[int, ...]:
+    return (shape[0] // parts, *shape[1:])
+
+
+def chunk_shape(shape: tuple[int, ...], epilogue: Epilogue) -> tuple[int, ...] | None:
+    """The chunks of a block in which it is stored; None where it is stored whole."""
+    if epilogue.kind != "tma" or len(shape) != 2 or shape[1] % epilogue.columns:
+        return None
+    return (WGMMA.rows if shape[0] % WGMMA.rows == 0 else shape[0], epilogue.columns)
