@@ -55,8 +55,8 @@ def part_registers(
 def part_layout(whole: LinearLayout, extents: tuple[int, ...]) -> LinearLayout:
     """The layout of a part of a register tile whose elements stay in their threads.
 
-    *Shapes*: `extents` divide those of the whole. *Raises*: UnsupportedLayout where a part is spread
-    over fewer threads.
+    *Shapes*: `extents` divide those of the whole.
+    *Raises*: UnsupportedLayout where a part is spread over fewer threads.
     """
     atom = tuple(map(gcd, whole.atom, extents))
 

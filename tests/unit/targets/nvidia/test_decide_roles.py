@@ -52,11 +52,11 @@ def test_nobody_asks_and_nothing_is_decided() -> None:
 
 
 def test_loads_of_one_product_fill_a_ring_of_as_many_slots_as_fit() -> None:
-    # 48 KiB a slot, and 64 KiB for what is stored.
+    # 48 KiB a slot, and 32 KiB for the chunks that are stored.
     case = gemm_case(persistent, 256, 256, 256, "wide", N=256, GROUP=2)
     assert text_of(case, groups=2) == (
         "roles load regs 40 | math x2 regs 232 split m; "
-        "ring ring0 tiles load#0 load#1 slots 3 tma release wait"
+        "ring ring0 tiles load#0 load#1 slots 4 tma release wait; epilogue tma columns 64 buffers 2"
     )
 
 

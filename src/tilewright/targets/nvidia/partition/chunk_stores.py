@@ -46,7 +46,7 @@ from tilewright.schedule.global_barriers import global_accesses
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import UnsupportedLayout
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
-from tilewright.targets.nvidia.partition.room import chunk_shape
+from tilewright.targets.nvidia.partition.room import chunk_shape, num_stages
 from tilewright.targets.nvidia.partition.smaller_maps import SmallerMaps, drop_unused_maps
 from tilewright.targets.nvidia.tma.box_annotations import annotate_box, box_plan
 from tilewright.targets.nvidia.tma.stage import tile_type
@@ -102,15 +102,14 @@ class _Chunking:
     """How a kernel's blocks are cut."""
 
     def __init__(self, kernel: FuncOp, epilogue: Epilogue) -> None:
-        self._epilogue = epilogue
-        self.buffers = epilogue.buffers
+        self.epilogue = epilogue
         self._maps = SmallerMaps(kernel)
 
     def chunk_type(self, store: DescriptorStoreOp) -> Attribute | str:
         """The register tile of a chunk of a store; why it has none."""
-        shape = chunk_shape(shape_of(store.src.type), self._epilogue)
+        shape = chunk_shape(shape_of(store.src.type), self.epilogue)
         if shape is None:
-            return f"{shape_of(store.src.type)} has no chunks of {self._epilogue.columns} columns"
+            return f"{shape_of(store.src.type)} has no chunks of {self.epilogue.columns} columns"
         try:
             return laid_out(
                 element_of(store.src.type), part_layout(layout_of(store.src.type), shape)
@@ -147,18 +146,14 @@ class _Role:
     def _stages_for(
         self, smaller: TensorMapOp, store: DescriptorStoreOp, chunk: Attribute
     ) -> tuple[SSAValue, ...]:
-        """The tiles through which chunks of a type go, in turn.
-
-        A store starts with the first of them, so each has to go through all: where their number
-        does not divide that of the chunks, one does.
-        """
-        count, most = len(_firsts(store, chunk)), self._chunking.buffers
-        key = tile_type(smaller, smaller.result), most if count % most == 0 else 1
+        """The tiles through which chunks of a type go, in turn."""
+        num = num_stages(len(_firsts(store, chunk)), self._chunking.epilogue)
+        key = tile_type(smaller, smaller.result), num
         if key not in self._stages:
             first = self._body.first_op
             assert first is not None
             made = [build(LocalAllocOp, (), [key[0]], location=store.location)]
-            made += [made[0].clone() for _ in range(key[1] - 1)]
+            made += [made[0].clone() for _ in range(num - 1)]
             for alloc in made:
                 self._body.insert_op_before(alloc, first)
             self._stages[key] = tuple(alloc.results[0] for alloc in made)

@@ -30,12 +30,13 @@ def stored_bytes(body: Block, epilogue: Epilogue, parts: int = 1) -> int:
     blocks = [block for block in map(stored_block, body.walk()) if block is not None]
     whole, stages = [0], dict[tuple[int, ...], int]()
     for block in blocks:
-        shape = chunk_shape(_part(shape_of(block), parts), epilogue)
-        size = storage_bytes(block)
+        part, size = _part(shape_of(block), parts), storage_bytes(block)
+        shape = chunk_shape(part, epilogue)
         if shape is None:
-            whole.append(prod(shape_of(block)) // parts * size)
+            whole.append(prod(part) * size)
         else:
-            stages[(*shape, size)] = epilogue.buffers * prod(shape) * size
+            num = num_stages(prod(part) // prod(shape), epilogue)
+            stages[(*shape, size, num)] = num * prod(shape) * size
     return max(whole) + sum(stages.values())
 
 
@@ -48,3 +49,12 @@ def chunk_shape(shape: tuple[int, ...], epilogue: Epilogue) -> tuple[int, ...] |
     if epilogue.kind != "tma" or len(shape) != 2 or shape[1] % epilogue.columns:
         return None
     return (WGMMA.rows if shape[0] % WGMMA.rows == 0 else shape[0], epilogue.columns)
+
+
+def num_stages(num_chunks: int, epilogue: Epilogue) -> int:
+    """Through how many tiles a store of so many chunks goes in turn.
+
+    A store starts with the first of them, so each has to go through all: where their number does
+    not divide that of the chunks, one does.
+    """
+    return epilogue.buffers if num_chunks % epilogue.buffers == 0 else 1
