@@ -270,3 +270,37 @@ def attention_tiles(
             True, BLOCK_N,
         )  # fmt: skip
     out_desc.store([row + first, 0], (acc / total[:, None]).to(tl.bfloat16))
+
+
+@triton.jit
+def attention_rows(
+    q_desc, k_desc, v_desc, out_ptr, length, scale, CAUSAL: tl.constexpr,
+    HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """Attention of any length, its mask in the one loop; else as `attention_tiles`."""
+    first = tl.program_id(0) * BLOCK_M
+    row = tl.program_id(1) * length
+    queries = first + tl.arange(0, BLOCK_M)
+    q = q_desc.load([row + first, 0])
+    acc = tl.zeros((BLOCK_M, HEAD_DIM), dtype=tl.float32)
+    total = tl.zeros((BLOCK_M,), dtype=tl.float32)
+    highest = tl.full((BLOCK_M,), -1.0e30, dtype=tl.float32)
+    last = length
+    if CAUSAL:
+        last = min(first + BLOCK_M, length)
+    for start in range(0, last, BLOCK_N):
+        scores = tl.dot(q, k_desc.load([row + start, 0]).T)
+        keys = start + tl.arange(0, BLOCK_N)
+        if CAUSAL:
+            scores = tl.where(queries[:, None] >= keys[None, :], scores, -1.0e30)
+        scores = tl.where(keys[None, :] < length, scores, -1.0e30)
+        new_highest = tl.maximum(highest, tl.max(scores, axis=1) * scale)
+        weights = tl.exp2(scores * scale - new_highest[:, None])
+        rescale = tl.exp2(highest - new_highest)
+        total = total * rescale + tl.sum(weights, axis=1)
+        v = v_desc.load([row + start, 0])
+        acc = tl.dot(weights.to(tl.bfloat16), v, acc * rescale[:, None])
+        highest = new_highest
+    places = (row + queries)[:, None] * HEAD_DIM + tl.arange(0, HEAD_DIM)[None, :]
+    out = (acc / total[:, None]).to(tl.bfloat16)
+    tl.store(out_ptr + places, out, mask=(queries < length)[:, None])

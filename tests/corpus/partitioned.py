@@ -255,14 +255,15 @@ def _condition_case(m: int, n: int, k: int, every: int) -> Case:
     return Case(case.name, under_conditions, case.grid, inputs, reference)
 
 
-def _attention_case(length: int, is_causal: bool) -> Case:
+def attention_case(length: int, is_causal: bool, rows: int = 128, **options: object) -> Case:
+    """Attention of two heads in blocks of so many rows, whose length no block need divide."""
     heads, d = 2, 64
 
     def inputs(rng: np.random.Generator) -> Values:
         arrays = {name: normal(rng, (heads, length, d), np.float16) for name in "qkv"}
         outs = {"out": blank((heads, length, d)), "sums": blank((heads, length))}
         sizes = {"length": length, "all_rows": heads * length}
-        return {**arrays, **outs, **sizes, "M": 128, "N": 64, "D": d, "CAUSAL": is_causal}
+        return {**arrays, **outs, **sizes, "M": rows, "N": 64, "D": d, "CAUSAL": is_causal}
 
     def reference(a: SimpleNamespace) -> None:
         s = wide(a.q) @ wide(a.k).transpose(0, 2, 1)
@@ -274,8 +275,8 @@ def _attention_case(length: int, is_causal: bool) -> Case:
         a.sums[:] = (top + np.log2(weights.sum(axis=2, keepdims=True)))[..., 0]
 
     name = f"attention-{length}{'-causal' if is_causal else ''}"
-    grid = (-(-length // 128), heads)
-    return Case(name, attention, grid, inputs, reference, Close(2e-2, 2e-2))
+    grid = (-(-length // rows), heads)
+    return Case(name, attention, grid, inputs, reference, Close(2e-2, 2e-2), options=options)
 
 
 RINGS = (
@@ -293,8 +294,8 @@ GEMMS = [
     Partitioned(_condition_case(128, 64, 64 * 4, 3), AB.replace("#1", "#1 load#2 load#3")),
 ]
 ATTENTIONS = [
-    Partitioned(_attention_case(192, False), RINGS),
-    Partitioned(_attention_case(200, False), RINGS),
-    Partitioned(_attention_case(320, True), RINGS),
+    Partitioned(attention_case(192, False), RINGS),
+    Partitioned(attention_case(200, False), RINGS),
+    Partitioned(attention_case(320, True), RINGS),
 ]
 PARTITIONED = [*GEMMS, *ATTENTIONS]

@@ -9,7 +9,6 @@ from tilewright.language.core import (
     FOREIGN_DTYPES,
     MAX_TILE_ELEMS,
     dtype,
-    is_power_of_two,
     tensor,
     tuple_,
     unwrap,
@@ -23,6 +22,7 @@ from tilewright.support.errors import (
     ShapeMismatch,
     TileTooLarge,
 )
+from tilewright.support.tile_extents import is_tile_extent
 
 
 def constant(value: object, function: str, argument: str) -> object:
@@ -89,11 +89,16 @@ def integers(values: object, function: str, argument: str) -> tuple[int, ...]:
     return tuple(integer_constant(v, function, argument) for v in flat)
 
 
-def check_shape(shape: tuple[int, ...], function: str, argument: str) -> tuple[int, ...]:
-    """`shape` if it is a legal tile shape: powers of two, at most 2^20 elements."""
+def check_shape(
+    shape: tuple[int, ...], function: str, argument: str, groups: int = 0
+) -> tuple[int, ...]:
+    """`shape` if it is a legal tile shape: powers of two, at most 2^20 elements.
+
+    Where three `groups` of warps share the rows of tiles, three times a power of two is one, too.
+    """
     numel = 1
     for index, extent in enumerate(shape):
-        if not is_power_of_two(extent):
+        if not is_tile_extent(extent, groups):
             raise NotPowerOfTwo(
                 f"{function}(): dimension {extent} of `{argument}` is not a power of two",
                 argument=argument,
@@ -112,9 +117,11 @@ def check_shape(shape: tuple[int, ...], function: str, argument: str) -> tuple[i
     return shape
 
 
-def tile_shape(values: object, function: str, argument: str = "shape") -> tuple[int, ...]:
-    """A legal tile shape from compile-time integers."""
-    return check_shape(integers(values, function, argument), function, argument)
+def tile_shape(
+    values: object, function: str, argument: str = "shape", groups: int = 0
+) -> tuple[int, ...]:
+    """A legal tile shape from compile-time integers; `groups` is that of `check_shape`."""
+    return check_shape(integers(values, function, argument), function, argument, groups)
 
 
 def axis_of(value: object, rank: int, function: str, argument: str = "axis") -> int:

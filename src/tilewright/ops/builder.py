@@ -110,6 +110,12 @@ class Builder:
         self.active: tensor | None = None
         self._call_function = call_function
 
+    @property
+    def groups(self) -> int:
+        """The groups of warps that share the rows of tiles; 0 where there are no roles."""
+        groups = self.options.get("num_consumer_groups")
+        return groups if isinstance(groups, int) and self.target != "cpu" else 0
+
     def emit(
         self,
         cls: type[Operation],

@@ -395,3 +395,23 @@ def shared_by_roles(op: Operation) -> str:
     if isinstance(op, _RingAccess):
         ring = op.operands[0].owner
     return f"ring {ring.ring_name.data}" if isinstance(ring, RingOp) else ""
+
+
+def ring_entered(op: Operation) -> RingOp | None:
+    """The ring for whose next slot an op waits; None for other ops."""
+    return op.ring_of() if isinstance(op, _RingEntry) else None
+
+
+def ring_released(op: Operation) -> RingOp | None:
+    """The ring to which an op gives back a slot that was read; None for other ops."""
+    return op.ring_of() if isinstance(op, RingReleaseOp) else None
+
+
+def waits_for_turn(op: Operation) -> bool:
+    """Whether a replica waits for its turn at an op."""
+    return isinstance(op, TurnWaitOp)
+
+
+def passes_turn(op: Operation) -> bool:
+    """Whether a replica passes its turn on at an op."""
+    return isinstance(op, TurnPassOp)

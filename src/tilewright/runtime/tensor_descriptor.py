@@ -12,6 +12,7 @@ from tilewright.support.errors import (
     NotPowerOfTwo,
     ShapeMismatch,
 )
+from tilewright.support.tile_extents import is_power_of_two, is_shared_by_three
 
 MAX_RANK = 5
 _ALIGNMENT_BYTES = 16
@@ -117,7 +118,7 @@ class TensorDescriptor:
 
     def _check_block(self, size_bytes: int) -> None:
         for extent in self.block_shape:
-            if extent < 1 or extent & (extent - 1):
+            if not (is_power_of_two(extent) or is_shared_by_three(extent)):
                 raise NotPowerOfTwo(
                     f"TensorDescriptor: {extent} in `block_shape` is not a power of two",
                     argument="block_shape",

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OptionValue = int | str | tuple[int, ...] | None
+LOOP_SCHEDULES = ("FA_firstDot", "FA_secondDot", "straight")
+"""The orders of the two products of a loop; the first two are published names."""
 INPUT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
 """How float32 operands enter a product; `inputPrecision` of a `tt.dot` is an index here."""
 DESCRIPTOR_MODES = ("auto", "pointers")
@@ -69,6 +71,10 @@ def _is_text(value: object) -> bool:
     return value is None or isinstance(value, str)
 
 
+def _is_loop_schedule(value: object) -> bool:
+    return value is None or value in LOOP_SCHEDULES
+
+
 def _is_flag(value: object) -> bool:
     return type(value) is bool
 
@@ -109,6 +115,7 @@ _DOMAINS: dict[str, tuple[Callable[[object], bool], str]] = {
     "num_buffers_warp_spec": (_is_buffer_count, "an int from 0 to 64"),
     "reg_dec_producer": (_is_role_registers, "0 or a multiple of 8 from 24 to 248"),
     "reg_inc_consumer": (_is_role_registers, "0 or a multiple of 8 from 24 to 248"),
+    "loop_schedule": (_is_loop_schedule, "None or one of " + ", ".join(map(repr, LOOP_SCHEDULES))),
     "schedule": (_is_text, "None or the text of a schedule, as a str"),
 }
 
@@ -132,8 +139,11 @@ class CompileOptions:
     roles of a program on a GPU: one that loads, and so many groups of 4 warps that share the rows
     of its products; 0 makes none. `num_buffers_warp_spec` is how many tiles of a loop are under
     way then, 0 as many as fit; `reg_dec_producer` and `reg_inc_consumer` are the registers of a
-    thread that loads and of one that multiplies, 0 what suits the number of groups. `schedule` is
-    the text of a schedule on a GPU, which takes the place of these and of `num_stages`.
+    thread that loads and of one that multiplies, 0 what suits the number of groups.
+    `loop_schedule` is the order of the two products of a loop in roles: "FA_secondDot" has the
+    second one run beside the rest of the next iteration, "FA_firstDot" the next first one beside
+    the rest, "straight" neither; None leaves it to the compiler. `schedule` is the text of a
+    schedule on a GPU, which takes the place of these and of `num_stages`.
 
     Raises: `InvalidOption` when a value is outside its domain.
     """
@@ -157,6 +167,7 @@ class CompileOptions:
     num_buffers_warp_spec: int = 0
     reg_dec_producer: int = 0
     reg_inc_consumer: int = 0
+    loop_schedule: str | None = None
     schedule: str | None = None
 
     def __post_init__(self) -> None:

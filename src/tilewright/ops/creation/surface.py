@@ -33,7 +33,7 @@ def arange(b: Builder, start: object, end: object) -> tensor:
         )
     if first < -(2**31) or last > 2**31 - 1:
         raise InvalidOption("arange(): `start` and `end` must fit int32", argument="end")
-    shape = check_shape((last - first,), "arange", "end")
+    shape = check_shape((last - first,), "arange", "end", b.groups)
     properties = {"start": integer_property(first), "end": integer_property(last)}
     return b.tensor(MakeRangeOp, [], block_type(int32, shape), properties)
 
@@ -41,7 +41,7 @@ def arange(b: Builder, start: object, end: object) -> tensor:
 @surface()
 def full(b: Builder, shape: object, value: object, dtype: object) -> tensor:
     """A tile of `shape` filled with `value` (a number, a scalar or a size-1 tile)."""
-    extents = tile_shape(shape, "full")
+    extents = tile_shape(shape, "full", groups=b.groups)
     to = dtype_constant(dtype, "full")
     plain = unwrap(value)
     if isinstance(plain, bool | int | float):

@@ -26,7 +26,7 @@ from tilewright.language.core import (
     uint64,
     unwrap,
 )
-from tilewright.ops.arguments import choice, sequence, tile_shape
+from tilewright.ops.arguments import check_shape, choice, sequence, tile_shape
 from tilewright.ops.atomics.ir import RMW_KINDS
 from tilewright.ops.block_pointers.surface import index_scalar, index_scalars, segments
 from tilewright.ops.builder import Builder, integer_property, ir_type, require_tensor, ssa
@@ -134,7 +134,7 @@ def make_tensor_descriptor(
     pointer = _base(base)
     pointer = as_bytes(b, pointer)
     element = pointee(pointer)
-    extents = tile_shape(block_shape, name, "block_shape")
+    extents = tile_shape(block_shape, name, "block_shape", b.groups)
     rank = len(extents)
     if not 1 <= rank <= MAX_RANK:
         raise ShapeMismatch(
@@ -261,6 +261,7 @@ def load_tensor_descriptor(b: Builder, desc: object, offsets: object) -> tensor:
     descriptor = _require_descriptor(desc, "load_tensor_descriptor")
     indices = _offsets(b, descriptor, offsets, "load_tensor_descriptor")
     block = _handle_type(descriptor).block_type
+    check_shape(block.extents, "load_tensor_descriptor", "desc", b.groups)
     return b.tensor(DescriptorLoadOp, [_handle(descriptor), *indices], block)
 
 
@@ -274,6 +275,7 @@ def store_tensor_descriptor(b: Builder, desc: object, offsets: object, value: ob
     name = "store_tensor_descriptor"
     descriptor = _require_descriptor(desc, name)
     _require_writable(descriptor, name)
+    check_shape(_handle_type(descriptor).block_type.extents, name, "desc", b.groups)
     indices = _offsets(b, descriptor, offsets, name)
     source = _block_value(b, descriptor, value, name)
     b.emit(DescriptorStoreOp, [ssa(v) for v in (_handle(descriptor), source, *indices)])

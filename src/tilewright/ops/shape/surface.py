@@ -43,7 +43,7 @@ def broadcast(b: Builder, input: object, other: object) -> tuple_:
 def broadcast_to(b: Builder, input: object, *shape: object) -> tensor:
     """`input` with its dimensions of size 1 (or a scalar) stretched to `shape`, equal rank."""
     x = to_tensor(b, input)
-    extents = tile_shape(shape_arguments(shape), "broadcast_to")
+    extents = tile_shape(shape_arguments(shape), "broadcast_to", groups=b.groups)
     if x.static_shape and len(x.static_shape) != len(extents):
         raise ShapeMismatch(
             f"broadcast_to(): `input` has rank {len(x.static_shape)}, the shape "
@@ -133,7 +133,10 @@ def reshape(b: Builder, input: object, *shape: object, can_reorder: object = Fal
     """
     x = to_tensor(b, input)
     extents = check_shape(
-        integers(shape_arguments(shape), "reshape", "shape") if shape else (), "reshape", "shape"
+        integers(shape_arguments(shape), "reshape", "shape") if shape else (),
+        "reshape",
+        "shape",
+        b.groups,
     )
     if _numel(x.static_shape) != _numel(extents):
         raise ShapeMismatch(

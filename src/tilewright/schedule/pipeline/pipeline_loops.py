@@ -23,6 +23,7 @@ from tilewright.ir.schedule_attributes import anchor_of, note_pipelining, schedu
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.function import find_kernel
 from tilewright.ops.memory.ir import LoadOp, StoreOp
+from tilewright.ops.roles import find_roles
 from tilewright.ops.staging import LaidOutDotOp, MemdescTransOp
 from tilewright.schedule.pipeline.addressing import AddressPart, address_part, end_of
 from tilewright.schedule.pipeline.expand import Engine, Expansion, expand
@@ -46,8 +47,8 @@ class PipelineLoops(Pass):
         """Rewrite the kernel."""
         kernel = find_kernel(module)
         schedule = schedule_of(kernel)
-        if schedule is None:
-            return
+        if schedule is None or find_roles(kernel) is not None:
+            return  # rings bring what roles load
         for op in tuple(kernel.walk()):
             anchor = anchor_of(op)
             loop = None if anchor is None else schedule.loop_of(anchor)

@@ -12,6 +12,7 @@ from xdsl.ir import Operation
 from tilewright.ir.effects import global_access
 from tilewright.ir.locations import span_of
 from tilewright.ir.schedule import REST, Anchor, Schedule
+from tilewright.ir.schedule_attributes import name_anchor
 from tilewright.ir.types import shape_of
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.elementwise.ir import CastOp
@@ -34,6 +35,13 @@ def anchors_of(kernel: FuncOp) -> dict[Anchor, Operation]:
     anchors = {Anchor(k, i): op for k, ops in numbered.items() for i, op in enumerate(ops)}
     anchors.update((anchor, ops[0]) for anchor, ops in hinted.items() if len(ops) == 1)
     return anchors
+
+
+def name_anchors(kernel: FuncOp) -> None:
+    """Let the numbered ops of a kernel be found by their anchors at the levels below."""
+    for anchor, op in anchors_of(kernel).items():
+        if anchor.index >= 0:
+            name_anchor(op, anchor)
 
 
 _KINDS = {DotOp.name: "dot", ForOp.name: "for", ReduceOp.name: "reduce"}

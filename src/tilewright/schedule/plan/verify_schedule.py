@@ -47,7 +47,10 @@ def require_legal(
     num_warps: int,
 ) -> None:
     """Check a schedule. *Raises*: PlanRefused that names the ops that clash, with their lines."""
-    for problem in problems(schedule, anchors, machine, num_warps):
+    found = problems(schedule, anchors, machine, num_warps)
+    if schedule.roles:
+        found = role_problems(schedule, anchors, machine)
+    for problem in found:
         span, chain = span_of(problem.op)
         raise PlanRefused(
             f"the schedule of `{kernel.sym_name.data}` is refused: {problem.reason}",
@@ -67,10 +70,26 @@ def problems(
         yield from check.dependences()
         yield from check.memory()
         yield from check.order()
-        yield from check.registers(machine, num_warps)
+        yield from check.registers(machine, num_warps, machine.max_registers_per_thread)
     for channel in schedule.channels:
         yield from _channel_problems(channel, schedule, anchors)
     yield from _size_problems(schedule, anchors, machine)
+
+
+def role_problems(
+    schedule: Schedule, anchors: Mapping[Anchor, Operation], machine: MachineModel
+) -> Iterator[Problem]:
+    """Everything that is wrong with the loops of a schedule of roles; rings are not looked at."""
+    for loop in schedule.loops:
+        check = _LoopCheck(loop, schedule, anchors)
+        yield from check.places_are_in_the_loop()
+        yield from check.dependences()
+        yield from check.memory()
+        yield from check.order()
+        for role in schedule.roles:
+            if role.kind == "math":
+                limit = role.registers or machine.max_registers_per_thread
+                yield from check.registers(machine, role.warps * role.replicas, limit)
 
 
 def _tile_bytes(op: Operation) -> int:
@@ -260,7 +279,7 @@ class _LoopCheck:
                     f"{self._called(op)}, which reads it",
                 )
 
-    def registers(self, machine: MachineModel, num_warps: int) -> Iterator[Problem]:
+    def registers(self, machine: MachineModel, num_warps: int, limit: int) -> Iterator[Problem]:
         """Tiles that are carried in registers fit beside the products of the loop."""
         threads = num_warps * machine.lanes
         held = sum(_tile_bytes(op) for op in self.places if kind_of(op) == "dot")
@@ -268,14 +287,38 @@ class _LoopCheck:
             name = self.names[op]
             if kind_of(op) == "load" and self.schedule.channel_of(name) is None:
                 held += (self.last - place.stage) * _tile_bytes(op)
+            if kind_of(op) == "dot":
+                held += self._held_across(op)
         needed = held // (threads * _REGISTER_BYTES) + _KEPT_REGISTERS
-        limit = machine.max_registers_per_thread
         if needed > limit:
             yield Problem(
                 self.op,
                 f"{self.planned.loop} at {describe(self.op)} holds {needed} registers a thread, "
                 f"and there are {limit}",
             )
+
+    def _held_across(self, dot: Operation) -> int:
+        """The bytes of what a product takes of an earlier stage, or leaves to a later one.
+
+        Computed operands stay in registers; loaded ones lie in shared memory.
+        """
+        stage, rest = self._place(dot).stage, self.rest.stage
+        made = dot.operands[0].owner
+        is_computed = isinstance(made, Operation) and made.parent is self.body
+        is_computed = is_computed and not _is_loaded(dot.operands[0])
+        taken = stage - rest if is_computed and isinstance(made, Operation) else 0
+        held = max(0, taken) * (_tile_bytes(made) if isinstance(made, Operation) else 0)
+        users = [use.operation for use in dot.results[0].uses]
+        is_used = any(u.parent is self.body and u is not self.body.last_op for u in users)
+        return held + max(0, rest - stage) * is_used * _tile_bytes(dot)
+
+
+def _is_loaded(value: SSAValue) -> bool:
+    """Whether a tile is a loaded one, as it is or seen otherwise."""
+    op = value.owner
+    while isinstance(op, Operation) and len(op.operands) == 1 and kind_of(op) == "op":
+        op = op.operands[0].owner
+    return isinstance(op, Operation) and kind_of(op) == "load"
 
 
 def _taken(op: Operation, body: Block) -> list[SSAValue]:

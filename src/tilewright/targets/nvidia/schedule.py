@@ -16,6 +16,7 @@ from tilewright.schedule.global_barriers import InsertGlobalBarriers
 from tilewright.schedule.layout.assign import AssignLayouts
 from tilewright.schedule.partition.ring_counters import CountRings
 from tilewright.schedule.partition.warps import warps_of_tiles
+from tilewright.schedule.pipeline.overlap_products import OverlapProducts
 from tilewright.schedule.pipeline.pipeline_loops import PipelineLoops
 from tilewright.schedule.plan.accesses import DecideAccesses
 from tilewright.schedule.plan.copies import DecideCopies
@@ -55,6 +56,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         VerifyPlan(machine, options.num_warps),
         AssignLayouts(machine, options.num_warps),
         StageChannels(),
+        OverlapProducts(),
         ChunkStores(),
         StageTensorMaps(),
         JoinWaits(),

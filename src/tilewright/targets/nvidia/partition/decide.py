@@ -17,8 +17,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.ir.passes import Pass
-from tilewright.ir.regions import ControlFlowOp, is_control_flow, loops_around
-from tilewright.ir.schedule import Anchor, Channel, Epilogue, Role, Schedule, Turns
+from tilewright.ir.regions import is_control_flow, loops_around
+from tilewright.ir.schedule import Anchor, Channel, Epilogue, Role, Schedule
 from tilewright.ir.schedule_attributes import annotate_schedule, schedule_of
 from tilewright.ir.types import shape_of, storage_bytes
 from tilewright.machine.gpus import SM_90A
@@ -31,6 +31,7 @@ from tilewright.schedule.plan.anchors import anchors_of
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InvalidOption
 from tilewright.support.options import CompileOptions
+from tilewright.targets.nvidia.partition.order import decide_order
 from tilewright.targets.nvidia.partition.room import stored_block, stored_bytes
 from tilewright.targets.nvidia.partition.smaller_maps import maps_of
 
@@ -56,6 +57,7 @@ class DecideRoles(Pass):
     slots: int = 0
     load_registers: int = 0
     math_registers: int = 0
+    loop_schedule: str = ""
     name = "decide-roles"
     after = ("select-tensor-maps", "merge-duplicates")
 
@@ -69,6 +71,7 @@ class DecideRoles(Pass):
             options.num_buffers_warp_spec,
             options.reg_dec_producer,
             options.reg_inc_consumer,
+            options.loop_schedule or "",
         )
 
     def apply(self, module: ModuleOp) -> None:
@@ -92,8 +95,9 @@ class DecideRoles(Pass):
         epilogue = _epilogue(kernel)
         slots, reason = self._slots(kernel, rings, roles[1], epilogue)
         channels = tuple(ring.channel(slots) for ring in rings)
-        turns = _turns(kernel) if groups > 1 else None
-        return Schedule(roles, channels, turns=turns, epilogue=epilogue, reasons=(reason,))
+        order = decide_order(kernel, roles, self.loop_schedule, self.machine)
+        reasons = (reason, *order.reasons)
+        return Schedule(roles, channels, order.loops, order.turns, epilogue, reasons=reasons)
 
     def _check_registers(self, roles: tuple[Role, Role]) -> None:
         most = self.machine.registers_per_sm
@@ -169,32 +173,6 @@ def _stretch_of(op: Operation) -> int:
         count += is_control_flow(before)
         before = before.prev_op
     return count
-
-
-def _turns(kernel: FuncOp) -> Turns | None:
-    """Turns for the first product of a loop that has another one behind it.
-
-    One group then computes on the result of the first while another multiplies. Source: attention
-    by hand, 569 against 634 TFLOP/s sustained (H200, (8, 16, 8192, 128), bf16).
-    """
-    anchors = {op: anchor for anchor, op in anchors_of(kernel).items() if anchor.index >= 0}
-    for op in kernel.walk():
-        blocks = [block for region in op.regions for block in region.blocks]
-        products = [inner for block in blocks for inner in block.ops if isinstance(inner, DotOp)]
-        if isinstance(op, ControlFlowOp) and op.is_loop() and len(products) > 1:
-            is_fed = _is_loaded(products[0].a, products[0]) or _is_loaded(
-                products[0].b, products[0]
-            )
-            return Turns("math", anchors[products[0]]) if is_fed else None
-    return None
-
-
-def _is_loaded(value: SSAValue, product: Operation) -> bool:
-    """Whether an operand is loaded by the copy engine where its product stands."""
-    op = value.owner
-    while isinstance(op, TransOp):
-        op = op.src.owner
-    return isinstance(op, DescriptorLoadOp) and op.parent is product.parent
 
 
 def _product_of(value: SSAValue) -> Operation | None:

@@ -28,6 +28,8 @@ from tilewright.ops.matmul.ir import DotOp
 from tilewright.schedule.partition.form_roles import Site, form_roles
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.schedule.partition.split_tiles import Smaller
+from tilewright.schedule.plan.anchors import name_anchors, require_anchors
+from tilewright.schedule.plan.verify_schedule import require_legal
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedLayout
 from tilewright.targets.nvidia.partition.room import stored_bytes
@@ -61,6 +63,8 @@ class FormRoles(Pass):
         schedule = schedule_of(kernel)
         if schedule is None or not any(role.kind == "load" for role in schedule.roles):
             return
+        require_legal(kernel, schedule, require_anchors(schedule, kernel), self.machine, 0)
+        name_anchors(kernel)
         gpu = _Gpu(kernel, self.machine, schedule.epilogue)
         try:
             form_roles(kernel, schedule, gpu)
