@@ -185,7 +185,7 @@ class _Body:
         kept = dict(zip(expander.kept, carried, strict=False))
         first: Values = {a: kept[value] for a, value in expander.first_carried().items()}
         first[expander.body.args[0]] = block.args[0]
-        second = dict(zip(expander.crossing, carried[len(kept) :], strict=True))
+        second: Values = dict(zip(expander.crossing, carried[len(kept) :], strict=True))
         self.now: tuple[Values, Values] = (first, second)
 
     def run(self) -> list[SSAValue]:

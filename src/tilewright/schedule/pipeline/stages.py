@@ -10,7 +10,7 @@ ends as late as may be.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
@@ -32,10 +32,11 @@ from tilewright.schedule.pipeline.addressing import end_of, taken_by
 from tilewright.support.dataclass import dataclass
 
 _STAGES = 2
+"""By definition: a body holds the first stage of one iteration and the second of another."""
 _FEWEST_SLOTS = 2
 """By definition: while a role reads one slot, it waits for what is filled behind the next."""
 _LATE = 1 << 20
-"""A cluster behind all others."""
+"""By definition: a cluster behind all that can be written."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,8 @@ class _Staging:
             if orders_roles(op) or op in self.dots:
                 continue
             for effect in effects_of(op):
-                is_read = isinstance(effect, Access) and not effect.writes
-                if not is_read or effect.atomic is not None:
+                is_read = isinstance(effect, Access) and not effect.writes and not effect.atomic
+                if not is_read:
                     raise Unfit(f"{op.name} at {describe(op)} stays in the order of iterations")
 
     def _entries(self) -> dict[RingOp, Operation]:
@@ -122,10 +123,11 @@ class _Staging:
         entries: dict[RingOp, Operation] = {}
         for op in self.ops:
             ring = ring_entered(op)
+            if ring is None:
+                continue
             if ring in entries:
                 raise Unfit(f"ring {ring.ring_name.data} is waited for twice in an iteration")
-            if ring is not None:
-                entries[ring] = op
+            entries[ring] = op
         return entries
 
     def _slots(self) -> dict[Operation, Operation]:
@@ -215,7 +217,9 @@ class _Staging:
             stage = 1 if op in behind else 0 if op in before else self.rest.stage
             self.stage[op] = stage
 
-    def _closure(self, roots: list[Operation], following) -> set[Operation]:
+    def _closure(
+        self, roots: list[Operation], following: Callable[[Operation], list[Operation]]
+    ) -> set[Operation]:
         found: set[Operation] = set()
         pending = list(roots)
         while pending:

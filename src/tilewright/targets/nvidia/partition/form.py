@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.analysis.alias import tile_bytes
 from tilewright.ir.encoding import SharedType, layout_of
+from tilewright.ir.locations import span_of
 from tilewright.ir.passes import Pass
 from tilewright.ir.schedule import Epilogue, Role
 from tilewright.ir.schedule_attributes import SCHEDULE, schedule_of
@@ -25,13 +26,15 @@ from tilewright.ops.channels import GetOp, SliceOp
 from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.roles import role_around
 from tilewright.schedule.partition.form_roles import Site, form_roles
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.schedule.partition.split_tiles import Smaller
 from tilewright.schedule.plan.anchors import name_anchors, require_anchors
 from tilewright.schedule.plan.verify_schedule import require_legal
 from tilewright.support.dataclass import dataclass
-from tilewright.support.errors import UnsupportedLayout
+from tilewright.support.errors import NotPowerOfTwo, UnsupportedLayout
+from tilewright.support.tile_extents import is_power_of_two
 from tilewright.targets.nvidia.partition.room import stored_bytes
 from tilewright.targets.nvidia.partition.smaller_maps import (
     SmallerMaps,
@@ -60,6 +63,10 @@ class FormRoles(Pass):
     def apply(self, module: ModuleOp) -> None:
         """Rewrite the kernel."""
         kernel = find_kernel(module)
+        self._form(kernel)
+        require_extents(kernel)
+
+    def _form(self, kernel: FuncOp) -> None:
         schedule = schedule_of(kernel)
         if schedule is None or not any(role.kind == "load" for role in schedule.roles):
             return
@@ -73,6 +80,29 @@ class FormRoles(Pass):
             kernel.attributes[REMARKS_ATTRIBUTE] = ArrayAttr([StringAttr(refused.remark())])
             del kernel.attributes[SCHEDULE]
         drop_unused_maps(kernel)
+
+
+def require_extents(kernel: FuncOp) -> None:
+    """Hold tiles in registers to powers of two: those of three groups were shared by them.
+
+    *Raises*: NotPowerOfTwo with the first op that makes another one, and why it stayed whole.
+    """
+    for op in kernel.walk():
+        # A slot may have any number of rows: the groups read theirs.
+        is_of_slot = isinstance(op, GetOp | DescriptorLoadOp) and role_around(op) is not None
+        for result in op.results:
+            odd = [extent for extent in shape_of(result.type) if not is_power_of_two(extent)]
+            if odd and not is_of_slot and isinstance(result.type, TensorType):
+                span, chain = span_of(op)
+                reason = "; ".join(partition_remarks(kernel))
+                raise NotPowerOfTwo(
+                    f"a tile of {odd[0]} rows or columns is no power of two, and the groups of "
+                    f"warps do not share it",
+                    hint=reason
+                    or "three groups share the rows of products and of what is computed with them",
+                    span=span,
+                    chain=chain,
+                )
 
 
 def partition_remarks(kernel: FuncOp) -> tuple[str, ...]:
