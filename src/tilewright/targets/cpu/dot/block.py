@@ -9,6 +9,7 @@ from hashlib import sha256
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.machine.cpus import LINE_BYTES
 from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES, Instruction, Multiply, PanelLayout
 from tilewright.targets.cpu.dot.vectors import (
     carried_loop,
@@ -268,6 +269,8 @@ def emit_multiply_add(
             kind = "udot" if multiply.a_element == "u8" else "sdot"
             name = f"llvm.aarch64.neon.{kind}.v{lanes}i32.v{4 * lanes}i8"
             return _group_dot(fn, name, lanes, "4 i8", acc, a, b)
+        case Instruction.AMX:
+            raise InternalError("AMX multiplies tiles, not vectors")
 
 
 def _is_a_unsigned(multiply: Multiply) -> bool:

@@ -22,6 +22,7 @@ from typing import Literal
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.machine.cpus import LINE_BYTES
 from tilewright.support.dataclass import dataclass
+from tilewright.targets.cpu.dot.amx_product import AmxBlocks, amx_blocks, emit_amx_product
 from tilewright.targets.cpu.dot.block import (
     FETCH_STEPS,
     BlockSpec,
@@ -36,6 +37,7 @@ from tilewright.targets.cpu.dot.panels import (
     PanelLayout,
     RowLayout,
     VectorUnit,
+    amx_multiply,
     choose_multiply,
     panel_layout,
     row_layout,
@@ -75,6 +77,7 @@ class DotSpec:
     too short for the hardware to see them coming; for A, whose rows go on, it is a loss.
     `packs_b` takes B as rows in memory: the first block of rows packs what it multiplies for
     the others, where stores cost nothing beside the multiply-adds; see `can_pack_b`.
+    `is_amx` multiplies tile registers; `units.py` says where it may.
     *Source* all measured on Emerald Rapids, f32 1024³.
     """
 
@@ -93,6 +96,7 @@ class DotSpec:
     a_in_place: bool = False
     next_b: SourceTile | None = None
     packs_b: bool = False
+    is_amx: bool = False
 
     @property
     def unit(self) -> VectorUnit:
@@ -102,6 +106,10 @@ class DotSpec:
     @property
     def multiply(self) -> Multiply:
         """The instruction and the element types that it keeps."""
+        if self.is_amx:
+            multiply = amx_multiply(self.a_dtype, self.b_dtype)
+            assert multiply is not None, self
+            return multiply
         return choose_multiply(
             self.a_dtype,
             self.b_dtype,
@@ -136,6 +144,21 @@ class DotSpec:
     def b_layout(self) -> PanelLayout:
         """The panels in which `%b_panels` is expected."""
         return panel_layout(self.multiply, self.unit, self.n)
+
+    @property
+    def a_stride(self) -> int:
+        """Elements between the rows of an A that is not read in place."""
+        return self.a_layout.stride_elems(self.k) if self.lda is None else self.lda
+
+    @property
+    def amx_blocks(self) -> AmxBlocks | None:
+        """How AMX cuts the product; None where it is another unit's."""
+        return amx_blocks((self.m, self.n, self.k), self.multiply) if self.is_amx else None
+
+    @property
+    def room_bytes(self) -> int:
+        """Bytes of `%room`, where the product keeps copies of A's rows; 0 for none."""
+        return 0 if self.amx_blocks is None else self.amx_blocks.room_bytes
 
     def pack_spec(self, role: Literal["a", "b"], transposed: bool = False) -> PackSpec:
         """The copy that brings an operand from memory into the layout that this `dot` reads."""
@@ -230,7 +253,7 @@ def panels_per_block(spec: DotSpec) -> int:
 
 def dot_name(spec: DotSpec) -> str:
     """The name of the function of a spec; injective on specs of one machine."""
-    lda = "r" if spec.a_in_place else _lda(spec)
+    lda = "r" if spec.a_in_place else spec.a_stride
     shape = f"{spec.m}x{spec.n}x{spec.k}.{lda}.{_ldc(spec)}"
     name = f"tw.dot.{spec.a_dtype}.{spec.b_dtype}.{spec.multiply.instruction.value}.{shape}"
     if spec.next_b is not None:
@@ -242,8 +265,9 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
     """Define the function of a spec and return `@name`.
 
     `void @name(ptr %a, ptr %b_panels, ptr %acc)`, then `i64 %a_stride` (elements) if
-    `a_in_place`, then `ptr %next_b, i64 %next_b_stride` (elements) if `next_b`, then
-    `ptr %b_source, i64 %b_source_stride` (elements) if `packs_b`, `%b_panels` being its room.
+    `a_in_place`, then `ptr %room` if it has `room_bytes`, then `ptr %next_b, i64
+    %next_b_stride` (elements) if `next_b`, then `ptr %b_source, i64 %b_source_stride`
+    (elements) if `packs_b`, `%b_panels` being its room.
     *Constraints* the three buffers do not overlap; they are aligned to their elements (to 64
     bytes for speed). A is padded with zeros to whole k-groups and B as `PanelLayout` says.
     """
@@ -254,12 +278,17 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
         return f"@{name}"
     arguments = "ptr noalias %a, ptr noalias %b, ptr noalias %c"
     arguments += ", i64 %a_stride" * spec.a_in_place
+    arguments += ", ptr noalias %room" * bool(spec.room_bytes)
     arguments += ", ptr %next_b, i64 %next_b_stride" * (spec.next_b is not None)
     arguments += ", ptr %b_source, i64 %b_source_stride" * spec.packs_b
     header = f"define internal void @{name}({arguments}) noinline nounwind"
     fn = FunctionBuilder(module, header)
-    emit = _emit_rows_outside if spec.a_in_place else _emit_columns_outside
-    emit(fn, spec, _column_runs(spec))
+    if spec.amx_blocks is not None:
+        strides = ("%a_stride" if spec.a_in_place else str(spec.a_stride), _ldc(spec))
+        emit_amx_product(fn, spec.amx_blocks, strides, spec.zero_init)
+    else:
+        emit = _emit_rows_outside if spec.a_in_place else _emit_columns_outside
+        emit(fn, spec, _column_runs(spec))
     fn.emit("ret void")
     return module.add_function(name, fn.text())
 
@@ -307,10 +336,6 @@ def _emit_rows_outside(fn: FunctionBuilder, spec: DotSpec, columns: list[ColumnR
         rows.emit(fn, lambda row, rows=rows: column_blocks(row, rows))
 
 
-def _lda(spec: DotSpec) -> int:
-    return spec.a_layout.stride_elems(spec.k) if spec.lda is None else spec.lda
-
-
 def _ldc(spec: DotSpec) -> int:
     return spec.n if spec.ldc is None else spec.ldc
 
@@ -350,7 +375,7 @@ def _emit_block_call(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
             k=spec.k,
             rows=block.rows,
             vectors=block.column.vectors,
-            lda=None if spec.a_in_place else _lda(spec),
+            lda=None if spec.a_in_place else spec.a_stride,
             ldc=_ldc(spec),
             zero_init=spec.zero_init,
             fetch_lines=lines,
@@ -365,7 +390,7 @@ def _emit_block_call(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
     b = element_address(fn, "i8", "%b", scaled(fn, block.panel, panel_bytes))
     c_column = scaled(fn, block.panel, layout.columns * c_bytes)
     c = element_address(fn, "i8", "%c", scaled(fn, block.row, _ldc(spec) * c_bytes, c_column))
-    stride = "%a_stride" if spec.a_in_place else _lda(spec)
+    stride = "%a_stride" if spec.a_in_place else spec.a_stride
     a_row = scaled(fn, block.row, stride) if block.row != "0" else "0"
     a = element_address(fn, "i8", "%a", scaled(fn, a_row, a_bytes))
     lda = "%a_stride" if spec.a_in_place else "poison"

@@ -18,6 +18,7 @@ from enum import Enum
 import numpy as np
 
 from tilewright.support.dataclass import dataclass
+from tilewright.targets.cpu.dot.amx_tiles import SIDE
 
 # By definition: the widths of the types.
 ELEMENT_BYTES = {"f64": 8, "f32": 4, "i32": 4, "i16": 2, "bf16": 2, "i8": 1, "u8": 1}
@@ -41,6 +42,7 @@ class Instruction(Enum):
     I8_DOT_NEON = "i8_dot_neon"
     I16_PAIRS = "i16_pairs"
     I32 = "i32"
+    AMX = "amx"
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class Multiply:
     and then added to `acc`. `FMA` rounds once per step; `MULTIPLY_ADD` rounds product and
     sum; `BF16_DOT` adds the two products of a pair with the rounding of `vdpbf16ps`
     (round to nearest even without exceptions, denormal inputs and results flushed to
-    zero); the integer instructions are exact modulo 2^32.
+    zero); the integer instructions are exact modulo 2^32. `AMX` multiplies tiles, not vectors
+    (`amx_product.py`).
     `bias_a`: A is kept with its top bit flipped (`vpdpbusd` takes one unsigned and one signed
     operand); the kernel takes the excess `128·Σ_k b[k, n]` off again.
     """
@@ -153,6 +156,15 @@ def choose_multiply(
     return Multiply(instruction, wide, wide, wide)
 
 
+def amx_multiply(a_dtype: str, b_dtype: str) -> Multiply | None:
+    """How AMX multiplies tiles of two dtypes; None where it does not."""
+    if a_dtype in INTEGER_DTYPES and b_dtype in INTEGER_DTYPES:
+        return Multiply(Instruction.AMX, a_dtype, b_dtype, "i32", k_group=4)
+    if a_dtype == b_dtype == "bf16":
+        return Multiply(Instruction.AMX, "bf16", "bf16", "f32", k_group=2)
+    return None
+
+
 def _choose_integer(a_dtype: str, b_dtype: str, unit: VectorUnit) -> Multiply:
     if unit.is_arm:
         if "dotprod" in unit.features and a_dtype == b_dtype:
@@ -239,11 +251,14 @@ def panel_layout(multiply: Multiply, unit: VectorUnit, n: int) -> PanelLayout:
     *Why* four vectors wide on machines with 32 registers: a block of 6 rows by 4 vectors
     loads 10 values for 24 multiply-adds, where 13 rows by 2 vectors load 15 for 26.
     *Source* measured: Emerald Rapids, K = 32…256: 6x64 95–98 % of the FMA peak, 13x32
-    93–96 %, 28x16 79–91 %. With 16 registers 6 rows by 2 vectors is what fits.
+    93–96 %, 28x16 79–91 %. With 16 registers 6 rows by 2 vectors is what fits. AMX takes
+    two tiles of 16 columns.
     """
     lanes = accumulator_lanes(multiply, unit, n)
     num_vectors = -(-n // lanes)
     widest = 4 if unit.num_registers == 32 else 2
+    if multiply.instruction is Instruction.AMX:
+        widest = SIDE
     num_panels = -(-num_vectors // widest)
     columns = -(-num_vectors // num_panels) * lanes
     return PanelLayout(multiply.b_element, columns, multiply.k_group, lanes)
