@@ -170,6 +170,16 @@ CPU_INTRINSICS: dict[str, Allowed] = {
     **_same("x86.avx2.pmadd.wd", Allowed(features=frozenset({"avx2"}))),
     **_same("x86.sse2.pmadd.wd", Allowed(features=frozenset({"sse2"}))),
     **_same(
+        "x86.ldtilecfg x86.tilerelease x86.tilezero x86.tileloadd64 x86.tileloaddt164"
+        " x86.tilestored64",
+        Allowed(features=frozenset({"amx-tile"})),
+    ),
+    **_same("x86.tdpbf16ps", Allowed(features=frozenset({"amx-bf16"}))),
+    **_same(
+        "x86.tdpbssd x86.tdpbsud x86.tdpbusd x86.tdpbuud",
+        Allowed(features=frozenset({"amx-int8"})),
+    ),
+    **_same(
         "aarch64.neon.sdot.v4i32.v16i8 aarch64.neon.udot.v4i32.v16i8",
         Allowed(features=frozenset({"dotprod"})),
     ),

@@ -12,6 +12,7 @@ import llvmlite.binding as llvm
 from tilewright.codegen.optimize import initialize_llvm
 from tilewright.machine.cpus import DEFAULT_L1_BYTES, DEFAULT_L2_BYTES, DEFAULT_L3_BYTES
 from tilewright.machine.model import MachineModel
+from tilewright.targets.cpu.runtime.amx_permission import is_amx_permitted
 
 _SYSFS_CACHE = Path("/sys/devices/system/cpu/cpu0/cache")
 _CGROUP = Path("/sys/fs/cgroup")
@@ -22,8 +23,16 @@ _DEFAULT_CACHE_BYTES = {"L1d": DEFAULT_L1_BYTES, "L2": DEFAULT_L2_BYTES, "L3": D
 def host_machine() -> MachineModel:
     """The host, read once a process."""
     initialize_llvm()
-    features = llvm.get_host_cpu_features()
+    features = permitted_features(llvm.get_host_cpu_features())
     return describe_machine(llvm.get_default_triple(), llvm.get_host_cpu_name(), features)
+
+
+def permitted_features(features: Mapping[str, bool]) -> Mapping[str, bool]:
+    """The features that this process may use: AMX's need the system's permission."""
+    amx = [name for name, is_on in features.items() if is_on and name.startswith("amx-")]
+    if not amx or is_amx_permitted():
+        return features
+    return {**features, **dict.fromkeys(amx, False)}
 
 
 def describe_machine(triple: str, cpu: str, features: Mapping[str, bool]) -> MachineModel:

@@ -256,7 +256,8 @@ class DotOp(TileOp):
     the rows of `a` lie that many elements apart, wherever they are. `next_b` with its
     `next_b_stride` (i64) is where the next product's B lies in memory, to be fetched meanwhile.
     With `b_source` and its `b_source_stride` (i64), B lies there row-major, and `b` is room
-    that the product fills with panels.
+    that the product fills with panels. `unit` "amx" multiplies tile registers; its panels are
+    its own, and `a_room` is where it may copy rows of `a`.
     """
 
     name = "cpu.dot"
@@ -264,6 +265,7 @@ class DotOp(TileOp):
     b = operand_def()
     acc = operand_def()
     a_stride = opt_operand_def()
+    a_room = opt_operand_def()
     next_b = opt_operand_def()
     next_b_stride = opt_operand_def()
     b_source = opt_operand_def()
@@ -272,15 +274,18 @@ class DotOp(TileOp):
     n = prop_def(IntegerAttr)
     k = prop_def(IntegerAttr)
     zero_init = opt_prop_def(UnitAttr)
+    unit = opt_prop_def(StringAttr)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def effects(self) -> tuple[Effect, ...]:
         """With `b_source` it is `b` that is written first; what is fetched ahead is not read."""
         sum_ = Access(Resource.GLOBAL, self.zero_init is None, True, self.acc)
+        room = () if self.a_room is None else (update(Resource.GLOBAL, self.a_room),)
         if self.b_source is None:
-            return (read(Resource.GLOBAL, self.a), read(Resource.GLOBAL, self.b), sum_)
+            return (read(Resource.GLOBAL, self.a), read(Resource.GLOBAL, self.b), *room, sum_)
         source = read(Resource.GLOBAL, self.b_source)
-        return (source, update(Resource.GLOBAL, self.b), read(Resource.GLOBAL, self.a), sum_)
+        packed = update(Resource.GLOBAL, self.b)
+        return (source, packed, read(Resource.GLOBAL, self.a), *room, sum_)
 
 
 @irdl_op_definition
@@ -289,7 +294,7 @@ class PackOp(TileOp):
 
     `role` "a": dst is row-major [rows][columns] in the microkernel's input type; "b": dst is
     packed panels of the [rows = K, columns = N] operand. `transposed`: src holds the
-    transpose, element (r, c) at src[c * stride + r].
+    transpose, element (r, c) at src[c * stride + r]. `unit` as in cpu.dot.
     """
 
     name = "cpu.pack"
@@ -300,6 +305,7 @@ class PackOp(TileOp):
     columns = prop_def(IntegerAttr)
     role = prop_def(StringAttr)
     transposed = opt_prop_def(UnitAttr)
+    unit = opt_prop_def(StringAttr)
 
     def effects(self) -> tuple[Effect, ...]:
         return (read(Resource.GLOBAL, self.src), write(Resource.GLOBAL, self.dst))

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     StringAttr,
     UnitAttr,
+    i8,
     i32,
     i64,
 )
@@ -95,6 +96,7 @@ def _pack(
         "rows": IntegerAttr(rows, i64),
         "columns": IntegerAttr(columns, i64),
         "role": StringAttr(form.role),
+        **unit_property(form.is_amx),
     }
     if transposed:
         properties["transposed"] = UnitAttr()
@@ -220,10 +222,22 @@ def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
         if source:
             b, source = _packed_buffer(lowering, forms[1], spec).base, [b, *source]
         acc = lowering.buffer(op.results[0]).base
-        fetch = fetch_address(lowering, emit, op, forms[1])
-        _call(emit, op, spec, (a, b, acc), (stride, fetch, source))
+        fetch = () if spec.is_amx else fetch_address(lowering, emit, op, forms[1])
+        room = _room(lowering, spec)
+        _call(emit, op, spec, (a, b, acc), (stride, room, fetch, source))
         return
     _emit_batch(lowering, emit, op, spec)
+
+
+def unit_property(is_amx: bool) -> dict[str, Attribute]:
+    """The property that names the unit of a product or of its packing."""
+    return {"unit": StringAttr("amx")} if is_amx else {}
+
+
+def _room(lowering: Lowering, spec: DotSpec) -> tuple[SSAValue, ...]:
+    """Where a product copies rows of A, if it does."""
+    size = spec.room_bytes
+    return (lowering.allocate((size,), i8, "rows of a").base,) if size else ()
 
 
 def _operand(lowering: Lowering, form: PackForm, spec: DotSpec) -> tuple[SSAValue, ...]:
@@ -240,21 +254,23 @@ def _call(
     op: DotOp,
     spec: DotSpec,
     operands: tuple[SSAValue, SSAValue, SSAValue],
-    more: tuple[Sequence[SSAValue], ...] = ((), (), ()),
+    more: tuple[Sequence[SSAValue], ...] = ((), (), (), ()),
 ) -> None:
-    """The call; `more`: the stride of A in place, where to fetch from, the source of B."""
-    stride, fetch, source = more
+    """The call; `more`: the stride of A in place, the room for its rows, where to fetch from,
+    the source of B."""
+    stride, room, fetch, source = more
     pairs = (int(bool(pair)) for pair in (fetch, fetch, source, source))
-    sizes = (1, 1, 1, len(stride), *pairs)
+    sizes = (1, 1, 1, len(stride), len(room), *pairs)
     properties: dict[str, Attribute] = {
         "operandSegmentSizes": DenseArrayBase.from_list(i32, list(sizes)),
         "m": IntegerAttr(spec.m, i64),
         "n": IntegerAttr(spec.n, i64),
         "k": IntegerAttr(spec.k, i64),
+        **unit_property(spec.is_amx),
     }
     if is_zero(op.operands[2]):
         properties["zero_init"] = UnitAttr()
-    emit.effect(cpu.DotOp, (*operands, *stride, *fetch, *source), (), properties)
+    emit.effect(cpu.DotOp, (*operands, *stride, *room, *fetch, *source), (), properties)
 
 
 def _emit_batch(lowering: Lowering, emit: Emitter, op: DotOp, spec: DotSpec) -> None:
@@ -279,5 +295,7 @@ def _emit_batch(lowering: Lowering, emit: Emitter, op: DotOp, spec: DotSpec) -> 
         bases.append(matrix)
     target = lowering.buffer(op.results[0])
     offset = emit.integer("muli", variable, emit.index(spec.m * spec.n))
-    _call(emit, op, spec, (bases[0], bases[1], emit.advance(target.base, offset)))
+    room = _room(lowering, spec)
+    result = emit.advance(target.base, offset)
+    _call(emit, op, spec, (bases[0], bases[1], result), ((), room, (), ()))
     emit.close_loop((0, count, 1))

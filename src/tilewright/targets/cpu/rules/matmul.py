@@ -51,6 +51,7 @@ def _dot(ctx: EmitContext, op: DotOp) -> None:
         a_in_place=op.a_stride is not None,
         next_b=next_b,
         packs_b=op.b_source is not None,
+        is_amx=op.unit is not None,
     )
     function = emit_dot(ctx.module, spec)
     operands = ", ".join(ctx.typed(v) for v in op.operands)
@@ -63,6 +64,7 @@ def _pack(ctx: EmitContext, op: PackOp) -> None:
     role: Literal["a", "b"] = "a" if op.role.data == "a" else "b"
     source = pointee(op.src)
     spec = _operand_spec(cpu, source, role, op.rows.value.data, op.columns.value.data)
+    spec = replace(spec, is_amx=op.unit is not None)
     function = emit_pack(ctx.module, spec.pack_spec(role, op.transposed is not None))
     stride = ctx.value(op.stride)
     if ir.width_bits(op.stride.type) < 64:

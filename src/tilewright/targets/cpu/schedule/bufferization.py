@@ -28,7 +28,8 @@ class PackForm:
     """An operand of a matrix product brought into the microkernel's form.
 
     `role` "a" or "b"; `transposed`: `value` holds the operand's transpose; `from_memory`: it
-    is packed straight from a load's memory; `element` is the type the microkernel reads.
+    is packed straight from a load's memory; `element` is the type the microkernel reads;
+    `is_amx`: in the layout of that unit.
     """
 
     value: SSAValue
@@ -36,6 +37,12 @@ class PackForm:
     transposed: bool
     from_memory: bool
     element: Attribute
+    is_amx: bool = False
+
+    @property
+    def form(self) -> tuple[object, ...]:
+        """What two forms of one value share if they are the same."""
+        return self.role, self.transposed, self.from_memory, self.element, self.is_amx
 
 
 @dataclass(frozen=True)

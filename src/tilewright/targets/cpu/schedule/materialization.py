@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.effects import global_access, is_plain_read
@@ -27,6 +27,7 @@ from tilewright.ops.shape.ir import BroadcastOp, ReshapeOp
 from tilewright.support.rules import RuleTable
 from tilewright.targets.cpu.dot.microkernel import DotSpec
 from tilewright.targets.cpu.dot.types import dot_spec, dtype_key, packed_element
+from tilewright.targets.cpu.dot.units import choose_unit
 from tilewright.targets.cpu.nests.access import is_volatile
 from tilewright.targets.cpu.schedule.bufferization import Bufferization, PackForm
 from tilewright.targets.cpu.schedule.few_elements import sources_of_exchange
@@ -187,7 +188,8 @@ def operand_spec(op: DotOp, machine: MachineModel) -> DotSpec:
     a, b = (shape_of(v.type) for v in op.operands[:2])
     left, right = (element_of(v.type) for v in op.operands[:2])
     shape = (a[-2], b[-1], a[-1])
-    return dot_spec(left, right, shape, machine.enabled_features, machine.vector_bytes)
+    spec = dot_spec(left, right, shape, machine.enabled_features, machine.vector_bytes)
+    return choose_unit(spec).spec
 
 
 @NEEDS.register(DotOp)
@@ -195,28 +197,28 @@ def _decide_dot(op: DotOp, bufferization: Bufferization, machine: MachineModel) 
     """Operands that are packed; what the microkernel reads itself is noted as stored here."""
     spec = operand_spec(op, machine)
     forms = (
-        _operand_form(op, 0, "a", spec, bufferization),
-        _operand_form(op, 1, "b", spec, bufferization),
+        _operand_form(op, 0, spec, bufferization, machine),
+        _operand_form(op, 1, spec, bufferization, machine),
     )
     bufferization.operands[op] = forms
     return ()
 
 
 def _operand_form(
-    op: DotOp, index: int, role: str, spec: DotSpec, bufferization: Bufferization
+    op: DotOp, index: int, spec: DotSpec, bufferization: Bufferization, machine: MachineModel
 ) -> PackForm:
     """How one operand reaches the microkernel, with the packing placed where it belongs."""
-    operand = op.operands[index]
+    operand, role = op.operands[index], "ab"[index]
     multiply = spec.multiply
     element = packed_element(multiply.a_element if role == "a" else multiply.b_element)
     value, transposed = _untransposed(operand)
     from_memory = len(shape_of(value.type)) == 2 and _is_packable(value, bufferization.structure)
-    form = PackForm(value, role, transposed, from_memory, element)
+    form = PackForm(value, role, transposed, from_memory, element, spec.is_amx)
     if from_memory:
         return _place_after(form, bufferization)
     if is_inline(value):
         bufferization.stored.add(value)
-    if form.role == "a" and _is_direct(form, spec, bufferization):
+    if form.role == "a" and _is_direct(form, spec, bufferization, machine):
         return form
     if len(shape_of(value.type)) > 2:
         return form  # packed matrix by matrix where the product is
@@ -231,14 +233,15 @@ def _place_after(form: PackForm, bufferization: Bufferization) -> PackForm:
     """Pack right where the value is made, once for all dots that take it in this form."""
     placed = bufferization.packs_after.setdefault(form.value, [])
     for other in placed:
-        alike = (other.role, other.transposed, other.element, other.from_memory)
-        if alike == (form.role, form.transposed, form.element, form.from_memory):
+        if other.form == form.form:
             return other
     placed.append(form)
     return form
 
 
-def _is_direct(form: PackForm, spec: DotSpec, bufferization: Bufferization) -> bool:
+def _is_direct(
+    form: PackForm, spec: DotSpec, bufferization: Bufferization, machine: MachineModel
+) -> bool:
     """Whether A as materialised is what the microkernel reads; may widen its buffer."""
     value = form.value
     rows, columns = shape_of(value.type)[-2:]
@@ -247,12 +250,22 @@ def _is_direct(form: PackForm, spec: DotSpec, bufferization: Bufferization) -> b
         return False
     if element_of(value.type) == form.element:
         return True
-    only_for_dots = all(isinstance(u.operation, DotOp) and u.index == 0 for u in value.uses)
     widens = dtype_key(element_of(value.type)) not in ("i8", "u8") and rows > 0
-    if only_for_dots and widens and is_inline(value):
+    if widens and is_inline(value) and _is_only_a(value, form.element, machine):
         bufferization.elements[value] = form.element
         return True
     return False
+
+
+def _is_only_a(value: SSAValue, element: Attribute, machine: MachineModel) -> bool:
+    """Whether all that is done with a tile are products that take it as an A of `element`."""
+    for use in value.uses:
+        op = use.operation
+        if not isinstance(op, DotOp) or use.index != 0:
+            return False
+        if packed_element(operand_spec(op, machine).multiply.a_element) != element:
+            return False
+    return True
 
 
 def is_direct(form: PackForm, spec: DotSpec, bufferization: Bufferization) -> bool:

@@ -23,7 +23,7 @@ from tilewright.targets.cpu.schedule.in_place import read_in_place
 from tilewright.targets.cpu.schedule.inline import Costs
 from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.materialization import decide, normalize
-from tilewright.targets.cpu.schedule.widen_k_loops import widen_k_loops
+from tilewright.targets.cpu.schedule.widen_k_loops import product_depth, widen_k_loops
 
 __all__ = ["ArenaReport", "NestReport", "cpu_schedule"]
 
@@ -32,7 +32,7 @@ def cpu_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, 
     """The passes from T0, without block pointers and descriptors, to C2."""
     return (
         FoldAdditions(adds_last=True),
-        WidenKLoops(),
+        WidenKLoops(machine),
         WidenProducts(machine),
         EmitNests(machine),
         PlaceBuffers(),
@@ -43,13 +43,14 @@ def cpu_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, 
 class WidenKLoops(Pass):
     """Let a step of a loop over K multiply more of K; see `widen_k_loops.py`."""
 
+    machine: MachineModel = MADE_UP_CPU
     name = "widen-k-loops"
     after = ("fold-additions",)
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function."""
         for kernel in _functions(module):
-            widen_k_loops(kernel)
+            widen_k_loops(kernel, lambda product: product_depth(product, self.machine))
 
 
 @dataclass(frozen=True)

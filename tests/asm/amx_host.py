@@ -1,0 +1,59 @@
+"""A host with AMX for tests: the real one, or this one with the model in the place of AMX."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.asm.amx_model import modelled
+from tilewright.codegen.optimize import CompiledModule, compile_module
+from tilewright.codegen.whitelist import Whitelist, check_module
+from tilewright.machine.model import MachineModel
+from tilewright.support.dataclass import replace
+from tilewright.targets.cpu import driver, manifest
+from tilewright.targets.cpu.host import host_machine
+
+AMX_FEATURES = ("+amx-tile", "+amx-bf16", "+amx-int8")
+
+
+def has_amx() -> bool:
+    """Whether this process may run AMX's instructions."""
+    return host_machine().has_feature("amx-tile")
+
+
+def modelled_machine() -> MachineModel:
+    """The host with AMX's features; its name keeps its code apart in caches."""
+    host = host_machine()
+    kept = tuple(name for name in host.features if not name[1:].startswith("amx-"))
+    return replace(
+        host, name=f"{host.name}, AMX modelled", features=(*kept, *AMX_FEATURES), vector_bytes=64
+    )
+
+
+def use_modelled_amx(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let kernels be compiled for AMX, in this process, and run on the model."""
+    machine = modelled_machine()
+    monkeypatch.setattr(driver, "host_machine", lambda: machine)
+    monkeypatch.setattr(manifest, "compile_module", _compile_modelled)
+
+
+def _compile_modelled(
+    text: str,
+    cpu: str,
+    features: tuple[str, ...],
+    triple: str | None = None,
+    *,
+    whitelist: Whitelist | None = None,
+    emit_object: bool = True,
+    emit_assembly: bool = False,
+) -> CompiledModule:
+    if whitelist is not None:
+        check_module(text, whitelist, features)
+    own = tuple(name for name in features if name not in AMX_FEATURES)
+    return compile_module(
+        modelled(text),
+        cpu,
+        own,
+        triple,
+        emit_object=emit_object,
+        emit_assembly=emit_assembly,
+    )
