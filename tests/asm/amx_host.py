@@ -33,6 +33,7 @@ def use_modelled_amx(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let kernels be compiled for AMX, in this process, and run on the model."""
     machine = modelled_machine()
     monkeypatch.setattr(driver, "host_machine", lambda: machine)
+    monkeypatch.setattr(driver, "is_amx_permitted", lambda: True)
     monkeypatch.setattr(manifest, "compile_module", _compile_modelled)
 
 

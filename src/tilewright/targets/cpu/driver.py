@@ -20,8 +20,10 @@ from tilewright.runtime.cache import DiskCache, open_default
 from tilewright.runtime.driver import FastLaunch, Grid, ParameterGuard
 from tilewright.runtime.launcher import SLOW_PATH
 from tilewright.support.dataclass import dataclass, replace
+from tilewright.support.errors import UnsupportedError
 from tilewright.support.options import CompileOptions, runtime_options
 from tilewright.targets.cpu.host import host_machine, usable_cpus
+from tilewright.targets.cpu.runtime.amx_permission import is_amx_permitted
 from tilewright.targets.cpu.runtime.native import NativeRuntime, native_runtime
 from tilewright.targets.cpu.runtime.pool import KernelRecord
 from tilewright.targets.cpu.runtime.status import Site, StatusRecord, fault_of
@@ -137,7 +139,17 @@ class CpuDriver:
         return None
 
     def load(self, artifact: Artifact, device: int | None = None) -> CpuKernel:
-        """Link the object of an artifact and make its launch record."""
+        """Link the object of an artifact and make its launch record.
+
+        Raises: UnsupportedError for code that uses AMX where the system does not permit it; its
+        first tile instruction would end the process.
+        """
+        if artifact.metadata.get("uses_amx") and not is_amx_permitted():
+            raise UnsupportedError(
+                "this kernel was compiled for AMX, which this process may not use",
+                hint="compile it here: without AMX it takes vectors. Linux refuses AMX where a "
+                "thread has a signal stack too small for it, and under some sandboxes",
+            )
         code = load_object(artifact.sections["object"], KERNEL_SYMBOL)
         runtime = native_runtime(self._cache, runtime_options().num_threads)
         arena_bytes = int(str(artifact.metadata.get("arena_bytes", 0)))

@@ -99,6 +99,11 @@ def has_prints(module: ModuleOp) -> bool:
     return any(isinstance(e, Access) and e.resource is Resource.CONSOLE for e in effects)
 
 
+def uses_amx(module: ModuleOp) -> bool:
+    """Whether the kernel multiplies on AMX's tile registers."""
+    return any("unit" in op.properties for op in find_kernel(module).walk())
+
+
 def _has_polls(kernel: FuncOp) -> bool:
     return any(isinstance(op, PollOp) for op in kernel.walk())
 

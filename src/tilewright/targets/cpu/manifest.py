@@ -16,6 +16,7 @@ from tilewright.targets.cpu.emit import (
     assertion_sites,
     emit_kernel,
     has_prints,
+    uses_amx,
 )
 from tilewright.targets.cpu.ops import CPU_OPS
 from tilewright.targets.cpu.schedule.passes import ArenaReport, NestReport, cpu_schedule
@@ -35,6 +36,7 @@ def _describe(module: ModuleOp, options: CompileOptions, reports: Reports) -> Sc
         "slots": argument_slots(module),
         "sites": [site.to_json() for site in assertion_sites(module)],
         "has_prints": has_prints(module),
+        "uses_amx": uses_amx(module),
     }
     remarks = (*report.remarks, *(text for nest in report.nests for text in nest.remarks))
     return Scheduled(module, metadata, tuple(dict.fromkeys(remarks)), report)

@@ -1,0 +1,256 @@
+"""Kernels whose products AMX computes: on the hardware where it is, else on the model of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tilewright
+import tilewright.language as tl
+from tests.asm.amx_host import has_amx, use_modelled_amx
+from tilewright.jit import JITFunction
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+Jit = Callable[[Callable[..., object]], JITFunction]
+
+
+@pytest.fixture(params=["model", *(["hardware"] if has_amx() else [])])
+def amx_jit(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jit]:
+    """What makes a kernel that is compiled for AMX; it checks that AMX multiplies."""
+    if request.param == "model":
+        use_modelled_amx(monkeypatch)
+    made: list[JITFunction] = []
+
+    def make(function: Callable[..., object]) -> JITFunction:
+        made.append(tilewright.jit(function))
+        return made[-1]
+
+    yield make
+
+
+def units(compiled: object) -> list[str]:
+    """The unit of each product of a compiled kernel, in order."""
+    text = compiled.asm["nests"]  # type: ignore[attr-defined]
+    return [
+        "amx" if 'unit = "amx"' in x else "vectors" for x in text.splitlines() if "cpu.dot" in x
+    ]
+
+
+def random(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    if dtype == np.int8:
+        return rng.integers(-128, 128, shape).astype(np.int8)
+    # Quarters: sums of a hundred products are exact in f32, in whatever order.
+    return (rng.integers(-8, 9, shape) / 4).astype(dtype)
+
+
+def matmul(
+    a, b, c, M, N, K, am, ak, bk, bn,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, ACC: tl.constexpr,
+):  # fmt: skip
+    """c = a @ b with masks; any strides."""
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), ACC)
+    for start in range(0, K, BK):
+        k = start + tl.arange(0, BK)
+        x = tl.load(a + m[:, None] * am + k[None, :] * ak, (m < M)[:, None] & (k < K)[None, :], 0)
+        y = tl.load(b + k[:, None] * bk + n[None, :] * bn, (k < K)[:, None] & (n < N)[None, :], 0)
+        acc = tl.dot(x, y, acc)
+    tl.store(c + m[:, None] * N + n[None, :], acc, (m < M)[:, None] & (n < N)[None, :])
+
+
+SIZES = [(1, 1, 1), (8, 130, 33), (130, 1, 64), (65, 127, 130), (128, 64, 96), (33, 100, 0)]
+TILES = [(8, 16, 32), (16, 64, 64), (32, 32, 16), (64, 128, 32), (32, 256, 64)]
+
+
+@pytest.mark.parametrize("tile", TILES, ids=str)
+@pytest.mark.parametrize("dtype", [BF16, np.dtype(np.int8)], ids=str)
+def test_masked_products_of_any_size_and_order_are_exact(
+    dtype: np.dtype, tile: tuple[int, int, int], amx_jit: Jit, rng: np.random.Generator
+) -> None:
+    kernel = amx_jit(matmul)
+    bm, bn, bk = tile
+    acc = np.dtype(np.int32 if dtype == np.int8 else np.float32)
+    first = TILES.index(tile)
+    for number, (m, n, k) in enumerate(SIZES):
+        # Every order of the operands meets every size, if not with every tile.
+        for a_turned, b_turned in [divmod((number + first) % 4, 2)]:
+            a = random(rng, (k, m) if a_turned else (m, k), dtype)
+            b = random(rng, (n, k) if b_turned else (k, n), dtype)
+            a, b = (a.T if a_turned else a), (b.T if b_turned else b)
+            c = np.full((m + 1, n), 77, acc)
+            grid = (tilewright.cdiv(m, bm), tilewright.cdiv(n, bn))
+            strides = [s // a.itemsize for s in (*a.strides, *b.strides)]
+            compiled = kernel[grid](
+                *(a, b, c, m, n, k, *strides),
+                **{"BM": bm, "BN": bn, "BK": bk},
+                ACC=tl.int32 if dtype == np.int8 else tl.float32,
+            )
+            assert set(units(compiled)) == {"amx"}
+            np.testing.assert_array_equal(c[:m], a.astype(acc) @ b.astype(acc), str((m, n, k)))
+            assert (c[m] == 77).all()
+
+
+def attention(q, k, v, out, n, scale, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    """One head of attention, keys in steps of BN; `n` keys."""
+    d, m = tl.arange(0, D), tl.program_id(0) * BM + tl.arange(0, BM)
+    x = tl.load(q + m[:, None] * D + d[None, :])
+    acc, total = tl.zeros((BM, D), tl.float32), tl.zeros((BM,), tl.float32)
+    most = tl.full((BM,), float("-inf"), tl.float32)
+    for start in range(0, n, BN):
+        keys = start + tl.arange(0, BN)
+        y = tl.load(k + keys[:, None] * D + d[None, :], keys[:, None] < n, 0)
+        scores = tl.dot(x, tl.trans(y)) * scale + tl.where(keys < n, 0, float("-inf"))[None, :]
+        following = tl.maximum(most, tl.max(scores, 1))
+        p = tl.exp(scores - following[:, None])
+        shrink = tl.exp(most - following)
+        total = total * shrink + tl.sum(p, 1)
+        z = tl.load(v + keys[:, None] * D + d[None, :], keys[:, None] < n, 0)
+        acc = tl.dot(p.to(v.dtype.element_ty), z, acc * shrink[:, None])
+        most = following
+    tl.store(out + m[:, None] * D + d[None, :], acc / total[:, None])
+
+
+@pytest.mark.parametrize("n", [1, 64, 100])
+def test_attention_multiplies_probabilities_on_amx(
+    n: int, amx_jit: Jit, rng: np.random.Generator
+) -> None:
+    q, k, v = (rng.standard_normal((rows, 64)).astype(BF16) for rows in (64, n, n))
+    out = np.zeros((64, 64), np.float32)
+    compiled = amx_jit(attention)[(2,)](q, k, v, out, n, 0.125, D=64, BM=32, BN=32)
+    assert units(compiled) == ["amx", "amx"]
+    x, y, z = (each.astype(np.float64) for each in (q, k, v))
+    scores = x @ y.T * 0.125
+    p = np.exp(scores - scores.max(1, keepdims=True))
+    np.testing.assert_allclose(out, p / p.sum(1, keepdims=True) @ z, rtol=0, atol=8e-3)
+
+
+def batched(a, b, c, B: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """c[i] = a[i] @ b[i]."""
+    i, m, n, k = tl.arange(0, B), tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    x = tl.load(a + i[:, None, None] * (M * K) + m[None, :, None] * K + k[None, None, :])
+    y = tl.load(b + i[:, None, None] * (K * N) + k[None, :, None] * N + n[None, None, :])
+    tl.store(c + i[:, None, None] * (M * N) + m[None, :, None] * N + n[None, None, :], tl.dot(x, y))
+
+
+@pytest.mark.parametrize("dtype", [BF16, np.dtype(np.int8)], ids=str)
+def test_batched_products_are_exact(
+    dtype: np.dtype, amx_jit: Jit, rng: np.random.Generator
+) -> None:
+    a, b = random(rng, (4, 32, 64), dtype), random(rng, (4, 64, 16), dtype)
+    acc = np.dtype(np.int32 if dtype == np.int8 else np.float32)
+    c = np.zeros((4, 32, 16), acc)
+    compiled = amx_jit(batched)[(1,)](a, b, c, B=4, M=32, N=16, K=64)
+    assert units(compiled) == ["amx"]
+    np.testing.assert_array_equal(c, a.astype(acc) @ b.astype(acc))
+
+
+def operands_of_two_units(
+    a, b, c, few, out, narrow, short,
+    M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, FEW: tl.constexpr,
+):  # fmt: skip
+    """Products that share operands: AMX's beside those with too few rows or columns for it."""
+    m, n, k, r = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K), tl.arange(0, FEW)
+    x = tl.load(a + m[:, None] * K + k[None, :])
+    x = (x.to(tl.float32) * 2).to(a.dtype.element_ty)
+    y = tl.load(b + k[:, None] * N + n[None, :])
+    tl.store(out + m[:, None] * N + n[None, :], tl.dot(x, y))
+    z = tl.load(c + k[:, None] * FEW + r[None, :])
+    tl.store(narrow + m[:, None] * FEW + r[None, :], tl.dot(x, z))
+    w = tl.load(few + r[:, None] * K + k[None, :])
+    tl.store(short + r[:, None] * N + n[None, :], tl.dot(w, y))
+
+
+@pytest.mark.parametrize("few", [1, 2])
+@pytest.mark.parametrize("dtype", [BF16, np.dtype(np.int8)], ids=str)
+def test_operands_of_two_units_are_packed_for_both(
+    dtype: np.dtype, few: int, amx_jit: Jit, rng: np.random.Generator
+) -> None:
+    acc = np.dtype(np.int32 if dtype == np.int8 else np.float32)
+    a, b = random(rng, (32, 64), dtype), random(rng, (64, 32), dtype)
+    if dtype == np.int8:
+        a //= 2
+    c, w = random(rng, (64, few), dtype), random(rng, (few, 64), dtype)
+    out, narrow = np.zeros((32, 32), acc), np.zeros((32, few), acc)
+    short = np.zeros((few, 32), acc)
+    compiled = amx_jit(operands_of_two_units)[(1,)](
+        a, b, c, w, out, narrow, short, M=32, N=32, K=64, FEW=few
+    )
+    assert units(compiled) == ["amx", "vectors", "vectors"]
+    x, y = 2 * a.astype(acc), b.astype(acc)
+    np.testing.assert_array_equal(out, x @ y)
+    np.testing.assert_array_equal(narrow, x @ c.astype(acc))
+    np.testing.assert_array_equal(short, w.astype(acc) @ y)
+
+
+def powers(a, out, n, SIZE: tl.constexpr):
+    """a squared n times, modulo 8: both operands are what the loop carries."""
+    i = tl.arange(0, SIZE)
+    here = i[:, None] * SIZE + i[None, :]
+    x = tl.load(a + here)
+    for _ in range(n):
+        x = (tl.dot(x, x) & 7).to(tl.int8)
+    tl.store(out + here, x)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_carried_operands_are_multiplied_as_they_were(
+    n: int, amx_jit: Jit, rng: np.random.Generator
+) -> None:
+    a, out = random(rng, (64, 64), np.dtype(np.int8)), np.zeros((64, 64), np.int8)
+    compiled = amx_jit(powers)[(1,)](a, out, n, SIZE=64)
+    assert units(compiled) == ["amx"]
+    want = a
+    for _ in range(n):
+        want = (want.astype(np.int32) @ want.astype(np.int32) & 7).astype(np.int8)
+    np.testing.assert_array_equal(out, want)
+
+
+def overwritten(a, b, c, SIZE: tl.constexpr):
+    """c = a @ b, where `a` is overwritten between its load and the product."""
+    i = tl.arange(0, SIZE)
+    here = i[:, None] * SIZE + i[None, :]
+    x, y = tl.load(a + here), tl.load(b + here)
+    tl.store(a + here, y)
+    tl.store(c + here, tl.dot(x, y))
+
+
+def test_a_store_between_load_and_product_is_not_seen(
+    amx_jit: Jit, rng: np.random.Generator
+) -> None:
+    a, b = random(rng, (2, 32, 32), BF16)
+    want, c = a.astype(np.float32) @ b.astype(np.float32), np.zeros((32, 32), np.float32)
+    compiled = amx_jit(overwritten)[(1,)](a, b, c, SIZE=32)
+    assert units(compiled) == ["amx"]
+    np.testing.assert_array_equal(c, want)
+    np.testing.assert_array_equal(a, b)
+
+
+def test_deep_loops_take_512_of_bf16_at_once_and_the_rest_as_it_was(
+    amx_jit: Jit, rng: np.random.Generator
+) -> None:
+    kernel = amx_jit(matmul)
+    for k in (512, 1024 + 64, 40):
+        a, b = random(rng, (32, k), BF16), random(rng, (k, 32), BF16)
+        c = np.zeros((32, 32), np.float32)
+        compiled = kernel[(1, 1)](
+            a, b, c, 32, 32, k, k, 1, 32, 1, BM=32, BN=32, BK=64, ACC=tl.float32
+        )
+        text = compiled.asm["nests"]
+        assert "k = 512 : i64" in text and "k = 64 : i64" in text
+        np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+
+
+def test_many_programs_on_many_threads_do_not_disturb_each_other(
+    amx_jit: Jit, rng: np.random.Generator
+) -> None:
+    a, b = random(rng, (512, 64), BF16), random(rng, (64, 512), BF16)
+    c = np.zeros((512, 512), np.float32)
+    kernel = amx_jit(matmul)
+    for _ in range(3):
+        c[...] = -1
+        kernel[(32, 16)](a, b, c, 512, 512, 64, 64, 1, 512, 1, BM=16, BN=32, BK=32, ACC=tl.float32)
+        np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
