@@ -20,9 +20,12 @@ from tilewright.support.dataclass import dataclass
 TILE_ROWS, TILE_BYTES, NUM_TILES = 16, 64, 8
 GROUP_BYTES, ACCUMULATOR_BYTES = 4, 4
 SIDE = 2
-"""Tiles of C along each side of a block: with two of A and two of B, all eight registers."""
+"""Tiles of C along each side of a block: with two of A and two of B, all eight registers.
+By definition: eight registers leave no larger square."""
 
+# By definition: C's four come first.
 A_TILES, B_TILES = (4, 5), (6, 7)
+# By definition: where the manual has them.
 _PALETTE = 1
 _CONFIG_BYTES, _COLUMNS_AT, _ROWS_AT = 64, 16, 48
 
