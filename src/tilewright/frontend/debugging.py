@@ -113,12 +113,20 @@ def make_tuple(
     return BUILTINS["tuple"](frame, node, positional, keywords)
 
 
-def _loop_only(name: str) -> Special:
+_HEADS = {
+    "range": "`for`",
+    "static_range": "`for`",
+    "condition": "`while`",
+    "stage": "`with`",
+    "async_task": "`with`",
+}
+
+
+def _head_only(name: str) -> Special:
     def refuse(
         frame: Frame, node: ast.AST, positional: Sequence[object], keywords: Mapping[str, object]
     ) -> object:
-        where = "`while`" if name == "condition" else "`for`"
-        raise NotCallable(f"tl.{name} stands only in the head of a {where}")
+        raise NotCallable(f"tl.{name} stands only in the head of a {_HEADS[name]}")
 
     return refuse
 
@@ -129,7 +137,7 @@ SPECIAL: dict[str, Special] = {
     "constexpr": make_constexpr,
     "tuple": make_tuple,
     "aggregate_replace": aggregate_replace,
-    **{name: _loop_only(name) for name in ("range", "static_range", "condition")},
+    **{name: _head_only(name) for name in _HEADS},
 }
 
 

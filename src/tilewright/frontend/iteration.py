@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import UnitAttr
+from xdsl.dialects.builtin import StringAttr, UnitAttr
 from xdsl.ir import Attribute
 
 from tilewright.frontend.constants import BuiltinRef, OpRef
@@ -229,14 +229,22 @@ def _hints(bound: Mapping[str, object]) -> dict[str, Attribute]:
     for name in RANGE_HINTS:
         value = bound.get(name, constexpr(None))
         known = plain(value)
-        if not is_constant(value) or not isinstance(known, int | None):
+        is_text = name == "schedule"
+        if not is_constant(value) or not isinstance(known, (str if is_text else int) | None):
+            what = "it is a text" if is_text else "hints are integers, True or False"
             raise NotConstexpr(
                 f"tl.range(): the hint `{name}` is {describe(value)}",
-                hint="hints are integers, True or False known at compile time",
+                hint=f"{what} known at compile time",
             )
         if known:
-            hints[f"tt.{name}"] = UnitAttr() if known is True else integer_property(known)
+            hints[f"tt.{name}"] = _hint_attribute(known)
     return hints
+
+
+def _hint_attribute(known: object) -> Attribute:
+    if isinstance(known, str):
+        return StringAttr(known)
+    return UnitAttr() if known is True else integer_property(int(str(known)))
 
 
 def loop_condition(frame: Frame, node: ast.expr) -> tuple[ast.expr, dict[str, Attribute]]:

@@ -7,7 +7,7 @@ import sys
 from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, StringAttr
 from xdsl.ir import Block, Region
 
-from tilewright.frontend import expressions, loops, statements
+from tilewright.frontend import expressions, loops, places, statements
 from tilewright.frontend.calls import call_function
 from tilewright.frontend.cleanup import remove_unused
 from tilewright.frontend.debugging import has_breakpoints, mark_line
@@ -22,7 +22,7 @@ from tilewright.ops.function import FuncOp, ReturnOp
 from tilewright.support.errors import TilewrightError
 
 # The modules whose import registers the rules of the language.
-RULE_MODULES = (expressions, loops, statements)
+RULE_MODULES = (expressions, loops, places, statements)
 
 
 def lower_kernel(request: LoweringRequest) -> ModuleOp:

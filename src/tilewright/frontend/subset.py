@@ -31,7 +31,10 @@ _REJECTED: dict[type[ast.AST], tuple[str, str]] = {
     ast.Global: ("global", "pass the value as an argument"),
     ast.Nonlocal: ("nonlocal", "pass the value as an argument and return the new one"),
     ast.Match: ("match", "use `if` and `elif`"),
-    ast.With: ("with", "leave it out: no context manager applies inside of a kernel"),
+    ast.With: (
+        "with",
+        "leave it out: kernels have tl.stage and tl.async_task only",
+    ),
     ast.Starred: ("a starred expression", "name each element"),
     ast.MatMult: ("the operator @", "use tl.dot(a, b)"),
     ast.In: ("the operator in", "compare with == and combine with `or`"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.ir import Data, Operation
 from xdsl.irdl import irdl_attr_definition
 
@@ -25,7 +25,13 @@ if TYPE_CHECKING:  # a compile neither parses nor prints
 SCHEDULE = "tw.schedule"
 """The attribute of a `tt.func` that holds its schedule."""
 PLACE = "tw.place"
-"""The attribute of an op in a scheduled loop that holds its role, stage and cluster."""
+"""The attribute of an op that holds the stage and cluster in which its author has it run."""
+TASKS = "tw.async_task"
+"""The attribute of an op that holds the numbers of the tasks which its author has it run in."""
+HINT = "tt.schedule"
+"""The attribute of a loop that holds the text of the schedule which its author gave it."""
+PARTIAL = "tw.partial_schedule"
+"""The attribute of a `tt.func` whose schedule is of some of its loops; the rest is decided."""
 _PLACE_TEXT = re.compile(r"(?P<role>\w*)@(?P<stage>\d+)\.(?P<cluster>\d+)")
 
 
@@ -88,14 +94,23 @@ def annotate_schedule(kernel: Operation, schedule: Schedule) -> None:
 
 
 def place_of(op: Operation) -> Place | None:
-    """Where an op was decided to run; None for one of no scheduled loop."""
+    """Where an author has an op run; None for one that has no place of its own."""
     attribute = op.attributes.get(PLACE)
     return attribute.data if isinstance(attribute, PlaceAttr) else None
 
 
-def annotate_place(op: Operation, place: Place) -> None:
-    """Write on an op where it runs."""
-    op.attributes[PLACE] = PlaceAttr(place)
+def tasks_of(op: Operation) -> tuple[int, ...]:
+    """The tasks that an author has an op run in; () where nothing is said."""
+    tasks = op.attributes.get(TASKS)
+    if not isinstance(tasks, ArrayAttr):
+        return ()
+    return tuple(task.value.data for task in tasks.data if isinstance(task, IntegerAttr))
+
+
+def hint_of(loop: Operation) -> str:
+    """The text of the schedule that an author gave a loop; '' where there is none."""
+    text = loop.attributes.get(HINT)
+    return text.data if isinstance(text, StringAttr) else ""
 
 
 ANCHOR = "tw.anchor"

@@ -47,6 +47,7 @@ from tilewright.language.core import (
 from tilewright.language.core import tuple_ as tuple
 from tilewright.language.host import constexpr_function
 from tilewright.language.iterators import condition, range, static_range
+from tilewright.language.places import async_task, stage
 from tilewright.language.static import static_assert, static_print
 
 TRITON_MAX_TENSOR_NUMEL = MAX_TILE_ELEMS
@@ -58,6 +59,7 @@ __all__ = [
     "PropagateNan",
     "aggregate",
     "aggregate_replace",
+    "async_task",
     "bfloat16",
     "block_type",
     "condition",
@@ -85,6 +87,7 @@ __all__ = [
     "pi32_t",
     "pointer_type",
     "range",
+    "stage",
     "static_assert",
     "static_print",
     "static_range",

@@ -18,6 +18,7 @@ RANGE_HINTS = (
     "flatten",
     "warp_specialize",
     "disable_licm",
+    "schedule",
 )
 
 
@@ -25,7 +26,8 @@ class range:
     """A loop at run time, with hints to the scheduler that never change the result.
 
     `num_stages` asks for that many loads in flight, `loop_unroll_factor` for unrolling,
-    `flatten` merges a nest of loops, `warp_specialize` splits the loop into roles.
+    `flatten` merges a nest of loops, `warp_specialize` splits the loop into roles. `schedule` is
+    the text of the loop's schedule, in which `load#0` is its first load and `for#0` the loop.
     Constraints: a negative step must be a constexpr; hints are compile-time constants or None.
     """
 
@@ -42,6 +44,7 @@ class range:
         flatten: bool = False,
         warp_specialize: bool = False,
         disable_licm: bool = False,
+        schedule: str | None = None,
     ) -> None:
         self.bounds = (arg1, arg2, step)
         self.hints = {
@@ -51,6 +54,7 @@ class range:
             "flatten": flatten,
             "warp_specialize": warp_specialize,
             "disable_licm": disable_licm,
+            "schedule": schedule,
         }
 
     def __iter__(self) -> Iterator[object]:

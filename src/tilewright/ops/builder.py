@@ -104,6 +104,7 @@ class Builder:
         self.block = block
         self.options = options
         self.location: LocationAttr = UNKNOWN_LOCATION
+        self._annotations: Mapping[str, Attribute] = {}
         self.target = ""
         self.machine: MachineModel = ABSTRACT
         self.lanes: tuple[int, ...] | None = None
@@ -132,6 +133,8 @@ class Builder:
             regions=regions,
             location=self.location,
         )
+        if self._annotations:
+            op.attributes.update(self._annotations)
         self.block.add_op(op)
         return op
 
@@ -167,6 +170,16 @@ class Builder:
             yield
         finally:
             self.lanes, self.active = saved
+
+    @contextmanager
+    def annotating(self, annotations: Mapping[str, Attribute]) -> Generator[None]:
+        """Write attributes on every op that is appended meanwhile; the innermost one wins."""
+        saved = self._annotations
+        self._annotations = {**saved, **annotations}
+        try:
+            yield
+        finally:
+            self._annotations = saved
 
     @contextmanager
     def inside(self, block: Block) -> Generator[None]:

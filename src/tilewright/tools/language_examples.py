@@ -60,6 +60,8 @@ EXAMPLES: dict[str, str] = {
     "range": "for k in tl.range(0, 4, num_stages=2):\n    x += k\nkeep(out, x)",
     "static_range": "for k in tl.static_range(4):\n    x += k\nkeep(out, x)",
     "condition": "while tl.condition(s > 0, disable_licm=True):\n    s -= 1\nkeep(out, s)",
+    "stage": "for k in range(4):\n    with tl.stage(0):\n        x += k\nkeep(out, x)",
+    "async_task": "with tl.async_task([0]):\n    x = x * 2\nkeep(out, x)",
     # creation and shapes
     "arange": "tl.arange(0, 16)",
     "full": "tl.full((16,), 3, tl.int32)",

@@ -7,23 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
 from tilewright.ir.effects import global_access
-from tilewright.ir.locations import span_of
+from tilewright.ir.locations import describe, span_of
 from tilewright.ir.schedule import REST, Anchor, Schedule
 from tilewright.ir.schedule_attributes import name_anchor
 from tilewright.ir.types import shape_of
 from tilewright.ops.control_flow import ForOp
+from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.elementwise.ir import CastOp
-from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.reduction.ir import ReduceOp
 from tilewright.support.errors import MalformedSchedule
 
 
-def anchors_of(kernel: FuncOp) -> dict[Anchor, Operation]:
-    """Every anchor of a kernel with its op: by number in text order, by hint where it is unique."""
+def anchors_of(kernel: Operation) -> dict[Anchor, Operation]:
+    """Every anchor of a kernel with its op: by number in text order, by hint where it is unique.
+
+    Of a loop, the numbers count from the loop on.
+    """
     numbered: dict[str, list[Operation]] = {}
     hinted: dict[Anchor, list[Operation]] = {}
     for op in kernel.walk():
@@ -46,6 +50,11 @@ def name_anchors(kernel: FuncOp) -> None:
 
 _KINDS = {DotOp.name: "dot", ForOp.name: "for", ReduceOp.name: "reduce"}
 _NUMBERED = ("dot", "load", "store", "for", "cvt", "reduce")
+
+
+def by_engine(load: Operation) -> bool:
+    """Whether a copy engine makes a load."""
+    return isinstance(load, DescriptorLoadOp)
 
 
 def kind_of(op: Operation) -> str:
@@ -74,7 +83,7 @@ def _hinted(op: Operation, kind: str) -> Iterator[Anchor]:
             yield Anchor(kind, hint=hint)
 
 
-def require_anchors(schedule: Schedule, kernel: FuncOp) -> Mapping[Anchor, Operation]:
+def require_anchors(schedule: Schedule, kernel: Operation) -> Mapping[Anchor, Operation]:
     """The ops that a schedule names. *Raises*: MalformedSchedule for one that is not there."""
     anchors = anchors_of(kernel)
     named = [anchor for anchor in _named(schedule) if anchor != REST]
@@ -95,15 +104,23 @@ def _named(schedule: Schedule) -> Iterator[Anchor]:
         yield schedule.turns.lock
 
 
+def _name_of(kernel: Operation) -> str:
+    name = kernel.properties["sym_name"]
+    assert isinstance(name, StringAttr)
+    return name.data
+
+
 def _unknown(
-    anchor: Anchor, anchors: Mapping[Anchor, Operation], kernel: FuncOp
+    anchor: Anchor, anchors: Mapping[Anchor, Operation], kernel: Operation
 ) -> MalformedSchedule:
     there = [str(other) for other in anchors if other.kind == anchor.kind]
-    hint = f"there are {', '.join(there)}" if there else f"the kernel has no `{anchor.kind}`"
+    is_loop = kind_of(kernel) == "for"
+    what = f"the loop at {describe(kernel)}" if is_loop else f"`{_name_of(kernel)}`"
+    where = "loop" if is_loop else "kernel"
+    hint = f"there are {', '.join(there)}" if there else f"the {where} has no `{anchor.kind}`"
     span, chain = span_of(kernel)
-    name = kernel.sym_name.data
     return MalformedSchedule(
-        f"the schedule names `{anchor}`, which `{name}` does not have",
+        f"the schedule names `{anchor}`, which {what} does not have",
         hint=hint,
         span=span,
         chain=chain,

@@ -20,22 +20,27 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.annotations import annotated
 from tilewright.ir.encoding import slot_step
-from tilewright.ir.locations import describe, span_of
+from tilewright.ir.locations import describe
 from tilewright.ir.passes import Pass
 from tilewright.ir.plans import SHARED, ProductAttr
 from tilewright.ir.schedule import REST, Anchor, Channel, LoopSchedule, Place, Schedule
-from tilewright.ir.schedule_attributes import SCHEDULE, annotate_schedule, name_anchor, schedule_of
-from tilewright.ir.schedule_text import parse_schedule
+from tilewright.ir.schedule_attributes import (
+    PARTIAL,
+    SCHEDULE,
+    annotate_schedule,
+    name_anchor,
+    schedule_of,
+)
 from tilewright.ir.types import shape_of, storage_bytes
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.model import MachineModel
 from tilewright.ops.control_flow import ForOp
-from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.roles import find_roles
 from tilewright.ops.shape.ir import TransOp
-from tilewright.schedule.plan.anchors import anchors_of, kind_of, require_anchors
+from tilewright.schedule.plan.anchors import anchors_of, by_engine, kind_of, require_anchors
 from tilewright.schedule.plan.default_stages import LoopOfProducts
+from tilewright.schedule.plan.read_schedule import together
 from tilewright.schedule.plan.verify_schedule import problems, require_legal
 from tilewright.support.dataclass import dataclass, replace
 
@@ -73,28 +78,37 @@ class DecideSchedule(Pass):
         schedule = schedule_of(kernel)
         if schedule is None or schedule.roles:
             # Roles that could not be formed leave a program of one role.
-            schedule = decide_schedule(kernel, self.machine, self.num_stages, self.num_warps)
-            schedule = _legal_part(schedule, kernel, self.machine, self.num_warps)
+            schedule = self._completed(kernel, Schedule())
             if not schedule.loops and not schedule.reasons:
                 kernel.attributes.pop(SCHEDULE, None)
                 return
         else:
             anchors = require_anchors(schedule, kernel)
             require_legal(kernel, schedule, anchors, self.machine, self.num_warps)
+        if kernel.attributes.pop(PARTIAL, None) is not None:
+            schedule = self._completed(kernel, schedule)
         annotate_schedule(kernel, schedule)
         for anchor, op in require_anchors(schedule, kernel).items():
             if anchor.index >= 0:
                 name_anchor(op, anchor)
 
+    def _completed(self, kernel: FuncOp, given: Schedule) -> Schedule:
+        """A schedule with that of all loops which it says nothing of."""
+        decided = decide_schedule(kernel, self.machine, self.num_stages, self.num_warps)
+        return _legal_part(decided, given, kernel, self.machine, self.num_warps)
+
 
 def _legal_part(
-    schedule: Schedule, kernel: FuncOp, machine: MachineModel, num_warps: int
+    decided: Schedule, given: Schedule, kernel: FuncOp, machine: MachineModel, num_warps: int
 ) -> Schedule:
-    """The loops of a schedule that may run so, and why the others do not."""
-    anchors = require_anchors(schedule, kernel)
-    kept = Schedule(reasons=schedule.reasons)
-    for loop in schedule.loops:
-        mine = [c for c in schedule.channels if c.tiles[0] in dict(loop.places)]
+    """What is given, with the loops that are decided and may run so, and why the others do not."""
+    named = [loop.loop for loop in given.loops]
+    loops = tuple(loop for loop in decided.loops if loop.loop not in named)
+    both = together([given, replace(decided, loops=loops)])
+    anchors = require_anchors(both, kernel)
+    kept = replace(given, reasons=decided.reasons)
+    for loop in both.loops[len(named) :]:
+        mine = [c for c in both.channels if c.tiles[0] in dict(loop.places)]
         more = replace(kept, loops=(*kept.loops, loop), channels=(*kept.channels, *mine))
         problem = next(problems(more, anchors, machine, num_warps), None)
         if problem is not None:
@@ -174,7 +188,7 @@ class _Loop:
         loads = [op for op in self.ops if kind_of(op) == "load"]
         if not self.products:
             return loads if self.hint is not None else []
-        return [load for load in loads if _by_engine(load) or _feeds_products(load)]
+        return [load for load in loads if by_engine(load) or _feeds_products(load)]
 
     def asked(self, num_stages: int) -> int:
         """How many slots the author asks for; 0 where nothing is said."""
@@ -192,7 +206,7 @@ class _Loop:
             self.products,
             self._is_accumulating,
             self.slot_bytes,
-            all(map(_by_engine, self.loads)),
+            all(map(by_engine, self.loads)),
             held_bytes,
             num_warps,
         )
@@ -215,7 +229,7 @@ class _Loop:
         release = "late" if self._is_late(slots) else "wait"
         found: list[Channel] = []
         for medium in ("tma", "cp_async"):
-            loads = [op for op in self.loads if _by_engine(op) == (medium == "tma")]
+            loads = [op for op in self.loads if by_engine(op) == (medium == "tma")]
             if loads:
                 anchors = tuple(self.names[load] for load in loads)
                 name = f"ring{number + len(found)}"
@@ -233,11 +247,6 @@ class _Loop:
         return LoopSchedule(self.names[self.loop], tuple(places))
 
 
-def _by_engine(load: Operation) -> bool:
-    """Whether a copy engine makes a load."""
-    return isinstance(load, DescriptorLoadOp)
-
-
 def _feeds_products(op: Operation) -> bool:
     """Whether products take a tile, or a view of it, from shared memory, and nothing else does."""
     users = [use.operation for use in op.results[0].uses]
@@ -253,20 +262,3 @@ def _takes(user: Operation, tile: SSAValue) -> bool:
     places = zip(user.operands, (plan.a, plan.b), strict=False)
     mine = [place for value, place in places if value is tile]
     return bool(mine) and all(place == SHARED for place in mine)
-
-
-@dataclass(frozen=True)
-class ReadSchedule(Pass):
-    """Annotate the kernel with the schedule that its author wrote; '' where there is none.
-
-    *Raises*: MalformedSchedule.
-    """
-
-    text: str = ""
-    name = "read-schedule"
-
-    def apply(self, module: ModuleOp) -> None:
-        """Read it."""
-        if self.text:
-            kernel = find_kernel(module)
-            annotate_schedule(kernel, parse_schedule(self.text, span_of(kernel)[0]))

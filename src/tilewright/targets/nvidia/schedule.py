@@ -22,7 +22,8 @@ from tilewright.schedule.plan.accesses import DecideAccesses
 from tilewright.schedule.plan.copies import DecideCopies
 from tilewright.schedule.plan.given import AnnotatePlan
 from tilewright.schedule.plan.products import DecideProducts
-from tilewright.schedule.plan.schedule import DecideSchedule, ReadSchedule
+from tilewright.schedule.plan.read_schedule import ReadSchedule
+from tilewright.schedule.plan.schedule import DecideSchedule
 from tilewright.schedule.plan.verify import VerifyPlan
 from tilewright.schedule.protocol.check import check_protocol
 from tilewright.schedule.shared_barriers import OrderingReport, insert_shared_barriers
@@ -47,7 +48,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
     given = () if options.plan is None else (AnnotatePlan(options.plan),)
     return (
         *given,
-        ReadSchedule(options.schedule or ""),
+        ReadSchedule(options.schedule or "", options.num_consumer_groups),
         DecideRoles.of_options(machine, options),
         FormRoles(machine),
         DecideProducts(machine, options.num_warps),

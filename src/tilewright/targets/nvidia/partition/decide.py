@@ -27,6 +27,7 @@ from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.shape.ir import TransOp
+from tilewright.schedule.partition.tasks import groups_of_tasks
 from tilewright.schedule.plan.anchors import anchors_of
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InvalidOption
@@ -75,16 +76,21 @@ class DecideRoles(Pass):
         )
 
     def apply(self, module: ModuleOp) -> None:
-        """Annotate the kernel. *Raises*: InvalidOption for more registers than there are."""
+        """Annotate the kernel.
+
+        *Raises*: InvalidOption for more registers than there are, PlanRefused for tasks of the
+        author's that are no roles.
+        """
         kernel = find_kernel(module)
         is_hinted = any(_HINT in op.attributes for op in kernel.walk())
-        if schedule_of(kernel) is not None or not (self.groups or is_hinted):
+        asked = groups_of_tasks(kernel, self.groups)
+        if schedule_of(kernel) is not None or not (asked or is_hinted):
             return
-        annotate_schedule(kernel, self.schedule(kernel))
+        annotate_schedule(kernel, self.schedule(kernel, asked))
 
-    def schedule(self, kernel: FuncOp) -> Schedule:
-        """The roles of a kernel and the rings between them."""
-        groups = self.groups or min(3, max(1, self.num_warps // 4))
+    def schedule(self, kernel: FuncOp, asked: int = 0) -> Schedule:
+        """The roles of a kernel and the rings between them; `asked` groups if it is not 0."""
+        groups = asked or self.groups or min(3, max(1, self.num_warps // 4))
         load, math = _REGISTERS[groups]
         roles = (
             Role("load", "load", registers=self.load_registers or load),

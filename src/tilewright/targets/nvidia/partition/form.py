@@ -30,6 +30,7 @@ from tilewright.ops.roles import role_around
 from tilewright.schedule.partition.form_roles import Site, form_roles
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.schedule.partition.split_tiles import Smaller
+from tilewright.schedule.partition.tasks import has_tasks, refused_tasks
 from tilewright.schedule.plan.anchors import name_anchors, require_anchors
 from tilewright.schedule.plan.verify_schedule import require_legal
 from tilewright.support.dataclass import dataclass
@@ -76,6 +77,8 @@ class FormRoles(Pass):
         try:
             form_roles(kernel, schedule, gpu)
         except Refused as refused:
+            if has_tasks(kernel):
+                raise refused_tasks(refused) from refused
             gpu.maps.undo()
             kernel.attributes[REMARKS_ATTRIBUTE] = ArrayAttr([StringAttr(refused.remark())])
             del kernel.attributes[SCHEDULE]
