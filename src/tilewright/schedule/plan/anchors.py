@@ -41,7 +41,7 @@ def anchors_of(kernel: Operation) -> dict[Anchor, Operation]:
     return anchors
 
 
-def name_anchors(kernel: FuncOp) -> None:
+def name_anchors(kernel: Operation) -> None:
     """Let the numbered ops of a kernel be found by their anchors at the levels below."""
     for anchor, op in anchors_of(kernel).items():
         if anchor.index >= 0:
