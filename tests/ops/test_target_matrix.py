@@ -29,13 +29,15 @@ from tilewright.support.errors import DuplicateRegistration, MissingRule, Unsupp
 from tilewright.support.options import CompileOptions
 from tilewright.targets.cpu.coverage import CPU_COVERAGE
 from tilewright.targets.cpu.rules import CPU_RULES
+from tilewright.targets.mlir.coverage import MLIR_COVERAGE
 from tilewright.targets.nvidia.coverage import NVIDIA_COVERAGE
 from tilewright.targets.nvidia.host import named_machine
 from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
 from tilewright.targets.target import TARGETS, load_target
 
-COVERAGES = {"cpu": CPU_COVERAGE, "nvidia": NVIDIA_COVERAGE}
+COVERAGES = {"cpu": CPU_COVERAGE, "nvidia": NVIDIA_COVERAGE, "mlir": MLIR_COVERAGE}
+ENTRIES = {"cpu": "define", "nvidia": "define", "mlir": "func.func @"}
 SOURCES = Path(__file__).parents[2] / "src" / "tilewright"
 every_op = pytest.mark.parametrize("op", TILE_OPS, ids=lambda op: op.name)
 every_target = pytest.mark.parametrize("target", TARGETS)
@@ -63,7 +65,7 @@ def test_op_is_lowered_or_refused_in_a_sentence(op: type[Operation], target: str
     assert any(isinstance(found, op) for found in module.walk())
     refused = COVERAGES[target].reasons.get(op.name)
     if refused is None:
-        assert "define" in emitted(module, target)
+        assert ENTRIES[target] in emitted(module, target)
         return
     with pytest.raises(UnsupportedError) as caught:
         emitted(module, target)
@@ -138,6 +140,7 @@ def with_op(op: type[Operation]) -> ModuleOp:
     "op, target, part, remedy",
     [
         (ForgottenOp, "cpu", "form on tiles", "@STEPS.register(ForgottenOp)"),
+        (ForgottenOp, "mlir", "rule", "@RULES.register(ForgottenOp)"),
         (ForgottenOp, "nvidia", "layout rule", "@ANCHORS.register(ForgottenOp)"),
         (ForgottenElementwiseOp, "cpu", "lowering rule", "@DEFAULT_RULES.register"),
         (ForgottenElementwiseOp, "nvidia", "lowering rule", "@DEFAULT_RULES.register"),
@@ -188,9 +191,10 @@ def test_a_table_takes_one_rule_a_class_and_names_both_places() -> None:
 # --- how much there is to write for a new op ------------------------------------------------
 
 
-@pytest.mark.parametrize("word, most", [("histogram", 5), ("SortOp", 6)])
+@pytest.mark.parametrize("word, most", [("histogram", 6), ("SortOp", 7)])
 def test_an_op_that_is_not_elementwise_stands_in_few_files(word: str, most: int) -> None:
-    # The op; its user function; its layout and scratch; its form on a CPU; its rule for threads.
+    # The op; its user function; its layout and scratch; its form on a CPU; its rules for threads
+    # and for MLIR.
     files = [
         path.relative_to(SOURCES).as_posix()
         for path in sorted(SOURCES.rglob("*.py"))

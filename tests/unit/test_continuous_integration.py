@@ -34,7 +34,9 @@ def test_the_checks_run_in_a_reduced_environment(tmp_path: Path) -> None:
     )
     lines = done.stdout.splitlines()
     targets = [line for line in lines if line.startswith("target ")]
-    assert targets == ["target test", "target ptxas-test", "target torch-test"]
+    assert targets == [
+        f"target {name}" for name in ("test", "ptxas-test", "torch-test", "mlir-test")
+    ]
     seen = {line.partition("=")[0]: line.partition("=")[2] for line in lines if "=" in line}
     assert not hidden.keys() & seen.keys()
     assert {name: seen[name] for name in settings} == settings

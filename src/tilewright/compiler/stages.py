@@ -21,8 +21,8 @@ from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InvalidOption
 from tilewright.targets.target import Scheduled, load_target
 
-_TEXT_SECTIONS = ("ptx",)
-_ASSEMBLY = ("asm", "ptx")
+_TEXT_SECTIONS = ("ptx", "mlir")
+_ASSEMBLY = ("asm", "ptx", "llvm")
 _PLAN = "verify-plan"
 _LEVEL_NAMES = {"C2": ("nests", "c2"), "T2": ("t2",)}
 
@@ -55,7 +55,7 @@ def _levels(request: CompileRequest) -> dict[str, Stage]:
     ttir = tiles.passes[-1].name if tiles.passes else "frontend"
     last = Stage(passes[-1].name, ttir)
     levels = {"ttir": Stage(ttir, "frontend"), "schedule": last}
-    levels |= dict.fromkeys(_LEVEL_NAMES[target.level], last)
+    levels |= dict.fromkeys(_LEVEL_NAMES.get(target.level, ()), last)
     for item in passes:
         if item.name == _PLAN:
             levels["plan"] = Stage("plan", ttir)
@@ -89,7 +89,8 @@ def artifact_stage(request: CompileRequest, artifact: Artifact, stage: str) -> s
 def stage_names(request: CompileRequest) -> tuple[str, ...]:
     """The stages that `stages` yields, in order."""
     passes = (item.name for item in _pipeline(request).passes)
-    return ("source", "frontend", *passes, "llir", load_target(request.target).assembly)
+    target = load_target(request.target)
+    return ("source", "frontend", *passes, target.text, target.assembly)
 
 
 Show = Callable[[], str]
@@ -115,7 +116,7 @@ def stages(
             yield "plan", lambda: print_(_planned(module, _pipeline(request)))
     scheduled = target.describe(module, options, tuple(reports))
     text = target.emit(scheduled, request.machine, options)
-    yield "llir", lambda: text
+    yield target.text, lambda: text
     yield target.assembly, lambda: target.disassemble(text, request.machine, options)
 
 

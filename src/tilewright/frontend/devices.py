@@ -80,20 +80,20 @@ def place(
     for name, _, device in placed:
         if device.kind not in ("cpu", "pinned", "cuda"):
             raise DeviceMismatch(f"{kernel}(): `{name}` is on {device}, where no target runs")
-    if wanted == "cpu" or (wanted == "auto" and not on_gpu):
-        _check_on_host(kernel, on_gpu)
-        return DevicePlacement("cpu")
+    if wanted in ("cpu", "mlir") or (wanted == "auto" and not on_gpu):
+        _check_on_host(kernel, on_gpu, wanted)
+        return DevicePlacement("mlir" if wanted == "mlir" else "cpu")
     for name, value, device in placed:
         if device.kind == "cpu" and not _is_pinned(value):
             raise _host_array(kernel, name, on_gpu)
     return DevicePlacement("nvidia", _common_index(kernel, on_gpu))
 
 
-def _check_on_host(kernel: str, on_gpu: Sequence[tuple[str, Device]]) -> None:
+def _check_on_host(kernel: str, on_gpu: Sequence[tuple[str, Device]], wanted: str) -> None:
     for name, device in on_gpu:
         raise DeviceMismatch(
-            f"{kernel}(): `{name}` is on {device}, and TILEWRIGHT_TARGET=cpu runs every kernel on "
-            "the CPU",
+            f"{kernel}(): `{name}` is on {device}, and TILEWRIGHT_TARGET={wanted} runs every "
+            "kernel on the CPU",
             hint="unset TILEWRIGHT_TARGET, or pass arrays in host memory",
         )
 

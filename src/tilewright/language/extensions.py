@@ -33,7 +33,7 @@ from tilewright.support.errors import (
 from tilewright.support.source import Span, calling_span
 
 Function = TypeVar("Function", bound=Callable[..., object])
-PARTS = ("ops", "rules", "cpu", "nvidia")
+PARTS = ("ops", "rules", "cpu", "nvidia", "mlir")
 """What an extension may have: ops, rules for every target, and rules for one."""
 
 

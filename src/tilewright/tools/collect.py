@@ -80,10 +80,10 @@ def requests_of(
     Raises: `NoKernel` when there are none, `InvalidOption` for an unknown machine,
     `MachineNotSupported` for one without rules.
     """
-    if machine != "cpu" and machine not in GPUS:
-        known = ", ".join(("cpu", *NAMED_MACHINES))
+    if machine not in ("cpu", "mlir") and machine not in GPUS:
+        known = ", ".join(("cpu", "mlir", *NAMED_MACHINES))
         raise InvalidOption(f"there is no machine {machine!r}", hint=f"the machines are {known}")
-    if machine != "cpu":
+    if machine not in ("cpu", "mlir"):
         named_machine(machine)  # one without rules is refused before the file is run
     if arguments and function:
         raise InvalidOption("--function does not go with --arg", hint="leave one of them out")
@@ -108,9 +108,11 @@ def _name(call: CompileCall) -> str:
 
 
 def _request(call: CompileCall, machine: str) -> CompileRequest:
-    """The request of a call for `cpu`, which is this machine's, or a named GPU."""
-    if machine == "cpu":
-        return make_request(call.source, call.specialization, call.options)
+    """The request of a call for `cpu`, which is this machine's, `mlir`, or a named GPU."""
+    if machine in ("cpu", "mlir"):
+        return make_request(
+            call.source, call.specialization, call.options, DevicePlacement(machine)
+        )
     return make_request(
         call.source,
         call.specialization,

@@ -10,10 +10,12 @@ import click
 
 from tilewright.compiler.compile import compile_request
 from tilewright.compiler.request import CompileRequest
-from tilewright.compiler.stages import stages
+from tilewright.compiler.stages import schedule_of, stages
 from tilewright.runtime.artifact import RESOURCES_SECTION, Artifact
 from tilewright.runtime.fingerprint import compiler_fingerprint
-from tilewright.support.errors import UnsupportedError
+from tilewright.support.errors import InvalidOption, UnsupportedError
+from tilewright.targets.mlir.emit import emit_module
+from tilewright.targets.mlir.tools import FORMS, form_text
 from tilewright.targets.nvidia.occupancy import occupancy
 from tilewright.targets.target import load_target
 from tilewright.tools.collect import requests_of
@@ -38,6 +40,17 @@ _SECTION_SUFFIXES = {"object": "o", "cubin": "cubin"}
 @FUNCTION
 @ARGUMENTS
 @OPTIONS
+@click.option(
+    "--emit",
+    "form",
+    type=click.Choice(FORMS),
+    help="With --target mlir: print the kernels in this form, and nothing else.",
+)
+@click.option(
+    "--grid-loop",
+    is_flag=True,
+    help="With --emit: a function that runs every program of a grid, not one program.",
+)
 def compile_(
     file: tuple[Path, str],
     output: Path | None,
@@ -46,13 +59,21 @@ def compile_(
     function: str,
     arguments: tuple[str, ...],
     options: tuple[str, ...],
+    form: str | None,
+    grid_loop: bool,
 ) -> None:
     """Compile the kernels of a file and write every stage and the machine code to a directory.
 
     Without -o, only what the kernels take of the machine is printed. The file is run as by `ir`.
     """
+    if (form is not None or grid_loop) and machine != "mlir":
+        raise InvalidOption("--emit and --grid-loop go with --target mlir")
     collected = requests_of(file[0], kernel or file[1], arguments, machine, options, function)
     for request in collected.requests:
+        if form is not None or grid_loop:
+            module = schedule_of(request).module
+            click.echo(form_text(emit_module(module, grid_loop), form or FORMS[0]), nl=False)
+            continue
         artifact = compile_request(request, request.cache_key(compiler_fingerprint()))
         where = ""
         if output is not None:

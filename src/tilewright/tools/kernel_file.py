@@ -46,7 +46,8 @@ TARGET = click.option(
     default="cpu",
     show_default=True,
     metavar="MACHINE",
-    help="What to compile for: cpu (this machine's), or a GPU such as sm_90a; none is needed.",
+    help="What to compile for: cpu (this machine's), mlir (MLIR's core dialects), or a GPU such as "
+    "sm_90a; none is needed.",
 )
 OPTIONS = click.option(
     "--option",

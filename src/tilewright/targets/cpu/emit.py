@@ -29,7 +29,7 @@ _PROGRAM_IDS = "i32 %pid0, i32 %pid1, i32 %pid2, i32 %grid0, i32 %grid1, i32 %gr
 KERNEL_SYMBOL = "tilewright_kernel"
 # LLVM holds a scalar bfloat16 that it cannot compute with as float32, and rounds it back by a
 # call that the C library need not have. Nearest even; a NaN stays one.
-_ROUND_TO_BFLOAT = """
+ROUND_TO_BFLOAT = """
 define hidden bfloat @__truncsfbf2(float %x) nounwind {
   %bits = bitcast float %x to i32
   %upper = lshr i32 %bits, 16
@@ -67,9 +67,9 @@ def emit_kernel(
     ]
     _emit_program(builder, services, kernel, parameters, has_lines)
     types = [llvm_type(a.type) for a in kernel.body.block.args]
-    _emit_entry(builder, types, _has_polls(kernel))
+    emit_entry(builder, types, _has_polls(kernel))
     text = builder.text()
-    return text + _ROUND_TO_BFLOAT if "bfloat" in text else text
+    return text + ROUND_TO_BFLOAT if "bfloat" in text else text
 
 
 def argument_slots(module: ModuleOp) -> list[str]:
@@ -131,7 +131,11 @@ def _emit_program(
     builder.add_function("program", fn.text())
 
 
-def _emit_entry(builder: ModuleBuilder, types: list[str], has_polls: bool) -> None:
+def emit_entry(builder: ModuleBuilder, types: list[str], has_polls: bool) -> None:
+    """The function that the pool calls: it runs the module's `@program` for a range of programs.
+
+    `types` are the LLVM types of the kernel's arguments, whose values are in slots.
+    """
     header = (
         f"define void @{KERNEL_SYMBOL}(ptr %args, ptr %grid, i64 %begin, i64 %end, ptr %context)"
         " nounwind"

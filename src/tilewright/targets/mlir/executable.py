@@ -1,0 +1,98 @@
+"""From LLVM's assembly of a kernel to an object that the CPU's pool of threads runs.
+
+Part of a cache hit without an object: imports neither xDSL nor the compiler's front.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+import llvmlite.binding as llvm
+
+from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
+from tilewright.codegen.optimize import create_target_machine, parse_module
+from tilewright.machine.model import MachineModel
+from tilewright.targets.cpu.emit import ROUND_TO_BFLOAT, emit_entry
+from tilewright.targets.mlir.tools import Tools
+
+_IDS = ("pid0", "pid1", "pid2", "grid0", "grid1", "grid2")
+# A conversion of this feature takes denormals for zero.
+_INEXACT = ("avx512bf16", "avxneconvert")
+# Chosen, not measured: LLVM's own pipeline as most compilers run it. Its loop vectorizer stays
+# off: in LLVM 22 an assertion of its cost model ends the process on a maximum of bfloat16s.
+_SPEED_LEVEL = 2
+
+
+def compile_object(
+    text: str, kernel: str, slots: Sequence[str], tools: Tools, machine: MachineModel
+) -> bytes:
+    """The object of a module in core dialects whose public function is `kernel`.
+
+    `slots` are the LLVM types of the kernel's arguments. Raises: MlirToolFailed.
+    """
+    lowered = tools.to_llvm(tools.to_buffers(text))
+    return _compiled(executable_text(lowered, kernel, slots), machine)
+
+
+def executable_text(lowered: str, kernel: str, slots: Sequence[str]) -> str:
+    """LLVM's assembly with the function that the pool calls."""
+    builder = ModuleBuilder()
+    builder.add_metadata("!{i32 1}")
+    _add_program(builder, kernel, slots)
+    emit_entry(builder, list(slots), False)
+    lines = [line for line in lowered.splitlines() if not line.startswith("!")]
+    body = _reporting("\n".join(lines), kernel)
+    text = f"{body}\n{builder.text()}"
+    return text + ROUND_TO_BFLOAT if "bfloat" in text else text
+
+
+def _add_program(builder: ModuleBuilder, kernel: str, slots: Sequence[str]) -> None:
+    """The function that the entry calls for one program."""
+    taken = [f"{kind} %a{index}" for index, kind in enumerate(slots)]
+    taken += [f"i32 %{name}" for name in _IDS]
+    header = (
+        f"define internal fastcc void @program({', '.join(taken)}, ptr %scratch, ptr %status)"
+        " noinline nounwind"
+    )
+    fn = FunctionBuilder(builder, header)
+    given: list[str] = []
+    for index, kind in enumerate(slots):
+        if kind == "ptr":
+            # A memref is two pointers, an offset, a size (which nothing looks at) and a stride.
+            given += [f"ptr %a{index}", f"ptr %a{index}", "i64 0", f"i64 {(1 << 63) - 1}", "i64 1"]
+        else:
+            given.append(f"{kind} %a{index}")
+    given += [f"i32 %{name}" for name in _IDS]
+    fn.emit(f'call void @"{kernel}"({", ".join(given)}, ptr %status)')
+    fn.emit("ret void")
+    builder.add_function("program", fn.text())
+
+
+def _reporting(lowered: str, kernel: str) -> str:
+    """A kernel that takes the status record as its last argument."""
+    name = re.escape(kernel)
+    header = re.compile(rf'^define void @"?{name}"?\(([^)]*)\)', re.MULTILINE)
+    return header.sub(
+        lambda found: f'define internal void @"{kernel}"({found[1]}, ptr %status)', lowered
+    )
+
+
+def _compiled(text: str, machine: MachineModel) -> bytes:
+    """Machine code after LLVM's own pipeline."""
+    features = tuple(f for f in machine.features if f[1:] not in _INEXACT)
+    features += tuple(f"-{name}" for name in _INEXACT if f"+{name}" in machine.features)
+    target = create_target_machine(machine.arch, features, machine.triple)
+    module = parse_module(text, target)
+    options = llvm.create_pipeline_tuning_options(speed_level=_SPEED_LEVEL)
+    options.loop_vectorization = options.slp_vectorization = False
+    builder = llvm.create_pass_builder(target, options)
+    builder.getModulePassManager().run(module, builder)
+    return target.emit_object(module)
+
+
+def object_key(text: str, tools: Tools, machine: MachineModel, fingerprint: str) -> str:
+    """Under what an object is kept: all that it was made from."""
+    parts = (text, str(tools.opt), tools.version, repr(machine.to_features()), fingerprint)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

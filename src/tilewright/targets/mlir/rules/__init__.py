@@ -1,0 +1,1 @@
+"""What each op that is not computed element by element becomes, by family."""

@@ -1,0 +1,34 @@
+"""Assertions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from tilewright.ir.locations import span_of
+from tilewright.ir.types import shape_of
+from tilewright.ops.debug.ir import AssertOp
+from tilewright.targets.mlir.emitter import RULES, Emitter
+from tilewright.targets.mlir.evaluate import Evaluator
+
+
+@RULES.register(AssertOp)
+def _assert(emitter: Emitter, op: AssertOp) -> None:
+    """`cf.assert` at every element that the mask lets through, with the line in its message."""
+    code = emitter.code
+    span, _ = span_of(op)
+    where = "" if span is None else f"{span.position()}: "
+    message = json.dumps(f"{where}{op.message.data}", ensure_ascii=True)
+
+    def body(indices: list[str], carried: list[str]) -> Sequence[str]:
+        ev, coords = Evaluator(emitter), emitter.row(indices)
+        holds = ev.at(op.condition, coords)
+        if op.mask is not None:
+            is_left_out = code.value(
+                f"arith.xori {ev.at(op.mask, coords)}, {code.constant('i1', 1)} : i1"
+            )
+            holds = code.value(f"arith.ori {holds}, {is_left_out} : i1")
+        code.emit(f"cf.assert {holds}, {message}")
+        return []
+
+    emitter.nest(shape_of(op.condition.type), body)
