@@ -20,7 +20,9 @@ from tests.asm.dot_harness import (
     random_tile,
     runnable_machines,
 )
+from tests.holes import before_a_hole
 from tilewright.codegen.llvm_builder import ModuleBuilder
+from tilewright.targets.cpu.dot.block import UNROLL
 from tilewright.targets.cpu.dot.microkernel import (
     DotSpec,
     SourceTile,
@@ -216,7 +218,7 @@ def test_the_avx2_inner_loop_has_no_spill() -> None:
     for loop in loops:
         body = loop[: loop.index("\tj")]
         assert "rsp" not in body
-        assert body.count("vfmadd231ps") == 12
+        assert body.count("vfmadd231ps") == 12 * UNROLL
 
 
 def test_neon_multiplies_by_fused_lanes_without_spills() -> None:
@@ -327,6 +329,37 @@ def test_b_read_as_rows_gives_the_same_bits_and_the_same_panels(
     if packed.m > 28:
         valid = pack_panels(packed.b_layout, np.ones_like(inside, panels.dtype)) == 1
         np.testing.assert_array_equal(room[valid], panels[valid])
+
+
+@each_machine
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("zero_init", [False, True], ids=["add", "overwrite"])
+def test_limits_change_no_bit_of_what_is_seen_and_nothing_beyond_is_read(
+    zero_init: bool, dtype: str, machine: Machine, rng: np.random.Generator
+) -> None:
+    if machine.unit.features.isdisjoint(("avx2", "avx512f")):
+        return  # no such product is asked of it
+    packed = dot_spec(machine, (37, 176, 24), dtype, dtype, zero_init=zero_init)
+    fetched = SourceTile(rows=packed.k, element_bytes=4)
+    limited = replace(packed, a_in_place=True, packs_b=True, next_b=fetched, is_limited=True)
+    module = ModuleBuilder()
+    names = emit_dot(module, packed), emit_dot(module, limited)
+    more = (*ARGUMENTS, "i64", "ptr", "i64", "ptr", "i64", "i64", "i64", "i64")
+    native = link(module, machine, {names[0]: ARGUMENTS, names[1]: more})
+    extents = [(1, 1, 1), (37, 176, 24), (6, 64, 8), (7, 65, 9), (36, 127, 23), (31, 150, 3)]
+    for rows, columns, depth in extents:
+        a = before_a_hole(random_tile(rng, (rows, depth), dtype))
+        b = before_a_hole(random_tile(rng, (depth, columns), dtype))
+        acc = random_tile(rng, (packed.m, packed.n), dtype)
+        whole_a = np.zeros((packed.m, packed.k), a.dtype)
+        whole_b = np.zeros((packed.k, packed.n), b.dtype)
+        whole_a[:rows, :depth], whole_b[:depth, :columns] = a, b
+        want = run_dot(native, names[0], packed, whole_a, whole_b, acc)
+        room = np.full(packed.b_layout.size_elems(packed.k, packed.n), np.nan, b.dtype)
+        operands = (a.ctypes.data, room.ctypes.data, acc.ctypes.data, depth)
+        sources = (b.ctypes.data, columns, b.ctypes.data, columns)
+        native.call(names[1], *operands, *sources, rows, columns, depth)
+        np.testing.assert_array_equal(acc[:rows, :columns], want[:rows, :columns])
 
 
 def test_only_operands_kept_as_they_are_can_be_read_in_place() -> None:

@@ -200,7 +200,7 @@ def dot_body(element: str, kept: str, acc: str, *, transposed: bool, zero: bool)
     "cpu.pack"(%1, %wide, %b) <{{rows = 6 : i64, columns = 5 : i64, role = "b"{b_flag}}}> :
       ({source}, i64, {packed}) -> ()
     "cpu.dot"(%a, %b, %2) <{{m = 4 : i64, n = 5 : i64, k = 6 : i64{", zero_init" * zero},
-      {segments(1, 1, 1, 0, 0, 0, 0, 0)}}}> :
+      {segments(1, 1, 1, *(0,) * 9)}}}> :
       ({packed}, {packed}, {total}) -> ()"""
 
 
@@ -234,7 +234,7 @@ def test_product_of_rows_that_lie_apart() -> None:
     body = f"""
     %nine = "arith.constant"() <{{value = 9 : i64}}> : () -> i64
     "cpu.dot"(%0, %1, %2, %nine) <{{m = 4 : i64, n = 5 : i64, k = 6 : i64,
-      {segments(1, 1, 1, 1, 0, 0, 0, 0)}}}> :
+      {segments(1, 1, 1, 1, *(0,) * 8)}}}> :
       (!tt.ptr<f32>, !tt.ptr<f32>, !tt.ptr<f32>, i64) -> ()"""
     want = a[:, :6] @ b + 1
     run(("!tt.ptr<f32>",) * 3, body, a, b, acc)

@@ -257,7 +257,9 @@ class DotOp(TileOp):
     `next_b_stride` (i64) is where the next product's B lies in memory, to be fetched meanwhile.
     With `b_source` and its `b_source_stride` (i64), B lies there row-major, and `b` is room
     that the product fills with panels. `unit` "amx" multiplies tile registers; its panels are
-    its own, and `a_room` is where it may copy rows of `a`.
+    its own, and `a_room` is where it may copy rows of `a`. With `rows`, `columns` and `depth` (i64,
+    all three, from 1 to m, n and k) only so much of the operands is read and summed, and what
+    `acc` holds beyond those rows and columns is undefined afterwards.
     """
 
     name = "cpu.dot"
@@ -270,6 +272,9 @@ class DotOp(TileOp):
     next_b_stride = opt_operand_def()
     b_source = opt_operand_def()
     b_source_stride = opt_operand_def()
+    rows = opt_operand_def()
+    columns = opt_operand_def()
+    depth = opt_operand_def()
     m = prop_def(IntegerAttr)
     n = prop_def(IntegerAttr)
     k = prop_def(IntegerAttr)

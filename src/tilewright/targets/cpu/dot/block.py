@@ -13,7 +13,9 @@ from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES, Instruction, Multiply, PanelLayout
 from tilewright.targets.cpu.dot.vectors import (
     carried_loop,
+    carried_while,
     element_address,
+    load_masked,
     load_prefix,
     scaled,
     splat,
@@ -21,10 +23,11 @@ from tilewright.targets.cpu.dot.vectors import (
 )
 from tilewright.targets.cpu.dot.widen import STORAGE_TYPE, emit_widen
 
-LATENCY_BOUND_CHAINS = 12
-"""Multiply-adds per step below which the loop's own instructions show and k is unrolled.
+UNROLL = 4
+"""The steps of k that one turn of the loop takes, so that its own instructions do not show.
 
-Chosen, not measured: twelve fill two FMA units of latency 4 one and a half times."""
+Measured on Emerald Rapids, 2026-11-22: a block of 6x4 vectors unrolled by 1 is 4 to 6 % slower
+than one unrolled by 8."""
 
 FETCH_STEPS = 8
 """The steps over which the lines of one row of the next tile are fetched: every other step
@@ -53,6 +56,7 @@ class BlockSpec:
     *Units* `lda`, `ldc` in elements; an `lda` of None comes as an argument at run time.
     `fetch_lines` of a row of another tile are fetched every FETCH_STEPS steps. `source`: the
     block reads row-major B of that dtype, and packs it if it `keeps` it for other blocks.
+    `is_limited`: rows, columns of the source and depth are limited at run time.
     """
 
     multiply: Multiply
@@ -67,6 +71,7 @@ class BlockSpec:
     source: str | None = None
     keeps: bool = False
     features: frozenset[str] = frozenset()
+    is_limited: bool = False
 
     @property
     def num_steps(self) -> int:
@@ -88,9 +93,9 @@ class BlockSpec:
         """How many steps one turn of the loop takes; divides `num_steps`."""
         if self.fetch_lines:
             return FETCH_STEPS
-        if self.num_chains >= LATENCY_BOUND_CHAINS:
-            return 1
-        return next(factor for factor in (4, 2, 1) if self.num_steps % factor == 0)
+        if self.is_limited:
+            return min(UNROLL, self.num_steps)
+        return next(factor for factor in (UNROLL, 2, 1) if self.num_steps % factor == 0)
 
 
 def emit_block(module: ModuleBuilder, spec: BlockSpec) -> str:
@@ -98,7 +103,9 @@ def emit_block(module: ModuleBuilder, spec: BlockSpec) -> str:
 
     `%a` and `%c` point to the block's first row, `%b` to its first panel; `%lda` is read
     where the spec has none. With `fetch_lines`, `ptr %next, i64 %next_stride` (bytes) follow,
-    with `source` then `ptr %source, i64 %source_stride` (elements) of the block's columns.
+    with `source` then `ptr %source, i64 %source_stride` (elements) of the block's columns, and
+    where it is limited `i64 %rows, i64 %columns, i64 %depth`, from 1 on: rows from the last on
+    are the last one again, columns of the source from `%columns` on are zero.
     """
     digest = sha256(repr(replace(spec, features=frozenset())).encode()).hexdigest()[:12]
     name = f"tw.dot.block{spec.rows}x{len(spec.vectors)}.{digest}"
@@ -107,6 +114,7 @@ def emit_block(module: ModuleBuilder, spec: BlockSpec) -> str:
     arguments = "ptr noalias %a, ptr noalias %b, ptr noalias %c, i64 %lda"
     arguments += ", ptr %next, i64 %next_stride" * bool(spec.fetch_lines)
     arguments += ", ptr %source, i64 %source_stride" * bool(spec.source)
+    arguments += ", i64 %rows, i64 %columns, i64 %depth" * spec.is_limited
     header = f"define internal fastcc void @{name}({arguments}) noinline nounwind"
     fn = FunctionBuilder(module, header)
     _store_block(fn, spec, _accumulate(fn, spec))
@@ -122,21 +130,47 @@ def _accumulate(fn: FunctionBuilder, spec: BlockSpec) -> Sequence[str]:
     b_type = STORAGE_TYPE[spec.multiply.b_element]
 
     rows = _row_addresses(fn, spec)
+    masks = _column_masks(fn, spec)
 
-    def steps(index: str, chains: Sequence[str]) -> Sequence[str]:
-        first = scaled(fn, index, spec.unroll * group)
+    def steps(
+        index: str, chains: Sequence[str], count: int = spec.unroll, is_tail: bool = False
+    ) -> Sequence[str]:
+        first = scaled(fn, index, count * group)
         a = [element_address(fn, a_type, row, first) for row in rows]
         b = element_address(fn, b_type, "%b", scaled(fn, first, spec.layout.columns))
-        fetch = _fetch(fn, spec, index)
-        source = _source_rows(fn, spec, index)
-        for step in range(spec.unroll):
+        fetch = (lambda step: None) if is_tail else _fetch(fn, spec, index)
+        source = _source_rows(fn, spec, index, count)
+        for step in range(count):
             fetch(step)
-            b_vectors = [_load_b(fn, spec, b, step, vector, source) for vector in spec.vectors]
+            b_vectors = [
+                _load_b(fn, spec, b, step, vector, (source, mask))
+                for vector, mask in zip(spec.vectors, masks, strict=True)
+            ]
             chains = _emit_step(fn, spec, a, b_vectors, step, chains)
         return chains
 
     zeros = ["zeroinitializer"] * spec.num_chains
-    return carried_loop(fn, spec.num_steps // spec.unroll, spec.acc_type, zeros, steps)
+    if not spec.is_limited:
+        return carried_loop(fn, spec.num_steps // spec.unroll, spec.acc_type, zeros, steps)
+    turns = fn.value(f"udiv i64 %depth, {spec.unroll}")
+    chains = carried_while(fn, ("0", turns), spec.acc_type, zeros, steps)
+    first = scaled(fn, turns, spec.unroll)
+    return carried_while(
+        fn, (first, "%depth"), spec.acc_type, chains, lambda i, c: steps(i, c, 1, True)
+    )
+
+
+def _column_masks(fn: FunctionBuilder, spec: BlockSpec) -> list[str | None]:
+    """Which lanes of each vector of an unpacked B are before its limit."""
+    if spec.source is None or not spec.is_limited:
+        return [None] * len(spec.vectors)
+    lanes = spec.layout.lanes
+    bound = splat(fn, lanes, "i64", "%columns")
+    masks: list[str | None] = []
+    for vector in spec.vectors:
+        numbers = ", ".join(f"i64 {vector.column + lane}" for lane in range(lanes))
+        masks.append(fn.value(f"icmp slt <{lanes} x i64> <{numbers}>, {bound}"))
+    return masks
 
 
 def _fetch(fn: FunctionBuilder, spec: BlockSpec, turn: str) -> Callable[[int], None]:
@@ -164,7 +198,11 @@ def _row_addresses(fn: FunctionBuilder, spec: BlockSpec) -> list[str]:
         return ["%a"]
     rows = ["%a"]
     while len(rows) < spec.rows:
-        rows.append(element_address(fn, STORAGE_TYPE[spec.multiply.a_element], rows[-1], "%lda"))
+        step = "%lda"
+        if spec.is_limited:
+            exists = fn.value(f"icmp slt i64 {len(rows)}, %rows")
+            step = fn.value(f"select i1 {exists}, i64 %lda, i64 0")
+        rows.append(element_address(fn, STORAGE_TYPE[spec.multiply.a_element], rows[-1], step))
     return rows
 
 
@@ -195,14 +233,14 @@ def _emit_step(
     return following
 
 
-def _source_rows(fn: FunctionBuilder, spec: BlockSpec, turn: str) -> list[str]:
-    """Where each step of a turn finds its row of an unpacked B."""
+def _source_rows(fn: FunctionBuilder, spec: BlockSpec, turn: str, count: int) -> list[str]:
+    """Where each of the `count` steps of a turn finds its row of an unpacked B."""
     if spec.source is None:
         return []
     type_ = STORAGE_TYPE[spec.source]
-    first = scaled(fn, scaled(fn, turn, spec.unroll), "%source_stride")
+    first = scaled(fn, scaled(fn, turn, count), "%source_stride")
     rows = [element_address(fn, type_, "%source", first)]
-    while len(rows) < spec.unroll:
+    while len(rows) < count:
         rows.append(element_address(fn, type_, rows[-1], "%source_stride"))
     return rows
 
@@ -213,9 +251,10 @@ def _load_b(
     b: str,
     step: int,
     vector: BlockVector,
-    source: Sequence[str],
+    source: tuple[Sequence[str], str | None],
 ) -> str:
-    """A vector of B; one that comes from the source is packed on its way."""
+    """A vector of B; one that comes from the source (rows, mask) is packed on its way."""
+    rows, mask = source
     multiply, layout = spec.multiply, spec.layout
     element = STORAGE_TYPE[multiply.b_element]
     offset = vector.offset + step * layout.columns * multiply.k_group
@@ -225,8 +264,11 @@ def _load_b(
         align = ELEMENT_BYTES[multiply.b_element]
         return fn.value(f"load {type_}, ptr {address}, align {align}")
     from_type = STORAGE_TYPE[spec.source]
-    at = element_address(fn, from_type, source[step], vector.column)
-    loaded = load_prefix(fn, layout.lanes, from_type, at, vector.valid)
+    at = element_address(fn, from_type, rows[step], vector.column)
+    if mask is None:
+        loaded = load_prefix(fn, layout.lanes, from_type, at, vector.valid)
+    else:
+        loaded = load_masked(fn, layout.lanes, from_type, at, mask)
     value = emit_widen(fn, spec.source, multiply.b_element, layout.lanes, loaded, spec.features)
     if spec.keeps:
         store_prefix(fn, layout.lanes, element, value, address, layout.lanes)

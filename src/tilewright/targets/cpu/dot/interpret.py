@@ -62,9 +62,14 @@ def _converted(values: Array, dtype: np.dtype) -> Array:
 
 
 def dot(operation: Operation, _: Preparation) -> PlainFunction:
-    """cpu.dot: the product summed in double precision and rounded once."""
+    """cpu.dot: the product summed in double precision and rounded once.
+
+    What lies beyond its limits is undefined afterwards, so whoever uses it is found.
+    """
     assert isinstance(operation, ops.DotOp)
-    m, n, k = (getattr(operation, name).value.data for name in "mnk")
+    extents = tuple(getattr(operation, name).value.data for name in "mnk")
+    is_limited = operation.rows is not None
+    ldc = extents[1]
     types = [memory_dtype_of(pointee_of(v.type)) for v in (operation.a, operation.b, operation.acc)]
     starts_at_zero = operation.zero_init is not None
     has_stride = operation.a_stride is not None
@@ -74,19 +79,24 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
 
     def evaluate(program: Program, a: Array, b: Array, acc: Array, *more: Array) -> None:
         target = types[2]
+        m, n, k = (int(value) for value in more[-3:]) if is_limited else extents
+        more = more[:-3] if is_limited else more
         stride = int(more[0]) if has_stride else k
         b, b_stride = (more[-2], int(more[-1])) if has_source else (b, n)
         lhs, lhs_lost = _operand(program, a, (m, k), types[0], stride)
         rhs, rhs_lost = _operand(program, b, (k, n), b_type, b_stride)
         rhs = _converted(rhs, types[1])
         lost = lhs_lost.any(axis=1, keepdims=True) | rhs_lost.any(axis=0, keepdims=True)
-        lanes = _matrix(acc, m, n, n, target.itemsize)
+        lanes = _matrix(acc, m, n, ldc, target.itemsize)
         total = _product(lhs, rhs, target)
         if not starts_at_zero:
-            before, before_lost = _operand(program, acc, (m, n), target)
+            before, before_lost = _operand(program, acc, (m, n), target, ldc)
             total = total + widened(before).astype(total.dtype)
             lost = lost | before_lost
         result = total.astype(target) if target.kind in "iu" else round_float(total, target)
+        if is_limited:
+            whole = _matrix(acc, extents[0], extents[1], ldc, target.itemsize)
+            forget_lanes(program, whole, target.itemsize)
         write(program, lanes, result.ravel())
         if lost.any():
             forget_lanes(program, lanes.select(np.flatnonzero(lost.ravel())), target.itemsize)

@@ -42,7 +42,12 @@ from tilewright.targets.cpu.dot.panels import (
     panel_layout,
     row_layout,
 )
-from tilewright.targets.cpu.dot.vectors import counted_loop, element_address, scaled
+from tilewright.targets.cpu.dot.vectors import (
+    counted_loop,
+    counted_while,
+    element_address,
+    scaled,
+)
 from tilewright.targets.cpu.dot.widen import STORAGE_TYPE
 
 MIN_CHAINS = 8
@@ -78,6 +83,8 @@ class DotSpec:
     `packs_b` takes B as rows in memory: the first block of rows packs what it multiplies for
     the others, where stores cost nothing beside the multiply-adds; see `can_pack_b`.
     `is_amx` multiplies tile registers; `units.py` says where it may.
+    `is_limited` takes, at run time, how many rows and columns are seen and how many k are summed;
+    both operands are then where the user has them.
     *Source* all measured on Emerald Rapids, f32 1024³.
     """
 
@@ -97,6 +104,7 @@ class DotSpec:
     next_b: SourceTile | None = None
     packs_b: bool = False
     is_amx: bool = False
+    is_limited: bool = False
 
     @property
     def unit(self) -> VectorUnit:
@@ -184,9 +192,23 @@ class Run:
     count: int
     size: int
 
-    def emit(self, fn: FunctionBuilder, body: Callable[[str], None]) -> None:
-        """Emit `body(start)` for every block, `start` being its first row or panel."""
-        counted_loop(fn, self.count, lambda index: body(scaled(fn, index, self.size, self.first)))
+    def emit(self, fn: FunctionBuilder, body: Callable[[str], None], limit: str = "") -> None:
+        """Emit `body(start)` for every block, `start` being its first row or panel.
+
+        With `limit`, an i64 value, only for those that start before it.
+        """
+
+        def at(index: str) -> None:
+            body(scaled(fn, index, self.size, self.first))
+
+        if not limit:
+            counted_loop(fn, self.count, at)
+            return
+        room = fn.value(f"add nsw i64 {limit}, {self.size - 1 - self.first}")
+        started = fn.value(f"sdiv i64 {room}, {self.size}")
+        fits = fn.value(f"icmp slt i64 {started}, {self.count}")
+        count = fn.value(f"select i1 {fits}, i64 {started}, i64 {self.count}")
+        counted_while(fn, count, at)
 
 
 @dataclass(frozen=True)
@@ -258,7 +280,7 @@ def dot_name(spec: DotSpec) -> str:
     name = f"tw.dot.{spec.a_dtype}.{spec.b_dtype}.{spec.multiply.instruction.value}.{shape}"
     if spec.next_b is not None:
         name += f".next{spec.next_b.rows}.{spec.next_b.element_bytes}"
-    return name + ".rows" * spec.packs_b + ".zero" * spec.zero_init
+    return name + ".rows" * spec.packs_b + ".zero" * spec.zero_init + ".part" * spec.is_limited
 
 
 def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
@@ -267,12 +289,14 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
     `void @name(ptr %a, ptr %b_panels, ptr %acc)`, then `i64 %a_stride` (elements) if
     `a_in_place`, then `ptr %room` if it has `room_bytes`, then `ptr %next_b, i64
     %next_b_stride` (elements) if `next_b`, then `ptr %b_source, i64 %b_source_stride`
-    (elements) if `packs_b`, `%b_panels` being its room.
+    (elements) if `packs_b`, `%b_panels` being its room, then `i64 %rows, i64 %columns,
+    i64 %depth` (at least 1) if `is_limited`.
     *Constraints* the three buffers do not overlap; they are aligned to their elements (to 64
     bytes for speed). A is padded with zeros to whole k-groups and B as `PanelLayout` says.
     """
     assert spec.can_read_a_in_place or not spec.a_in_place, spec
     assert spec.can_pack_b or not spec.packs_b, spec
+    assert (spec.a_in_place and spec.packs_b) or not spec.is_limited, spec
     name = dot_name(spec)
     if module.has_function(name):
         return f"@{name}"
@@ -281,6 +305,7 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
     arguments += ", ptr noalias %room" * bool(spec.room_bytes)
     arguments += ", ptr %next_b, i64 %next_b_stride" * (spec.next_b is not None)
     arguments += ", ptr %b_source, i64 %b_source_stride" * spec.packs_b
+    arguments += ", i64 %rows, i64 %columns, i64 %depth" * spec.is_limited
     header = f"define internal void @{name}({arguments}) noinline nounwind"
     fn = FunctionBuilder(module, header)
     if spec.amx_blocks is not None:
@@ -324,16 +349,28 @@ def _emit_columns_outside(fn: FunctionBuilder, spec: DotSpec, columns: list[Colu
 
 def _emit_rows_outside(fn: FunctionBuilder, spec: DotSpec, columns: list[ColumnRun]) -> None:
     most = min(max_rows(spec.unit, spec.multiply, len(each.vectors)) for each in columns)
+    row_limit, panel_limit = _block_limits(fn, spec)
 
     def column_blocks(row: str, rows: Run) -> None:
         for column in columns:
-            column.run.emit(fn, lambda panel, column=column: block_call(row, rows, panel, column))
+            column.run.emit(
+                fn, lambda panel, column=column: block_call(row, rows, panel, column), panel_limit
+            )
 
     def block_call(row: str, rows: Run, panel: str, column: ColumnRun) -> None:
         _emit_block_call(fn, spec, _Block(row, rows.size, panel, column, rows.first == 0))
 
     for rows in _row_runs(spec, most):
-        rows.emit(fn, lambda row, rows=rows: column_blocks(row, rows))
+        rows.emit(fn, lambda row, rows=rows: column_blocks(row, rows), row_limit)
+
+
+def _block_limits(fn: FunctionBuilder, spec: DotSpec) -> tuple[str, str]:
+    """Before which row, and which panel, a block has to start to be seen."""
+    if not spec.is_limited:
+        return "", ""
+    columns = spec.b_layout.columns
+    room = fn.value(f"add nsw i64 %columns, {columns - 1}")
+    return "%rows", fn.value(f"sdiv i64 {room}, {columns}")
 
 
 def _ldc(spec: DotSpec) -> int:
@@ -382,10 +419,12 @@ def _emit_block_call(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
             source=spec.b_dtype if packs else None,
             keeps=packs and block.rows < spec.m,
             features=spec.features,
+            is_limited=spec.is_limited,
         ),
     )
     more = _fetch_arguments(fn, spec, block) if lines else ""
     more += _source_arguments(fn, spec, block) if packs else ""
+    more += _limit_arguments(fn, spec, block) if spec.is_limited else ""
     panel_bytes = layout.panel_elems(spec.k) * ELEMENT_BYTES[layout.element]
     b = element_address(fn, "i8", "%b", scaled(fn, block.panel, panel_bytes))
     c_column = scaled(fn, block.panel, layout.columns * c_bytes)
@@ -427,6 +466,14 @@ def _fetch_arguments(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> str:
     line = fn.value(f"select i1 {is_inside}, ptr {line}, ptr %b")
     stride = fn.value(f"select i1 {is_inside}, i64 {stride}, i64 0")
     return f", ptr {line}, i64 {stride}"
+
+
+def _limit_arguments(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> str:
+    """How much of a block is seen: what is left of the rows and columns, and the depth."""
+    column = scaled(fn, block.panel, spec.b_layout.columns)
+    rows = fn.value(f"sub nsw i64 %rows, {block.row}")
+    columns = fn.value(f"sub nsw i64 %columns, {column}")
+    return f", i64 {rows}, i64 {columns}, i64 %depth"
 
 
 def _source_arguments(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> str:

@@ -24,6 +24,7 @@ from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.dot.fetching import fetch_address
+from tilewright.targets.cpu.dot.limits import limits_of
 from tilewright.targets.cpu.dot.microkernel import DotSpec
 from tilewright.targets.cpu.forms import STEPS
 from tilewright.targets.cpu.nests import nest
@@ -34,7 +35,7 @@ from tilewright.targets.cpu.nests.separation import polynomial
 from tilewright.targets.cpu.nests.whole_tiles import whole_tile
 from tilewright.targets.cpu.schedule.bufferization import PackForm, is_zero
 from tilewright.targets.cpu.schedule.inline import owner
-from tilewright.targets.cpu.schedule.lowering import Lowering
+from tilewright.targets.cpu.schedule.lowering import Limits, Lowering
 from tilewright.targets.cpu.schedule.materialization import is_direct, operand_spec
 from tilewright.targets.cpu.schedule.roots import Root, RootKind
 from tilewright.targets.cpu.schedule.storage import Buffer
@@ -171,7 +172,8 @@ def _rows_in_place(lowering: Lowering, out: Block, form: PackForm) -> tuple[SSAV
     columns = ev.emit.constant(i64, shape_of(form.value.type)[1])
     if lowering.bufferization.is_stored(form.value):
         return lowering.buffer(form.value).base, columns
-    condition = whole_tile(ev, op)
+    limits = _limits(lowering, ev.emit, form)
+    condition = whole_tile(ev, op, () if limits is None else limits.of(form))
     if condition is None:
         return _materialize(lowering, out, form).base, columns
     in_memory = lowering.sources[form] = _matrix(ev, op)
@@ -187,6 +189,14 @@ def _rows_in_place(lowering: Lowering, out: Block, form: PackForm) -> tuple[SSAV
         for there, here in zip(in_memory, copied, strict=True)
     )
     return address, stride
+
+
+def _limits(lowering: Lowering, emit: Emitter, form: PackForm) -> Limits | None:
+    """The limits of the one product that reads an operand in place, computed for its first."""
+    users = [op for op, forms in lowering.bufferization.operands.items() if form in forms]
+    if users[0] not in lowering.limits:
+        lowering.limits[users[0]] = limits_of(lowering, emit, users[0])
+    return lowering.limits[users[0]]
 
 
 def _pack_general(lowering: Lowering, out: Block, form: PackForm, dst: Buffer) -> None:
@@ -223,8 +233,10 @@ def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
             b, source = _packed_buffer(lowering, forms[1], spec).base, [b, *source]
         acc = lowering.buffer(op.results[0]).base
         fetch = () if spec.is_amx else fetch_address(lowering, emit, op, forms[1])
-        room = _room(lowering, spec)
-        _call(emit, op, spec, (a, b, acc), (stride, room, fetch, source))
+        found = lowering.limits.get(op)
+        limits = () if found is None else (found.rows, found.columns, found.depth)
+        more = (stride, _room(lowering, spec), fetch, source, limits)
+        _call(emit, op, spec, (a, b, acc), more)
         return
     _emit_batch(lowering, emit, op, spec)
 
@@ -254,13 +266,13 @@ def _call(
     op: DotOp,
     spec: DotSpec,
     operands: tuple[SSAValue, SSAValue, SSAValue],
-    more: tuple[Sequence[SSAValue], ...] = ((), (), (), ()),
+    more: tuple[Sequence[SSAValue], ...] = ((), (), (), (), ()),
 ) -> None:
     """The call; `more`: the stride of A in place, the room for its rows, where to fetch from,
-    the source of B."""
-    stride, room, fetch, source = more
-    pairs = (int(bool(pair)) for pair in (fetch, fetch, source, source))
-    sizes = (1, 1, 1, len(stride), len(room), *pairs)
+    the source of B, limits."""
+    stride, room, fetch, source, limits = more
+    groups = (fetch, fetch, source, source, limits, limits, limits)
+    sizes = (1, 1, 1, len(stride), len(room), *(int(bool(group)) for group in groups))
     properties: dict[str, Attribute] = {
         "operandSegmentSizes": DenseArrayBase.from_list(i32, list(sizes)),
         "m": IntegerAttr(spec.m, i64),
@@ -270,7 +282,7 @@ def _call(
     }
     if is_zero(op.operands[2]):
         properties["zero_init"] = UnitAttr()
-    emit.effect(cpu.DotOp, (*operands, *stride, *room, *fetch, *source), (), properties)
+    emit.effect(cpu.DotOp, (*operands, *stride, *room, *fetch, *source, *limits), (), properties)
 
 
 def _emit_batch(lowering: Lowering, emit: Emitter, op: DotOp, spec: DotSpec) -> None:
@@ -297,5 +309,5 @@ def _emit_batch(lowering: Lowering, emit: Emitter, op: DotOp, spec: DotSpec) -> 
     offset = emit.integer("muli", variable, emit.index(spec.m * spec.n))
     room = _room(lowering, spec)
     result = emit.advance(target.base, offset)
-    _call(emit, op, spec, (bases[0], bases[1], result), ((), room, (), ()))
+    _call(emit, op, spec, (bases[0], bases[1], result), ((), room, (), (), ()))
     emit.close_loop((0, count, 1))

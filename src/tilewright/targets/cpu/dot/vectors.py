@@ -51,6 +51,47 @@ def carried_loop(
     return last
 
 
+def counted_while(fn: FunctionBuilder, count: str, body: Callable[[str], None]) -> None:
+    """Emit `body` for an i64 index running from 0 to `count`, known at run time; maybe never."""
+
+    def carry_nothing(index: str, values: Sequence[str]) -> Sequence[str]:
+        body(index)
+        return values
+
+    carried_while(fn, ("0", count), "i64", (), carry_nothing)
+
+
+def carried_while(
+    fn: FunctionBuilder,
+    bounds: tuple[str, str],
+    type_: str,
+    initial: Sequence[str],
+    body: Callable[[str, Sequence[str]], Sequence[str]],
+) -> Sequence[str]:
+    """The same from the first i64 of `bounds` up to the second, known at run time; maybe never."""
+    first, end = bounds
+    before, head, inside, done = fn.block, fn.new_label(), fn.new_label(), fn.new_label()
+    fn.branch(head)
+    fn.place(head)
+    index = f"%{head}.index"
+    carried = [f"%{head}.carried{position}" for position in range(len(initial))]
+    phis_at = len(fn.lines)
+    fn.branch_if(fn.value(f"icmp slt i64 {index}, {end}"), inside, done)
+    fn.place(inside)
+    last = body(index, carried)
+    following = fn.value(f"add nsw i64 {index}, 1")
+    back = fn.block
+    fn.branch(head)
+    entries = zip((index, *carried), (first, *initial), (following, *last), strict=True)
+    types = ("i64", *(type_ for _ in carried))
+    fn.lines[phis_at:phis_at] = [
+        f"  {name} = phi {kind} [ {start}, %{before} ], [ {next_}, %{back} ]"
+        for kind, (name, start, next_) in zip(types, entries, strict=True)
+    ]
+    fn.place(done)
+    return carried
+
+
 def scaled(fn: FunctionBuilder, index: str, factor: int | str, offset: int | str = 0) -> str:
     """The i64 value `index * factor + offset`; constants fold."""
     if isinstance(factor, int) and index.isdecimal():
@@ -108,6 +149,17 @@ def load_prefix(fn: FunctionBuilder, lanes: int, type_: str, address: str, valid
     short = fn.value(f"load <{valid} x {type_}>, ptr {address}, align {align}")
     indices = [min(lane, valid) for lane in range(lanes)]
     return shuffle(fn, valid, type_, short, "zeroinitializer", indices)
+
+
+def load_masked(fn: FunctionBuilder, lanes: int, type_: str, address: str, mask: str) -> str:
+    """A vector whose lanes come from memory where `mask` is set, and are zero elsewhere."""
+    suffix = {"float": "f32", "double": "f64"}[type_]
+    kind = f"<{lanes} x {type_}>"
+    align = ELEMENT_BITS[type_] // 8
+    name = f"llvm.masked.load.v{lanes}{suffix}.p0"
+    callee = fn.module.declare(name, kind, f"ptr, <{lanes} x i1>, {kind}")
+    mask_and_fill = f"<{lanes} x i1> {mask}, {kind} zeroinitializer"
+    return fn.value(f"call {kind} {callee}(ptr align {align} {address}, {mask_and_fill})")
 
 
 def store_prefix(

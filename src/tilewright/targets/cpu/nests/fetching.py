@@ -8,21 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.ir.types import shape_of
 from tilewright.machine.cpus import LINE_BYTES
 from tilewright.ops.elementwise.ir import BitcastOp, SelectOp
-from tilewright.support.dataclass import replace
-from tilewright.support.worklist import needed_first
 from tilewright.targets.cpu.nests import streaming
 from tilewright.targets.cpu.nests.access import pointee_bytes
 from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, constant_coords
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
+from tilewright.targets.cpu.nests.recompute import with_scalars_of
 from tilewright.targets.cpu.ops import PrefetchOp
-from tilewright.targets.cpu.schedule.fetches import Fetch, growth, operands_of, scalars_of
-from tilewright.targets.cpu.schedule.inline import owner
+from tilewright.targets.cpu.schedule.fetches import Fetch, growth
 
 # A row that fills half of the first-level cache goes to the second level, out of the way. Chosen,
 # not measured: where lines wait changes no result.
@@ -81,17 +79,11 @@ def _address(ev: Evaluator, block: Block, pointer: SSAValue, is_next: bool) -> S
     In this program too: a row may be fetched before its scalars' turn has come.
     """
     emit = Emitter(block, ev.emit.location)
-    values: dict[SSAValue, SSAValue] = {}
-    for scalar in scalars_of(pointer):
-        for value in needed_first(scalar, operands_of, values.__contains__):
-            op = owner(value)
-            if op is None:
-                values[value] = ev.lowering.scalar(value)
-                continue
-            operands = [values[operand] for operand in op.operands]
-            found = emit.pure(type(op), operands, value.type, dict(op.properties), op.location)
-            step = growth(op) if is_next else 0
-            values[value] = emit.integer("addi", found, emit.index(step)) if step else found
-    there = replace(ev.lowering, scalars={**ev.lowering.scalars, **values})
+
+    def moved(op: Operation, value: SSAValue) -> SSAValue:
+        step = growth(op) if is_next else 0
+        return emit.integer("addi", value, emit.index(step)) if step else value
+
+    there = with_scalars_of(ev.lowering, emit, pointer, moved, is_known=lambda value: False)
     origin = constant_coords((0,) * len(shape_of(pointer.type)))
-    return Evaluator(there, emit).element(pointer, origin, False)
+    return there.element(pointer, origin, False)

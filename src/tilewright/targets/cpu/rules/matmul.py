@@ -52,6 +52,7 @@ def _dot(ctx: EmitContext, op: DotOp) -> None:
         next_b=next_b,
         packs_b=op.b_source is not None,
         is_amx=op.unit is not None,
+        is_limited=op.rows is not None,
     )
     function = emit_dot(ctx.module, spec)
     operands = ", ".join(ctx.typed(v) for v in op.operands)

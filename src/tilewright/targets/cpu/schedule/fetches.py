@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.effects import global_access, is_free
 from tilewright.ir.types import shape_of
@@ -28,7 +28,7 @@ from tilewright.support.worklist import needed_first
 from tilewright.targets.cpu.schedule.bufferization import Bufferization
 from tilewright.targets.cpu.schedule.fusion import Step
 from tilewright.targets.cpu.schedule.inline import is_tile, own_cost, owner
-from tilewright.targets.cpu.schedule.roots import SCALAR_KINDS, RootKind, reach
+from tilewright.targets.cpu.schedule.roots import SCALAR_KINDS, RootKind, operands_of, scalars_of
 
 _HEAVY = 10
 """The cost of an op, as `inline.own_cost` counts it, beside which fetches are free: exp.
@@ -158,16 +158,6 @@ def growth(op: Operation) -> int:
     """By how much an op itself makes its result differ in the next program."""
     rule = GROWTH.find(type(op))
     return 0 if rule is None else rule(op)
-
-
-def scalars_of(pointer: SSAValue) -> list[SSAValue]:
-    """The scalars that a tile of pointers is made of."""
-    return [value for value in reach((pointer,), set()) if not is_tile(value)]
-
-
-def operands_of(value: SSAValue) -> Sequence[SSAValue]:
-    """The operands of the op that makes a value; none for arguments."""
-    return value.op.operands if isinstance(value, OpResult) else ()
 
 
 def _is_cheap(op: Operation) -> bool:

@@ -21,6 +21,19 @@ from tilewright.targets.cpu.schedule.inline import owner
 from tilewright.targets.cpu.schedule.storage import Buffer
 
 
+@dataclass(frozen=True)
+class Limits:
+    """The rows and columns of a product that are seen, and the k that are summed: i64, from 1."""
+
+    rows: SSAValue
+    columns: SSAValue
+    depth: SSAValue
+
+    def of(self, form: PackForm) -> tuple[SSAValue, SSAValue]:
+        """How much of an operand is read, along its rows and its columns."""
+        return (self.rows, self.depth) if form.role == "a" else (self.depth, self.columns)
+
+
 @dataclass
 class Lowering:
     """Where every T0 value of one kernel is found at C2."""
@@ -35,6 +48,7 @@ class Lowering:
     packed: dict[PackForm, Buffer] = field(default_factory=dict)
     unpacked: dict[PackForm, tuple[SSAValue, SSAValue]] = field(default_factory=dict)
     sources: dict[PackForm, tuple[SSAValue, SSAValue]] = field(default_factory=dict)
+    limits: dict[Operation, Limits | None] = field(default_factory=dict)
     _last_allocation: Operation | None = None
 
     def scalar(self, value: SSAValue) -> SSAValue:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from enum import Enum
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.ir.types import shape_of
 from tilewright.ops.reduction.ir import ScanOp
@@ -108,6 +109,16 @@ def sources_of(value: SSAValue) -> tuple[tuple[SSAValue, bool], ...]:
         return ()
     view = viewed(value)
     return tuple(reads(op) or ()) if view is None else ((view, False),)
+
+
+def scalars_of(tile: SSAValue) -> list[SSAValue]:
+    """The scalars that an inline tile is made of."""
+    return [value for value in reach((tile,), set()) if not is_tile(value)]
+
+
+def operands_of(value: SSAValue) -> Sequence[SSAValue]:
+    """The operands of the op that makes a value; none for arguments."""
+    return value.op.operands if isinstance(value, OpResult) else ()
 
 
 def space_of(value: SSAValue) -> tuple[int, ...]:

@@ -1,0 +1,140 @@
+"""How much of a product anybody sees: the rows and columns that are stored, the k not masked.
+
+    acc = dot(load(a, mask=k < K, other=0), load(b, mask=k < K, other=0), acc)   in a loop over k
+    store(c, acc, mask=(rows < M) & (columns < N))
+
+At an edge of C a tile has rows and columns that no store writes, and in the last step of k both
+operands are zero from some k on. The microkernel is told where that begins: it neither computes
+what is not seen nor adds zeros to a sum (which changes no bit: a sum that starts at +0 is never
+-0). So operands need be in memory only as far as that, and what a mask hides or an index wraps
+lies beyond. A limit may be larger than what is seen, never smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import i64
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.ir.effects import global_access
+from tilewright.ir.op import AccumulatingOp, ElementwiseOp
+from tilewright.ir.regions import receivers_of
+from tilewright.ir.types import shape_of
+from tilewright.ops.elementwise.ir import ELEMENTWISE
+from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.memory.ir import LoadOp
+from tilewright.targets.cpu.dot.panels import Instruction
+from tilewright.targets.cpu.nests.emitter import Emitter
+from tilewright.targets.cpu.nests.evaluate import Evaluator
+from tilewright.targets.cpu.nests.prefixes import prefix_extents
+from tilewright.targets.cpu.nests.recompute import can_recompute, with_scalars_of
+from tilewright.targets.cpu.schedule.bufferization import is_zero
+from tilewright.targets.cpu.schedule.inline import is_tile, owner
+from tilewright.targets.cpu.schedule.lowering import Limits, Lowering
+from tilewright.targets.cpu.schedule.materialization import operand_spec
+
+ROWS, COLUMNS = 0, 1
+# Vectors of these machines are loaded as far as a mask says in one instruction.
+_MASKED_LOADS = frozenset(("avx2", "avx512f"))
+
+
+def limits_of(lowering: Lowering, emit: Emitter, op: DotOp) -> Limits | None:
+    """The limits of a product whose operands are both read in place; None where it has none."""
+    if not _takes_limits(lowering, op):
+        return None
+    shape = shape_of(op.result.type)
+    k = shape_of(op.a.type)[1]
+    seen = _seen(lowering, emit, op.result)
+    depth = _depth(lowering, emit, op, k)
+    if not seen and depth is None:
+        return None
+    rows, columns = (_clamped(emit, seen.get(dim, []), shape[dim]) for dim in (ROWS, COLUMNS))
+    return Limits(rows, columns, emit.constant(i64, k) if depth is None else depth)
+
+
+def _takes_limits(lowering: Lowering, op: DotOp) -> bool:
+    forms = lowering.bufferization.operands[op]
+    if not all(form in lowering.bufferization.unpacked for form in forms):
+        return False
+    uses = sum(form in each for each in lowering.bufferization.operands.values() for form in forms)
+    spec = operand_spec(op, lowering.machine)
+    is_plain = spec.multiply.instruction is Instruction.FMA and spec.a_dtype == spec.b_dtype
+    has_masks = not _MASKED_LOADS.isdisjoint(lowering.machine.enabled_features)
+    return uses == len(forms) and is_plain and spec.b_dtype in ("f32", "f64") and has_masks
+
+
+def _clamped(emit: Emitter, extents: Sequence[SSAValue], size: int) -> SSAValue:
+    """The least of some extents and a size, at least 1."""
+    least = emit.constant(i64, size)
+    for extent in extents:
+        least = emit.integer("minsi", least, extent)
+    return emit.integer("maxsi", least, emit.constant(i64, 1))
+
+
+def _seen(lowering: Lowering, emit: Emitter, result: SSAValue) -> dict[int, list[SSAValue]]:
+    """What bounds the elements of a product that its one store writes, by dimension."""
+    store = _only_store(result)
+    mask = None if store is None else getattr(store, "mask", None)
+    if not isinstance(mask, SSAValue) or not can_recompute(lowering, mask):
+        return {}
+    return prefix_extents(with_scalars_of(lowering, emit, mask), mask)
+
+
+def _only_store(result: SSAValue) -> Operation | None:
+    """The store that alone sees a product's elements, each at its own index; None if there is more.
+
+    Other products of the loop, or of the loop after it, may add to them.
+    """
+    stores: dict[Operation, None] = {}
+    pending, known = [result], {result}
+    while pending:
+        for use in pending.pop().uses:
+            found = _made_of(use.operation, use.index)
+            received = receivers_of(use)
+            if not found and not received:
+                access = global_access(use.operation)
+                if use.index != 1 or access is None or access.reads or not access.writes:
+                    return None
+                stores[use.operation] = None
+            for value in (*found, *received):
+                if value not in known:
+                    known.add(value)
+                    pending.append(value)
+    return next(iter(stores)) if len(stores) == 1 else None
+
+
+def _made_of(op: Operation, index: int) -> Sequence[SSAValue]:
+    """The tiles that an op makes of an operand element by element."""
+    if isinstance(op, ElementwiseOp):
+        return [value for value in op.results if is_tile(value)]
+    if isinstance(op, AccumulatingOp) and index == op.accumulator_index():
+        return op.results
+    return ()
+
+
+def _depth(lowering: Lowering, emit: Emitter, op: DotOp, k: int) -> SSAValue | None:
+    """How many k both operands have; all of them where they do not agree."""
+    ends: list[SSAValue] = []
+    for operand, dim in ((op.a, COLUMNS), (op.b, ROWS)):
+        load = owner(operand)
+        if not isinstance(load, LoadOp) or load.mask is None or not _fills_zeros(load):
+            return None
+        extents = prefix_extents(Evaluator(lowering, emit), load.mask).get(dim)
+        if not extents:
+            return None
+        ends.append(_clamped(emit, extents, k))
+    agree = emit.compare("eq", ends[0], ends[1])
+    operands = (agree, ends[0], emit.constant(i64, k))
+    return emit.pure(ELEMENTWISE["arith.select"], operands, i64)
+
+
+def _fills_zeros(load: LoadOp) -> bool:
+    return load.other is None or _is_zero_everywhere(load.other)
+
+
+def _is_zero_everywhere(value: SSAValue) -> bool:
+    if is_zero(value):
+        return True
+    op = owner(value)
+    return op is not None and op.name in ("tt.splat", "tt.broadcast") and is_zero(op.operands[0])

@@ -1,0 +1,74 @@
+"""How far the mask of a tile holds along each dimension, as far as comparisons tell."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import i64
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.ir.types import shape_of
+from tilewright.ops.elementwise.ir import CmpIOp
+from tilewright.targets.cpu.nests.coordinates import (
+    Coord,
+    Coords,
+    loop_coord,
+    normalized,
+    source_coords,
+)
+from tilewright.targets.cpu.nests.evaluate import Evaluator
+from tilewright.targets.cpu.nests.loop_order import MemoryAccess, stride_along
+from tilewright.targets.cpu.schedule.inline import is_tile, owner
+
+PREFIX = {"slt": (True, 0), "sle": (True, 1), "sgt": (False, 0), "sge": (False, 1)}
+"""Of a comparison: whether its left side is the growing one, and how many more elements hold
+than the difference of its sides says."""
+
+
+def prefix_extents(ev: Evaluator, mask: SSAValue) -> dict[int, list[SSAValue]]:
+    """By dimension, i64 values: the mask is false from each of them on.
+
+    What is no comparison of an index that grows with a value that does not is left out: the mask
+    may be false in more places, never true in more.
+    """
+    found: dict[int, list[SSAValue]] = {}
+    pending = [(mask, tuple(loop_coord(dim) for dim in range(len(shape_of(mask.type)))))]
+    while pending:
+        part, place = pending.pop()
+        op = owner(part)
+        if not is_tile(part) or op is None or ev.lowering.bufferization.is_stored(part):
+            continue
+        place = normalized(place, shape_of(part.type))
+        source = source_coords(op, place)
+        if source is not None:
+            pending.append((op.operands[0], source))
+        elif op.name == "arith.andi":
+            pending += [(operand, place) for operand in op.operands]
+        else:
+            _add_extent(ev, op, place, found)
+    return found
+
+
+def _add_extent(
+    ev: Evaluator, op: Operation, place: Coords, found: dict[int, list[SSAValue]]
+) -> None:
+    if not isinstance(op, CmpIOp) or op.predicate_name() not in PREFIX:
+        return
+    left_grows, more = PREFIX[op.predicate_name()]
+    growing, fixed = op.operands if left_grows else reversed(op.operands)
+    loops = {loop for coord in place for loop, _ in coord.terms}
+    moving = [loop for loop in loops if _step(ev, growing, place, loop) != 0]
+    if len(moving) != 1 or _step(ev, growing, place, moving[0]) != 1:
+        return
+    if any(_step(ev, fixed, place, loop) != 0 for loop in loops):
+        return
+    start = tuple(Coord((), coord.offset) for coord in place)
+    first, bound = (ev.emit.widen(ev.element(v, start, False)) for v in (growing, fixed))
+    extent = ev.emit.integer("subi", bound, first)
+    extent = ev.emit.integer("addi", extent, ev.emit.constant(i64, more)) if more else extent
+    found.setdefault(moving[0], []).append(extent)
+
+
+def _step(ev: Evaluator, value: SSAValue, place: Coords, loop: int) -> int | None:
+    """How a value changes with one index; None where that is not known."""
+    structure = ev.lowering.bufferization.structure
+    stride = stride_along(structure, MemoryAccess(value, place, None), loop)
+    return None if stride is None or stride.jumps else stride.as_int()
