@@ -2,7 +2,7 @@
 
 A channel has no memory and no number of barriers yet. What a role puts is a fill, a value for
 each of the channel's tiles; every replica of every role that reads the channel gets every fill,
-in the order in which they were put. Roles with channels are a network of processes: what they
+in the order in which they were put, but for those that it skips. Roles with channels are a network of processes: what they
 compute does not depend on which of them runs first.
 """
 
@@ -113,6 +113,24 @@ class GetOp(_ChannelAccess):
 
 
 @irdl_op_definition
+class SkipOp(_ChannelAccess):
+    """Leave the next `count` fills (i32, not negative) to other replicas; nobody waits here.
+
+    The next fill that this replica gets is the one behind them.
+    """
+
+    name = "tw.skip"
+    channel = operand_def(ChannelType)
+    count = operand_def()
+
+    def verify_(self) -> None:
+        """The count is i32, and the channel is named itself."""
+        self.channel_of()
+        if self.count.type != i32:
+            raise VerifyException(f"{self.name}: the count is i32")
+
+
+@irdl_op_definition
 class SliceOp(TileOp):
     """Part number `part` (i32) of a tile along `dim`, in parts of the result's extent.
 
@@ -148,4 +166,4 @@ def _without(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
     return shape[:dim] + shape[dim + 1 :]
 
 
-CHANNEL_OPS = (ChannelOp, PutOp, GetOp, SliceOp)
+CHANNEL_OPS = (ChannelOp, PutOp, GetOp, SkipOp, SliceOp)

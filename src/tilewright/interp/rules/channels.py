@@ -12,6 +12,7 @@ from dataclasses import field
 import numpy as np
 from xdsl.ir import Operation
 
+from tilewright.interp.access import require_defined
 from tilewright.interp.code import (
     Code,
     ControlFunction,
@@ -27,10 +28,10 @@ from tilewright.interp.rules.tables import TILE_RULES
 from tilewright.interp.values import EVERYWHERE
 from tilewright.ir.locations import span_of
 from tilewright.ir.op import Array
-from tilewright.ops.channels import ChannelOp, GetOp, PutOp, SliceOp
+from tilewright.ops.channels import ChannelOp, GetOp, PutOp, SkipOp, SliceOp
 from tilewright.ops.roles import RolesOp
 from tilewright.support.dataclass import dataclass
-from tilewright.support.errors import Deadlock, InternalError
+from tilewright.support.errors import Deadlock, InternalError, KernelFault
 
 Fill = tuple[tuple[object, "Array | None"], ...]
 """The values of a fill, each with the mask of its undefined elements."""
@@ -79,11 +80,15 @@ class Channel:
     def take(self, reader: str) -> Fill:
         """The next fill of a reader; those that all have got go away."""
         fill = self.fills[self.taken[reader] - self.first]
-        self.taken[reader] += 1
+        self.skip(reader, 1)
+        return fill
+
+    def skip(self, reader: str, count: int) -> None:
+        """Let a reader go on; what all have gone past goes away."""
+        self.taken[reader] += count
         while self.fills and min(self.taken.values()) > self.first:
             del self.fills[0]
             self.first += 1
-        return fill
 
 
 @TILE_RULES.plain.register(ChannelOp)
@@ -123,6 +128,25 @@ def _get(operation: Operation, preparation: Preparation) -> ControlFunction:
         for slot, (value, mask) in zip(results, channel.take(program.role), strict=True):
             program.values[slot], program.poison[slot] = value, mask
             program.has_poison = program.has_poison or mask is not None
+
+    return run
+
+
+@TILE_RULES.control.register(SkipOp)
+def _skip(operation: Operation, preparation: Preparation) -> ControlFunction:
+    channel_slot, count_slot = preparation.slots(operation.operands)
+
+    def run(program: Program) -> Running:
+        program.operation = operation
+        channel = program.values[channel_slot]
+        assert isinstance(channel, Channel)
+        require_defined(program, "how many fills a role skips", program.poison[count_slot])
+        count = int(program.values[count_slot])  # type: ignore[arg-type]  # a scalar
+        if count < 0:
+            raise program.fault(KernelFault, f"{count} fills of {channel.name} are skipped")
+        channel.skip(program.role, count)
+        return
+        yield
 
     return run
 

@@ -40,6 +40,7 @@ from tilewright.schedule.partition.conditions import (
 )
 from tilewright.schedule.partition.cuts import is_root
 from tilewright.schedule.partition.refusal import Refused
+from tilewright.schedule.partition.share_tiles import share_tiles
 from tilewright.schedule.partition.slices import Replace, Slice, Values
 from tilewright.schedule.partition.split_tiles import Smaller, split_tiles
 from tilewright.schedule.plan.anchors import require_anchors
@@ -110,7 +111,9 @@ def form_roles(kernel: FuncOp, schedule: Schedule, target: Target) -> None:
         math_role: forming.math_body(),
     }
     try:
-        if math_role.replicas > 1:
+        if math_role.split == "tiles":
+            share_tiles(bodies[math_role], math_role.replicas)
+        elif math_role.replicas > 1:
             whole = bodies[math_role]
             replicas, split = math_role.replicas, math_role.split
             bodies[math_role] = split_tiles(whole, replicas, split, target.shrink)
@@ -129,8 +132,10 @@ def _pair_of(kernel: FuncOp, schedule: Schedule) -> tuple[Role, Role]:
     others = [role for role in schedule.roles if role.kind == "math"]
     if len(loads) != 1 or len(others) != 1 or loads[0].replicas != 1:
         raise Refused(kernel, "roles are one that loads and one that computes so far")
-    if others[0].replicas > 1 and others[0].split not in ("m", "n"):
-        raise Refused(kernel, "replicas share rows or columns of tiles so far")
+    if others[0].replicas > 1 and not others[0].split:
+        raise Refused(kernel, "replicas share rows, columns or tiles")
+    if others[0].split == "tiles" and schedule.turns is not None:
+        raise Refused(kernel, "replicas that take whole tiles take turns for those already")
     return loads[0], others[0]
 
 

@@ -7,7 +7,8 @@ around the accesses carry:
     ⇒ for … iter_args(%s = 0, %f = 0)
         { %t = ring_wait %ab, %s, %f … ring_release %ab, %s; %s', %f' = ring_seek %ab, 1, %s, %f }
 
-Rings of as many slots that a role accesses in step share their scalars. What commits or releases
+Rings of as many slots that a role accesses in step share their scalars, but for those of which
+replicas skip fills: they go on by counts of their own. What commits or releases
 stands behind what acquires or waits in one block, and means the first slot that is still held.
 """
 
@@ -64,8 +65,10 @@ def count_rings(body: Block) -> None:
     """Give the accesses of rings in the body of a role their positions."""
     rings = dict.fromkeys(ring for op in body.walk() if (ring := ring_of(op)) is not None)
     groups: dict[object, list[RingOp]] = {}
+    skipped = {op.ring_of() for op in body.walk() if isinstance(op, RingSeekOp)}
     for ring in rings:
-        groups.setdefault((ring.num_slots, _steps(body, ring)), []).append(ring)
+        own = ring if ring in skipped else None
+        groups.setdefault((ring.num_slots, _steps(body, ring), own), []).append(ring)
     for group in groups.values():
         _Counting(group, body).run()
 
@@ -120,6 +123,8 @@ class _Counting:
                 assert isinstance(op, ControlFlowOp)
                 if any(uses_ring(inner) in self._rings for inner in op.walk()):
                     line = _Line(self._rings, self._through(op, line.end(op)), self._one)
+            elif isinstance(op, RingSeekOp) and op.ring_of() in self._rings:
+                line = _Line(self._rings, _sought(op, line.end(op)), self._one)
             elif uses_ring(op) in self._rings:
                 line.place(op)
         end = block.last_op
@@ -176,8 +181,6 @@ class _Line:
             if number >= self._entered[ring]:
                 raise InternalError(f"{op.name} at {describe(op)} leaves no slot of its block")
             _give_slot(op, 1, self._positions[number][0])
-        elif isinstance(op, RingSeekOp):
-            raise InternalError(f"{op.name} at {describe(op)} goes on by a number of its own")
         else:
             number = self._entered[ring] - 1
             if number < 0:
@@ -198,6 +201,17 @@ class _Line:
         assert op.parent is not None
         op.parent.insert_op_after(seek, op)
         return seek.results[0], seek.results[1]
+
+
+def _sought(op: RingSeekOp, position: Position) -> Position:
+    """Let a seek go on from a position; where it leads."""
+    operands = [op.operands[0], op.count, *position]
+    seek = build(RingSeekOp, operands, [i32, i32], location=op.location)
+    assert op.parent is not None
+    op.parent.insert_op_before(seek, op)
+    op.detach()
+    op.erase()
+    return seek.results[0], seek.results[1]
 
 
 def _give_slot(op: Operation, index: int, slot: SSAValue) -> None:

@@ -14,6 +14,7 @@ from tilewright.schedule.check_ordering import check_ordering
 from tilewright.schedule.exchanges import DecideExchanges, VerifyExchanges
 from tilewright.schedule.global_barriers import InsertGlobalBarriers
 from tilewright.schedule.layout.assign import AssignLayouts
+from tilewright.schedule.partition.release_late import ReleaseLate
 from tilewright.schedule.partition.ring_counters import CountRings
 from tilewright.schedule.partition.warps import warps_of_tiles
 from tilewright.schedule.pipeline.overlap_products import OverlapProducts
@@ -73,6 +74,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         PlaceBarriers(),
         CarryPhases(),
         CountRings(),
+        ReleaseLate(),
         InsertSharedBarriers(),
         CheckProtocol(machine),
     )

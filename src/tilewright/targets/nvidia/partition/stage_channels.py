@@ -8,12 +8,13 @@
 
 What a product takes from shared memory in the layout in which the copies land it takes from the
 slot; another layout is read from there. A wait stands as late as it may, a release behind the
-last op that reads the slot. Where the schedule has turns, replicas take them around the product.
+last op that reads the slot. Where the schedule has turns, replicas take them around the product;
+those that take whole tiles, around all that they take from rings for one.
 """
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i32
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, StringAttr, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.ir.attributes import integer_array
@@ -22,7 +23,7 @@ from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.types import shape_of, storage_bytes
 from tilewright.layout.build import shared_swizzled
-from tilewright.ops.channels import ChannelOp, GetOp, PutOp, SliceOp
+from tilewright.ops.channels import ChannelOp, GetOp, PutOp, SkipOp, SliceOp
 from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.roles import (
@@ -31,6 +32,7 @@ from tilewright.ops.roles import (
     RingCommitOp,
     RingOp,
     RingReleaseOp,
+    RingSeekOp,
     RingWaitOp,
     RolesOp,
     TurnPassOp,
@@ -77,23 +79,30 @@ def stage_channels(kernel: FuncOp) -> None:
     for op in tuple(kernel.body.block.ops):
         if isinstance(op, ChannelOp):
             _stage(roles, op)
+    for body in roles.bodies:
+        _take_turns_for_tiles(body.block)
 
 
 def _stage(roles: RolesOp, channel: ChannelOp) -> None:
     users = [use.operation for use in tuple(channel.result.uses)]
     puts = [op for op in users if isinstance(op, PutOp)]
     gets = [op for op in users if isinstance(op, GetOp)]
-    ring = _ring(roles, channel, puts, gets)
+    skips = [op for op in users if isinstance(op, SkipOp)]
+    # Each fill is for one of those that skip.
+    readers = 1 if skips else _readers(roles, gets)
+    ring = _ring(channel, roles, puts, readers)
     for put in puts:
         _fill(put, ring)
     takes_turns = TURNS in channel.attributes and ring.consumers.value.data > 1
     for get in gets:
         _Reading(get, ring, takes_turns).run()
-    channel.detach()
-    channel.erase()
+    for skip in skips:
+        _before(skip, build(RingSeekOp, [ring.result, skip.count], (), location=skip.location))
+        _erase(skip)
+    _erase(channel)
 
 
-def _ring(roles: RolesOp, channel: ChannelOp, puts: list[PutOp], gets: list[GetOp]) -> RingOp:
+def _ring(channel: ChannelOp, roles: RolesOp, puts: list[PutOp], readers: int) -> RingOp:
     """The ring of a channel, in front of the roles."""
     slots = channel.slots.value.data
     fills = [[tile_type(load, load.desc) for load in _loads(put)] for put in puts]
@@ -110,7 +119,7 @@ def _ring(roles: RolesOp, channel: ChannelOp, puts: list[PutOp], gets: list[GetO
     properties: dict[str, Attribute] = {
         "ring_name": channel.channel_name,
         "producers": IntegerAttr(1, i32),
-        "consumers": IntegerAttr(_readers(roles, gets), i32),
+        "consumers": IntegerAttr(readers, i32),
     }
     ring = build(RingOp, tiles, [RING], properties, location=channel.location)
     assert isinstance(ring, RingOp)
@@ -125,6 +134,39 @@ def _readers(roles: RolesOp, gets: list[GetOp]) -> int:
         inside = set(body.walk())
         count += role.replicas * any(get in inside for get in gets)
     return count
+
+
+def _take_turns_for_tiles(body: Block) -> None:
+    """Let replicas wait for the fills of their tiles in turn.
+
+    *Why*: a wait knows an odd fill from an even one, and no more. Who waits in turn finds that all
+    fills before its own have come.
+    """
+    skipped = {op.ring_of() for op in body.walk() if isinstance(op, RingSeekOp)}
+    waits = [op for op in body.walk() if isinstance(op, RingWaitOp) and op.ring_of() in skipped]
+    if not waits:
+        return
+    loop = next(op for op in body.ops if any(wait in waits for wait in op.walk()))
+    inside = loop.regions[0].block
+    taking = [op for op in inside.ops if any(inner in waits for inner in op.walk())]
+    turns: dict[str, Attribute] = {"turns": StringAttr(_TILES)}
+    first, last = taking[0], taking[-1]
+    inside.insert_op_before(build(TurnWaitOp, (), (), dict(turns), location=first.location), first)
+    behind = last if last.regions else _release_of(last)
+    inside.insert_op_after(build(TurnPassOp, (), (), dict(turns), location=last.location), behind)
+
+
+_TILES = "tiles"
+
+
+def _release_of(wait: Operation) -> Operation:
+    """The release of the slot that is waited for in its block."""
+    assert isinstance(wait, RingWaitOp)
+    op = wait.next_op
+    while op is not None and not (isinstance(op, RingReleaseOp) and op.ring_of() is wait.ring_of()):
+        op = op.next_op
+    assert op is not None
+    return op
 
 
 # --- the role that loads ------------------------------------------------------------------------
