@@ -17,10 +17,10 @@ from tests.corpus.partitioned import (
     two_outputs_case,
 )
 from tests.corpus.run import run_module
-from tests.corpus.threads import run_threads
+from tests.corpus.threads import lower_for_gpu, run_threads
 from tests.equivalence.test_rings import lowered, over, require_same
 from tests.roles.test_formed_protocols import launches
-from tilewright.ir.schedule_attributes import annotate_schedule
+from tilewright.ir.schedule_attributes import annotate_schedule, schedule_of
 from tilewright.ir.schedule_text import parse_schedule
 from tilewright.ops.channels import SkipOp
 from tilewright.ops.function import find_kernel
@@ -117,18 +117,20 @@ def test_rows_in_shared_tiles_are_released_late_as_well(case: Partitioned) -> No
     require_same(found, expected)
 
 
-@pytest.mark.parametrize(
-    ("case", "reason"),
-    [
-        (GEMMS[0], "outside of it"),
-        (GEMMS[6], "outside of it"),
-    ],
-    ids=["no-loop-over-tiles", "conditions"],
-)
-def test_programs_without_a_loop_over_tiles_do_not_share_them(
-    case: Partitioned, reason: str
-) -> None:
+@over([GEMMS[0], GEMMS[6]])
+def test_without_a_loop_over_tiles_replicas_share_rows(case: Partitioned) -> None:
     module, remarks = formed(case.case, case.text(2, "tiles", 2))
-    assert reason in remarks[0], remarks
     assert not any(isinstance(op, SkipOp) for op in module.walk())
+    schedule = schedule_of(find_kernel(module))
+    assert not remarks and schedule is not None
+    assert [role.split for role in schedule.roles] == ["", "m"]
+    assert "share rows of tiles: replicas take whole tiles of one loop" in schedule.reasons[-1]
     require_same(run_module(case.case, module, NVIDIA_INTERPRETATION), run_tiles(case.case))
+
+
+def test_an_option_makes_small_tiles_go_in_turn() -> None:
+    case = TILES[0].case
+    schedule = lower_for_gpu(case, None, num_consumer_groups=2).scheduled
+    assert "math x2 (4 warps, 232 registers)" in schedule.remarks[0]
+    assert any(op.name == "ttg.turn_wait" for op in schedule.module.walk())
+    require_same(run_threads(case, None, num_consumer_groups=2), run_threads(case))

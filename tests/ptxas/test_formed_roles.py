@@ -16,6 +16,7 @@ pytestmark = pytest.mark.ptxas
 CASES = {
     "gemm": gemm_case(gemm, 256, 256, 256, "gemm-256", N=256),
     "persistent gemm": gemm_case(persistent, 256, 256, 256, "persistent-256", N=256, GROUP=8),
+    "tiles in turn": gemm_case(persistent, 256, 256, 256, "turns-256", N=128, GROUP=8),
     "attention": ATTENTIONS[1].case,
     "causal attention": ATTENTIONS[2].case,
 }

@@ -2,8 +2,8 @@
 
 A channel has no memory and no number of barriers yet. What a role puts is a fill, a value for
 each of the channel's tiles; every replica of every role that reads the channel gets every fill,
-in the order in which they were put, but for those that it skips. Roles with channels are a network of processes: what they
-compute does not depend on which of them runs first.
+in the order in which they were put, but for those that it skips. Roles with channels are a
+network of processes: what they compute does not depend on which of them runs first.
 """
 
 from __future__ import annotations

@@ -117,16 +117,15 @@ def _rewrite(loop: ForOp, product: LaidOutDotOp, releases: Sequence[RingReleaseO
     product.properties["is_async"] = UnitAttr()
     running = _wait(product, product.result, 1)
     block.insert_op_after(running, product)
-    end.operands = [
-        running.results[0] if value is product.result else value for value in end.operands
-    ]
+    given = [running.results[0] if v is product.result else v for v in end.operands]
     is_later = _compare(_UNEQUAL, block.args[0], loop.lb, product)
     block.insert_op_before(is_later, product)
     for release in releases:
         before = block.insert_arg(i32, len(block.args))
         assert release.slot is not None
-        end.operands = [*end.operands, release.slot]
+        given.append(release.slot)
         block.insert_op_before(_release(release, before, is_later.results[0]), release)
+    end.operands = given
     made = _with_slots(loop, len(releases))
     _finish(made, number, releases)
     for release in releases:

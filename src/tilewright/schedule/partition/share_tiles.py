@@ -66,7 +66,9 @@ def _tile_loop(body: Block) -> ForOp:
         if not acts:
             continue
         if not isinstance(op, ForOp) or found:
-            raise Refused(acts[0], "replicas take whole tiles of one loop, and this is outside of it")
+            raise Refused(
+                acts[0], "replicas take whole tiles of one loop, and this is outside of it"
+            )
         found.append(op)
     if not found:
         last = body.last_op
@@ -144,16 +146,12 @@ class _Counting:
     def emit(self, name: str, *operands: SSAValue) -> SSAValue:
         """An op on i32."""
         types = [operands[-1].type]
-        return self._insert(
-            build(ELEMENTWISE[name], operands, types, location=self._loop.location)
-        )
+        return self._insert(build(ELEMENTWISE[name], operands, types, location=self._loop.location))
 
     def constant(self, value: int) -> SSAValue:
         """A number."""
         properties: dict[str, Attribute] = {"value": IntegerAttr(value, i32)}
-        return self._insert(
-            build(ConstantOp, (), [i32], properties, location=self._loop.location)
-        )
+        return self._insert(build(ConstantOp, (), [i32], properties, location=self._loop.location))
 
     def _insert(self, op: Operation) -> SSAValue:
         block = self._loop.parent

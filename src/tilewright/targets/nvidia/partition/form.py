@@ -15,8 +15,8 @@ from tilewright.analysis.alias import tile_bytes
 from tilewright.ir.encoding import SharedType, layout_of
 from tilewright.ir.locations import span_of
 from tilewright.ir.passes import Pass
-from tilewright.ir.schedule import Epilogue, Role
-from tilewright.ir.schedule_attributes import SCHEDULE, schedule_of
+from tilewright.ir.schedule import Epilogue, Role, Schedule
+from tilewright.ir.schedule_attributes import SCHEDULE, annotate_schedule, schedule_of
 from tilewright.ir.types import shape_of
 from tilewright.layout.parts import part_step
 from tilewright.machine.gpus import SM_90A
@@ -33,7 +33,7 @@ from tilewright.schedule.partition.split_tiles import Smaller
 from tilewright.schedule.partition.tasks import has_tasks, refused_tasks
 from tilewright.schedule.plan.anchors import name_anchors, require_anchors
 from tilewright.schedule.plan.verify_schedule import require_legal
-from tilewright.support.dataclass import dataclass
+from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import NotPowerOfTwo, UnsupportedLayout
 from tilewright.support.tile_extents import is_power_of_two
 from tilewright.targets.nvidia.partition.room import stored_bytes
@@ -73,6 +73,18 @@ class FormRoles(Pass):
             return
         require_legal(kernel, schedule, require_anchors(schedule, kernel), self.machine, 0)
         name_anchors(kernel)
+        refused = self._try(kernel, schedule)
+        if refused is not None and any(role.split == "tiles" for role in schedule.roles):
+            schedule = sharing_rows(schedule, refused)
+            annotate_schedule(kernel, schedule)
+            refused = self._try(kernel, schedule)
+        if refused is not None:
+            kernel.attributes[REMARKS_ATTRIBUTE] = ArrayAttr([StringAttr(refused.remark())])
+            del kernel.attributes[SCHEDULE]
+        drop_unused_maps(kernel)
+
+    def _try(self, kernel: FuncOp, schedule: Schedule) -> Refused | None:
+        """Make the roles of a schedule; why not, with the kernel as it was."""
         gpu = _Gpu(kernel, self.machine, schedule.epilogue)
         try:
             form_roles(kernel, schedule, gpu)
@@ -80,9 +92,19 @@ class FormRoles(Pass):
             if has_tasks(kernel):
                 raise refused_tasks(refused) from refused
             gpu.maps.undo()
-            kernel.attributes[REMARKS_ATTRIBUTE] = ArrayAttr([StringAttr(refused.remark())])
-            del kernel.attributes[SCHEDULE]
-        drop_unused_maps(kernel)
+            return refused
+        return None
+
+
+def sharing_rows(schedule: Schedule, refused: Refused) -> Schedule:
+    """A schedule whose replicas share the rows of each tile, as they cannot take whole ones."""
+    roles = tuple(
+        replace(role, split="m") if role.split == "tiles" else role for role in schedule.roles
+    )
+    channels = tuple(replace(channel, release="wait") for channel in schedule.channels)
+    reason = f"replicas share rows of tiles: {refused.reason}"
+    reasons = (*schedule.reasons, reason)
+    return replace(schedule, roles=roles, channels=channels, reasons=reasons)
 
 
 def require_extents(kernel: FuncOp) -> None:
