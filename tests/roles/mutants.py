@@ -118,8 +118,8 @@ def _changes(op: Operation) -> Iterator[tuple[str, Change]]:
     if isinstance(op, LocalAllocOp) and _is_elsewhere(op):
         yield "in the first tile", lambda op: _set(op, "offset_bytes", 0)
     if isinstance(op, ForOp) and any(isinstance(o, (*_ENTERS, *_LEAVES)) for o in op.walk()):
-        yield "one more time", lambda op: _move_operand(op, 1, 1)
-        yield "one time less", lambda op: _move_operand(op, 1, -1)
+        yield "one more time", lambda op: _move_operand(op, 1, _step_of(op))
+        yield "one time less", lambda op: _move_operand(op, 1, -_step_of(op))
         yield "as often as it finds in memory", _bound_from_a_tile
     if isinstance(op, RolesOp):
         yield from _changes_of_roles(op)
@@ -143,6 +143,12 @@ def _changes_of_roles(op: RolesOp) -> Iterator[tuple[str, Change]]:
 
 def _is_elsewhere(op: LocalAllocOp) -> bool:
     return op.offset_bytes is not None and op.offset_bytes.value.data != 0
+
+
+def _step_of(op: Operation) -> int:
+    """By how much an iteration goes on, where the program says so."""
+    step = op.operands[2].owner
+    return int(step.splat_value()) if isinstance(step, ConstantOp) else 1
 
 
 # --- changes ------------------------------------------------------------------------------------
