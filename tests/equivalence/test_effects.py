@@ -22,8 +22,8 @@ from tilewright.targets.target import load_target
 _FAMILIES = ("memory", "atomics", "blocks", "matmul", "control", "indexing", "reductions")
 _WATCHED = (Resource.GLOBAL, Resource.SHARED)
 # They write where what they compare with is there, fetch ahead what they then do not read, or
-# need no zero of what they overwrite.
-_MAY_DO_LESS = frozenset({"tt.atomic_cas", "cpu.dot"})
+# need no zero of what they overwrite; or the interpreter keeps a map as a value, not in its slot.
+_MAY_DO_LESS = frozenset({"tt.atomic_cas", "cpu.dot", "ttng.make_tensor_map"})
 
 
 class Executed:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from xdsl.ir import Block, Operation
 
 from tilewright.ir.effects import is_free
-from tilewright.ir.regions import rebuilt
-from tilewright.ops.control_flow import IfOp
+from tilewright.ir.regions import ControlFlowOp, phis_of, without_phis
 
 
 def discard(block: Block) -> None:
@@ -19,7 +18,7 @@ def discard(block: Block) -> None:
 
 
 def remove_unused(block: Block) -> None:
-    """Erase unused pure ops and unused results of `scf.if`, users before producers."""
+    """Erase unused pure ops and what control flow hands on unused, users before producers."""
     op = block.last_op
     while op is not None:
         previous = op.prev_op
@@ -33,27 +32,14 @@ def _visit(op: Operation) -> None:
         op.detach()
         op.erase()
         return
-    if isinstance(op, IfOp):
-        op = _drop_results(op)
+    if isinstance(op, ControlFlowOp):
+        op = _drop_unused(op)
     for region in op.regions:
         for inner in region.blocks:
             remove_unused(inner)
 
 
-def _drop_results(op: IfOp) -> IfOp:
-    """The same branch without the results that nothing reads."""
-    kept = [index for index, result in enumerate(op.results) if result.first_use is not None]
-    if len(kept) == len(op.results):
-        return op
-    for region in op.regions:
-        end = region.block.last_op
-        assert end is not None
-        end.operands = [end.operands[index] for index in kept]
-    types = [op.results[index].type for index in kept]
-    smaller = rebuilt(op, [op.cond], types)
-    assert isinstance(smaller, IfOp)
-    for index, result in zip(kept, smaller.results, strict=True):
-        op.results[index].replace_all_uses_with(result)
-    op.detach()
-    op.erase()
-    return smaller
+def _drop_unused(op: ControlFlowOp) -> Operation:
+    """The same loop or branch without what it hands on and nothing reads."""
+    unused = [phi for phi in phis_of(op) if all(value.first_use is None for value in phi.values)]
+    return without_phis(op, unused) if unused else op

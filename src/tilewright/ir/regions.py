@@ -14,6 +14,7 @@ read the edges and name no loop.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import Final
 
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue, Use
@@ -74,6 +75,22 @@ class Trips:
     most: int | None
 
 
+@dataclass(frozen=True)
+class Phi:
+    """One value that control flow hands on, whichever way it comes.
+
+    Each of `values`, which are arguments of regions or results of the op, is one of `incoming`:
+    operands, by their op and their number in it.
+    """
+
+    incoming: tuple[tuple[Operation, int], ...]
+    values: tuple[SSAValue, ...]
+
+    def sources(self) -> tuple[SSAValue, ...]:
+        """What is handed on, from each op that does."""
+        return tuple(op.operands[number] for op, number in self.incoming)
+
+
 class ControlFlowOp(TileOp):
     """The facet of ops whose regions run as part of the program."""
 
@@ -105,6 +122,33 @@ def possible_edges(op: ControlFlowOp) -> tuple[Edge, ...]:
     if op.trips().fewest == 0:
         return edges
     return tuple(e for e in edges if e.source is not OUTSIDE or e.target is not OUTSIDE)
+
+
+def phis_of(op: ControlFlowOp) -> tuple[Phi, ...]:
+    """The values that a loop or branch hands on: each one carried by a loop, each result."""
+    edges = [edge for edge in op.edges() if edge.receivers]
+    group_of = list(range(len(edges)))
+    for one, other in combinations(range(len(edges)), 2):
+        if _hand_on_the_same(edges[one], edges[other]):
+            low, high = sorted((group_of[one], group_of[other]))
+            group_of = [low if number == high else number for number in group_of]
+    groups = [
+        [edge for edge, at in zip(edges, group_of, strict=True) if at == number]
+        for number in sorted(set(group_of))
+    ]
+    return tuple(
+        Phi(
+            tuple(dict.fromkeys((edge.giver, edge.first + index) for edge in group)),
+            tuple(dict.fromkeys(edge.receivers[index] for edge in group)),
+        )
+        for group in groups
+        for index in range(len(group[0].receivers))
+    )
+
+
+def _hand_on_the_same(one: Edge, other: Edge) -> bool:
+    """Whether two edges have what they hand on, or what becomes of it, in common."""
+    return one.giver is other.giver or one.target == other.target
 
 
 def counter_of(op: Operation | None) -> Counter | None:
@@ -184,3 +228,38 @@ def rebuilt(
     new.attributes = dict(op.attributes)
     op.parent.insert_op_before(new, op)
     return new
+
+
+def replaced(
+    op: Operation,
+    operands: Sequence[SSAValue],
+    kept: Sequence[OpResult],
+    added: Sequence[Attribute] = (),
+) -> Operation:
+    """The same op with other operands, in its place: `kept` of its results, others behind them.
+
+    Results that are not kept have no uses.
+    """
+    new = rebuilt(op, operands, [*(result.type for result in kept), *added])
+    for old, result in zip(kept, new.results, strict=False):
+        result.name_hint = old.name_hint
+        old.replace_all_uses_with(result)
+    op.detach()
+    op.erase()
+    return new
+
+
+def without_phis(op: ControlFlowOp, dropped: Sequence[Phi]) -> Operation:
+    """The op in its place, without values that it hands on, which have no uses but to be those."""
+    gone = {value for phi in dropped for value in phi.values}
+    numbers: dict[Operation, set[int]] = {}
+    for phi in dropped:
+        for giver, number in phi.incoming:
+            numbers.setdefault(giver, set()).add(number)
+    for giver, without in numbers.items():
+        giver.operands = [v for number, v in enumerate(giver.operands) if number not in without]
+    for value in gone:
+        if isinstance(value, BlockArgument):
+            value.block.erase_arg(value)
+    kept = [result for result in op.results if result not in gone]
+    return replaced(op, op.operands, kept)

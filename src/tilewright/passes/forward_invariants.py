@@ -8,11 +8,13 @@ produces T0.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from tilewright.ir.passes import Pass
-from tilewright.ir.regions import rebuilt
-from tilewright.ops.control_flow import ForOp
+from tilewright.ir.regions import ControlFlowOp, Phi, phis_of, without_phis
 from tilewright.support.dataclass import dataclass
 
 
@@ -26,34 +28,41 @@ class ForwardInvariants(Pass):
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every loop of a module, inner ones first."""
         for op in reversed(tuple(module.walk())):
-            if isinstance(op, ForOp) and op.results:
+            if isinstance(op, ControlFlowOp) and op.results and op.is_loop():
                 _forward(op)
 
 
-def _forward(loop: ForOp) -> None:
-    body = loop.body.block
-    terminator = body.last_op
-    assert terminator is not None
-    same = [
-        value is body.args[index + 1] or value is loop.operands[index + 3]
-        for index, value in enumerate(terminator.operands)
-    ]
-    if not any(same):
-        return
-    initial = tuple(loop.operands[3:])
-    kept = [index for index, is_same in enumerate(same) if not is_same]
-    terminator.operands = [terminator.operands[index] for index in kept]
-    for index in reversed(range(len(same))):
-        if same[index]:
-            argument = body.args[index + 1]
-            argument.replace_all_uses_with(initial[index])
-            body.erase_arg(argument)
-    operands = [*loop.operands[:3], *(initial[index] for index in kept)]
-    types = [loop.results[index].type for index in kept]
-    new = rebuilt(loop, operands, types)
-    for index, result in enumerate(loop.results):
-        result.replace_all_uses_with(
-            initial[index] if same[index] else new.results[kept.index(index)]
-        )
-    loop.detach()
-    loop.erase()
+def _forward(loop: ControlFlowOp) -> None:
+    same = {
+        p: r for p, r in _roots(phis_of(loop)).items() if r is not None and _is_outside(r, loop)
+    }
+    for phi, root in same.items():
+        for value in phi.values:
+            value.replace_all_uses_with(root)
+    if same:
+        without_phis(loop, tuple(same))
+
+
+def _roots(phis: Sequence[Phi]) -> dict[Phi, SSAValue | None]:
+    """The one value that each phi is, whichever way control comes; None where there are several.
+
+    What is not known yet is taken for the same as the rest: values that a loop only trades are
+    one value if they start as one.
+    """
+    owners = {value: phi for phi in phis for value in phi.values}
+    roots: dict[Phi, SSAValue | None] = {}
+    before = None
+    while roots != before:
+        before = dict(roots)
+        for phi in phis:
+            sources = [v for v in phi.sources() if v not in owners or owners[v] in roots]
+            found = {roots[owners[v]] if v in owners else v for v in sources}
+            if found:
+                roots[phi] = found.pop() if len(found) == 1 else None
+    return roots
+
+
+def _is_outside(value: SSAValue, loop: Operation) -> bool:
+    """Whether a value is there before a loop."""
+    block = value.op.parent if isinstance(value, OpResult) else value.owner
+    return isinstance(block, Block) and not loop.is_ancestor(block)

@@ -12,14 +12,14 @@ Requires and produces T0. Runs before anything that asks for pointer structure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
-from tilewright.ir.regions import rebuilt
+from tilewright.ir.regions import ControlFlowOp, Phi, phis_of, rebuilt
 from tilewright.ir.types import (
     element_of,
     i64,
@@ -29,7 +29,6 @@ from tilewright.ir.types import (
     tile_of,
     width_bits,
 )
-from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation.ir import ConstantOp, SplatOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtSIOp, TruncIOp
 from tilewright.ops.memory.ir import AddPtrOp
@@ -52,7 +51,7 @@ class SplitCarriedPointers(Pass):
     def apply(self, module: ModuleOp) -> None:
         """Rewrite the loops of a module, inner ones first."""
         for op in tuple(_inner_first(module)):
-            if isinstance(op, ForOp):
+            if isinstance(op, ControlFlowOp) and op.is_loop():
                 _split_loop(op)
 
 
@@ -64,21 +63,43 @@ def _inner_first(op: Operation) -> Iterator[Operation]:
     yield op
 
 
-def _split_loop(loop: ForOp) -> None:
+def _split_loop(loop: ControlFlowOp) -> None:
     """Split every carried tile of a loop that only moves by uniform steps."""
-    body = loop.body.block
-    terminator = body.last_op
-    assert terminator is not None
-    steps = {
-        index: found
-        for index, value in enumerate(terminator.operands)
-        if (found := _steps_of(value, body.args[index + 1])) is not None
-    }
-    if steps:
-        _rebuild(loop, steps, terminator)
+    tiles = [tile for phi in phis_of(loop) if (tile := _carried_tile(phi)) is not None]
+    if tiles:
+        _rebuild(loop, tiles)
 
 
 Step = tuple[Operation, SSAValue, int]
+
+
+@dataclass(frozen=True)
+class _CarriedTile:
+    """A tile that a loop starts with, moves by `steps` and results in.
+
+    `start` and `end` are what hands it on: the loop and the end of its body, each with the number
+    of its operand.
+    """
+
+    argument: BlockArgument
+    result: OpResult
+    start: tuple[Operation, int]
+    end: tuple[Operation, int]
+    steps: list[Step]
+
+
+def _carried_tile(phi: Phi) -> _CarriedTile | None:
+    """The tile that a loop of one region carries, if all that happens to it is to be moved."""
+    if len(phi.values) != 2 or len(phi.incoming) != 2:
+        return None
+    argument, result = phi.values
+    start, end = phi.incoming
+    if not isinstance(argument, BlockArgument) or not isinstance(result, OpResult):
+        return None
+    if start[0] is not result.op or end[0] is not argument.block.last_op:
+        return None
+    steps = _steps_of(end[0].operands[end[1]], argument)
+    return None if steps is None else _CarriedTile(argument, result, start, end, steps)
 
 
 def _steps_of(value: SSAValue, argument: BlockArgument) -> list[Step] | None:
@@ -116,45 +137,45 @@ def _is_uniform(value: SSAValue) -> bool:
     return True
 
 
-def _rebuild(loop: ForOp, steps: dict[int, list[Step]], terminator: Operation) -> None:
+def _rebuild(loop: ControlFlowOp, tiles: Sequence[_CarriedTile]) -> None:
     """Replace the split tiles by scalars in the loop's operands, arguments and results."""
-    body = loop.body.block
-    parent = loop.parent
-    assert parent is not None
-    initial = dict(enumerate(loop.operands[3:]))
     operands = list(loop.operands)
-    kinds: list[Attribute] = [result.type for result in loop.results]
-    for index, moves in steps.items():
-        kind = _offset_type(initial[index])
-        zero = build(ConstantOp, (), (kind,), {"value": IntegerAttr(0, kind)})  # pyright: ignore[reportArgumentType, reportCallIssue]
-        zero.location = loop.location
-        parent.insert_op_before(zero, loop)
-        operands[index + 3], kinds[index] = zero.results[0], kind
-        offset = body.insert_arg(kind, index + 1)
-        old = body.args[index + 2]
-        _carry(terminator, index, moves, offset)
-        first = body.first_op
+    types: list[Attribute] = list(loop.result_types)
+    for tile in tiles:
+        number = tile.start[1]
+        initial = loop.operands[number]
+        kind = _offset_type(initial)
+        operands[number], types[tile.result.index] = _zero(loop, kind), kind
+        block, position = tile.argument.block, tile.argument.index
+        offset = block.insert_arg(kind, position + 1)
+        _carry(tile, offset)
+        first = block.first_op
         assert first is not None
-        moved = _moved(body, first, initial[index], offset)
-        old.replace_all_uses_with(moved)
-        body.erase_arg(old)
-    new = rebuilt(loop, operands, kinds)
-    _replace_results(loop, new, steps, initial)
+        tile.argument.replace_all_uses_with(_moved(block, first, initial, offset))
+        block.erase_arg(tile.argument)
+    new = rebuilt(loop, operands, types)
+    starts = {tile.result: loop.operands[tile.start[1]] for tile in tiles}
+    for old, result in zip(loop.results, new.results, strict=True):
+        _replace_result(old, result, starts.get(old))
     loop.detach()
     loop.erase()
 
 
-def _replace_results(
-    loop: ForOp, new: Operation, steps: dict[int, list[Step]], initial: dict[int, SSAValue]
-) -> None:
-    block = new.parent
-    assert block is not None
-    for index, (old, result) in enumerate(zip(loop.results, new.results, strict=True)):
-        if index in steps and old.first_use is not None:
-            assert new.next_op is not None
-            old.replace_all_uses_with(_moved(block, new.next_op, initial[index], result))
-        elif index not in steps:
-            old.replace_all_uses_with(result)
+def _zero(loop: Operation, kind: Attribute) -> SSAValue:
+    zero = build(ConstantOp, (), (kind,), {"value": IntegerAttr(0, kind)}, (), loop.location)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    assert loop.parent is not None
+    loop.parent.insert_op_before(zero, loop)
+    return zero.results[0]
+
+
+def _replace_result(old: OpResult, new: OpResult, start: SSAValue | None) -> None:
+    """Let the users of a loop's old result have the new one, by which a tile has moved."""
+    if start is None:
+        old.replace_all_uses_with(new)
+    elif old.first_use is not None:
+        block, behind = new.op.parent, new.op.next_op
+        assert block is not None and behind is not None
+        old.replace_all_uses_with(_moved(block, behind, start, new))
 
 
 def _offset_type(tile: SSAValue) -> Attribute:
@@ -172,18 +193,19 @@ def _moved(block: Block, before: Operation, tile: SSAValue, offset: SSAValue) ->
     return moved.results[0]
 
 
-def _carry(terminator: Operation, index: int, moves: list[Step], offset: SSAValue) -> None:
+def _carry(tile: _CarriedTile, offset: SSAValue) -> None:
     """Yield the offset plus all steps in place of the moved tile."""
+    terminator, number = tile.end
     block = terminator.parent
     assert block is not None
     total = offset
-    for _, step, sign in reversed(moves):
+    for _, step, sign in reversed(tile.steps):
         scalar = _scalar(block, terminator, step)
         if width_bits(scalar.type) < width_bits(offset.type):
             scalar = _insert(block, terminator, ExtSIOp, (scalar,), offset.type)
         cls = _ADD if sign > 0 else _SUBTRACT
         total = _insert(block, terminator, cls, (total, scalar), offset.type)
-    terminator.operands[index] = total
+    terminator.operands[number] = total
 
 
 def _insert(

@@ -23,8 +23,8 @@ from tilewright.ir.attributes import integer_array, integers_of
 from tilewright.ir.locations import describe
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
-from tilewright.ir.regions import ControlFlowOp, is_control_flow, rebuilt
-from tilewright.ops.control_flow import YieldOp
+from tilewright.ir.regions import ControlFlowOp, is_control_flow
+from tilewright.ops.carried_values import carry
 from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import (
@@ -133,27 +133,13 @@ class _Counting:
 
     def _through(self, op: ControlFlowOp, position: Position) -> Position:
         """Let a loop or branch carry a position."""
-        for region in op.regions:
-            if not region.blocks:
-                region.add_block(Block([build(YieldOp, location=op.location)]))
-        for region in op.regions:
-            block, inside = region.block, position
-            if op.is_loop():
-                slot = block.insert_arg(i32, len(block.args))
-                inside = slot, block.insert_arg(i32, len(block.args))
-            behind = self._block(block, inside)
-            end = block.last_op
-            assert end is not None
-            end.operands = [*end.operands, *behind]
-        types = [*(result.type for result in op.results), i32, i32]
-        operands = [*op.operands, *(position if op.is_loop() else ())]
-        new = rebuilt(op, operands, types)
-        for old, result in zip(op.results, new.results, strict=False):
-            result.name_hint = old.name_hint
-            old.replace_all_uses_with(result)
-        op.detach()
-        op.erase()
-        return new.results[-2], new.results[-1]
+
+        def inside(block: Block, values: Sequence[SSAValue]) -> Position:
+            slot, phase = values
+            return self._block(block, (slot, phase))
+
+        slot, phase = carry(op, position, inside)
+        return slot, phase
 
 
 class _Line:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
-from tilewright.ir.op import build
-from tilewright.ir.regions import OUTSIDE, ControlFlowOp, is_control_flow, rebuilt
-from tilewright.ops.control_flow import YieldOp
+from tilewright.ir.regions import ControlFlowOp, is_control_flow
+from tilewright.ops.carried_values import carry
 
 
 def carry_through(loop: Operation, starts: Sequence[SSAValue], ends: Sequence[SSAValue]) -> None:
@@ -50,33 +49,8 @@ def _through(
         return ends
     op, inner = around[0], [*around[1:], starts[0].owner][0]
     assert isinstance(op, ControlFlowOp) and isinstance(inner, Operation)
-    for region in op.regions:
-        if not region.blocks:
-            region.add_block(Block([build(YieldOp, location=op.location)]))
-    edges = op.edges()
-    # A region that only starts from outside sees the values that are there.
-    carrying = {edge.target for edge in edges if edge.source is not OUTSIDE}
-    is_given = any(edge.source is OUTSIDE and edge.target in carrying for edge in edges)
-    for index, region in enumerate(op.regions):
-        block, values = region.block, current
-        if index in carrying:
-            values = [block.insert_arg(value.type, len(block.args)) for value in current]
-        if inner.parent is block:
-            values = _through(around[1:], values, starts, ends)
-        end = block.last_op
-        assert end is not None
-        end.operands = [*end.operands, *values]
-    return _rebuilt(op, current if is_given else (), [value.type for value in current])
 
+    def inside(block: Block, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        return _through(around[1:], values, starts, ends) if inner.parent is block else values
 
-def _rebuilt(
-    op: Operation, given: Sequence[SSAValue], types: Sequence[Attribute]
-) -> Sequence[SSAValue]:
-    """The op with more operands and results, in its place; its new results."""
-    new = rebuilt(op, [*op.operands, *given], [*(r.type for r in op.results), *types])
-    for old, result in zip(op.results, new.results, strict=False):
-        result.name_hint = old.name_hint
-        old.replace_all_uses_with(result)
-    op.detach()
-    op.erase()
-    return new.results[-len(types) :]
+    return carry(op, current, inside)

@@ -18,8 +18,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.ir.attributes import integer_array
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
-from tilewright.ir.regions import OUTSIDE, ControlFlowOp, rebuilt
-from tilewright.ops.control_flow import YieldOp
+from tilewright.ir.regions import ControlFlowOp
+from tilewright.ops.carried_values import carry
 from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.function import FuncOp, find_kernel
@@ -134,39 +134,16 @@ class _Carrying:
 
     def _through(self, op: ControlFlowOp, numbers: Sequence[int], phases: _Phases) -> _Phases:
         """Let a loop or branch carry phases."""
-        for region in op.regions:
-            if not region.blocks:
-                region.add_block(Block([build(YieldOp, location=op.location)]))
-        edges = op.edges()
-        # A region that only starts from outside sees the phases that are there.
-        carrying = {edge.target for edge in edges if edge.source is not OUTSIDE}
-        is_given = any(edge.source is OUTSIDE and edge.target in carrying for edge in edges)
-        for index, region in enumerate(op.regions):
-            inner = dict(phases)
-            if index in carrying:
-                for number in numbers:
-                    inner[number] = region.block.insert_arg(i32, len(region.block.args))
-            after = self.block(region.block, inner)
-            end = region.block.last_op
-            assert end is not None
-            end.operands = [*end.operands, *(after[number] for number in numbers)]
-        new = _rebuilt(op, [phases[n] for n in numbers] if is_given else [], len(numbers))
-        return dict(zip(numbers, new.results[-len(numbers) :], strict=True))
+
+        def inside(block: Block, values: Sequence[SSAValue]) -> list[SSAValue]:
+            after = self.block(block, {**phases, **dict(zip(numbers, values, strict=True))})
+            return [after[number] for number in numbers]
+
+        behind = carry(op, [phases[number] for number in numbers], inside)
+        return dict(zip(numbers, behind, strict=True))
 
 
 def _waited_for(op: Operation) -> list[int]:
     """The mbarriers that something inside of an op waits for, in order."""
     waits = {inner.barrier.value.data for inner in op.walk() if isinstance(inner, TmaWaitOp)}
     return sorted(waits)
-
-
-def _rebuilt(op: Operation, carried: Sequence[SSAValue], num_results: int) -> Operation:
-    """The same op with more carried values, in its place."""
-    types = [*(result.type for result in op.results), *[i32] * num_results]
-    new = rebuilt(op, [*op.operands, *carried], types)
-    for old, result in zip(op.results, new.results, strict=False):
-        result.name_hint = old.name_hint
-        old.replace_all_uses_with(result)
-    op.detach()
-    op.erase()
-    return new
