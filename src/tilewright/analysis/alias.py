@@ -11,10 +11,8 @@ from collections.abc import Iterator
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.ir.encoding import SharedType, slot_bytes
+from tilewright.ir.op import SharedViewOp
 from tilewright.ir.regions import sources_of
-from tilewright.ops.creation.ir import constant_of
-from tilewright.ops.roles import RingAcquireOp, RingWaitOp
-from tilewright.ops.staging import MemdescIndexOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
@@ -77,20 +75,14 @@ def _origins(value: SSAValue) -> Iterator[tuple[OpResult, _Path]]:
             continue
         if not isinstance(current, OpResult):
             raise InternalError(f"a shared tile is an argument of {_owner_name(current)}")
-        viewed = _viewed(current)
-        if viewed is None:
-            yield current, path
-        elif isinstance(current.op, MemdescIndexOp) and path is None:
-            pending.append((viewed, _slot(current.op)))
+        op = current.op
+        if isinstance(op, SharedViewOp):
+            viewed = op.viewed(current)
+            pending.append((viewed, _slot(viewed, op.slot_number()) if path is None else path))
+        elif any(map(is_shared, op.operands)):
+            raise InternalError(f"{op.name} does not say which shared tile it views")
         else:
-            pending.append((viewed, path))
-
-
-def _viewed(value: OpResult) -> SSAValue | None:
-    """The tile that a shared tile is a view of; None where its op allocates it."""
-    if isinstance(value.op, RingAcquireOp | RingWaitOp):
-        return value.op.ring_of().tiles[value.index]
-    return next((operand for operand in value.op.operands if is_shared(operand)), None)
+            yield current, path
 
 
 def _owner_name(argument: SSAValue) -> str:
@@ -98,12 +90,11 @@ def _owner_name(argument: SSAValue) -> str:
     return "nothing" if parent is None else parent.name
 
 
-def _slot(op: MemdescIndexOp) -> _Path:
-    index, type_ = constant_of(op.index), op.src.type
-    if index is None or not isinstance(type_, SharedType):
+def _slot(tile: SSAValue, number: int | None) -> _Path:
+    if number is None:
         return None
-    size = slot_bytes(type_)
-    number = int(index)
+    assert isinstance(tile.type, SharedType)
+    size = slot_bytes(tile.type)
     return number * size, (number + 1) * size
 
 

@@ -425,19 +425,25 @@ def _aligned(source: Facts, bits: int, is_nonnegative: bool) -> Facts:
     )
 
 
-@AXIS_RULES.register(ExtUIOp, TruncIOp)
-def _resized(op: Operation, operands: Operands) -> Facts:
+@AXIS_RULES.register(ExtUIOp)
+def _zero_extended(op: Operation, operands: Operands) -> Facts:
+    """The same bits as an unsigned number: of one that is not negative, itself."""
+    (source,) = operands
+    bits = width_bits(op.operands[0].type)
+    if source.constant is not None:
+        return constant_facts(source.extents, source.constant & ((1 << bits) - 1))
+    return source if source.is_nonnegative else _aligned(source, bits, is_nonnegative=True)
+
+
+@AXIS_RULES.register(TruncIOp)
+def _truncated(op: Operation, operands: Operands) -> Facts:
     """The low bits: what aligned runs keep."""
     (source,) = operands
-    bits = min(width_bits(v.type) for v in (op.operands[0], op.results[0]))
-    extends = isinstance(op, ExtUIOp)
+    type_ = op.results[0].type
     if source.constant is not None:
-        value = source.constant & ((1 << bits) - 1)
-        value = value if extends else _wrapped(value, op.results[0].type)
-        return constant_facts(source.extents, value)
-    if extends and source.is_nonnegative:
-        return source
-    return _aligned(source, bits, extends)
+        low = source.constant & ((1 << width_bits(type_)) - 1)
+        return constant_facts(source.extents, _wrapped(low, type_))
+    return _aligned(source, width_bits(type_), is_nonnegative=False)
 
 
 @AXIS_RULES.register(BitcastOp, IntToPtrOp, PtrToIntOp)

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import numpy as np
 from xdsl.dialects.builtin import LocationAttr, UnknownLoc
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
@@ -87,6 +87,18 @@ class ViewOp(TileOp):
     def source_dims(self) -> tuple[int, ...]:
         """For each dimension of the operand the dimension of the result that runs along it."""
         raise NotImplementedError(f"{self.name} does not say where its elements come from")
+
+
+class SharedViewOp(TileOp):
+    """The facet of ops whose results are views of shared tiles: of all slots, or of one."""
+
+    def viewed(self, result: OpResult) -> SSAValue:
+        """The shared tile that a result is a view of: by default the first operand."""
+        return self.operands[0]
+
+    def slot_number(self) -> int | None:
+        """The one slot that is viewed, where it is known."""
+        return None
 
 
 class AccumulatingOp(TileOp):

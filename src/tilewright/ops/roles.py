@@ -13,7 +13,14 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, IntegerType, StringAttr
-from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.ir import (
+    Attribute,
+    Operation,
+    OpResult,
+    ParametrizedAttribute,
+    SSAValue,
+    TypeAttribute,
+)
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     Operand,
@@ -35,7 +42,7 @@ from xdsl.utils.exceptions import VerifyException
 from tilewright.ir.attributes import integers_of
 from tilewright.ir.effects import Effect, Resource, update
 from tilewright.ir.encoding import SharedType, layout_of, shared_tile
-from tilewright.ir.op import TileOp
+from tilewright.ir.op import SharedViewOp, TileOp
 from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge
 from tilewright.ir.types import i1, i32, storage_bytes
 from tilewright.ops.control_flow import YieldOp
@@ -93,8 +100,8 @@ def _shared(tile: SSAValue) -> SharedType:
     return tile.type
 
 
-class _RingAccess(TileOp):
-    """What all ops on a slot have in common.
+class RingAccess(TileOp):
+    """The facet of ops on a slot of a ring.
 
     At T2 the slot is an operand, and the number of the fill for those who wait. At T1 the order
     of the ops says both: each role goes through the slots in turn.
@@ -103,6 +110,10 @@ class _RingAccess(TileOp):
     def effects(self) -> tuple[Effect, ...]:
         # Orders accesses of the slot's tiles by other roles: no access of shared memory passes it.
         return (update(Resource.SHARED),)
+
+    def is_of_one_thread(self) -> bool:
+        """Whether one thread can do it for its whole role."""
+        return False
 
     def ring_of(self) -> RingOp:
         """The ring that the op is on. *Raises*: VerifyException where it is handed on."""
@@ -121,8 +132,12 @@ class _RingAccess(TileOp):
             raise VerifyException(f"{self.name}: the results are not the tiles of a slot")
 
 
-class _RingEntry(_RingAccess):
+class _RingEntry(RingAccess, SharedViewOp):
     """An access that waits: its `position` is a slot and a fill, or nothing."""
+
+    def viewed(self, result: OpResult) -> SSAValue:
+        """The ring's tile of all slots."""
+        return self.ring_of().tiles[result.index]
 
     def verify_(self) -> None:
         """Slot and fill are given together."""
@@ -146,9 +161,12 @@ class RingAcquireOp(_RingEntry):
     position = var_operand_def()
     tiles = var_result_def(SharedType)
 
+    def is_of_one_thread(self) -> bool:
+        return True
+
 
 @irdl_op_definition
-class RingCommitOp(_RingAccess):
+class RingCommitOp(RingAccess):
     """What the role has written to slot `slot` is there; all of its warps come here.
 
     `announced_bytes` are those that copy engines bring to the slot besides: it is full when they
@@ -159,6 +177,10 @@ class RingCommitOp(_RingAccess):
     ring = operand_def(RingType)
     slot = opt_operand_def()
     announced_bytes = opt_prop_def(IntegerAttr)
+
+    def is_of_one_thread(self) -> bool:
+        """Where nothing but copy engines writes to the slot."""
+        return self.announced_bytes is not None
 
 
 @irdl_op_definition
@@ -172,7 +194,7 @@ class RingWaitOp(_RingEntry):
 
 
 @irdl_op_definition
-class RingReleaseOp(_RingAccess):
+class RingReleaseOp(RingAccess):
     """The role has read slot `slot`; all of its warps come here.
 
     Where `condition` (i1) is given and false, nothing is released.
@@ -192,7 +214,7 @@ class RingReleaseOp(_RingAccess):
 
 
 @irdl_op_definition
-class RingSeekOp(_RingAccess):
+class RingSeekOp(RingAccess):
     """Go `count` (i32, not negative) fills on: past this role's own, or past another replica's.
 
     At T2 it takes the slot and the fill where the role stands (`before`), and gives those where
@@ -204,6 +226,9 @@ class RingSeekOp(_RingAccess):
     count = operand_def()
     before = var_operand_def()
     after = var_result_def()
+
+    def is_of_one_thread(self) -> bool:
+        return True
 
     def effects(self) -> tuple[Effect, ...]:
         """With numbers of its own it computes; without it counts on where the role stands."""
@@ -235,12 +260,14 @@ class RingFill(TileOp):
         return prod(_shared(self.dst).extents()) * storage_bytes(_shared(self.dst).element)
 
 
-class _Turn(TileOp):
-    """What both ops on a turn have in common.
+class TurnOp(TileOp):
+    """The facet of ops on a turn.
 
     The replicas of a role take turns, the first of them first. `turns` names what they take
     turns at: a role may have several.
     """
+
+    turns = prop_def(StringAttr)
 
     def effects(self) -> tuple[Effect, ...]:
         """Replicas share memory: nothing moves across."""
@@ -248,22 +275,20 @@ class _Turn(TileOp):
 
 
 @irdl_op_definition
-class TurnWaitOp(_Turn):
+class TurnWaitOp(TurnOp):
     """Wait until it is this replica's turn; all of its warps do."""
 
     name = "ttg.turn_wait"
-    turns = prop_def(StringAttr)
 
 
 @irdl_op_definition
-class TurnPassOp(_Turn):
+class TurnPassOp(TurnOp):
     """It is the next replica's turn, and the first one's behind the last; nobody waits here.
 
     A replica passes a turn once that it has had.
     """
 
     name = "ttg.turn_pass"
-    turns = prop_def(StringAttr)
 
 
 @dataclass(frozen=True)
@@ -377,7 +402,7 @@ def find_roles(kernel: Operation) -> RolesOp | None:
 
 def orders_roles(op: Operation) -> bool:
     """Whether an op orders what roles or replicas do, and touches no tile itself."""
-    return isinstance(op, RingOp | _RingAccess | _Turn)
+    return isinstance(op, RingOp | RingAccess | TurnOp)
 
 
 def is_in_ring(allocation: Operation) -> bool:
@@ -388,11 +413,11 @@ def is_in_ring(allocation: Operation) -> bool:
 
 def shared_by_roles(op: Operation) -> str:
     """What an op on a ring or a turn is on, as messages call it; '' for other ops."""
-    if isinstance(op, _Turn):
+    if isinstance(op, TurnOp):
         name = op.properties["turns"]
         return f"turns {name.data}" if isinstance(name, StringAttr) else "turns"
     ring = op.ring.owner if isinstance(op, RingFill) else None
-    if isinstance(op, _RingAccess):
+    if isinstance(op, RingAccess):
         ring = op.operands[0].owner
     return f"ring {ring.ring_name.data}" if isinstance(ring, RingOp) else ""
 

@@ -35,10 +35,12 @@ from tilewright.ir.effects import (
     write,
 )
 from tilewright.ir.encoding import SharedType, layout_of, shared_part
-from tilewright.ir.op import ACCESSES, EXCHANGES, Array, DerivedAddress, TileOp
+from tilewright.ir.op import ACCESSES, EXCHANGES, Array, DerivedAddress, SharedViewOp, TileOp
 from tilewright.ir.plans import SHARED, ProductAttr
 from tilewright.ir.types import element_of, shape_of
 from tilewright.layout.parts import part_registers, part_step
+from tilewright.ops.creation.ir import constant_of
+from tilewright.ops.matmul.ir import ProductOp
 from tilewright.support.errors import UnsupportedLayout
 
 
@@ -123,7 +125,7 @@ class LocalLoadOp(TileOp):
 
 
 @irdl_op_definition
-class MemdescIndexOp(TileOp):
+class MemdescIndexOp(SharedViewOp):
     """Slot `index` (i32) of a shared tile of several slots."""
 
     name = "ttg.memdesc_index"
@@ -132,9 +134,14 @@ class MemdescIndexOp(TileOp):
     result = result_def(SharedType)
     traits = traits_def(Pure())
 
+    def slot_number(self) -> int | None:
+        """A constant index."""
+        number = constant_of(self.index)
+        return None if number is None else int(number)
+
 
 @irdl_op_definition
-class MemdescTransOp(TileOp):
+class MemdescTransOp(SharedViewOp):
     """A shared tile with its dimensions permuted: the same bytes, seen as `order`."""
 
     name = "ttg.memdesc_trans"
@@ -149,7 +156,7 @@ class MemdescTransOp(TileOp):
 
 
 @irdl_op_definition
-class MemdescSliceOp(TileOp):
+class MemdescSliceOp(SharedViewOp):
     """Part number `part` (i32) along `dim` of a shared tile of one slot: a view of its bytes.
 
     The result is as large as one part, in the layout of the whole: rows of a part lie as far
@@ -225,22 +232,16 @@ class ExtractSliceOp(TileOp):
 
 
 @irdl_op_definition
-class LaidOutDotOp(TileOp):
-    """result = a @ b + c as its plan says.
+class LaidOutDotOp(ProductOp):
+    """A product as its plan says.
 
     `a` and `b` are register tiles in the instruction's operand layouts, or shared tiles, as
     `product` has it. `is_async` leaves the product running until a wait.
     """
 
     name = "ttg.dot"
-    a = operand_def()
-    b = operand_def()
-    c = operand_def()
     product = prop_def(ProductAttr)
-    input_precision = opt_prop_def(IntegerAttr, prop_name="inputPrecision")
-    max_num_imprecise_acc = opt_prop_def(IntegerAttr, prop_name="maxNumImpreciseAcc")
     is_async = opt_prop_def(UnitAttr)
-    result = result_def()
 
     def effects(self) -> tuple[Effect, ...]:
         """It reads its shared operands, with wgmma by the asynchronous unit."""
@@ -253,10 +254,8 @@ class LaidOutDotOp(TileOp):
         return (*started, Group(Resource.QUEUE, LaidOutDotOp), write(Resource.QUEUE))
 
     def verify_(self) -> None:
-        """K of a and b agree; c and the result are [..., M, N]; operands are where planned."""
-        a, b, c = (_extents(v.type) for v in (self.a, self.b, self.c))
-        if a[-1] != b[-2] or (*a[:-1], b[-1]) != c or self.result.type != self.c.type:
-            raise VerifyException(f"{self.name}: shapes {a} @ {b} + {c} do not fit")
+        """The product is one, and its operands are where planned."""
+        super().verify_()
         plan = self.product.data
         for name, value, place in (("a", self.a, plan.a), ("b", self.b, plan.b)):
             if isinstance(value.type, SharedType) != (place == SHARED):
@@ -283,10 +282,6 @@ def _number(op: TileOp, name: str) -> int | None:
     """A number of an op; None in one that is only described."""
     attribute = op.properties.get(name)
     return attribute.value.data if isinstance(attribute, IntegerAttr) else None
-
-
-def _extents(type_: Attribute) -> tuple[int, ...]:
-    return type_.extents() if isinstance(type_, SharedType) else shape_of(type_)
 
 
 @irdl_op_definition

@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from tilewright.ir.annotations import annotate, annotated, decided
 from tilewright.ir.attributes import integer_array
-from tilewright.ir.effects import overtakes_reads, stops_reads
+from tilewright.ir.effects import Group, overtakes_reads, own_effects, stops_reads
 from tilewright.ir.encoding import TOKEN
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
@@ -105,7 +105,7 @@ def _earliest(load: LoadOp, block: Block) -> Operation:
     place: Operation = load
     op = load.prev_op
     while op is not None and op not in operands:
-        if isinstance(op, AsyncCommitOp) or stops_reads(op):
+        if _closes_group(op) or stops_reads(op):
             break
         place = op
         op = op.prev_op
@@ -120,12 +120,17 @@ def _latest(load: LoadOp, alloc: LocalAllocOp) -> Operation:
     return alloc if op is None else op
 
 
+def _closes_group(op: Operation) -> bool:
+    """Whether an op makes a group of the copies that were started; its result stands for it."""
+    return any(isinstance(e, Group) and e.of is AsyncCopyOp for e in own_effects(op))
+
+
 def _count_waits(block: Block) -> None:
     """Let each wait leave running what was started behind what it waits for."""
     started: list[SSAValue] = []
     for op in block.ops:
-        if isinstance(op, AsyncCommitOp):
-            started.append(op.token)
+        if _closes_group(op):
+            started.append(op.results[0])
         elif isinstance(op, AsyncWaitOp) and op.tokens and op.tokens[0] in started:
             behind = len(started) - 1 - started.index(op.tokens[0])
             op.properties["num"] = IntegerAttr(behind, i32)

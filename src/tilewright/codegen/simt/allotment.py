@@ -10,14 +10,7 @@ from xdsl.ir import Block, Operation
 from tilewright.codegen.simt.partition import Partition
 from tilewright.ir.effects import Access, Effect, Extent, Resource, own_effects
 from tilewright.ir.regions import is_control_flow
-from tilewright.ops.roles import (
-    RingAcquireOp,
-    RingCommitOp,
-    RingSeekOp,
-    RolesOp,
-    TurnPassOp,
-    TurnWaitOp,
-)
+from tilewright.ops.roles import RingAccess, RolesOp, TurnOp
 from tilewright.support.dataclass import dataclass
 
 _FIRST_BARRIER = 1  # Barrier 0 is where the whole cta meets before the roles part.
@@ -68,7 +61,7 @@ def allot(op: RolesOp) -> Allotment:
 
 def turn_names(body: Block) -> list[str]:
     """What the replicas of a role take turns at, in the order of the text."""
-    found = (op for op in body.walk() if isinstance(op, TurnWaitOp | TurnPassOp))
+    found = (op for op in body.walk() if isinstance(op, TurnOp))
     return list(dict.fromkeys(op.turns.data for op in found))
 
 
@@ -80,9 +73,9 @@ def runs_in_one_thread(body: Block) -> bool:
 def _is_of_one_thread(op: Operation) -> bool:
     if any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
         return False
-    if isinstance(op, RingCommitOp):
-        return op.announced_bytes is not None
-    if isinstance(op, RingAcquireOp | RingSeekOp) or is_control_flow(op):
+    if isinstance(op, RingAccess):
+        return op.is_of_one_thread()
+    if is_control_flow(op):
         return True
     return all(_starts_or_reads(effect) for effect in own_effects(op))
 

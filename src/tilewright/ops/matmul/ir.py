@@ -4,42 +4,61 @@ from __future__ import annotations
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tilewright.ir.encoding import SharedType
 from tilewright.ir.op import AccumulatingOp, Array
-from tilewright.ir.types import shape_of
+from tilewright.ir.types import element_of, is_float, shape_of, width_bits
 
 
-@irdl_op_definition
-class DotOp(AccumulatingOp):
-    """result = a @ b + c.
+class ProductOp(AccumulatingOp):
+    """The facet of ops that compute result = a @ b + c.
 
     Shapes: a [..., M, K], b [..., K, N], c and result [..., M, N]. `inputPrecision` indexes
     `support.options.INPUT_PRECISIONS`; `maxNumImpreciseAcc` matters for fp8 on Hopper only.
     """
 
-    name = "tt.dot"
     a = operand_def()
     b = operand_def()
     c = operand_def()
     input_precision = opt_prop_def(IntegerAttr, prop_name="inputPrecision")
     max_num_imprecise_acc = opt_prop_def(IntegerAttr, prop_name="maxNumImpreciseAcc")
     result = result_def()
-    traits = traits_def(Pure())
 
     def verify_(self) -> None:
-        """K of a and b agree; c and the result are [..., M, N]."""
-        a, b, c = (shape_of(v.type) for v in (self.a, self.b, self.c))
+        """K of a and b agree; c and the result are [..., M, N]; elements are of one class."""
+        a, b, c = (_extents(v.type) for v in (self.a, self.b, self.c))
         if a[-1] != b[-2] or (*a[:-1], b[-1]) != c or a[:-2] != b[:-2]:
-            raise VerifyException(f"tt.dot: shapes {a} @ {b} + {c} do not fit")
+            raise VerifyException(f"{self.name}: shapes {a} @ {b} + {c} do not fit")
         if self.result.type != self.c.type:
-            raise VerifyException("tt.dot: the result's type is not the accumulator's")
+            raise VerifyException(f"{self.name}: the result's type is not the accumulator's")
+        x, y, z = (_element(v.type) for v in (self.a, self.b, self.c))
+        is_one = x == y or (is_float(x) and is_float(y) and width_bits(x) == width_bits(y) == 8)
+        if not is_one or is_float(x) != is_float(z) or width_bits(x) > width_bits(z):
+            raise VerifyException(f"{self.name}: elements {x} @ {y} + {z} do not fit")
 
     def accumulator_index(self) -> int:
         """`c`."""
         return 2
+
+
+def _extents(type_: Attribute) -> tuple[int, ...]:
+    return type_.extents() if isinstance(type_, SharedType) else shape_of(type_)
+
+
+def _element(type_: Attribute) -> Attribute:
+    return type_.element if isinstance(type_, SharedType) else element_of(type_)
+
+
+@irdl_op_definition
+class DotOp(ProductOp):
+    """A product of tiles."""
+
+    name = "tt.dot"
+    traits = traits_def(Pure())
 
     def reference(self, a: Array, b: Array, c: Array) -> Array:
         return multiply_add(a, b, c)

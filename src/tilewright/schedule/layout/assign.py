@@ -12,7 +12,7 @@ from tilewright.ir.passes import Pass
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import find_kernel, require_launchable
-from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.matmul.ir import ProductOp
 from tilewright.schedule.layout.annotations import LayoutPlan, LayoutPlanAttr
 from tilewright.schedule.layout.decide import Layouts, decide_layouts
 from tilewright.schedule.layout.rewrite import assign_layouts
@@ -41,7 +41,7 @@ class DecideLayouts(Pass):
         num_warps = warps_of_tiles(kernel, self.num_warps)
         for op, at in decide_layouts(kernel, self.machine, num_warps).anchored.items():
             # A product's are those of its instruction, which `tw.product` names.
-            if not isinstance(op, DotOp):
+            if not isinstance(op, ProductOp):
                 annotate(op, LayoutPlanAttr(LayoutPlan(at.operands, at.results)))
 
 

@@ -25,7 +25,7 @@ from tilewright.layout.build import coalesced
 from tilewright.layout.linear import LinearLayout
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
-from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.matmul.ir import ProductOp
 from tilewright.schedule.layout.anchors import (
     ANCHORS,
     Anchored,
@@ -179,7 +179,7 @@ class _Walk:
         if given is not None:
             lanes, num_warps = self.layouts.machine.lanes, self.layouts.num_warps
             self._anchor(op, obeyed(self, op, given, lanes, num_warps))
-        elif isinstance(op, DotOp):
+        elif isinstance(op, ProductOp):
             self._anchor(op, anchor_product(self, op, decided(op, ProductAttr)))
         else:
             rule = ANCHORS.find(type(op))

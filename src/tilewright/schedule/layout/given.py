@@ -13,7 +13,7 @@ from tilewright.ir.locations import span_of
 from tilewright.ir.regions import is_control_flow
 from tilewright.ir.types import shape_of
 from tilewright.layout.linear import LinearLayout
-from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.matmul.ir import ProductOp
 from tilewright.schedule.layout.anchors import ANCHORS, Anchored, Neighbours
 from tilewright.schedule.layout.annotations import LayoutPlan, LayoutPlanAttr
 from tilewright.schedule.layout.transfer import is_flexible, is_tile, operand_layouts
@@ -41,7 +41,7 @@ def obeyed(
         reason = _misfit(layout, shapes, lanes, num_warps)
         if reason:
             raise _refused(op, reason)
-    if isinstance(op, DotOp):
+    if isinstance(op, ProductOp):
         raise _refused(op, "a product has the layouts of its instruction; annotate `tw.product`")
     if not plan.is_one and len(plan.operands) != len(op.operands):
         raise _refused(op, f"{len(plan.operands)} layouts are not those of its operands")

@@ -20,7 +20,7 @@ from tilewright.layout.build import (
 )
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.function import FuncOp
-from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.matmul.ir import ProductOp
 from tilewright.schedule.layout.anchors import Anchored, Neighbours, own_or_default
 from tilewright.schedule.layout.transfer import is_tile
 
@@ -29,7 +29,7 @@ from tilewright.schedule.layout.transfer import is_tile
 _LANES = (4, 8)
 
 
-def anchor_product(near: Neighbours, op: DotOp, plan: ProductPlan) -> Anchored:
+def anchor_product(near: Neighbours, op: ProductOp, plan: ProductPlan) -> Anchored:
     """The layouts of a product's operands and result: its instruction's, where it has one.
 
     An operand that goes to shared memory does so from the layout that it is in.
@@ -47,7 +47,7 @@ def anchor_product(near: Neighbours, op: DotOp, plan: ProductPlan) -> Anchored:
     return Anchored((a, own_or_default(near, op.b), result), (result,))
 
 
-def accumulator_layout(op: DotOp, plan: ProductPlan) -> LinearLayout:
+def accumulator_layout(op: ProductOp, plan: ProductPlan) -> LinearLayout:
     """The layout of a product's result."""
     shape = shape_of(op.result.type)
     if plan.instruction == "wgmma":

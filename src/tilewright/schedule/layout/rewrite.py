@@ -25,7 +25,7 @@ from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge
 from tilewright.ir.types import element_of, shape_of
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.function import FuncOp
-from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.shape.ir import TransOp
 from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp, MemdescTransOp
 from tilewright.schedule.layout.annotations import LayoutPlanAttr
@@ -168,7 +168,7 @@ class Rewriter:
     def _anchored(self, op: Operation) -> None:
         anchored = self.layouts.anchored[op]
         operands = [self.place(v, at) for v, at in zip(op.operands, anchored.operands, strict=True)]
-        if isinstance(op, DotOp):
+        if isinstance(op, ProductOp):
             results = self._product(op, operands)
         else:
             copy = self._copy(op, operands, anchored.results)
@@ -185,7 +185,7 @@ class Rewriter:
                 self.define(old, at, value)
         self._dead.append(op)
 
-    def _product(self, op: DotOp, operands: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    def _product(self, op: ProductOp, operands: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """A product with its operands staged."""
 
         def stage(tile: SSAValue, type_: SharedType) -> SSAValue:
@@ -195,7 +195,7 @@ class Rewriter:
         self.insert_before(product, op)
         return tuple(product.results)
 
-    def _stage(self, op: DotOp, tile: SSAValue, type_: SharedType) -> SSAValue:
+    def _stage(self, op: ProductOp, tile: SSAValue, type_: SharedType) -> SSAValue:
         """A tile in shared memory for a product; once for all products that read it as it lies.
 
         One that no loop changes is staged before it. One that is a transposed tile is that tile,

@@ -12,7 +12,7 @@ from tilewright.ir.plans import SHARED, ProductAttr, ProductPlan
 from tilewright.ir.schedule_attributes import anchor_of, name_anchor
 from tilewright.ir.types import element_of, shape_of, storage_bytes
 from tilewright.layout.build import shared_linear, shared_swizzled
-from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.staging import LaidOutDotOp
 from tilewright.schedule.layout.anchors import fastest_dim
 
@@ -21,7 +21,7 @@ Stage = Callable[[SSAValue, SharedType], SSAValue]
 
 
 def stage_product(
-    op: DotOp, operands: Sequence[SSAValue], plan: ProductPlan, stage: Stage
+    op: ProductOp, operands: Sequence[SSAValue], plan: ProductPlan, stage: Stage
 ) -> Operation:
     """The op that computes a product from laid-out operands, and from those that it stages."""
     a, b, c = operands

@@ -25,7 +25,7 @@ from tilewright.machine.gpus import SM_90A
 from tilewright.machine.mma import MMA, WGMMA
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import find_kernel
-from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.matmul.ir import ProductOp
 from tilewright.schedule.partition.warps import warps_of_tiles
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.options import INPUT_PRECISIONS
@@ -50,7 +50,7 @@ class DecideProducts(Pass):
         kernel = find_kernel(module)
         num_warps = warps_of_tiles(kernel, self.num_warps)
         for op in kernel.walk():
-            if isinstance(op, DotOp) and annotated(op, ProductAttr) is None:
+            if isinstance(op, ProductOp) and annotated(op, ProductAttr) is None:
                 plan = plan_product(op, self.machine, num_warps, _is_computed(op.a))
                 annotate(op, ProductAttr(plan))
 
@@ -74,13 +74,13 @@ def _sources(value: SSAValue) -> Sequence[SSAValue]:
     return value.op.operands if isinstance(value, OpResult) else ()
 
 
-def input_precision(op: DotOp) -> str:
+def input_precision(op: ProductOp) -> str:
     """The precision in which float32 operands enter a product."""
     return "ieee" if op.input_precision is None else INPUT_PRECISIONS[op.input_precision.value.data]
 
 
 def plan_product(
-    op: DotOp, machine: MachineModel, num_warps: int, is_computed: bool = False
+    op: ProductOp, machine: MachineModel, num_warps: int, is_computed: bool = False
 ) -> ProductPlan:
     """The plan of a product: the fastest instruction whose shapes and dtypes fit.
 
@@ -102,7 +102,7 @@ def plan_product(
     return _mma(num_warps, rows, step, reason)
 
 
-def _stays(op: DotOp, plan: ProductPlan) -> bool:
+def _stays(op: ProductOp, plan: ProductPlan) -> bool:
     """Whether elements of A sit in an accumulator where a wgmma takes them from registers.
 
     Those of 16 bits do, unless warp groups side by side share the columns: each would need those
@@ -111,12 +111,12 @@ def _stays(op: DotOp, plan: ProductPlan) -> bool:
     return ir.width_bits(op.a.type) == 16 and plan.warps[1] == 1
 
 
-def dtypes_of(op: DotOp) -> str:
+def dtypes_of(op: ProductOp) -> str:
     """The dtypes and the precision of a product, for messages."""
     return f"{ir.element_of(op.a.type)} x {ir.element_of(op.b.type)} ({input_precision(op)})"
 
 
-def instruction_depth(op: DotOp) -> int | None:
+def instruction_depth(op: ProductOp) -> int | None:
     """K of one matrix instruction: 32 bytes of each operand; None where there is none."""
     a, b, c = (ir.element_of(value.type) for value in (op.a, op.b, op.c))
     if a in _FLOAT8 and b in _FLOAT8:

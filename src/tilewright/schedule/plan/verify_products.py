@@ -19,7 +19,7 @@ from tilewright.ir.plans import REGISTERS, SHARED, ProductAttr, ProductPlan
 from tilewright.machine.mma import MMA, WGMMA
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
-from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.matmul.ir import ProductOp
 from tilewright.schedule.plan.products import dtypes_of, instruction_depth, plan_product
 from tilewright.support.errors import PlanRefused
 
@@ -27,14 +27,14 @@ from tilewright.support.errors import PlanRefused
 def verify_products(kernel: FuncOp, machine: MachineModel, num_warps: int) -> None:
     """Check the plan of every product. *Raises*: PlanRefused, with the plan that would do."""
     for op in kernel.walk():
-        if isinstance(op, DotOp):
+        if isinstance(op, ProductOp):
             plan = decided(op, ProductAttr)
             reason = refusal(op, plan, machine, num_warps)
             if reason:
                 raise _refused(op, plan, reason, plan_product(op, machine, num_warps))
 
 
-def refusal(op: DotOp, plan: ProductPlan, machine: MachineModel, num_warps: int) -> str:
+def refusal(op: ProductOp, plan: ProductPlan, machine: MachineModel, num_warps: int) -> str:
     """Why a plan cannot compute a product; '' where it can."""
     if plan.instruction not in _RULES:
         return f"there is no instruction `{plan.instruction}`, but {', '.join(_RULES)}"
@@ -44,10 +44,10 @@ def refusal(op: DotOp, plan: ProductPlan, machine: MachineModel, num_warps: int)
     return _RULES[plan.instruction](op, plan, machine)
 
 
-_Rule = Callable[[DotOp, ProductPlan, MachineModel], str]
+_Rule = Callable[[ProductOp, ProductPlan, MachineModel], str]
 
 
-def _wgmma(op: DotOp, plan: ProductPlan, machine: MachineModel) -> str:
+def _wgmma(op: ProductOp, plan: ProductPlan, machine: MachineModel) -> str:
     if not machine.has_wgmma:
         return f"{machine.arch} has no wgmma"
     if plan.b != SHARED:
@@ -62,7 +62,7 @@ def _wgmma(op: DotOp, plan: ProductPlan, machine: MachineModel) -> str:
     return _matrix(op, plan, (WGMMA.rows, WGMMA.column_step), WGMMA.rows * down // WGMMA.warps)
 
 
-def _mma(op: DotOp, plan: ProductPlan, machine: MachineModel) -> str:
+def _mma(op: ProductOp, plan: ProductPlan, machine: MachineModel) -> str:
     if not machine.has_mma:
         return f"{machine.arch} has no mma.sync"
     if (plan.a, plan.b) != (REGISTERS, REGISTERS):
@@ -74,7 +74,7 @@ def _mma(op: DotOp, plan: ProductPlan, machine: MachineModel) -> str:
     return _matrix(op, alone, (MMA.rows, MMA.column_step), MMA.rows * plan.warps[0])
 
 
-def _matrix(op: DotOp, plan: ProductPlan, atom: tuple[int, int], rows_of_warps: int) -> str:
+def _matrix(op: ProductOp, plan: ProductPlan, atom: tuple[int, int], rows_of_warps: int) -> str:
     """What every matrix instruction asks for; `rows_of_warps` are those of one step of all."""
     *batch, rows, depth = ir.shape_of(op.a.type)
     columns = ir.shape_of(op.b.type)[-1]
@@ -97,7 +97,7 @@ def _matrix(op: DotOp, plan: ProductPlan, atom: tuple[int, int], rows_of_warps: 
     return ""
 
 
-def _fma(op: DotOp, plan: ProductPlan, _: MachineModel) -> str:
+def _fma(op: ProductOp, plan: ProductPlan, _: MachineModel) -> str:
     if (plan.a, plan.b) != (SHARED, SHARED):
         return "fma reads both operands from shared memory"
     if prod(plan.shape) != 1 or plan.warps[1] != 1:
@@ -108,7 +108,7 @@ def _fma(op: DotOp, plan: ProductPlan, _: MachineModel) -> str:
 _RULES: Mapping[str, _Rule] = MappingProxyType({"wgmma": _wgmma, "mma": _mma, "fma": _fma})
 
 
-def _refused(op: DotOp, plan: ProductPlan, reason: str, other: ProductPlan) -> PlanRefused:
+def _refused(op: ProductOp, plan: ProductPlan, reason: str, other: ProductPlan) -> PlanRefused:
     span, chain = span_of(op)
     return PlanRefused(
         f"dot(): the plan `{plan}` is refused: {reason}",

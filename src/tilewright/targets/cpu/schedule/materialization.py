@@ -20,7 +20,7 @@ from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.elementwise.ir import ExtFOp, TruncFOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.indexing.ir import GatherOp
-from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.matmul.ir import DotOp, ProductOp
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.ops.reduction.ir import ReduceOp
 from tilewright.ops.shape.ir import BroadcastOp, ReshapeOp
@@ -183,7 +183,7 @@ def _is_inline_fold(value: SSAValue, bufferization: Bufferization) -> bool:
     return op is not None and num_folded(op) > 1 and not bufferization.is_stored(value)
 
 
-def operand_spec(op: DotOp, machine: MachineModel) -> DotSpec:
+def operand_spec(op: ProductOp, machine: MachineModel) -> DotSpec:
     """The microkernel that multiplies the operands of a dot (one matrix of a batch)."""
     a, b = (shape_of(v.type) for v in op.operands[:2])
     left, right = (element_of(v.type) for v in op.operands[:2])
@@ -261,7 +261,7 @@ def _is_only_a(value: SSAValue, element: Attribute, machine: MachineModel) -> bo
     """Whether all that is done with a tile are products that take it as an A of `element`."""
     for use in value.uses:
         op = use.operation
-        if not isinstance(op, DotOp) or use.index != 0:
+        if not isinstance(op, ProductOp) or use.index != 0:
             return False
         if packed_element(operand_spec(op, machine).multiply.a_element) != element:
             return False

@@ -31,7 +31,7 @@ from tilewright.ops.builder import constant_attribute
 from tilewright.ops.control_flow import ForOp, YieldOp
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, constant_of
 from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtSIOp, TruncIOp
-from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.matmul.ir import ProductOp
 from tilewright.support.rules import RuleTable
 from tilewright.support.worklist import needed_first
 from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES
@@ -57,7 +57,7 @@ Measured on Emerald Rapids, 2026-11-22, bf16 1024³: a depth of 512 bytes reache
 since C's way to the registers and back is the longest part of a product."""
 
 
-def product_depth(product: DotOp, machine: MachineModel) -> int:
+def product_depth(product: ProductOp, machine: MachineModel) -> int:
     """The depth to which the tiles of a product are brought on a machine."""
     spec = operand_spec(product, machine)
     width = ELEMENT_BYTES[spec.multiply.a_element]
@@ -65,7 +65,7 @@ def product_depth(product: DotOp, machine: MachineModel) -> int:
 
 
 def widen_k_loops(
-    kernel: Operation, depth_of: Callable[[DotOp], int] = lambda product: DEPTH
+    kernel: Operation, depth_of: Callable[[ProductOp], int] = lambda product: DEPTH
 ) -> None:
     """Take the k loops of a kernel's products in steps of about a depth, where they allow it."""
     for op in tuple(kernel.walk()):
@@ -75,10 +75,10 @@ def widen_k_loops(
                 _deepen(op, product, depth_of(product))
 
 
-def _product_of(loop: ForOp) -> DotOp | None:
+def _product_of(loop: ForOp) -> ProductOp | None:
     """The product of a loop that does nothing but load operands and add products up."""
     body = loop.body.block
-    products = [op for op in body.ops if isinstance(op, DotOp)]
+    products = [op for op in body.ops if isinstance(op, ProductOp)]
     if len(products) != 1 or not _accumulates(products[0], body):
         return None
     if any(op.regions or _is_kept(op) for op in body.ops):
@@ -94,7 +94,7 @@ def _is_kept(op: Operation) -> bool:
     return not isinstance(op, PointwiseOp) or bool(getattr(flag, "value", None))
 
 
-def _accumulates(product: DotOp, body: Block) -> bool:
+def _accumulates(product: ProductOp, body: Block) -> bool:
     """Whether a product's result is only handed on, and its addend what was handed in."""
     shape = shape_of(product.result.type)
     if len(shape) != 2 or element_of(product.result.type) not in (f32, f64, i32):
@@ -106,7 +106,7 @@ def _accumulates(product: DotOp, body: Block) -> bool:
     return terminator.operands[body.args.index(product.c) - 1] is product.result
 
 
-def _deepen(loop: ForOp, product: DotOp, depth: int) -> None:
+def _deepen(loop: ForOp, product: ProductOp, depth: int) -> None:
     factor = _factor(loop, depth // shape_of(product.a.type)[1])
     if factor < 2:
         return
@@ -150,13 +150,15 @@ class _Widening:
             for found, _ in _marked(needed_first((value, dim), _sources, seen.__contains__), seen)
         )
 
-    def rewrite(self, product: DotOp) -> None:
+    def rewrite(self, product: ProductOp) -> None:
         """Insert the deep loop and move the start of the old one."""
         loop, body = self.loop, self.body
         end, step = self._bounds()
         operands = (self.widen(product.a, 1), self.widen(product.b, 0), self.copies[product.c])
         kind = product.result.type
-        dot = build(DotOp, operands, (kind,), dict(product.properties), (), product.location)
+        dot = build(
+            type(product), operands, (kind,), dict(product.properties), (), product.location
+        )
         body.add_op(dot)
         terminator = loop.body.block.last_op
         assert terminator is not None
