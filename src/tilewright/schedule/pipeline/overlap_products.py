@@ -17,6 +17,7 @@ from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import find_roles
 from tilewright.schedule.pipeline.expand_stages import expand_stages
 from tilewright.schedule.pipeline.stages import Unfit, stage_loop
+from tilewright.schedule.pipeline.turns import wait_behind_turns
 from tilewright.schedule.plan.anchors import kind_of
 from tilewright.support.dataclass import dataclass
 
@@ -34,7 +35,11 @@ class OverlapProducts(Pass):
         """Rewrite the loops of the kernel's roles."""
         kernel = find_kernel(module)
         schedule, roles = schedule_of(kernel), find_roles(kernel)
-        if schedule is None or roles is None:
+        if roles is None:
+            return
+        for body in roles.bodies:
+            wait_behind_turns(body.block)
+        if schedule is None:
             return
         for op in tuple(roles.walk()):
             if kind_of(op) == "for":

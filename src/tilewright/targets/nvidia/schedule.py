@@ -8,6 +8,7 @@ from tilewright.ir.passes import Pass
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import find_kernel
+from tilewright.passes.branch_masks import BranchMasks
 from tilewright.schedule.annotations import set_shared_bytes
 from tilewright.schedule.async_copy import CopyAsync
 from tilewright.schedule.check_ordering import check_ordering
@@ -52,6 +53,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         ReadSchedule(options.schedule or "", options.num_consumer_groups),
         DecideRoles.of_options(machine, options),
         FormRoles(machine),
+        BranchMasks(),
         DecideProducts(machine, options.num_warps),
         DecideAccesses(machine, options.num_warps),
         DecideSchedule(machine, options.num_stages or 0, options.num_warps),

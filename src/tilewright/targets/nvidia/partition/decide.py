@@ -28,6 +28,7 @@ from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.shape.ir import TransOp
+from tilewright.passes.branch_masks import find_masks
 from tilewright.schedule.partition.tasks import groups_of_tasks
 from tilewright.schedule.plan.anchors import anchors_of
 from tilewright.support.dataclass import dataclass
@@ -109,7 +110,10 @@ class DecideRoles(Pass):
         channels = tuple(ring.channel(slots, release) for ring in rings)
         order = decide_order(kernel, roles, self.loop_schedule, self.machine)
         reasons = (reason, *order.reasons)
-        return Schedule(roles, channels, order.loops, order.turns, epilogue, reasons=reasons)
+        mask = "branch" if any(True for _ in find_masks(kernel)) else "always"
+        return Schedule(
+            roles, channels, order.loops, order.turns, epilogue, mask=mask, reasons=reasons
+        )
 
     def _check_registers(self, roles: tuple[Role, Role]) -> None:
         most = self.machine.registers_per_sm
