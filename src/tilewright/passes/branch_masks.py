@@ -98,19 +98,20 @@ class Mask:
 def find_masks(kernel: Operation) -> Iterator[Mask]:
     """The masks in loops that scalars decide, in the order of the text."""
     for op in kernel.walk():
-        is_outer = isinstance(op, SelectOp) and not _is_of_chain(op)
-        if is_outer and next(loops_around(op), None) is not None:
-            mask = _mask_of(op)
-            if mask is not None:
-                yield mask
+        if not isinstance(op, SelectOp) or _is_of_chain(op):
+            continue
+        mask = _mask_of(op)
+        if mask is not None and next(loops_around(op), None) is not None:
+            yield mask
 
 
 def _is_of_chain(op: SelectOp) -> bool:
     """Whether a select of the same tile follows, which scalars decide as well."""
     uses = list(op.result.uses)
     following = uses[0].operation if len(uses) == 1 else None
-    is_next = isinstance(following, SelectOp) and following.parent is op.parent
-    return is_next and following.lhs is op.result and comparisons(following.condition) is not None
+    if not isinstance(following, SelectOp) or following.parent is not op.parent:
+        return False
+    return following.lhs is op.result and comparisons(following.condition) is not None
 
 
 def _mask_of(op: SelectOp) -> Mask | None:
@@ -208,8 +209,9 @@ def _branch(mask: Mask) -> None:
 def _compute_in(block: Block, value: SSAValue, home: Block, made: dict[SSAValue, SSAValue]) -> None:
     """Compute a tile in a block as `home` does, with what of it is computed there."""
     op = value.owner
-    is_here = isinstance(op, Operation) and op.parent is home and is_free(op)
-    if value in made or not is_here or not shape_of(value.type) or op.regions:
+    if value in made or not isinstance(op, Operation) or op.parent is not home:
+        return
+    if not is_free(op) or not shape_of(value.type) or op.regions:
         return
     for operand in op.operands:
         _compute_in(block, operand, home, made)
@@ -249,7 +251,7 @@ class _Scalars:
     def _number(self, type_: IntegerType, value: int) -> SSAValue:
         return self._emit(ConstantOp, (), type_, value=IntegerAttr(value, type_))
 
-    def _is_at_most(self, left: SSAValue, right: SSAValue, is_equal: bool = True) -> SSAValue:
+    def _is_at_most(self, left: SSAValue, right: SSAValue, *, is_equal: bool = True) -> SSAValue:
         number = INTEGER_PREDICATES.index("sle" if is_equal else "slt")
         return self._emit(CmpIOp, (left, right), i1, predicate=IntegerAttr(number, i64))
 
@@ -270,7 +272,9 @@ class _Scalars:
             conditions += self._does_not_wrap(side, total)
             number = self._number(side.element, offset)
             ends.append(self._emit(ELEMENTWISE[_ADD], (total, number), side.element))
-        return self.all_of([*conditions, self._is_at_most(*ends, comparison.is_equal)])
+        return self.all_of(
+            [*conditions, self._is_at_most(ends[0], ends[1], is_equal=comparison.is_equal)]
+        )
 
     def _sum(self, side: Range) -> SSAValue:
         """The scalars of a range added up; they wrap as the tile's elements do."""

@@ -33,7 +33,7 @@ from tilewright.support.dataclass import dataclass
 
 _STAGES = 2
 """By definition: a body holds the first stage of one iteration and the second of another."""
-_FEWEST_SLOTS = 2
+FEWEST_SLOTS = 2
 """By definition: while a role reads one slot, it waits for what is filled behind the next."""
 _LATE = 1 << 20
 """By definition: a cluster behind all that can be written."""
@@ -241,7 +241,7 @@ class _Staging:
             if len(stages) > 1:
                 raise Unfit(f"the slot at {describe(entry)} is read in two stages")
             stage = stages.pop()
-            if stage == 1 and ring.num_slots < _FEWEST_SLOTS:
+            if stage == 1 and ring.num_slots < FEWEST_SLOTS:
                 raise Unfit(f"ring {ring.ring_name.data} has a single slot")
             views = self._closure_of_views(entry)
             mine = [release for release, waited in self.slots.items() if waited is entry]

@@ -108,7 +108,7 @@ class DecideRoles(Pass):
         slots, reason = self._slots(kernel, rings, roles[1], epilogue)
         release = "late" if split == "tiles" and slots > 1 else "wait"
         channels = tuple(ring.channel(slots, release) for ring in rings)
-        order = decide_order(kernel, roles, self.loop_schedule, self.machine)
+        order = decide_order(kernel, roles, slots, self.loop_schedule, self.machine)
         reasons = (reason, *order.reasons)
         mask = "branch" if any(True for _ in find_masks(kernel)) else "always"
         return Schedule(

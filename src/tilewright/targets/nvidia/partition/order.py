@@ -22,6 +22,7 @@ from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.shape.ir import TransOp
+from tilewright.schedule.pipeline.stages import FEWEST_SLOTS
 from tilewright.schedule.plan.anchors import anchors_of
 from tilewright.schedule.plan.verify_schedule import role_problems
 from tilewright.support.dataclass import dataclass
@@ -50,9 +51,9 @@ class Order:
 
 
 def decide_order(
-    kernel: FuncOp, roles: tuple[Role, ...], wanted: str, machine: MachineModel
+    kernel: FuncOp, roles: tuple[Role, ...], slots: int, wanted: str, machine: MachineModel
 ) -> Order:
-    """The order of all loops of two products: as `wanted`, or '' what suits the groups."""
+    """The order of all loops of two products: as `wanted`, or '' what suits groups and slots."""
     pairs = list(_pairs(kernel))
     math = next(role for role in roles if role.kind == "math")
     turns = _turns(kernel) if math.replicas > 1 else None
@@ -61,6 +62,9 @@ def decide_order(
     if not wanted and math.replicas >= _BY_TURNS:
         reason = f"{math.replicas} groups take turns at the first product of an iteration"
         return Order(turns=turns, reasons=(reason,) if turns else ())
+    if slots < FEWEST_SLOTS:
+        reason = "products are not a stage apart: the rings have a single slot"
+        return Order(turns=turns, reasons=(reason,))
     order = wanted or "FA_secondDot"
     names = {op: anchor for anchor, op in anchors_of(kernel).items() if anchor.index >= 0}
     loops = tuple(_apart(pair, order, names) for pair in pairs)
