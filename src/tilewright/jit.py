@@ -238,6 +238,21 @@ class JITFunction:
         request = make_request(call.source, call.specialization, call.options, call.placement)
         return compile_ahead(request, num_left)
 
+    def schedules(
+        self, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> tuple[Mapping[str, object], ...]:
+        """The schedules for arguments like these that are worth timing, as options of a launch.
+
+        They come in a fixed order; () where the target has nothing to choose from.
+        """
+        from tilewright.compiler.build import make_request
+        from tilewright.compiler.schedules import schedules
+
+        call = self.specialize_call(args, kwargs)
+        return schedules(
+            make_request(call.source, call.specialization, call.options, call.placement)
+        )
+
     def run(
         self, *args: object, grid: GridLike, warmup: bool = False, **kwargs: object
     ) -> CompiledKernel | None:

@@ -22,6 +22,7 @@ class FakeKernel:
     largest_block: int = 1 << 20
     has_ignored_options: bool = True
     is_slow: bool = False
+    options_of_schedules: tuple[dict[str, object], ...] = ()
 
     def __post_init__(self) -> None:
         self.__name__ = self.fn.__name__
@@ -37,6 +38,11 @@ class FakeKernel:
                 pass
 
         return launch
+
+    def schedules(self, args: object, kwargs: dict[str, object]) -> object:
+        if kwargs["BLOCK"] > self.largest_block:
+            raise TileTooLarge(f"a tile of {kwargs['BLOCK']} elements")
+        return self.options_of_schedules
 
     def bench(self, call: Callable[[], object], quantiles: object) -> list[float]:
         """A timer that no other process can disturb."""

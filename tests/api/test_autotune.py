@@ -238,6 +238,55 @@ def test_said_stages_are_passed_to_a_launch_and_unsaid_ones_are_not() -> None:
     assert "num_stages" not in kernel.launches[-1]
 
 
+SCHEDULES = ({"num_stages": 1}, {"schedule": "persist static"})
+
+
+def test_each_configuration_is_tried_with_each_schedule_of_the_kernel() -> None:
+    kernel = make_fake(has_ignored_options=False, options_of_schedules=SCHEDULES)
+    said = Config({"BLOCK": 4}, num_stages=3)
+    tuner = tuned(kernel, [Config({"BLOCK": 2}), said], schedules="auto")
+    tuner[(1,)](data(), 4)
+    tried = [config.short() for config in tuner.configs_timings]
+    assert tried == [
+        "BLOCK=2",
+        "BLOCK=2, num_stages=1",
+        "BLOCK=2, schedule=persist static",
+        "BLOCK=4, num_stages=3",
+    ]
+    assert len(tuner.warmup(data(), 4)) == 4
+    assert tuner.configs == [Config({"BLOCK": 2}), said]
+
+
+def test_one_configuration_is_tuned_among_schedules_and_kept(cache_dir: Path) -> None:
+    kernel = make_fake(has_ignored_options=False, options_of_schedules=SCHEDULES)
+    tuner = tuned(kernel, [FAST], schedules="auto")
+    tuner[(1,)](data(), 4)
+    assert len(tuner.configs_timings) == 3 and tuner.bench_time is not None
+    again = tuned(
+        make_fake(has_ignored_options=False, options_of_schedules=SCHEDULES),
+        [FAST],
+        schedules="auto",
+    )
+    again[(1,)](data(), 4)
+    assert again.bench_time is None and again.best_config == tuner.best_config
+
+
+def test_schedules_are_not_tried_unless_they_are_asked_for() -> None:
+    kernel = make_fake(options_of_schedules=SCHEDULES)
+    tuner = tuned(kernel, [SLOW, FAST])
+    tuner[(1,)](data(), 4)
+    assert list(tuner.configs_timings) == [SLOW, FAST]
+    with pytest.raises(InvalidOption, match="`schedules` is 'all'"):
+        tuned(make_fake(), [FAST], schedules="all")
+
+
+def test_a_configuration_that_does_not_compile_has_no_schedules_and_loses() -> None:
+    kernel = make_fake(largest_block=4, options_of_schedules=SCHEDULES)
+    tuner = tuned(kernel, [SLOW, FAST], schedules="auto")
+    tuner[(1,)](data(), 4)
+    assert list(tuner.failures) == [SLOW] and len(tuner.configs_timings) == 4
+
+
 def test_options_of_other_compilers_are_accepted_and_dropped() -> None:
     kernel = make_fake()
     config = Config({"BLOCK": 1, "waves_per_eu": 2, "num_producer_groups": 1})

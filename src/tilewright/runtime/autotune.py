@@ -30,39 +30,23 @@ from tilewright.runtime.heuristics import (
 from tilewright.runtime.isolation import isolated_compiles
 from tilewright.runtime.pruning import Pruning, prune
 from tilewright.runtime.snapshots import ArgumentState, base_array, is_gpu_array, zero
+from tilewright.runtime.tried_schedules import with_schedules
 from tilewright.runtime.tuning import (
-    DEFAULT_REP_MS,
-    DEFAULT_WARMUP_MS,
     Benchmarker,
     Candidate,
     Effects,
-    Measure,
     Outcome,
     Search,
     Times,
     tune,
 )
 from tilewright.runtime.tuning_record import read_record, record_key, to_record
+from tilewright.runtime.tuning_settings import GIVEN, Hook, Settings, make_settings
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import DuplicateArgument, UnexpectedArgument
 from tilewright.support.options import debug_options
 
 TuningKey = tuple[object, ...]
-Hook = Callable[..., object]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the decorator was given, beyond configurations and key."""
-
-    pruning: Pruning
-    zeroed: tuple[str, ...]
-    restored: tuple[str, ...]
-    pre_hook: Hook | None
-    post_hook: Hook | None
-    measure: Measure
-    is_cached: bool
-    is_isolated: bool
 
 
 @dataclass(frozen=True)
@@ -188,7 +172,8 @@ class Autotuner(Wrapper):
             )
         self.nargs = dict(zip(self.arg_names, call.args, strict=False))
         try:
-            config = self.configs[0] if len(self.configs) == 1 else self._choose(key, call)
+            is_only_one = len(self.configs) == 1 and not self._settings.tries_schedules
+            config = self.configs[0] if is_only_one else self._choose(key, call)
             # A hook may change what the kernel is compiled for, such as a descriptor's block.
             self._run_hook(config, call)
             keywords = self._keywords(config, call)
@@ -204,7 +189,7 @@ class Autotuner(Wrapper):
         call = Call(args, kwargs, grid)
         self.nargs = dict(zip(self.arg_names, args, strict=False))
         try:
-            trials = [self._candidate(config, call) for config in self._pruned(call)]
+            trials = [self._candidate(config, call) for config in self._tried(call)]
             jobs = [trial.compile_ahead(len(trials) - i) for i, trial in enumerate(trials)]
             del jobs  # `compile` waits for them
             return [trial.compile() for trial in trials]
@@ -241,7 +226,7 @@ class Autotuner(Wrapper):
         return (*values, *dtypes, _ON_GPU) if is_on_gpu else (*values, *dtypes)
 
     def _find(self, key: TuningKey, call: Call) -> Config:
-        configs = self._pruned(call)
+        configs = self._tried(call)
         # The interpreter's times say nothing about compiled code.
         if len(configs) == 1 or getattr(self.base_fn, "is_interpreted", False):
             return configs[0]
@@ -345,6 +330,19 @@ class Autotuner(Wrapper):
         named = self._named(call.args, call.kwargs)
         return prune(self.__name__, self.configs, self._settings.pruning, named, call.kwargs)
 
+    def _tried(self, call: Call) -> list[Config]:
+        """The configurations that are compiled and timed for a call, in order."""
+        configs = self._pruned(call)
+        ask = getattr(self.fn, "schedules", None)
+        if not self._settings.tries_schedules or ask is None:
+            return configs
+
+        def schedules(config: Config) -> Sequence[Mapping[str, object]]:
+            self._run_hook(config, call)
+            return ask(call.args, self._merged(config, call))
+
+        return with_schedules(configs, schedules)
+
     def _merged(self, config: Config, call: Call) -> dict[str, object]:
         """The keywords of a launch with a configuration, all of its options included."""
         clash = config.kwargs.keys() & self._named(call.args, call.kwargs).keys()
@@ -399,36 +397,6 @@ def _hashable(value: object) -> object:
     return value
 
 
-def make_settings(
-    prune_configs_by: Pruning | None = None,
-    reset_to_zero: Sequence[str] | None = None,
-    restore_value: Sequence[str] | None = None,
-    pre_hook: Hook | None = None,
-    post_hook: Hook | None = None,
-    warmup: float | None = None,
-    rep: float | None = None,
-    do_bench: Benchmarker | None = None,
-    cache_results: bool = True,
-    compile_in_worker: bool = False,
-) -> Settings:
-    """The settings of a tuner, from the arguments of `autotune` of the same names."""
-    measure = Measure(
-        DEFAULT_WARMUP_MS if warmup is None else warmup,
-        DEFAULT_REP_MS if rep is None else rep,
-        do_bench,
-    )
-    return Settings(
-        prune_configs_by or Pruning(),
-        tuple(reset_to_zero or ()),
-        tuple(restore_value or ()),
-        pre_hook,
-        post_hook,
-        measure,
-        cache_results,
-        compile_in_worker,
-    )
-
-
 def autotune(
     configs: Sequence[Config],
     key: Sequence[str],
@@ -443,6 +411,7 @@ def autotune(
     do_bench: Benchmarker | None = None,
     cache_results: bool = True,
     compile_in_worker: bool = False,
+    schedules: str = GIVEN,
 ) -> Callable[[Kernel], Autotuner]:
     """A decorator that launches a kernel with the fastest of `configs`.
 
@@ -456,11 +425,14 @@ def autotune(
     `do_bench(call, quantiles)` replaces the timer; `warmup` and `rep` are its milliseconds for
     one configuration; `cache_results` keeps the choice on disk. Many configurations are compiled
     at once, in child processes; with `compile_in_worker` each one is: one that crashes the
-    compiler, or lets it run for a minute, loses. `use_cuda_graph` is accepted and ignored. It
-    goes above `heuristics`, and both above `jit`.
+    compiler, or lets it run for a minute, loses. With `schedules="auto"` a configuration that says
+    nothing of its schedule is tried with each that the kernel and the machine allow, too: on
+    Hopper numbers of stages, roles and orders of products. `use_cuda_graph` is accepted and
+    ignored. It goes above `heuristics`, and both above `jit`.
 
-    Raises: `UnexpectedArgument` for a name that is no parameter of the kernel; at a launch
-    `NoUsableConfig` when every configuration fails.
+    Raises: `UnexpectedArgument` for a name that is no parameter of the kernel, `InvalidOption` for
+    another word than `given` and `auto`; at a launch `NoUsableConfig` when every configuration
+    fails.
     """
     settings = make_settings(
         prune_configs_by,
@@ -473,5 +445,6 @@ def autotune(
         do_bench,
         cache_results,
         compile_in_worker,
+        schedules,
     )
     return lambda fn: Autotuner(fn, configs, key, settings)

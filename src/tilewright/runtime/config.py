@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from tilewright.support.options import DefaultStages
+
 PreHook = Callable[[dict[str, object]], object]
-
-
-class DefaultStages(int):
-    """The `num_stages` of a configuration that does not say it: a number for who reads it.
-
-    Estimates and pruning compute with it; a launch leaves the choice to the compiler. It compares
-    as the number, so what is said is told by the type.
-    """
 
 
 _DEFAULT_STAGES = DefaultStages(3)

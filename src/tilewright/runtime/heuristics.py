@@ -159,6 +159,13 @@ class Heuristics(Wrapper):
         ask = getattr(self.fn, "compile_ahead", None)
         return None if ask is None else ask(args, self._computed(tuple(args), kwargs), num_left)
 
+    def schedules(
+        self, args: Sequence[object], kwargs: Keywords
+    ) -> tuple[Mapping[str, object], ...]:
+        """The schedules of the kernel inside that are worth timing, as options of a launch."""
+        ask = getattr(self.fn, "schedules", None)
+        return () if ask is None else ask(args, self._computed(tuple(args), kwargs))
+
     def _warm(self, args: Arguments, kwargs: Keywords, grid: GridLike) -> object:
         return self.fn.warmup(*args, grid=grid, **self._computed(args, kwargs))
 

@@ -481,11 +481,14 @@ class PlanMissing(CompileError):
 class PlanRefused(CompileError):
     """A decision that was annotated cannot be carried out, or contradicts another one."""
 
+    is_of_configuration = True
     help = "remove the annotation, and the compiler decides"
 
 
 class MalformedSchedule(CompileError):
     """Text that should be a schedule cannot be read as one, or names what is not there."""
+
+    is_of_configuration = True
 
 
 class ProtocolBroken(CompileError):
@@ -493,6 +496,8 @@ class ProtocolBroken(CompileError):
 
     It names the role, the ring or what else they share, and the line.
     """
+
+    is_of_configuration = True
 
 
 class LayoutError(CompileError):

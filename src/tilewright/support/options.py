@@ -27,6 +27,14 @@ INPUT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
 DESCRIPTOR_MODES = ("auto", "pointers")
 
 
+class DefaultStages(int):
+    """The `num_stages` of a configuration that does not say it: a number for who reads it.
+
+    Estimates and pruning compute with it; a launch leaves the choice to the compiler. It compares
+    as the number, so what is said is told by the type.
+    """
+
+
 class UnknownOption(CompileError):
     """A launch or a configuration names a compile option that does not exist."""
 
@@ -124,9 +132,9 @@ _DOMAINS: dict[str, tuple[Callable[[object], bool], str]] = {
 class CompileOptions:
     """The options that change the generated code; hashed into the cache key.
 
-    `num_stages` None leaves it to the compiler how far loads run ahead of their loops, 1 has none
-    do so, more is the number of tiles under way. `maxnreg` None leaves the register count to the
-    assembler. `cluster_dims` None makes clusters of `num_ctas` programs along the first axis of
+    `num_stages` None leaves it to the compiler how far loads run ahead of their loops, and so does
+    a `DefaultStages`; 1 has none do so, more is the number of tiles under way. `maxnreg` None
+    leaves the register count to the assembler. `cluster_dims` None makes clusters of `num_ctas` programs along the first axis of
     the grid. `launch_cooperative_grid` starts all programs of a grid together, `launch_pdl` before
     the launch ahead of it has ended. `debug` compiles `device_assert`; `sanitize_overflow` reports
     sums, differences and products of integers that do not fit their type (None: with `debug`);
@@ -171,6 +179,8 @@ class CompileOptions:
     schedule: str | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.num_stages, DefaultStages):
+            object.__setattr__(self, "num_stages", None)
         if isinstance(self.cluster_dims, list):
             object.__setattr__(self, "cluster_dims", tuple(self.cluster_dims))
         for name, (is_valid, domain) in _DOMAINS.items():

@@ -39,6 +39,9 @@ class Scheduled:
 Passes = Callable[[MachineModel, CompileOptions], tuple[Pass, ...]]
 """The passes of a target for a machine, in order."""
 
+Schedules = Callable[[ModuleOp, MachineModel, CompileOptions], tuple[Mapping[str, object], ...]]
+"""The options of each schedule of a T0 module that is worth timing."""
+
 Reports = Sequence[object]
 """What the passes of a compile decided, for people, in order."""
 
@@ -78,6 +81,7 @@ class Target:
     `views` show the sections of an artifact as text, by the name of the stage (`sass`).
     `tile_ops` are those of its `ops` that its tile passes leave in T0.
     `simulate` runs emitted text on this machine, where the target has a simulator.
+    `enumerate_schedules` says among which schedules a tuner chooses, where there are several.
     """
 
     name: str
@@ -95,6 +99,7 @@ class Target:
     views: Mapping[str, Callable[[Mapping[str, bytes]], str]] = field(default_factory=dict)
     tile_ops: tuple[type[Operation], ...] = ()
     simulate: SimulateLike | None = None
+    enumerate_schedules: Schedules | None = None
 
     def contract(self, level: str) -> Level:
         """What a module of this target may hold at a level."""

@@ -18,6 +18,7 @@ from tilewright.support.environment import VARIABLES, InvalidVariable, Variable,
 from tilewright.support.errors import CompileError, InvalidOption
 from tilewright.support.options import (
     CompileOptions,
+    DefaultStages,
     UnknownOption,
     debug_options,
     option_names,
@@ -240,3 +241,9 @@ def test_environment_is_read_here_only() -> None:
         if reads.search(path.read_text(encoding="utf-8"))
     ]
     assert found == ["support/environment.py"]
+
+
+def test_stages_that_a_configuration_does_not_say_are_unsaid() -> None:
+    unsaid = CompileOptions().replaced({"num_stages": DefaultStages(3)})
+    assert unsaid.num_stages is None and unsaid == CompileOptions()
+    assert CompileOptions().replaced({"num_stages": 3}).num_stages == 3

@@ -117,6 +117,7 @@ class CpuDriver:
             *("num_warps", "num_stages", "num_ctas", "maxnreg", "cluster_dims"),
             *("launch_cooperative_grid", "launch_pdl", "ptx_options", "descriptors", "plan"),
             *("num_consumer_groups", "num_buffers_warp_spec", "schedule"),
+            "loop_schedule",
             *("reg_dec_producer", "reg_inc_consumer"),
         )
     )

@@ -22,6 +22,7 @@ from tilewright.targets.nvidia.emit import (
     num_warps_of,
     tensor_map_entries,
 )
+from tilewright.targets.nvidia.enumerate_schedules import enumerate_schedules
 from tilewright.targets.nvidia.fit import assemble_for_occupancy
 from tilewright.targets.nvidia.ops import NVIDIA_OPS
 from tilewright.targets.nvidia.partition import account
@@ -87,6 +88,7 @@ TARGET = Target(
     views={"sass": sass_of},
     tile_ops=TENSOR_MAP_OPS,
     simulate=simulate_launch,
+    enumerate_schedules=enumerate_schedules,
 )
 
 # Imported for the remarks that it registers.

@@ -1,0 +1,75 @@
+"""What `autotune` was given beside configurations and key, as one object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tilewright.runtime.pruning import Pruning
+from tilewright.runtime.tuning import (
+    DEFAULT_REP_MS,
+    DEFAULT_WARMUP_MS,
+    Benchmarker,
+    Measure,
+)
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import InvalidOption
+
+Hook = Callable[..., object]
+GIVEN, AUTO = "given", "auto"
+"""The schedules that are tried: those that configurations give, or each that the kernel allows."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a tuner; see `autotune`."""
+
+    pruning: Pruning
+    zeroed: tuple[str, ...]
+    restored: tuple[str, ...]
+    pre_hook: Hook | None
+    post_hook: Hook | None
+    measure: Measure
+    is_cached: bool
+    is_isolated: bool
+    tries_schedules: bool = False
+
+
+def make_settings(
+    prune_configs_by: Pruning | None = None,
+    reset_to_zero: Sequence[str] | None = None,
+    restore_value: Sequence[str] | None = None,
+    pre_hook: Hook | None = None,
+    post_hook: Hook | None = None,
+    warmup: float | None = None,
+    rep: float | None = None,
+    do_bench: Benchmarker | None = None,
+    cache_results: bool = True,
+    compile_in_worker: bool = False,
+    schedules: str = GIVEN,
+) -> Settings:
+    """The settings of a tuner, from the arguments of `autotune` of the same names.
+
+    Raises: `InvalidOption` for another word than `given` and `auto`.
+    """
+    if schedules not in (GIVEN, AUTO):
+        raise InvalidOption(
+            f"autotune(): `schedules` is {schedules!r}",
+            argument="schedules",
+            hint=f"it is {GIVEN!r} or {AUTO!r}",
+        )
+    measure = Measure(
+        DEFAULT_WARMUP_MS if warmup is None else warmup,
+        DEFAULT_REP_MS if rep is None else rep,
+        do_bench,
+    )
+    return Settings(
+        prune_configs_by or Pruning(),
+        tuple(reset_to_zero or ()),
+        tuple(restore_value or ()),
+        pre_hook,
+        post_hook,
+        measure,
+        cache_results,
+        compile_in_worker,
+        schedules == AUTO,
+    )

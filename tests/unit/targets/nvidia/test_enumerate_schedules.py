@@ -1,0 +1,82 @@
+"""The schedules that a tuner tries: each is right, and there is a good reason for each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tilewright
+import tilewright.language as tl
+from tests.ptxas.kernels import request_of
+from tests.unit.schedule import scheduled_kernels as kernels
+from tilewright import JITFunction
+from tilewright.compiler.schedules import schedules
+from tilewright.ir.schedule_text import parse_schedule
+
+
+@tilewright.jit
+def product(a, b, c, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    left = tl.make_tensor_descriptor(a, [M, k], [k, 1], [M, K])
+    right = tl.make_tensor_descriptor(b, [k, N], [N, 1], [K, N])
+    acc = tl.zeros((M, N), tl.float32)
+    for start in range(0, k, K):
+        acc = tl.dot(left.load([0, start]), right.load([start, 0]), acc)
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(c + at, acc)
+
+
+@tilewright.jit
+def doubled(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at) * 2)
+
+
+SIZES = {"M": 128, "N": 64, "K": 64}
+
+
+def operands(k: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(k)
+    a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((128, k), (k, 64)))
+    return a, b
+
+
+def of_product(kernel: JITFunction = product, **options: object):
+    arguments = (*operands(320), np.zeros((128, 64), np.float32), 320)
+    return schedules(request_of(kernel, arguments, {**SIZES, **options}))
+
+
+def test_a_product_is_tried_without_stages_with_several_and_in_roles() -> None:
+    found = of_product()
+    assert found[0] == {"num_stages": 1}
+    texts = [str(options["schedule"]) for options in found[1:]]
+    assert len(set(texts)) == len(texts)
+    assert all(str(parse_schedule(text)) == text for text in texts)
+    slots = [parse_schedule(text).channels[0].slots for text in texts if "roles" not in text]
+    assert slots == [2, 3, 4, 5]
+    replicas = {parse_schedule(t).roles[1].replicas for t in texts if "roles" in t}
+    assert replicas == {1, 2}  # 128 rows are not shared by three groups
+
+
+def test_the_order_is_the_same_every_time() -> None:
+    assert of_product() == of_product()
+
+
+def test_every_schedule_has_the_same_result() -> None:
+    a, b = operands(320)
+    expected = a.astype(np.float32) @ b.astype(np.float32)
+    for options in of_product():
+        c = np.full((128, 64), 7, np.float32)
+        product.simulate[(1,)](a, b, c, 320, **SIZES, **options)
+        np.testing.assert_array_equal(c, expected, err_msg=str(options))
+
+
+def test_a_kernel_without_loops_or_with_its_own_schedule_is_not_tried() -> None:
+    x = np.zeros(256, np.float32)
+    assert schedules(request_of(doubled, (x, x), {"BLOCK": 256})) == ()
+    halves, out = np.zeros((64, 192), np.float16), np.zeros((64, 64), np.float32)
+    meta = {"S": 64, "LOADS": 0, "PRODUCT": 2}
+    assert schedules(request_of(kernels.staged, (halves, halves, out, 192), meta)) == ()
+
+
+def test_the_cpu_has_nothing_to_choose_from() -> None:
+    arguments = (*operands(320), np.zeros((128, 64), np.float32), 320)
+    assert product.schedules(arguments, SIZES) == ()
