@@ -134,9 +134,10 @@ class CompileOptions:
 
     `num_stages` None leaves it to the compiler how far loads run ahead of their loops, and so does
     a `DefaultStages`; 1 has none do so, more is the number of tiles under way. `maxnreg` None
-    leaves the register count to the assembler. `cluster_dims` None makes clusters of `num_ctas` programs along the first axis of
-    the grid. `launch_cooperative_grid` starts all programs of a grid together, `launch_pdl` before
-    the launch ahead of it has ended. `debug` compiles `device_assert`; `sanitize_overflow` reports
+    leaves the register count to the assembler. `cluster_dims` None makes clusters of `num_ctas`
+    programs along the first axis of the grid. `launch_cooperative_grid` starts all programs of a
+    grid together, `launch_pdl` before the launch ahead of it has ended.
+    `debug` compiles `device_assert`; `sanitize_overflow` reports
     sums, differences and products of integers that do not fit their type (None: with `debug`);
     `checked` reports out-of-bounds access, int32 offset overflow and integer division by zero, and
     compiles `device_assert`.
