@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import click
+from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.compiler.compile import compile_request, to_tiles
 from tilewright.compiler.request import CompileRequest
@@ -22,6 +23,7 @@ from tilewright.targets.nvidia.explain.layout_provenance import Requirement
 from tilewright.targets.nvidia.manifest import NvidiaReport
 from tilewright.targets.target import Scheduled, load_target
 from tilewright.tools.compile import echo_resources
+from tilewright.tools.explain_schedule import echo_schedule
 from tilewright.tools.show import echo_table, size_text
 
 
@@ -31,9 +33,11 @@ def explain_gpu(request: CompileRequest, scheduled: Scheduled) -> None:
     assert isinstance(report, NvidiaReport)
     kernel = find_kernel(scheduled.module)
     summary = explain_kernel(kernel, report.shared, report.ordering)
+    tiles = to_tiles(request, load_target(request.target))
     _echo_lines(summary)
+    echo_schedule(find_kernel(tiles), kernel, request.compile_options.num_stages is not None)
     _echo_accesses(summary.accesses)
-    _echo_boxes(request)
+    _echo_boxes(request, tiles)
     _echo_conversions(summary.conversions)
     _echo_staging(summary)
     _echo_products(summary)
@@ -84,11 +88,10 @@ def _access_row(access: AccessSummary) -> tuple[str, ...]:
     return name, line, per_lane, f"{access.sectors:.3g} / {access.ideal:.3g}", access.why
 
 
-def _echo_boxes(request: CompileRequest) -> None:
+def _echo_boxes(request: CompileRequest, tiles: ModuleOp) -> None:
     """Which of the plain accesses the copy engine could make, where the machine has one."""
     if not request.machine.has_tma:
         return
-    tiles = to_tiles(request, load_target(request.target))
     rows = [
         (
             f"    {box.operation}",

@@ -21,7 +21,7 @@ from tilewright.layout.linear import LinearLayout
 from tilewright.ops.function import FuncOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.rules import RuleTable
-from tilewright.targets.nvidia.tma_ops import TmaFillOp, TmaLoadOp, TmaStoreOp
+from tilewright.targets.nvidia.tma_ops import TmaFillOp, TmaLoadOp, TmaLoadSlotOp, TmaStoreOp
 
 SECTOR_BYTES = 32
 """What memory moves at least. Source: CUDA C++ best practices guide, "Coalesced access"."""
@@ -75,8 +75,8 @@ def _accesses(kernel: FuncOp, facts: AxisFacts) -> Iterator[AccessSummary]:
             yield _summary(op, access, facts)
 
 
-@_BY_ENGINE.register(TmaLoadOp, TmaFillOp)
-def _loaded(op: TmaLoadOp | TmaFillOp) -> AccessSummary:
+@_BY_ENGINE.register(TmaLoadOp, TmaLoadSlotOp, TmaFillOp)
+def _loaded(op: TmaLoadOp | TmaLoadSlotOp | TmaFillOp) -> AccessSummary:
     return _by_engine(op, "block load", op.dst)
 
 
