@@ -204,9 +204,12 @@ def five_arguments(x_ptr, y_ptr, out_ptr, size, scale):
 @triton.jit
 def matmul_tiles(
     a_desc, b_desc, c_desc, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+    BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr, B_TRANSPOSED: tl.constexpr,
 ):  # fmt: skip
-    """c = a @ b of descriptors, any sizes; each program takes every `num_programs`-th tile."""
+    """c = a @ b of descriptors, any sizes; each program takes every `num_programs`-th tile.
+
+    Where `B_TRANSPOSED`, `b` is stored [N, K].
+    """
     num_m = tl.cdiv(M, BLOCK_M)
     num_n = tl.cdiv(N, BLOCK_N)
     for tile in range(tl.program_id(0), num_m * num_n, tl.num_programs(0)):
@@ -217,8 +220,12 @@ def matmul_tiles(
         column = place // rows_in_group * BLOCK_N
         acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
         for start in range(0, K, BLOCK_K):
-            acc = tl.dot(a_desc.load([row, start]), b_desc.load([start, column]), acc)
-        c_desc.store([row, column], acc.to(tl.bfloat16))
+            if B_TRANSPOSED:
+                b = b_desc.load([column, start]).T
+            else:
+                b = b_desc.load([start, column])
+            acc = tl.dot(a_desc.load([row, start]), b, acc)
+        c_desc.store([row, column], acc.to(c_desc.dtype))
 
 
 @triton.jit

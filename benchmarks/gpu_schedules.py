@@ -7,6 +7,7 @@ Sizes that no block divides are among the products.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import ModuleType
 
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -30,38 +31,77 @@ SCHEDULES: Mapping[str, tuple[Options, ...]] = {
 TRITON = tuple({"num_warps": 8, "num_stages": stages} for stages in (2, 3, 4))
 
 
+@dataclass(frozen=True)
+class Operands:
+    """What a product is made of; B is [N, K] where it is transposed."""
+
+    name: str
+    dtype: torch.dtype
+    is_transposed: bool = False
+
+    def tensors(self, m: int, n: int, k: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """A and B at random, and C."""
+        shapes = (m, k), ((n, k) if self.is_transposed else (k, n))
+        a, b = (torch.randn(shape, device="cuda").to(self.dtype) for shape in shapes)
+        out = self.dtype if self.dtype.itemsize > 1 else torch.bfloat16
+        return a, b, torch.empty(m, n, device="cuda", dtype=out)
+
+    def product(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+        """The library's product, into `out`."""
+        right = b.T if self.is_transposed else b
+        if self.dtype.itemsize > 1:
+            return torch.matmul(a, right, out=out)
+        one = torch.ones((), device="cuda")
+        return torch._scaled_mm(
+            a, right, scale_a=one, scale_b=one, out=out, out_dtype=out.dtype, use_fast_accum=True
+        )
+
+
+BFLOAT16 = Operands("bfloat16", torch.bfloat16)
+BFLOAT16_TRANSPOSED = Operands("bfloat16 with B transposed", torch.bfloat16, True)
+FLOAT16 = Operands("float16", torch.float16)
+FLOAT8 = Operands("float8e4nv with B transposed", torch.float8_e4m3fn, True)
+
+
 def rows() -> Iterator[Row]:
     """Products, then attention with and without a causal mask."""
     for size in PRODUCTS:
-        yield from product_rows(*size)
+        yield from product_rows(size, BFLOAT16)
+    for operands in (BFLOAT16_TRANSPOSED, FLOAT16, FLOAT8):
+        for size in PRODUCTS[1:3]:
+            yield from product_rows(size, operands)
     for shape in ATTENTIONS:
         for is_causal in (False, True):
             yield from attention_rows(shape, is_causal)
 
 
-def product_rows(m: int, n: int, k: int) -> Iterator[Row]:
+def product_rows(size: tuple[int, int, int], operands: Operands) -> Iterator[Row]:
     """Each schedule with the fastest of its blocks."""
-    a, b = (torch.randn(s, device="cuda", dtype=torch.bfloat16) for s in ((m, k), (k, n)))
-    c = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+    m, n, k = size
+    a, b, c = operands.tensors(m, n, k)
     num_programs = torch.cuda.get_device_properties(0).multi_processor_count
 
     def run_with(module: ModuleType, blocks: tuple[int, int, int], options: Options) -> Run:
         rows, columns, depth = blocks
-        pairs = ((a, [rows, depth]), (b, [depth, columns]), (c, [rows, columns]))
+        depth = 2 * depth // operands.dtype.itemsize
+        of_b = [columns, depth] if operands.is_transposed else [depth, columns]
+        pairs = ((a, [rows, depth]), (b, of_b), (c, [rows, columns]))
         descriptors = [module.TensorDescriptor.from_tensor(*pair) for pair in pairs]
-        sizes = dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_K"), blocks, strict=True))
+        sizes = {"BLOCK_M": rows, "BLOCK_N": columns, "BLOCK_K": depth}
+        sizes |= {"GROUP_M": 8, "B_TRANSPOSED": operands.is_transposed}
         kernel = module.matmul_tiles[(num_programs,)]
-        return lambda: kernel(*descriptors, m, n, k, GROUP_M=8, **sizes, **options)
+        return lambda: kernel(*descriptors, m, n, k, **sizes, **options)
 
     def check() -> None:
-        close_to(c, a @ b, 4e-3)
+        close_to(c, operands.product(a, b, torch.empty_like(c)), 4e-3)
 
     def best(module: ModuleType, choices: tuple[Options, ...]) -> Run:
         runs = [run_with(module, blocks, options) for blocks in BLOCKS for options in choices]
         return fastest(_working(runs))
 
-    work = f"matmul bfloat16 {m}x{n}x{k}"
-    library = ("cuBLAS", lambda: torch.matmul(a, b, out=c))
+    out = torch.empty_like(c)
+    library = ("cuBLAS", lambda: operands.product(a, b, out))
+    work = f"matmul {operands.name} {m}x{n}x{k}"
     yield from _compared(work, best, library, check, 2 * m * n * k / 1e12)
 
 
