@@ -40,6 +40,31 @@ TAIL = """    inside = at < rows
     tl.store(out + at[:, None] * N + across[None, :], acc + other, mask=inside[:, None])
     tl.store(sums + at, low + tl.sum(acc, 1) + count, mask=inside)
 """
+TILES_HEAD = """import tilewright
+import tilewright.language as tl
+
+
+@tilewright.jit
+def kernel(a, b, d, c, out, sums, n, steps, rows, M: tl.constexpr, N: tl.constexpr,
+           K: tl.constexpr):
+    x = tl.make_tensor_descriptor(a, [rows, n], [n, 1], [M, K])
+    y = tl.make_tensor_descriptor(b, [n, N], [N, 1], [K, N])
+    z = tl.make_tensor_descriptor(d, [n, N], [N, 1], [N, N])
+    into = tl.make_tensor_descriptor(out, [rows, N], [N, 1], [M, N])
+    below = tl.make_tensor_descriptor(sums, [rows], [1], [M])
+    pid = tl.program_id(0)
+    across = tl.arange(0, N)
+    for tile in range(pid, tl.cdiv(rows, M), tl.num_programs(0)):
+        first = tile * M
+        at = first + tl.arange(0, M)
+        acc = tl.zeros((M, N), tl.float32)
+        other = tl.zeros((M, N), tl.float32) + 1.0
+        low = tl.zeros((M,), tl.float32)
+        count = 0
+"""
+TILES_TAIL = """        into.store([first, 0], acc + other)
+        below.store([first], low + tl.sum(acc, 1) + count)
+"""
 _PRODUCTS = (
     "acc = tl.dot(x.load([first, {k}]), y.load([{k}, 0]), acc)",
     "other = tl.dot(x.load([first, {k}]), y.load([{k}, 0]), other)",
@@ -76,6 +101,7 @@ class RoleProgram:
     depth: int
     steps: int
     columns: int
+    programs: int
 
     @property
     def num_loads(self) -> int:
@@ -99,20 +125,24 @@ class RoleProgram:
         def reference(values: SimpleNamespace) -> None:
             raise NotImplementedError("the program itself is the reference")
 
-        return Case(f"roles-{self.seed}", kernel, (-(-self.rows // 128),), inputs, reference)
+        return Case(f"roles-{self.seed}", kernel, (self.programs,), inputs, reference)
 
 
-def generate_roles(seed: int) -> RoleProgram:
-    """The program of a seed."""
+def generate_roles(seed: int, *, over_tiles: bool = False) -> RoleProgram:
+    """The program of a seed; `over_tiles`: each program computes several, in a loop of its own."""
     rng = random.Random(seed)
+    head, tail, indent = (TILES_HEAD, TILES_TAIL, 8) if over_tiles else (HEAD, TAIL, 4)
     while True:
-        lines = _Writer(rng).body(rng.randint(2, 4), 1, "0")
-        text = HEAD + "".join(f"    {line}\n" for line in lines) + TAIL
+        lines = _Writer(rng).body(rng.randint(2, 4), 3 if over_tiles else 1, "0")
+        text = head + "".join(f"{' ' * indent}{line}\n" for line in lines) + tail
         if ".load([" in text:
             break
     depth = rng.choice((0, 16, 40, 48, 64, 80)) or 16
     rows = rng.choice((128, 100, 200, 256))
-    return RoleProgram(seed, text, rows, depth, rng.randint(0, 3), rng.choice((16, 32)))
+    steps, columns, programs = rng.randint(0, 3), rng.choice((16, 32)), -(-rows // 128)
+    if over_tiles:
+        rows, programs = rng.choice((100, 300, 512, 700)), rng.randint(1, 2)
+    return RoleProgram(seed, text, rows, depth, steps, columns, programs)
 
 
 class _Writer:

@@ -14,9 +14,10 @@ from tests.corpus.run import run_module, tile_module
 from tests.corpus.threads import gpu_request, run_threads
 from tests.fuzz.role_programs import generate_roles, write_program
 from tilewright.compiler.pipeline import schedule_pipeline
-from tilewright.ir.schedule import Channel, Role, Schedule
+from tilewright.ir.schedule import Channel, Epilogue, Role, Schedule
 from tilewright.ir.schedule_attributes import annotate_schedule, schedule_of
 from tilewright.ops.function import FuncOp, find_kernel
+from tilewright.support.dataclass import replace
 from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION
 from tilewright.targets.nvidia.partition.decide import DecideRoles
 from tilewright.targets.nvidia.partition.form import FormRoles, partition_remarks
@@ -25,9 +26,9 @@ from tilewright.targets.target import load_target
 CHUNK = 10
 
 
-def load_case(seed: int, folder: Path) -> Case:
+def load_case(seed: int, folder: Path, *, over_tiles: bool = False) -> Case:
     """The case of a seed's program."""
-    program = generate_roles(seed)
+    program = generate_roles(seed, over_tiles=over_tiles)
     path = write_program(program, folder)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
@@ -51,13 +52,30 @@ def schedule_for(kernel: FuncOp, rng: random.Random) -> Schedule:
     return Schedule((Role("load", "load", registers=40), math), rings)
 
 
-def require_agreement(seed: int, folder: Path, *, to_threads: bool = False) -> bool:
+def schedule_of_tiles(kernel: FuncOp, rng: random.Random) -> Schedule:
+    """Replicas that take tiles in turn or share them, which release late and store in chunks."""
+    replicas = rng.choice((2, 3))
+    own = DecideRoles(groups=2, slots=rng.randint(2, 4)).schedule(kernel)
+    split = rng.choice(("tiles", "tiles", "m")) if replicas == 2 else "tiles"
+    roles = own.roles[0], Role("math", "math", 4, replicas, 0, split)
+    release = rng.choice(("wait", "late"))
+    rings = tuple(
+        replace(ring, release=release if ring.slots > 1 else "wait") for ring in own.channels
+    )
+    epilogue = Epilogue("tma", rng.choice((16, 32)), rng.randint(1, 3))
+    return Schedule((replace(roles[0], registers=0), roles[1]), rings, epilogue=epilogue)
+
+
+def require_agreement(
+    seed: int, folder: Path, *, to_threads: bool = False, over_tiles: bool = False
+) -> bool:
     """Run a program at T0 and as roles; whether it became roles at all."""
-    case, rng = load_case(seed, folder), random.Random(seed)
+    case, rng = load_case(seed, folder, over_tiles=over_tiles), random.Random(seed)
     module = tile_module(gpu_request(case))
     before = run_module(case, module, NVIDIA_INTERPRETATION)
     kernel = find_kernel(module)
-    annotate_schedule(kernel, schedule_for(kernel, rng))
+    choose = schedule_of_tiles if over_tiles else schedule_for
+    annotate_schedule(kernel, choose(kernel, rng))
     given = schedule_of(kernel)
     assert given is not None
     if not to_threads:
@@ -86,6 +104,31 @@ def test_random_programs_of_roles_agree(first: int, tmp_path: Path) -> None:
 def test_random_programs_of_roles_agree_down_to_threads(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + 4):
         require_agreement(seed, tmp_path, to_threads=True)
+
+
+@pytest.mark.parametrize("first", range(0, 24, 8))
+def test_random_programs_over_tiles_agree(first: int, tmp_path: Path) -> None:
+    seeds = range(first, first + 8)
+    split = [require_agreement(seed, tmp_path, over_tiles=True) for seed in seeds]
+    assert sum(split) >= 4, "most programs should be split"
+
+
+def test_random_programs_over_tiles_agree_down_to_threads(tmp_path: Path) -> None:
+    for seed in range(3000, 3004):
+        require_agreement(seed, tmp_path, to_threads=True, over_tiles=True)
+
+
+@pytest.mark.parametrize("seed", [6012, 6172])
+def test_a_product_of_what_threads_write_is_not_released_late(seed: int, tmp_path: Path) -> None:
+    """The next iteration wrote its operand while it was running."""
+    assert require_agreement(seed, tmp_path, to_threads=True, over_tiles=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(4000, 4600, 50))
+def test_many_random_programs_over_tiles_agree(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + 50):
+        require_agreement(seed, tmp_path, to_threads=seed % 5 == 0, over_tiles=True)
 
 
 @pytest.mark.parametrize("seed", [5000, 5017])

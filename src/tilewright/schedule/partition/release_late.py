@@ -31,8 +31,8 @@ from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.elementwise.ir import CmpIOp
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.ops.roles import RingReleaseOp, TurnPassOp
-from tilewright.ops.staging import DotWaitOp, LaidOutDotOp
+from tilewright.ops.roles import RingOp, RingReleaseOp, RingWaitOp, TurnPassOp
+from tilewright.ops.staging import DotWaitOp, LaidOutDotOp, MemdescSliceOp, MemdescTransOp
 from tilewright.support.dataclass import dataclass
 
 # By definition: the numbers of `ne` and `slt` among INTEGER_PREDICATES.
@@ -67,7 +67,7 @@ def release_late(kernel: FuncOp) -> None:
                 loops.setdefault(parent, []).append(op)
     for loop, releases in loops.items():
         product = _product(loop)
-        if product is not None and _are_behind(releases, product):
+        if product is not None and _are_all(releases, product):
             _rewrite(loop, product, releases)
 
 
@@ -96,8 +96,8 @@ def _counts_up(loop: ForOp) -> bool:
     return loop.lb.type == i32 and value > 0
 
 
-def _are_behind(releases: Sequence[RingReleaseOp], product: LaidOutDotOp) -> bool:
-    """Whether the product alone keeps the slots: they are given back once each, right behind it."""
+def _are_all(releases: Sequence[RingReleaseOp], product: LaidOutDotOp) -> bool:
+    """Whether all that the product reads are slots that are given back once, right behind it."""
     behind: list[Operation] = []
     op = product.next_op
     while isinstance(op, RingReleaseOp):
@@ -106,7 +106,19 @@ def _are_behind(releases: Sequence[RingReleaseOp], product: LaidOutDotOp) -> boo
     rings = {release.ring_of() for release in releases}
     plain = all(r.slot is not None and r.condition is None for r in releases)
     slots = all(ring.num_slots > 1 for ring in rings)
-    return plain and slots and len(rings) == len(releases) and all(r in behind for r in releases)
+    # What threads write they would write again while the product reads it.
+    read = [_ring_of(operand) for operand in (product.a, product.b)]
+    is_read = all(ring in rings for ring in read)
+    once = len(rings) == len(releases) and all(r in behind for r in releases)
+    return plain and slots and is_read and once
+
+
+def _ring_of(operand: SSAValue) -> RingOp | None:
+    """The ring of whose slot a shared tile is a view; None for other tiles."""
+    op = operand.owner
+    while isinstance(op, MemdescSliceOp | MemdescTransOp):
+        op = op.src.owner
+    return op.ring_of() if isinstance(op, RingWaitOp) else None
 
 
 def _rewrite(loop: ForOp, product: LaidOutDotOp, releases: Sequence[RingReleaseOp]) -> None:
