@@ -254,3 +254,47 @@ def test_many_programs_on_many_threads_do_not_disturb_each_other(
         c[...] = -1
         kernel[(32, 16)](a, b, c, 512, 512, 64, 64, 1, 512, 1, BM=16, BN=32, BK=32, ACC=tl.float32)
         np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+
+
+def wide_results(
+    a, b, c, out, turned, n,
+    M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, VIEWED: tl.constexpr,
+):  # fmt: skip
+    """Accumulators a KiB wide: scaled, chosen between, reduced, stored turned, or reshaped."""
+    m, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    here = m[:, None] * N + j[None, :]
+    x = tl.load(a + m[:, None] * K + k[None, :])
+    y = tl.load(b + k[:, None] * N + j[None, :])
+    acc = tl.load(c + here)
+    for step in range(n):
+        acc = tl.dot(x, y, acc)
+        if step % 2 == 0:
+            acc = acc * 0.5
+        else:
+            acc = tl.dot(x, y, acc)
+    if VIEWED:
+        acc = tl.reshape(tl.reshape(acc, (M * N // 2, 2)), (M, N))
+    tl.store(out + here, acc)
+    tl.store(turned + j[:, None] * M + m[None, :], tl.trans(acc))
+
+
+@pytest.mark.parametrize("viewed", [False, True])
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_results_with_gaps_between_their_rows_are_those_without(
+    n: int, viewed: bool, amx_jit: Jit, rng: np.random.Generator
+) -> None:
+    a, b = random(rng, (16, 64), BF16), random(rng, (64, 256), BF16)
+    c = random(rng, (16, 256), np.dtype(np.float32))
+    out, turned = np.zeros((16, 256), np.float32), np.zeros((256, 16), np.float32)
+    compiled = amx_jit(wide_results)[(1,)](
+        a, b, c, out, turned, n, M=16, N=256, K=64, VIEWED=viewed
+    )
+    assert units(compiled) == ["amx", "amx"]
+    text = compiled.asm["nests"]
+    assert ("acc_stride = 272" in text) == (not viewed)
+    product, want = a.astype(np.float32) @ b.astype(np.float32), c.copy()
+    for step in range(n):
+        want = want + product
+        want = want * 0.5 if step % 2 == 0 else want + product
+    np.testing.assert_array_equal(out, want)
+    np.testing.assert_array_equal(turned, want.T)

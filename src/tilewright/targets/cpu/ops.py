@@ -259,7 +259,8 @@ class DotOp(TileOp):
     that the product fills with panels. `unit` "amx" multiplies tile registers; its panels are
     its own, and `a_room` is where it may copy rows of `a`. With `rows`, `columns` and `depth` (i64,
     all three, from 1 to m, n and k) only so much of the operands is read and summed, and what
-    `acc` holds beyond those rows and columns is undefined afterwards.
+    `acc` holds beyond those rows and columns is undefined afterwards. The rows
+    of `acc` lie `acc_stride` elements apart, or n.
     """
 
     name = "cpu.dot"
@@ -280,6 +281,7 @@ class DotOp(TileOp):
     k = prop_def(IntegerAttr)
     zero_init = opt_prop_def(UnitAttr)
     unit = opt_prop_def(StringAttr)
+    acc_stride = opt_prop_def(IntegerAttr)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def effects(self) -> tuple[Effect, ...]:

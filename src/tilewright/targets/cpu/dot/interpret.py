@@ -69,7 +69,7 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
     assert isinstance(operation, ops.DotOp)
     extents = tuple(getattr(operation, name).value.data for name in "mnk")
     is_limited = operation.rows is not None
-    ldc = extents[1]
+    ldc = extents[1] if operation.acc_stride is None else operation.acc_stride.value.data
     types = [memory_dtype_of(pointee_of(v.type)) for v in (operation.a, operation.b, operation.acc)]
     starts_at_zero = operation.zero_init is not None
     has_stride = operation.a_stride is not None

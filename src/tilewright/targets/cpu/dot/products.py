@@ -22,6 +22,7 @@ from tilewright.ops.control_flow import YieldOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.memory.ir import LoadOp
+from tilewright.support.dataclass import replace
 from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.dot.fetching import fetch_address
 from tilewright.targets.cpu.dot.limits import limits_of
@@ -231,12 +232,13 @@ def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
         (a, *stride), (b, *source) = (_operand(lowering, form, spec) for form in forms)
         if source:
             b, source = _packed_buffer(lowering, forms[1], spec).base, [b, *source]
-        acc = lowering.buffer(op.results[0]).base
+        target = lowering.buffer(op.results[0])
         fetch = () if spec.is_amx else fetch_address(lowering, emit, op, forms[1])
         found = lowering.limits.get(op)
         limits = () if found is None else (found.rows, found.columns, found.depth)
         more = (stride, _room(lowering, spec), fetch, source, limits)
-        _call(emit, op, spec, (a, b, acc), more)
+        spec = replace(spec, ldc=target.pitch)
+        _call(emit, op, spec, (a, b, target.base), more)
         return
     _emit_batch(lowering, emit, op, spec)
 
@@ -280,6 +282,8 @@ def _call(
         "k": IntegerAttr(spec.k, i64),
         **unit_property(spec.is_amx),
     }
+    if spec.ldc is not None:
+        properties["acc_stride"] = IntegerAttr(spec.ldc, i64)
     if is_zero(op.operands[2]):
         properties["zero_init"] = UnitAttr()
     emit.effect(cpu.DotOp, (*operands, *stride, *room, *fetch, *source, *limits), (), properties)

@@ -20,7 +20,6 @@ from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.loop_order import chunks
 from tilewright.targets.cpu.ops import StoreOp
 from tilewright.targets.cpu.schedule.roots import Root, RootKind
-from tilewright.targets.cpu.schedule.storage import row_major
 
 Write = Callable[[], None]
 
@@ -63,7 +62,7 @@ def _copy(ev: Evaluator, root: Root, coords: Coords) -> Write:
     assert root.target is not None
     value = ev.element(root.values[0], coords)
     buffer = ev.lowering.buffer(root.target)
-    strides = root.strides or row_major(buffer.shape)
+    strides = root.strides or buffer.strides()
     return lambda: ev.write_strided(buffer, strides, root.offset, coords, value)
 
 

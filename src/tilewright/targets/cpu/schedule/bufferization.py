@@ -74,6 +74,7 @@ class Bufferization:
     packs_before: dict[Operation, list[PackForm]] = field(default_factory=dict)
     elements: dict[SSAValue, Attribute] = field(default_factory=dict)
     unpacked: set[PackForm] = field(default_factory=set)
+    pitches: dict[SSAValue, int] = field(default_factory=dict)
     in_place: dict[SSAValue, SSAValue] = field(default_factory=dict)
     _flow: dict[Operation, Carried] = field(default_factory=dict)
 

@@ -13,7 +13,7 @@ from tilewright.ir.op import build
 from tilewright.ir.types import element_of, pointer_to, shape_of
 from tilewright.machine.model import MachineModel
 from tilewright.ops.shape.ir import ReshapeOp
-from tilewright.support.dataclass import dataclass
+from tilewright.support.dataclass import dataclass, replace
 from tilewright.targets.cpu.ops import AllocOp
 from tilewright.targets.cpu.report import ReportBuilder
 from tilewright.targets.cpu.schedule.bufferization import Bufferization, PackForm
@@ -68,8 +68,10 @@ class Lowering:
         found = self.buffers.get(key)
         if found is None:
             element = self.bufferization.elements.get(key) or element_of(key.type)
-            found = self.allocate(shape_of(key.type), element, _label(key))
-            self.buffers[key] = found
+            shape, pitch = shape_of(key.type), self.bufferization.pitches.get(key)
+            count = 0 if pitch is None else shape[0] * pitch
+            found = self.allocate(shape, element, _label(key), count)
+            found = self.buffers[key] = replace(found, pitch=pitch)
         return found
 
     def allocate(

@@ -23,6 +23,7 @@ from tilewright.targets.cpu.schedule.in_place import read_in_place
 from tilewright.targets.cpu.schedule.inline import Costs
 from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.materialization import decide, normalize
+from tilewright.targets.cpu.schedule.pitches import spread_rows
 from tilewright.targets.cpu.schedule.widen_k_loops import product_depth, widen_k_loops
 
 __all__ = ["ArenaReport", "NestReport", "cpu_schedule"]
@@ -115,6 +116,7 @@ def _emit_nests(kernel: FuncOp, machine: MachineModel, reports: ReportBuilder) -
     bufferization = Bufferization(structure, Costs(structure))
     decide(kernel, bufferization, machine)
     read_in_place(bufferization, machine)
+    spread_rows(kernel, bufferization, machine)
     source = kernel.body.block
     out = Block(arg_types=[argument.type for argument in source.args])
     for old, new in zip(source.args, out.args, strict=True):
