@@ -298,3 +298,31 @@ def test_results_with_gaps_between_their_rows_are_those_without(
         want = want * 0.5 if step % 2 == 0 else want + product
     np.testing.assert_array_equal(out, want)
     np.testing.assert_array_equal(turned, want.T)
+
+
+def counted(a, b, out, low, high, STEP: tl.constexpr, SIZE: tl.constexpr):
+    """As many products as there are steps from low to high."""
+    i = tl.arange(0, SIZE)
+    here = i[:, None] * SIZE + i[None, :]
+    x, y = tl.load(a + here), tl.load(b + here)
+    acc = tl.zeros((SIZE, SIZE), tl.float32)
+    for _ in range(low, high, STEP):
+        acc = tl.dot(x, y, acc)
+    tl.store(out + here, acc)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "count"),
+    [
+        *[(0, 0, 0), (5, -5, 0), (3, 4, 1), (-100, 29, 3), (0, 64, 1), (0, 65, 2)],
+        *[(2**31 - 20, 2**31 - 1, 1), (-(2**31), 10 - 2**31, 1)],
+    ],
+)
+def test_every_step_of_a_loop_is_multiplied_once(
+    low: int, high: int, count: int, amx_jit: Jit, rng: np.random.Generator
+) -> None:
+    a, b = random(rng, (2, 32, 32), BF16)
+    out = np.full((32, 32), -1, np.float32)
+    compiled = amx_jit(counted)[(1,)](a, b, out, low, high, STEP=64, SIZE=32)
+    assert units(compiled) == ["amx", "amx"]
+    np.testing.assert_array_equal(out, count * (a.astype(np.float32) @ b.astype(np.float32)))

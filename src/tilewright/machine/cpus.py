@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewright.machine.model import MachineModel
+from tilewright.support.dataclass import replace
 
 DEFAULT_L1_BYTES, DEFAULT_L2_BYTES, DEFAULT_L3_BYTES = 32 << 10, 1 << 20, 16 << 20
 """Caches where the kernel reports none: at most those of any x86 or ARM server since 2018."""
@@ -22,3 +23,11 @@ MADE_UP_CPU = MachineModel(
     l3_bytes=DEFAULT_L3_BYTES,
 )
 """An x86 core with AVX2 and small caches that does not depend on the host, for passes and tests."""
+
+MADE_UP_AMX_CPU = replace(
+    MADE_UP_CPU,
+    features=("+amx-bf16", "+amx-int8", "+amx-tile", "+avx2", "+avx512f", "+fma"),
+    vector_bytes=64,
+    num_registers=32,
+)
+"""The same with AVX-512 and AMX's tile registers."""

@@ -9,7 +9,7 @@ from xdsl.ir import Block, Region
 
 from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.passes import Pass
-from tilewright.machine.cpus import MADE_UP_CPU
+from tilewright.machine.cpus import MADE_UP_AMX_CPU, MADE_UP_CPU
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp, require_launchable
 from tilewright.passes.fold_additions import FoldAdditions
@@ -22,7 +22,8 @@ from tilewright.targets.cpu.schedule.control import emit_block
 from tilewright.targets.cpu.schedule.in_place import read_in_place
 from tilewright.targets.cpu.schedule.inline import Costs
 from tilewright.targets.cpu.schedule.lowering import Lowering
-from tilewright.targets.cpu.schedule.materialization import decide, normalize
+from tilewright.targets.cpu.schedule.materialization import decide, normalize, operand_spec
+from tilewright.targets.cpu.schedule.peel_first_products import peel_first_products
 from tilewright.targets.cpu.schedule.pitches import spread_rows
 from tilewright.targets.cpu.schedule.widen_k_loops import product_depth, widen_k_loops
 
@@ -34,6 +35,7 @@ def cpu_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, 
     return (
         FoldAdditions(adds_last=True),
         WidenKLoops(machine),
+        PeelFirstProducts(machine),
         WidenProducts(machine),
         EmitNests(machine),
         PlaceBuffers(),
@@ -55,12 +57,26 @@ class WidenKLoops(Pass):
 
 
 @dataclass(frozen=True)
+class PeelFirstProducts(Pass):
+    """Let AMX's first product of a sum overwrite the result; see `peel_first_products.py`."""
+
+    machine: MachineModel = MADE_UP_AMX_CPU
+    name = "peel-first-products"
+    after = ("widen-k-loops",)
+
+    def apply(self, module: ModuleOp) -> None:
+        """Rewrite every function."""
+        for kernel in _functions(module):
+            peel_first_products(kernel, lambda product: operand_spec(product, self.machine).is_amx)
+
+
+@dataclass(frozen=True)
 class WidenProducts(Pass):
     """Accumulate products in the microkernel's type, and define what blocks hand on."""
 
     machine: MachineModel = MADE_UP_CPU
     name = "widen-products"
-    after = ("widen-k-loops",)
+    after = ("widen-k-loops", "peel-first-products")
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function."""
@@ -75,7 +91,7 @@ class EmitNests(Pass):
     machine: MachineModel = MADE_UP_CPU
     name = "emit-nests"
     produces = "C1"
-    after = ("fold-additions", "widen-k-loops", "widen-products")
+    after = ("fold-additions", "widen-k-loops", "peel-first-products", "widen-products")
 
     def apply(self, module: ModuleOp) -> NestReport:
         """Lower every function; its nests."""

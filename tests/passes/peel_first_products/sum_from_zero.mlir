@@ -1,0 +1,33 @@
+// PASS: peel-first-products
+// The first of AMX's products starts from zero; the loop goes on from there, or from zeros.
+//
+// CHECK: %[[ZERO:.*]] = "arith.constant"() <{value = dense<0{{.*}}>
+// CHECK: %[[ANY:.*]] = "arith.cmpi"(%low, %n) <{predicate = 2 : i64}>
+// CHECK: %[[FIRST:.*]] = "scf.if"(%[[ANY]]) ({
+// CHECK-NEXT: %[[D:.*]] = "tt.dot"(%a, %b, %[[ZERO]])
+// CHECK-NEXT: "scf.yield"(%[[D]])
+// CHECK-NEXT: }, {
+// CHECK-NEXT: "scf.yield"(%[[ZERO]])
+// CHECK: "arith.extsi"(%low)
+// CHECK: "arith.minsi"
+// CHECK: %[[NEXT:.*]] = "arith.trunci"
+// CHECK: "scf.for"(%[[NEXT]], %n, %step, %[[FIRST]])
+
+!a = tensor<16x32xbf16>
+!b = tensor<32x16xbf16>
+!c = tensor<16x16xf32>
+"builtin.module"() ({
+  "tt.func"() <{sym_name = "k", function_type = (!a, !b, !c, i32) -> ()}> ({
+  ^bb0(%a: !a, %b: !b, %start: !c, %n: i32):
+    %low = "arith.constant"() <{value = 0 : i32}> : () -> i32
+    %step = "arith.constant"() <{value = 32 : i32}> : () -> i32
+    %zero = "arith.constant"() <{value = dense<0.0> : !c}> : () -> !c
+    %sum = "scf.for"(%low, %n, %step, %zero) ({
+    ^bb0(%k: i32, %s: !c):
+      %d = "tt.dot"(%a, %b, %s) <{inputPrecision = 2 : i32, maxNumImpreciseAcc = 0 : i32}> : (!a, !b, !c) -> !c
+      "scf.yield"(%d) : (!c) -> ()
+    }) : (i32, i32, i32, !c) -> !c
+    "tt.print"(%sum) <{prefix = "v", hex = false, isSigned = array<i32: 0>}> : (!c) -> ()
+    "tt.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()
