@@ -8,7 +8,7 @@ elements by the same threads: see the memory model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -45,6 +45,22 @@ class InsertGlobalBarriers(Pass):
 
 
 @dataclass(frozen=True)
+class Group:
+    """Accesses that others meet alike, but for those through the same pointers."""
+
+    base: SSAValue | None
+    is_write: bool
+    is_single: bool
+
+
+Pending = Mapping[Group, SSAValue | None]
+"""What was done to global memory: the pointers of a group's accesses, None for several.
+
+It does not grow with the accesses: long runs of loads would else be compared pair by pair.
+"""
+
+
+@dataclass(frozen=True)
 class GlobalAccess:
     """A read or write of global memory: the pointers, and the argument they come from.
 
@@ -58,13 +74,20 @@ class GlobalAccess:
     is_over: bool = False
     is_single: bool = False
 
-    def conflicts(self, other: GlobalAccess) -> bool:
-        """Whether another thread may do `other` to an element that a thread does this to."""
-        if not (self.is_write or other.is_write) or (self.is_single and other.is_single):
+    def conflicts(self, pending: Pending) -> bool:
+        """Whether another thread may have done something pending where a thread does this."""
+        return any(self._meets(group, pointers) for group, pointers in pending.items())
+
+    def _meets(self, group: Group, pointers: SSAValue | None) -> bool:
+        if not (self.is_write or group.is_write) or (self.is_single and group.is_single):
             return False
-        if self.base is not other.base and self.base is not None and other.base is not None:
+        if self.base is not group.base and self.base is not None and group.base is not None:
             return False
-        return self.pointers is not other.pointers or not _is_private(self.pointers)
+        return self.pointers is not pointers or not _is_private(self.pointers)
+
+    def group(self) -> Group:
+        """The accesses that this one is pending with."""
+        return Group(self.base, self.is_write, self.is_single)
 
 
 def _is_private(pointers: SSAValue) -> bool:
@@ -82,24 +105,22 @@ def _is_private(pointers: SSAValue) -> bool:
 
 def insert_global_barriers(kernel: FuncOp) -> int:
     """Insert the barriers into a T1 kernel; how many there are."""
-    walk = _Walk()
+    walk = BarrierWalk()
     run(walk, kernel.body.block)
     return walk.count
 
 
-Pending = tuple[GlobalAccess, ...]
-
-
-class _Walk(StateFlow[Pending]):
+class BarrierWalk(StateFlow[Pending]):
     """One walk, which puts barriers in; the state is what was touched since the last of them."""
 
     def __init__(self) -> None:
-        super().__init__(())
+        super().__init__({})
         self.count = 0
 
     def join(self, left: Pending, right: Pending) -> Pending:
         """What is pending on either way."""
-        return _union(left, right)
+        alike = {**left, **right}
+        return {g: p if left.get(g, p) is p else None for g, p in alike.items()}
 
     def step(self, op: Operation, state: Pending) -> Pending:
         """What is pending behind an op, which a barrier goes before where it must."""
@@ -107,18 +128,18 @@ class _Walk(StateFlow[Pending]):
             return state
         accesses = global_accesses(op)
         if waits_before(op):
-            state = ()
-        if any(access.conflicts(other) for access in accesses for other in state):
+            state = {}
+        if any(access.conflicts(state) for access in accesses):
             assert op.parent is not None
             op.parent.insert_op_before(build(LocalBarrierOp, location=op.location), op)
             self.count += 1
-            state = ()
+            state = {}
         if atomic_of(op) is not None:
-            return () if waits_after(op) else _union(state, accesses)
-        lasting = tuple(access for access in accesses if not access.is_over)
+            return {} if waits_after(op) else _with(state, accesses)
+        lasting = [access for access in accesses if not access.is_over]
         if not op.regions and Order.BARRIER in shared_steps(op):
-            return lasting
-        return _union(state, lasting)
+            state = {}
+        return _with(state, lasting)
 
 
 def _does_nothing(op: Operation) -> bool:
@@ -153,5 +174,11 @@ def _accesses(access: Access) -> Iterator[GlobalAccess]:
     yield GlobalAccess(access.value, base, access.writes, is_over, access.is_async)
 
 
-def _union(*groups: Pending) -> Pending:
-    return tuple(dict.fromkeys(access for group in groups for access in group))
+def _with(pending: Pending, accesses: Iterable[GlobalAccess]) -> Pending:
+    """What is pending, and these accesses."""
+    result = dict(pending)
+    for access in accesses:
+        group = access.group()
+        known = result.get(group, access.pointers)
+        result[group] = access.pointers if known is access.pointers else None
+    return result
