@@ -9,7 +9,6 @@ from typing import TypeVar, overload
 
 from tilewright.language.core import constexpr, tuple_
 from tilewright.language.host import ConstexprFunction
-from tilewright.language.stubs import op
 from tilewright.support.dataclass import dataclass
 from tilewright.support.revisions import REVISIONS
 
@@ -160,7 +159,6 @@ for _method in (_assign_fields, _set_field):
     _method.__dict__["__tilewright_generated__"] = True
 
 
-@op("aggregate_replace")
 def aggregate_replace(instance: object, **changes: object) -> object:
     """A copy of the aggregate `instance` with the fields that `changes` names replaced.
 
@@ -179,6 +177,7 @@ def aggregate_replace(instance: object, **changes: object) -> object:
     return copy
 
 
+aggregate_replace.__dict__["__tilewright_op__"] = "aggregate_replace"
 aggregate_replace.__dict__["__tilewright_on_host__"] = True
 
 

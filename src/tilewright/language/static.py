@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.language.stubs import only_in_kernels, op
+from tilewright.language.stubs import op
 
 
 @op("static_print")
@@ -18,7 +18,6 @@ def static_print(
     What is printed goes to the standard output once the kernel is lowered; `file` and `flush` are
     taken for the sake of programs that pass them, `file` as None only.
     """
-    only_in_kernels("static_print")
 
 
 @op("static_assert")
@@ -27,4 +26,3 @@ def static_assert(cond: object, msg: object = "") -> None:
 
     Raises: StaticAssertionFailed with `msg`.
     """
-    only_in_kernels("static_assert")

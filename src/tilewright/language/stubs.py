@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
@@ -14,18 +15,17 @@ EXTENSIONS: dict[str, object] = {}
 
 
 def op(key: str) -> Callable[[Stub], Stub]:
-    """Mark a stub as the function `key` of the language."""
+    """Make the function `key` of the language of a stub: its signature and documentation.
 
-    def mark(stub: Stub) -> Stub:
-        stub.__tilewright_op__ = key  # type: ignore[attr-defined]  # functions take attributes
-        return stub
-
-    return mark
-
-
-def only_in_kernels(key: str) -> NoReturn:
-    """Refuse a call from ordinary Python.
-
-    Raises: HostCall.
+    Raises: HostCall where ordinary Python calls it.
     """
-    raise HostCall(f"tl.{key} is called outside of a kernel")
+
+    def in_kernels(stub: Stub) -> Stub:
+        @functools.wraps(stub)
+        def refuse(*_: object, **__: object) -> NoReturn:
+            raise HostCall(f"tl.{key} is called outside of a kernel")
+
+        refuse.__dict__["__tilewright_op__"] = key
+        return refuse  # type: ignore[return-value]  # it takes the stub's place
+
+    return in_kernels
