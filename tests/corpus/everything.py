@@ -11,6 +11,7 @@ from tests.corpus import (
     conversions,
     elementwise,
     exchanges,
+    hostile,
     indexing,
     matmul,
     memory,
@@ -39,6 +40,7 @@ FAMILIES: dict[str, list[Case]] = {
     "narrow_scans": narrow_scans.CASES,
     "nans": nans.CASES,
     "scaled": scaled.CASES,
+    "hostile": hostile.CASES,
 }
 CASES = [case for family in FAMILIES.values() for case in family]
 
