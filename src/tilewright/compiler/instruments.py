@@ -26,7 +26,9 @@ from tilewright.compiler.reproducer import (
 from tilewright.compiler.request import CompileRequest
 from tilewright.ir.levels import T0, Level, verify_level
 from tilewright.ir.text import print_module
+from tilewright.ops.function import find_kernel
 from tilewright.runtime.artifact import Artifact
+from tilewright.schedule.protocol.around import run_around
 from tilewright.support.dataclass import dataclass
 from tilewright.support.deep_calls import with_room
 from tilewright.support.errors import InternalError, TilewrightError
@@ -193,6 +195,10 @@ def _files(stage: str, result: StageResult) -> list[tuple[str, bytes]]:
     return [(name if name == stage else f"{stage}-{name}", data) for name, data in result.items()]
 
 
+_RUN_BEHIND = "check-protocol"
+"""The pass behind which roles are run with scalars alone: they have all that they wait for."""
+
+
 def verifier_of(request: CompileRequest) -> Verifier:
     """The check of every stage of a request: after each pass, of the level that it leaves."""
     target = load_target(request.target)
@@ -203,7 +209,7 @@ def verifier_of(request: CompileRequest) -> Verifier:
 
 @dataclass(frozen=True)
 class Verifier:
-    """A check of each IR stage against the contract of its level."""
+    """A check of each IR stage against the contract of its level, and of roles by running them."""
 
     levels: Mapping[str, Level]
 
@@ -213,6 +219,8 @@ class Verifier:
             return
         try:
             verify_level(result, self.levels[stage])
+            if stage == _RUN_BEHIND:
+                run_around(find_kernel(result))
         except InternalError as error:
             raise InternalError(
                 f"after stage `{stage}`: {error.summary}", span=error.span, chain=error.chain

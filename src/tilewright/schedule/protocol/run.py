@@ -78,20 +78,34 @@ _Value: TypeAlias = "int | _Slot | _Product | None"
 _Running: TypeAlias = Generator[None, None, None]
 
 
-def run_protocol(kernel: FuncOp, launch: Launch) -> int:
+def run_protocol(kernel: FuncOp, launch: Launch, num_steps: int | None = None) -> int:
     """Run the roles of a kernel to their ends; how many ring ops and turns they went through.
 
-    *Raises*: ProtocolBroken that names the role, the ring, the slot and the line.
+    With `num_steps` a role that is not at its end after so many ops proves nothing, and the run
+    ends there. *Raises*: ProtocolBroken that names the role, the ring, the slot and the line.
     """
     roles = find_roles(kernel)
-    return 0 if roles is None else _Run(kernel, roles, launch).run()
+    if roles is None:
+        return 0
+    run = _Run(kernel, roles, launch, num_steps)
+    try:
+        return run.run()
+    except _GivenUp:
+        return run.events
+
+
+class _GivenUp(Exception):
+    """A role has gone on for as many ops as the run was to take."""
 
 
 class _Run:
     """One run: what the roles share, and the replicas that have not ended."""
 
-    def __init__(self, kernel: FuncOp, roles: RolesOp, launch: Launch) -> None:
+    def __init__(
+        self, kernel: FuncOp, roles: RolesOp, launch: Launch, num_steps: int | None = None
+    ) -> None:
         self.launch = launch
+        self.num_steps = num_steps
         self.events = 0
         self.rings: dict[RingOp, Ring] = {}
         self.turns: dict[str, Turns] = {}
@@ -191,6 +205,8 @@ class _Replica:
         for op in block.ops:
             self._op = op
             self._steps += 1
+            if self._run.num_steps is not None and self._steps > self._run.num_steps:
+                raise _GivenUp
             if self._steps > STEP_LIMIT:
                 raise self.error(f"runs for more than {STEP_LIMIT} ops")
             yield from self._step(op)

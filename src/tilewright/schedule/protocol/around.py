@@ -1,0 +1,58 @@
+"""Runs the protocol of a kernel for launches around the number of its slots.
+
+What goes wrong with a ring goes wrong where it wraps: with as many fills as it has slots, one
+less, one more, and one more than twice as many. Nobody says what the arguments of a kernel mean,
+so all of them are as many steps of its loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import IntegerType
+
+from tilewright.ops.control_flow import ForOp
+from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.function import FuncOp
+from tilewright.ops.roles import RingOp, find_roles, shared_by_roles
+from tilewright.schedule.protocol.run import Launch, run_protocol
+
+NUM_STEPS = 20_000
+"""Ops of a role after which a launch is too large to tell. Chosen, not measured: a tenth of a
+second."""
+
+
+def run_around(kernel: FuncOp) -> int:
+    """Run the roles of a kernel for each of its launches; how many ring ops and turns they did.
+
+    *Raises*: ProtocolBroken.
+    """
+    return sum(run_protocol(kernel, launch, NUM_STEPS) for launch in launches_around(kernel))
+
+
+def launches_around(kernel: FuncOp) -> Iterator[Launch]:
+    """Launches in which every integer argument is the same number of steps of a loop."""
+    if find_roles(kernel) is None:
+        return
+    rings = [op for op in kernel.body.block.ops if isinstance(op, RingOp)]
+    slots = {ring.num_slots for ring in rings} or {1}
+    counts = sorted({c for n in slots for c in (0, 1, n - 1, n, n + 1, 2 * n + 1)})
+    numbers = [
+        index
+        for index, argument in enumerate(kernel.body.block.args)
+        if isinstance(argument.type, IntegerType)
+    ]
+    for size in sorted({count * step for count in counts for step in _steps(kernel)}):
+        arguments = dict.fromkeys(numbers, size)
+        yield Launch(arguments)
+        yield Launch(arguments, program=(1, 0, 0), programs=(2, 1, 1))
+
+
+def _steps(kernel: FuncOp) -> set[int]:
+    """The constant steps of loops that go through rings."""
+    steps = {1}
+    for op in kernel.walk():
+        if isinstance(op, ForOp) and any(shared_by_roles(inner) for inner in op.body.block.ops):
+            step = op.step.owner
+            steps.add(int(step.splat_value()) if isinstance(step, ConstantOp) else 1)
+    return steps
