@@ -19,7 +19,7 @@ from benchmarks.report import machine_name, show_row, update_readme, write_resul
 from tilewright.support.errors import TilewrightError
 
 FAMILIES = (
-    *("memory_bound", "matrix", "exponential", "attention", "launches", "startup"),
+    *("memory_bound", "fused", "matrix", "exponential", "attention", "launches", "startup"),
     *("inductor", "compile_growth", "tuning"),
 )
 THREAD_VARIABLES = (

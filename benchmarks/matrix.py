@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics
 from collections.abc import Callable, Iterator
 
@@ -16,8 +17,11 @@ from examples.matmul import matmul_kernel
 
 FAMILY = "matmul"
 THREADS = (1, 2)
-SIZES = (512, 1024, 2048)
-F32_BAR, BF16_BAR = 0.95, 0.9
+SIZES = (512, 1000, 1024, 2048)
+ODD_SHAPES = ((1023, 777, 515), (4096, 64, 512), (64, 4096, 512), (1024, 1024, 17))
+"""m, n, k: odd, tall, wide and shallow."""
+F32_BARS = {1: 1.0, 2: 0.97}
+BF16_BAR = 0.9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,21 +41,32 @@ def blocks_for(size: int, threads: int) -> Blocks:
     return Blocks(512, 256, 256, group_m=1)
 
 
+GPU_BLOCKS = (Blocks(128, 128, 64, 8), Blocks(64, 64, 32, 8), Blocks(128, 256, 64, 8))
+"""The tiles that people choose for GPUs."""
+
+
 def rows(threads: int) -> Iterator[Row]:
     """Every row of this family."""
     for size in SIZES:
-        yield f32_row(size, threads)
+        yield f32_row((size,) * 3, threads, blocks_for(size, threads))
+    for shape in ODD_SHAPES:
+        yield f32_row(shape, threads, Blocks(128, 128, 128))
+    for blocks in GPU_BLOCKS:
+        yield f32_row((1024,) * 3, threads, blocks, f", tiles of {blocks.m}×{blocks.n}×{blocks.k}")
     yield bf16_row(1024, threads)
 
 
-def launch(a: object, b: object, c: object, size: int, blocks: Blocks) -> Callable[[], object]:
-    """The call that multiplies two square row-major matrices."""
-    grid = (tilewright.cdiv(size, blocks.m) * tilewright.cdiv(size, blocks.n),)
-    strides = (size, 1, size, 1, size, 1)
+def launch(
+    a: object, b: object, c: object, shape: tuple[int, int, int], blocks: Blocks
+) -> Callable[[], object]:
+    """The call that multiplies two row-major matrices, m×k and k×n."""
+    m, n, k = shape
+    grid = (tilewright.cdiv(m, blocks.m) * tilewright.cdiv(n, blocks.n),)
+    strides = (k, 1, n, 1, n, 1)
 
     def run() -> None:
         matmul_kernel[grid](
-            *(a, b, c, size, size, size, *strides),
+            *(a, b, c, m, n, k, *strides),
             ACTIVATION="",
             BLOCK_M=blocks.m,
             BLOCK_N=blocks.n,
@@ -62,19 +77,23 @@ def launch(a: object, b: object, c: object, size: int, blocks: Blocks) -> Callab
     return run
 
 
-def f32_row(size: int, threads: int) -> Row:
+def f32_row(shape: tuple[int, int, int], threads: int, blocks: Blocks, more: str = "") -> Row:
     """The product of f32 matrices; NumPy arrays as arguments."""
-    a, b = np.random.default_rng(0).standard_normal((2, size, size), dtype=np.float32)
-    c = np.empty_like(a)
-    ours = launch(a, b, c, size, blocks_for(size, threads))
-    work = f"matmul f32 {size}³"
+    m, n, k = shape
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((m, k), dtype=np.float32)
+    b = rng.standard_normal((k, n), dtype=np.float32)
+    c = np.empty((m, n), np.float32)
+    ours = launch(a, b, c, shape, blocks)
+    size = f"{m}³" if m == n == k else f"{m}×{n}×{k}"
+    work, bar = f"matmul f32 {size}{more}", F32_BARS[threads]
     torch = load_torch(threads)
     ours()
     np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=1e-4, atol=1e-3)
     if torch is None:
-        return Row(FAMILY, work, threads, None, bar=F32_BAR, note=MISSING)
+        return Row(FAMILY, work, threads, None, bar=bar, note=MISSING)
     x, y, z = (torch.from_numpy(each) for each in (a, b, np.empty_like(c)))
-    return row_of(work, size, threads, F32_BAR, ours, lambda: torch.mm(x, y, out=z))
+    return row_of(work, shape, threads, bar, ours, lambda: torch.mm(x, y, out=z))
 
 
 def bf16_row(size: int, threads: int) -> Row:
@@ -86,16 +105,17 @@ def bf16_row(size: int, threads: int) -> Row:
     torch.manual_seed(0)
     x, y = (torch.randn(size, size).to(torch.bfloat16) for _ in range(2))
     z, theirs = torch.empty_like(x), torch.empty_like(x)
-    ours = launch(x, y, z, size, blocks_for(size, threads))
+    shape = (size,) * 3
+    ours = launch(x, y, z, shape, blocks_for(size, threads))
     ours()
     torch.testing.assert_close(z.double(), x.double() @ y.double(), rtol=1e-2, atol=0.3)
     bar = None if has_amx() else BF16_BAR
-    return row_of(work, size, threads, bar, ours, lambda: torch.mm(x, y, out=theirs))
+    return row_of(work, shape, threads, bar, ours, lambda: torch.mm(x, y, out=theirs))
 
 
 def row_of(
     work: str,
-    size: int,
+    shape: tuple[int, int, int],
     threads: int,
     bar: float | None,
     ours: Callable[[], object],
@@ -113,7 +133,7 @@ def row_of(
         bar=bar,
         ours=show_seconds(pairs.ours_seconds),
         peer=f"torch {show_seconds(pairs.peer_seconds)}",
-        note="; ".join(filter(None, (of_peak(pairs, 2.0 * size**3, rate), pairs.note))),
+        note="; ".join(filter(None, (of_peak(pairs, 2.0 * math.prod(shape), rate), pairs.note))),
     )
 
 

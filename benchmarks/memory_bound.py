@@ -1,4 +1,8 @@
-"""Kernels that memory limits: vector add, softmax, layer norm."""
+"""Kernels that memory limits: vector add, softmax, layer norm, RMS norm.
+
+Rows of 1000 are masked in tiles of 1024. NumPy lays large arrays 16 bytes after a page, torch
+starts them at a line: each is measured.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +12,47 @@ from types import ModuleType
 import numpy as np
 
 import tilewright
+import tilewright.language as tl
 from benchmarks.harness import Row
 from benchmarks.peers import compare_with_torch
 from examples import fused_softmax, layer_norm, vector_add
 
 FAMILY = "memory"
-THREADS = (2,)
+THREADS = (1, 2)
 ADD_BLOCK = 16384
 EPSILON = 1e-5
+SOFTMAX_SHAPES = ((4096, 1000), (4096, 1024), (1024, 4096), (512, 32000))
+NORM_SHAPES = ((4096, 1000), (4096, 1024))
+OFFSETS = (0, 16)
+"""Bytes from a line to the first element."""
+SOFTMAX_BAR, NORM_BAR = 1.5, 1.3
 
 
 def rows(threads: int) -> Iterator[Row]:
     """Every row of this family."""
-    for log2_size in (20, 26):
+    for log2_size in (20, 24, 26):
         yield add_row(log2_size, threads)
-    for shape in ((4096, 1024), (1024, 4096)):
-        yield softmax_row(shape, threads)
-    yield layer_norm_row((4096, 1024), threads)
+    for offset in OFFSETS:
+        for shape in SOFTMAX_SHAPES:
+            yield softmax_row(shape, threads, offset)
+        for shape in NORM_SHAPES:
+            yield layer_norm_row(shape, threads, offset)
+            yield rms_norm_row(shape, threads, offset)
+
+
+def array(shape: tuple[int, ...], offset: int = 0, seed: int = 0) -> np.ndarray:
+    """Random-normal f32 values that start `offset` bytes after a line."""
+    count = int(np.prod(shape))
+    memory = np.empty(count * 4 + 128, np.uint8)
+    start = -memory.ctypes.data % 64 + offset
+    values = memory[start : start + count * 4].view(np.float32).reshape(shape)
+    values[...] = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+    return values
+
+
+def name_of(work: str, shape: tuple[int, int], offset: int) -> str:
+    """What a row is called."""
+    return f"{work} f32 {shape[0]}×{shape[1]}" + f", rows at +{offset} bytes" * bool(offset)
 
 
 def add_row(log2_size: int, threads: int) -> Row:
@@ -45,36 +73,36 @@ def add_row(log2_size: int, threads: int) -> Row:
     return compare_with_torch(FAMILY, f"vector add f32 2^{log2_size}", threads, 1.0, ours, peer)
 
 
-def softmax_row(shape: tuple[int, int], threads: int) -> Row:
+def softmax_row(shape: tuple[int, int], threads: int, offset: int = 0) -> Row:
     """Softmax along rows."""
-    x = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
-    out = np.empty_like(x)
+    x, out, theirs = (array(shape, offset) for _ in range(3))
     height, width = shape
+    block = tilewright.next_power_of_2(width)
 
     def ours() -> np.ndarray:
-        fused_softmax.softmax_kernel[(height,)](x, out, width, width, width, BLOCK=width)
+        fused_softmax.softmax_kernel[(height,)](x, out, width, width, width, BLOCK=block)
         return out
 
     def peer(torch: ModuleType) -> Callable[[], object]:
-        a, b = torch.from_numpy(x), torch.from_numpy(np.empty_like(out))
+        a, b = torch.from_numpy(x), torch.from_numpy(theirs)
         return lambda: torch.softmax(a, 1, out=b)
 
-    work = f"softmax f32 {height}×{width}"
-    return compare_with_torch(FAMILY, work, threads, 1.3, ours, peer)
+    work = name_of("softmax", shape, offset)
+    return compare_with_torch(FAMILY, work, threads, SOFTMAX_BAR, ours, peer)
 
 
-def layer_norm_row(shape: tuple[int, int], threads: int) -> Row:
+def layer_norm_row(shape: tuple[int, int], threads: int, offset: int = 0) -> Row:
     """Layer norm forward. torch allocates its result, so ours is allocated in each call too."""
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal(shape, dtype=np.float32)
+    x = array(shape, offset)
     height, width = shape
-    weight, bias = rng.standard_normal((2, width), dtype=np.float32)
+    weight, bias = (array((width,), seed=seed) for seed in (1, 2))
     mean, rstd = np.empty((2, height), dtype=np.float32)
+    block = tilewright.next_power_of_2(width)
 
     def ours() -> np.ndarray:
         y = np.empty_like(x)
         layer_norm.forward_kernel[(height,)](
-            *(x, weight, bias, y, mean, rstd, width, width), EPSILON=EPSILON, BLOCK=width
+            *(x, weight, bias, y, mean, rstd, width, width), EPSILON=EPSILON, BLOCK=block
         )
         return y
 
@@ -82,5 +110,38 @@ def layer_norm_row(shape: tuple[int, int], threads: int) -> Row:
         a, w, b = (torch.from_numpy(each) for each in (x, weight, bias))
         return lambda: torch.nn.functional.layer_norm(a, (width,), w, b, EPSILON)
 
-    work = f"layer norm f32 {height}×{width}"
-    return compare_with_torch(FAMILY, work, threads, 1.1, ours, peer, tolerance=1e-4)
+    work = name_of("layer norm", shape, offset)
+    return compare_with_torch(FAMILY, work, threads, NORM_BAR, ours, peer, tolerance=1e-4)
+
+
+@tilewright.jit
+def rms_norm_kernel(
+    x_ptr, weight_ptr, y_ptr, stride, width, EPSILON: tl.constexpr, BLOCK: tl.constexpr
+):
+    """RMS norm of one row, `width <= BLOCK`."""
+    row = tl.program_id(0)
+    columns = tl.arange(0, BLOCK)
+    mask = columns < width
+    x = tl.load(x_ptr + row * stride + columns, mask=mask, other=0.0)
+    rrms = tl.rsqrt(tl.sum(x * x, axis=0) / width + EPSILON)
+    weight = tl.load(weight_ptr + columns, mask=mask)
+    tl.store(y_ptr + row * stride + columns, x * rrms * weight, mask=mask)
+
+
+def rms_norm_row(shape: tuple[int, int], threads: int, offset: int = 0) -> Row:
+    """RMS norm forward; results are allocated in each call, as torch does."""
+    x, weight = array(shape, offset), array((shape[1],), seed=1)
+    height, width = shape
+    block = tilewright.next_power_of_2(width)
+
+    def ours() -> np.ndarray:
+        y = np.empty_like(x)
+        rms_norm_kernel[(height,)](x, weight, y, width, width, EPSILON=EPSILON, BLOCK=block)
+        return y
+
+    def peer(torch: ModuleType) -> Callable[[], object]:
+        a, w = torch.from_numpy(x), torch.from_numpy(weight)
+        return lambda: torch.nn.functional.rms_norm(a, (width,), w, EPSILON)
+
+    work = name_of("RMS norm", shape, offset)
+    return compare_with_torch(FAMILY, work, threads, NORM_BAR, ours, peer, tolerance=1e-4)

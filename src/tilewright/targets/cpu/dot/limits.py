@@ -34,6 +34,7 @@ from tilewright.targets.cpu.schedule.inline import is_tile, owner
 from tilewright.targets.cpu.schedule.lowering import Limits, Lowering
 from tilewright.targets.cpu.schedule.materialization import operand_spec
 
+# By definition: the dimensions of a matrix.
 ROWS, COLUMNS = 0, 1
 # Vectors of these machines are loaded as far as a mask says in one instruction.
 _MASKED_LOADS = frozenset(("avx2", "avx512f"))
