@@ -17,13 +17,12 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import i64
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.ir.effects import global_access
+from tilewright.ir.effects import global_access, is_plain_read
 from tilewright.ir.op import AccumulatingOp, ElementwiseOp
 from tilewright.ir.regions import receivers_of
 from tilewright.ir.types import shape_of
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.matmul.ir import DotOp
-from tilewright.ops.memory.ir import LoadOp
 from tilewright.targets.cpu.dot.panels import Instruction
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
@@ -119,9 +118,12 @@ def _depth(lowering: Lowering, emit: Emitter, op: DotOp, k: int) -> SSAValue | N
     ends: list[SSAValue] = []
     for operand, dim in ((op.a, COLUMNS), (op.b, ROWS)):
         load = owner(operand)
-        if not isinstance(load, LoadOp) or load.mask is None or not _fills_zeros(load):
+        if load is None or not is_plain_read(load) or not _fills_zeros(load):
             return None
-        extents = prefix_extents(Evaluator(lowering, emit), load.mask).get(dim)
+        mask: object = getattr(load, "mask", None)
+        if not isinstance(mask, SSAValue):
+            return None
+        extents = prefix_extents(Evaluator(lowering, emit), mask).get(dim)
         if not extents:
             return None
         ends.append(_clamped(emit, extents, k))
@@ -130,8 +132,9 @@ def _depth(lowering: Lowering, emit: Emitter, op: DotOp, k: int) -> SSAValue | N
     return emit.pure(ELEMENTWISE["arith.select"], operands, i64)
 
 
-def _fills_zeros(load: LoadOp) -> bool:
-    return load.other is None or _is_zero_everywhere(load.other)
+def _fills_zeros(load: Operation) -> bool:
+    other: object = getattr(load, "other", None)
+    return not isinstance(other, SSAValue) or _is_zero_everywhere(other)
 
 
 def _is_zero_everywhere(value: SSAValue) -> bool:

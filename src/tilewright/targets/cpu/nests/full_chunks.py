@@ -10,7 +10,6 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.types import i1, i32, i64, shape_of
-from tilewright.ops.elementwise.ir import CmpIOp
 from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.nests.coordinates import (
@@ -23,11 +22,8 @@ from tilewright.targets.cpu.nests.coordinates import (
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.loop_order import MemoryAccess
 from tilewright.targets.cpu.nests.masks import is_all_true
+from tilewright.targets.cpu.nests.prefixes import prefix_of
 from tilewright.targets.cpu.schedule.inline import is_tile, owner
-
-# Predicate: (whether the left side is the growing one, how many more lanes hold than their
-# difference says).
-_PREFIX = {"slt": (True, 0), "sle": (True, 1), "sgt": (False, 0), "sge": (False, 1)}
 
 
 @dataclass(frozen=True)
@@ -81,9 +77,10 @@ def _conjuncts(ev: Evaluator, mask: SSAValue, coords: Coords) -> list[Prefix] | 
 
 
 def _is_prefix(ev: Evaluator, op: Operation, coords: Coords) -> bool:
-    if not isinstance(op, CmpIOp) or op.predicate_name() not in _PREFIX:
+    prefix = prefix_of(op)
+    if prefix is None:
         return False
-    left_grows, _ = _PREFIX[op.predicate_name()]
+    left_grows, _ = prefix
     strides = [ev.lane_stride(operand, coords) for operand in op.operands]
     growing, fixed = strides if left_grows else strides[::-1]
     return growing == (1, False) and fixed == (0, False)
@@ -101,8 +98,9 @@ def full_extent(ev: Evaluator, prefixes: tuple[Prefix, ...], size: int) -> SSAVa
 def _extent(ev: Evaluator, prefix: Prefix) -> SSAValue:
     """How many elements from the loop's start on satisfy a prefix comparison, as i64."""
     op = owner(prefix.value)
-    assert isinstance(op, CmpIOp)
-    left_grows, more = _PREFIX[op.predicate_name()]
+    prefix = None if op is None else prefix_of(op)
+    assert op is not None and prefix is not None
+    left_grows, more = prefix
     start = tuple(_at_start(coord) for coord in prefix.coords)
     sides = [ev.emit.widen(ev.element(operand, start, False)) for operand in op.operands]
     growing, fixed = sides if left_grows else sides[::-1]

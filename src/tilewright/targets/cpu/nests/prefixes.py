@@ -23,6 +23,16 @@ PREFIX = {"slt": (True, 0), "sle": (True, 1), "sgt": (False, 0), "sge": (False, 
 than the difference of its sides says."""
 
 
+def prefix_of(op: Operation) -> tuple[bool, int] | None:
+    """What PREFIX says of a comparison; None for other ops."""
+    return PREFIX.get(comparison(op))
+
+
+def comparison(op: Operation) -> str:
+    """The predicate of a comparison of integers; nothing for other ops."""
+    return op.predicate_name() if isinstance(op, CmpIOp) else ""
+
+
 def prefix_extents(ev: Evaluator, mask: SSAValue) -> dict[int, list[SSAValue]]:
     """By dimension, i64 values: the mask is false from each of them on.
 
@@ -50,9 +60,10 @@ def prefix_extents(ev: Evaluator, mask: SSAValue) -> dict[int, list[SSAValue]]:
 def _add_extent(
     ev: Evaluator, op: Operation, place: Coords, found: dict[int, list[SSAValue]]
 ) -> None:
-    if not isinstance(op, CmpIOp) or op.predicate_name() not in PREFIX:
+    prefix = prefix_of(op)
+    if prefix is None:
         return
-    left_grows, more = PREFIX[op.predicate_name()]
+    left_grows, more = prefix
     growing, fixed = op.operands if left_grows else reversed(op.operands)
     loops = {loop for coord in place for loop, _ in coord.terms}
     moving = [loop for loop in loops if _step(ev, growing, place, loop) != 0]

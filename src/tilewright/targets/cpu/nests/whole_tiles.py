@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.types import i1, i32, shape_of, width_bits
-from tilewright.ops.elementwise.ir import CmpIOp
 from tilewright.ops.memory.ir import LoadOp
-from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.targets.cpu.nests import access, masks
 from tilewright.targets.cpu.nests.coordinates import (
     LANE_LOOP,
@@ -25,8 +23,9 @@ from tilewright.targets.cpu.nests.coordinates import (
     source_coords,
 )
 from tilewright.targets.cpu.nests.evaluate import Evaluator
+from tilewright.targets.cpu.nests.prefixes import comparison
 from tilewright.targets.cpu.nests.separation import polynomial
-from tilewright.targets.cpu.schedule.inline import is_splitting, owner
+from tilewright.targets.cpu.schedule.inline import is_inline, owner
 
 _SAME_MASK = ("tt.broadcast", "tt.expand_dims", "tt.trans", "tt.reshape", "tw.hint")
 # Comparisons of unsigned numbers hold around a gap where their sides wrap: `i - 4 < n`.
@@ -159,7 +158,7 @@ def all_true(ev: Evaluator, mask: SSAValue) -> list[SSAValue] | None:
 
 def _place_in(op: Operation, place: Coords) -> Coords:
     """Where an op that only moves a mask reads it; nowhere in particular where it merges."""
-    if isinstance(op, ReshapeOp) and not is_splitting(op):
+    if not is_inline(op.results[0]):
         return (ORIGIN,) * len(shape_of(op.operands[0].type))
     source = source_coords(op, normalized(place, shape_of(op.results[0].type)))
     assert source is not None, op.name
@@ -168,11 +167,12 @@ def _place_in(op: Operation, place: Coords) -> Coords:
 
 def _held_comparison(ev: Evaluator, op: Operation | None, place: Coords) -> SSAValue | None:
     """Whether an affine comparison holds everywhere; None for anything else."""
-    if not isinstance(op, CmpIOp) or op.predicate_name() not in _LESS | _MORE:
+    predicate = "" if op is None else comparison(op)
+    if op is None or predicate not in _LESS | _MORE:
         return None
     if width_bits(op.operands[0].type) < _INDEX_BITS:
         return None
-    want_low = op.predicate_name() in _MORE
+    want_low = predicate in _MORE
     left, right = op.operands
     corners = [_corner(ev, left, want_low, place), _corner(ev, right, not want_low, place)]
     if corners[0] is None or corners[1] is None:
@@ -180,7 +180,7 @@ def _held_comparison(ev: Evaluator, op: Operation | None, place: Coords) -> SSAV
     sides = [
         ev.element(v, c, False) for v, c in zip(op.operands, corners, strict=True) if c is not None
     ]
-    return ev.emit.compare(op.predicate_name(), sides[0], sides[1])
+    return ev.emit.compare(predicate, sides[0], sides[1])
 
 
 def _corner(ev: Evaluator, value: SSAValue, want_low: bool, place: Coords) -> Coords | None:

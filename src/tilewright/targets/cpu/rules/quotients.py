@@ -26,7 +26,9 @@ from tilewright.targets.cpu.rules import CPU_RULES
 
 # Exponents of the dividend and the divisor. Quotients lie within 2^-120 and 2^120, reciprocals
 # within 2^-20 and 2^20, and a remainder is a multiple of 2^(-100 - 47), above the least number.
+# Chosen, not measured: any that keep these bounds give the bits of a division.
 _X_LOG2, _D_LOG2 = 100, 20
+# By definition: the fields of a float32.
 _BIAS, _MANTISSA_BITS, _MAGNITUDE = 127, 23, 0x7FFFFFFF
 # Fewer lanes are divided in the time of the corrections. Chosen, not measured: the bits are equal.
 _LEAST_LANES = 16
