@@ -13,6 +13,8 @@ from pathlib import Path
 from benchmarks.harness import TOLERANCE, Row
 from tilewright.targets.cpu.host import host_machine
 
+README_ROWS = 12
+"""The README's table is short: the worst row of each family, then the worst of the rest."""
 RESULTS = Path(__file__).parent / "results"
 README = Path(__file__).resolve().parents[1] / "README.md"
 START, END = "<!-- speed: written by `python -m benchmarks --readme` -->", "<!-- /speed -->"
@@ -115,11 +117,13 @@ def readme_table(document: Json) -> str:
     machine, rows = document["machine"], document["rows"]
     assert isinstance(machine, dict)
     assert isinstance(rows, list)
+    rows = worst_rows(rows, README_ROWS)
     lines = [
         f"Measured {document['date']} on {machine['num_cpus']} CPUs of an {machine['model']}",
         f"({machine['cpu']}), beside the peer in the same run, with as many threads. A ratio says",
-        "how many times as fast as the peer. `make bench` repeats it;",
-        "[`benchmarks/results`](benchmarks/results) has every figure.",
+        "how many times as fast as the peer. These are the worst row of each family and the worst",
+        "of the rest; `make bench` repeats them, [`benchmarks/results`](benchmarks/results) has",
+        "every figure.",
         "",
         "| work | threads | measured | goal | |",
         "|---|---|---|---|---|",
@@ -129,6 +133,33 @@ def readme_table(document: Json) -> str:
         peer = f" {row['peer'].rsplit(' ', 2)[0]}" if row["peer"] else ""
         lines.append(f"| {work} | {threads} | {measured}{peer} | {bar} | {verdict} |")
     return "\n".join(lines) + "\n"
+
+
+def worst_rows(rows: Sequence[Json], count: int) -> list[Json]:
+    """The worst row of each family, then the worst of the others, in the order of the table."""
+    ranked = sorted(
+        (row for row in rows if _margin(row) is not None), key=lambda r: _margin(r) or 0
+    )
+    families: dict[object, Json] = {}
+    for row in ranked:
+        families.setdefault(row["family"], row)
+    first = list(families.values())[:count]
+    others = [row for row in ranked if row not in first]
+    chosen = [*first, *others[: count - len(first)]]
+    return [row for row in rows if row in chosen]
+
+
+def _margin(row: Json) -> float | None:
+    """How many times as good as its bar a row is; None without a bar or a value."""
+    value, bar = row["value"], row["bar"]
+    if (
+        not isinstance(value, int | float)
+        or not isinstance(bar, int | float)
+        or not value
+        or not bar
+    ):
+        return None
+    return value / bar if row["unit"] == "x" else bar / value
 
 
 def cells(row: Json) -> tuple[str, ...]:

@@ -22,9 +22,10 @@ from tilewright.targets.cpu.nests.recompute import with_scalars_of
 from tilewright.targets.cpu.ops import PrefetchOp
 from tilewright.targets.cpu.schedule.fetches import Fetch, growth
 
-# A row that fills half of the first-level cache goes to the second level, out of the way. Chosen,
-# not measured: where lines wait changes no result.
-_NEAR_SHARE = 2
+# This row, what is made of it, the next row and this one's result are in use at once: where the
+# first-level cache does not hold all four, rows are fetched into the second level. Chosen, not
+# measured: where lines wait changes no result.
+_NEAR_SHARE = 4
 
 
 class Fetcher:

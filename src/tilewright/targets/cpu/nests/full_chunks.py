@@ -98,9 +98,9 @@ def full_extent(ev: Evaluator, prefixes: tuple[Prefix, ...], size: int) -> SSAVa
 def _extent(ev: Evaluator, prefix: Prefix) -> SSAValue:
     """How many elements from the loop's start on satisfy a prefix comparison, as i64."""
     op = owner(prefix.value)
-    prefix = None if op is None else prefix_of(op)
-    assert op is not None and prefix is not None
-    left_grows, more = prefix
+    known = None if op is None else prefix_of(op)
+    assert op is not None and known is not None
+    left_grows, more = known
     start = tuple(_at_start(coord) for coord in prefix.coords)
     sides = [ev.emit.widen(ev.element(operand, start, False)) for operand in op.operands]
     growing, fixed = sides if left_grows else sides[::-1]
