@@ -17,6 +17,7 @@ from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.interpreted import InterpretedLaunch
 from tilewright.frontend.devices import DevicePlacement
 from tilewright.interp.simt.statistics import Report
+from tilewright.interp.simt.timeline import Timeline
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
 from tilewright.support.options import CompileOptions
@@ -29,12 +30,16 @@ _TARGET = "nvidia"
 
 @dataclass(frozen=True)
 class Simulation:
-    """A simulated launch of `kernel` for the GPU `machine`, and what was counted in it."""
+    """A simulated launch of `kernel` for the GPU `machine`, and what was counted in it.
+
+    `timeline` is that of its first program, where the collector draws them.
+    """
 
     kernel: str
     machine: str
     grid: tuple[int, int, int]
     report: Report
+    timeline: Timeline | None = None
 
 
 @dataclass(frozen=True)
@@ -43,15 +48,21 @@ class _Collector:
 
     simulations: list[Simulation]
     seed: int | None
+    draws: bool
 
 
 _COLLECTOR: ContextVar[_Collector | None] = ContextVar("simulations", default=None)
 
 
 @contextmanager
-def collected_simulations(seed: int | None = None) -> Generator[list[Simulation]]:
-    """A list of the launches that end well inside the block, in order; `seed` is for them all."""
-    collector = _Collector([], seed)
+def collected_simulations(
+    seed: int | None = None, draws: bool = False
+) -> Generator[list[Simulation]]:
+    """A list of the launches that end well inside the block, in order; `seed` is for them all.
+
+    With `draws` each has a timeline.
+    """
+    collector = _Collector([], seed, draws)
     token = _COLLECTOR.set(collector)
     try:
         yield collector.simulations
@@ -81,8 +92,9 @@ def run_simulated(
     collector = _COLLECTOR.get()
     if collector is not None and seed is None:
         seed = collector.seed
-    report = target.simulate(scheduled, text, request.name, grid, launch.values, seed)
-    simulation = Simulation(request.name, machine, grid, report)
+    timeline = Timeline() if collector is not None and collector.draws else None
+    report = target.simulate(scheduled, text, request.name, grid, launch.values, seed, timeline)
+    simulation = Simulation(request.name, machine, grid, report, timeline)
     if collector is not None:
         collector.simulations.append(simulation)
     return simulation

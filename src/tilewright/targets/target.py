@@ -21,6 +21,7 @@ from tilewright.support.options import CompileOptions
 
 if TYPE_CHECKING:
     from tilewright.interp.simt.statistics import Report
+    from tilewright.interp.simt.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class SimulateLike(Protocol):
         grid: tuple[int, int, int],
         values: Sequence[tuple[str, object]],
         seed: int | None = None,
+        timeline: Timeline | None = None,
     ) -> Report:
         """Run the programs of `grid` on runtime arguments with their types, in place."""
         ...

@@ -15,6 +15,7 @@ from tilewright.support.source import Span, source_line
 from tilewright.tools.collect import NoKernel, run_program
 from tilewright.tools.kernel_file import FILE, FUNCTION
 from tilewright.tools.show import echo_table
+from tilewright.tools.timeline import write_timeline
 
 # Below this share of its best an access is worth a line of its own.
 _GOOD = 0.99
@@ -25,30 +26,50 @@ _GOOD = 0.99
 @FUNCTION
 @click.option("--machine", default=DEFAULT_MACHINE, show_default=True, help="The GPU to simulate.")
 @click.option("--seed", type=int, help="Let warps take turns at random, to find other orders.")
-def simulate(file: tuple[Path, str], function: str, machine: str, seed: int | None) -> None:
+@click.option(
+    "--timeline",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Draw the first program: .svg, or .json for Perfetto.",
+)
+def simulate(
+    file: tuple[Path, str], function: str, machine: str, seed: int | None, timeline: Path | None
+) -> None:
     """Run a file with every kernel on a GPU's simulated threads, each access checked.
 
     No GPU is needed. Arrays are written as a GPU would write them. A data race, a missing
     fence, an access out of bounds, a read of shared memory that nobody wrote and a deadlock end
     the run with the kernel's line; bank conflicts and uncoalesced accesses are listed.
+    A timeline shows what the first program of a launch does when, by a simple model of the
+    machine: order and overlap are the program's, lengths are no measurement.
     The file is run as by `ir`; what it prints goes to stderr.
     """
     path, kernel = file
     set_variable("TILEWRIGHT_SIMULATE", machine)
-    with collected_simulations(seed) as simulations:
+    with collected_simulations(seed, timeline is not None) as simulations:
         error = run_program(path, lambda: bool(simulations), function, simulations.clear)
     shown = [s for s in simulations if kernel in ("", s.kernel)]
     if not shown and error is None:
         raise NoKernel(f"{path} launches no kernel {kernel}".rstrip())
-    for simulation in shown:
+    for number, simulation in enumerate(shown):
         _show(simulation)
+        if timeline is not None and simulation.timeline is not None:
+            suffix = f"-{number}" if number else ""
+            target = timeline.with_name(f"{timeline.stem}{suffix}{timeline.suffix}")
+            write_timeline(simulation.timeline, target, _title(simulation))
+            click.echo(f"  timeline written to {target}")
     if error is not None:
         raise error
 
 
+def _title(simulation: Simulation) -> str:
+    grid = "×".join(map(str, simulation.grid))
+    return f"{simulation.kernel} on {simulation.machine}, {grid} programs"
+
+
 def _show(simulation: Simulation) -> None:
-    report, grid = simulation.report, "×".join(map(str, simulation.grid))
-    click.secho(f"{simulation.kernel} on {simulation.machine}, {grid} programs", bold=True)
+    report = simulation.report
+    click.secho(_title(simulation), bold=True)
     instructions = sum(report.instructions.values())
     click.echo(
         f"  no fault · {instructions} instructions of warps · {report.barriers} barriers · "

@@ -68,6 +68,9 @@ class Copies:
         columns = self._column() + threads
         clocks = self._committed[threads] + 1
         self._shared.write_tile(targets, data, threads, (columns, clocks), site)
+        timeline = self._synchronization.timeline
+        if timeline is not None:
+            timeline.start_copy(threads, int(sizes.sum()), site)
 
     def _count(
         self, targets: Array, sources: Array, sizes: Array, width: int, threads: Array, site: Site
@@ -82,6 +85,8 @@ class Copies:
     def commit(self, threads: Array) -> None:
         """Close the group of each thread's copies."""
         self._committed[threads] += 1
+        if self._synchronization.timeline is not None:
+            self._synchronization.timeline.commit_copies(threads)
 
     def wait(self, threads: Array, pending: int) -> None:
         """Wait until at most `pending` of each thread's groups run."""
@@ -89,6 +94,8 @@ class Copies:
         columns = self._column() + threads
         done = np.maximum(self._committed[threads] - pending, 0)
         clocks.known[threads, columns] = np.maximum(clocks.known[threads, columns], done)
+        if self._synchronization.timeline is not None:
+            self._synchronization.timeline.wait_for_copies(threads, pending)
 
     def wait_all(self, threads: Array) -> None:
         """Wait for all copies of each thread, committed or not."""
@@ -102,8 +109,12 @@ class Copies:
             barrier.pending += len(threads)
         clocks = self._synchronization.clocks
         saved = clocks.known[threads].copy()
+        timeline = self._synchronization.timeline
+        times = [] if timeline is None else list(timeline.now)
         self.wait_all(threads)
         self._synchronization.arrive_at(address, threads, 0, 1)
+        if timeline is not None:
+            timeline.now = times
         columns = self._column() + threads
         clocks.known[threads, columns] = saved[np.arange(len(threads)), columns]
 
@@ -173,6 +184,9 @@ class Copies:
         self._shared.write_tile(
             addresses, rows, every * thread, (every * column, every * clock), site
         )
+        timeline = self._synchronization.timeline
+        if timeline is not None:
+            timeline.load(barrier, thread, rows.size, site)
         self._synchronization.complete_bytes(barrier, rows.size, column, clock)
 
     def load_bytes(

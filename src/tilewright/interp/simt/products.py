@@ -93,6 +93,8 @@ class Products:
             sign = form.scale_a * form.scale_b
             new = multiply_add(left * sign, np.broadcast_to(right.T, (4, *right.T.shape)), base)
             block[:, lanes] = _registers(new, form, len(block), block.dtype)
+            if self._synchronization.timeline is not None:
+                self._synchronization.timeline.start_product(number, form.columns, site)
             group[number] = self.groups.committed[number] + 1
         return [InFlight(block, row, group, self.groups) for row in range(len(block))]
 
@@ -129,11 +131,15 @@ class Products:
         """Close the group of the products started so far."""
         for number in self.warp_groups(threads):
             self.groups.committed[number] += 1
+            if self._synchronization.timeline is not None:
+                self._synchronization.timeline.commit_products(number)
 
     def wait(self, threads: Array, pending: int) -> None:
         """Wait until at most `pending` groups run."""
         for number in self.warp_groups(threads):
             done = int(self.groups.committed[number]) - pending
+            if self._synchronization.timeline is not None:
+                self._synchronization.timeline.wait_for_products(number, pending)
             if done <= int(self.groups.completed[number]):
                 continue
             self.groups.completed[number] = done

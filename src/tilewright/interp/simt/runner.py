@@ -20,10 +20,12 @@ from tilewright.interp.simt.in_flight import WARP_GROUP
 from tilewright.interp.simt.machine import Machine
 from tilewright.interp.simt.statistics import WARP
 from tilewright.interp.simt.syntax import Site
+from tilewright.interp.simt.timeline import FREE
 from tilewright.interp.simt.values import Value, merge
 from tilewright.ir.op import Array
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import Deadlock, KernelFault, UnsupportedError
+from tilewright.support.source import Span
 
 _FAIR_TURN = 64
 _DEEP_TURN = 1024
@@ -91,6 +93,7 @@ class Runner:
         self._last_turn = [0] * len(segments)
         self._turn = 0
         self._is_together = False
+        self._counted: dict[int, list[tuple[Span | None, int]]] = {}
         self._random = None if seed is None else np.random.default_rng(seed)
 
     def run(self, mask: Array | None) -> None:
@@ -137,9 +140,27 @@ class Runner:
                         new = merge(group, new, values[step.slot])
                     values[step.slot] = new
             step = None
+            if machine.synchronization.timeline is not None:
+                machine.synchronization.timeline.compute(machine.active(), self._lines(place))
             return self._end(segment, place, group)
         except Fault as fault:
             raise fault.at(segment.site if step is None else step.site, machine.cta) from None
+
+    def _lines(self, place: int) -> list[tuple[Span | None, int]]:
+        """The source lines of a segment's instructions, and how many there are of each in a row."""
+        if place not in self._counted:
+            found: list[tuple[Span | None, int]] = []
+            sites = dict.fromkeys(step.site for step in self.segments[place].steps)
+            for site in sites:  # an instruction with several results is several steps
+                if FREE.search(site.text):
+                    continue
+                source = site.source
+                if found and found[-1][0] == source:
+                    found[-1] = (source, found[-1][1] + 1)
+                else:
+                    found.append((source, 1))
+            self._counted[place] = found
+        return self._counted[place]
 
     def _end(self, segment: Segment, place: int, group: Array | None) -> int | None:
         if segment.suspend is not None:

@@ -53,6 +53,7 @@ from tilewright.interp.simt.runner import Runner
 from tilewright.interp.simt.statistics import Report
 from tilewright.interp.simt.syntax import Parameter
 from tilewright.interp.simt.tensor_map import TensorMap
+from tilewright.interp.simt.timeline import Timeline
 from tilewright.interp.simt.types import LlvmType
 from tilewright.interp.simt.values import Value
 from tilewright.ir.op import Array
@@ -75,6 +76,7 @@ def simulate(
     seed: int | None = None,
     checks_global_order: bool = False,
     step_limit: int = _STEP_LIMIT,
+    timeline: Timeline | None = None,
 ) -> Report:
     """The launch of a kernel, given as LLVM text for one thread, simulated on this machine.
 
@@ -84,7 +86,8 @@ def simulate(
     Programs run one after the other in the order of their ids. `shared_bytes` is the dynamic
     shared memory. With a `seed` the warp groups of a program take turns at random, to find what
     depends on their order. With `checks_global_order` two threads of a program that access
-    one place of global memory, one of them writing, need a barrier in between.
+    one place of global memory, one of them writing, need a barrier in between. A `timeline` is
+    told what the first program does.
 
     *Raises* `KernelFault` for what the program does wrong, `UnsupportedError` for an
     instruction that the simulator does not know.
@@ -93,6 +96,7 @@ def simulate(
     machine = Machine(num_threads, grid, static_shared_bytes(module) + shared_bytes)
     if checks_global_order:
         machine.global_shadow = GlobalShadow(machine.synchronization.clocks)
+    machine.synchronization.timeline = timeline
     program = Program(module, machine, step_limit)
     function = program.function(kernel)
     _bind(machine, function, arguments, tensor_maps or {})
@@ -114,6 +118,8 @@ def _run_grid(machine: Machine, function: Translated, step_limit: int, seed: int
             for x in range(columns):
                 machine.start_cta((x, y, z))
                 runner.run(None)
+                if machine.synchronization.timeline is not None:
+                    machine.synchronization.timeline.is_over = True
 
 
 def _bind(

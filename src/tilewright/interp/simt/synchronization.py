@@ -8,6 +8,7 @@ import numpy as np
 
 from tilewright.interp.simt.clocks import Clocks, Joint
 from tilewright.interp.simt.faults import Fault
+from tilewright.interp.simt.timeline import Timeline
 from tilewright.ir.op import Array
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import KernelFault
@@ -60,6 +61,7 @@ class Synchronization:
         self.memory_barriers: dict[int, MemoryBarrier] = {}
         self.awaited: dict[int, str] = {}
         self.completed = 0
+        self.timeline: Timeline | None = None
 
     def reset(self) -> None:
         """Begin another cta."""
@@ -87,6 +89,8 @@ class Synchronization:
         # The hardware counts warps: a warp some lanes of which have exited counts whole.
         barrier.arrived += len(np.unique(threads // _WARP)) * _WARP
         joint = self.clocks.release(threads)
+        if self.timeline is not None:
+            self.timeline.arrive(f"barrier {number}", threads)
         if barrier.joint is None:
             barrier.joint = joint
         else:
@@ -116,6 +120,10 @@ class Synchronization:
             )
         del self.barriers[number]
         self.completed += 1
+        if self.timeline is not None:
+            self.timeline.end_phase(f"barrier {number}")
+            for threads in barrier.waiting:
+                self.timeline.go_on(f"barrier {number}", threads, f"barrier {number}")
         released = 0
         for threads in barrier.waiting:
             self.waiting[threads] = False
@@ -142,6 +150,8 @@ class Synchronization:
         """Threads announce bytes and arrive, `arrivals` each."""
         barrier = self.memory_barrier(address)
         barrier.bytes += num_bytes * len(threads)
+        if arrivals and self.timeline is not None:
+            self.timeline.arrive(address, threads)
         if arrivals:
             self._join(barrier, self.clocks.release(threads))
             barrier.pending -= arrivals * len(threads)
@@ -151,7 +161,7 @@ class Synchronization:
                 f"more threads arrive at the mbarrier at {address} than the {barrier.count} that "
                 "it was made for",
             )
-        self._end_phase_if_full(barrier)
+        self._end_phase_if_full(address, barrier)
 
     def complete_bytes(self, address: int, num_bytes: int, column: int, clock: int) -> None:
         """An asynchronous copy of `num_bytes` has landed."""
@@ -160,7 +170,7 @@ class Synchronization:
         known = np.zeros(column + 1, np.int32)
         known[column] = clock
         self._join(barrier, Joint(known, np.zeros(self.threads, np.int32)))
-        self._end_phase_if_full(barrier)
+        self._end_phase_if_full(address, barrier)
 
     @staticmethod
     def _join(barrier: MemoryBarrier, joint: Joint) -> None:
@@ -169,10 +179,12 @@ class Synchronization:
         else:
             barrier.joint.include(joint)
 
-    def _end_phase_if_full(self, barrier: MemoryBarrier) -> None:
+    def _end_phase_if_full(self, address: int, barrier: MemoryBarrier) -> None:
         if barrier.pending or barrier.bytes:
             return
         barrier.ended += 1
+        if self.timeline is not None:
+            self.timeline.end_phase(address)
         barrier.pending = barrier.count
         barrier.done = barrier.joint
         barrier.joint = None
@@ -185,6 +197,8 @@ class Synchronization:
         if barrier.phase != parity:
             if barrier.done is not None:
                 self.clocks.acquire(threads, barrier.done)
+            if self.timeline is not None:
+                self.timeline.go_on(address, threads, "loads")
             return True
         self.parked[threads] = True
         self.awaited[address] = site
@@ -193,6 +207,8 @@ class Synchronization:
     def require_near(self, address: int, phase: int, ring: str) -> None:
         """Check that parity tells the awaited phase: it runs, or is the one that ended last."""
         ended = self.memory_barrier(address).ended
+        if self.timeline is not None:
+            self.timeline.name_barrier(address, f"ring {ring}")
         if ended - phase not in (0, 1):
             raise Fault(
                 KernelFault,

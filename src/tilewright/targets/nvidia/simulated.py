@@ -8,12 +8,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tilewright.frontend.arrays import array_bounds, array_facts, descriptor_slots
+from tilewright.interp.simt.in_flight import WARP_GROUP
 from tilewright.interp.simt.simulate import Argument, simulate
 from tilewright.interp.simt.statistics import Report
 from tilewright.interp.simt.tensor_map import TensorMap
+from tilewright.interp.simt.timeline import Timeline
 from tilewright.interp.values import dtype_of
 from tilewright.ir.op import Array
 from tilewright.ops.builder import ir_type
+from tilewright.ops.function import find_kernel
+from tilewright.ops.roles import find_roles
 from tilewright.support.errors import ArgumentNotSupported
 from tilewright.targets.nvidia.symbols import entry_symbol
 from tilewright.targets.nvidia.tensor_map import TensorMapRecipe
@@ -29,6 +33,7 @@ def simulate_launch(
     grid: tuple[int, int, int],
     values: Sequence[tuple[str, object]],
     seed: int | None = None,
+    timeline: Timeline | None = None,
 ) -> Report:
     """The launch of an emitted kernel over `grid`, simulated; arrays are written in place.
 
@@ -48,7 +53,23 @@ def simulate_launch(
     shared_bytes = int(str(scheduled.metadata["shared_bytes"]))
     everything = (*arguments, *maps)
     symbol = entry_symbol(kernel)
-    return simulate(text, symbol, grid, threads, everything, shared_bytes, seed=seed)
+    if timeline is not None:
+        timeline.call(warp_group_names(scheduled, threads))
+    return simulate(
+        text, symbol, grid, threads, everything, shared_bytes, seed=seed, timeline=timeline
+    )
+
+
+def warp_group_names(scheduled: Scheduled, threads: int) -> list[str]:
+    """What the warp groups of a kernel are called: by their roles, or by their numbers."""
+    roles = find_roles(find_kernel(scheduled.module))
+    names = [
+        f"{role.name} {number}" if role.replicas > 1 else role.name
+        for role in (() if roles is None else roles.described())
+        for number in range(role.replicas)
+    ]
+    count = -(-threads // WARP_GROUP)
+    return names if len(names) == count else [f"warp group {k}" for k in range(count)]
 
 
 def _address(array: Array) -> int:
