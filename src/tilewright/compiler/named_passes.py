@@ -35,6 +35,7 @@ from tilewright.machine.cpus import MADE_UP_CPU
 from tilewright.machine.gpus import GPUS, SM_90A
 from tilewright.machine.model import MachineModel
 from tilewright.ops.dialects import make_dialects, tile_context
+from tilewright.passes.require_rules import RequireRules
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import InternalError, InvalidOption, MalformedText
 from tilewright.support.options import CompileOptions
@@ -64,8 +65,10 @@ class Group:
         """The passes, in order."""
         machine = self.machine or (MADE_UP_CPU if self.target == "cpu" else SM_90A)
         options, target = CompileOptions(num_warps=self.num_warps), load_target(self.target)
-        make = target.tile_passes if name == "tiles" else target.schedule
-        return make(machine, options)
+        if name == "tiles":
+            return target.tile_passes(machine, options)
+        # On text nobody else asks whether the tile passes have lowered what no schedule sees.
+        return (RequireRules(self.target), *target.schedule(machine, options))
 
 
 GROUPS = ("schedule", "tiles")
