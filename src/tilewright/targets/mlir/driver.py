@@ -15,7 +15,7 @@ from tilewright.runtime.fingerprint import compiler_fingerprint
 from tilewright.runtime.launcher import SLOW_PATH
 from tilewright.support.options import CompileOptions
 from tilewright.targets.cpu.driver import CpuDriver, CpuKernel
-from tilewright.targets.mlir.executable import compile_object, object_key
+from tilewright.targets.mlir.executable import compile_object, executable_text, lowered, object_key
 from tilewright.targets.mlir.tools import find_tools
 
 _OBJECT = "object"
@@ -57,10 +57,8 @@ class MlirDriver:
         key = object_key(text, tools, machine, compiler_fingerprint())
         stored = None if self._cache is None else self._cache.get(key)
         if stored is None:
-            slots = artifact.metadata["slots"]
-            assert isinstance(slots, list)
-            entry = str(artifact.metadata["entry"])
-            stored = {_OBJECT: compile_object(text, entry, list(map(str, slots)), tools, machine)}
+            code = executable_text(lowered(text, tools), artifact.metadata)
+            stored = {_OBJECT: compile_object(code, machine)}
             if self._cache is not None:
                 self._cache.put(key, stored)
         return self._cpu.load(Artifact(artifact.key, artifact.metadata, stored))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import llvmlite.binding as llvm
 
@@ -15,35 +15,40 @@ from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.optimize import create_target_machine, parse_module
 from tilewright.machine.model import MachineModel
 from tilewright.targets.cpu.emit import ROUND_TO_BFLOAT, emit_entry
+from tilewright.targets.cpu.rules.reports import report_function
+from tilewright.targets.cpu.runtime.status import MAX_RANK
 from tilewright.targets.mlir.tools import Tools
 
 _IDS = ("pid0", "pid1", "pid2", "grid0", "grid1", "grid2")
 # A conversion of this feature takes denormals for zero.
 _INEXACT = ("avx512bf16", "avxneconvert")
+_FAILURE = re.compile(
+    r"  call void @puts\(ptr @(assert_msg\w*)\)\n  call void @abort\(\)\n  unreachable\n"
+)
+_MESSAGE = re.compile(r'^@(assert_msg\w*) = private constant .* c"(.*)"', re.MULTILINE)
 # Chosen, not measured: LLVM's own pipeline as most compilers run it. Its loop vectorizer stays
 # off: in LLVM 22 an assertion of its cost model ends the process on a maximum of bfloat16s.
 _SPEED_LEVEL = 2
 
 
-def compile_object(
-    text: str, kernel: str, slots: Sequence[str], tools: Tools, machine: MachineModel
-) -> bytes:
-    """The object of a module in core dialects whose public function is `kernel`.
+def lowered(text: str, tools: Tools) -> str:
+    """LLVM's assembly of a module in core dialects. Raises: MlirToolFailed."""
+    return tools.to_llvm(tools.to_buffers(text))
 
-    `slots` are the LLVM types of the kernel's arguments. Raises: MlirToolFailed.
+
+def executable_text(lowered: str, metadata: Mapping[str, object]) -> str:
+    """LLVM's assembly with the function that the pool calls.
+
+    Of the metadata it takes `entry`, the kernel's symbol, `slots`, the LLVM types of its
+    arguments, and `messages`, what each assertion says.
     """
-    lowered = tools.to_llvm(tools.to_buffers(text))
-    return _compiled(executable_text(lowered, kernel, slots), machine)
-
-
-def executable_text(lowered: str, kernel: str, slots: Sequence[str]) -> str:
-    """LLVM's assembly with the function that the pool calls."""
+    kernel, slots = str(metadata["entry"]), _texts(metadata["slots"])
     builder = ModuleBuilder()
     builder.add_metadata("!{i32 1}")
     _add_program(builder, kernel, slots)
     emit_entry(builder, list(slots), False)
     lines = [line for line in lowered.splitlines() if not line.startswith("!")]
-    body = _reporting("\n".join(lines), kernel)
+    body = _reporting(builder, "\n".join(lines), kernel, _texts(metadata["messages"]))
     text = f"{body}\n{builder.text()}"
     return text + ROUND_TO_BFLOAT if "bfloat" in text else text
 
@@ -70,17 +75,44 @@ def _add_program(builder: ModuleBuilder, kernel: str, slots: Sequence[str]) -> N
     builder.add_function("program", fn.text())
 
 
-def _reporting(lowered: str, kernel: str) -> str:
-    """A kernel that takes the status record as its last argument."""
-    name = re.escape(kernel)
-    header = re.compile(rf'^define void @"?{name}"?\(([^)]*)\)', re.MULTILINE)
-    return header.sub(
-        lambda found: f'define internal void @"{kernel}"({found[1]}, ptr %status)', lowered
-    )
+def _texts(value: object) -> list[str]:
+    assert isinstance(value, list)
+    return list(map(str, value))
 
 
-def _compiled(text: str, machine: MachineModel) -> bytes:
-    """Machine code after LLVM's own pipeline."""
+def _reporting(builder: ModuleBuilder, lowered: str, kernel: str, messages: Sequence[str]) -> str:
+    """A kernel that takes the status record as its last argument.
+
+    A program whose assertion fails fills it and ends, where MLIR would end the process.
+    """
+    header = re.compile(rf'^define void @"?{re.escape(kernel)}"?\(([^)]*)\)', re.MULTILINE)
+    found = header.search(lowered)
+    assert found is not None, f"there is no function {kernel}"
+    first = found[1].count("%") - len(_IDS)
+    ids = ", ".join(f"i32 %{first + axis}" for axis in range(3))
+    sites = {name: messages.index(text) for name, text in _failures(lowered).items()}
+    none = ", ".join(["i32 0"] * (1 + MAX_RANK))
+
+    def report(failure: re.Match[str]) -> str:
+        site = sites[failure[1]]
+        function = report_function(builder)
+        return f"  call void {function}(ptr %status, i32 {site}, {ids}, {none})\n  ret void\n"
+
+    start = f'define internal void @"{kernel}"({found[1]}, ptr %status)'
+    return _FAILURE.sub(report, lowered[: found.start()] + start + lowered[found.end() :])
+
+
+def _failures(lowered: str) -> dict[str, str]:
+    """The messages of assertions by the names of their constants."""
+    found: dict[str, str] = {}
+    for name, text in _MESSAGE.findall(lowered):
+        raw = re.sub(rb"\\([0-9A-F]{2})", lambda m: bytes([int(m[1], 16)]), text.encode())
+        found[name] = raw.rstrip(b"\0").decode()
+    return found
+
+
+def compile_object(text: str, machine: MachineModel) -> bytes:
+    """Machine code of a module in LLVM's assembly, after LLVM's own pipeline."""
     features = tuple(f for f in machine.features if f[1:] not in _INEXACT)
     features += tuple(f"-{name}" for name in _INEXACT if f"+{name}" in machine.features)
     target = create_target_machine(machine.arch, features, machine.triple)

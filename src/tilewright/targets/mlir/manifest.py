@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 
+from tilewright.ir.locations import span_of
 from tilewright.ir.passes import Pass
 from tilewright.machine.model import MachineModel
+from tilewright.ops.debug.ir import AssertOp
 from tilewright.ops.function import find_kernel
 from tilewright.passes.forward_invariants import ForwardInvariants
 from tilewright.passes.insert_checks import InsertChecks
@@ -19,9 +21,11 @@ from tilewright.passes.require_rules import RequireRules
 from tilewright.passes.split_carried_pointers import SplitCarriedPointers
 from tilewright.support.options import CompileOptions
 from tilewright.targets.cpu.emit import argument_slots
+from tilewright.targets.cpu.runtime.status import Site
 from tilewright.targets.mlir.coverage import MLIR_COVERAGE
 from tilewright.targets.mlir.decide_access_forms import AccessForms, DecideAccessForms
 from tilewright.targets.mlir.emit import emit_module
+from tilewright.targets.mlir.rules.debug import assert_message
 from tilewright.targets.mlir.tools import form_text
 from tilewright.targets.target import Reports, Scheduled, Target, report_of
 
@@ -46,8 +50,20 @@ def _schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...
 
 def _describe(module: ModuleOp, options: CompileOptions, reports: Reports) -> Scheduled:
     forms = report_of(reports, AccessForms)
-    metadata = {"slots": argument_slots(module), "entry": find_kernel(module).sym_name.data}
+    kernel = find_kernel(module)
+    failing = [op for op in kernel.walk() if isinstance(op, AssertOp)]
+    metadata = {
+        "slots": argument_slots(module),
+        "entry": kernel.sym_name.data,
+        "sites": [_site(op).to_json() for op in failing],
+        "messages": [assert_message(op) for op in failing],
+    }
     return Scheduled(module, metadata, tuple(dict.fromkeys(forms.remarks)), forms)
+
+
+def _site(op: AssertOp) -> Site:
+    span, chain = span_of(op)
+    return Site("assert" if op.kind is None else op.kind.data, op.message.data, span, chain)
 
 
 def _emit(scheduled: Scheduled, machine: MachineModel, options: CompileOptions) -> str:

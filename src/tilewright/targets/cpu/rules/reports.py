@@ -23,7 +23,7 @@ def _assert(ctx: EmitContext, op: AssertOp) -> None:
     site = services(ctx).site(op)
     indices = [as_i32(ctx, ctx.value(i), i.type) for i in op.indices][:MAX_RANK]
     padded = [*indices, *["0"] * (MAX_RANK - len(indices))]
-    function = _report_function(ctx.module)
+    function = report_function(ctx.module)
     fn = ctx.fn
     fail, end = fn.new_label(), fn.new_label()
     fn.branch_if(ctx.value(op.condition), end, fail)
@@ -44,7 +44,7 @@ def as_i32(ctx: EmitContext, value: str, type_: Attribute) -> str:
     return ctx.fn.value(f"{'trunc' if kind == 'i64' else 'sext'} {kind} {value} to i32")
 
 
-def _report_function(module: ModuleBuilder) -> str:
+def report_function(module: ModuleBuilder) -> str:
     """The function that claims the status record and fills it; the first failure wins."""
     name = "tw.report"
     if module.has_function(name):

@@ -12,13 +12,18 @@ from tilewright.targets.mlir.emitter import RULES, Emitter
 from tilewright.targets.mlir.evaluate import Evaluator
 
 
+def assert_message(op: AssertOp) -> str:
+    """What `cf.assert` says where it fails: the line, what was checked, and the author's words."""
+    span, _ = span_of(op)
+    where = "" if span is None else f"{span.position()}: "
+    kind = "" if op.kind is None or op.kind.data == "assert" else f"{op.kind.data}: "
+    return f"{where}{kind}{op.message.data}"
+
+
 @RULES.register(AssertOp)
 def _assert(emitter: Emitter, op: AssertOp) -> None:
     """`cf.assert` at every element that the mask lets through, with the line in its message."""
-    code = emitter.code
-    span, _ = span_of(op)
-    where = "" if span is None else f"{span.position()}: "
-    message = json.dumps(f"{where}{op.message.data}", ensure_ascii=True)
+    code, message = emitter.code, json.dumps(assert_message(op), ensure_ascii=False)
 
     def body(indices: list[str], carried: list[str]) -> Sequence[str]:
         ev, coords = Evaluator(emitter), emitter.row(indices)
