@@ -274,16 +274,19 @@ class Emitter:
 
     def nest(
         self,
-        shape: Sequence[int],
+        shape: Sequence[int | str],
         body: Callable[[list[str], list[str]], Sequence[str]],
         carried: Sequence[Tensor] = (),
     ) -> list[str]:
-        """Loops over an index space, in order; `body(indices, carried)` gives what is carried."""
+        """Loops over an index space, in order; `body(indices, carried)` gives what is carried.
+
+        An extent that is no integer is the name of a value of type index.
+        """
         return self._nest(list(shape), [], [t.name for t in carried], carried, body)
 
     def _nest(
         self,
-        shape: list[int],
+        shape: list[int | str],
         indices: list[str],
         names: list[str],
         carried: Sequence[Tensor],
@@ -294,7 +297,8 @@ class Emitter:
         code, index = self.code, self.code.new_name()
         zero, one = code.index(0), code.index(1)
         inner = [code.new_name() for _ in carried]
-        head = f"scf.for {index} = {zero} to {code.index(shape[0])} step {one}"
+        end = shape[0] if isinstance(shape[0], str) else code.index(shape[0])
+        head = f"scf.for {index} = {zero} to {end} step {one}"
         if carried:
             pairs = ", ".join(f"{a} = {b}" for a, b in zip(inner, names, strict=True))
             head += f" iter_args({pairs}) -> ({', '.join(t.type for t in carried)})"

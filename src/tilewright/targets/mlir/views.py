@@ -37,46 +37,83 @@ class Part:
 
 
 @dataclass(frozen=True)
-class View:
-    """A view of a tile's memory and its parts: `memref` has the tile's shape."""
+class Frame:
+    """How an access lies in memory: strides and parts by dimension, without where it starts.
 
-    memref: Tensor
+    `rows` are the dimensions that wrap or are looked up: there is a view for each of their
+    indices, of one element along them.
+    """
+
+    pointers: SSAValue
+    base: SSAValue
+    shape: tuple[int, ...]
     strides: tuple[str, ...]
     parts: tuple[Part, ...]
-    shape: tuple[int, ...]
+    rows: tuple[int, ...]
+    element: str
 
     def is_whole(self) -> bool:
         """Whether all of the tile is accessed."""
         return all(p.is_whole(extent) for p, extent in zip(self.parts, self.shape, strict=True))
 
+    def parts_at(self, indices: Sequence[str]) -> tuple[Part, ...]:
+        """The part of the tile that the view for some indices of `rows` has."""
+        found = list(self.parts)
+        for dim, index in zip(self.rows, indices, strict=True):
+            found[dim] = Part(index, 1)
+        return tuple(found)
 
-def make_view(
-    emitter: Emitter, pointers: SSAValue, found: MemrefView, conditions: Sequence[SSAValue],
-    positive: Sequence[Expression], element: str,
-) -> View:  # fmt: skip
-    """Write the view of an access; what has to hold for all of it makes its parts empty."""
-    code, shape = emitter.code, shape_of(pointers.type)
-    first = Evaluator(emitter).at(pointers, (Coord(),) * len(shape))
-    offset = emitter.to_index(first)
-    strides = [stride_text(emitter, dim.stride) if dim.size > 1 else "1" for dim in found.dims]
+
+def make_frame(
+    emitter: Emitter,
+    pointers: SSAValue,
+    found: MemrefView,
+    conditions: Sequence[SSAValue],
+    positive: Sequence[Expression],
+    element: str,
+) -> Frame:
+    """The frame of an access; what has to hold for all of it makes its parts empty."""
+    code, shape, rows = emitter.code, shape_of(pointers.type), rows_of(found)
+    strides = ["1" if d.size == 1 else stride_text(emitter, d.stride) for d in found.dims]
     holds = _all_hold(emitter, conditions, positive)
-    parts: list[Part] = []
-    for dim in found.dims:
-        part = _part(emitter, dim.size, dim.lower, dim.upper)
-        if holds is not None:
-            size = part.size if isinstance(part.size, str) else code.index(part.size)
-            none = code.index(0)
-            part = Part(part.start, code.value(f"arith.select {holds}, {size}, {none} : index"))
-            holds = None
-        parts.append(part)
-    sizes = ", ".join(map(str, shape))
-    type_ = strided_text(shape, strides, element)
-    base = emitter.base(found.base)
+    parts = [_part(emitter, dim.size, dim.lower, dim.upper) for dim in found.dims]
+    if holds is not None:
+        first = next(d for d in range(len(shape)) if d not in rows)
+        size = parts[first].size
+        size = size if isinstance(size, str) else code.index(size)
+        size = code.value(f"arith.select {holds}, {size}, {code.index(0)} : index")
+        parts[first] = Part(parts[first].start, size)
+    return Frame(pointers, found.base, shape, tuple(strides), tuple(parts), rows, element)
+
+
+def rows_of(found: MemrefView) -> tuple[int, ...]:
+    """The dimensions of which each index has a view of its own."""
+    looked_up = () if found.looked_up is None else (found.looked_up[0],)
+    return tuple(sorted({*found.wraps, *looked_up}))
+
+
+def view_at(emitter: Emitter, frame: Frame, indices: Sequence[str] = ()) -> Tensor:
+    """The part of memory that is accessed, at some indices of the frame's `rows`.
+
+    It starts where the program's pointers do, computed as the program computes them.
+    """
+    code, coords = emitter.code, [Coord()] * len(frame.shape)
+    shape, strides = list(frame.shape), list(frame.strides)
+    for dim, index in zip(frame.rows, indices, strict=True):
+        coords[dim], shape[dim], strides[dim] = Coord(name=index), 1, "1"
+    offset = emitter.to_index(Evaluator(emitter).at(frame.pointers, tuple(coords)))
+    type_ = strided_text(shape, strides, frame.element)
     name = code.value(
-        f"memref.reinterpret_cast {base} to offset: [{offset}], sizes: [{sizes}], "
-        f"strides: [{', '.join(strides)}] : memref<?x{element}> to {type_}"
+        f"memref.reinterpret_cast {emitter.base(frame.base)} to offset: [{offset}], "
+        f"sizes: [{', '.join(map(str, shape))}], strides: [{', '.join(strides)}] : "
+        f"memref<?x{frame.element}> to {type_}"
     )
-    return View(Tensor(name, type_), tuple(strides), tuple(parts), shape)
+    parts = [Part(0, 1) if d in frame.rows else part for d, part in enumerate(frame.parts)]
+    if all(part.is_whole(extent) for part, extent in zip(parts, shape, strict=True)):
+        return Tensor(name, type_)
+    part_type = strided_text([part.size for part in parts], strides, frame.element)
+    part = code.value(f"memref.subview {name}{part_text(parts)} : {type_} to {part_type}")
+    return Tensor(part, part_type)
 
 
 def strided_text(shape: Sequence[int | str], strides: Sequence[str], element: str) -> str:
@@ -86,29 +123,11 @@ def strided_text(shape: Sequence[int | str], strides: Sequence[str], element: st
     return f"memref<{dims}{element}, strided<[{known}], offset: ?>>"
 
 
-def subview(emitter: Emitter, view: View, element: str) -> Tensor:
-    """The part of a view that is accessed."""
-    if view.is_whole():
-        return view.memref
-    sizes = [part.size for part in view.parts]
-    type_ = strided_text(sizes, view.strides, element)
-    name = emitter.code.value(
-        f"memref.subview {view.memref.name}{part_text(view.parts)} : {view.memref.type} to {type_}"
-    )
-    return Tensor(name, type_)
-
-
 def part_text(parts: Sequence[Part]) -> str:
     """Offsets, sizes and strides of a part, as `subview` and `extract_slice` take them."""
     starts = ", ".join(str(part.start) for part in parts)
     sizes = ", ".join(str(part.size) for part in parts)
     return f"[{starts}] [{sizes}] [{', '.join('1' for _ in parts)}]"
-
-
-def has_names(emitter: Emitter, expressions: Sequence[Expression]) -> bool:
-    """Whether every scalar of some expressions has a name here."""
-    scalars = (factor for e in expressions for _, factors in e.terms for factor in factors)
-    return all(emitter.find(scalar) is not None for scalar in scalars)
 
 
 def stride_text(emitter: Emitter, stride: Expression) -> str:

@@ -18,11 +18,12 @@ from tilewright.targets.mlir.emitter import RULES, Emitter, Tensor, pointee_of
 from tilewright.targets.mlir.evaluate import Coords, Evaluator
 from tilewright.targets.mlir.text import memory_text, tensor_text, type_text
 from tilewright.targets.mlir.views import (
-    View,
-    make_view,
+    Frame,
+    make_frame,
     part_text,
+    rows_of,
     strided_text,
-    subview,
+    view_at,
 )
 
 ACCESSES = (LoadOp, StoreOp)
@@ -36,9 +37,9 @@ def _load(emitter: Emitter, op: LoadOp) -> None:
     if not shape_of(op.result.type):
         emitter.bind(op.result, _load_scalar(emitter, op))
         return
-    view = view_of(emitter, op)
-    if view is not None:
-        emitter.bind(op.result, _load_view(emitter, op, view))
+    frame = frame_of(emitter, op)
+    if frame is not None:
+        emitter.bind(op.result, _load_views(emitter, op, frame))
     else:
         emitter.bind(op.result, _load_elements(emitter, op))
 
@@ -46,9 +47,9 @@ def _load(emitter: Emitter, op: LoadOp) -> None:
 @RULES.register(StoreOp)
 def _store(emitter: Emitter, op: StoreOp) -> None:
     shape = shape_of(op.value.type)
-    view = view_of(emitter, op) if shape else None
-    if view is not None:
-        _store_view(emitter, op, view)
+    frame = frame_of(emitter, op) if shape else None
+    if frame is not None:
+        _store_views(emitter, op, frame)
         return
 
     def body(indices: list[str], carried: list[str]) -> Sequence[str]:
@@ -211,8 +212,8 @@ def _load_elements(emitter: Emitter, op: LoadOp) -> str:
 # By views.
 
 
-def view_of(emitter: Emitter, op: LoadOp | StoreOp) -> View | None:
-    """The view that an access is written as, where it is one."""
+def frame_of(emitter: Emitter, op: LoadOp | StoreOp) -> Frame | None:
+    """The frame of the views that an access is written as, where it is one."""
     form = op.attributes.get(FORM)
     if isinstance(form, StringAttr) and form.data != "view":
         return None
@@ -222,7 +223,8 @@ def view_of(emitter: Emitter, op: LoadOp | StoreOp) -> View | None:
     access = emitter.accesses.of(op)
     assert not isinstance(access, str)
     element = memory_text(pointee_of(op.ptr))
-    return make_view(emitter, op.ptr, found, access.mask.conditions, access.mask.positive, element)
+    mask = access.mask
+    return make_frame(emitter, op.ptr, found, mask.conditions, mask.positive, element)
 
 
 def view_or_reason(emitter: Emitter, op: LoadOp | StoreOp) -> MemrefView | str:
@@ -239,30 +241,62 @@ def view_or_reason(emitter: Emitter, op: LoadOp | StoreOp) -> MemrefView | str:
     held = type_text(pointee_of(op.ptr))
     if emitter.memory_of(root) != held:
         return f"elements of {held} are held as {emitter.memory_of(root)}"
-    if found.wraps:
-        return f"dimension {found.wraps[0]} wraps"
-    if found.looked_up is not None:
-        return f"dimension {found.looked_up[0]} is looked up"
+    rows = rows_of(found)
+    if len(rows) == len(found.dims):
+        return f"dimension {rows[0]} {'wraps' if rows[0] in found.wraps else 'is looked up'}"
+    if isinstance(op, StoreOp) and rows != tuple(range(len(rows))):
+        # Of elements that are written twice the last one stays, row by row.
+        return f"dimension {rows[-1]} is looked up or wraps, within another one"
     return found
 
 
-def _load_view(emitter: Emitter, op: LoadOp, view: View) -> str:
-    code, shape, kind = emitter.code, view.shape, type_text(op.result.type)
+def _load_views(emitter: Emitter, op: LoadOp, frame: Frame) -> str:
+    shape, kind = frame.shape, type_text(op.result.type)
     buffer = emitter.buffer(shape, kind)
-    target = buffer
-    if not view.is_whole():
+    if not frame.is_whole():
         _fill(emitter, op, buffer, shape, kind)
-        strides = _row_major(shape)
-        type_ = strided_text([p.size for p in view.parts], strides, kind)
-        if all(part.start == 0 for part in view.parts):
-            type_ = type_.replace(", offset: ?", "")
-        name = code.value(
-            f"memref.subview {buffer.name}{part_text(view.parts)} : {buffer.type} to {type_}"
+
+    def copy(indices: Sequence[str]) -> None:
+        target = _part_of_buffer(emitter, buffer, frame, indices)
+        source = view_at(emitter, frame, indices)
+        emitter.code.emit(
+            f"memref.copy {source.name}, {target.name} : {source.type} to {target.type}"
         )
-        target = Tensor(name, type_)
-    source = subview(emitter, view, kind)
-    code.emit(f"memref.copy {source.name}, {target.name} : {source.type} to {target.type}")
+
+    _each_row(emitter, frame, copy)
     return emitter.from_buffer(buffer, shape, kind)
+
+
+def _each_row(emitter: Emitter, frame: Frame, do: Callable[[Sequence[str]], None]) -> None:
+    """Do something for every index of the dimensions that have a view for each."""
+    parts = [frame.parts[dim] for dim in frame.rows]
+    code = emitter.code
+
+    def body(indices: list[str], carried: list[str]) -> Sequence[str]:
+        places = [
+            code.value(f"arith.addi {index}, {part.start} : index") if part.start else index
+            for index, part in zip(indices, parts, strict=True)
+        ]
+        do(places)
+        return []
+
+    emitter.nest([part.size for part in parts], body)
+
+
+def _part_of_buffer(
+    emitter: Emitter, buffer: Tensor, frame: Frame, indices: Sequence[str]
+) -> Tensor:
+    parts = frame.parts_at(indices)
+    if all(part.is_whole(extent) for part, extent in zip(parts, frame.shape, strict=True)):
+        return buffer
+    strides = _row_major(frame.shape)
+    type_ = strided_text([p.size for p in parts], strides, frame.element)
+    if all(part.start == 0 for part in parts):
+        type_ = type_.replace(", offset: ?", "")
+    name = emitter.code.value(
+        f"memref.subview {buffer.name}{part_text(parts)} : {buffer.type} to {type_}"
+    )
+    return Tensor(name, type_)
 
 
 def _row_major(shape: Sequence[int]) -> list[str]:
@@ -292,18 +326,22 @@ def _fill(emitter: Emitter, op: LoadOp, buffer: Tensor, shape: tuple[int, ...], 
     )
 
 
-def _store_view(emitter: Emitter, op: StoreOp, view: View) -> None:
-    code, shape, kind = emitter.code, view.shape, type_text(op.value.type)
+def _store_views(emitter: Emitter, op: StoreOp, frame: Frame) -> None:
+    code, shape, kind = emitter.code, frame.shape, type_text(op.value.type)
     value, type_ = emitter.tensor(op.value), tensor_text(shape, kind)
-    target = subview(emitter, view, kind)
-    if not view.is_whole():
-        dims = "".join(f"{'?' if isinstance(p.size, str) else p.size}x" for p in view.parts)
-        part = f"tensor<{dims}{kind}>"
-        value = code.value(
-            f"tensor.extract_slice {value}{part_text(view.parts)} : {type_} to {part}"
+
+    def write(indices: Sequence[str]) -> None:
+        target, parts = view_at(emitter, frame, indices), frame.parts_at(indices)
+        name, part_type = value, type_
+        if not all(part.is_whole(extent) for part, extent in zip(parts, shape, strict=True)):
+            dims = "".join(f"{'?' if isinstance(p.size, str) else p.size}x" for p in parts)
+            part_type = f"tensor<{dims}{kind}>"
+            name = code.value(
+                f"tensor.extract_slice {value}{part_text(parts)} : {type_} to {part_type}"
+            )
+        code.emit(
+            f"bufferization.materialize_in_destination {name} in writable {target.name} : "
+            f"({part_type}, {target.type}) -> ()"
         )
-        type_ = part
-    code.emit(
-        f"bufferization.materialize_in_destination {value} in writable {target.name} : "
-        f"({type_}, {target.type}) -> ()"
-    )
+
+    _each_row(emitter, frame, write)
