@@ -38,12 +38,12 @@ TO_BUFFERS = (
     "cse",
 )
 TO_LOOPS = ("convert-linalg-to-loops", "expand-strided-metadata", "lower-affine")
-# To the LLVM dialect. libm comes before LLVM's own forms: those of log1p and expm1 lose places.
+# To the LLVM dialect. What LLVM has no instruction for is a call of libm.
 TO_LLVM = (
     "convert-scf-to-cf",
     "func.func(math-expand-ops{ops=rsqrt})",
+    "convert-math-to-llvm{approximate-log1p=false}",
     "convert-math-to-libm",
-    "convert-math-to-llvm",
     "memref-expand",
     "expand-strided-metadata",
     "lower-affine",
@@ -94,7 +94,7 @@ class Tools:
 
     def to_llvm(self, text: str) -> str:
         """A module of memrefs as LLVM's assembly."""
-        loops = _with_bytes(self.run_passes(text, TO_LOOPS))
+        loops = _with_calls(_with_bytes(self.run_passes(text, TO_LOOPS)))
         lowered = self.run_passes(loops, TO_LLVM)
         return _run((str(self.translate), "--mlir-to-llvmir"), lowered, self.libraries)
 
@@ -113,13 +113,16 @@ def _without_bodies(text: str) -> tuple[str, dict[str, str]]:
 
 def _declared(found: re.Match[str]) -> str:
     kinds = ", ".join(part.split(": ")[1] for part in found[2].split(", %"))
-    return f"({kinds}){found[3]}"
+    return f"({kinds}){found[3] or ''}"
 
 
 def _with_bodies(text: str, kept: dict[str, str]) -> str:
     """A module with the functions that were only declared."""
     for name, body in kept.items():
-        text = re.sub(rf"^ *func\.func private {name}\(.*\n", lambda _: body, text, flags=re.M)  # noqa: B023
+        declared = re.compile(rf"^ *func\.func private {name}\(.*\n", re.M)
+        found = declared.search(text)
+        assert found is not None, name
+        text = text[: found.start()] + body + text[found.end() :]
     return text
 
 
@@ -142,6 +145,18 @@ def _with_bytes(text: str) -> str:
             wide = f"{load[1]}{load[2]} = arith.trunci %bit{number} : i8 to i1"
         lines.append(wide)
     return "\n".join(lines) + "\n"
+
+
+def _with_calls(text: str) -> str:
+    """A module that calls libm's expm1: the pass's own form, exp(x) - 1, loses every place."""
+    for kind, symbol in (("f32", "expm1f"), ("f64", "expm1")):
+        found = re.compile(rf"math\.expm1 (%\S+) : {kind}$", re.M)
+        changed = found.sub(rf"func.call @{symbol}(\1) : ({kind}) -> {kind}", text)
+        if changed != text:
+            end = changed.rindex("}")
+            declared = f"  func.func private @{symbol}({kind}) -> {kind}\n"
+            text = changed[:end] + declared + changed[end:]
+    return text
 
 
 FORMS = ("linalg", "memref", "llvm")
