@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 import pytest
 
-from tests.corpus.case import Array, is_float
+from tests.corpus.case import Array, Values, is_float
 from tests.corpus.run import guarded
 from tests.mlir.families import Kernel, all_kernels
 from tilewright.testing import assert_close
@@ -18,8 +18,13 @@ TOLERANCE = {2: 4e-3, 4: 3e-5, 8: 1e-11}
 every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 
 
+def inputs_of(kernel: Kernel) -> Values:
+    """Fresh arguments, the same every time."""
+    return kernel.inputs(np.random.default_rng(zlib.crc32(kernel.name.encode())))
+
+
 def run(kernel: Kernel, is_interpreted: bool) -> dict[str, Array]:
-    memory = guarded(kernel.inputs(np.random.default_rng(zlib.crc32(kernel.name.encode()))))
+    memory = guarded(inputs_of(kernel))
     function = kernel.kernel.interpret if is_interpreted else kernel.kernel
     function[kernel.grid](**memory.values, enable_fp_fusion=False)
     memory.require_guards(kernel.name)

@@ -1,0 +1,167 @@
+"""What the text is: fused chains, named products, views, remarks; parsed and lowered by MLIR."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import tilewright
+import tilewright.language as tl
+from tests.corpus.case import Case
+from tests.corpus.everything import CASES
+from tests.corpus.run import guarded
+from tilewright.compiler.build import make_request
+from tilewright.compiler.stages import schedule_of
+from tilewright.frontend.devices import DevicePlacement
+from tilewright.jit import JITFunction
+from tilewright.support.errors import UnsupportedError
+from tilewright.targets.mlir.emit import emit_module
+from tilewright.targets.mlir.tools import find_tools
+from tilewright.targets.target import Scheduled
+
+FLOATS = np.zeros(4096, np.float32)
+SOME = [case for case in CASES if not case.is_slow][::25]
+
+
+@tilewright.jit
+def product(a, b, c, k, K: tl.constexpr):
+    rows, steps, columns = tl.arange(0, 32), tl.arange(0, K), tl.arange(0, 16)
+    left = a + rows[:, None] * k + steps[None, :]
+    right = b + steps[:, None] * 16 + columns[None, :]
+    acc = tl.zeros((32, 16), tl.float32)
+    for _ in range(0, k, K):
+        acc = tl.dot(tl.load(left), tl.load(right), acc)
+        left += K
+        right += K * 16
+    tl.store(c + rows[:, None] * 16 + columns[None, :], tl.maximum(acc * 2 + 1, 0))
+
+
+@tilewright.jit
+def chain(x, out, n, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    v = tl.load(x + at, mask=at < n)
+    tl.store(out + at, tl.exp(v * v - 1) / (v + 2), mask=at < n)
+
+
+@tilewright.jit
+def looks_up(x, index, out):
+    at = tl.arange(0, 16)
+    tl.store(out + at, tl.load(x + tl.load(index + at)))
+
+
+@tilewright.jit
+def prints(x):
+    tl.device_print("x", tl.load(x))
+
+
+@tilewright.jit
+def assembles(x):
+    v = tl.load(x + tl.arange(0, 16))
+    v = tl.inline_asm_elementwise(
+        "mov.b32 $0, $1;", "=r,r", [v], dtype=v.dtype, is_pure=True, pack=1
+    )
+    tl.store(x + tl.arange(0, 16), v)
+
+
+def scheduled(kernel: JITFunction, *arguments: object, **constants: object) -> Scheduled:
+    call = kernel.specialize_call(arguments, constants)
+    placement = DevicePlacement("mlir")
+    return schedule_of(make_request(call.source, call.specialization, call.options, placement))
+
+
+def text_of(kernel: JITFunction, *arguments: object, **constants: object) -> str:
+    return emit_module(scheduled(kernel, *arguments, **constants).module)
+
+
+def test_a_chain_of_elementwise_ops_is_one_generic() -> None:
+    text = text_of(chain, FLOATS, FLOATS, 100, B=64)
+    assert text.count("linalg.generic") == 1
+    assert "math.exp" in text and "arith.divf" in text
+
+
+def test_a_product_has_its_accumulator_as_destination() -> None:
+    text = text_of(product, FLOATS, FLOATS, FLOATS, 64, K=16)
+    (carried,) = re.findall(r"scf\.for .* iter_args\((.*?)\) ->", text)
+    (sum_,) = re.findall(r"linalg\.matmul .* outs\((%\d+) : tensor<32x16xf32>\)", text)
+    assert f"{sum_} = " in carried
+    assert text.count("linalg.matmul") == 1 and text.count("linalg.generic") == 1
+
+
+def test_every_access_of_a_product_is_a_view_without_a_remark() -> None:
+    result = scheduled(product, FLOATS, FLOATS, FLOATS, 64, K=16)
+    assert emit_module(result.module).count("memref.reinterpret_cast") == 3
+    assert result.remarks == ()
+
+
+def test_an_access_by_elements_is_a_remark_with_its_line_and_reason() -> None:
+    result = scheduled(looks_up, FLOATS, np.zeros(16, np.int32), FLOATS)
+    (remark,) = result.remarks
+    assert re.search(
+        r"test_text\.py:\d+, col \d+: this load goes element by element: dimension 0", remark
+    )
+
+
+def test_nothing_that_reads_memory_is_a_generic() -> None:
+    """MLIR takes a generic on tensors for pure, whatever its body reads."""
+    for case in SOME:
+        text = emit_module(_scheduled_case(case).module)
+        for body in re.findall(r"linalg\.generic .*?\n *\} ->", text, re.S):
+            assert "memref.load" not in body and "llvm.load" not in body, case.name
+
+
+@pytest.mark.parametrize("kernel, said", [(prints, "device_print"), (assembles, "inline_asm")])
+def test_what_core_dialects_cannot_say_is_refused_with_its_line(
+    kernel: JITFunction, said: str
+) -> None:
+    with pytest.raises(UnsupportedError, match=said) as caught:
+        scheduled(kernel, FLOATS)
+    assert caught.value.span is not None and caught.value.span.file == __file__
+    assert caught.value.hint
+
+
+def test_the_text_is_the_same_for_every_machine() -> None:
+    assert "avx" not in text_of(chain, FLOATS, FLOATS, 100, B=64)
+
+
+def _scheduled_case(case: Case) -> Scheduled:
+    call = case.kernel.specialize_call((), {**guarded(case.values()).values, **case.options})
+    placement = DevicePlacement("mlir")
+    return schedule_of(make_request(call.source, call.specialization, call.options, placement))
+
+
+# With stock MLIR.
+
+
+@pytest.mark.mlir
+def test_the_loop_of_a_product_allocates_its_operands_only() -> None:
+    buffers = find_tools().to_buffers(text_of(product, FLOATS, FLOATS, FLOATS, 64, K=16))
+    loop = re.search(r"scf\.for .*?\n    \}", buffers, re.S)
+    assert loop is not None
+    assert loop[0].count("memref.alloc") == 0, "buffers of loads are hoisted out of the loop"
+    assert buffers.count("memref.alloc") == buffers.count("memref.dealloc")
+
+
+@pytest.mark.mlir
+def test_every_buffer_of_a_chain_is_freed() -> None:
+    buffers = find_tools().to_buffers(text_of(chain, FLOATS, FLOATS, 100, B=64))
+    assert 0 < buffers.count("memref.alloc") == buffers.count("memref.dealloc")
+
+
+@pytest.mark.mlir
+def test_the_text_survives_a_round_trip() -> None:
+    tools = find_tools()
+    for case in SOME:
+        once = tools.run_passes(emit_module(_scheduled_case(case).module))
+        assert tools.run_passes(once) == once, case.name
+
+
+@pytest.mark.mlir
+def test_a_loop_over_the_grid_is_lowered_too() -> None:
+    names = ("softmax", "matmul-float32-nn-70x45x33x32x32x16", "locked-sum")
+    for case in (found for found in CASES if found.name in names):
+        tools = find_tools()
+        text = emit_module(_scheduled_case(case).module, has_grid_loop=True)
+        assert "scf.parallel" in text
+        assert "define void @" in tools.to_llvm(tools.to_buffers(text))
