@@ -25,7 +25,7 @@ from tilewright.targets.cpu.runtime.status import Site
 from tilewright.targets.mlir.coverage import MLIR_COVERAGE
 from tilewright.targets.mlir.decide_access_forms import AccessForms, DecideAccessForms
 from tilewright.targets.mlir.emit import emit_module
-from tilewright.targets.mlir.rules.debug import assert_message
+from tilewright.targets.mlir.rules.debug import assert_message, assertions
 from tilewright.targets.mlir.tools import form_text
 from tilewright.targets.target import Reports, Scheduled, Target, report_of
 
@@ -51,7 +51,7 @@ def _schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...
 def _describe(module: ModuleOp, options: CompileOptions, reports: Reports) -> Scheduled:
     forms = report_of(reports, AccessForms)
     kernel = find_kernel(module)
-    failing = [op for op in kernel.walk() if isinstance(op, AssertOp)]
+    failing = assertions(kernel)
     metadata = {
         "slots": argument_slots(module),
         "entry": kernel.sym_name.data,

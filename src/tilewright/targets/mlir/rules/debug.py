@@ -8,8 +8,14 @@ from collections.abc import Sequence
 from tilewright.ir.locations import span_of
 from tilewright.ir.types import shape_of
 from tilewright.ops.debug.ir import AssertOp
+from tilewright.ops.function import FuncOp
 from tilewright.targets.mlir.emitter import RULES, Emitter
 from tilewright.targets.mlir.evaluate import Evaluator
+
+
+def assertions(kernel: FuncOp) -> list[AssertOp]:
+    """What may fail while a kernel runs, in order."""
+    return [op for op in kernel.walk() if isinstance(op, AssertOp)]
 
 
 def assert_message(op: AssertOp) -> str:
