@@ -258,6 +258,7 @@ def attention_tiles(
 
     `length` is a multiple of both blocks.
     """
+    tl.assume(length >= 0)
     first = tl.program_id(0) * BLOCK_M
     row = tl.program_id(1) * length
     queries = first + tl.arange(0, BLOCK_M)
@@ -284,30 +285,33 @@ def attention_rows(
     q_desc, k_desc, v_desc, out_ptr, length, scale, CAUSAL: tl.constexpr,
     HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """Attention of any length, its mask in the one loop; else as `attention_tiles`."""
-    first = tl.program_id(0) * BLOCK_M
+    """Attention of any length; `BLOCK_M` may be 192 where three groups of warps share the rows.
+
+    With a causal mask the programs of the most keys come first.
+    """
+    block = tl.program_id(0)
+    if CAUSAL:
+        block = tl.num_programs(0) - 1 - block
+    first = block * BLOCK_M
     row = tl.program_id(1) * length
     queries = first + tl.arange(0, BLOCK_M)
     q = q_desc.load([row + first, 0])
     acc = tl.zeros((BLOCK_M, HEAD_DIM), dtype=tl.float32)
     total = tl.zeros((BLOCK_M,), dtype=tl.float32)
     highest = tl.full((BLOCK_M,), -1.0e30, dtype=tl.float32)
+    whole = length // BLOCK_N * BLOCK_N
     last = length
+    limits = tl.full((BLOCK_M,), length - 1, dtype=tl.int32)
     if CAUSAL:
+        whole = first // BLOCK_N * BLOCK_N
         last = min(first + BLOCK_M, length)
-    for start in range(0, last, BLOCK_N):
-        scores = tl.dot(q, k_desc.load([row + start, 0]).T)
-        keys = start + tl.arange(0, BLOCK_N)
-        if CAUSAL:
-            scores = tl.where(queries[:, None] >= keys[None, :], scores, -1.0e30)
-        scores = tl.where(keys[None, :] < length, scores, -1.0e30)
-        new_highest = tl.maximum(highest, tl.max(scores, axis=1) * scale)
-        weights = tl.exp2(scores * scale - new_highest[:, None])
-        rescale = tl.exp2(highest - new_highest)
-        total = total * rescale + tl.sum(weights, axis=1)
-        v = v_desc.load([row + start, 0])
-        acc = tl.dot(weights.to(tl.bfloat16), v, acc * rescale[:, None])
-        highest = new_highest
+        limits = queries
+    acc, total, highest = attend_to(
+        acc, total, highest, q, k_desc, v_desc, row, 0, whole, limits, scale, False, BLOCK_N
+    )
+    acc, total, highest = attend_to(
+        acc, total, highest, q, k_desc, v_desc, row, whole, last, limits, scale, True, BLOCK_N
+    )
     places = (row + queries)[:, None] * HEAD_DIM + tl.arange(0, HEAD_DIM)[None, :]
     out = (acc / total[:, None]).to(tl.bfloat16)
     tl.store(out_ptr + places, out, mask=(queries < length)[:, None])

@@ -21,7 +21,7 @@ from benchmarks.harness import Row
 FAMILY = "gpu schedules"
 PRODUCTS = ((8192, 8192, 8192), (4096, 4096, 4096), (8192, 8192, 1024), (4000, 5000, 3000))
 BLOCKS = ((128, 256, 64), (256, 128, 64), (128, 128, 64))
-ATTENTIONS = ((8, 16, 8192, 128), (4, 32, 4096, 64))
+ATTENTIONS = ((8, 16, 8192, 128), (4, 32, 4096, 128), (4, 32, 4096, 64))
 Options = Mapping[str, int]
 SCHEDULES: Mapping[str, tuple[Options, ...]] = {
     "num_stages=1": ({"num_warps": 8, "num_stages": 1},),
@@ -106,20 +106,28 @@ def product_rows(size: tuple[int, int, int], operands: Operands) -> Iterator[Row
 
 
 def attention_rows(shape: tuple[int, int, int, int], is_causal: bool) -> Iterator[Row]:
-    """Each schedule with blocks of 128 queries and 128 or 64 keys."""
+    """Each schedule with blocks of 128 queries and 128 or 64 keys; in roles, with 192 queries too.
+
+    192 queries are shared by three groups of warps, and such blocks need not divide the length.
+    """
     batch, heads, length, dim = shape
     q, k, v = (torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(3))
     out = torch.empty_like(q)
 
     def run_with(module: ModuleType, keys: int, options: Options) -> Run:
-        blocks = ((q, 128), (k, keys), (v, keys), (out, 128))
-        descriptors = [
-            module.TensorDescriptor.from_tensor(tensor.view(-1, dim), [rows, dim])
-            for tensor, rows in blocks
+        groups = options.get("num_consumer_groups", 0)
+        rows, is_ragged = (192, True) if groups == 3 else (128, False)
+        blocks = ((q, rows), (k, keys), (v, keys), (out, rows))
+        arguments = [
+            module.TensorDescriptor.from_tensor(tensor.view(-1, dim), [extent, dim])
+            for tensor, extent in blocks
         ]
-        kernel = module.attention_tiles[(length // 128, batch * heads)]
-        sizes = {"CAUSAL": is_causal, "HEAD_DIM": dim, "BLOCK_M": 128, "BLOCK_N": keys}
-        return lambda: kernel(*descriptors, length, LOG2_E / dim**0.5, **sizes, **options)
+        if is_ragged:
+            arguments[-1] = out
+        kernel = module.attention_rows if is_ragged else module.attention_tiles
+        launch = kernel[(-(-length // rows), batch * heads)]
+        sizes = {"CAUSAL": is_causal, "HEAD_DIM": dim, "BLOCK_M": rows, "BLOCK_N": keys}
+        return lambda: launch(*arguments, length, LOG2_E / dim**0.5, **sizes, **options)
 
     def library() -> torch.Tensor:
         with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
@@ -129,6 +137,8 @@ def attention_rows(shape: tuple[int, int, int, int], is_causal: bool) -> Iterato
         close_to(out, library(), 1e-2)
 
     def best(module: ModuleType, choices: tuple[Options, ...]) -> Run:
+        if choices == SCHEDULES["in roles"]:
+            choices = (*choices, {"num_warps": 4, "num_consumer_groups": 3})
         runs = [run_with(module, keys, options) for keys in (128, 64) for options in choices]
         return fastest(_working(runs))
 

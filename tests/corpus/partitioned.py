@@ -136,6 +136,7 @@ def attend(acc, total, highest, q, keys, values, first, last, row, queries, leng
 def attention(q, k, v, out, sums, length, all_rows, M: tl.constexpr, N: tl.constexpr,
               D: tl.constexpr, CAUSAL: tl.constexpr):  # fmt: skip
     """Each head apart, `[heads, length, D]`; two loops, without the mask and with it."""
+    tl.assume(length >= 0)
     row = tl.program_id(1) * length
     queries = tl.make_tensor_descriptor(q, [all_rows, D], [D, 1], [M, D])
     keys = tl.make_tensor_descriptor(k, [all_rows, D], [D, 1], [N, D])
@@ -255,15 +256,17 @@ def _condition_case(m: int, n: int, k: int, every: int) -> Case:
     return Case(case.name, under_conditions, case.grid, inputs, reference)
 
 
-def attention_case(length: int, is_causal: bool, rows: int = 128, **options: object) -> Case:
-    """Attention of two heads in blocks of so many rows, whose length no block need divide."""
+def attention_case(
+    length: int, is_causal: bool, rows: int = 128, keys: int = 64, **options: object
+) -> Case:
+    """Attention of two heads in blocks of rows and keys, which need not divide the length."""
     heads, d = 2, 64
 
     def inputs(rng: np.random.Generator) -> Values:
         arrays = {name: normal(rng, (heads, length, d), np.float16) for name in "qkv"}
         outs = {"out": blank((heads, length, d)), "sums": blank((heads, length))}
         sizes = {"length": length, "all_rows": heads * length}
-        return {**arrays, **outs, **sizes, "M": rows, "N": 64, "D": d, "CAUSAL": is_causal}
+        return {**arrays, **outs, **sizes, "M": rows, "N": keys, "D": d, "CAUSAL": is_causal}
 
     def reference(a: SimpleNamespace) -> None:
         s = wide(a.q) @ wide(a.k).transpose(0, 2, 1)

@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.ir.attributes import integer_array, integers_of
 from tilewright.ir.op import build
 from tilewright.ir.types import i1, i32, pointer_to
-from tilewright.ops.control_flow import ForOp
+from tilewright.ops.control_flow import ForOp, IfOp, YieldOp
 from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.debug.ir import BarrierOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE
@@ -100,7 +100,7 @@ def _changes(op: Operation) -> Iterator[tuple[str, Change]]:
         if op.consumers.value.data > 1:
             yield "one consumer less", lambda op: _count_on(op, "consumers", -1)
         yield "barriers in a tile", lambda op: _set(op, "offset_bytes", 0)
-    if isinstance(op, RingSeekOp):
+    if isinstance(op, RingSeekOp) and any(map(_is_asked_for, op.results)):
         yield "dropped", _stand_still
         yield "one further", lambda op: _move_operand(op, 1, 1)
         yield "no further", lambda op: _replace_operand(op, 1, 0)
@@ -123,6 +123,17 @@ def _changes(op: Operation) -> Iterator[tuple[str, Change]]:
         yield "as often as it finds in memory", _bound_from_a_tile
     if isinstance(op, RolesOp):
         yield from _changes_of_roles(op)
+
+
+def _is_asked_for(value: SSAValue) -> bool:
+    """Whether anything follows from a value: where a role leaves a ring for good, nobody asks."""
+    for use in value.uses:
+        branch = use.operation.parent_op()
+        if not (isinstance(use.operation, YieldOp) and isinstance(branch, IfOp)):
+            return True
+        if _is_asked_for(branch.results[use.index]):
+            return True
+    return False
 
 
 def _changes_of_roles(op: RolesOp) -> Iterator[tuple[str, Change]]:

@@ -64,7 +64,7 @@ def require_scalars(needed: Slice, loads: Sequence[Operation]) -> None:
     number and loop counters.
     """
     for op in sorted_ops(needed):
-        if op in loads or op.has_trait(IsTerminator):
+        if op in loads or op.has_trait(IsTerminator) or is_assumption(op):
             continue
         if not is_control_flow(op) and not is_free(op):
             what = "a loaded value" if op.results else f"what {op.name} does"
