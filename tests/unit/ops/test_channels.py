@@ -22,7 +22,7 @@ from tilewright.interp.evaluate import run_kernel
 from tilewright.interp.rules.channels import run_roles
 from tilewright.ir.levels import T0, T0R, T2, verify_level
 from tilewright.ir.text import parse_module, print_module
-from tilewright.support.errors import Deadlock, InternalError, MalformedText
+from tilewright.support.errors import Deadlock, InternalError, KernelFault, MalformedText
 from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION
 
 assert run_roles is not None  # its module registers the rules
@@ -144,3 +144,45 @@ def test_a_slice_is_the_part_of_its_replica() -> None:
 def test_a_slice_that_is_no_part_is_refused(type_: str) -> None:
     with pytest.raises(MalformedText, match=r"tw\.slice: .* is no part of"):
         slices(SLICE + "\n" + SLICE.replace("tensor<4xi32>", type_).replace("%part", "%other"))
+
+
+SKIP = '"tw.skip"(%c, {count}) : (!tw.channel, i32) -> ()'
+
+
+def take_in_turn(slots: int) -> ModuleOp:
+    """Two replicas, each of which takes every second fill, to its row of out."""
+    producer = loop("%n", f"{LOAD}\n{PUT}")
+    mine = '%two = "arith.addi"(%one, %one) : (i32, i32) -> i32\n' + SKIP.format(count="%r")
+    every = f"""    "scf.for"(%r, %n, %two) ({{
+    ^bb0(%k: i32):
+      {GET}
+      {ROW}
+      {STORE}
+      {SKIP.format(count="%one")}
+      "scf.yield"() : () -> ()
+    }}) : (i32, i32, i32) -> ()"""
+    return program(channel(slots=slots), roles(2, producer, f"{mine}\n{every}"))
+
+
+@pytest.mark.parametrize("slots", [0, 1, 2, 5])
+@pytest.mark.parametrize("count", [0, 1, 4, 9])
+def test_what_a_replica_skips_another_one_gets(slots: int, count: int) -> None:
+    out = run(take_in_turn(slots), count)
+    for replica in (0, 1):
+        wanted = np.arange(100, 100 + count)[replica::2]
+        np.testing.assert_array_equal(out[replica, replica:count:2], wanted)
+        assert not out[replica, 1 - replica : count : 2].any()
+
+
+def test_a_skip_that_goes_back_is_a_fault() -> None:
+    producer = loop("%n", f"{LOAD}\n{PUT}")
+    module = program(channel(), roles(1, producer, SKIP.format(count="%m")))
+    with pytest.raises(KernelFault, match="-2 fills of c are skipped"):
+        run(module, 3, -2)
+
+
+def test_a_skip_counts_in_i32() -> None:
+    count = '%v = "arith.constant"() <{value = 1 : i64}> : () -> i64'
+    wrong = f"{count}\n{SKIP.format(count='%v').replace('i32', 'i64')}"
+    with pytest.raises(MalformedText, match=r"tw\.skip: the count is i32"):
+        program(channel(), roles(1, "", wrong))

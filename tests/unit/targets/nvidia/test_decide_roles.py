@@ -123,3 +123,10 @@ def test_what_cannot_be_split_runs_as_it_did() -> None:
     (remark,) = partition_remarks(kernel)
     assert remark in threads.scheduled.remarks
     assert "128 of (128, 64) are not shared by 3 replicas" in remark
+
+
+def test_slots_that_do_not_fit_are_left_out_with_a_remark() -> None:
+    case = gemm_case(persistent, 256, 256, 256, "wide", N=256, GROUP=2)
+    threads = lower_for_gpu(case, None, num_consumer_groups=2, num_buffers_warp_spec=9)
+    assert "ring ring0 has 4 slots instead of 9" in "\n".join(threads.scheduled.remarks)
+    assert threads.scheduled.metadata["shared_bytes"] == 4 * 48 * 1024 + 2 * 2 * 8 * 1024 + 4 * 16
