@@ -27,6 +27,7 @@ from tilewright.ir.levels import LEVELS
 from tilewright.machine.cpus import MADE_UP_CPU
 from tilewright.machine.gpus import GPUS
 from tilewright.machine.model import MachineModel
+from tilewright.passes.require_rules import RequireRules
 from tilewright.schedule.layout.assign import AssignLayouts
 from tilewright.support.dataclass import replace
 from tilewright.support.errors import InternalError, InvalidOption, MalformedText
@@ -103,7 +104,8 @@ def test_the_schedule_of_a_target_is_its_passes_for_the_machine_that_the_options
     pipeline = parse_pipeline("merge-duplicates schedule{vector_bytes=64, features=avx2+fma}")
     machine = replace(MADE_UP_CPU, vector_bytes=64, features=("+avx2", "+fma"))
     passes = load_target("cpu").schedule(machine, CompileOptions())
-    assert pipeline.passes[1:] == passes and pipeline.levels[-1] == "C2"
+    assert pipeline.passes[1:] == (RequireRules("cpu"), *passes)
+    assert pipeline.levels[-1] == "C2"
 
 
 @pytest.mark.parametrize("target", ["cpu", "nvidia"])
