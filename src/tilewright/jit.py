@@ -32,10 +32,12 @@ from tilewright.frontend.passing import (
 from tilewright.frontend.signature import bind, specialize
 from tilewright.frontend.source import KernelSource, snapshot
 from tilewright.runtime.call_shape import CallShape
+from tilewright.runtime.driver import Grid
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.fingerprint import digest
 from tilewright.runtime.grid import GridLike, check_grid
 from tilewright.runtime.kernel import CompiledKernel
+from tilewright.runtime.launch_numbers import fits
 from tilewright.runtime.launch_site import place_at_launch, placing_at_launch
 from tilewright.runtime.warm import WarmCalls, is_native
 from tilewright.support.dataclass import dataclass, replace
@@ -318,10 +320,18 @@ class JITFunction:
         values = runtime_values(call.specialization, call.arguments)
         if call.options.checked:
             values.extend(memory_bounds(call.specialization, call.arguments))
+        prepared = self._fitting(prepared, extents, values)
         self._remember(prepared, args, kwargs)
         if 0 not in extents:
-            launch_watched(prepared.call, prepared.kernel, extents, values)
-        return prepared.kernel
+            launch_watched(prepared.call, prepared.launched, extents, values)
+        return prepared.launched
+
+    def _fitting(self, prepared: _Prepared, grid: Grid, values: Sequence[object]) -> _Prepared:
+        """The kernel of a call with another one where it is not made for this launch."""
+        if fits(prepared.kernel.artifact.metadata, grid, values):
+            return prepared
+        options = prepared.call.options.without_guards()
+        return replace(prepared, otherwise=self._kernel(replace(prepared.call, options=options)))
 
     def specialize_call(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
         """Bind the arguments of a call, and say what the kernel must be compiled for."""
@@ -421,7 +431,8 @@ class JITFunction:
         extras = [(name, call.extras[name]) for name in shape.extras]
         guards += [extra_guard(name, value, ignored, stream_slot) for name, value in extras]
         values = [call.arguments[name] for name in shape.names] + [value for _, value in extras]
-        launcher = prepared.kernel.loaded.fast_launcher(guards, values)
+        other = None if prepared.otherwise is None else prepared.otherwise.loaded
+        launcher = prepared.kernel.loaded.fast_launcher(guards, values, other)
         if launcher is None:
             return
         shape.launchers.insert(0, (launcher, prepared.kernel))
@@ -446,10 +457,16 @@ def _global_object(function: FunctionType | None) -> object:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A call with its compiled kernel."""
+    """A call with its compiled kernel, and the one in its place where it is not made for it."""
 
     call: Call
     kernel: CompiledKernel
+    otherwise: CompiledKernel | None = None
+
+    @property
+    def launched(self) -> CompiledKernel:
+        """The kernel that runs."""
+        return self.otherwise or self.kernel
 
 
 class PassedFunctions:

@@ -22,6 +22,7 @@ from tilewright.runtime.fingerprint import compiler_fingerprint
 from tilewright.runtime.isolation import is_isolated
 from tilewright.runtime.kernel import STATISTICS, CompiledKernel, StageTexts
 from tilewright.support.collection import collection_paused
+from tilewright.support.dataclass import replace
 from tilewright.support.errors import InternalError
 from tilewright.support.forking import FORK_GATE
 from tilewright.support.options import CompileOptions, debug_options, option_names
@@ -55,6 +56,12 @@ def make_request(
         machine,
         tuple(EXTENSIONS),
     )
+
+
+def without_guards(request: CompileRequest) -> CompileRequest:
+    """The request for launches that the kernel of another one is not made for."""
+    options = request.compile_options.without_guards()
+    return replace(request, options={name: getattr(options, name) for name in request.options})
 
 
 def _compile(request: CompileRequest, key: str) -> Artifact:

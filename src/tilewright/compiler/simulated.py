@@ -15,14 +15,19 @@ from contextvars import ContextVar
 from tilewright.compiler.build import make_request
 from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.interpreted import InterpretedLaunch
+from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.devices import DevicePlacement
 from tilewright.interp.simt.statistics import Report
 from tilewright.interp.simt.timeline import Timeline
+from tilewright.machine.model import MachineModel
+from tilewright.runtime.driver import Grid
+from tilewright.runtime.launch_numbers import fits
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.host import named_machine
-from tilewright.targets.target import load_target
+from tilewright.targets.nvidia.simulated import launch_words
+from tilewright.targets.target import Scheduled, load_target
 
 DEFAULT_MACHINE = "sm_90a"
 _TARGET = "nvidia"
@@ -70,6 +75,20 @@ def collected_simulations(
         _COLLECTOR.reset(token)
 
 
+def _scheduled(
+    launch: InterpretedLaunch, options: CompileOptions, machine: MachineModel
+) -> tuple[CompileRequest, Scheduled]:
+    """The kernel of a launch as it is emitted."""
+    target, where = load_target(_TARGET), DevicePlacement(_TARGET)
+    request = make_request(launch.source, launch.specialization, options, where, machine)
+    return request, to_schedule(request, target, to_tiles(request, target, None), None)
+
+
+def _fits(scheduled: Scheduled, launch: InterpretedLaunch, grid: Grid) -> bool:
+    """Whether the compiled kernel is made for a launch."""
+    return fits(scheduled.metadata, grid, launch_words(launch.values))
+
+
 def run_simulated(
     launch: InterpretedLaunch, grid: tuple[int, int, int], machine: str, seed: int | None = None
 ) -> Simulation:
@@ -84,10 +103,9 @@ def run_simulated(
     if target.simulate is None:
         raise UnsupportedError(f"kernels for {machine} are not simulated")
     options = CompileOptions().replaced(launch.options)
-    where = DevicePlacement(target.name)
-    request = make_request(launch.source, launch.specialization, options, where, features)
-    module = to_tiles(request, target, None)
-    scheduled = to_schedule(request, target, module, None)
+    request, scheduled = _scheduled(launch, options, features)
+    if not _fits(scheduled, launch, grid):
+        request, scheduled = _scheduled(launch, options.without_guards(), features)
     text = target.emit(scheduled, request.machine, request.compile_options)
     collector = _COLLECTOR.get()
     if collector is not None and seed is None:

@@ -74,6 +74,11 @@ class TileBuilder:
         dense = DenseIntOrFPElementsAttr.from_list(type_, [plain])
         return self.emit(ConstantOp, (), type_, {"value": dense})
 
+    def integer(self, value: int) -> SSAValue:
+        """A constant of i32: a number modulo 32 bits."""
+        low = (value + (1 << 31)) % (1 << 32) - (1 << 31)
+        return self.emit(ConstantOp, (), i32, {"value": IntegerAttr(low, i32)})
+
     def indices(self, start: SSAValue, size: int) -> SSAValue:
         """The tile start, start + 1, … of i32."""
         properties: dict[str, Attribute] = {

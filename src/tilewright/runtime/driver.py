@@ -26,13 +26,17 @@ class LoadedKernel(Protocol):
         ...
 
     def fast_launcher(
-        self, parameters: Sequence[ParameterGuard], arguments: Sequence[object]
+        self,
+        parameters: Sequence[ParameterGuard],
+        arguments: Sequence[object],
+        otherwise: LoadedKernel | None = None,
     ) -> FastLaunch | None:
         """A callable `f(x, y, z, *arguments)` that launches if every argument is as before.
 
         It returns `slow_path` of the driver, having run nothing, when one is not. None where
         the target or one of the arguments has no such path. A parameter whose slot comes after
-        the runtime arguments is the stream of the launch.
+        the runtime arguments is the stream of the launch. `otherwise` is launched where the
+        guards of this kernel's artifact do not hold (`runtime/launch_numbers.py`).
         """
         ...
 

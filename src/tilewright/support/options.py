@@ -25,6 +25,12 @@ LOOP_SCHEDULES = ("FA_firstDot", "FA_secondDot", "straight")
 INPUT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
 """How float32 operands enter a product; `inputPrecision` of a `tt.dot` is an index here."""
 DESCRIPTOR_MODES = ("auto", "pointers")
+_GROUP_WARPS = {1: 4, 2: 8, 3: 8}
+"""The warps of a program in place of groups of 4, a power of two."""
+# Measured on an H200, 2026-11-22: products of plain pointers are fastest with 4 stages (see
+# docs/internals/pipelining.md).
+_PLAIN_STAGES = 4
+BULK_ACCESS_MODES = ("auto", "never", "always")
 
 
 class DefaultStages(int):
@@ -99,6 +105,10 @@ def _is_descriptor_mode(value: object) -> bool:
     return value in DESCRIPTOR_MODES
 
 
+def _is_bulk_access_mode(value: object) -> bool:
+    return value in BULK_ACCESS_MODES
+
+
 # Option -> its domain as a predicate and in the user's words.
 _DOMAINS: dict[str, tuple[Callable[[object], bool], str]] = {
     "num_warps": (_is_power_of_two, "a power of two, as an int"),
@@ -118,6 +128,7 @@ _DOMAINS: dict[str, tuple[Callable[[object], bool], str]] = {
         "None or one of " + ", ".join(repr(name) for name in INPUT_PRECISIONS),
     ),
     "descriptors": (_is_descriptor_mode, "'auto' or 'pointers'"),
+    "bulk_access": (_is_bulk_access_mode, "'auto', 'never' or 'always'"),
     "plan": (_is_text, "None or lines such as `load#0 copy registers`, as a str"),
     "num_consumer_groups": (_is_group_count, "an int from 0 to 3"),
     "num_buffers_warp_spec": (_is_buffer_count, "an int from 0 to 64"),
@@ -143,7 +154,9 @@ class CompileOptions:
     compiles `device_assert`.
     `default_dot_input_precision` None leaves the precision of an f32 `dot` to the target.
     `descriptors` "pointers" makes loads and stores through tensor descriptors plain ones, where
-    "auto" leaves them to copy engines as far as the machine has them. `plan` takes decisions from
+    "auto" leaves them to copy engines as far as the machine has them. `bulk_access` "auto" has
+    copy engines also make loads of plain pointers that feed pipelined products or roles, where
+    launches allow it, "always" all that it could, and "never" none. `plan` takes decisions from
     the compiler, a line for each (`schedule/plan/given.py`). `num_consumer_groups` makes
     roles of a program on a GPU: one that loads, and so many groups of 4 warps that share the rows
     of its products; 0 makes none. `num_buffers_warp_spec` is how many tiles of a loop are under
@@ -171,6 +184,7 @@ class CompileOptions:
     checked: bool = False
     default_dot_input_precision: str | None = None
     descriptors: str = "auto"
+    bulk_access: str = "auto"
     plan: str | None = None
     num_consumer_groups: int = 0
     num_buffers_warp_spec: int = 0
@@ -199,6 +213,22 @@ class CompileOptions:
         for name in changes:
             _require_option(name)
         return replace(self, **changes)
+
+    def without_guards(self) -> CompileOptions:
+        """The options of a kernel for launches that one with these makes too much of.
+
+        It makes its loads by pointers, so there are no roles; its loads still run ahead.
+        """
+        if not self.num_consumer_groups:
+            return replace(self, bulk_access="never")
+        num_warps = max(self.num_warps, _GROUP_WARPS[self.num_consumer_groups])
+        return replace(
+            self,
+            bulk_access="never",
+            num_consumer_groups=0,
+            num_warps=num_warps,
+            num_stages=self.num_stages or _PLAIN_STAGES,
+        )
 
     def to_json(self) -> str:
         """These options as one line of JSON with sorted names: equal options, equal text."""

@@ -26,6 +26,7 @@ from tilewright.analysis.affine.guards import (
     Guard,
     divisor,
     is_argument,
+    is_bounded_at_launch,
     is_known_at_launch,
     is_nonnegative,
     is_of_launch,
@@ -52,7 +53,8 @@ class BoxDim:
 
     The tensor ends at the least of `sizes`; without one it goes on as far as the program reads.
     With a `modulus` the box starts at start mod modulus, and does not wrap. Where it `is_cut`, the
-    program's elements beyond the tensor wrap, but nothing looks at them.
+    program's elements beyond the tensor wrap, but nothing looks at them. Where it `may_precede`,
+    the program leaves out what lies before the tensor.
     """
 
     extent: int
@@ -61,6 +63,7 @@ class BoxDim:
     sizes: tuple[Expression, ...]
     modulus: Expression | None = None
     is_cut: bool = False
+    may_precede: bool = False
 
 
 @dataclass(frozen=True)
@@ -231,7 +234,9 @@ class _Boxing:
         if not sizes and outer is not None:
             sizes = [self._row_length(number, dim, outer)]
         modulus = None if is_cut else dim.modulus
-        return BoxDim(dim.extent, dim.stride, dim.start, tuple(sizes), modulus, is_cut)
+        return BoxDim(
+            dim.extent, dim.stride, dim.start, tuple(sizes), modulus, is_cut, bool(dim.lower)
+        )
 
     def _is_cut_off(self, number: int, dim: AccessDim) -> bool:
         """Whether nothing looks at the loaded elements that wrap, so that they may be 0."""
@@ -244,10 +249,16 @@ class _Boxing:
         """Where a dimension starts, without what has to be an index of a dimension of its own.
 
         That is what would have the tensor end elsewhere in each program (a batch, whose rows a
-        mask counts from its first), or a row's first element not be aligned (a row by its number).
+        mask counts from its first), or a row's first element not be aligned (a row by its number),
+        or elements reach beyond the row that they would be counted in.
         """
         ends = [_split(dim.start.plus(upper))[1] for upper in dim.upper]
-        for taken in (ZERO, *ends[:1], self._unaligned(dim)):
+        scaled = self._scaled(dim)
+        is_in_row = dim.upper or dim.stride.as_int() != 1
+        whole = ZERO if is_in_row else scaled
+        unaligned = [term for term in scaled.terms if not self._is_aligned(Expression((term,)))]
+        rest = Expression(tuple(unaligned), dim.start.is_assumed)
+        for taken in (whole, ZERO, *ends[:1], rest):
             start = dim.start.minus(taken)
             is_start = dim.modulus is None and self._fits(dim, start)
             if is_start and all(term in dim.start.terms for term in taken.terms):
@@ -261,14 +272,13 @@ class _Boxing:
         is_inner = dim.stride.as_int() == 1
         return ends and (not is_inner or is_of_launch(start) or self._is_aligned(start))
 
-    def _unaligned(self, dim: AccessDim) -> Expression:
-        """The terms of a start that are not known to be aligned, but multiples of an argument."""
-        parts = [Expression((term,), dim.start.is_assumed) for term in dim.start.terms]
+    def _scaled(self, dim: AccessDim) -> Expression:
+        """The terms of a start that differ from program to program, and are multiples of an argument."""
         found = ZERO
-        for part in parts:
+        for term in dim.start.terms:
+            part = Expression((term,), dim.start.is_assumed)
             known = [factor for factor in part.symbols() if is_known_at_launch(factor)]
-            is_varying = len(known) < len(part.symbols())
-            if known and is_varying and not self._is_aligned(part):
+            if known and len(known) < len(part.symbols()):
                 found = found.plus(part)
         return found
 
@@ -334,9 +344,12 @@ class _Boxing:
             return
         for coefficient, factors in number.terms:
             unknown = [f for f in factors if not self._facts.of(f).is_nonnegative]
-            if coefficient < 0 or not all(map(is_known_at_launch, unknown)):
+            if coefficient < 0:
                 raise _Refused(f"{what} may be negative")
-            self._guards += [Guard(symbol(factor), Demand.AT_LEAST, 0) for factor in unknown]
+            for factor in map(symbol, unknown):
+                if not is_bounded_at_launch(factor):
+                    raise _Refused(f"{what} may be negative")
+                self._guards.append(Guard(factor, Demand.AT_LEAST, 0))
 
     def _row_length(self, number: int, dim: AccessDim, outer: AccessDim) -> Expression:
         """Where rows end that no mask ends: a tile must not reach into the next one."""

@@ -139,13 +139,16 @@ class TensorMap:
     """A tensor map over `array`: copies move a `box`, whose dims are those of the array.
 
     Both shapes are in the array's order, the last dim contiguous. Elements outside of the array
-    read as zero, or NaN with `fills_nan`, and are not written.
+    read as zero, or NaN with `fills_nan`, and are not written. With `shape` and `strides` (bytes)
+    the array is the memory that such a tensor begins in, and may reach beyond.
     """
 
     array: Array
     box: tuple[int, ...]
     swizzle_bytes: int = 0
     fills_nan: bool = False
+    shape: tuple[int, ...] | None = None
+    strides: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         """Check what the hardware demands."""
@@ -156,5 +159,6 @@ class TensorMap:
     def at(self, address: int) -> BoxedArray:
         """The map when its array lies at a simulated address."""
         array = self.array
-        layout = (array.dtype, array.shape, array.strides, self.box, self.swizzle_bytes)
+        shape, strides = self.shape or array.shape, self.strides or array.strides
+        layout = (array.dtype, shape, strides, self.box, self.swizzle_bytes)
         return BoxedArray(address, *layout, self.fills_nan)

@@ -17,7 +17,7 @@ from tilewright.machine.model import MachineModel
 from tilewright.runtime.arguments import guard_of, pack_slot
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.cache import DiskCache, open_default
-from tilewright.runtime.driver import FastLaunch, Grid, ParameterGuard
+from tilewright.runtime.driver import FastLaunch, Grid, LoadedKernel, ParameterGuard
 from tilewright.runtime.launcher import SLOW_PATH
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import UnsupportedError
@@ -70,7 +70,10 @@ class CpuKernel:
         raise fault
 
     def fast_launcher(
-        self, parameters: Sequence[ParameterGuard], arguments: Sequence[object]
+        self,
+        parameters: Sequence[ParameterGuard],
+        arguments: Sequence[object],
+        otherwise: LoadedKernel | None = None,
     ) -> FastLaunch | None:
         """The guarded native launcher for arguments like these, or None."""
         if self.has_prints:
@@ -119,6 +122,7 @@ class CpuDriver:
             *("num_consumer_groups", "num_buffers_warp_spec", "schedule"),
             "loop_schedule",
             *("reg_dec_producer", "reg_inc_consumer"),
+            "bulk_access",
         )
     )
 

@@ -16,7 +16,7 @@ from tilewright.machine.model import MachineModel
 from tilewright.runtime.arguments import guard_of, pack_slot
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.cache import DiskCache, open_default
-from tilewright.runtime.driver import FastLaunch, Grid, ParameterGuard
+from tilewright.runtime.driver import FastLaunch, Grid, LoadedKernel, ParameterGuard
 from tilewright.runtime.launch_table import Guard
 from tilewright.runtime.launcher import SLOW_PATH, LauncherFactory
 from tilewright.support.dataclass import dataclass
@@ -79,7 +79,7 @@ class NvidiaKernel:
             pack_slot(type_, value) for type_, value in zip(self.types, arguments, strict=True)
         )
         with using_context(self.cuda, self.record.context):
-            maps = self.tensor_maps.values(arguments)
+            maps = self.tensor_maps.values(arguments, grid)
             code = launch_raw(self.record, grid, slots, stream or 0, maps)
         if code:
             self.report(code)
@@ -95,7 +95,10 @@ class NvidiaKernel:
         return f"{self.name}[{grid}]({shown})"
 
     def fast_launcher(
-        self, parameters: Sequence[ParameterGuard], arguments: Sequence[object]
+        self,
+        parameters: Sequence[ParameterGuard],
+        arguments: Sequence[object],
+        otherwise: LoadedKernel | None = None,
     ) -> FastLaunch | None:
         """The guarded native launcher for arguments like these, or None."""
         if self.factory is None:
@@ -109,22 +112,29 @@ class NvidiaKernel:
         has_stream = any(p.slot == len(self.types) for p in parameters)
         arrays = [_array(p, value) for p, value in zip(parameters, arguments, strict=True)]
         getter = None if has_stream else stream_getter(a for a in arrays if a is not None)
-        maps = NativeMaps(self.tensor_maps, len(self.types)) if self.tensor_maps.recipes else None
-        record = self._record_for(getter, len(self.types) if has_stream else -1)
-        if maps is not None:
-            record.maps = ctypes.addressof(maps.record)
-        keepalive = (self, getter, self.device, maps)
+        stream_slot = len(self.types) if has_stream else -1
+        record, *kept = self._record_for(getter, stream_slot)
+        if isinstance(otherwise, NvidiaKernel):
+            other = otherwise._record_for(getter, stream_slot)
+            record.otherwise = ctypes.addressof(other[0])
+            kept += [otherwise, *other]
+        keepalive = (self, getter, self.device, *kept)
         return self.factory.make(guards, record, self.report, keepalive)
 
-    def _record_for(self, getter: StreamGetter | None, stream_slot: int) -> LaunchRecord:
-        """The record of a launcher whose stream comes from `getter` or from a slot."""
+    def _record_for(
+        self, getter: StreamGetter | None, stream_slot: int
+    ) -> tuple[LaunchRecord, NativeMaps | None]:
+        """The record of a launcher whose stream comes from `getter` or from a slot; its maps."""
         record = LaunchRecord.from_buffer_copy(self.record)
         record.stream_slot = stream_slot
         if getter is not None:
             record.stream_getter = id(getter)
             record.stream_argument = id(self.device)
+        maps = NativeMaps(self.tensor_maps, len(self.types)) if self.tensor_maps.recipes else None
+        if maps is not None:
+            record.maps = ctypes.addressof(maps.record)
         HISTORY.owners[ctypes.addressof(record)] = self
-        return record
+        return record, maps
 
 
 def _array(parameter: ParameterGuard, value: object) -> object | None:

@@ -5,6 +5,9 @@ of those slots; an entry whose keys differ is made again by `MapRecord.maker`:
 
     MapRecord ─ entries ─►  held │ keys … │ maps, 128 bytes each, at `maps_at`
                             held │ keys … │ maps …
+
+Keys with the numbers -1, -2 and -3 are the extents of the grid, which stand before the slots. An
+entry that says `unfit` holds no maps: the kernel is not made for launches with these keys.
 """
 
 from __future__ import annotations
@@ -25,6 +28,10 @@ MAP_ENTRY_KEYS = 8
 NUM_MAP_ENTRIES = 64
 # Source: cuda.h, CUtensorMap: 128 bytes.
 MAP_BYTES = 128
+# By definition: what the first word of an entry says; 0 is one that nothing has been put in.
+HELD = {"maps": 1, "unfit": 2}
+# By definition: the words before the slots, of which the last three are the grid.
+NUM_GRID_WORDS = 4
 
 MAPS = r"""
 ; The entry for the keys of a launch: the slots that its tensor maps depend on, hashed.
@@ -61,7 +68,7 @@ done:
 define internal i1 @map_entry_fits(ptr %maps, ptr %at, ptr %slots) {
 entry:
   %held = load i64, ptr %at
-  %holds = icmp eq i64 %held, 1
+  %holds = icmp ne i64 %held, 0
   br i1 %holds, label %compare, label %no
 compare:
   %num = call i64 @row_entry(ptr %maps, i64 $map_num_keys)
@@ -122,8 +129,29 @@ fail:
   ret i1 false
 }
 
+; Put the extents of a grid before the slots.
+define internal void @put_grid(ptr %slots, ptr %grid) {
+entry:
+  br label %next
+next:
+  %i = phi i64 [0, %entry], [%i.next, %put]
+  %more = icmp ult i64 %i, 3
+  br i1 %more, label %put, label %done
+put:
+  %extent.at = getelementptr i32, ptr %grid, i64 %i
+  %extent = load i32, ptr %extent.at
+  %word = zext i32 %extent to i64
+  %place = sub i64 -1, %i
+  %at = getelementptr i64, ptr %slots, i64 %place
+  store i64 %word, ptr %at
+  %i.next = add i64 %i, 1
+  br label %next
+done:
+  ret void
+}
+
 ; Copy the maps of a launch to `copies` and point at them behind the slots. 1: done, 0: another
-; thread was faster, -1: an exception.
+; thread was faster, 2: the kernel is not made for such a launch, -1: an exception.
 define internal i32 @add_maps(ptr %maps, ptr %slots, ptr %copies, ptr %params) {
 entry:
   %at = call ptr @map_entry(ptr %maps, ptr %slots)
@@ -136,6 +164,12 @@ again:
   %now = call i1 @map_entry_fits(ptr %maps, ptr %at, ptr %slots)
   br i1 %now, label %start, label %slow
 start:
+  %held = load i64, ptr %at
+  %unfit = icmp eq i64 %held, $held_unfit
+  br i1 %unfit, label %refuse, label %copy
+refuse:
+  ret i32 2
+copy:
   %num = call i64 @row_entry(ptr %maps, i64 $map_num_maps)
   %from = call i64 @row_entry(ptr %maps, i64 $map_maps_at)
   %source = getelementptr i8, ptr %at, i64 %from
@@ -144,7 +178,7 @@ start:
   call void @copy_words(ptr %copies, ptr %source, i64 %words)
   br label %point
 point:
-  %k = phi i64 [0, %start], [%k.next, %next]
+  %k = phi i64 [0, %copy], [%k.next, %next]
   %left = icmp ult i64 %k, %num
   br i1 %left, label %next, label %done
 next:

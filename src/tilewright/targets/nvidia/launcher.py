@@ -69,7 +69,8 @@ class LaunchRecord(ctypes.Structure):
 
     `grid_scale` multiplies the first axis of the grid: the ctas of one program. `stream_slot`
     is the slot that holds the stream's handle, -1 when `stream_getter(stream_argument)` gives
-    it, or nothing does.
+    it, or nothing does. `otherwise` is the record of the kernel for launches that this one is not
+    made for.
     """
 
     _fields_ = (
@@ -85,14 +86,15 @@ class LaunchRecord(ctypes.Structure):
         ("stream_slot", ctypes.c_int64),
         ("history", ctypes.c_void_p),
         ("maps", ctypes.c_void_p),
+        ("otherwise", ctypes.c_void_p),
     )
 
 
 class MapRecord(ctypes.Structure):
     """Where the native launcher finds the tensor maps of launches like an earlier one.
 
-    `key_slots` lists the `num_keys` slots that the maps depend on. An entry has a word that is 1
-    when it is filled, the keys, and from `maps_at` on the maps. `maker(slots, entry)` fills one.
+    `key_slots` lists the `num_keys` slots that the maps depend on. An entry has a word that says
+    what it holds, the keys, and from `maps_at` on the maps. `maker(slots, entry)` fills one.
     """
 
     _fields_ = (

@@ -8,7 +8,14 @@ the launch in the history, and calls `cuLaunchKernelEx` without the GIL. Nothing
 from __future__ import annotations
 
 from tilewright.codegen.launch_calls import PYTHON_EXTERNALS, field_offsets, launcher_text
-from tilewright.targets.nvidia.launch_maps_ir import MAP_BYTES, MAP_ENTRY_KEYS, MAP_FIELDS, MAPS
+from tilewright.targets.nvidia.launch_maps_ir import (
+    HELD,
+    MAP_BYTES,
+    MAP_ENTRY_KEYS,
+    MAP_FIELDS,
+    MAPS,
+    NUM_GRID_WORDS,
+)
 
 # Byte offsets in `LaunchConfig`, the driver's own structure (cuda.h, CUlaunchConfig).
 CONFIG_FIELDS: dict[str, int] = {"grid": 0, "stream": 32}
@@ -29,6 +36,7 @@ RECORD_FIELDS: dict[str, int] = {
     "stream_slot": 120,
     "history": 128,
     "maps": 136,
+    "otherwise": 144,
 }
 
 # The history: a count, then entries of a record's address, three extents, a count and slots.
@@ -185,15 +193,17 @@ entry:
   %config = alloca [$config_words x i64], align 8
   %stream.at = alloca ptr
   %num.slots = call i64 @row_entry(ptr %table, i64 $table_num_slots)
-  %slots = alloca i64, i64 %num.slots, align 16
+  %num.words = add i64 %num.slots, $num_grid_words
+  %words = alloca i64, i64 %num.words, align 16
+  %slots = getelementptr i64, ptr %words, i64 $num_grid_words
   %answer = call i32 @check_rows(ptr %table, ptr %args, ptr %slots)
   switch i32 %answer, label %raise [
     i32 0, label %slow
     i32 1, label %place
   ]
 place:
-  %record = call ptr @table_entry(ptr %table, i64 $table_record)
-  %here = call i1 @is_in_context(ptr %record)
+  %first = call ptr @table_entry(ptr %table, i64 $table_record)
+  %here = call i1 @is_in_context(ptr %first)
   br i1 %here, label %size, label %slow
 size:
   ; The driver refuses a grid without programs, which is a launch of nothing here.
@@ -209,9 +219,10 @@ size:
   %empty = or i1 %no.xy, %no.z
   br i1 %empty, label %good, label %stream
 stream:
-  %found = call i1 @find_stream(ptr %record, ptr %slots, ptr %stream.at)
+  %found = call i1 @find_stream(ptr %first, ptr %slots, ptr %stream.at)
   br i1 %found, label %run, label %raise
 run:
+  %record = phi ptr [%first, %stream], [%other, %otherwise]
   %handle = load ptr, ptr %stream.at
   %num.params = call i64 @row_entry(ptr %record, i64 $record_num_params)
   %maps = call ptr @table_entry(ptr %record, i64 $record_maps)
@@ -219,6 +230,7 @@ run:
   br i1 %no.maps, label %point, label %count.maps
 count.maps:
   %some.maps = call i64 @row_entry(ptr %maps, i64 $map_num_maps)
+  call void @put_grid(ptr %slots, ptr %grid)
   br label %point
 point:
   %num.maps = phi i64 [0, %run], [%some.maps, %count.maps]
@@ -233,7 +245,13 @@ find.maps:
   switch i32 %found.maps, label %raise [
     i32 0, label %slow
     i32 1, label %ready
+    i32 2, label %otherwise
   ]
+otherwise:
+  ; The kernel is not made for this launch: there may be one that is.
+  %other = call ptr @table_entry(ptr %record, i64 $record_otherwise)
+  %no.other = icmp eq ptr %other, null
+  br i1 %no.other, label %slow, label %run
 ready:
   call void @configure(ptr %record, ptr %config, ptr %grid, ptr %handle)
   call void @point_at(ptr %params, ptr %slots, i64 %num.params)
@@ -277,6 +295,7 @@ def nvidia_launcher_text() -> str:
         history=HISTORY_FIELDS,
         entry=ENTRY_FIELDS,
         map=MAP_FIELDS,
+        held=HELD,
     )
     sizes = {
         "config_words": str(CONFIG_WORDS),
@@ -285,5 +304,6 @@ def nvidia_launcher_text() -> str:
         "entry_bytes": str(ENTRY_BYTES),
         "map_entry_keys": str(MAP_ENTRY_KEYS),
         "map_bytes": str(MAP_BYTES),
+        "num_grid_words": str(NUM_GRID_WORDS),
     }
     return launcher_text(_STREAM + MAPS + _RUN, {**offsets, **sizes})

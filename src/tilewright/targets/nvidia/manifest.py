@@ -9,6 +9,7 @@ from tilewright.machine.model import MachineModel
 from tilewright.ops.channels import ChannelType
 from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import RingType
+from tilewright.runtime.launch_numbers import GUARDS
 from tilewright.schedule.annotations import shared_bytes
 from tilewright.schedule.layout.annotations import LayoutPlanAttr
 from tilewright.schedule.shared_barriers import OrderingReport
@@ -34,6 +35,7 @@ from tilewright.targets.nvidia.simulated import simulate_launch
 from tilewright.targets.nvidia.symbols import entry_symbol
 from tilewright.targets.nvidia.tile_passes import nvidia_tile_passes
 from tilewright.targets.nvidia.tma.box_annotations import BoxAttr
+from tilewright.targets.nvidia.tma.launch_conditions import guards_of
 from tilewright.targets.nvidia.tma.select_tensor_maps import remarks_of
 from tilewright.targets.nvidia.tma_ops import TENSOR_MAP_OPS
 from tilewright.targets.target import Reports, Scheduled, Target, report_of
@@ -55,6 +57,7 @@ def _describe(module: ModuleOp, options: CompileOptions, reports: Reports) -> Sc
         "num_warps": num_warps_of(kernel, options),
         "shared_bytes": shared_bytes(kernel),
         "tensor_maps": tensor_map_entries(module),
+        GUARDS: [guard.to_metadata() for guard in guards_of(kernel)],
     }
     remarks = (*remarks_of(kernel), *partition_remarks(kernel), *schedule_remarks(kernel))
     report = NvidiaReport(report_of(reports, SharedPlan), report_of(reports, OrderingReport))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import cast
 
+from tilewright.runtime.launch_numbers import Grid, LaunchConditions, launch_guards, words_of
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.cuda import Cuda
 from tilewright.targets.nvidia.errors import LaunchRefused
@@ -24,13 +25,22 @@ class TensorMaps:
     kernel: str
     recipes: tuple[TensorMapRecipe, ...]
     slot_names: tuple[str, ...]
+    conditions: LaunchConditions
     known: dict[tuple[int, TensorShape], bytes] = field(default_factory=dict)
 
-    def values(self, arguments: Sequence[object]) -> list[bytes]:
+    def values(self, arguments: Sequence[object], grid: Grid) -> list[bytes]:
         """The maps of a launch. Raises: ArgumentNotSupported, LaunchRefused."""
         if not self.recipes:
             return []
-        return self.of_slots([value if isinstance(value, int) else 0 for value in arguments])
+        slots = words_of(arguments)
+        if not self.conditions.hold(slots, grid):
+            broken = self.conditions.first_broken(slots, grid)
+            demanded = broken.text if broken and broken.text else "tensors and indices are smaller"
+            raise LaunchRefused(
+                f"{self.kernel}(): this kernel is compiled for launches where {demanded}",
+                hint="compile with bulk_access='never', or launch the function of the kernel",
+            )
+        return self.of_slots(slots)
 
     def of_slots(self, slots: Sequence[int]) -> list[bytes]:
         """The maps of a launch by its slots, of which only the low bits of each type count.
@@ -40,8 +50,10 @@ class TensorMaps:
         return [self._value(index, slots) for index in range(len(self.recipes))]
 
     def key_slots(self) -> tuple[int, ...]:
-        """The slots that the maps depend on."""
-        return tuple(dict.fromkeys(slot for recipe in self.recipes for slot in recipe.slots()))
+        """The slots that the maps and the guards depend on; those from -1 down are the grid."""
+        slots = [slot for recipe in self.recipes for slot in recipe.slots()]
+        grid = (-1, -2, -3) if self.conditions.is_of_grid else ()
+        return tuple(dict.fromkeys((*slots, *self.conditions.slots, *grid)))
 
     def _value(self, index: int, slots: Sequence[int]) -> bytes:
         recipe = self.recipes[index]
@@ -72,4 +84,5 @@ def tensor_maps(
     """The tensor maps that an artifact says its kernel takes."""
     entries = cast("list[Mapping[str, object]]", metadata.get("tensor_maps", []))
     recipes = tuple(TensorMapRecipe.from_metadata(entry) for entry in entries)
-    return TensorMaps(cuda, str(metadata["name"]), recipes, slot_names)
+    conditions = LaunchConditions(launch_guards(metadata))
+    return TensorMaps(cuda, str(metadata["name"]), recipes, slot_names, conditions)

@@ -5,7 +5,13 @@ from __future__ import annotations
 import ctypes
 import threading
 
-from tilewright.targets.nvidia.launch_maps_ir import MAP_BYTES, MAP_ENTRY_KEYS, NUM_MAP_ENTRIES
+from tilewright.targets.nvidia.launch_maps_ir import (
+    HELD,
+    MAP_BYTES,
+    MAP_ENTRY_KEYS,
+    NUM_GRID_WORDS,
+    NUM_MAP_ENTRIES,
+)
 from tilewright.targets.nvidia.launcher import MapRecord
 from tilewright.targets.nvidia.map_cache import TensorMaps
 
@@ -45,16 +51,21 @@ class NativeMaps:
     def _make(self, slots_address: int, entry_address: int) -> None:
         """Fill an entry for the slots of a launch. Raises: as `TensorMaps.of_slots`."""
         slots = list((ctypes.c_uint64 * self._num_slots).from_address(slots_address))
-        data = b"".join(self._maps.of_slots(slots))
+        before = slots_address - 8 * NUM_GRID_WORDS
+        z, y, x = list((ctypes.c_uint64 * NUM_GRID_WORDS).from_address(before))[-3:]
+        is_fit = self._maps.conditions.hold(slots, (x, y, z))
+        data = b"".join(self._maps.of_slots(slots)) if is_fit else b""
+        numbers = {**dict(enumerate(slots)), -1: x, -2: y, -3: z}
         held = ctypes.c_int64.from_address(entry_address)
         keys = (ctypes.c_uint64 * len(self._keys)).from_address(entry_address + MAP_ENTRY_KEYS)
+        state = HELD["maps" if is_fit else "unfit"]
         target = (ctypes.c_char * len(data)).from_address(entry_address + self._maps_at)
         # Another thread may look at the entry between any two of these lines.
         with self._lock:
             held.value = 0
-            keys[:] = [slots[index] for index in self._keys]
+            keys[:] = [numbers[index] for index in self._keys]
             target[:] = data
-            held.value = 1
+            held.value = state
 
 
 def _rounded_up(value: int) -> int:

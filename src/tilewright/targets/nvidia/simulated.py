@@ -18,6 +18,7 @@ from tilewright.ir.op import Array
 from tilewright.ops.builder import ir_type
 from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import find_roles
+from tilewright.runtime.launch_numbers import words_of
 from tilewright.support.errors import ArgumentNotSupported
 from tilewright.targets.nvidia.symbols import entry_symbol
 from tilewright.targets.nvidia.tensor_map import TensorMapRecipe
@@ -72,6 +73,14 @@ def warp_group_names(scheduled: Scheduled, threads: int) -> list[str]:
     return names if len(names) == count else [f"warp group {k}" for k in range(count)]
 
 
+def launch_words(values: Sequence[tuple[str, object]]) -> list[int]:
+    """The slots of a launch, as far as tensor maps and guards are made of them."""
+    slots: list[object] = []
+    for type_, value in values:
+        slots += [_address(a) if isinstance(a, np.ndarray) else a for a in _arguments(type_, value)]
+    return words_of(slots)
+
+
 def _address(array: Array) -> int:
     return int(array.ctypes.data)
 
@@ -107,7 +116,7 @@ def tensor_maps(
     metadata: Mapping[str, object], values: Sequence[object], arrays: Mapping[int, Array]
 ) -> list[TensorMap]:
     """The maps of a launch with these slots; `arrays` are by the address of their memory."""
-    slots = [int(value) if isinstance(value, int) else 0 for value in values]
+    slots = words_of(values)
     return [_tensor_map(recipe, slots, arrays) for recipe in recipes_of(metadata)]
 
 
@@ -130,7 +139,11 @@ def _tensor_map(
         array = array.view(_INTEGERS[recipe.number])
     elif array.itemsize == 1:  # 8-bit floats are not NumPy's own
         array = array.view(np.uint8)
-    view = np.lib.stride_tricks.as_strided(
-        array[skipped:], tensor.shape, (*tensor.strides_bytes, array.itemsize)
-    )
+    strides = (*tensor.strides_bytes, array.itemsize)
+    reach = sum((n - 1) * step for n, step in zip(tensor.shape, strides, strict=True))
+    if reach >= array.nbytes - skipped * array.itemsize:
+        rest = array[skipped:]
+        box, swizzle, fills = recipe.box, recipe.swizzle_bytes, recipe.fills_nan
+        return TensorMap(rest, box, swizzle, fills, tensor.shape, strides)
+    view = np.lib.stride_tricks.as_strided(array[skipped:], tensor.shape, strides)
     return TensorMap(view, recipe.box, recipe.swizzle_bytes, recipe.fills_nan)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias, cast
+from typing import cast
 
+from tilewright.runtime.launch_numbers import LaunchNumber, evaluate, slots_of
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import ArgumentNotSupported
 from tilewright.targets.nvidia.launch_maps_ir import MAP_BYTES
@@ -39,48 +40,6 @@ _SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 # Source: cuda.h, CUtensorMapL2promotion.
 _PROMOTE_128_BYTES = 2
 
-Expression: TypeAlias = "tuple[str | int | Expression, ...] | list[str | int | Expression]"
-"""`("slot", index, bits)`, `("constant", value)`, or an operation, its width and its operands."""
-
-_OPERATIONS: dict[str, Callable[..., int]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: -(-a // b) if (a < 0) != (b < 0) else a // b,
-    "rem": lambda a, b: a - b * int(_OPERATIONS["div"](a, b)),
-    "min": min,
-    "max": max,
-    "signed": lambda a: a,
-}
-
-
-def evaluate(expression: Expression, slots: Sequence[int] | Mapping[int, int]) -> int:
-    """The value of an expression for the arguments `slots`. Undefined: a division by zero."""
-    kind, first, *rest = expression
-    if kind == "slot":
-        return _signed(slots[cast("int", first)], cast("int", rest[0]))
-    if kind == "constant":
-        return cast("int", first)
-    operands = [evaluate(cast("Expression", operand), slots) for operand in rest]
-    bits = cast("int", first)
-    if kind == "unsigned":
-        return operands[0] % (1 << bits)
-    return _signed(_OPERATIONS[str(kind)](*operands), bits)
-
-
-def _signed(value: int, bits: int) -> int:
-    low = value % (1 << bits)
-    return low - (1 << bits) if bits < 64 and low >> (bits - 1) else low
-
-
-def slots_of(expression: Expression) -> list[int]:
-    """The arguments that an expression depends on, in order."""
-    kind, first, *rest = expression
-    if kind == "slot":
-        return [cast("int", first)]
-    operands = [operand for operand in rest if isinstance(operand, tuple | list)]
-    return [slot for operand in operands for slot in slots_of(operand)]
-
 
 @dataclass(frozen=True)
 class TensorMapRecipe:
@@ -91,9 +50,9 @@ class TensorMapRecipe:
     """
 
     number: str
-    base: Expression
-    shape: tuple[Expression, ...]
-    strides: tuple[Expression, ...]
+    base: LaunchNumber
+    shape: tuple[LaunchNumber, ...]
+    strides: tuple[LaunchNumber, ...]
     box: tuple[int, ...]
     swizzle_bytes: int
     fills_nan: bool = False
@@ -101,10 +60,10 @@ class TensorMapRecipe:
     @staticmethod
     def from_metadata(entry: Mapping[str, object]) -> TensorMapRecipe:
         """The recipe that `to_metadata` wrote."""
-        fields = cast("Mapping[str, list[Expression]]", entry)
+        fields = cast("Mapping[str, list[LaunchNumber]]", entry)
         return TensorMapRecipe(
             str(entry["number"]),
-            cast("Expression", entry["base"]),
+            cast("LaunchNumber", entry["base"]),
             tuple(fields["shape"]),
             tuple(fields["strides"]),
             tuple(cast("list[int]", entry["box"])),

@@ -15,6 +15,7 @@ from tilewright.passes.split_carried_pointers import SplitCarriedPointers
 from tilewright.passes.split_products import SplitProducts
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.coverage import NVIDIA_COVERAGE
+from tilewright.targets.nvidia.tma.bulk_access import BulkAccess
 from tilewright.targets.nvidia.tma.select_tensor_maps import SelectTensorMaps
 
 
@@ -29,9 +30,24 @@ def nvidia_tile_passes(machine: MachineModel, options: CompileOptions) -> tuple[
         SplitCarriedPointers(),
         FoldAdditions(),
         SplitProducts(),
+        *_bulk_access(machine, options),
         MergeDuplicates(),
         RequireRules(NVIDIA_COVERAGE.target),
     )
+
+
+def _bulk_access(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...]:
+    """Plain loads by the copy engine, where the options leave it to the compiler."""
+    has_engine = machine.has_tma and options.descriptors != "pointers"
+    if not has_engine or options.bulk_access == "never":
+        return ()
+    schedule = options.schedule or ""
+    if schedule:
+        asks = int("tma" in schedule)
+        stages, groups = asks * 2, asks * int("roles" in schedule)
+    else:
+        stages, groups = options.num_stages or 0, options.num_consumer_groups
+    return (BulkAccess(machine, stages, groups, options.bulk_access == "always"),)
 
 
 def _num_programs(machine: MachineModel, options: CompileOptions) -> int:

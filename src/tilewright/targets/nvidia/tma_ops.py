@@ -114,7 +114,10 @@ class LeaveMapSlotOp(TileOp):
 
 def _require_block(op: TileOp, desc: object, tile: SharedType) -> None:
     assert isinstance(desc, DescriptorType)
-    is_block = shape_of(desc.block) == tile.extents() and element_of(desc.block) == tile.element
+    shape, extents = shape_of(desc.block), tile.extents()
+    first = len(shape) - len(extents)
+    is_shape = first >= 0 and shape == (1,) * first + extents
+    is_block = is_shape and element_of(desc.block) == tile.element
     if not is_block:
         raise VerifyException(f"{op.name}: {tile} is no block of {desc}")
 

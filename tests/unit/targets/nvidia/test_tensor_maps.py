@@ -9,14 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.interp.shared_memory import element_offsets
+from tilewright.runtime.launch_numbers import evaluate, slots_of
 from tilewright.schedule.shared_memory import tile_alignment
 from tilewright.support.errors import ArgumentNotSupported
-from tilewright.targets.nvidia.tensor_map import (
-    TensorMapRecipe,
-    TensorShape,
-    evaluate,
-    slots_of,
-)
+from tilewright.targets.nvidia.tensor_map import TensorMapRecipe, TensorShape
 from tilewright.targets.nvidia.tma.boxes import BoxPlan, plan_boxes
 
 ROWS = ("slot", 1, 32)

@@ -19,6 +19,7 @@ from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.driver import FastLaunch, LoadedKernel
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.kernel import RESOURCES_SECTION
+from tilewright.runtime.launch_numbers import fits
 from tilewright.support.errors import (
     MissingArgument,
     TilewrightError,
@@ -136,8 +137,7 @@ class CompiledKernel:
         with FORK_GATE.work():
             self.module = load_driver(request.target).load(self.artifact, self.device)
         self.function = id(self.module)
-        stored = stored_paths(self.artifact.metadata)
-        self.run = _Launcher(request, self.module, stored).run
+        self.run = _Launcher(request, self.artifact, self.module, self.device).run
         knobs.runtime.kernel_load_end_hook(self.module, self.function, self.name, group, self.hash)
 
     @property
@@ -199,10 +199,12 @@ class _Launcher:
     """Launches one compiled kernel; `run` keeps a native launcher for each kind of arguments."""
 
     def __init__(
-        self, request: CompileRequest, module: LoadedKernel, stored: frozenset[ArgumentPath]
+        self, request: CompileRequest, artifact: Artifact, module: LoadedKernel, device: int | None
     ) -> None:
         self._kernel = request.name
-        self._stored = stored
+        self._request, self._artifact, self._device = request, artifact, device
+        self._stored = stored = stored_paths(artifact.metadata)
+        self._otherwise: LoadedKernel | None = None
         self._specialization = request.specialization
         self._names = tuple(name for name, _ in request.specialization.signature)
         self._module = module
@@ -250,17 +252,30 @@ class _Launcher:
         except TilewrightError as error:
             raise as_launch_raises(error) from None
         check_writable(self._kernel, self._stored, named)
+        values = runtime_values(self._specialization, named)
+        is_fit = fits(self._artifact.metadata, grid, values)
+        other = None if is_fit else self._without_guards()
         if self._facts is not None:
-            launcher = self._module.fast_launcher(self._facts, args)
+            launcher = self._module.fast_launcher(self._facts, args, other)
             if launcher is not None:
                 launchers.insert(0, launcher)
                 del launchers[_MAX_LAUNCHERS:]
         stream = int(str(args[-1] or 0)) if self._has_streams else None
-        values = runtime_values(self._specialization, named)
         if self._is_checked:
             values.extend(memory_bounds(self._specialization, named))
         if 0 not in grid:
-            self._module.launch(grid, values, stream)
+            (other or self._module).launch(grid, values, stream)
+
+    def _without_guards(self) -> LoadedKernel:
+        """The kernel for launches that this one is not made for, compiled when one comes."""
+        if self._otherwise is None:
+            from tilewright.compiler.build import build_artifact, without_guards
+
+            request = without_guards(self._request)
+            with FORK_GATE.work():
+                driver = load_driver(request.target)
+                self._otherwise = driver.load(build_artifact(request), self._device)
+        return self._otherwise
 
     def _named(self, args: tuple[object, ...]) -> dict[str, object]:
         """The arguments by name, constants included.

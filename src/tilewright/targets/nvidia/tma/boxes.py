@@ -49,10 +49,14 @@ class BoxPlan:
         """The bytes of the whole block."""
         return prod(self.shape) * self.element_bytes
 
-    def layout(self) -> LinearLayout:
-        """The layout of the block in shared memory."""
-        order = tuple(reversed(range(len(self.shape))))
-        return shared_swizzled(self.shape, self.element_bytes, self.swizzle_bytes, order)
+    def layout(self, rank: int | None = None) -> LinearLayout:
+        """The layout of the block in shared memory, as a tile of its last `rank` dims.
+
+        *Constraints*: the dims before those have one element.
+        """
+        shape = self.shape if rank is None else self.shape[len(self.shape) - rank :]
+        order = tuple(reversed(range(len(shape))))
+        return shared_swizzled(shape, self.element_bytes, self.swizzle_bytes, order)
 
     def copies(self) -> list[tuple[int, tuple[int, ...]]]:
         """For each box the byte of the tile that it starts at, and its first coordinates."""

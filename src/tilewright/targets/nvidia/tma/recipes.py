@@ -7,14 +7,18 @@ expressions.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 
 from tilewright.ir.types import PointerType, element_of, is_pointer, storage_bytes, width_bits
 from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.memory.ir import AddPtrOp
-from tilewright.targets.nvidia.tensor_map import Expression
+from tilewright.runtime.launch_numbers import LaunchNumber
 
 # Chosen, not measured: an address that takes more arithmetic is left to the program.
 _MAX_DEPTH = 16
@@ -30,22 +34,34 @@ _BINARY = {
 _WIDENING = {"arith.extsi": "signed", "arith.trunci": "signed", "arith.extui": "unsigned"}
 
 
-def expression_of(value: SSAValue, depth: int = 0) -> Expression | None:
-    """A scalar as an expression over the kernel's arguments; None where it is none."""
+Leaf: TypeAlias = "Callable[[SSAValue], LaunchNumber | None]"
+
+
+def expression_of(
+    value: SSAValue, depth: int = 0, leaf: Leaf = lambda _: None
+) -> LaunchNumber | None:
+    """A scalar as an expression over the kernel's arguments; None where it is none.
+
+    `leaf` may say what other scalars are.
+    """
     if isinstance(value, BlockArgument):
         is_argument = isinstance(value.owner.parent_op(), FuncOp)
-        return ("slot", value.index, _bits(value)) if is_argument else None
+        return ("slot", value.index, _bits(value)) if is_argument else leaf(value)
     assert isinstance(value, OpResult)
     op = value.op
     if isinstance(op, ConstantOp):
         is_integer = isinstance(value.type, IntegerType)
         return ("constant", int(op.splat_value())) if is_integer else None
+    if isinstance(op, HintOp):
+        return expression_of(op.src, depth, leaf)
     kind = _BINARY.get(op.name) or _WIDENING.get(op.name)
-    if depth > _MAX_DEPTH or (kind is None and not isinstance(op, AddPtrOp)):
+    if kind is None and not isinstance(op, AddPtrOp):
+        return leaf(value)
+    if depth > _MAX_DEPTH:
         return None
-    operands: list[Expression] = []
+    operands: list[LaunchNumber] = []
     for operand in op.operands:
-        found = expression_of(operand, depth + 1)
+        found = expression_of(operand, depth + 1, leaf)
         if found is None:
             return None
         operands.append(found)

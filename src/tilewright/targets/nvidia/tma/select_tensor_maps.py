@@ -45,8 +45,9 @@ from tilewright.ops.memory.ir import PADDINGS
 from tilewright.ops.shape.ir import TransOp
 from tilewright.passes.expand_structures import Expansion, Rule, Structure
 from tilewright.passes.lower_descriptors import POINTER_RULES, expand_descriptors
+from tilewright.runtime.launch_numbers import LaunchNumber, slots_of
 from tilewright.support.dataclass import dataclass
-from tilewright.targets.nvidia.tensor_map import Expression, TensorMapRecipe, slots_of
+from tilewright.targets.nvidia.tensor_map import TensorMapRecipe
 from tilewright.targets.nvidia.tma.box_annotations import (
     BoxAttr,
     annotate_box,
@@ -105,6 +106,21 @@ def remarks_of(kernel: FuncOp) -> tuple[str, ...]:
     return tuple(text.data for text in texts) if isinstance(texts, ArrayAttr) else ()
 
 
+def add_remarks(kernel: FuncOp, remarks: Sequence[str]) -> None:
+    """Say more on a kernel."""
+    texts = dict.fromkeys((*remarks_of(kernel), *remarks))
+    if texts:
+        kernel.attributes[REMARKS_ATTRIBUTE] = ArrayAttr([StringAttr(text) for text in texts])
+
+
+def element_number(element: Attribute) -> str | None:
+    """What the engine takes elements for that it only moves; None where it has no such ones."""
+    if element in _FLOAT_NUMBERS:
+        return _FLOAT_NUMBERS[element]
+    bits = ir.width_bits(element)
+    return None if ir.is_pointer(element) or bits < 8 else f"u{bits}"
+
+
 class _Selection:
     """The tensor maps of one kernel, and why it has no more of them."""
 
@@ -124,9 +140,7 @@ class _Selection:
         expand_descriptors(self._kernel, rules)
         if self._made:
             self._add_slot()
-        if self._remarks:
-            texts = [StringAttr(text) for text in dict.fromkeys(self._remarks)]
-            self._kernel.attributes[REMARKS_ATTRIBUTE] = ArrayAttr(texts)
+        add_remarks(self._kernel, self._remarks)
 
     def _rule(self, expansion: Expansion, op: Operation) -> bool:
         structure = expansion.found[op.operands[0]]
@@ -303,19 +317,18 @@ def _recipe(structure: Structure, form: _Form) -> TensorMapRecipe | None:
     )
 
 
-def _expressions(values: Sequence[SSAValue]) -> tuple[Expression, ...] | None:
+def _expressions(values: Sequence[SSAValue]) -> tuple[LaunchNumber, ...] | None:
     found = [expression_of(value) for value in values]
     return tuple(e for e in found if e is not None) if None not in found else None
 
 
 def _number(element: Attribute, op: Operation) -> str | None:
     """What the engine takes the elements for; None where it has no such numbers."""
-    if element in _FLOAT_NUMBERS:
-        return _FLOAT_NUMBERS[element]
+    number = element_number(element)
+    if number is None or element in _FLOAT_NUMBERS:
+        return number
     bits = ir.width_bits(element)
-    if ir.is_pointer(element) or bits < 8:
-        return None
     is_reduced = isinstance(op, DescriptorReduceOp)
     if is_reduced and RMW_KINDS[op.kind.value.data] in _SIGNED_KINDS:
         return f"i{bits}" if bits >= 32 else None
-    return None if is_reduced and bits < 32 else f"u{bits}"
+    return None if is_reduced and bits < 32 else number

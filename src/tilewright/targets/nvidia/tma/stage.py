@@ -29,7 +29,7 @@ from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.regions import is_control_flow
 from tilewright.ir.schedule_attributes import anchor_of, name_anchor
-from tilewright.ir.types import DescriptorType, element_of
+from tilewright.ir.types import DescriptorType, element_of, shape_of
 from tilewright.layout.build import shared_linear
 from tilewright.ops.descriptors.ir import (
     DescriptorLoadOp,
@@ -118,7 +118,9 @@ _STAGED = (DescriptorLoadOp, DescriptorStoreOp, DescriptorReduceOp)
 def tile_type(op: Operation, desc: SSAValue) -> SharedType:
     """The shared tile of the block of an access, in which its boxes lie."""
     assert isinstance(desc.type, DescriptorType)
-    return shared_tile(element_of(desc.type.block), box_plan(op, desc).layout())
+    tile = op.results[0] if op.results else op.operands[1]
+    layout = box_plan(op, desc).layout(len(shape_of(tile.type)))
+    return shared_tile(element_of(desc.type.block), layout)
 
 
 # A wait for one load, whose phase is not known yet.

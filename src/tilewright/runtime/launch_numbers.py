@@ -1,0 +1,241 @@
+"""Numbers that a launch computes from its arguments, and what a kernel demands of them.
+
+Part of the launch path: it imports neither xDSL nor the compiler. An artifact says in its metadata
+what is to be computed; the words of a launch's arguments, its slots, are what it is computed from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias, cast
+
+from tilewright.support.dataclass import dataclass
+
+LaunchNumber: TypeAlias = "tuple[str | int | LaunchNumber, ...] | list[str | int | LaunchNumber]"
+"""`("slot", index, bits)`, `("constant", value)`, or an operation, its width and its operands.
+
+What differs from program to program is `("program", axis)`, its number, and `("count", bits, start,
+end, step)`, the counter of a loop.
+"""
+Grid: TypeAlias = tuple[int, int, int]
+Slots: TypeAlias = Sequence[int] | Mapping[int, int]
+# Chosen, not measured: launches of more kinds than this are looked at again, which is right.
+_MAX_KNOWN = 1024
+GUARDS = "launch_guards"
+"""The entry of an artifact's metadata that lists its guards."""
+
+
+def _quotient(a: int, b: int) -> int:
+    """a / b towards zero."""
+    return -(-a // b) if (a < 0) != (b < 0) else a // b
+
+
+_OPERATIONS: dict[str, Callable[..., int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": _quotient,
+    "rem": lambda a, b: a - b * _quotient(a, b),
+    "min": min,
+    "max": max,
+    "signed": lambda a: a,
+}
+
+
+def evaluate(number: LaunchNumber, slots: Slots) -> int:
+    """A number for the arguments `slots`, signed. *Raises*: ZeroDivisionError."""
+    kind, first, *rest = number
+    if kind == "slot":
+        return _signed(slots[cast("int", first)], cast("int", rest[0]))
+    if kind == "constant":
+        return cast("int", first)
+    operands = [evaluate(cast("LaunchNumber", operand), slots) for operand in rest]
+    bits = cast("int", first)
+    if kind == "unsigned":
+        return operands[0] % (1 << bits)
+    return _signed(_OPERATIONS[str(kind)](*operands), bits)
+
+
+def _signed(value: int, bits: int) -> int:
+    low = value % (1 << bits)
+    return low - (1 << bits) if low >> (bits - 1) else low
+
+
+def slots_of(number: LaunchNumber) -> list[int]:
+    """The arguments that a number depends on, in order."""
+    kind, first, *rest = number
+    if kind == "slot":
+        return [cast("int", first)]
+    operands = [operand for operand in rest if isinstance(operand, tuple | list)]
+    return [slot for operand in operands for slot in slots_of(operand)]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The least and the most that a number comes to in any program of a launch."""
+
+    low: int
+    high: int
+
+    def within(self, bits: int) -> Bounds:
+        """The same as a signed number of so many bits: any such number where it may wrap."""
+        half = 1 << (bits - 1)
+        if -half <= self.low and self.high < half:
+            return self
+        if self.low == self.high:
+            return exactly(_signed(self.low, bits))
+        return Bounds(-half, half - 1)
+
+
+def exactly(value: int) -> Bounds:
+    """The bounds of one number."""
+    return Bounds(value, value)
+
+
+def bounds_of(number: LaunchNumber, slots: Slots, grid: Grid) -> Bounds:
+    """What a number comes to in the programs of `grid`. *Raises*: ZeroDivisionError.
+
+    It may come to less and more nowhere; whether it comes to either bound is not said.
+    """
+    kind, first, *rest = number
+    if kind in ("slot", "constant"):
+        return exactly(evaluate(number, slots))
+    if kind == "program":
+        return Bounds(0, grid[cast("int", first)] - 1)
+    operands = [bounds_of(cast("LaunchNumber", operand), slots, grid) for operand in rest]
+    bits = cast("int", first)
+    if kind == "unsigned":
+        is_same = operands[0].low >= 0
+        return operands[0] if is_same else Bounds(0, (1 << bits) - 1)
+    return _BOUNDS[str(kind)](*operands).within(bits)
+
+
+def _corners(operation: Callable[[int, int], int]) -> Callable[[Bounds, Bounds], Bounds]:
+    """The bounds of an operation that grows or falls with each of its operands."""
+
+    def bounds(a: Bounds, b: Bounds) -> Bounds:
+        found = [operation(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+        return Bounds(min(found), max(found))
+
+    return bounds
+
+
+def _bounds_of_quotient(a: Bounds, b: Bounds) -> Bounds:
+    if b.low <= 0 <= b.high:
+        raise ZeroDivisionError
+    return _corners(_quotient)(a, b)
+
+
+def _bounds_of_remainder(a: Bounds, b: Bounds) -> Bounds:
+    """A remainder has the sign of the dividend, and is smaller than the divisor."""
+    if b.low <= 0 <= b.high:
+        raise ZeroDivisionError
+    most = max(abs(b.low), abs(b.high)) - 1
+    low = 0 if a.low >= 0 else max(a.low, -most)
+    return Bounds(low, 0 if a.high <= 0 else min(a.high, most))
+
+
+def _bounds_of_counter(start: Bounds, end: Bounds, step: Bounds) -> Bounds:
+    """From the first iteration to the last; a loop without any says nothing."""
+    last = end.high - 1
+    if start.low == start.high and step.low == step.high and step.low > 0:
+        last = start.low + (last - start.low) // step.low * step.low
+    return Bounds(start.low, max(start.low, last))
+
+
+_BOUNDS: dict[str, Callable[..., Bounds]] = {
+    "add": lambda a, b: Bounds(a.low + b.low, a.high + b.high),
+    "sub": lambda a, b: Bounds(a.low - b.high, a.high - b.low),
+    "mul": _corners(lambda a, b: a * b),
+    "div": _bounds_of_quotient,
+    "rem": _bounds_of_remainder,
+    "min": lambda a, b: Bounds(min(a.low, b.low), min(a.high, b.high)),
+    "max": lambda a, b: Bounds(max(a.low, b.low), max(a.high, b.high)),
+    "signed": lambda a: a,
+    "count": _bounds_of_counter,
+}
+
+_DEMANDS: dict[str, Callable[[Bounds, int], bool]] = {
+    "multiple": lambda number, bound: number.low == number.high and number.low % bound == 0,
+    "at_least": lambda number, bound: number.low >= bound,
+    "at_most": lambda number, bound: number.high <= bound,
+}
+
+
+@dataclass(frozen=True)
+class LaunchGuard:
+    """What a kernel demands of a launch: `number` is a "multiple", "at_least" or "at_most" `bound`.
+
+    It has to be so in every program. `text` says it in the words of the kernel.
+    """
+
+    number: LaunchNumber
+    demand: str
+    bound: int
+    text: str = ""
+
+    def holds(self, slots: Slots, grid: Grid) -> bool:
+        """Whether a launch is known to keep to it; what may divide by zero is not."""
+        try:
+            return _DEMANDS[self.demand](bounds_of(self.number, slots, grid), self.bound)
+        except ZeroDivisionError:
+            return False
+
+    def is_of_grid(self) -> bool:
+        """Whether it depends on how many programs there are."""
+        return "program" in json.dumps(self.number)
+
+    @staticmethod
+    def from_metadata(entry: Sequence[object]) -> LaunchGuard:
+        """The guard that `to_metadata` wrote."""
+        number, demand, bound, text = entry
+        return LaunchGuard(cast("LaunchNumber", number), str(demand), cast("int", bound), str(text))
+
+    def to_metadata(self) -> list[object]:
+        """This guard as JSON takes it."""
+        return [self.number, self.demand, self.bound, self.text]
+
+
+class LaunchConditions:
+    """The guards of a kernel, asked for launch after launch; what was found out is kept."""
+
+    def __init__(self, guards: Sequence[LaunchGuard]) -> None:
+        self.guards = tuple(guards)
+        slots = [slot for guard in self.guards for slot in slots_of(guard.number)]
+        self.slots = tuple(dict.fromkeys(slots))
+        self.is_of_grid = any(guard.is_of_grid() for guard in self.guards)
+        self._known: dict[tuple[int, ...], bool] = {}
+
+    def hold(self, slots: Slots, grid: Grid) -> bool:
+        """Whether a launch is known to keep to all of them."""
+        key = (*(slots[slot] for slot in self.slots), *(grid if self.is_of_grid else ()))
+        if key not in self._known:
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            self._known[key] = self.first_broken(slots, grid) is None
+        return self._known[key]
+
+    def first_broken(self, slots: Slots, grid: Grid) -> LaunchGuard | None:
+        """A guard that a launch does not keep to; None where it keeps to all."""
+        return next((guard for guard in self.guards if not guard.holds(slots, grid)), None)
+
+
+def launch_guards(metadata: Mapping[str, object]) -> tuple[LaunchGuard, ...]:
+    """The guards of a compiled kernel: it is right for launches that keep to all of them."""
+    entries = cast("Sequence[Sequence[object]]", metadata.get(GUARDS, ()))
+    return tuple(map(LaunchGuard.from_metadata, entries))
+
+
+def fits(metadata: Mapping[str, object], grid: Grid, arguments: Sequence[object]) -> bool:
+    """Whether a compiled kernel is made for a launch; where not, one `without_guards` is.
+
+    `arguments` are the runtime arguments, arrays by their address.
+    """
+    guards = launch_guards(metadata)
+    return 0 in grid or not guards or LaunchConditions(guards).hold(words_of(arguments), grid)
+
+
+def words_of(arguments: Sequence[object]) -> list[int]:
+    """The slots of runtime arguments as far as numbers are made of them; 0 for others."""
+    return [value if isinstance(value, int) else 0 for value in arguments]

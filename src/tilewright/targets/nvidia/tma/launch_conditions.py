@@ -1,0 +1,107 @@
+"""What a launch computes and tests for boxes of plain pointers: sums as expressions over arguments.
+
+A kernel carries the guards of all its boxes as one attribute, from the pass that makes them to the
+metadata of the artifact.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.ir import BlockArgument, SSAValue
+
+from tilewright.analysis.affine.expression import Expression
+from tilewright.analysis.affine.guards import Demand, Guard
+from tilewright.ir.regions import counter_of
+from tilewright.ir.types import width_bits
+from tilewright.ops.function import FuncOp
+from tilewright.ops.program.ir import GetProgramIdOp
+from tilewright.runtime.launch_numbers import LaunchGuard, LaunchNumber
+from tilewright.targets.nvidia.tma.recipes import expression_of
+
+_ATTRIBUTE = "ttng.launch_guards"
+_DEMANDS = {Demand.MULTIPLE: "multiple", Demand.AT_LEAST: "at_least", Demand.AT_MOST: "at_most"}
+_BITS = 64
+_MAX_NODES = 256
+"""What a test of a launch may compute. Chosen, not measured: it is done once for each tensor."""
+
+
+def number_of(expression: Expression) -> LaunchNumber | None:
+    """A sum of products as a launch computes it; None where it depends on more than arguments."""
+    return _sum(expression, expression_of)
+
+
+def range_of(expression: Expression) -> LaunchNumber | None:
+    """The same where it may also depend on the program's number and on counters of loops."""
+    found = _sum(expression, _varying)
+    return None if found is None or _size(found) > _MAX_NODES else found
+
+
+def _sum(
+    expression: Expression, scalar: Callable[[SSAValue], LaunchNumber | None]
+) -> LaunchNumber | None:
+    total: LaunchNumber = ("constant", 0)
+    for coefficient, factors in expression.terms:
+        term: LaunchNumber = ("constant", coefficient)
+        for factor in factors:
+            found = scalar(factor)
+            if found is None:
+                return None
+            term = found if term == ("constant", 1) else ("mul", _BITS, term, found)
+        total = term if total == ("constant", 0) else ("add", _BITS, total, term)
+    return total
+
+
+def _varying(value: SSAValue) -> LaunchNumber | None:
+    """A scalar over arguments, the program's number and counters; None where it is none."""
+    return expression_of(value, leaf=_leaf)
+
+
+def _leaf(value: SSAValue) -> LaunchNumber | None:
+    """The number of the program or the counter of a loop."""
+    if not isinstance(value, BlockArgument):
+        made = value.owner
+        axis = made.axis if isinstance(made, GetProgramIdOp) else None
+        return ("program", axis.value.data) if isinstance(axis, IntegerAttr) else None
+    counter = counter_of(value.owner.parent_op())
+    if counter is None or counter.value is not value:
+        return None
+    numbers = [_varying(bound) for bound in (counter.start, counter.end, counter.step)]
+    found = [number for number in numbers if number is not None]
+    return ("count", width_bits(value.type), *found) if len(found) == len(numbers) else None
+
+
+def _size(number: LaunchNumber) -> int:
+    return 1 + sum(_size(part) for part in number if isinstance(part, tuple | list))
+
+
+def launch_guard(guard: Guard, text: str = "") -> LaunchGuard | None:
+    """A guard as a launch tests it; None where it speaks of what a launch does not know.
+
+    `text` says it for people, where they may care.
+    """
+    number = range_of(guard.number)
+    if number is None:
+        return None
+    return LaunchGuard(number, _DEMANDS[guard.demand], guard.bound, text)
+
+
+def add_guards(kernel: FuncOp, guards: Sequence[LaunchGuard]) -> None:
+    """Demand more of the launches of a kernel."""
+    kept = {_key(guard): guard for guard in (*guards_of(kernel), *guards)}
+    if kept:
+        entries = [guard.to_metadata() for guard in kept.values()]
+        kernel.attributes[_ATTRIBUTE] = StringAttr(json.dumps(entries))
+
+
+def _key(guard: LaunchGuard) -> str:
+    return json.dumps([guard.number, guard.demand, guard.bound])
+
+
+def guards_of(kernel: FuncOp) -> tuple[LaunchGuard, ...]:
+    """What a kernel demands of its launches."""
+    text = kernel.attributes.get(_ATTRIBUTE)
+    entries = json.loads(text.data) if isinstance(text, StringAttr) else []
+    return tuple(map(LaunchGuard.from_metadata, entries))
