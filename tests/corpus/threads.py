@@ -16,6 +16,7 @@ from tilewright.frontend.passing import runtime_values, value_at
 from tilewright.interp.simt.simulate import Argument, simulate
 from tilewright.jit import Call
 from tilewright.runtime.grid import check_grid
+from tilewright.runtime.launch_numbers import fits
 from tilewright.support.options import option_names
 from tilewright.targets.nvidia.host import named_machine
 from tilewright.targets.nvidia.simulated import tensor_maps
@@ -50,7 +51,8 @@ def gpu_request(case: Case, **options: object) -> CompileRequest:
 def lower_for_gpu(case: Case, annotate: Annotate | None = None, **options: object) -> Threads:
     """Lower a case for sm_90a, bound to guarded memory of its own.
 
-    `annotate` sees the module at T0, before anything is decided.
+    `annotate` sees the module at T0, before anything is decided. As at a launch, a kernel that is
+    not made for the case is compiled without its guards.
     """
     memory = guarded(case.values())
     call = case.kernel.specialize_call((), _given(case, memory, options))
@@ -60,8 +62,11 @@ def lower_for_gpu(case: Case, annotate: Annotate | None = None, **options: objec
     if annotate is not None:
         annotate(module)
     scheduled = to_schedule(request, target, module, None)
-    text = target.emit(scheduled, request.machine, request.compile_options)
     values = runtime_values(call.specialization, call.arguments)
+    grid = check_grid(case.name, case.grid, memory.values)
+    if not fits(scheduled.metadata, grid, values):
+        return lower_for_gpu(case, annotate, **{**options, "bulk_access": "never"})
+    text = target.emit(scheduled, request.machine, request.compile_options)
     arrays = {array.ctypes.data: array for array in arrays_of(memory.values).values()}
     maps = tensor_maps(scheduled.metadata, values, arrays)
     return Threads(request, scheduled, text, memory, (*_arguments(call), *maps))

@@ -273,7 +273,7 @@ class _Boxing:
         return ends and (not is_inner or is_of_launch(start) or self._is_aligned(start))
 
     def _scaled(self, dim: AccessDim) -> Expression:
-        """The terms of a start that differ from program to program, and are multiples of an argument."""
+        """The terms of a start that are multiples of an argument and not the same everywhere."""
         found = ZERO
         for term in dim.start.terms:
             part = Expression((term,), dim.start.is_assumed)

@@ -82,7 +82,7 @@ def _arguments(value: SSAValue) -> Sequence[SSAValue] | None:
 
 
 def _bounded(value: SSAValue) -> Sequence[SSAValue] | None:
-    if is_argument(value) or isinstance(value.owner, GetProgramIdOp):
+    if is_argument(value) or type(value.owner) is GetProgramIdOp:
         return ()
     counter = counter_of(value.owner.parent_op()) if isinstance(value, BlockArgument) else None
     if counter is None or counter.value is not value:

@@ -105,10 +105,14 @@ def _array(value: object) -> Array:
     facts = array_facts(value)
     if facts is None:
         raise ArgumentNotSupported(f"the simulator cannot read {type(value).__name__}")
-    dtype = dtype_of(ir_type(facts.element))
+    return _memory(value, facts.address, dtype_of(ir_type(facts.element)))
+
+
+def _memory(value: object, address: int, dtype: np.dtype) -> Array:
+    """What lies from the start of an array to its end, whatever its strides are."""
     _, end = array_bounds(value)
-    size = max(0, end - facts.address) // dtype.itemsize * dtype.itemsize
-    raw = (ctypes.c_ubyte * size).from_address(facts.address)
+    size = max(0, end - address) // dtype.itemsize * dtype.itemsize
+    raw = (ctypes.c_ubyte * size).from_address(address)
     return np.ctypeslib.as_array(raw).view(dtype)
 
 
@@ -133,7 +137,9 @@ def _tensor_map(
     tensor = recipe.describe(slots)
     recipe.check(tensor, [f"argument {i}" for i in range(len(slots))], "kernel")
     below = max(address for address in arrays if address <= tensor.address)
-    array = arrays[below].reshape(-1)
+    array = arrays[below]
+    is_dense = array.flags.c_contiguous
+    array = array.reshape(-1) if is_dense else _memory(array, below, array.dtype)
     skipped = (tensor.address - below) // array.itemsize
     if recipe.number in _INTEGERS:
         array = array.view(_INTEGERS[recipe.number])

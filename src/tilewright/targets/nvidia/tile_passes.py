@@ -30,8 +30,8 @@ def nvidia_tile_passes(machine: MachineModel, options: CompileOptions) -> tuple[
         SplitCarriedPointers(),
         FoldAdditions(),
         SplitProducts(),
-        *_bulk_access(machine, options),
         MergeDuplicates(),
+        *_bulk_access(machine, options),
         RequireRules(NVIDIA_COVERAGE.target),
     )
 

@@ -347,23 +347,25 @@ def test_launches_from_several_threads_keep_their_arguments() -> None:
 # --- tensor maps ------------------------------------------------------------------------------
 
 
+RECIPE = {
+    "number": "f32",
+    "base": ["slot", 0, 64],
+    "shape": [["slot", 1, 32], ["slot", 2, 32]],
+    "strides": [["slot", 3, 64]],
+    "box": [16, 32],
+    "swizzle_bytes": 128,
+    "fills_nan": False,
+}
+
+
 def mapped(cuda: FakeCuda) -> NvidiaKernel:
     """A kernel of an address, two extents and a stride, with one map of them."""
-    recipe = {
-        "number": "f32",
-        "base": ["slot", 0, 64],
-        "shape": [["slot", 1, 32], ["slot", 2, 32]],
-        "strides": [["slot", 3, 64]],
-        "box": [16, 32],
-        "swizzle_bytes": 128,
-        "fills_nan": False,
-    }
     cuda.num_maps = 1
     names = [
         [[name], type_] for name, type_ in zip("xhws", ("*fp32", "i32", "i32", "i64"), strict=True)
     ]
     slots = ("ptr", "i32", "i32", "i64")
-    return loaded(cuda, slots=slots, arguments=names, tensor_maps=[recipe])
+    return loaded(cuda, slots=slots, arguments=names, tensor_maps=[RECIPE])
 
 
 MAPPED_PARAMETERS = (
@@ -439,3 +441,69 @@ def test_threads_get_the_maps_of_their_own_tensors() -> None:
         thread.join()
     assert len(cuda.launches) == 450
     assert all(launch.maps[0][3] * 4096 == launch.words[0] for launch in cuda.launches)
+
+
+# --- kernels that are not made for every launch ---------------------------------------------
+
+
+SMALL = [["program", 0], "at_most", 4, "the grid is small"]
+EVEN = [["slot", 1, 32], "multiple", 8, "h is a multiple of 8"]
+
+
+def guarded(cuda: FakeCuda) -> tuple[NvidiaKernel, NvidiaKernel]:
+    """A kernel with a map and guards, and the one in its place."""
+    names = [
+        [[name], type_] for name, type_ in zip("xhws", ("*fp32", "i32", "i32", "i64"), strict=True)
+    ]
+    slots = ("ptr", "i32", "i32", "i64")
+    maps = [RECIPE]
+    first = loaded(
+        cuda, slots=slots, arguments=names, tensor_maps=maps, launch_guards=[SMALL, EVEN]
+    )
+    return first, loaded(cuda, slots=slots, arguments=names, name="other", num_warps=8)
+
+
+@pytest.mark.parametrize(
+    ("grid", "height", "is_fit"),
+    [(2, 64, True), (5, 64, True), (6, 64, False), (2, 63, False), (7, 63, False)],
+)
+def test_a_launch_goes_to_the_kernel_that_is_made_for_it(
+    grid: int, height: int, is_fit: bool
+) -> None:
+    cuda = FakeCuda()
+    first, other = guarded(cuda)
+    x = FakeTensor(0x7000)
+    launcher = first.fast_launcher(MAPPED_PARAMETERS, (x, 64, 48, 64), other)
+    assert launcher is not None
+    cuda.num_maps = int(is_fit)
+    for _ in range(3):
+        assert launcher(grid, 1, 1, x, height, 48, 64) is None
+    for launch in cuda.launches:
+        assert launch.block == (128 if is_fit else 256, 1, 1) and launch.grid == (grid, 1, 1)
+        assert launch.words[:4] == (0x7000, height, 48, 64)
+        assert launch.maps == (((0x7000, 2, 48, height, 256),) if is_fit else ())
+    assert len(cuda.launches) == 3
+
+
+def test_kernels_take_turns_as_launches_do() -> None:
+    cuda = FakeCuda()
+    first, other = guarded(cuda)
+    x = FakeTensor(0x7000)
+    launcher = first.fast_launcher(MAPPED_PARAMETERS, (x, 64, 48, 64), other)
+    assert launcher is not None
+    for height in (64, 63, 72, 63, 64, 65, 64):
+        cuda.num_maps = int(height % 8 == 0)
+        assert launcher(1, 1, 1, x, height, 48, 64) is None
+        assert cuda.launches[-1].block == (256 if height % 8 else 128, 1, 1)
+    assert len([call for call in cuda.calls if call[0] == "encode"]) == 2
+
+
+def test_without_another_kernel_the_launch_is_handed_back() -> None:
+    cuda = FakeCuda()
+    first, _ = guarded(cuda)
+    launcher = first.fast_launcher(MAPPED_PARAMETERS, (FakeTensor(0x7000), 64, 48, 64))
+    assert launcher is not None
+    assert launcher(2, 1, 1, FakeTensor(0x7000), 63, 48, 64) is SLOW_PATH
+    with pytest.raises(LaunchRefused, match="h is a multiple of 8"):
+        first.launch((2, 1, 1), (0x7000, 63, 48, 64))
+    assert cuda.launches == []

@@ -51,13 +51,14 @@ def check(
 ) -> list[str]:
     """One program at several depths, in the interpreter of T2 and in the simulator.
 
+    Its loads stay those of threads; `test_bulk_access.py` has those that the engine takes over.
     Returns what the last one says of its loops.
     """
     said: list[str] = []
     name = "STAGES" if in_loop else "num_stages"
     expected: np.ndarray | None = None
     for number in (1, *stages):
-        depth = {**meta, name: number}
+        depth = {**meta, name: number, "bulk_access": "never"}
         simulated, interpreted = np.full_like(out, 7), np.full_like(out, 7)
         kernel.simulate[grid](*inputs, simulated, *rest, **depth)
         module = at_t2(kernel, (*inputs, interpreted, *rest), depth)

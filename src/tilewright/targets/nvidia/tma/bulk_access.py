@@ -10,7 +10,8 @@ row. Those guards go into the artifact; a launch that does not keep to them take
 without this pass. It runs where the author asks for pipelining or for roles, on what feeds their
 products.
 
-Requires T0 with carried pointers split; produces T0.
+Requires T0 with carried pointers split and duplicates merged, so that the rows of a load and of
+the mask of a store are seen to be the same; produces T0.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.memory.ir import CACHE_MODIFIERS, LoadOp
 from tilewright.ops.shape.ir import ReshapeOp, TransOp
+from tilewright.passes.merge_duplicates import MergeDuplicates
 from tilewright.passes.tile_builder import TileBuilder
 from tilewright.runtime.launch_numbers import LaunchGuard, LaunchNumber
 from tilewright.support.dataclass import dataclass
@@ -65,10 +67,11 @@ from tilewright.targets.nvidia.tma_ops import TensorMapOp
 
 _ROLES_HINT, _STAGES_HINT = "tt.warp_specialize", "tt.num_stages"
 _MAX_INDEX = 1 << 30
-"""No index of a box is larger, so that the end of a box is a number of 32 bits, too."""
-# Source: CUDA driver API 13.0, cuTensorMapEncodeTiled: an extent is at most 2^32, and a stride less
-# than 2^40 bytes.
-_EVERYTHING = 1 << 32
+"""By definition: no index is larger, so that the end of a box is a number of 32 bits, too."""
+# Measured on an H200, 2026-11-22: copies of maps with larger extents are illegal instructions,
+# though the driver makes them (CUDA driver API 13.0, cuTensorMapEncodeTiled, takes up to 2^32).
+_EVERYTHING = 1 << 31
+# Source: CUDA driver API 13.0, cuTensorMapEncodeTiled: a stride is less than 2^40 bytes.
 _MAX_STRIDE_BYTES = (1 << 40) - 16
 
 
@@ -93,8 +96,9 @@ class BulkAccess(Pass):
         """Rewrite the kernel."""
         kernel = find_kernel(module)
         loads = [op for op in kernel.walk() if isinstance(op, LoadOp) and self.is_wanted(op)]
-        if loads:
-            _Rewrite(kernel, self.machine).run(loads)
+        if loads and _Rewrite(kernel, self.machine).run(loads):
+            # Loads that start at one place compute it once.
+            MergeDuplicates().apply(module)
 
     def is_wanted(self, load: LoadOp) -> bool:
         """Whether the author asks for what a load of the engine is good for."""
@@ -150,8 +154,11 @@ class _Rewrite:
             if isinstance(op, TensorMapOp)
         }
 
-    def run(self, loads: Sequence[LoadOp]) -> None:
-        """Rewrite those that may be; every answer is found before the program changes."""
+    def run(self, loads: Sequence[LoadOp]) -> bool:
+        """Rewrite those that may be; whether there were any.
+
+        Every answer is found before the program changes.
+        """
         stop = _first_stop(self._kernel)
         found: list[tuple[LoadOp, _Copy]] = []
         remarks: list[str] = []
@@ -171,6 +178,7 @@ class _Rewrite:
         add_remarks(self._kernel, remarks)
         if found:
             _erase_dead(self._kernel)
+        return bool(found)
 
     def _copy(self, load: LoadOp, stop: str) -> _Copy:
         if stop:
@@ -318,7 +326,8 @@ def _holds(number: int, guard: Guard) -> bool:
 
 
 def _limits(box: TensorBox) -> Iterator[Guard]:
-    """Indices, extents and strides that the engine takes."""
+    """Indices, extents and strides that the engine takes, of a tensor that begins in its array."""
+    yield Guard(box.offset, Demand.AT_LEAST, 0)
     for place, dim in enumerate(box.dims):
         yield Guard(dim.start, Demand.AT_MOST, _MAX_INDEX)
         yield Guard(dim.start, Demand.AT_LEAST, -_MAX_INDEX if dim.may_precede else 0)

@@ -23,6 +23,7 @@ from tilewright.targets.nvidia.tma.recipes import expression_of
 
 _ATTRIBUTE = "ttng.launch_guards"
 _DEMANDS = {Demand.MULTIPLE: "multiple", Demand.AT_LEAST: "at_least", Demand.AT_MOST: "at_most"}
+# By definition: a launch computes in as many bits as addresses have.
 _BITS = 64
 _MAX_NODES = 256
 """What a test of a launch may compute. Chosen, not measured: it is done once for each tensor."""
