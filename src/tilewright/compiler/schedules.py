@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tilewright.compiler.compile import to_tiles
 from tilewright.compiler.request import CompileRequest
+from tilewright.support.dataclass import replace
 from tilewright.targets.target import load_target
 
 
@@ -17,5 +18,9 @@ def schedules(request: CompileRequest) -> tuple[Mapping[str, object], ...]:
     target = load_target(request.target)
     if target.enumerate_schedules is None:
         return ()
-    module = to_tiles(request, target)
-    return target.enumerate_schedules(module, request.machine, request.compile_options)
+    options = request.compile_options
+    # As a kernel stands that is asked to run as roles, which all of these may be made of.
+    asked = replace(options, num_consumer_groups=options.num_consumer_groups or 1)
+    given = {name: getattr(asked, name) for name in request.options}
+    module = to_tiles(replace(request, options=given), target)
+    return target.enumerate_schedules(module, request.machine, options)

@@ -25,7 +25,7 @@ LOOP_SCHEDULES = ("FA_firstDot", "FA_secondDot", "straight")
 INPUT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
 """How float32 operands enter a product; `inputPrecision` of a `tt.dot` is an index here."""
 DESCRIPTOR_MODES = ("auto", "pointers")
-_GROUP_WARPS = {1: 4, 2: 8, 3: 8}
+_GROUP_WARPS = {0: 1, 1: 4, 2: 8, 3: 8}
 """The warps of a program in place of groups of 4, a power of two."""
 # Measured on an H200, 2026-11-22: products of plain pointers are fastest with 4 stages (see
 # docs/internals/pipelining.md).
@@ -219,14 +219,15 @@ class CompileOptions:
 
         It makes its loads by pointers, so there are no roles; its loads still run ahead.
         """
-        if not self.num_consumer_groups:
+        if not self.num_consumer_groups and self.schedule is None:
             return replace(self, bulk_access="never")
-        num_warps = max(self.num_warps, _GROUP_WARPS[self.num_consumer_groups])
         return replace(
             self,
             bulk_access="never",
             num_consumer_groups=0,
-            num_warps=num_warps,
+            schedule=None,
+            loop_schedule=None,
+            num_warps=max(self.num_warps, _GROUP_WARPS[self.num_consumer_groups]),
             num_stages=self.num_stages or _PLAIN_STAGES,
         )
 

@@ -64,7 +64,7 @@ def test_large_steps_of_a_product_have_four_slots_and_small_ones_two(
 def test_a_count_that_is_said_is_taken() -> None:
     blocks = {"M": 128, "N": 128, "D": 64}
     said = decided(product, (HALVES, HALVES, FLOATS, 4096), **blocks, num_stages=3)
-    assert "slots 3 cp_async" in said
+    assert "slots 3 tma" in said
     none = decided(product, (HALVES, HALVES, FLOATS, 4096), **blocks, num_stages=1)
     assert "tw.schedule" not in none
 

@@ -26,7 +26,8 @@ def operands(depth: int) -> tuple[np.ndarray, np.ndarray]:
 
 def schedule_text(kernel: JITFunction, depth: int, **meta: object) -> str:
     a, b = operands(depth)
-    request = request_of(kernel, (a, b, np.zeros((S, S), np.float32), depth), {"S": S, **meta})
+    meta = {"S": S, "bulk_access": "never", **meta}
+    request = request_of(kernel, (a, b, np.zeros((S, S), np.float32), depth), meta)
     (found,) = re.findall(r'#tw\.schedule<"([^"]*)"', stage_text(request, "decide-schedule"))
     assert schedule_of(request).remarks == ()  # it is carried out as well
     return found

@@ -39,7 +39,8 @@ def nvidia_tile_passes(machine: MachineModel, options: CompileOptions) -> tuple[
 def _bulk_access(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...]:
     """Plain loads by the copy engine, where the options leave it to the compiler."""
     has_engine = machine.has_tma and options.descriptors != "pointers"
-    if not has_engine or options.bulk_access == "never":
+    is_planned = options.plan is not None and options.bulk_access == "auto"
+    if not has_engine or options.bulk_access == "never" or is_planned:
         return ()
     schedule = options.schedule or ""
     if schedule:

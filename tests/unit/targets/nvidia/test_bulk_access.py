@@ -11,6 +11,7 @@ from tests.unit.targets.nvidia.bulk_kernels import attention, product, updated
 from tilewright import JITFunction
 from tilewright.compiler.build import make_request
 from tilewright.compiler.compile import to_schedule, to_tiles
+from tilewright.compiler.schedules import schedules
 from tilewright.frontend.devices import DevicePlacement
 from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import find_roles
@@ -201,3 +202,28 @@ def test_pointers_run_as_roles() -> None:
     args, _, _, _ = product_launch(whole(128, 64), whole(64, 64))
     found, _ = scheduled(product, args, **BLOCKS, **ROLES)
     assert find_roles(find_kernel(found.module)) is not None
+
+
+def test_schedules_of_plain_pointers_have_roles_and_rings_of_the_engine() -> None:
+    args, grid, c, right = product_launch(whole(128, 128), whole(128, 64))
+    call = product.specialize_call(args, BLOCKS)
+    machine, place = named_machine("sm_90a"), DevicePlacement("nvidia")
+    found = schedules(make_request(call.source, call.specialization, call.options, place, machine))
+    texts = [str(options.get("schedule", "")) for options in found]
+    in_roles = [text for text in texts if text.startswith("roles")]
+    pipelined = [text for text in texts if text.startswith("ring")]
+    assert in_roles and pipelined and all("tma" in text for text in (*in_roles, *pipelined))
+    for text in (in_roles[0], pipelined[0]):
+        c[...] = 9
+        assert is_fit(product, args, grid, **BLOCKS, schedule=text)
+        product.simulate[grid](*args, **BLOCKS, schedule=text)
+        np.testing.assert_array_equal(c, right)
+
+
+def test_a_schedule_gives_way_where_the_engine_does_not_load() -> None:
+    a = strided(whole(128, 64), 65)
+    args, grid, c, right = product_launch(a, whole(64, 64))
+    text = "ring ab tiles load#0 load#1 slots 2 tma; loop for#0 load#0 @0.0 load#1 @0.0 dot#0 @1.1"
+    assert not is_fit(product, args, grid, **BLOCKS, schedule=text)
+    product.simulate[grid](*args, **BLOCKS, schedule=text)
+    np.testing.assert_array_equal(c, right)

@@ -33,6 +33,7 @@ from tilewright.ir.locations import describe
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.regions import loops_around
+from tilewright.ir.schedule_attributes import hint_of
 from tilewright.ir.types import (
     DescriptorType,
     element_of,
@@ -105,6 +106,8 @@ class BulkAccess(Pass):
         if sum(extent > 1 for extent in shape_of(load.result.type)) < 2:
             return False
         loops = list(loops_around(load))
+        if any(map(hint_of, loops)):
+            return False  # its author says who copies
         if self.is_eager:
             return True
         if self.groups or any(_ROLES_HINT in op.attributes for op in _kernel_of(load).walk()):
@@ -225,7 +228,8 @@ class _Rewrite:
         element, shape = element_of(load.result.type), shape_of(load.result.type)
         order = copy.box.order
         own = copy.plan.shape[len(copy.plan.shape) - len(order) :]
-        value = make.emit(DescriptorLoadOp, operands, tile_of(element, own))
+        type_, said = tile_of(element, own), load.attributes
+        value = make.emit(DescriptorLoadOp, operands, type_, attributes=said)
         assert isinstance(value.owner, Operation)
         annotate_box(value.owner, copy.plan)
         places = tuple(sorted(range(len(order)), key=lambda place: order[place]))
