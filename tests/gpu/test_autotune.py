@@ -60,6 +60,19 @@ def grid(meta: dict[str, int]) -> tuple[int, int]:
     return tilewright.cdiv(meta["m"], meta["BM"]), tilewright.cdiv(meta["n"], meta["BN"])
 
 
+def test_schedules_of_a_product_are_tuned_and_right() -> None:
+    a, b = (torch.randn(2048, 2048, device="cuda", dtype=torch.float16) for _ in range(2))
+    c = torch.empty_like(a)
+    config = tilewright.Config({"BM": 128, "BN": 128, "BK": 64}, num_warps=4)
+    product = make_product([config], schedules="auto")
+    product[grid](a, b, c, 2048, 2048, 2048)
+    torch.testing.assert_close(c, a @ b, atol=0.5, rtol=1e-2)
+    times = {config.short(): ms for config, (ms, _, _) in product.configs_timings.items()}
+    assert len(times) > 3 and not product.failures
+    (one,) = [ms for name, ms in times.items() if "num_stages=1" in name]
+    assert product.configs_timings[product.best_config][0] < one
+
+
 def test_sixteen_configurations_are_tuned_in_seconds() -> None:
     a, b = (torch.randn(2048, 2048, device="cuda", dtype=torch.float16) for _ in range(2))
     c = torch.empty_like(a)
