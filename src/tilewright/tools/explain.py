@@ -11,6 +11,7 @@ from tilewright.compiler.request import CompileRequest
 from tilewright.compiler.stages import schedule_of
 from tilewright.support.source import source_line
 from tilewright.targets.cpu.report import Access, NestReport, NestSummary
+from tilewright.targets.mlir.decide_access_forms import AccessForms
 from tilewright.tools.explain_gpu import explain_gpu
 from tilewright.tools.show import echo_table, size_text, title
 
@@ -23,8 +24,20 @@ def explain(request: CompileRequest) -> None:
     click.secho(title(request), bold=True)
     if isinstance(scheduled.report, NestReport):
         _explain_nests(scheduled.report)
+    elif isinstance(scheduled.report, AccessForms):
+        _explain_accesses(scheduled.report)
     else:
         explain_gpu(request, scheduled)
+
+
+def _explain_accesses(report: AccessForms) -> None:
+    """What the MLIR target made of loads and stores."""
+    click.echo(
+        f"  {report.num_views} loads and stores of tiles are views of memory, "
+        f"{len(report.remarks)} go element by element"
+    )
+    for remark in dict.fromkeys(report.remarks):
+        click.echo(f"  remark: {remark}")
 
 
 def _explain_nests(report: NestReport) -> None:
