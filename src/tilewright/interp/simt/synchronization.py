@@ -60,6 +60,7 @@ class Synchronization:
         self.barriers: dict[int, NamedBarrier] = {}
         self.memory_barriers: dict[int, MemoryBarrier] = {}
         self.awaited: dict[int, str] = {}
+        self.rings: dict[int, str] = {}
         self.completed = 0
         self.timeline: Timeline | None = None
 
@@ -70,6 +71,7 @@ class Synchronization:
         self.barriers.clear()
         self.memory_barriers.clear()
         self.awaited.clear()
+        self.rings.clear()
         self.clocks.reset()
 
     # --- named barriers ---------------------------------------------------------------------
@@ -207,6 +209,7 @@ class Synchronization:
     def require_near(self, address: int, phase: int, ring: str) -> None:
         """Check that parity tells the awaited phase: it runs, or is the one that ended last."""
         ended = self.memory_barrier(address).ended
+        self.rings[address] = ring
         if self.timeline is not None:
             self.timeline.name_barrier(address, f"ring {ring}")
         if ended - phase not in (0, 1):
@@ -227,5 +230,14 @@ class Synchronization:
             )
         for address, barrier in sorted(self.memory_barriers.items()):
             if address in self.awaited:
-                lines.append(f"the mbarrier at shared address {address}: {barrier.describe()}")
+                lines.append(f"{self._called(address)}: {barrier.describe()}")
         return "; ".join(lines)
+
+    def _called(self, address: int) -> str:
+        """An mbarrier in words: with the ring that it is of, and which of the ring's it is."""
+        ring = self.rings.get(address)
+        if ring is None:
+            return f"the mbarrier at shared address {address}"
+        known = sorted(other for other, name in self.rings.items() if name == ring)
+        number = known.index(address)
+        return f"mbarrier {number} of ring {ring} (shared address {address})"
