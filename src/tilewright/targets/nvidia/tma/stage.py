@@ -118,8 +118,10 @@ _STAGED = (DescriptorLoadOp, DescriptorStoreOp, DescriptorReduceOp)
 def tile_type(op: Operation, desc: SSAValue) -> SharedType:
     """The shared tile of the block of an access, in which its boxes lie."""
     assert isinstance(desc.type, DescriptorType)
-    tile = op.results[0] if op.results else op.operands[1]
-    layout = box_plan(op, desc).layout(len(shape_of(tile.type)))
+    shapes = [shape_of(value.type) for value in (*op.results, *op.operands)]
+    # A loaded tile may have fewer dims than its block; who only names a block has none.
+    rank = next((len(shape) for shape in shapes if shape), None)
+    layout = box_plan(op, desc).layout(rank)
     return shared_tile(element_of(desc.type.block), layout)
 
 
