@@ -272,7 +272,8 @@ class _LoopCheck:
         channel = next(c for c in self.schedule.channels if c.name == ring)
         tiles = {self.anchors[tile].results[0] for tile in channel.tiles}
         for op in self.places:
-            if kind_of(op) == "dot" and tiles & set(op.operands) and self.names[op] not in waited:
+            taken = {_seen_of(operand) for operand in op.operands}
+            if kind_of(op) == "dot" and tiles & taken and self.names[op] not in waited:
                 yield Problem(
                     op,
                     f"the order releases ring `{ring}` before it waits for "
@@ -315,10 +316,17 @@ class _LoopCheck:
 
 def _is_loaded(value: SSAValue) -> bool:
     """Whether a tile is a loaded one, as it is or seen otherwise."""
+    op = _seen_of(value).owner
+    return isinstance(op, Operation) and kind_of(op) == "load"
+
+
+def _seen_of(value: SSAValue) -> SSAValue:
+    """What a tile is a view of, such as one that is transposed."""
     op = value.owner
     while isinstance(op, Operation) and len(op.operands) == 1 and kind_of(op) == "op":
-        op = op.operands[0].owner
-    return isinstance(op, Operation) and kind_of(op) == "load"
+        value = op.operands[0]
+        op = value.owner
+    return value
 
 
 def _taken(op: Operation, body: Block) -> list[SSAValue]:
