@@ -10,11 +10,11 @@ import platform
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.harness import TOLERANCE, Row
+from benchmarks.harness import PAIRS, TOLERANCE, Row
 from tilewright.targets.cpu.host import host_machine
 
 README_ROWS = 12
-"""The README's table is short: the worst row of each family, then the worst of the rest."""
+"""The README's table is short: the worst and the best of each family, then the worst."""
 RESULTS = Path(__file__).parent / "results"
 README = Path(__file__).resolve().parents[1] / "README.md"
 START, END = "<!-- speed: written by `python -m benchmarks --readme` -->", "<!-- /speed -->"
@@ -92,7 +92,8 @@ def to_markdown(document: Json) -> str:
         + ", ".join(f"{name} {version}" for name, version in versions.items())
         + ".",
         "",
-        "Ratios say how many times as fast as the peer: medians over 31 interleaved pairs after "
+        "Ratios say how many times as fast as the peer: medians over "
+        f"{document.get('pairs', PAIRS)} interleaved pairs after "
         f"one that is dropped; they pass at the bar minus {TOLERANCE}. Other amounts are upper "
         "limits. Written by `make bench`.",
         "",
@@ -117,13 +118,13 @@ def readme_table(document: Json) -> str:
     machine, rows = document["machine"], document["rows"]
     assert isinstance(machine, dict)
     assert isinstance(rows, list)
-    rows = worst_rows(rows, README_ROWS)
+    rows = chosen_rows(rows, README_ROWS)
     lines = [
         f"Measured {document['date']} on {machine['num_cpus']} CPUs of an {machine['model']}",
         f"({machine['cpu']}), beside the peer in the same run, with as many threads. A ratio says",
-        "how many times as fast as the peer. These are the worst row of each family and the worst",
-        "of the rest; `make bench` repeats them, [`benchmarks/results`](benchmarks/results) has",
-        "every figure.",
+        "how many times as fast as the peer. These are the worst and the best row of each",
+        "family and the worst of the rest; `make bench` repeats them, and",
+        "[`benchmarks/results`](benchmarks/results) has every figure.",
         "",
         "| work | threads | measured | goal | |",
         "|---|---|---|---|---|",
@@ -135,18 +136,18 @@ def readme_table(document: Json) -> str:
     return "\n".join(lines) + "\n"
 
 
-def worst_rows(rows: Sequence[Json], count: int) -> list[Json]:
-    """The worst row of each family, then the worst of the others, in the order of the table."""
+def chosen_rows(rows: Sequence[Json], count: int) -> list[Json]:
+    """The worst and the best row of each family, then the worst of the others, in order."""
     ranked = sorted(
         (row for row in rows if _margin(row) is not None), key=lambda r: _margin(r) or 0
     )
-    families: dict[object, Json] = {}
-    for row in ranked:
-        families.setdefault(row["family"], row)
-    first = list(families.values())[:count]
-    others = [row for row in ranked if row not in first]
-    chosen = [*first, *others[: count - len(first)]]
-    return [row for row in rows if row in chosen]
+    chosen: list[Json] = []
+    for order in (ranked, ranked[::-1]):
+        first = {row["family"]: row for row in reversed(order)}
+        chosen += [row for row in first.values() if row not in chosen]
+    chosen += [row for row in ranked if row not in chosen]
+    kept = chosen[:count]
+    return [row for row in rows if row in kept]
 
 
 def _margin(row: Json) -> float | None:

@@ -166,3 +166,38 @@ def test_the_row_after_the_last_need_not_exist() -> None:
     out = np.empty((rows, width), np.float32)
     softmax_kernel[(rows,)](x, out, width, width, width, BLOCK=width)
     np.testing.assert_allclose(out, 1 / width, rtol=1e-6)
+
+
+@tilewright.jit
+def masked_loads(x, out, n, BLOCK: tl.constexpr):
+    """Beyond n the store writes what the load is filled with."""
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n, other=5.0) * 2)
+
+
+@tilewright.jit
+def two_stores(x, out, other, n, BLOCK: tl.constexpr):
+    """One store is masked, one is not."""
+    i = tl.arange(0, BLOCK)
+    value = tl.load(x + i) * 2
+    tl.store(out + i, value, mask=i < n)
+    tl.store(other + i, value)
+
+
+@pytest.mark.parametrize("n", [0, 1, 63, 64, 300, 511, 512, 600])
+@pytest.mark.parametrize("skipped", [0, 1, 15])
+def test_a_masked_load_ends_no_store_and_a_masked_store_no_other(
+    n: int, skipped: int, rng: np.random.Generator
+) -> None:
+    size = 512
+    x = rng.standard_normal(size, dtype=np.float32)
+    memory = np.full(2 * size + 64, CANARY, np.float32)
+    first = -memory.ctypes.data % 64 // 4 + skipped
+    out, other = memory[first : first + size], memory[first + size : first + 2 * size]
+    masked_loads[(1,)](x, out, n, BLOCK=size)
+    np.testing.assert_array_equal(out, np.where(np.arange(size) < n, x, 5) * 2)
+    out[:] = CANARY
+    two_stores[(1,)](x, out, other, n, BLOCK=size)
+    np.testing.assert_array_equal(out, np.where(np.arange(size) < n, x * 2, CANARY))
+    np.testing.assert_array_equal(other, x * 2)
+    assert (memory[:first] == CANARY).all() and (memory[first + 2 * size :] == CANARY).all()

@@ -91,6 +91,8 @@ class BlockSpec:
     @property
     def unroll(self) -> int:
         """How many steps one turn of the loop takes; divides `num_steps`."""
+        if self.source is not None:
+            return 1  # loads and stores are what it waits for, and few rows are packed with
         if self.fetch_lines:
             return FETCH_STEPS
         if self.is_limited:
@@ -152,6 +154,8 @@ def _accumulate(fn: FunctionBuilder, spec: BlockSpec) -> Sequence[str]:
     zeros = ["zeroinitializer"] * spec.num_chains
     if not spec.is_limited:
         return carried_loop(fn, spec.num_steps // spec.unroll, spec.acc_type, zeros, steps)
+    if spec.unroll == 1:
+        return carried_while(fn, ("0", "%depth"), spec.acc_type, zeros, steps)
     turns = fn.value(f"udiv i64 %depth, {spec.unroll}")
     chains = carried_while(fn, ("0", turns), spec.acc_type, zeros, steps)
     first = scaled(fn, turns, spec.unroll)

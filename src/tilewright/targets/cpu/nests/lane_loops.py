@@ -24,7 +24,7 @@ from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, ORIGIN, Coords, 
 from tilewright.targets.cpu.nests.elements import guarded
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.fetching import Fetcher
-from tilewright.targets.cpu.nests.full_chunks import Prefix, assume, full_extent
+from tilewright.targets.cpu.nests.full_chunks import Prefix, assume, find_prefixes, full_extent
 from tilewright.targets.cpu.nests.loop_order import NestBody, chunks
 from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.roots import Root
@@ -155,7 +155,7 @@ def _stream(nest: Nest, size: int, inner: Callable[[], None]) -> None:
     has_head = emit.compare("sgt", head, emit.index(0))
     guarded(ev, has_head, lambda: _head(nest, head, inner))
     _aligned(nest, Run(head, end, True), large, inner)
-    _rest(nest, end, size, inner)
+    _rest(nest, (end, _written_extent(nest, size)), size, inner)
 
 
 def _head(nest: Nest, head: SSAValue, inner: Callable[[], None]) -> None:
@@ -181,12 +181,24 @@ def _aligned(nest: Nest, run: Run, large: SSAValue, inner: Callable[[], None]) -
     emit.choose(large, (blocks[0], blocks[1]))
 
 
-def _rest(nest: Nest, end: SSAValue, size: int, inner: Callable[[], None]) -> None:
-    """What is left, masked: less than a chunk, or more where the masks end early."""
-    ev = nest.ev
-    ev.enter_chunk(nest.lanes)
+def _written_extent(nest: Nest, size: int) -> SSAValue:
+    """How many elements the nest may write: fewer than `size` where its one store is masked.
+
+    A load that is masked does not mask the store.
+    """
+    stores = tuple(access for access in nest.body.accesses if access.is_store)
+    masks = find_prefixes(nest.ev, stores) if len(stores) == 1 else None
+    return nest.ev.emit.index(size) if masks is None else full_extent(nest.ev, masks, size)
+
+
+def _rest(
+    nest: Nest, bounds: tuple[SSAValue, SSAValue], size: int, inner: Callable[[], None]
+) -> None:
+    """What is left of what the masks do not hide, masked and line by line: less than a chunk."""
+    ev, lanes = nest.ev, streaming.line_lanes(nest.roots)
+    ev.enter_chunk(lanes)
     variable, _ = ev.emit.open_loop()
     ev.variables[LANE_LOOP] = variable
     ev.limit_lanes(variable, ev.emit.index(size))
     inner()
-    ev.emit.close_loop((end, size, nest.lanes))
+    ev.emit.close_loop((*bounds, lanes))
