@@ -25,7 +25,7 @@ def add(x, y, out, n, B: tl.constexpr):
 def product(num_warps: int) -> str:
     """The text of a product of descriptors."""
     arguments = cases.operands(256, 256, 128, "float16", (128, 128, 64))
-    return lowered(cases.matmul, arguments, {"num_warps": num_warps}).text
+    return lowered(cases.matmul, arguments, {"num_warps": num_warps, "num_stages": 1}).text
 
 
 def test_a_warp_index_that_no_lane_enters_is_one_value_of_the_warp() -> None:

@@ -14,8 +14,14 @@ from tests.corpus.case import Case, Values, blank
 from tests.corpus.forming import formed
 from tests.corpus.run import tile_module
 from tests.corpus.threads import gpu_request
+from tilewright.ir.schedule_attributes import annotate_schedule
+from tilewright.ir.schedule_text import parse_schedule
 from tilewright.ir.text import print_module
 from tilewright.jit import JITFunction
+from tilewright.machine.gpus import SM_90A
+from tilewright.ops.function import find_kernel
+from tilewright.support.dataclass import replace
+from tilewright.targets.nvidia.partition.form import FormRoles, partition_remarks
 
 AB = "ring ab tiles load#0 load#1 slots 2"
 
@@ -187,14 +193,9 @@ def body_of(text: str) -> str:
         (no_product, TWO, "no product whose tiles replicas could share"),
         (column_sums, "roles load | math; ", "no load goes through a ring"),
         (column_sums, "roles load | math | more math; " + AB, "one that loads and one that"),
-        (column_sums, "roles load | math x2 split tiles; " + AB, "rows or columns of tiles"),
+        (column_sums, "roles load | math x2 split tiles; " + AB, "tt.reduce needs all of a tile"),
         (column_sums, "roles load | math x3 split m; " + AB, "128 of (128, 128) are not shared by"),
         (read_rows, "roles load | math x4 split m; " + AB, "32 rows of a product are no multiple"),
-        (
-            read_rows,
-            "roles load | math; ring ab tiles load#0 load#1 slots 9",
-            "bytes of shared mem",
-        ),
         (read_rows, "roles load | math; ring c tiles load#2 slots 1", "does not make a load"),
         (read_rows, ONE + "; turns lock dot#0 pass issued", "is passed when its product is done"),
     ],
@@ -205,6 +206,15 @@ def test_what_a_schedule_may_not_ask_for(kernel: JITFunction, schedule: str, rea
     assert reason in remarks[0]
     assert "tw.roles" not in print_module(module)
     assert body_of(print_module(module)) == body_of(print_module(tile_module(gpu_request(case))))
+
+
+def test_one_slot_has_to_fit() -> None:
+    module = tile_module(gpu_request(case_of(read_rows)))
+    kernel = find_kernel(module)
+    annotate_schedule(kernel, parse_schedule(ONE))
+    FormRoles(replace(SM_90A, max_shared_bytes=16 << 10)).apply(module)
+    (remark,) = partition_remarks(kernel)
+    assert "the kernel is not split into roles: one slot of " in remark and "of 16384" in remark
 
 
 def test_one_role_may_do_what_replicas_may_not() -> None:

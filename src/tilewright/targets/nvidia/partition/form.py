@@ -16,7 +16,7 @@ from tilewright.ir.encoding import SharedType, layout_of
 from tilewright.ir.locations import span_of
 from tilewright.ir.passes import Pass
 from tilewright.ir.schedule import Epilogue, Role, Schedule
-from tilewright.ir.schedule_attributes import SCHEDULE, annotate_schedule, schedule_of
+from tilewright.ir.schedule_attributes import ANCHOR, SCHEDULE, annotate_schedule, schedule_of
 from tilewright.ir.types import shape_of
 from tilewright.layout.parts import part_step
 from tilewright.machine.gpus import SM_90A
@@ -81,6 +81,8 @@ class FormRoles(Pass):
         if refused is not None:
             kernel.attributes[REMARKS_ATTRIBUTE] = ArrayAttr([StringAttr(refused.remark())])
             del kernel.attributes[SCHEDULE]
+            for op in kernel.walk():
+                op.attributes.pop(ANCHOR, None)
         drop_unused_maps(kernel)
 
     def _try(self, kernel: FuncOp, schedule: Schedule) -> Refused | None:
