@@ -18,7 +18,7 @@ from tilewright.ir.attributes import integers_of
 from tilewright.ir.types import shape_of
 from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.debug.ir import AssumeOp, HintOp
-from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, ComparisonOp, integer_predicate
 from tilewright.support.dataclass import dataclass, replace
 
 
@@ -116,12 +116,12 @@ def _conditions(condition: SSAValue) -> Iterator[tuple[SSAValue, Promise]]:
         op = pending.pop().owner
         if isinstance(op, ELEMENTWISE["arith.andi"]):
             pending += reversed(op.operands)
-        elif isinstance(op, CmpIOp) and not shape_of(op.lhs.type):
+        elif isinstance(op, ComparisonOp) and not shape_of(op.lhs.type):
             yield from _comparison(op)
 
 
-def _comparison(op: CmpIOp) -> Iterator[tuple[SSAValue, Promise]]:
-    predicate = op.predicate_name()
+def _comparison(op: ComparisonOp) -> Iterator[tuple[SSAValue, Promise]]:
+    predicate = integer_predicate(op)
     bound = _integer(op.rhs)
     if predicate == "eq" and bound == 0:
         yield from _multiples(op.lhs)

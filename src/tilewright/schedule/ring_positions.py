@@ -12,12 +12,11 @@ from tilewright.analysis.alias import is_shared
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.types import i32
 from tilewright.ops.creation.ir import constant_of
-from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp, SelectOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, SelectOp, integer_predicate
 from tilewright.ops.staging import MemdescIndexOp
 from tilewright.support.dataclass import dataclass
 
-# By definition: the number of `uge` among INTEGER_PREDICATES.
-_AT_LEAST = 9
+_AT_LEAST = "uge"
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def _step(index: SSAValue, slots: int) -> tuple[SSAValue, int] | None:
         return None
     test, wrapped, moved = choice.condition.owner, choice.lhs.owner, choice.rhs
     add = moved.owner
-    if not isinstance(test, CmpIOp) or test.predicate.value.data != _AT_LEAST:
+    if not isinstance(test, Operation) or integer_predicate(test) != _AT_LEAST:
         return None
     if not isinstance(add, ELEMENTWISE["arith.addi"]):
         return None

@@ -247,15 +247,35 @@ FLOAT_PREDICATES = (
 )
 
 
-@irdl_op_definition
-class CmpIOp(ElementwiseOp):
-    """Integer comparison; `predicate` indexes INTEGER_PREDICATES; the result is i1."""
+class ComparisonOp(ElementwiseOp):
+    """The facet of ops that compare: `predicate` indexes `predicates()`; the result is i1."""
 
-    name = "arith.cmpi"
     predicate = prop_def(IntegerAttr)
     lhs = operand_def()
     rhs = operand_def()
     result = result_def()
+
+    def predicates(self) -> tuple[str, ...]:
+        """The names of all predicates that the op has; floats and integers share some."""
+        raise NotImplementedError(f"{self.name} has no predicates")
+
+    def predicate_name(self) -> str:
+        """The predicate's name, as LLVM spells it."""
+        return self.predicates()[self.predicate.value.data]
+
+
+def integer_predicate(op: object) -> str:
+    """The predicate of a comparison of integers or pointers by its name; '' for other ops."""
+    if not isinstance(op, ComparisonOp) or op.predicates() is not INTEGER_PREDICATES:
+        return ""
+    return op.predicate_name()
+
+
+@irdl_op_definition
+class CmpIOp(ComparisonOp):
+    """Integer comparison; `predicate` indexes INTEGER_PREDICATES."""
+
+    name = "arith.cmpi"
     traits = traits_def(Pure())
 
     def verify_(self) -> None:
@@ -264,9 +284,8 @@ class CmpIOp(ElementwiseOp):
         verify_comparison(self, is_compared, "integer")
         verify_code(self, self.predicate, len(INTEGER_PREDICATES))
 
-    def predicate_name(self) -> str:
-        """The predicate's name, as LLVM spells it."""
-        return INTEGER_PREDICATES[self.predicate.value.data]
+    def predicates(self) -> tuple[str, ...]:
+        return INTEGER_PREDICATES
 
     def reference(self, lhs: Array, rhs: Array) -> Array:
         code = self.predicate.value.data
@@ -286,15 +305,11 @@ _ORDERED = {
 
 
 @irdl_op_definition
-class CmpFOp(ElementwiseOp):
-    """Float comparison; `predicate` indexes FLOAT_PREDICATES; the result is i1."""
+class CmpFOp(ComparisonOp):
+    """Float comparison; `predicate` indexes FLOAT_PREDICATES."""
 
     name = "arith.cmpf"
-    predicate = prop_def(IntegerAttr)
-    lhs = operand_def()
-    rhs = operand_def()
     fastmath = opt_prop_def(FastMathAttr)
-    result = result_def()
     traits = traits_def(Pure())
 
     def verify_(self) -> None:
@@ -303,9 +318,8 @@ class CmpFOp(ElementwiseOp):
         verify_comparison(self, is_float, "float")
         verify_code(self, self.predicate, len(FLOAT_PREDICATES))
 
-    def predicate_name(self) -> str:
-        """The predicate's name, as LLVM spells it."""
-        return FLOAT_PREDICATES[self.predicate.value.data]
+    def predicates(self) -> tuple[str, ...]:
+        return FLOAT_PREDICATES
 
     def reference(self, lhs: Array, rhs: Array) -> Array:
         name = self.predicate_name()
