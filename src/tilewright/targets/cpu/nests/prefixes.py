@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.types import shape_of
-from tilewright.ops.elementwise.ir import CmpIOp
+from tilewright.ops.elementwise.ir import integer_predicate
 from tilewright.targets.cpu.nests.coordinates import (
     Coord,
     Coords,
@@ -25,12 +25,7 @@ than the difference of its sides says."""
 
 def prefix_of(op: Operation) -> tuple[bool, int] | None:
     """What PREFIX says of a comparison; None for other ops."""
-    return PREFIX.get(comparison(op))
-
-
-def comparison(op: Operation) -> str:
-    """The predicate of a comparison of integers; nothing for other ops."""
-    return op.predicate_name() if isinstance(op, CmpIOp) else ""
+    return PREFIX.get(integer_predicate(op))
 
 
 def prefix_extents(ev: Evaluator, mask: SSAValue) -> dict[int, list[SSAValue]]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.types import i1, i32, shape_of, width_bits
+from tilewright.ops.elementwise.ir import integer_predicate
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.targets.cpu.nests import access, masks
 from tilewright.targets.cpu.nests.coordinates import (
@@ -23,7 +24,6 @@ from tilewright.targets.cpu.nests.coordinates import (
     source_coords,
 )
 from tilewright.targets.cpu.nests.evaluate import Evaluator
-from tilewright.targets.cpu.nests.prefixes import comparison
 from tilewright.targets.cpu.nests.separation import polynomial
 from tilewright.targets.cpu.schedule.inline import is_inline, owner
 
@@ -167,7 +167,7 @@ def _place_in(op: Operation, place: Coords) -> Coords:
 
 def _held_comparison(ev: Evaluator, op: Operation | None, place: Coords) -> SSAValue | None:
     """Whether an affine comparison holds everywhere; None for anything else."""
-    predicate = "" if op is None else comparison(op)
+    predicate = "" if op is None else integer_predicate(op)
     if op is None or predicate not in _LESS | _MORE:
         return None
     if width_bits(op.operands[0].type) < _INDEX_BITS:
