@@ -97,7 +97,7 @@ class Emitter:
             return found
         number = constant_of(value)
         if number is not None:
-            return self.code.constant(type_text(value.type), number)
+            return self.code.number(value.type, number)
         raise InternalError(f"a value of type {value.type} was not emitted before its use")
 
     def scalar_as(self, value: SSAValue, receiver: SSAValue) -> str:
@@ -207,7 +207,7 @@ class Emitter:
         """The scalar that every element of a tile is, where it was made of one."""
         number = constant_of(value)
         if number is not None:
-            return self.code.constant(type_text(value.type), number)
+            return self.code.number(value.type, number)
         source = scalar_of(value)
         return None if source is None else self.scalar_as(source, value)
 
@@ -249,9 +249,21 @@ class Emitter:
         iterators: Sequence[str],
         body: Sequence[str],
         out_names: Sequence[str] = (),
+        extents: Sequence[int] = (),
     ) -> list[str]:
-        """A `linalg.generic` with a body that was written before."""
+        """A `linalg.generic` with a body that was written before.
+
+        Every dimension is one of an operand, so that its extent is known: where none of those
+        has it, an operand without a meaning does (`extents`).
+        """
         dims = ", ".join(f"d{d}" for d in range(len(iterators)))
+        known = {word for _, _, at in inputs for word in at.split(", ")}
+        known |= {word for _, at, _ in outs for word in at.split(", ")}
+        missing = [d for d in range(len(iterators)) if f"d{d}" not in known]
+        if missing:
+            shape = [extents[d] for d in missing]
+            at = ", ".join(f"d{d}" for d in missing)
+            inputs[self.empty(shape, "i1"), tensor_text(shape, "i1"), at] = "%extent"
         results = [at for _, _, at in inputs] + [at for _, at, _ in outs]
         maps = ", ".join(f"affine_map<({dims}) -> ({result})>" for result in results)
         kinds = ", ".join(f'"{kind}"' for kind in iterators)

@@ -139,7 +139,7 @@ class Evaluator:
         assert isinstance(op, Operation)
         match op:
             case ConstantOp():
-                return self.code.constant(type_text(value.type), op.splat_value())
+                return self.code.number(value.type, op.splat_value())
             case SplatOp():
                 return self.values.scalar_as(op.src, value)
             case MakeRangeOp():

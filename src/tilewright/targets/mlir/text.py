@@ -11,6 +11,7 @@ from dataclasses import field
 from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import Attribute
 
+from tilewright.codegen.llvm_types import constant_text
 from tilewright.ir.types import FLOAT8, PointerType, bf16, element_of, f16, f32, f64
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
@@ -142,6 +143,13 @@ class Code:
         if key not in self.constants:
             self.constants[key] = f"%c{len(self.constants)}"
         return self.constants[key]
+
+    def number(self, type_: Attribute, number: int | float | bool) -> str:
+        """The name of a constant of an element type of the IR; a float of 8 bits is its bits."""
+        element = element_of(type_)
+        if element in FLOAT8:
+            return self.constant("i8", int(constant_text(number, element)))
+        return self.constant(type_text(element), number)
 
     def index(self, number: int) -> str:
         """The name of a constant index."""

@@ -86,7 +86,7 @@ def _reduce(emitter: Emitter, op: ReduceOp) -> None:
     at = ", ".join(f"d{d}" for d in range(len(shape)) if d != axis)
     iterators = ["reduction" if d == axis else "parallel" for d in range(len(shape))]
     rows = [(out, at, kind) for out, kind in zip(outs, kinds, strict=True)]
-    names = emitter.structured(inputs, rows, iterators, body, accumulated)
+    names = emitter.structured(inputs, rows, iterators, body, accumulated, shape)
     for result, name, out in zip(op.results, names, outs, strict=True):
         if kept:
             emitter.bind(result, name)
