@@ -46,8 +46,7 @@ from tilewright.language.core import (
 )
 from tilewright.language.core import tuple_ as tuple
 from tilewright.language.host import constexpr_function
-from tilewright.language.iterators import condition, range, static_range
-from tilewright.language.places import async_task, stage
+from tilewright.language.iterators import async_task, condition, range, stage, static_range
 from tilewright.language.static import static_assert, static_print
 
 TRITON_MAX_TENSOR_NUMEL = MAX_TILE_ELEMS
