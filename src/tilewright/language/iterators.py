@@ -1,6 +1,6 @@
 """Heads of statements: `range`, `static_range`, `condition`, and where ops of a `with` run.
 
-The classes only name the constructs: `for`, `while` and `with` of a kernel read them while compiled.
+The classes only name the constructs; `for`, `while` and `with` of kernels read them when compiled.
 On the host none of them can be iterated or entered. `stage` and `async_task` change no result, and
 a target without schedules ignores them.
 """
