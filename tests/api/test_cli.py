@@ -261,6 +261,37 @@ def test_equal_nests_are_explained_once(parts: Path) -> None:
     assert shown.count("16 elements") < 4
 
 
+PRODUCTS = """
+import numpy as np
+import tilewright
+import tilewright.language as tl
+
+@tilewright.jit
+def product(a, b, c, M: tl.constexpr, SIZE: tl.constexpr):
+    m, i = tl.arange(0, M), tl.arange(0, SIZE)
+    x = tl.load(a + m[:, None] * SIZE + i[None, :])
+    y = tl.load(b + i[:, None] * SIZE + i[None, :])
+    tl.store(c + m[:, None] * SIZE + i[None, :], tl.dot(x, y))
+
+for rows, dtype, out in ((4, np.int8, np.int32), (64, np.float64, np.float64)):
+    a, b = np.ones((rows, 64), dtype), np.ones((64, 64), dtype)
+    product[(1,)](a, b, np.zeros((rows, 64), out), M=rows, SIZE=64)
+"""
+
+
+def test_explain_says_which_unit_multiplies_and_why_not_amx(tmp_path: Path) -> None:
+    path = tmp_path / "products.py"
+    path.write_text(PRODUCTS)
+    lines = call("explain", path).stdout.splitlines()
+    few, wide = (index for index, line in enumerate(lines) if line.startswith("  product "))
+    assert lines[few].startswith("  product 4x64x64 of i8: ") and "packs A and B" in lines[few]
+    assert "tl.dot(x, y)" in lines[few + 1]
+    reasons = ("no AMX", "for 4 rows, packing B costs more")
+    assert any(reason in lines[few + 2] for reason in reasons)
+    assert lines[wide].startswith("  product 64x64x64 of f64: ") and "nothing" in lines[wide]
+    assert lines[wide + 2] == "    not on AMX: AMX multiplies bf16 and bytes, not f64"
+
+
 def test_compile_writes_every_stage_and_the_object(file: Path, tmp_path: Path) -> None:
     call("compile", f"{file}:scale", "-o", tmp_path / "out", *ARGUMENTS, "--arg", "BLOCK=64")
     (directory,) = (tmp_path / "out").iterdir()

@@ -10,7 +10,7 @@ import click
 from tilewright.compiler.request import CompileRequest
 from tilewright.compiler.stages import schedule_of
 from tilewright.support.source import source_line
-from tilewright.targets.cpu.report import Access, NestReport, NestSummary
+from tilewright.targets.cpu.report import Access, NestReport, NestSummary, ProductSummary
 from tilewright.targets.mlir.decide_access_forms import AccessForms
 from tilewright.tools.explain_gpu import explain_gpu
 from tilewright.tools.show import echo_table, size_text, title
@@ -43,6 +43,8 @@ def _explain_accesses(report: AccessForms) -> None:
 def _explain_nests(report: NestReport) -> None:
     for nest, numbers in _equal_nests(report.nests).items():
         _explain_nest(numbers, nest)
+    for product in dict.fromkeys(report.products):
+        _explain_product(product)
     total_bytes = sum(nest.bytes for nest in report.nests)
     total_flops = sum(nest.flops for nest in report.nests)
     click.echo(
@@ -87,6 +89,16 @@ def _explain_nest(numbers: Sequence[int], nest: NestSummary) -> None:
         echo_table(("    access", "line", "kind", "why"), rows)
     for remark in dict.fromkeys(nest.remarks):
         click.echo(f"    remark: {remark}")
+
+
+def _explain_product(product: ProductSummary) -> None:
+    dtypes = " by ".join(dict.fromkeys(product.dtypes))
+    shape = "x".join(map(str, product.shape))
+    packed = f"packs {product.packed}" if product.packed else "packs nothing"
+    click.echo(f"  product {shape} of {dtypes}: {product.unit} · {packed}")
+    click.echo(f"    {_short(product.line)}  {_text_of(product.line)}")
+    if product.why_not_faster:
+        click.echo(f"    not on AMX: {product.why_not_faster}")
 
 
 def _vector_text(nest: NestSummary) -> str:

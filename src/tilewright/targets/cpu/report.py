@@ -47,12 +47,28 @@ class NestSummary:
 
 
 @dataclass(frozen=True)
+class ProductSummary:
+    """One matrix product: its line, its tiles, the unit that computes it and why no faster one.
+
+    `shape` is (m, n, k); `packed` names the operands that are copied before it.
+    """
+
+    line: str
+    shape: tuple[int, int, int]
+    dtypes: tuple[str, str]
+    unit: str
+    packed: str
+    why_not_faster: str = ""
+
+
+@dataclass(frozen=True)
 class NestReport:
-    """Every nest of a kernel in order, and the size of the worker's arena."""
+    """Every nest and product of a kernel in order, and the size of the worker's arena."""
 
     nests: tuple[NestSummary, ...]
     arena_bytes: int
     remarks: tuple[str, ...] = ()
+    products: tuple[ProductSummary, ...] = ()
 
 
 @dataclass
@@ -61,10 +77,12 @@ class ReportBuilder:
 
     nests: list[NestSummary] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    products: list[ProductSummary] = field(default_factory=list)
 
     def finish(self, arena_bytes: int) -> NestReport:
         """The report of the whole kernel."""
-        return NestReport(tuple(self.nests), arena_bytes, tuple(self.remarks))
+        products = tuple(self.products)
+        return NestReport(tuple(self.nests), arena_bytes, tuple(self.remarks), products)
 
 
 def line_of(location: LocationAttr | None) -> str:

@@ -27,6 +27,7 @@ from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.dot.fetching import fetch_address
 from tilewright.targets.cpu.dot.limits import limits_of
 from tilewright.targets.cpu.dot.microkernel import DotSpec
+from tilewright.targets.cpu.dot.units import choose_unit
 from tilewright.targets.cpu.forms import STEPS
 from tilewright.targets.cpu.nests import nest
 from tilewright.targets.cpu.nests.coordinates import constant_coords
@@ -34,6 +35,7 @@ from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.separation import polynomial
 from tilewright.targets.cpu.nests.whole_tiles import whole_tile
+from tilewright.targets.cpu.report import ProductSummary, line_of
 from tilewright.targets.cpu.schedule.bufferization import PackForm, is_zero
 from tilewright.targets.cpu.schedule.inline import owner
 from tilewright.targets.cpu.schedule.lowering import Limits, Lowering
@@ -226,6 +228,7 @@ def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
     """The product itself; a batch is a loop over its matrices."""
     forms = lowering.bufferization.operands[op]
     spec = operand_spec(op, lowering.machine)
+    lowering.report.products.append(_summary(lowering, op, spec))
     emit = Emitter(out, op.location)
     batch = shape_of(op.results[0].type)[:-2]
     if not batch:
@@ -241,6 +244,26 @@ def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
         _call(emit, op, spec, (a, b, target.base), more)
         return
     _emit_batch(lowering, emit, op, spec)
+
+
+def _summary(lowering: Lowering, op: DotOp, spec: DotSpec) -> ProductSummary:
+    """What `explain` says of a product."""
+    bufferization = lowering.bufferization
+    packed = [
+        form.role.upper()
+        for form in bufferization.operands[op]
+        if not (form in bufferization.unpacked or is_direct(form, spec, bufferization))
+    ]
+    # What the choice was made from: a spec that is not AMX's yet.
+    choice = choose_unit(replace(spec, is_amx=False))
+    return ProductSummary(
+        line_of(op.location),
+        (spec.m, spec.n, spec.k),
+        (spec.a_dtype, spec.b_dtype),
+        choice.name,
+        " and ".join(packed),
+        "" if spec.unit.is_arm else choice.why_not_amx,
+    )
 
 
 def unit_property(is_amx: bool) -> dict[str, Attribute]:
