@@ -289,7 +289,7 @@ def test_explain_says_which_unit_multiplies_and_why_not_amx(tmp_path: Path) -> N
     reasons = ("no AMX", "for 4 rows, packing B costs more")
     assert any(reason in lines[few + 2] for reason in reasons)
     assert lines[wide].startswith("  product 64x64x64 of f64: ") and "nothing" in lines[wide]
-    assert lines[wide + 2] == "    not on AMX: AMX multiplies bf16 and bytes, not f64"
+    assert lines[wide + 2] == "    not on AMX: AMX multiplies bf16, f16 and bytes, not f64"
 
 
 def test_compile_writes_every_stage_and_the_object(file: Path, tmp_path: Path) -> None:

@@ -21,12 +21,14 @@ from tests.asm.dot_harness import (
     random_tile,
 )
 from tilewright.codegen.link import load_object
-from tilewright.codegen.llvm_builder import ModuleBuilder
+from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.optimize import compile_module
 from tilewright.targets.cpu.dot.amx_tiles import FULL_TILES, TileShape, tile_shape
 from tilewright.targets.cpu.dot.microkernel import DotSpec, emit_dot
 from tilewright.targets.cpu.dot.panels import VectorUnit, pack_panels, pack_rows
 from tilewright.targets.cpu.dot.units import MIN_AMX_ROWS, choose_unit
+from tilewright.targets.cpu.dot.vectors import counted_loop, element_address, scaled
+from tilewright.targets.cpu.dot.widen import emit_half_part
 
 FEATURES = AVX512 | {"avx512vnni", "avx512bf16"} | {name[1:] for name in AMX_FEATURES}
 SAPPHIRE_RAPIDS = Machine("amx", "sapphirerapids", VectorUnit(FEATURES, 64))
@@ -161,6 +163,39 @@ def test_denormals_are_zeros_and_infinities_stay_in_their_row_and_column(unit: s
     assert got[0, 0] == 0 and np.isnan(got[0, 17])  # zero by infinity
     assert got[5, 9] == 2.0**-70 and got[7, 7] == 64
     assert np.isnan(got[2]).all() and np.isinf(got[1, 17]) and got[1, 16] == 64
+
+
+def test_every_finite_half_is_the_sum_of_its_parts() -> None:
+    module = ModuleBuilder()
+    places = ("%upper", "%finite", "%rest")
+    header = "define internal void @parts(ptr %x, ptr %upper, ptr %finite, ptr %rest)"
+    fn = FunctionBuilder(module, header)
+
+    def sixteen(index: str) -> None:
+        at = element_address(fn, "i16", "%x", scaled(fn, index, 16))
+        value = fn.value(f"load <16 x i16>, ptr {at}, align 2")
+        for number, place in enumerate(places):
+            to = element_address(fn, "i16", place, scaled(fn, index, 16))
+            bits = emit_half_part(fn, number, 16, value)
+            fn.emit(f"store <16 x i16> {bits}, ptr {to}, align 2")
+
+    counted_loop(fn, 4096, sixteen)
+    fn.emit("ret void")
+    module.add_function("parts", fn.text())
+    types = {"@parts": ("ptr",) * 4}
+    export(module, types)
+    compiled = compile_module(module.text(), llvm.get_host_cpu_name(), ())
+    native = Native(load_object(compiled.object, "export.parts"), types)
+    halves = np.arange(1 << 16, dtype=np.uint16)
+    parts = np.zeros((3, 1 << 16), np.uint16)
+    native.call("@parts", halves.ctypes.data, *(part.ctypes.data for part in parts))
+    x = halves.view(np.float16).astype(np.float32)
+    upper, finite, rest = parts.view(ml_dtypes.bfloat16).astype(np.float32)
+    is_finite = np.isfinite(x)
+    np.testing.assert_array_equal((upper + rest)[is_finite], x[is_finite])
+    np.testing.assert_array_equal(finite, np.where(is_finite, upper, 0))
+    np.testing.assert_array_equal(upper[~is_finite], x[~is_finite])
+    assert (rest[~is_finite] == 0).all() and ((upper == 0) == (x == 0)).all()
 
 
 def test_whole_products_name_their_registers_and_configure_once() -> None:

@@ -13,7 +13,7 @@ import tilewright.language as tl
 from tests.asm.amx_host import has_amx, use_modelled_amx
 from tilewright.jit import JITFunction
 
-BF16 = np.dtype(ml_dtypes.bfloat16)
+BF16, F16 = np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16)
 Jit = Callable[[Callable[..., object]], JITFunction]
 
 
@@ -34,9 +34,7 @@ def amx_jit(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 def units(compiled: object) -> list[str]:
     """The unit of each product of a compiled kernel, in order."""
     text = compiled.asm["nests"]  # type: ignore[attr-defined]
-    return [
-        "amx" if 'unit = "amx"' in x else "vectors" for x in text.splitlines() if "cpu.dot" in x
-    ]
+    return ["amx" if 'unit = "amx' in x else "vectors" for x in text.splitlines() if "cpu.dot" in x]
 
 
 def random(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -67,7 +65,7 @@ TILES = [(8, 16, 32), (16, 64, 64), (32, 32, 16), (64, 128, 32), (32, 256, 64)]
 
 
 @pytest.mark.parametrize("tile", TILES, ids=str)
-@pytest.mark.parametrize("dtype", [BF16, np.dtype(np.int8)], ids=str)
+@pytest.mark.parametrize("dtype", [BF16, F16, np.dtype(np.int8)], ids=str)
 def test_masked_products_of_any_size_and_order_are_exact(
     dtype: np.dtype, tile: tuple[int, int, int], amx_jit: Jit, rng: np.random.Generator
 ) -> None:
@@ -136,7 +134,7 @@ def batched(a, b, c, B: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.co
     tl.store(c + i[:, None, None] * (M * N) + m[None, :, None] * N + n[None, None, :], tl.dot(x, y))
 
 
-@pytest.mark.parametrize("dtype", [BF16, np.dtype(np.int8)], ids=str)
+@pytest.mark.parametrize("dtype", [BF16, F16, np.dtype(np.int8)], ids=str)
 def test_batched_products_are_exact(
     dtype: np.dtype, amx_jit: Jit, rng: np.random.Generator
 ) -> None:
@@ -165,7 +163,7 @@ def operands_of_two_units(
 
 
 @pytest.mark.parametrize("few", [1, 2])
-@pytest.mark.parametrize("dtype", [BF16, np.dtype(np.int8)], ids=str)
+@pytest.mark.parametrize("dtype", [BF16, F16, np.dtype(np.int8)], ids=str)
 def test_operands_of_two_units_are_packed_for_both(
     dtype: np.dtype, few: int, amx_jit: Jit, rng: np.random.Generator
 ) -> None:
@@ -326,3 +324,42 @@ def test_every_step_of_a_loop_is_multiplied_once(
     compiled = amx_jit(counted)[(1,)](a, b, out, low, high, STEP=64, SIZE=32)
     assert units(compiled) == ["amx", "amx"]
     np.testing.assert_array_equal(out, count * (a.astype(np.float32) @ b.astype(np.float32)))
+
+
+@pytest.mark.parametrize("shape", [(32, 64, 64), (64, 256, 128), (8, 16, 16)], ids=str)
+def test_halves_are_multiplied_exactly_and_summed_in_float32(
+    shape: tuple[int, int, int], amx_jit: Jit, rng: np.random.Generator
+) -> None:
+    m, n, k = shape
+    a = (rng.standard_normal((m, k)) * np.exp2(rng.integers(-20, 8, (m, k)))).astype(np.float16)
+    b = rng.standard_normal((k, n)).astype(np.float16)
+    c = np.zeros((m, n), np.float32)
+    compiled = amx_jit(matmul)[(1, 1)](
+        a, b, c, m, n, k, k, 1, n, 1, BM=m, BN=n, BK=k, ACC=tl.float32
+    )
+    assert set(units(compiled)) == {"amx"}
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    assert (np.abs(c - x @ y) <= (4 * k + 2) * 2.0**-24 * (np.abs(x) @ np.abs(y))).all()
+    # One place of f16 more or less in an operand would show.
+    one = np.float16(1 + 2**-10)
+    a[...], b[...] = 0, 0
+    a[0, 0], b[0, 0] = one, one
+    amx_jit(matmul)[(1, 1)](a, b, c, m, n, k, k, 1, n, 1, BM=m, BN=n, BK=k, ACC=tl.float32)
+    assert c[0, 0] == np.float32(one) * np.float32(one) and np.count_nonzero(c) == 1
+
+
+def test_infinite_halves_make_infinities_and_nans_where_arithmetic_does(amx_jit: Jit) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((32, 32)).astype(np.float16) for _ in range(2))
+    a[:, 4:8], b[4:8] = np.round(a[:, 4:8] * 4) / 4, np.round(b[4:8] * 4) / 4
+    a[1, 4], a[2, 5], a[3, 6], b[7, 9], a[4, 7] = np.inf, -np.inf, np.nan, np.inf, 0
+    a[5], b[:, 3] = np.float16(2.0**-24), np.float16(2.0**-24)  # the smallest numbers
+    c = np.zeros((32, 32), np.float32)
+    compiled = amx_jit(matmul)[(1, 1)](
+        a, b, c, 32, 32, 32, 32, 1, 32, 1, BM=32, BN=32, BK=32, ACC=tl.float32
+    )
+    assert set(units(compiled)) == {"amx"}
+    with np.errstate(invalid="ignore"):
+        want = (a[:, :, None].astype(np.float64) * b[None].astype(np.float64)).sum(1)
+    np.testing.assert_allclose(c, want, rtol=1e-4, atol=1e-5)
+    assert np.isnan(c[4, 9]) and np.isinf(c[1]).any() and c[5, 3] == 32 * 2.0**-48

@@ -257,10 +257,10 @@ class DotOp(TileOp):
     `next_b_stride` (i64) is where the next product's B lies in memory, to be fetched meanwhile.
     With `b_source` and its `b_source_stride` (i64), B lies there row-major, and `b` is room
     that the product fills with panels. `unit` "amx" multiplies tile registers; its panels are
-    its own, and `a_room` is where it may copy rows of `a`. With `rows`, `columns` and `depth` (i64,
-    all three, from 1 to m, n and k) only so much of the operands is read and summed, and what
-    `acc` holds beyond those rows and columns is undefined afterwards. The rows
-    of `acc` lie `acc_stride` elements apart, or n.
+    its own, those of "amx f16" hold each f16 as two bf16, and `a_room` is where it may copy rows
+    of `a`. With `rows`, `columns` and `depth` (i64, all three, from 1 to m, n and k) only so much
+    of the operands is read and summed, and what `acc` holds beyond those rows and columns is
+    undefined afterwards. The rows of `acc` lie `acc_stride` elements apart, or n.
     """
 
     name = "cpu.dot"

@@ -16,6 +16,8 @@ hint 1.2 times, the fetch of the next block of C 1.1 times.
 *Semantics* `tdpbf16ps` sums the even and the odd k of a tile's row apart, each product and sum
 rounded once (fused, to nearest even), and adds both sums to C. Denormal inputs and results are
 zeros, whatever the thread's rounding mode says. The byte products are exact modulo 2^32.
+An f16 is the sum of two bf16 (`widen.py`): four products, each exact, and none of them denormal;
+infinities and NaNs are those of arithmetic.
 """
 
 from __future__ import annotations
@@ -57,6 +59,11 @@ FETCHING_STEPS = 8
 """Steps of k over which the 64 lines of the next block of C are spread, or they are not fetched.
 
 Source: the fetch was measured with 8 and 16 steps; fewer would be a burst that stalls."""
+
+PART_PAIRS = {1: ((0, 0),), 3: ((0, 0), (1, 2), (2, 2), (2, 1))}
+"""Which parts of A and B are multiplied, by their number.
+
+By definition: all products of upper bits and rests (`widen.py`), infinities in the first alone."""
 
 MAX_STRAIGHT_LINES = 16
 """Lines of a row that are copied at once: half the vector registers, all loads in flight.
@@ -106,8 +113,18 @@ class AmxBlocks:
 
     @property
     def k_bytes(self) -> int:
-        """Bytes of a row of A."""
+        """Bytes of one part of a row of A."""
         return self.k * self.a_bytes
+
+    @property
+    def parts(self) -> int:
+        """Numbers that stand for an element; PART_PAIRS says which are multiplied."""
+        return self.multiply.parts
+
+    @property
+    def panel_bytes(self) -> int:
+        """Bytes of a panel of B, all its parts."""
+        return self.parts * self.num_steps * self.step_bytes
 
     @property
     def num_steps(self) -> int:
@@ -133,7 +150,7 @@ class AmxBlocks:
     @property
     def room_bytes(self) -> int:
         """Bytes of the room for copied rows; 0 without a copy."""
-        return self.rows * self.k_bytes * self.copies_rows
+        return self.rows * self.k_bytes * self.parts * self.copies_rows
 
 
 def amx_blocks(shape: tuple[int, int, int], multiply: Multiply) -> AmxBlocks:
@@ -184,7 +201,7 @@ class _Emission:
 
     def _copy_rows(self, a: str) -> None:
         """The rows of a block, one tile after the other, into the room."""
-        fn, steps = self.fn, self.blocks.num_steps
+        fn, steps = self.fn, self.blocks.parts * self.blocks.num_steps
         step_bytes = self.blocks.rows * TILE_BYTES
 
         def copy_row(row: str) -> None:
@@ -217,7 +234,7 @@ class _Emission:
     def _block(self, panel: str, a: str, c_row: str) -> None:
         fn, blocks = self.fn, self.blocks
         c = element_address(fn, "i8", c_row, scaled(fn, panel, blocks.panel_row_bytes))
-        b = element_address(fn, "i8", "%b", scaled(fn, panel, blocks.num_steps * blocks.step_bytes))
+        b = element_address(fn, "i8", "%b", scaled(fn, panel, blocks.panel_bytes))
         places = self._tiles_of_c(c)
         for number, place in places:
             if self.zero_init:
@@ -254,33 +271,49 @@ class _Emission:
         ]
 
     def _step(self, index: str, a: str, b: str) -> None:
-        """One step of k: B's tiles and A's in turn, then their products."""
-        fn, blocks = self.fn, self.blocks
+        """One step of k: the tiles of B and A in turn, then their products, part by part."""
+        loaded: tuple[int, int] | None = None
+        for a_part, b_part in PART_PAIRS[self.blocks.parts]:
+            for position in range(SIDE):
+                if loaded is None or loaded[1] != b_part:
+                    self._load_b(position, index, b_part, b)
+                if loaded is None or loaded[0] != a_part:
+                    self._load_a(position, index, a_part, a)
+            loaded = a_part, b_part
+            self._multiply()
+
+    def _multiply(self) -> None:
+        blocks = self.blocks
         elements = blocks.multiply.a_element, blocks.multiply.b_element
-        b_step = element_address(fn, "i8", b, scaled(fn, index, blocks.step_bytes))
-        width = blocks.tiles.columns * ACCUMULATOR_BYTES
-        is_streamed = blocks.num_panels * blocks.num_steps * blocks.step_bytes > STREAMED_BYTES
-        for position in range(SIDE):
-            if position < blocks.column_tiles:
-                place = element_address(fn, "i8", b_step, position * width)
-                emit_load(fn, B_TILES[position], place, blocks.panel_row_bytes, is_streamed)
-            if position < blocks.row_tiles:
-                self._load_a(A_TILES[position], index, position, a)
         for row in range(blocks.row_tiles):
             for column in range(blocks.column_tiles):
-                emit_tile_product(fn, elements, SIDE * row + column, A_TILES[row], B_TILES[column])
+                number = SIDE * row + column
+                emit_tile_product(self.fn, elements, number, A_TILES[row], B_TILES[column])
 
-    def _load_a(self, number: int, index: str, position: int, a: str) -> None:
+    def _load_b(self, position: int, index: str, part: int, b: str) -> None:
         fn, blocks = self.fn, self.blocks
+        if position >= blocks.column_tiles:
+            return
+        first = part * blocks.num_steps * blocks.step_bytes
+        step = element_address(fn, "i8", b, scaled(fn, index, blocks.step_bytes, first))
+        place = element_address(fn, "i8", step, position * blocks.tiles.columns * ACCUMULATOR_BYTES)
+        is_streamed = blocks.num_panels * blocks.panel_bytes > STREAMED_BYTES
+        emit_load(fn, B_TILES[position], place, blocks.panel_row_bytes, is_streamed)
+
+    def _load_a(self, position: int, index: str, part: int, a: str) -> None:
+        fn, blocks = self.fn, self.blocks
+        if position >= blocks.row_tiles:
+            return
         if blocks.copies_rows:
             step_bytes = blocks.rows * TILE_BYTES
-            first = position * TILE_ROWS * TILE_BYTES
+            first = position * TILE_ROWS * TILE_BYTES + part * blocks.num_steps * step_bytes
             at = element_address(fn, "i8", "%room", scaled(fn, index, step_bytes, first))
-            emit_load(fn, number, at, TILE_BYTES)
+            emit_load(fn, A_TILES[position], at, TILE_BYTES)
             return
         rows = self._rows_from(a, str(position * blocks.tiles.rows))
-        at = element_address(fn, "i8", rows, scaled(fn, index, blocks.tiles.k_bytes))
-        emit_load(fn, number, at, self.a_stride)
+        start = part * blocks.k_bytes
+        at = element_address(fn, "i8", rows, scaled(fn, index, blocks.tiles.k_bytes, start))
+        emit_load(fn, A_TILES[position], at, self.a_stride)
 
     def _fetch_c(self, c: str, index: str) -> None:
         """A step's share of the next block of C, to be written: behind the last panel of a row

@@ -7,7 +7,7 @@ row-major matrices, whatever panels the machine uses.
 from __future__ import annotations
 
 import numpy as np
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from tilewright.interp.access import Lanes, forget_lanes, lanes_of, read, unknown_lanes, write
 from tilewright.interp.casts import integer_to_float, round_float
@@ -33,7 +33,7 @@ def pack(operation: Operation, _: Preparation) -> PlainFunction:
     rows, columns = operation.rows.value.data, operation.columns.value.data
     is_transposed = operation.transposed is not None
     source = memory_dtype_of(pointee_of(operation.src.type))
-    target = memory_dtype_of(pointee_of(operation.dst.type))
+    target = _packed_dtype(operation, operation.dst)
     shape = (columns, rows) if is_transposed else (rows, columns)
 
     def evaluate(program: Program, src: Array, stride: Array, dst: Array) -> None:
@@ -49,6 +49,13 @@ def pack(operation: Operation, _: Preparation) -> PlainFunction:
             forget_lanes(program, packed.select(np.flatnonzero(lost.ravel())), target.itemsize)
 
     return evaluate
+
+
+def _packed_dtype(operation: ops.PackOp | ops.DotOp, buffer: SSAValue) -> np.dtype:
+    """What a packed operand is kept as here: an f16 that the machine splits stays one."""
+    if operation.unit is not None and operation.unit.data == "amx f16":
+        return np.dtype(np.float16)
+    return memory_dtype_of(pointee_of(buffer.type))
 
 
 def _converted(values: Array, dtype: np.dtype) -> Array:
@@ -70,7 +77,8 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
     extents = tuple(getattr(operation, name).value.data for name in "mnk")
     is_limited = operation.rows is not None
     ldc = extents[1] if operation.acc_stride is None else operation.acc_stride.value.data
-    types = [memory_dtype_of(pointee_of(v.type)) for v in (operation.a, operation.b, operation.acc)]
+    types = [_packed_dtype(operation, v) for v in (operation.a, operation.b)]
+    types.append(memory_dtype_of(pointee_of(operation.acc.type)))
     starts_at_zero = operation.zero_init is not None
     has_stride = operation.a_stride is not None
     source = operation.b_source

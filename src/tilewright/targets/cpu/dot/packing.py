@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
-from tilewright.support.dataclass import dataclass
+from tilewright.support.dataclass import dataclass, replace
 from tilewright.targets.cpu.dot.panels import Multiply, PanelLayout, RowLayout
 from tilewright.targets.cpu.dot.vectors import (
     counted_loop,
@@ -31,7 +31,7 @@ from tilewright.targets.cpu.dot.vectors import (
     store_prefix,
     transpose,
 )
-from tilewright.targets.cpu.dot.widen import STORAGE_TYPE, emit_widen
+from tilewright.targets.cpu.dot.widen import STORAGE_TYPE, emit_half_part, emit_widen
 
 MAX_STRAIGHT_VECTORS = 8
 """Vectors of a row that are copied without a loop around them.
@@ -57,6 +57,7 @@ class PackSpec:
     transposed: bool = False
     features: frozenset[str] = frozenset()
     stride: int | None = None
+    part: int = 0
 
     @property
     def group(self) -> int:
@@ -96,6 +97,14 @@ def emit_pack(module: ModuleBuilder, spec: PackSpec) -> str:
     arguments = "ptr noalias %source, i64 %stride, ptr noalias %packed"
     header = f"define internal void @{spec.name}({arguments}) noinline nounwind"
     fn = FunctionBuilder(module, header)
+    for part in range(spec.layout.parts):
+        _copy(fn, replace(spec, part=part))
+    fn.emit("ret void")
+    return module.add_function(spec.name, fn.text())
+
+
+def _copy(fn: FunctionBuilder, spec: PackSpec) -> None:
+    """The copy of one part of every element."""
     match spec.layout, spec.transposed:
         case RowLayout(), False:
             _copy_rows(fn, spec)
@@ -105,8 +114,6 @@ def emit_pack(module: ModuleBuilder, spec: PackSpec) -> str:
             _copy_panels(fn, spec, layout)
         case PanelLayout() as layout, True:
             _transpose_panels(fn, spec, layout)
-    fn.emit("ret void")
-    return module.add_function(spec.name, fn.text())
 
 
 def _row_stride(spec: PackSpec) -> int:
@@ -166,7 +173,7 @@ def _copy_panels(fn: FunctionBuilder, spec: PackSpec, layout: PanelLayout) -> No
         def copy_vector(start: str, panel: str, column: int, columns: int) -> None:
             first = scaled(fn, panel, layout.columns, column)
             value = _load_across_k(fn, spec, k, valid, first, columns)
-            _store_lanes(fn, spec, value, _panel_vector(fn, layout, start, k, column))
+            _store_lanes(fn, spec, value, _panel_vector(fn, spec, layout, start, k, column))
 
         _for_each_vector(fn, spec, layout, copy_vector)
 
@@ -209,13 +216,18 @@ def _transpose_panels(fn: FunctionBuilder, spec: PackSpec, layout: PanelLayout) 
         groups = transpose(fn, spec.lanes, spec.multiply.lane_type, rows)
         for index in range(-(-valid // spec.group)):
             at = scaled(fn, k, 1, index * spec.group)
-            _store_lanes(fn, spec, groups[index], _panel_vector(fn, layout, start, at, column))
+            place = _panel_vector(fn, spec, layout, start, at, column)
+            _store_lanes(fn, spec, groups[index], place)
 
     _for_each_vector(fn, spec, layout, vector_column)
 
 
-def _panel_vector(fn: FunctionBuilder, layout: PanelLayout, start: str, k: str, column: int) -> str:
+def _panel_vector(
+    fn: FunctionBuilder, spec: PackSpec, layout: PanelLayout, start: str, k: str, column: int
+) -> str:
     offset = scaled(fn, k, layout.columns, start)
+    if spec.part:
+        offset = scaled(fn, offset, 1, spec.part * layout.part_elems(spec.k))
     row = element_address(fn, STORAGE_TYPE[layout.element], "%packed", offset)
     return element_address(fn, STORAGE_TYPE[layout.element], row, column * layout.k_group)
 
@@ -229,7 +241,8 @@ def _source_address(fn: FunctionBuilder, spec: PackSpec, row: str, column: str) 
 
 def _row_address(fn: FunctionBuilder, spec: PackSpec, row: str, k: str) -> str:
     type_ = STORAGE_TYPE[spec.layout.element]
-    start = element_address(fn, type_, "%packed", scaled(fn, row, _row_stride(spec)))
+    part = spec.part * -(-spec.k // spec.group) * spec.group
+    start = element_address(fn, type_, "%packed", scaled(fn, row, _row_stride(spec), part))
     return element_address(fn, type_, start, k)
 
 
@@ -297,4 +310,6 @@ def _store_lanes(
 
 
 def _widen(fn: FunctionBuilder, spec: PackSpec, lanes: int, value: str) -> str:
+    if spec.layout.parts > 1:
+        return emit_half_part(fn, spec.part, lanes, value)
     return emit_widen(fn, spec.source, spec.layout.element, lanes, value, spec.features)

@@ -57,6 +57,7 @@ class Multiply:
     (`amx_product.py`).
     `bias_a`: A is kept with its top bit flipped (`vpdpbusd` takes one unsigned and one signed
     operand); the kernel takes the excess `128·Σ_k b[k, n]` off again.
+    `parts`: each operand is kept in so many parts, one behind the other along k (`widen.py`).
     """
 
     instruction: Instruction
@@ -65,6 +66,7 @@ class Multiply:
     accumulator: str
     k_group: int = 1
     bias_a: bool = False
+    parts: int = 1
 
     @property
     def lane_type(self) -> str:
@@ -162,6 +164,8 @@ def amx_multiply(a_dtype: str, b_dtype: str) -> Multiply | None:
         return Multiply(Instruction.AMX, a_dtype, b_dtype, "i32", k_group=4)
     if a_dtype == b_dtype == "bf16":
         return Multiply(Instruction.AMX, "bf16", "bf16", "f32", k_group=2)
+    if a_dtype == b_dtype == "f16":
+        return Multiply(Instruction.AMX, "bf16", "bf16", "f32", k_group=2, parts=3)
     return None
 
 
@@ -190,6 +194,7 @@ class PanelLayout:
     columns: int
     k_group: int
     lanes: int
+    parts: int = 1
 
     def num_groups(self, k: int) -> int:
         """Number of k-groups."""
@@ -201,6 +206,10 @@ class PanelLayout:
 
     def panel_elems(self, k: int) -> int:
         """Elements from one panel to the next."""
+        return self.parts * self.part_elems(k)
+
+    def part_elems(self, k: int) -> int:
+        """Elements from one part of a panel to the next."""
         return self.num_groups(k) * self.columns * self.k_group
 
     def size_elems(self, k: int, n: int) -> int:
@@ -230,6 +239,7 @@ class RowLayout:
     element: str
     k_group: int
     bias: bool = False
+    parts: int = 1
 
     def stride_elems(self, k: int) -> int:
         """Elements from one row to the next, such that rows do not share cache sets.
@@ -237,7 +247,7 @@ class RowLayout:
         *Source* an L1 set repeats every 4096 bytes: rows that far apart evict each other.
         """
         element_bytes = ELEMENT_BYTES[self.element]
-        stride = -(-k // self.k_group) * self.k_group
+        stride = self.parts * -(-k // self.k_group) * self.k_group
         return stride + 64 // element_bytes if stride * element_bytes % 4096 == 0 else stride
 
     def size_bytes(self, m: int, k: int) -> int:
@@ -261,7 +271,7 @@ def panel_layout(multiply: Multiply, unit: VectorUnit, n: int) -> PanelLayout:
         widest = SIDE
     num_panels = -(-num_vectors // widest)
     columns = -(-num_vectors // num_panels) * lanes
-    return PanelLayout(multiply.b_element, columns, multiply.k_group, lanes)
+    return PanelLayout(multiply.b_element, columns, multiply.k_group, lanes, multiply.parts)
 
 
 def accumulator_lanes(multiply: Multiply, unit: VectorUnit, n: int) -> int:
@@ -273,7 +283,7 @@ def accumulator_lanes(multiply: Multiply, unit: VectorUnit, n: int) -> int:
 
 def row_layout(multiply: Multiply) -> RowLayout:
     """The rows in which A is kept."""
-    return RowLayout(multiply.a_element, multiply.k_group, multiply.bias_a)
+    return RowLayout(multiply.a_element, multiply.k_group, multiply.bias_a, multiply.parts)
 
 
 def pack_panels(layout: PanelLayout, b: np.ndarray) -> np.ndarray:

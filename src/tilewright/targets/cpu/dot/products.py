@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, SSAValue
 
 from tilewright.ir.op import build
-from tilewright.ir.types import element_of, shape_of
+from tilewright.ir.types import element_of, f16, shape_of
 from tilewright.ops.control_flow import YieldOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.matmul.ir import DotOp
@@ -100,7 +100,7 @@ def _pack(
         "rows": IntegerAttr(rows, i64),
         "columns": IntegerAttr(columns, i64),
         "role": StringAttr(form.role),
-        **unit_property(form.is_amx),
+        **_unit_property(form.is_amx, form.value),
     }
     if transposed:
         properties["transposed"] = UnitAttr()
@@ -266,9 +266,11 @@ def _summary(lowering: Lowering, op: DotOp, spec: DotSpec) -> ProductSummary:
     )
 
 
-def unit_property(is_amx: bool) -> dict[str, Attribute]:
+def _unit_property(is_amx: bool, operand: SSAValue) -> dict[str, Attribute]:
     """The property that names the unit of a product or of its packing."""
-    return {"unit": StringAttr("amx")} if is_amx else {}
+    if not is_amx:
+        return {}
+    return {"unit": StringAttr("amx f16" if element_of(operand.type) == f16 else "amx")}
 
 
 def _room(lowering: Lowering, spec: DotSpec) -> tuple[SSAValue, ...]:
@@ -303,7 +305,7 @@ def _call(
         "m": IntegerAttr(spec.m, i64),
         "n": IntegerAttr(spec.n, i64),
         "k": IntegerAttr(spec.k, i64),
-        **unit_property(spec.is_amx),
+        **_unit_property(spec.is_amx, op.operands[0]),
     }
     if spec.ldc is not None:
         properties["acc_stride"] = IntegerAttr(spec.ldc, i64)

@@ -56,7 +56,7 @@ def choose_unit(spec: DotSpec) -> UnitChoice:
 def _why_not_amx(spec: DotSpec) -> str:
     multiply = amx_multiply(spec.a_dtype, spec.b_dtype)
     if multiply is None:
-        return f"AMX multiplies bf16 and bytes, not {spec.a_dtype}"
+        return f"AMX multiplies bf16, f16 and bytes, not {spec.a_dtype}"
     width = ELEMENT_BYTES[multiply.a_element]
     feature = _FEATURES[width]
     if not {"amx-tile", feature} <= spec.features or spec.vector_bytes != _VECTOR_BYTES:

@@ -31,13 +31,18 @@ def pointee(value: SSAValue) -> Attribute:
     return value.type.pointee
 
 
+SPLIT_UNIT = "amx f16"
+"""The unit whose packed operands are not what their products are of."""
+
+
 @CPU_RULES.register(DotOp)
 def _dot(ctx: EmitContext, op: DotOp) -> None:
     cpu = services(ctx)
     shape = (op.m.value.data, op.n.value.data, op.k.value.data)
+    is_split = op.unit is not None and op.unit.data == SPLIT_UNIT
     spec = dot_spec(
-        pointee(op.a),
-        pointee(op.b if op.b_source is None else op.b_source),
+        ir.f16 if is_split else pointee(op.a),
+        ir.f16 if is_split else pointee(op.b if op.b_source is None else op.b_source),
         shape,
         cpu.features,
         cpu.vector_bytes,

@@ -248,6 +248,7 @@ def _is_direct(
     layout = spec.a_layout
     if form.transposed or layout.bias or layout.stride_elems(columns) != columns:
         return False
+    assert layout.parts == 1, "the rows of several parts are longer"
     if element_of(value.type) == form.element:
         return True
     widens = dtype_key(element_of(value.type)) not in ("i8", "u8") and rows > 0

@@ -60,8 +60,8 @@ since C's way to the registers and back is the longest part of a product."""
 def product_depth(product: ProductOp, machine: MachineModel) -> int:
     """The depth to which the tiles of a product are brought on a machine."""
     spec = operand_spec(product, machine)
-    width = ELEMENT_BYTES[spec.multiply.a_element]
-    return AMX_DEPTH_BYTES // width if spec.is_amx else DEPTH
+    bytes_of_k = spec.multiply.parts * ELEMENT_BYTES[spec.multiply.a_element]
+    return AMX_DEPTH_BYTES // bytes_of_k if spec.is_amx else DEPTH
 
 
 def widen_k_loops(
