@@ -80,3 +80,17 @@ def updated(a, b, K, BLOCK: tl.constexpr, SAME: tl.constexpr):
         x = tl.load(a + k * BLOCK * BLOCK + at)
         acc = tl.dot(x, x, acc)
         tl.store((a if SAME else b) + (k + 1) * BLOCK * BLOCK + at, acc.to(tl.float16))
+
+
+@tilewright.jit
+def crossed(a, b, c, K, a_row, BLOCK: tl.constexpr):
+    """Tiles without masks, some of which begin in one row and end in the next."""
+    i = tl.arange(0, BLOCK)
+    b_at = b + i[:, None] * BLOCK + i[None, :]
+    acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for k in range(0, K):
+        x = tl.load(a + (tl.program_id(0) * BLOCK + i)[:, None] * a_row + k * BLOCK + i[None, :])
+        acc = tl.dot(x, tl.load(b_at), acc)
+        b_at += BLOCK * BLOCK
+    to = tl.program_id(0) * BLOCK + i
+    tl.store(c + to[:, None] * BLOCK + i[None, :], acc)

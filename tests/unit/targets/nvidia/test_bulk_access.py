@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from tests.unit.targets.nvidia.bulk_kernels import attention, product, updated
+from tests.unit.targets.nvidia.bulk_kernels import attention, crossed, product, updated
 from tilewright import JITFunction
 from tilewright.compiler.build import make_request
 from tilewright.compiler.compile import to_schedule, to_tiles
@@ -227,3 +227,18 @@ def test_a_schedule_gives_way_where_the_engine_does_not_load() -> None:
     assert not is_fit(product, args, grid, **BLOCKS, schedule=text)
     product.simulate[grid](*args, **BLOCKS, schedule=text)
     np.testing.assert_array_equal(c, right)
+
+
+@pytest.mark.parametrize("options", [PIPELINED, {"num_consumer_groups": 1}])
+def test_a_tile_that_crosses_the_end_of_a_row_goes_on_in_the_next(
+    options: Mapping[str, int],
+) -> None:
+    row, steps = 96, 3
+    memory, b = whole(130, row), whole(64 * steps, 64)
+    c = np.zeros((128, 64), np.float32)
+    meta = {"BLOCK": 64, **options}
+    args: Args = (memory, b, c, steps, row)
+    assert is_fit(crossed, args, (2, 1, 1), **meta)
+    crossed.simulate[(2,)](*args, **meta)
+    seen = np.lib.stride_tricks.as_strided(memory, (128, 64 * steps), (2 * row, 2))
+    np.testing.assert_array_equal(c, seen.astype(np.float32) @ b.astype(np.float32))

@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.analysis.affine.access import Accesses
 from tilewright.analysis.affine.box import BoxDim, TensorBox, as_box
-from tilewright.analysis.affine.expression import Expression, integer
+from tilewright.analysis.affine.expression import Expression
 from tilewright.analysis.affine.guards import Demand, Guard
 from tilewright.analysis.argument_effects import touched_arguments
 from tilewright.analysis.facts import AxisFacts
@@ -54,7 +54,7 @@ from tilewright.ops.shape.ir import ReshapeOp, TransOp
 from tilewright.passes.merge_duplicates import MergeDuplicates
 from tilewright.passes.tile_builder import TileBuilder
 from tilewright.runtime.launch_numbers import LaunchGuard, LaunchNumber
-from tilewright.support.dataclass import dataclass
+from tilewright.support.dataclass import dataclass, replace
 from tilewright.targets.nvidia.tensor_map import TensorMapRecipe
 from tilewright.targets.nvidia.tma.box_annotations import annotate_box
 from tilewright.targets.nvidia.tma.boxes import BoxPlan, plan_boxes
@@ -307,9 +307,6 @@ def _check_scalars(box: TensorBox) -> None:
 def _guards_of(box: TensorBox) -> Iterator[LaunchGuard]:
     """What a launch has to keep to. *Raises*: _Stays where it cannot be tested."""
     demands = [(guard, str(guard)) for guard in box.guards]
-    for part in box.within:
-        beyond = part.start.plus(integer(part.extent)).minus(part.limit)
-        demands.append((Guard(beyond, Demand.AT_MOST, 0), f"{part} everywhere"))
     demands += [(guard, "") for guard in _limits(box)]
     for guard, text in demands:
         known = guard.number.as_int()
@@ -332,7 +329,7 @@ def _holds(number: int, guard: Guard) -> bool:
 def _limits(box: TensorBox) -> Iterator[Guard]:
     """Indices, extents and strides that the engine takes, of a tensor that begins in its array."""
     yield Guard(box.offset, Demand.AT_LEAST, 0)
-    for place, dim in enumerate(box.dims):
+    for place, dim in enumerate(_open_ended(box)):
         yield Guard(dim.start, Demand.AT_MOST, _MAX_INDEX)
         yield Guard(dim.start, Demand.AT_LEAST, -_MAX_INDEX if dim.may_precede else 0)
         for size in dim.sizes:
@@ -348,11 +345,24 @@ def _limits(box: TensorBox) -> Iterator[Guard]:
 def _recipe(box: TensorBox, plan: BoxPlan, number: str) -> TensorMapRecipe:
     base = _known(Expression(((1, (box.base,)),)))
     offset = _known(box.offset.scaled(box.element_bytes))
-    shape = tuple(_size(dim) for dim in box.dims)
+    shape = tuple(_size(dim) for dim in _open_ended(box))
     strides = tuple(_known(dim.stride) for dim in box.dims[:-1])
     if offset != ("constant", 0):
         base = ("add", 64, base, offset)
     return TensorMapRecipe(number, base, shape, strides, plan.box, plan.swizzle_bytes)
+
+
+def _open_ended(box: TensorBox) -> tuple[BoxDim, ...]:
+    """The dimensions of a box, without the end of a row that no mask says.
+
+    A tile that crosses it goes on in the next row, as pointers do: to the engine, rows may be
+    longer than they are apart.
+    """
+    within = {(part.start, part.extent, part.limit) for part in box.within}
+    return tuple(
+        replace(dim, sizes=()) if (dim.start, dim.extent, *dim.sizes[:1]) in within else dim
+        for dim in box.dims
+    )
 
 
 def _size(dim: BoxDim) -> LaunchNumber:
