@@ -5,9 +5,9 @@
       %x = descriptor_load %d[row, k]           right where the launch keeps to the kernel's guards
 
 What the analysis of affine accesses cannot prove it demands of the launch: that strides are
-multiples of 16 bytes, that nothing starts at a negative index, that no tile crosses the end of a
-row. Those guards go into the artifact; a launch that does not keep to them takes the same kernel
-without this pass. It runs where the author asks for pipelining or for roles, on what feeds their
+multiples of 16 bytes, that nothing starts at a negative index, that rows do not overlap. Those
+guards go into the artifact; a launch that does not keep to them takes the same kernel without this
+pass. It runs where the author asks for pipelining or for roles, on what feeds their
 products.
 
 Requires T0 with carried pointers split and duplicates merged, so that the rows of a load and of
