@@ -123,10 +123,10 @@
 // CHECK: tw.access = "no box: where dimension 1 starts is not known to be a multiple of 16 bytes"
 // CHECK: tw.access = "no box: dimension 0 may wrap inside of a tile"
 // CHECK: tw.access = "no box: dimension 0 wraps at program_id(0), not known at a launch"
-// CHECK: tw.access = "no box: where dimension 0 starts may be negative"
+// CHECK: tw.access = "box of x; 1 of stride -s from program_id(0); 32 of stride 1 from 0; if -s is at least 1"
 // CHECK: tw.access = "no box: it is one element"
-// CHECK: tw.access = "no box: where dimension 0 starts may be negative"
-// CHECK: tw.access = "no box: where dimension 1 starts may be negative"
+// CHECK: tw.access = "no box: load of line 202 may be negative"
+// CHECK: tw.access = "box of x; 1 of stride s from program_id(0); 32 of stride 64 from 0 to s; 32 of stride 1 from -3*s to 64; if s is at least 1, -3*s is at least 0; in every tile -3*s + 32 <= 64"
 // OLD: tw.access = "no box: sm_80 has no copy engine"
 
 "builtin.module"() ({
