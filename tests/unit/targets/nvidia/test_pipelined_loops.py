@@ -19,6 +19,7 @@ from tilewright.ir.schedule_attributes import pipelining_of
 from tilewright.ops import arguments
 from tilewright.targets.nvidia.host import named_machine
 from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION
+from tilewright.targets.nvidia.partition import form
 from tilewright.targets.target import load_target
 
 STAGES = (2, 3, 4, 5)
@@ -221,7 +222,8 @@ def test_tiles_of_any_extent_are_pipelined_or_left_alone(
     shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The surface refuses such tiles, and what is below must not."""
-    monkeypatch.setattr(arguments, "is_power_of_two", lambda extent: extent > 0)
+    monkeypatch.setattr(arguments, "is_tile_extent", lambda extent, _: extent > 0)
+    monkeypatch.setattr(form, "require_extents", lambda _: None)
     rows, columns, depth = shape
     a, b = halves(1, rows, 3 * depth), halves(2, 3 * depth, columns)
     out = np.zeros((rows, columns), np.float32)

@@ -15,6 +15,7 @@ from tests.corpus.case import Case, Close
 from tests.corpus.threads import lower_for_gpu, run_threads
 from tilewright.ops import arguments
 from tilewright.ops.staging import LaidOutDotOp
+from tilewright.targets.nvidia.partition import form
 
 
 @tilewright.jit
@@ -174,7 +175,8 @@ def test_few_columns_are_read_in_either_order(
 @pytest.fixture
 def any_extent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles of any extent, which the surface refuses and what is below must not."""
-    monkeypatch.setattr(arguments, "is_power_of_two", lambda extent: extent > 0)
+    monkeypatch.setattr(arguments, "is_tile_extent", lambda extent, _: extent > 0)
+    monkeypatch.setattr(form, "require_extents", lambda _: None)
 
 
 UNEVEN = [
