@@ -85,6 +85,19 @@ def two_ends(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.conste
     tl.store(c + rows[:, None] * BN + columns[None, :], tl.dot(x, y))
 
 
+@tilewright.jit
+def of_descriptors(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Where the columns begin is computed behind the load of `a`."""
+    left = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    right = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
+    out = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    row, column = tl.program_id(0) * BM, tl.program_id(1)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        acc = tl.dot(left.load([row, k]), right.load([k, column * BN]), acc)
+    out.store([row, column * BN], acc)
+
+
 def operands(shape: tuple[int, int, int], rng: np.random.Generator) -> tuple[np.ndarray, ...]:
     """Matrices of m x k and k x n at the ends of their memory."""
     m, n, k = shape
@@ -102,6 +115,20 @@ def test_a_masked_product_is_right_and_reads_nothing_beyond_its_operands(
     masked[(tilewright.cdiv(m, 64), tilewright.cdiv(n, 64))](a, b, c, m, n, k, **BLOCKS)
     exact = np.maximum(a.astype(np.float64) @ b, 0) * 2
     np.testing.assert_allclose(c, exact, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("blocks", [(64, 64, 32), (32, 32, 32), (16, 64, 128)], ids=str)
+@pytest.mark.parametrize("shape", [(129, 72, 200), (1, 4, 4), (65, 132, 36)], ids=str)
+def test_a_product_of_descriptors_is_right(
+    shape: tuple[int, int, int], blocks: tuple[int, int, int], rng: np.random.Generator
+) -> None:
+    m, n, k = shape
+    a, b = (rng.standard_normal(size).astype(np.float32) for size in ((m, k), (k, n)))
+    c = np.full((m, n), np.nan, np.float32)
+    sizes = dict(zip(("BM", "BN", "BK"), blocks, strict=True))
+    grid = (tilewright.cdiv(m, blocks[0]), tilewright.cdiv(n, blocks[1]))
+    of_descriptors[grid](a, b, c, m, n, k, **sizes)
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("blocks", [(64, 64, 32), (16, 128, 16), (128, 32, 64)], ids=str)

@@ -25,7 +25,6 @@ from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.targets.cpu.dot.panels import Instruction
 from tilewright.targets.cpu.nests.emitter import Emitter
-from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.prefixes import prefix_extents
 from tilewright.targets.cpu.nests.recompute import can_recompute, with_scalars_of
 from tilewright.targets.cpu.schedule.bufferization import is_zero
@@ -121,9 +120,10 @@ def _depth(lowering: Lowering, emit: Emitter, op: DotOp, k: int) -> SSAValue | N
         if load is None or not is_plain_read(load) or not _fills_zeros(load):
             return None
         mask: object = getattr(load, "mask", None)
-        if not isinstance(mask, SSAValue):
+        # The second operand's mask may be computed behind the place of the first one.
+        if not isinstance(mask, SSAValue) or not can_recompute(lowering, mask):
             return None
-        extents = prefix_extents(Evaluator(lowering, emit), mask).get(dim)
+        extents = prefix_extents(with_scalars_of(lowering, emit, mask), mask).get(dim)
         if not extents:
             return None
         ends.append(_clamped(emit, extents, k))
