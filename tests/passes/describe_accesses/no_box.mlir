@@ -117,7 +117,7 @@
   }) : () -> ()
 }) : () -> ()
 // -----
-// Where a tile starts.
+// Where a tile starts; what differs from program to program is a dimension of its own.
 //
 // CHECK: tw.access = "no box: where dimension 0 starts may be negative"
 // CHECK: tw.access = "no box: where dimension 1 starts is not known to be a multiple of 16 bytes"
