@@ -43,7 +43,13 @@ _ON_POINTERS = (AddPtrOp, IntToPtrOp, PtrToIntOp)
 # used. Index arithmetic stays below it.
 _CHEAP = 6
 # Chosen, not measured: in simple ops, too; divisions are several of these on every CPU.
-_COSTS = {"arith.divsi": 4, "arith.divui": 4, "arith.remsi": 4, "arith.remui": 4}
+_COSTS = {
+    "arith.divsi": 4,
+    "arith.divui": 4,
+    "arith.remsi": 4,
+    "arith.remui": 4,
+    "tt.extern_elementwise": 8,
+}
 
 
 def is_lazy(op: Operation) -> bool:
@@ -399,7 +405,7 @@ def argument_name(argument: SSAValue) -> str:
 
 
 def _cost_of(op: Operation) -> int:
-    return 8 if op.name.startswith("math.") or op.name.startswith("tt.extern") else 1
+    return 8 if op.dialect_name() == "math" else 1
 
 
 def _element(tensor_type: str) -> str:
