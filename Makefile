@@ -10,7 +10,7 @@ TORCH_BIN := $(TORCH_VENV)/bin
 MLIR_VENV := .venv-mlir
 GPU_VENV := .venv-gpu
 GPU_PYTHON := $(GPU_VENV)/bin/python
-UNMARKED := not ptxas and not torch and not mlir and not gpu and not slow
+UNMARKED := not ptxas and not torch and not mlir and not aarch64 and not gpu and not slow
 PYTEST_WORKERS ?= 2
 GPU_WORKERS ?= 6
 
@@ -32,11 +32,11 @@ endif
 GPU_SETUP := $(if $(filter $(GPU_VENV)/%,$(GPU_PYTHON)),$(GPU_VENV)/.installed)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test ptxas-test torch-test mlir-test bench gpu-test gpu-bench replay docs format \
-  lint typecheck clean
+.PHONY: help demo test ptxas-test torch-test mlir-test aarch64-test bench gpu-test gpu-bench replay \
+  docs format lint typecheck clean
 
 help:  ## List the targets.
-	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -E '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 demo: $(VENV)/.installed-demo  ## Embed sentences with a real model, check and measure it.
 	$(BIN)/python -m examples.demo
@@ -53,6 +53,13 @@ torch-test: $(TORCH_VENV)/.installed  ## Tests against torch 2.13.0 on the CPU.
 
 mlir-test: $(MLIR_VENV)/.installed  ## Kernels as MLIR's core dialects, lowered by stock MLIR and run.
 	$(MLIR_VENV)/bin/python -m pytest -n $(PYTEST_WORKERS) -m "mlir and not slow" tests
+
+# Debian's packages, which only root installs; a missing one fails here and in each test.
+AARCH64_TOOLS := qemu-aarch64 aarch64-linux-gnu-gcc aarch64-linux-gnu-ld
+aarch64-test: $(VENV)/.installed-dev  ## The corpus in AArch64 code, run under qemu.
+	@for tool in $(AARCH64_TOOLS); do command -v $$tool >/dev/null || { echo "$$tool is not on PATH;" \
+	  "as root: apt-get install qemu-user gcc-aarch64-linux-gnu"; exit 1; }; done
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) -m "aarch64 and not slow" tests
 
 bench: $(TORCH_VENV)/.installed  ## Measure against NumPy and torch; writes benchmarks/results/.
 	$(TORCH_BIN)/python -m benchmarks
