@@ -17,6 +17,7 @@ import numpy as np
 from tests.aarch64.machines import Emulated
 from tests.corpus.case import Array, Case
 from tests.corpus.run import Memory, Prepared, prepare
+from tilewright.codegen.optimize import compile_module
 from tilewright.compiler.compile import compile_request
 from tilewright.runtime.arguments import pack_slot
 from tilewright.runtime.artifact import Artifact
@@ -101,6 +102,16 @@ def compile_case(case: Case, emulated: Emulated) -> tuple[Prepared, Artifact]:
     """A case and its kernel, compiled for another machine past every cache."""
     prepared = prepare(case, emulated.machine)
     return prepared, compile_request(prepared.request)
+
+
+def emitted_assembly(prepared: Prepared) -> str:
+    """The assembly of a case's kernel."""
+    texts: dict[str, object] = {}
+    compile_request(prepared.request, observe=texts.__setitem__)
+    machine, text = prepared.request.machine, str(texts["llir"])
+    done = compile_module(text, machine.arch, machine.features, machine.triple, emit_assembly=True)
+    assert done.assembly is not None
+    return done.assembly
 
 
 def run_emulated(case: Case, emulated: Emulated, cpu: str = "") -> dict[str, Array]:
