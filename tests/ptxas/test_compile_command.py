@@ -77,7 +77,7 @@ def test_the_stages_of_a_gpu_can_be_printed(file: Path) -> None:
 def test_an_unknown_machine_lists_those_there_are(file: Path) -> None:
     result = CliRunner().invoke(tool, ["compile", str(file), "--target", "sm_20"])
     assert result.exit_code == 1
-    assert "the machines are cpu, sm_90a" in result.output
+    assert "the machines are cpu, mlir, sm_90a" in result.output
 
 
 def test_a_kernel_is_explained_in_its_own_lines_with_registers_and_occupancy(file: Path) -> None:
