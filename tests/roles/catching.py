@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tests.roles.attention import Attention
 from tests.roles.gemm import Gemm
+from tests.roles.mutants import mutants_of
 from tests.roles.running import interpret
 from tilewright.machine.gpus import SM_90A
 from tilewright.ops.function import find_kernel
@@ -92,6 +94,23 @@ def catch(subject: Subject, module: ModuleOp) -> Caught | None:
     except ProtocolBroken as error:
         return Caught("run", str(error))
     return _with_data(subject, module)
+
+
+def require_all_caught(subject: Subject, module: ModuleOp, fewest: int) -> None:
+    """Somebody notices each of at least `fewest` mutants, and seldom by wrong elements alone."""
+    stages: Counter[str] = Counter()
+    unnoticed: list[str] = []
+    for mutant in mutants_of(module):
+        changed = module.clone()
+        mutant.apply(changed)
+        caught = catch(subject, changed)
+        if caught is None:
+            unnoticed.append(mutant.name)
+        else:
+            stages[caught.stage] += 1
+    assert not unnoticed
+    assert stages.total() >= fewest
+    assert stages["data"] < stages.total() / 3
 
 
 def _run_all(module: ModuleOp, launches: Sequence[Launch]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,8 +12,7 @@ from tests.corpus.partitioned import RINGS, Partitioned, attention_case
 from tests.equivalence.test_overlapped_products import overlapped
 from tests.equivalence.test_rings import lowered
 from tests.roles.attention import Attention
-from tests.roles.catching import Subject, catch
-from tests.roles.mutants import mutants_of
+from tests.roles.catching import Subject, catch, require_all_caught
 from tilewright.schedule.protocol.run import Launch
 
 SLOTS, ROWS, KEYS = 2, 128, 32
@@ -55,16 +53,4 @@ def test_nothing_is_wrong_with_what_overlaps(order: str) -> None:
 @pytest.mark.parametrize("order", FORMS)
 def test_every_mutant_of_what_overlaps_is_caught(order: str) -> None:
     subject, module = subject_of(order)
-    stages: Counter[str] = Counter()
-    unnoticed: list[str] = []
-    for mutant in mutants_of(module):
-        changed = module.clone()
-        mutant.apply(changed)
-        caught = catch(subject, changed)
-        if caught is None:
-            unnoticed.append(mutant.name)
-        else:
-            stages[caught.stage] += 1
-    assert not unnoticed
-    assert stages.total() >= FEWEST
-    assert stages["data"] < stages.total() / 3
+    require_all_caught(subject, module, FEWEST)

@@ -66,10 +66,7 @@ def problems(
     """Everything that is wrong with a schedule in one role, the first in the text first."""
     for loop in schedule.loops:
         check = _LoopCheck(loop, schedule, anchors)
-        yield from check.places_are_in_the_loop()
-        yield from check.dependences()
-        yield from check.memory()
-        yield from check.order()
+        yield from check.placement()
         yield from check.registers(machine, num_warps, machine.max_registers_per_thread)
     for channel in schedule.channels:
         yield from _channel_problems(channel, schedule, anchors)
@@ -82,10 +79,7 @@ def role_problems(
     """Everything that is wrong with the loops of a schedule of roles; rings are not looked at."""
     for loop in schedule.loops:
         check = _LoopCheck(loop, schedule, anchors)
-        yield from check.places_are_in_the_loop()
-        yield from check.dependences()
-        yield from check.memory()
-        yield from check.order()
+        yield from check.placement()
         for role in schedule.roles:
             if role.kind == "math":
                 limit = role.registers or machine.max_registers_per_thread
@@ -173,6 +167,13 @@ class _LoopCheck:
 
     def _place(self, op: Operation) -> Place:
         return self.places.get(op, self.rest)
+
+    def placement(self) -> Iterator[Problem]:
+        """What is wrong with where its ops run, whatever there is room for."""
+        yield from self.places_are_in_the_loop()
+        yield from self.dependences()
+        yield from self.memory()
+        yield from self.order()
 
     def places_are_in_the_loop(self) -> Iterator[Problem]:
         """Every op with a place stands directly in the loop."""
