@@ -175,6 +175,15 @@ def test_every_width_gives_the_same_bits(symbol: str, rng: np.random.Generator) 
         np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.parametrize("symbol", ["hypot", "rhypot", "norm3d", "rnorm3d", "norm4d", "rnorm4d"])
+def test_the_norm_of_zeros_and_a_nan_is_nan(symbol: str) -> None:
+    row = EXTERNS[f"__nv_{symbol}"]
+    for place in range(len(row.operands)):
+        operands = [np.zeros(8) for _ in row.operands]
+        operands[place][:] = np.nan
+        assert np.isnan(compile_extern(row, 8).run(np.float64, *operands)).all()
+
+
 @pytest.mark.parametrize("name", sorted(VALUES))
 def test_special_functions_are_within_their_bound_of_known_values(name: str) -> None:
     row = next(r for r in ROWS if r.routine == name and r.operands == ("fp64",))

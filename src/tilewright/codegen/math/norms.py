@@ -21,10 +21,8 @@ def _largest(operands: tuple[LaneValue, ...]) -> LaneValue:
     return largest
 
 
-def _scaled_root(
-    code: LaneCode, operands: tuple[LaneValue, ...]
-) -> tuple[LaneValue, LaneValue, LaneValue]:
-    """`(root, scale, largest)` with `√Σx² = root·scale`, `scale` a power of two."""
+def _scaled_root(code: LaneCode, operands: tuple[LaneValue, ...]) -> tuple[LaneValue, LaneValue]:
+    """`(root, scale)` with `√Σx² = root·scale`, `scale` a power of two."""
     largest = _largest(operands)
     bounded = largest.at_most(2.0**_FARTHEST).at_least(2.0**-_FARTHEST)
     bounded = largest.compare("uno", largest).select(largest.coerce(1.0), bounded)
@@ -35,7 +33,7 @@ def _scaled_root(
     for operand in operands:
         scaled = operand * inverse
         total = code.multiply_add(scaled, scaled, total)
-    return code.intrinsic("sqrt", total), scale, largest
+    return code.intrinsic("sqrt", total), scale
 
 
 def _any_infinite(operands: tuple[LaneValue, ...]) -> LaneValue:
@@ -47,17 +45,17 @@ def _any_infinite(operands: tuple[LaneValue, ...]) -> LaneValue:
 
 def norm(code: LaneCode, *operands: LaneValue) -> LaneValue:
     """The root of the sum of squares; infinite where any operand is, even beside a NaN."""
-    root, scale, _ = _scaled_root(code, operands)
+    root, scale = _scaled_root(code, operands)
     result = root * scale
     return _any_infinite(operands).select(result.coerce(math.inf), result)
 
 
 def reciprocal_norm(code: LaneCode, *operands: LaneValue) -> LaneValue:
     """1 over the root of the sum of squares; 0 where any operand is infinite."""
-    root, scale, largest = _scaled_root(code, operands)
+    root, scale = _scaled_root(code, operands)
     inverse = (scale.bits().coerce(2046 << 52) - scale.bits()).as_float("double")
+    # Of zeros alone this is infinite; a NaN beside them stays one.
     result = (1.0 / root) * inverse
-    result = largest.compare("oeq", 0.0).select(result.coerce(math.inf), result)
     return _any_infinite(operands).select(result.coerce(0.0), result)
 
 
