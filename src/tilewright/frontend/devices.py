@@ -8,6 +8,8 @@ from typing import cast
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import CompileError
 
+HOST_TARGETS = ("cpu", "mlir")
+"""The targets whose kernels run on the CPU of this machine."""
 # DLPack's device types.
 _DLPACK_KINDS = {1: "cpu", 2: "cuda", 3: "pinned", 10: "rocm", 13: "cuda"}
 _WORDS = {"cpu": "host memory", "pinned": "pinned host memory"}
@@ -42,6 +44,11 @@ class DevicePlacement:
 
     target: str = "cpu"
     device: int | None = None
+
+    @property
+    def is_on_host(self) -> bool:
+        """Whether kernels run on this machine's CPU, by whichever way."""
+        return self.target in HOST_TARGETS
 
 
 def device_of(value: object) -> Device | None:
@@ -80,7 +87,7 @@ def place(
     for name, _, device in placed:
         if device.kind not in ("cpu", "pinned", "cuda"):
             raise DeviceMismatch(f"{kernel}(): `{name}` is on {device}, where no target runs")
-    if wanted in ("cpu", "mlir") or (wanted == "auto" and not on_gpu):
+    if wanted in HOST_TARGETS or (wanted == "auto" and not on_gpu):
         _check_on_host(kernel, on_gpu, wanted)
         return DevicePlacement("mlir" if wanted == "mlir" else "cpu")
     for name, value, device in placed:

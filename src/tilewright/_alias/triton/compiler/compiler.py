@@ -151,7 +151,7 @@ def _put_cubin(kernel: CompiledKernel) -> None:
 
 def _machine(target: GPUTarget, where: DevicePlacement) -> MachineModel | None:
     """The features of a GPU that is named and not there; None for what is there."""
-    if where.target == "cpu" or has_gpu():
+    if where.is_on_host or has_gpu():
         return None
     named = cast("_NamesMachines", load_driver(where.target))
     return named.named_machine(f"sm_{target.arch}a" if target.arch == 90 else str(target.arch))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from tilewright.compiler.request import CompileRequest
+from tilewright.frontend.devices import HOST_TARGETS
 from tilewright.frontend.passing import (
     ParameterFacts,
     check_writable,
@@ -208,7 +209,7 @@ class _Launcher:
         self._specialization = request.specialization
         self._names = tuple(name for name, _ in request.specialization.signature)
         self._module = module
-        self._has_streams = request.target != "cpu"
+        self._has_streams = request.target not in HOST_TARGETS
         self._is_checked = bool(request.options.get("checked"))
         self._facts = None if self._is_checked else _facts(request, stored)
         self.run = self._make_run()
@@ -314,7 +315,7 @@ def _facts(request: CompileRequest, stored: frozenset[ArgumentPath]) -> list[Par
         is_stored = (name,) in stored
         facts.append(ParameterFacts(type_, slot, True if is_promised else None, True, is_stored))
         slot += 1
-    if request.target != "cpu":
+    if request.target not in HOST_TARGETS:
         facts.append(ParameterFacts("i64", slot, None, True))  # the stream
     return facts
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
+from tilewright.frontend.devices import HOST_TARGETS
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.fingerprint import usable_cpu_count
 from tilewright.runtime.timer import do_bench
@@ -141,7 +142,7 @@ class CUDADriver(DriverBase):
     @classmethod
     def is_active(cls) -> bool:
         """Whether there is a GPU, and `TILEWRIGHT_TARGET` does not keep kernels from it."""
-        return runtime_options().target != "cpu" and has_gpu()
+        return runtime_options().target not in HOST_TARGETS and has_gpu()
 
     def get_current_target(self) -> GPUTarget:
         """The current GPU."""

@@ -363,7 +363,7 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
             call = super().specialize_call(args, kwargs)
         except TilewrightError as error:
             raise as_launch_raises(error) from None
-        if call.options.launch_cooperative_grid and call.placement.target == "cpu":
+        if call.options.launch_cooperative_grid and call.placement.is_on_host:
             raise UnsupportedError(
                 f"{self.__name__}(): launch_cooperative_grid is asked for, and the programs of a "
                 "grid do not all run at once on the CPU",
@@ -465,7 +465,7 @@ class _Named:
 
 def _target_of(where: DevicePlacement) -> GPUTarget:
     """What a launch that runs there is compiled for."""
-    if where.target == "cpu":
+    if where.is_on_host:
         return CPUDriver().get_current_target()
     return GPUTarget("cuda", capability(where.device), 32)
 
