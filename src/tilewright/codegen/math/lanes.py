@@ -22,6 +22,8 @@ INTEGER_OF = {"half": "i16", "bfloat": "i16", "float": "i32", "double": "i64"}
 _SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
 # The feature that stands for an NVIDIA GPU, where every code is scalar.
 NVPTX = "nvptx"
+# Whoever writes for no machine has no wide loads, and functions give one number.
+WORDS = "words"
 _FMA_FEATURES = frozenset({"fma", "avx512f", "neon", NVPTX})
 
 

@@ -13,6 +13,7 @@ from tilewright.codegen.math.lanes import (
     INTEGER_OF,
     MANTISSA_BITS,
     NVPTX,
+    WORDS,
     LaneCode,
     LaneValue,
 )
@@ -109,7 +110,7 @@ def _reduce_moderate(code: LaneCode, x: LaneValue) -> Remainder:
 
 def _exact_scalar(code: LaneCode, x: LaneValue) -> Remainder:
     """The exact remainder of one scalar."""
-    if code.has(NVPTX):
+    if code.has(NVPTX) or code.has(WORDS):
         return Remainder(*exact_remainder(code, x))
     fn, element = code.fn, x.element
     wide = x if element == "double" else x.convert("fpext", "double")

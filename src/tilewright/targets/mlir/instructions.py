@@ -14,12 +14,13 @@ from collections.abc import Sequence
 from tilewright.codegen.convert import FORMATS, emit_fp_to_fp, emit_int_to_fp
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.math.emitter import MathEmitter, operand_elements
+from tilewright.codegen.math.lanes import WORDS
 from tilewright.support.errors import InternalError
-from tilewright.targets.mlir.text import Code, ModuleText
+from tilewright.targets.mlir.text import INDEX, Code, ModuleText, literal, memref_text
 
 # What the routines may take as one instruction. The executor runs on machines of which no more
 # is asked, so fused multiply-adds are those of `math.fma`.
-FEATURES = frozenset({"fma", "f16c"})
+FEATURES = frozenset({"fma", "f16c", WORDS})
 _TYPES = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
 LLVM_OF = {short: name for name, short in _TYPES.items()}
 _BINARY = {
@@ -95,7 +96,29 @@ def translate(code: Code, text: str) -> str:
         return code.value(f"arith.negf {operand(code, _type(kind), source)} : {_type(kind)}")
     if opcode == "freeze":
         return operand(code, _type(words[0]), words[1])
+    if opcode == "getelementptr":
+        element, _, table, kind, position = words
+        return _entry(code, element, table, operand(code, kind, position))
+    if opcode == "load":
+        zero = code.constant(INDEX, 0)
+        return code.value(f"memref.load {words[2]}[{zero}] : {_entry_text(words[0])}")
     raise InternalError(f"the instruction `{text}` has no op in MLIR's core dialects")
+
+
+def _entry_text(element: str) -> str:
+    return f"memref<1x{element}, strided<[1], offset: ?>>"
+
+
+def _entry(code: Code, element: str, table: str, position: str) -> str:
+    """One entry of a table, as a view of it; `position` is an i64."""
+    symbol = _mangled(table.removeprefix("@"))
+    kind = memref_text((code.module.tables[symbol],), element)
+    whole = code.value(f"memref.get_global @{symbol} : {kind}")
+    offset = code.value(f"arith.index_cast {position} : i64 to {INDEX}")
+    return code.value(
+        f"memref.reinterpret_cast {whole} to offset: [{offset}], sizes: [1], strides: [1] : "
+        f"{kind} to {_entry_text(element)}"
+    )
 
 
 def operand(code: Code, element: str, text: str) -> str:
@@ -127,6 +150,8 @@ def _call(code: Code, rest: str) -> str:
             f"func.call @{_mangled(symbol)}({', '.join(names)}) : ({', '.join(kinds)}) -> {result}"
         )
     name = symbol.split(".")[1]
+    if name in ("fptosi", "fptoui"):
+        return _saturated(code, name, names[0], kinds[0], result)
     if name in _FLAGGED:
         names, kinds = names[:1], kinds[:1]
     if name in _INTRINSICS:
@@ -134,6 +159,26 @@ def _call(code: Code, rest: str) -> str:
     # Reversed bits, rotations and the like have an op in the LLVM dialect alone.
     types = ", ".join(kinds)
     return code.value(f'"llvm.intr.{name}"({", ".join(names)}) : ({types}) -> {result}')
+
+
+def _saturated(code: Code, name: str, value: str, kind: str, result: str) -> str:
+    """A float as the nearest integer towards zero that `result` has; 0 for NaN."""
+    bits = int(result[1:]) - (name == "fptosi")
+    least = -(1 << bits) if name == "fptosi" else 0
+    low, end = code.constant(kind, float(least)), code.constant(kind, 2.0**bits)
+    is_below = code.value(f"arith.cmpf olt, {value}, {low} : {kind}")
+    is_above = code.value(f"arith.cmpf oge, {value}, {end} : {kind}")
+    # What has no integer gives some number in LLVM: such an element is not converted.
+    is_under_end = code.value(f"arith.cmpf olt, {value}, {end} : {kind}")
+    is_over_low = code.value(f"arith.cmpf oge, {value}, {low} : {kind}")
+    fits = code.value(f"arith.andi {is_under_end}, {is_over_low} : i1")
+    safe = code.value(f"arith.select {fits}, {value}, {code.constant(kind, 0.0)} : {kind}")
+    whole = code.value(f"arith.{name} {safe} : {kind} to {result}")
+    most = code.constant(result, (1 << bits) - 1)
+    upper = code.value(f"arith.select {is_above}, {most}, {whole} : {result}")
+    return code.value(
+        f"arith.select {is_below}, {code.constant(result, least)}, {upper} : {result}"
+    )
 
 
 def _mangled(symbol: str) -> str:
@@ -158,9 +203,27 @@ def call_routine(code: Code, name: str, element: str, operands: Sequence[str]) -
     fn = Translated(code)
     library = MathEmitter(fn.module, FEATURES)
     result = library.emit(fn, name, LLVM_OF.get(element, element), None, operands)
+    for text in fn.module.globals.values():
+        _add_table(code.module, text)
     for text in fn.module.functions.values():
         _add_function(code.module, text)
     return result
+
+
+_TABLE = re.compile(r"@([\w.]+) = internal constant \[(\d+) x (i\d+)\] \[(.*?)\]")
+
+
+def _add_table(module: ModuleText, text: str) -> None:
+    """Add the constant table of integers that is `text` in LLVM's assembly."""
+    found = _TABLE.match(text)
+    assert found is not None, text
+    symbol, size, element, entries = _mangled(found[1]), int(found[2]), found[3], found[4]
+    module.tables[symbol] = size
+    numbers = ", ".join(literal(element, int(e.split()[1])) for e in entries.split(", "))
+    kind = memref_text((size,), element)
+    module.globals[symbol] = (
+        f'  memref.global "private" constant @{symbol} : {kind} = dense<[{numbers}]>'
+    )
 
 
 def _add_function(module: ModuleText, text: str) -> None:

@@ -94,6 +94,8 @@ class ModuleText:
 
     functions: dict[str, str] = field(default_factory=dict)
     globals: dict[str, str] = field(default_factory=dict)
+    # The number of entries of each global that is a table.
+    tables: dict[str, int] = field(default_factory=dict)
 
     def text(self) -> str:
         """The module as MLIR parses it."""

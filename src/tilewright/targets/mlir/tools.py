@@ -27,8 +27,9 @@ _RELEASE = re.compile(r"LLVM version (\d+)\.")
 # Chosen, not measured: it ends a tool that hangs.
 _TIMEOUT_S = 120
 # To buffers: tensors that are written once get their place in what they are written to, each
-# other one memory of its own, which is freed where it ends.
+# other one memory of its own, which is freed where it ends: in loops of scf, not of cf.
 TO_BUFFERS = (
+    "lift-cf-to-scf",
     "eliminate-empty-tensors",
     "empty-tensor-to-alloc-tensor",
     "one-shot-bufferize{allow-return-allocs-from-loops=true}",
@@ -77,13 +78,17 @@ class Tools:
     version: str
     libraries: str = ""
 
-    def run_passes(self, text: str, passes: tuple[str, ...] = ()) -> str:
+    def run_passes(
+        self, text: str, passes: tuple[str, ...] = (), *, is_generic: bool = False
+    ) -> str:
         """A module after passes; without any, parsed, verified and printed.
 
+        With `is_generic` every op is in the form that all of MLIR's readers share.
         Raises: MlirToolFailed with what mlir-opt says.
         """
         pipeline = f"--pass-pipeline=builtin.module({','.join(passes)})"
-        return _run((str(self.opt), pipeline), text, self.libraries)
+        form = ("--mlir-print-op-generic",) if is_generic else ()
+        return _run((str(self.opt), pipeline, *form), text, self.libraries)
 
     def to_buffers(self, text: str) -> str:
         """A module of tensors as one of memrefs, which are freed."""
