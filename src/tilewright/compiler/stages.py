@@ -23,7 +23,7 @@ from tilewright.targets.target import Scheduled, load_target
 
 _TEXT_SECTIONS = ("ptx", "mlir")
 _ASSEMBLY = ("asm", "ptx", "llvm")
-_PLAN = "verify-plan"
+_PLAN = "verify-layouts"
 _LEVEL_NAMES = {"C2": ("nests", "c2"), "T2": ("t2",)}
 
 
@@ -113,19 +113,11 @@ def stages(
         reports.append(report)
         yield name, lambda: print_(module)
         if name == _PLAN:
-            yield "plan", lambda: print_(_planned(module, _pipeline(request)))
+            yield "plan", lambda: print_(module)
     scheduled = target.describe(module, options, tuple(reports))
     text = target.emit(scheduled, request.machine, options)
     yield target.text, lambda: text
     yield target.assembly, lambda: target.disassemble(text, request.machine, options)
-
-
-def _planned(module: ModuleOp, pipeline: Pipeline) -> ModuleOp:
-    """A copy of a planned module, with what the passes below T0 will decide as well."""
-    shown = module.clone()
-    for item in pipeline.passes:
-        item.foresee(shown)
-    return shown
 
 
 def schedule_of(request: CompileRequest) -> Scheduled:

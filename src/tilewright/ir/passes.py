@@ -34,6 +34,3 @@ class Pass:
     def apply(self, module: ModuleOp) -> object:
         """Rewrite the module; what was decided, for people, where there is something to say."""
         raise NotImplementedError
-
-    def foresee(self, module: ModuleOp) -> None:
-        """Annotate what the pass would decide, and rewrite nothing: for people."""

@@ -1,5 +1,5 @@
-// PASS: decide-accesses assign-layouts
-// PASS(EIGHT): decide-accesses{num_warps=8} assign-layouts{num_warps=8}
+// PASS: decide-accesses decide-layouts assign-layouts
+// PASS(EIGHT): decide-accesses{num_warps=8} decide-layouts{num_warps=8} assign-layouts{num_warps=8}
 // Pointers that are adjacent and aligned to 16 bytes are read 8 halves at a time, neighbouring
 // lanes beside each other; with eight warps each thread has half as many.
 //

@@ -1,4 +1,4 @@
-// PASS: decide-products decide-accesses assign-layouts
+// PASS: decide-products decide-accesses decide-layouts assign-layouts
 // An accumulator that a loop carries has the layout of its product all around the loop: what it
 // starts from is made in it, nothing is converted inside, and the store takes it as it is.
 //

@@ -1,4 +1,4 @@
-// ERROR: assign-layouts
+// ERROR: decide-layouts assign-layouts
 // Tiles that have a layout already are no T0r.
 //
 // CHECK: error[MalformedText]: invalid T0r: tt.func at no_t0.mlir:13 has a value of type

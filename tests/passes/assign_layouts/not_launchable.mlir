@@ -1,4 +1,4 @@
-// ERROR: assign-layouts
+// ERROR: decide-layouts assign-layouts
 // A launch gives numbers and pointers, and takes nothing back.
 //
 // CHECK: error[MalformedText]: tt.func: argument 0 of the kernel `k` is tensor<64xf32>, which no launch can give or take

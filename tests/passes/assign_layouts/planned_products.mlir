@@ -1,5 +1,5 @@
-// PASS: decide-accesses assign-layouts
-// PASS(DECIDED): decide-products decide-accesses verify-plan assign-layouts
+// PASS: decide-accesses decide-layouts assign-layouts
+// PASS(DECIDED): decide-products decide-accesses verify-plan decide-layouts assign-layouts
 
 // The rewriting obeys the plan: A in registers or in shared memory, whatever it was computed from.
 "builtin.module"() ({

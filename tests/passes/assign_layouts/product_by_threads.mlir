@@ -1,4 +1,4 @@
-// PASS: decide-products decide-accesses assign-layouts
+// PASS: decide-products decide-accesses decide-layouts assign-layouts
 // No matrix instruction takes doubles: each thread multiplies, reading both operands from plain
 // shared memory.
 //

@@ -1,4 +1,4 @@
-// PASS: decide-products decide-accesses assign-layouts
+// PASS: decide-products decide-accesses decide-layouts assign-layouts
 // On Hopper 64 rows of halves and a whole warp group make a wgmma: both operands go to shared
 // memory, swizzled over 128 bytes, and the result is in the instruction's registers.
 //

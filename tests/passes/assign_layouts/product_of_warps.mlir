@@ -1,5 +1,5 @@
-// PASS: decide-products{num_warps=2} decide-accesses{num_warps=2} assign-layouts{num_warps=2}
-// PASS(AMPERE): decide-products{machine=sm_80} decide-accesses{machine=sm_80} assign-layouts{machine=sm_80}
+// PASS: decide-products{num_warps=2} decide-accesses{num_warps=2} decide-layouts{num_warps=2} assign-layouts{num_warps=2}
+// PASS(AMPERE): decide-products{machine=sm_80} decide-accesses{machine=sm_80} decide-layouts{machine=sm_80} assign-layouts{machine=sm_80}
 // Two warps are no warp group, and Ampere has no wgmma: mma.sync, whose operands are in
 // registers, with the reason on the product.
 //

@@ -1,5 +1,5 @@
-// PASS: decide-products decide-accesses verify-plan assign-layouts
-// PASS(COPIED): decide-products decide-accesses verify-plan assign-layouts decide-copies copy-async
+// PASS: decide-products decide-accesses verify-plan decide-layouts assign-layouts
+// PASS(COPIED): decide-products decide-accesses verify-plan decide-layouts assign-layouts decide-copies copy-async
 // An operand of two products is staged once, also where one of them takes it transposed: that one
 // sees it so. What only goes there is then copied past registers.
 //

@@ -1,4 +1,4 @@
-// PASS: decide-accesses assign-layouts
+// PASS: decide-accesses decide-layouts assign-layouts
 // Rows are read along one dim and written along the other: the value changes its layout once,
 // between the two, and each access is as wide as memory allows. What is made of ranges and constants
 // alone is made again in each layout that asks for it, and never converted.

@@ -1,4 +1,4 @@
-// PASS: decide-accesses assign-layouts
+// PASS: decide-accesses decide-layouts assign-layouts
 // Without a promise on the alignment of the argument one element is read at a time.
 //
 // CHECK: #layout0 = #ttg.linear<"register({{.*}}) lane(1 2 4 8 16)

@@ -1,4 +1,4 @@
-// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan assign-layouts stage-channels chunk-stores
+// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan decide-layouts assign-layouts stage-channels chunk-stores
 // Columns of a replica's rows go out through two tiles in turn, each when its last store has read it.
 //
 // CHECK: "ttng.tensor_map"{{.*}} -> !tt.tensordesc<tensor<64x32xf32>>

@@ -1,4 +1,4 @@
-// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan assign-layouts stage-channels chunk-stores
+// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan decide-layouts assign-layouts stage-channels chunk-stores
 // Nobody asked for chunks.
 //
 // CHECK-NOT: "ttng.tma_store"

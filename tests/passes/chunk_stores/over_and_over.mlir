@@ -1,4 +1,4 @@
-// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan assign-layouts stage-channels chunk-stores
+// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan decide-layouts assign-layouts stage-channels chunk-stores
 // Two stores that run at once and write one block would leave either of them.
 //
 // CHECK: "tt.descriptor_store"(

@@ -1,4 +1,4 @@
-// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan assign-layouts stage-channels stage-tensor-maps place-shared count-rings
+// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan decide-layouts assign-layouts stage-channels stage-tensor-maps place-shared count-rings
 // Slot and fill go through the loop on both sides, and one step further behind each access.
 //
 // CHECK: %[[ZERO:.*]] = "arith.constant"() <{value = 0 : i32}>

@@ -1,4 +1,4 @@
-// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan assign-layouts stage-channels stage-tensor-maps place-shared count-rings
+// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan decide-layouts assign-layouts stage-channels stage-tensor-maps place-shared count-rings
 // What a replica skips moves it on from where it stands, in front of its tiles and behind each.
 //
 // CHECK: %[[SLOT:.*]], %[[FILL:.*]] = "ttg.ring_seek"(%[[RING:.*]], %{{.*}}, %[[ZERO:.*]], %[[ZERO]])

@@ -1,6 +1,6 @@
 // PASS: decide-accesses
 // PASS(ONE): decide-accesses{num_warps=1}
-// PASS(LAID): decide-accesses verify-plan assign-layouts
+// PASS(LAID): decide-accesses verify-plan decide-layouts assign-layouts
 
 // Vectors as wide as alignment, mask and a thread's share allow; what is annotated stays.
 "builtin.module"() ({

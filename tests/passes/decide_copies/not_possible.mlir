@@ -1,4 +1,4 @@
-// ERROR: decide-products decide-accesses verify-plan assign-layouts decide-copies
+// ERROR: decide-products decide-accesses verify-plan decide-layouts assign-layouts decide-copies
 
 // A copy that cannot be is refused with what stands against it.
 "builtin.module"() ({

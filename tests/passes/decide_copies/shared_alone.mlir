@@ -1,5 +1,5 @@
-// PASS: decide-products decide-accesses verify-plan assign-layouts decide-copies
-// PASS(COPIED): decide-products decide-accesses verify-plan assign-layouts decide-copies copy-async
+// PASS: decide-products decide-accesses verify-plan decide-layouts assign-layouts decide-copies
+// PASS(COPIED): decide-products decide-accesses verify-plan decide-layouts assign-layouts decide-copies copy-async
 
 // What goes to shared memory alone is copied; what cannot be, or is told not to, says why.
 "builtin.module"() ({

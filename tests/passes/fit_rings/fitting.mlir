@@ -1,4 +1,4 @@
-// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan assign-layouts stage-channels chunk-stores decide-exchanges fit-rings
+// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan decide-layouts assign-layouts stage-channels chunk-stores decide-exchanges fit-rings
 // What fits stays as it is.
 //
 // CHECK: "ttg.local_alloc"() : () -> !ttg.memdesc<[128, 64], f16, #{{.*}}, 2>

@@ -1,4 +1,4 @@
-// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan assign-layouts stage-channels chunk-stores decide-exchanges fit-rings
+// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan decide-layouts assign-layouts stage-channels chunk-stores decide-exchanges fit-rings
 // Nine slots of 24 KiB do not fit beside the chunks of two replicas; eight do.
 //
 // CHECK: "ttg.local_alloc"() : () -> !ttg.memdesc<[128, 64], f16, #{{.*}}, 8>

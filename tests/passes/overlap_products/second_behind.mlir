@@ -1,4 +1,4 @@
-// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan assign-layouts stage-channels overlap-products
+// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan decide-layouts assign-layouts stage-channels overlap-products
 // The first product of the next iteration runs beside the second one of this; the tile that the
 // next operand is made of is tied to the wait for the product that reads the last one.
 //

@@ -1,4 +1,4 @@
-// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan assign-layouts stage-channels overlap-products
+// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan decide-layouts assign-layouts stage-channels overlap-products
 // A role that waits for the next keys while it reads the only slot of the values would wait for
 // ever, where the values are filled first.
 //

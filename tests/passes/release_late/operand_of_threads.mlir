@@ -1,4 +1,4 @@
-// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan assign-layouts stage-channels stage-tensor-maps place-shared count-rings release-late
+// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan decide-layouts assign-layouts stage-channels stage-tensor-maps place-shared count-rings release-late
 // What threads write they would write again while a product reads it: each is done before the next.
 //
 // CHECK: "ttg.dot"(

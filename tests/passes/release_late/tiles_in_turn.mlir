@@ -1,4 +1,4 @@
-// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan assign-layouts stage-channels stage-tensor-maps place-shared count-rings release-late
+// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan decide-layouts assign-layouts stage-channels stage-tensor-maps place-shared count-rings release-late
 // A product runs while the next one starts; behind the last one its slot is given back as well.
 //
 // CHECK: "ttg.turn_wait"()

@@ -1,4 +1,4 @@
-// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan assign-layouts stage-channels
+// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan decide-layouts assign-layouts stage-channels
 // The copy engine fills the slots; products read the slot, a replica its rows of it.
 //
 // CHECK: %[[A:.*]] = "ttg.local_alloc"() : () -> !ttg.memdesc<[128, 64], f16, #{{.*}}, 2>

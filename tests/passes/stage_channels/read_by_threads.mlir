@@ -1,4 +1,4 @@
-// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan assign-layouts stage-channels
+// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan decide-layouts assign-layouts stage-channels
 // Who needs the tile in registers reads it from the slot, once.
 //
 // CHECK: %[[U:.*]], %[[V:.*]] = "ttg.ring_wait"

@@ -1,5 +1,5 @@
 // ERROR: verify-plan
-// ERROR(LATE): assign-layouts
+// ERROR(LATE): decide-layouts assign-layouts
 
 // A plan that nobody can carry out is refused before anything is rewritten.
 "builtin.module"() ({

@@ -17,9 +17,11 @@ from tilewright.compiler.compile import to_tiles
 from tilewright.compiler.named_passes import full_context
 from tilewright.compiler.stages import stage_text
 from tilewright.ir.annotations import annotate, annotated
+from tilewright.ir.regions import ControlFlowOp
 from tilewright.ir.text import parse_module, print_module
 from tilewright.ir.types import shape_of
 from tilewright.layout.build import coalesced
+from tilewright.layout.linear import LinearLayout
 from tilewright.machine.gpus import SM_90A
 from tilewright.schedule.layout.annotations import LayoutPlan, LayoutPlanAttr
 from tilewright.schedule.layout.assign import DecideLayouts
@@ -81,6 +83,43 @@ def test_any_layout_that_is_obeyed_agrees_with_numpy(case: Case, rng: np.random.
     check(case, got, case.expected(), f"layouts of {taken} against NumPy")
 
 
+def carried_at_random(rng: np.random.Generator, changed: list[str]) -> Callable[[ModuleOp], None]:
+    """Gives what loops and branches hand on other layouts, and all else the decided ones."""
+
+    def write(module: ModuleOp) -> None:
+        decide(module)
+        for op in module.walk():
+            plan = annotated(op, LayoutPlanAttr)
+            if plan is None or not isinstance(op, ControlFlowOp):
+                continue
+            layouts = {at: at and anew(rng, at) for at in (*plan.operands, *(plan.results or ()))}
+            given = LayoutPlan(
+                tuple(layouts[at] for at in plan.operands),
+                tuple(layouts[at] for at in plan.results or ()),
+            )
+            annotate(op, LayoutPlanAttr(given))
+            changed.append(op.name)
+
+    return write
+
+
+def anew(rng: np.random.Generator, layout: LinearLayout) -> LinearLayout:
+    """A layout of the same tile for the same warps."""
+    order = tuple(int(dim) for dim in rng.permutation(layout.rank))
+    width = 1 << int(rng.integers(3))
+    return coalesced(layout.shape, order, width, layout.num_warps, layout.num_lanes)
+
+
+_CARRYING = [one for name in ("control", "matmul") for one in FAMILIES[name] if not one.is_slow]
+
+
+@over(_CARRYING[2::17])
+def test_loops_carry_tiles_in_any_layout(case: Case, rng: np.random.Generator) -> None:
+    changed: list[str] = []
+    got = run_threads(case, carried_at_random(rng, changed))
+    check(case, got, case.expected(), f"tiles carried by {changed} against NumPy")
+
+
 ROWS = "register(0:1 0:2 0:4 0:8 16:0 32:0) lane(0:16 0:32 1:0 2:0 4:0) warp(8:0 0:0) atom(64x64)"
 WRONG = {
     ("load#0", ROWS.replace("8:0", "0:0")): "it does not hold every element",
@@ -139,4 +178,5 @@ def test_the_plan_that_is_shown_has_the_layouts() -> None:
     request = gpu_request(averaged(), plan=f"load#1 layout {given.text()}")
     shown = stage_text(request, "plan")
     assert "tw.layout" in shown and f'"{given.text()} -> {given.text()}"' in shown
+    assert shown == stage_text(request, "verify-layouts")
     assert "tw.layout" not in stage_text(request, "assign-layouts")

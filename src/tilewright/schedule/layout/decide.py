@@ -13,26 +13,21 @@ from itertools import starmap
 from math import prod
 
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.traits import IsTerminator
 
 from tilewright.analysis.dataflow import run
 from tilewright.analysis.facts import MAX_ACCESS_BYTES
 from tilewright.ir.annotations import annotated, decided
 from tilewright.ir.plans import AccessAttr, ProductAttr
-from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge, Place, is_control_flow
+from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge, Place
 from tilewright.ir.types import shape_of
-from tilewright.layout.build import coalesced
 from tilewright.layout.linear import LinearLayout
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul.ir import ProductOp
-from tilewright.schedule.layout.anchors import (
-    ANCHORS,
-    Anchored,
-    default_layout,
-    registers_in_a_row,
-)
+from tilewright.schedule.layout.anchors import ANCHORS, Anchored, registers_in_a_row
 from tilewright.schedule.layout.annotations import LayoutPlanAttr
+from tilewright.schedule.layout.carried import Carried, carried_by
+from tilewright.schedule.layout.decided import Layouts, is_laid_out
 from tilewright.schedule.layout.given import obeyed, require_own_tiles
 from tilewright.schedule.layout.products import anchor_product, values_of_products
 from tilewright.schedule.layout.transfer import (
@@ -43,34 +38,6 @@ from tilewright.schedule.layout.transfer import (
 )
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError, UnsupportedLayout
-
-
-@dataclass
-class Layouts:
-    """The decision: layouts of values that have one of their own, vector widths."""
-
-    machine: MachineModel
-    num_warps: int
-    own: dict[SSAValue, LinearLayout] = field(default_factory=dict)
-    anchored: dict[Operation, Anchored] = field(default_factory=dict)
-    # What each region of an op takes, and its results (OUTSIDE).
-    carried: dict[tuple[Operation, Place], tuple[LinearLayout | None, ...]] = field(
-        default_factory=dict
-    )
-    vectors: dict[Operation, int] = field(default_factory=dict)
-
-    @property
-    def num_threads(self) -> int:
-        """The threads that share a tile."""
-        return self.num_warps * self.machine.lanes
-
-    def coalesced(self, shape: tuple[int, ...], order: tuple[int, ...], width: int) -> LinearLayout:
-        """The layout that reads memory in `order` with vectors of `width` elements."""
-        return coalesced(shape, order, width, self.num_warps, self.machine.lanes)
-
-    def default(self, shape: tuple[int, ...]) -> LinearLayout:
-        """The layout of a tile that nothing else decides."""
-        return default_layout(shape, self.num_warps, self.machine.lanes)
 
 
 def decide_layouts(kernel: FuncOp, machine: MachineModel, num_warps: int) -> Layouts:
@@ -84,9 +51,6 @@ def decide_layouts(kernel: FuncOp, machine: MachineModel, num_warps: int) -> Lay
     return walk.layouts
 
 
-_Carried = tuple[LinearLayout | None, ...]
-
-
 @dataclass
 class _Settling:
     """What the arguments of a loop have been in, from what they are in where it is entered.
@@ -95,11 +59,11 @@ class _Settling:
     would change layouts for ever. So every walk but the last brings a layout that is new.
     """
 
-    initial: _Carried
+    initial: Carried
     had: list[list[LinearLayout | None]]
     kept: dict[int, LinearLayout | None] = field(default_factory=dict)
 
-    def following(self, proposed: Sequence[LinearLayout | None]) -> _Carried:
+    def following(self, proposed: Sequence[LinearLayout | None]) -> Carried:
         """The layouts of the next iteration, of those that the last one proposes."""
         return tuple(map(self._next, range(len(self.had)), proposed))
 
@@ -162,7 +126,7 @@ class _Walk:
     def group_accesses(self, kernel: FuncOp) -> None:
         """Accesses of one shape and order share a layout: the widest that one of them takes."""
         for op in kernel.walk():
-            require_own_tiles(op)
+            require_own_tiles(op, self.layouts.of_program)
             plan = annotated(op, AccessAttr)
             if plan is not None:
                 key = _access_key(op)
@@ -173,12 +137,11 @@ class _Walk:
 
     def visit(self, op: Operation) -> None:
         """Decide an op; loops and branches are decided where values cross into and out of them."""
-        if is_control_flow(op) or op.has_trait(IsTerminator) or not _has_tiles(op):
+        if not is_laid_out(op):
             return
         given = annotated(op, LayoutPlanAttr)
         if given is not None:
-            lanes, num_warps = self.layouts.machine.lanes, self.layouts.num_warps
-            self._anchor(op, obeyed(self, op, given, lanes, num_warps))
+            self._anchor(op, obeyed(self, op, given, self.layouts.of_program))
         elif isinstance(op, ProductOp):
             self._anchor(op, anchor_product(self, op, decided(op, ProductAttr)))
         else:
@@ -191,7 +154,7 @@ class _Walk:
                 raise InternalError(f"no layout rule for {op.name}")
 
     def _anchor(self, op: Operation, anchored: Anchored) -> None:
-        self.layouts.anchored[op] = anchored
+        self.layouts.of_ops[op] = anchored
         layout = anchored.operands[0] if op in self.layouts.vectors else None
         if layout is not None:
             run = registers_in_a_row(layout, decided(op, AccessAttr).order[0])
@@ -207,13 +170,16 @@ class _Walk:
         order = sorted(op.operands, key=lambda value: value not in self.products)
         known = [self.own(value) for value in order if is_tile(value)]
         layout = result_layout(op, known)
+        try:
+            operands = None if layout is None else operand_layouts(op, layout)
+        except UnsupportedLayout:
+            operands = None
+        if operands is not None:
+            self._anchor(op, Anchored(tuple(operands), (layout,) * len(op.results)))
+            return
+        self.layouts.of_ops.pop(op, None)
         for result in op.results:
             self.layouts.own.pop(result, None)
-            if layout is not None:
-                self.layouts.own[result] = layout
-        if layout is not None:
-            for operand, wanted in _wanted_operands(op, layout):
-                self.demand(operand, wanted)
 
     def demand(self, value: SSAValue, layout: LinearLayout) -> None:
         """Note that `value` is wanted in `layout`, which decides what carried values are in."""
@@ -236,6 +202,10 @@ class _Walk:
         place, values = edge.target, edge.values
         if place is OUTSIDE:
             return False
+        given = annotated(op, LayoutPlanAttr)
+        if given is not None:
+            self._enter(op, place, edge.receivers, carried_by(op, given)[place])
+            return not edge.is_back
         if not any(other.is_back and other.target == place for other in op.edges()):
             # What a test hands to the body and out stays as it is.
             self._enter(op, place, edge.receivers, self._handed_on(values))
@@ -259,7 +229,7 @@ class _Walk:
             self.settling[key] = _Settling(layouts, [[layout] for layout in layouts])
         self._enter(op, edge.target, edge.receivers, layouts)
 
-    def _following(self, op: ControlFlowOp, edge: Edge) -> _Carried:
+    def _following(self, op: ControlFlowOp, edge: Edge) -> Carried:
         """The layouts of the next iteration: of what is handed to it, or as its ops ask for."""
         settling = self.settling[op, edge.target]
         rows = zip(edge.receivers, edge.values, settling.initial, strict=True)
@@ -278,6 +248,10 @@ class _Walk:
 
     def leave(self, op: ControlFlowOp, edges: Sequence[Edge]) -> None:
         """Give the results their layouts: those in which a region takes the same values."""
+        given = annotated(op, LayoutPlanAttr)
+        if given is not None:
+            self._enter(op, OUTSIDE, op.results, given.results or ())
+            return
         carried = self.layouts.carried
         givers = {edge.giver for edge in edges}
         same = (e.target for e in op.edges() if e.target is not OUTSIDE and e.giver in givers)
@@ -285,7 +259,7 @@ class _Walk:
         layouts = self._joined_each(op, edges) if shared is None else carried[shared]
         self._enter(op, OUTSIDE, op.results, layouts)
 
-    def _handed_on(self, values: Sequence[SSAValue]) -> _Carried:
+    def _handed_on(self, values: Sequence[SSAValue]) -> Carried:
         return tuple(
             (self.own(v) or self.demands.get(v) or self.default(shape_of(v.type)))
             if is_tile(v)
@@ -300,7 +274,7 @@ class _Walk:
             return None
         return self.own(value) or self.demands.get(argument) or initial
 
-    def _joined_each(self, op: ControlFlowOp, edges: Sequence[Edge]) -> _Carried:
+    def _joined_each(self, op: ControlFlowOp, edges: Sequence[Edge]) -> Carried:
         return tuple(
             self._joined([edge.values[index] for edge in edges]) if is_tile(result) else None
             for index, result in enumerate(op.results)
@@ -313,7 +287,7 @@ class _Walk:
         return known[0] if known else self.default(shape_of(values[0].type))
 
     def _enter(
-        self, op: Operation, place: Place, values: Sequence[SSAValue], layouts: _Carried
+        self, op: Operation, place: Place, values: Sequence[SSAValue], layouts: Carried
     ) -> None:
         """Give what a place takes its layouts; of arguments nothing is asked yet."""
         self.layouts.carried[op, place] = layouts
@@ -333,10 +307,6 @@ def _wanted_operands(op: Operation, layout: LinearLayout) -> list[tuple[SSAValue
         return []
     pairs = zip(op.operands, wanted, strict=True)
     return [(operand, at) for operand, at in pairs if at is not None]
-
-
-def _has_tiles(op: Operation) -> bool:
-    return any(is_tile(value) for value in (*op.operands, *op.results))
 
 
 def _access_key(op: Operation) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -34,17 +34,24 @@ def anchor_product(near: Neighbours, op: ProductOp, plan: ProductPlan) -> Anchor
 
     An operand that goes to shared memory does so from the layout that it is in.
     """
-    result = accumulator_layout(op, plan)
+    a, b, result = instruction_layouts(op, plan)
+    operands = (a or own_or_default(near, op.a), b or own_or_default(near, op.b), result)
+    return Anchored(operands, (result,))
+
+
+def instruction_layouts(
+    op: ProductOp, plan: ProductPlan
+) -> tuple[LinearLayout | None, LinearLayout | None, LinearLayout]:
+    """The layouts of A, B and the result that the instruction asks for; None for any."""
+    a, b = None, None
     if plan.instruction == "mma":
-        operands = tuple(
+        a, b = (
             mma_operand(shape_of(value.type), which, width_bits(value.type), plan.warps)
             for which, value in enumerate((op.a, op.b))
         )
-        return Anchored((*operands, result), (result,))
-    a = own_or_default(near, op.a)
     if plan.instruction == "wgmma" and plan.a == REGISTERS:
         a = wgmma_operand_a(shape_of(op.a.type), width_bits(op.a.type), plan.warps)
-    return Anchored((a, own_or_default(near, op.b), result), (result,))
+    return a, b, accumulator_layout(op, plan)
 
 
 def accumulator_layout(op: ProductOp, plan: ProductPlan) -> LinearLayout:

@@ -17,10 +17,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from tilewright.ir.annotations import annotate, decided
+from tilewright.ir.annotations import decided
 from tilewright.ir.encoding import SharedType, laid_out, layout_of, shared_tile
 from tilewright.ir.op import build
-from tilewright.ir.plans import AccessAttr, ProductAttr
+from tilewright.ir.plans import ProductAttr
 from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge
 from tilewright.ir.types import element_of, shape_of
 from tilewright.layout.linear import LinearLayout
@@ -28,11 +28,11 @@ from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.shape.ir import TransOp
 from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp, MemdescTransOp
+from tilewright.schedule.layout.anchors import Anchored
 from tilewright.schedule.layout.annotations import LayoutPlanAttr
-from tilewright.schedule.layout.decide import Layouts
+from tilewright.schedule.layout.decided import Layouts
 from tilewright.schedule.layout.stage_products import stage_product
 from tilewright.schedule.layout.transfer import is_flexible, is_source, is_tile, operand_layouts
-from tilewright.support.dataclass import replace
 from tilewright.support.errors import InternalError, UnsupportedLayout
 from tilewright.support.worklist import needed_first
 
@@ -160,30 +160,32 @@ class Rewriter:
             self._control_flow(op)
         elif not any(is_tile(value) for value in (*op.operands, *op.results)):
             return
-        elif op in self.layouts.anchored:
-            self._anchored(op)
         elif not op.has_trait(IsTerminator):
-            self._follow(op)
+            self._dead.append(op)
+            decided_layouts = self.layouts.of_ops.get(op)
+            if decided_layouts is not None:  # an open op waits until it is asked for
+                self._laid_out(op, decided_layouts)
 
-    def _anchored(self, op: Operation) -> None:
-        anchored = self.layouts.anchored[op]
-        operands = [self.place(v, at) for v, at in zip(op.operands, anchored.operands, strict=True)]
+    def _laid_out(self, op: Operation, at: Anchored) -> None:
+        operands = [self.place(v, to) for v, to in zip(op.operands, at.operands, strict=True)]
         if isinstance(op, ProductOp):
             results = self._product(op, operands)
         else:
-            copy = self._copy(op, operands, anchored.results)
-            if op in self.layouts.vectors:
-                annotate(
-                    copy,
-                    AccessAttr(replace(decided(op, AccessAttr), vector=self.layouts.vectors[op])),
-                )
-            results = tuple(copy.results)
-        for old, at, value in zip(op.results, anchored.results, results, strict=True):
+            results = tuple(self._copy(op, operands, at.results).results)
+        self._define_each(op.results, at.results, results)
+
+    def _define_each(
+        self,
+        old: Sequence[SSAValue],
+        layouts: Sequence[LinearLayout | None],
+        new: Sequence[SSAValue],
+    ) -> None:
+        """Put new results in the place of old ones: where no layout is, at once."""
+        for before, at, after in zip(old, layouts, new, strict=True):
             if at is None:
-                old.replace_all_uses_with(value)
+                before.replace_all_uses_with(after)
             else:
-                self.define(old, at, value)
-        self._dead.append(op)
+                self.define(before, at, after)
 
     def _product(self, op: ProductOp, operands: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """A product with its operands staged."""
@@ -219,18 +221,6 @@ class Rewriter:
             staged = self._staged[tile, type_] = alloc.results[0]
         return staged
 
-    def _follow(self, op: Operation) -> None:
-        """An op in the layout of its operands; an open one waits until it is asked for."""
-        self._dead.append(op)
-        layout = self.layouts.own.get(op.results[0])
-        if layout is None:
-            return
-        wanted = operand_layouts(op, layout)
-        operands = [self.place(v, at) for v, at in zip(op.operands, wanted, strict=True)]
-        new = self._copy(op, operands, [layout] * len(op.results))
-        for old, value in zip(op.results, new.results, strict=True):
-            self.define(old, layout, value)
-
     # --- control flow ---
 
     def _arguments(
@@ -257,11 +247,7 @@ class Rewriter:
         self, op: Operation, operands: Sequence[SSAValue], layouts: Sequence[LinearLayout | None]
     ) -> None:
         new = self._copy(op, operands, layouts)
-        for old, at, value in zip(op.results, layouts, new.results, strict=True):
-            if at is None:
-                old.replace_all_uses_with(value)
-            else:
-                self.define(old, at, value)
+        self._define_each(op.results, layouts, new.results)
         self._dead.append(op)
 
     def _control_flow(self, op: ControlFlowOp) -> None:

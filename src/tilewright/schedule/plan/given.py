@@ -112,7 +112,7 @@ _TAKES: Mapping[_Attribute, Callable[[Operation], bool]] = MappingProxyType(
         AccessAttr: is_planned,
         CopyAttr: lambda op: kind_of(op) == "load" and is_planned(op),
         ExchangeAttr: may_exchange,
-        LayoutPlanAttr: lambda op: kind_of(op) not in ("dot", "for"),
+        LayoutPlanAttr: lambda op: kind_of(op) != "dot",
     }
 )
 

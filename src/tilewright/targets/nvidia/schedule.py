@@ -14,7 +14,7 @@ from tilewright.schedule.async_copy import CopyAsync
 from tilewright.schedule.check_ordering import check_ordering
 from tilewright.schedule.exchanges import DecideExchanges, VerifyExchanges
 from tilewright.schedule.global_barriers import InsertGlobalBarriers
-from tilewright.schedule.layout.assign import AssignLayouts
+from tilewright.schedule.layout.assign import AssignLayouts, DecideLayouts, VerifyLayouts
 from tilewright.schedule.partition.release_late import ReleaseLate
 from tilewright.schedule.partition.ring_counters import CountRings
 from tilewright.schedule.partition.warps import warps_of_tiles
@@ -58,6 +58,8 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         DecideAccesses(machine, options.num_warps),
         DecideSchedule(machine, options.num_stages or 0, options.num_warps),
         VerifyPlan(machine, options.num_warps),
+        DecideLayouts(machine, options.num_warps),
+        VerifyLayouts(machine, options.num_warps),
         AssignLayouts(machine, options.num_warps),
         StageChannels(),
         OverlapProducts(),

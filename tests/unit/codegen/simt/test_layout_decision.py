@@ -14,7 +14,8 @@ from tests.unit.codegen.simt.launching import MACHINE, check, random_array
 from tilewright.jit import JITFunction
 from tilewright.ops.function import find_kernel
 from tilewright.ops.memory.ir import LoadOp, StoreOp
-from tilewright.schedule.layout.decide import Layouts, _Walk, decide_layouts
+from tilewright.schedule.layout.decide import _Walk, decide_layouts
+from tilewright.schedule.layout.decided import Layouts
 from tilewright.schedule.plan.accesses import DecideAccesses
 from tilewright.schedule.plan.products import DecideProducts
 
@@ -70,7 +71,7 @@ def test_a_nest_is_walked_as_often_as_it_is_deep(
     ops, layouts = decided(kernel, x=x, n=3, A=SIZE)
     inner = max(visits[op] for op in ops)
     assert 2 <= inner <= 3 * depth
-    assert all(op in layouts.anchored for op in ops if isinstance(op, LoadOp | StoreOp))
+    assert all(op in layouts.of_ops for op in ops if isinstance(op, LoadOp | StoreOp))
 
 
 @tilewright.jit
