@@ -21,13 +21,15 @@ from tilewright.ir.effects import global_access, is_plain_read
 from tilewright.ir.op import AccumulatingOp, ElementwiseOp
 from tilewright.ir.regions import receivers_of
 from tilewright.ir.types import shape_of
+from tilewright.machine.model import MachineModel
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.matmul.ir import DotOp
+from tilewright.targets.cpu.dot.microkernel import DotSpec
 from tilewright.targets.cpu.dot.panels import Instruction
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.prefixes import prefix_extents
 from tilewright.targets.cpu.nests.recompute import can_recompute, with_scalars_of
-from tilewright.targets.cpu.schedule.bufferization import is_zero
+from tilewright.targets.cpu.schedule.bufferization import fills_zeros
 from tilewright.targets.cpu.schedule.inline import is_tile, owner
 from tilewright.targets.cpu.schedule.lowering import Limits, Lowering
 from tilewright.targets.cpu.schedule.materialization import operand_spec
@@ -58,9 +60,14 @@ def _takes_limits(lowering: Lowering, op: DotOp) -> bool:
         return False
     uses = sum(form in each for each in lowering.bufferization.operands.values() for form in forms)
     spec = operand_spec(op, lowering.machine)
+    return uses == len(forms) and multiplies_prefixes(spec, lowering.machine)
+
+
+def multiplies_prefixes(spec: DotSpec, machine: MachineModel) -> bool:
+    """Whether the microkernel of a product may have limits on a machine."""
     is_plain = spec.multiply.instruction is Instruction.FMA and spec.a_dtype == spec.b_dtype
-    has_masks = not _MASKED_LOADS.isdisjoint(lowering.machine.enabled_features)
-    return uses == len(forms) and is_plain and spec.b_dtype in ("f32", "f64") and has_masks
+    has_masks = not _MASKED_LOADS.isdisjoint(machine.enabled_features)
+    return is_plain and spec.b_dtype in ("f32", "f64") and has_masks
 
 
 def _clamped(emit: Emitter, extents: Sequence[SSAValue], size: int) -> SSAValue:
@@ -117,7 +124,7 @@ def _depth(lowering: Lowering, emit: Emitter, op: DotOp, k: int) -> SSAValue | N
     ends: list[SSAValue] = []
     for operand, dim in ((op.a, COLUMNS), (op.b, ROWS)):
         load = owner(operand)
-        if load is None or not is_plain_read(load) or not _fills_zeros(load):
+        if load is None or not is_plain_read(load) or not fills_zeros(load):
             return None
         mask: object = getattr(load, "mask", None)
         # The second operand's mask may be computed behind the place of the first one.
@@ -130,15 +137,3 @@ def _depth(lowering: Lowering, emit: Emitter, op: DotOp, k: int) -> SSAValue | N
     agree = emit.compare("eq", ends[0], ends[1])
     operands = (agree, ends[0], emit.constant(i64, k))
     return emit.pure(ELEMENTWISE["arith.select"], operands, i64)
-
-
-def _fills_zeros(load: Operation) -> bool:
-    other: object = getattr(load, "other", None)
-    return not isinstance(other, SSAValue) or _is_zero_everywhere(other)
-
-
-def _is_zero_everywhere(value: SSAValue) -> bool:
-    if is_zero(value):
-        return True
-    op = owner(value)
-    return op is not None and op.name in ("tt.splat", "tt.broadcast") and is_zero(op.operands[0])

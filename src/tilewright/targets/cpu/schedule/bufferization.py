@@ -245,3 +245,16 @@ def is_zero(value: SSAValue) -> bool:
     op = owner(value)
     splat_value = getattr(op, "splat_value", None)
     return splat_value is not None and splat_value() == 0
+
+
+def fills_zeros(load: Operation) -> bool:
+    """Whether what a load's mask hides reads as zero."""
+    other: object = getattr(load, "other", None)
+    return not isinstance(other, SSAValue) or _is_zero_everywhere(other)
+
+
+def _is_zero_everywhere(value: SSAValue) -> bool:
+    if is_zero(value):
+        return True
+    op = owner(value)
+    return op is not None and op.name in ("tt.splat", "tt.broadcast") and is_zero(op.operands[0])

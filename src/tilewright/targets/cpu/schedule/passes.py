@@ -25,7 +25,11 @@ from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.materialization import decide, normalize, operand_spec
 from tilewright.targets.cpu.schedule.peel_first_products import peel_first_products
 from tilewright.targets.cpu.schedule.pitches import spread_rows
-from tilewright.targets.cpu.schedule.widen_k_loops import product_depth, widen_k_loops
+from tilewright.targets.cpu.schedule.widen_k_loops import (
+    product_depth,
+    reads_prefixes,
+    widen_k_loops,
+)
 
 __all__ = ["ArenaReport", "NestReport", "cpu_schedule"]
 
@@ -53,7 +57,11 @@ class WidenKLoops(Pass):
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function."""
         for kernel in _functions(module):
-            widen_k_loops(kernel, lambda product: product_depth(product, self.machine))
+            widen_k_loops(
+                kernel,
+                lambda product: product_depth(product, self.machine),
+                lambda product: reads_prefixes(product, self.machine),
+            )
 
 
 @dataclass(frozen=True)

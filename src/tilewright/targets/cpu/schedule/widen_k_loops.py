@@ -8,8 +8,9 @@ Why: the microkernel keeps a block of the result in registers through the depth 
 moves it to and from memory once per tile. Kernels are written with depths of 32 or 64 for the
 shared memory of GPUs; a CPU wants more. Only loops are taken whose operands of the
 next iteration continue those of this one (`shifts.py`), and n counts whole iterations, so the
-deep loop sees no tail. The sum is that of the deeper tile: products of U steps are added up
-before they meet the accumulator.
+deep loop sees no tail, unless what lies beyond is masked anyway (`masked_ends.py`): then it goes
+to the end, and there is no loop behind it. The sum is that of the deeper tile: products of U
+steps are added up before they meet the accumulator.
 
 T0 to T0, with pointers no longer carried. It belongs to the schedule: tile passes change no
 bit, and the order of a sum is the schedule's to choose.
@@ -34,7 +35,9 @@ from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtSIOp, TruncIOp
 from tilewright.ops.matmul.ir import ProductOp
 from tilewright.support.rules import RuleTable
 from tilewright.support.worklist import needed_first
+from tilewright.targets.cpu.dot.limits import multiplies_prefixes
 from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES
+from tilewright.targets.cpu.schedule.masked_ends import end_in_masks
 from tilewright.targets.cpu.schedule.materialization import operand_spec
 from tilewright.targets.cpu.schedule.shifts import Shifts, source_dim
 
@@ -64,15 +67,25 @@ def product_depth(product: ProductOp, machine: MachineModel) -> int:
     return AMX_DEPTH_BYTES // bytes_of_k if spec.is_amx else DEPTH
 
 
+def reads_prefixes(product: ProductOp, machine: MachineModel) -> bool:
+    """Whether a product reads no more of its operands than their masks leave, on a machine."""
+    return multiplies_prefixes(operand_spec(product, machine), machine)
+
+
 def widen_k_loops(
-    kernel: Operation, depth_of: Callable[[ProductOp], int] = lambda product: DEPTH
+    kernel: Operation,
+    depth_of: Callable[[ProductOp], int] = lambda product: DEPTH,
+    may_be_long: Callable[[ProductOp], bool] = lambda product: False,
 ) -> None:
-    """Take the k loops of a kernel's products in steps of about a depth, where they allow it."""
+    """Take the k loops of a kernel's products in steps of about a depth, where they allow it.
+
+    `may_be_long`: whether a last step that is longer than the rest costs a product no more.
+    """
     for op in tuple(kernel.walk()):
         if isinstance(op, ForOp):
             product = _product_of(op)
             if product is not None:
-                _deepen(op, product, depth_of(product))
+                _deepen(op, product, depth_of(product), may_be_long(product))
 
 
 def _product_of(loop: ForOp) -> ProductOp | None:
@@ -106,8 +119,9 @@ def _accumulates(product: ProductOp, body: Block) -> bool:
     return terminator.operands[body.args.index(product.c) - 1] is product.result
 
 
-def _deepen(loop: ForOp, product: ProductOp, depth: int) -> None:
-    factor = _factor(loop, depth // shape_of(product.a.type)[1])
+def _deepen(loop: ForOp, product: ProductOp, depth: int, may_be_long: bool) -> None:
+    step = shape_of(product.a.type)[1]
+    factor = _factor(loop, depth // step)
     if factor < 2:
         return
     shifts = Shifts(loop, AffineTiles())
@@ -115,7 +129,8 @@ def _deepen(loop: ForOp, product: ProductOp, depth: int) -> None:
         return
     if any(shifts.change(a) is None for a in loop.body.block.args if a is not product.c):
         return
-    widening = _Widening(loop, shifts, factor)
+    is_long = may_be_long and end_in_masks(loop, product, step)
+    widening = _Widening(loop, shifts, factor, is_long)
     if widening.is_known(product.a, 1) and widening.is_known(product.b, 0):
         widening.rewrite(product)
 
@@ -131,16 +146,25 @@ def _factor(loop: ForOp, most: int) -> int:
 
 
 class _Widening:
-    """Builds the deep loop and lets the old one go on from where it ends."""
+    """Builds the deep loop and lets the old one go on from where it ends.
 
-    def __init__(self, loop: ForOp, shifts: Shifts, factor: int) -> None:
+    `is_long`: the deep loop's last step takes the rest, and the old loop goes.
+    """
+
+    def __init__(self, loop: ForOp, shifts: Shifts, factor: int, is_long: bool) -> None:
         self.loop = loop
         self.shifts = shifts
         self.factor = factor
+        self.is_long = is_long
         self.wide: dict[tuple[SSAValue, int], SSAValue] = {}
         self.copies: dict[SSAValue, SSAValue] = {}
-        self.body = Block(arg_types=[argument.type for argument in loop.body.block.args])
+        counter, *carried = (argument.type for argument in loop.body.block.args)
+        self.body = Block(arg_types=[i64 if is_long else counter, *carried])
         self.copies.update(zip(loop.body.block.args, self.body.args, strict=True))
+        if is_long and counter != i64:
+            narrow = build(TruncIOp, self.body.args[:1], (counter,), location=loop.location)
+            self.body.add_op(narrow)
+            self.copies[loop.body.block.args[0]] = narrow.results[0]
 
     def is_known(self, value: SSAValue, dim: int) -> bool:
         """Whether every op that has to be widened is one that can be."""
@@ -151,9 +175,9 @@ class _Widening:
         )
 
     def rewrite(self, product: ProductOp) -> None:
-        """Insert the deep loop and move the start of the old one."""
+        """Insert the deep loop, and move the start of the old one or put it in its place."""
         loop, body = self.loop, self.body
-        end, step = self._bounds()
+        start, end, step = self._long_bounds() if self.is_long else self._bounds()
         operands = (self.widen(product.a, 1), self.widen(product.b, 0), self.copies[product.c])
         kind = product.result.type
         dot = build(
@@ -167,13 +191,19 @@ class _Widening:
             for argument, value in zip(loop.body.block.args[1:], terminator.operands, strict=True)
         ]
         body.add_op(build(YieldOp, yielded, location=terminator.location))
-        initial = (loop.operands[0], end, step, *loop.operands[3:])
+        initial = (start, end, step, *loop.operands[3:])
         types = [result.type for result in loop.results]
         deep = build(ForOp, initial, types, dict(loop.properties), (Region(body),), loop.location)
         deep.attributes = dict(loop.attributes)
         assert loop.parent is not None
         loop.parent.insert_op_before(deep, loop)
-        loop.operands = [end, *loop.operands[1:3], *deep.results]
+        if not self.is_long:
+            loop.operands = [end, *loop.operands[1:3], *deep.results]
+            return
+        for old, new in zip(loop.results, deep.results, strict=True):
+            old.replace_all_uses_with(new)
+        loop.detach()
+        loop.erase()
 
     def widen(self, value: SSAValue, dim: int) -> SSAValue:
         """A tile `factor` times as long along a dimension, continued."""
@@ -220,23 +250,33 @@ class _Widening:
         assert block is not None
         block.insert_op_after(new, old)
 
-    def _bounds(self) -> tuple[SSAValue, SSAValue]:
-        """Where the deep loop ends, after whole groups of iterations, and its step.
+    def _long_bounds(self) -> tuple[SSAValue, SSAValue, SSAValue]:
+        """The old loop's bounds and the deep loop's step, in 64 bits, which its last does not
+        exceed."""
+        low, high = (self._before(ExtSIOp, (v,), i64) for v in self.loop.operands[:2])
+        return low, high, self._constant(i64, self._step() * self.factor)
+
+    def _step(self) -> int:
+        step = self.loop.operands[2].owner
+        assert isinstance(step, ConstantOp)
+        return int(step.splat_value())
+
+    def _bounds(self) -> tuple[SSAValue, SSAValue, SSAValue]:
+        """Where the deep loop starts, where it ends, after whole groups of iterations, its step.
 
         In 64 bits, so that no difference of bounds overflows.
         """
         kind = self.loop.operands[0].type
         low, high = (self._before(ExtSIOp, (v,), i64) for v in self.loop.operands[:2])
-        step = self.loop.operands[2].owner
-        assert isinstance(step, ConstantOp)
-        stride = self._constant(i64, int(step.splat_value()) * self.factor)
+        stride = self._constant(i64, self._step() * self.factor)
         span = self._before(_arith("subi"), (high, low), i64)
         whole = self._before(_arith("divsi"), (span, stride), i64)
         covered = self._before(_arith("muli"), (whole, stride), i64)
         end = self._before(_arith("addi"), (low, covered), i64)
         return (
+            self.loop.operands[0],
             self._before(TruncIOp, (end,), kind),
-            self._constant(kind, int(step.splat_value()) * self.factor),
+            self._constant(kind, self._step() * self.factor),
         )
 
     def _repeat(self, argument: SSAValue, value: SSAValue) -> SSAValue:
