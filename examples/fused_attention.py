@@ -35,6 +35,7 @@ def attend(
     last,
     queries,
     length,
+    scale,
     CAUSAL: tl.constexpr,
     MASKED: tl.constexpr,
     HEAD_DIM: tl.constexpr,
@@ -42,7 +43,8 @@ def attend(
 ):
     """Let `q` attend to the keys `first` to `last`; returns acc, total and highest anew.
 
-    `q`, `acc: [BLOCK_M, HEAD_DIM]`; `total`, `highest: [BLOCK_M]`.
+    `q`, `acc: [BLOCK_M, HEAD_DIM]`; `total`, `highest: [BLOCK_M]`. Scores are scaled in float32,
+    whatever `q` is, and in the exponent, where it costs nothing beside the subtraction.
     """
     dims = tl.arange(0, HEAD_DIM)
     for start in range(first, last, BLOCK_N):
@@ -58,15 +60,15 @@ def attend(
             if CAUSAL:
                 allowed = allowed & (keys[None, :] <= queries[:, None])
             scores = tl.where(allowed, scores, float("-inf"))
-        new_highest = tl.maximum(highest, tl.max(scores, axis=1))
+        new_highest = tl.maximum(highest, tl.max(scores, axis=1) * scale)
         rescale = tl.exp2(highest - new_highest)
-        weights = tl.exp2(scores - new_highest[:, None])
+        weights = tl.exp2(scores * scale - new_highest[:, None])
         total = total * rescale + tl.sum(weights, axis=1)
         if MASKED:
             v = tl.load(v_ptr + offsets, mask=keys[:, None] < length, other=0.0)
         else:
             v = tl.load(v_ptr + offsets)
-        acc = tl.dot(weights, v, acc * rescale[:, None], input_precision="ieee")
+        acc = tl.dot(weights.to(v.dtype), v, acc * rescale[:, None], input_precision="ieee")
         highest = new_highest
     return acc, total, highest
 
@@ -97,9 +99,9 @@ def forward_kernel(
     queries = first_query + tl.arange(0, BLOCK_M)
     inside = queries[:, None] < length
     offsets = start + queries[:, None] * HEAD_DIM + tl.arange(0, HEAD_DIM)[None, :]
-    # exp(x) = exp2(x * log2(e)), and exp2 is what hardware has. Scaling q here, once, spares
-    # a multiplication of every score.
-    q = tl.load(q_ptr + offsets, mask=inside, other=0.0) * (scale * LOG2_E)
+    q = tl.load(q_ptr + offsets, mask=inside, other=0.0)
+    # exp(x) = exp2(x * log2(e)), and exp2 is what hardware has.
+    log2_scale = scale * LOG2_E
     acc = tl.zeros((BLOCK_M, HEAD_DIM), dtype=tl.float32)
     total = tl.zeros((BLOCK_M,), dtype=tl.float32)
     highest = tl.full((BLOCK_M,), float("-inf"), dtype=tl.float32)
@@ -113,11 +115,11 @@ def forward_kernel(
         unmasked = length // BLOCK_N * BLOCK_N
     acc, total, highest = attend(
         *(acc, total, highest, q, k_ptr + start, v_ptr + start, 0, unmasked, queries, length),
-        *(CAUSAL, False, HEAD_DIM, BLOCK_N),
+        *(log2_scale, CAUSAL, False, HEAD_DIM, BLOCK_N),
     )
     acc, total, highest = attend(
         *(acc, total, highest, q, k_ptr + start, v_ptr + start, unmasked, last, queries, length),
-        *(CAUSAL, True, HEAD_DIM, BLOCK_N),
+        *(log2_scale, CAUSAL, True, HEAD_DIM, BLOCK_N),
     )
     tl.store(out_ptr + offsets, acc / total[:, None], mask=inside)
     log_sums = highest + tl.log2(total)
@@ -258,7 +260,7 @@ def forward(
     causal: bool,
     blocks: tuple[int, int] = (64, 32),
 ) -> tuple[np.ndarray, Saved]:
-    """The attention of `q`, `k`, `v: [heads, length, dim]`, float32 and contiguous.
+    """The attention of `q`, `k`, `v: [heads, length, dim]`, contiguous, float32 or bfloat16.
 
     `blocks` are the numbers of queries and keys in a tile.
     """

@@ -8,10 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from examples import (
+    decode_attention,
     fused_attention,
     fused_softmax,
     grouped_gemm,
@@ -101,6 +103,32 @@ def test_attention_is_right_at_the_edges_of_tiles(length: int, causal: bool, rng
     expected = fused_attention.reference(q, k, v, grad_out, causal)
     for result, exact in zip(results, expected, strict=True):
         np.testing.assert_allclose(result, exact, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_of_bfloat16_rounds_only_weights_and_result(causal: bool, rng) -> None:
+    q, k, v = rng.standard_normal((3, 2, 130, 64), dtype=np.float32).astype(ml_dtypes.bfloat16)
+    out, _ = fused_attention.forward(q, k, v, causal, (32, 64))
+    expected = fused_attention.reference(q, k, v, v, causal)[0]
+    # Half a unit in the last of 8 bits, once for each weight and once for the result.
+    np.testing.assert_allclose(out.astype(np.float64), expected, rtol=2**-7, atol=2**-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16], ids=["f32", "bf16"])
+@pytest.mark.parametrize(
+    ("heads", "groups", "length", "max_splits"),
+    [(1, 1, 1, 1), (4, 4, 64, 2), (6, 2, 65, 9), (8, 1, 300, 3), (8, 2, 300, 64)],
+)
+def test_decoding_reads_the_keys_of_its_length_and_no_others(
+    heads: int, groups: int, length: int, max_splits: int, dtype: type, rng
+) -> None:
+    q = rng.standard_normal((heads, 64), dtype=np.float32).astype(dtype)
+    k, v = rng.standard_normal((2, groups, length + 70, 64), dtype=np.float32).astype(dtype)
+    k[:, length:], v[:, length:] = np.nan, np.nan
+    out = decode_attention.decode(q, k, v, length, max_splits, block_n=32)
+    exact = decode_attention.reference(q, k, v, length)
+    limit = 1e-5 if dtype is np.float32 else 2**-7
+    np.testing.assert_allclose(out.astype(np.float64), exact, rtol=limit, atol=limit)
 
 
 @pytest.mark.parametrize("num_programs", [1, 2, 100])
