@@ -143,6 +143,10 @@ CPU_INTRINSICS: dict[str, Allowed] = {
     **_same("lifetime.start lifetime.end stacksave stackrestore experimental.noalias", _ANY),
     **_same("memcpy.inline memset.inline dbg.declare dbg.value", _ANY),
     **_same("x86.avx512.mask.scalef.ps.512 x86.avx512.mask.scalef.pd.512", _AVX512),
+    **_same(
+        "x86.avx512.mask.reduce.ps.512 x86.avx512.mask.reduce.pd.512 x86.avx512.fpclass.ps.512",
+        Allowed(features=frozenset({"avx512dq"})),
+    ),
     **_same("x86.avx512.mask.getexp.ps.512 x86.avx512.mask.getexp.pd.512", _AVX512),
     **_same("x86.avx512.mask.getmant.ps.512 x86.avx512.mask.getmant.pd.512", _AVX512),
     **_same("x86.avx512.rcp14.ps.512 x86.avx512.rsqrt14.ps.512", _AVX512),

@@ -198,11 +198,29 @@ def exp(code: LaneCode, x: LaneValue) -> LaneValue:
 
 def exp2(code: LaneCode, x: LaneValue) -> LaneValue:
     """The value `2^x`."""
-    low, high = _EXP2_RANGE[x.element]
-    clamped = x.at_most(high).at_least(low)
-    n = code.intrinsic("roundeven", clamped)
-    r = clamped - n
+    mnemonic, width = _SCALEF[x.element]
+    if code.has("avx512dq") and code.lanes is not None and code.lanes % width == 0:
+        # No bounds: beyond them the rest of any x, infinite too, is 0, and the scaling saturates.
+        r = code.join([_reduced(mnemonic, part) for part in code.split(x, width)])
+    else:
+        low, high = _EXP2_RANGE[x.element]
+        x = x.at_most(high).at_least(low)
+        r = x - code.intrinsic("roundeven", x)
+    n = code.intrinsic("roundeven", x)
     return scale(code, code.multiply_add(r, code.horner(r, EXP2[x.element]), 1.0), n)
+
+
+def _reduced(mnemonic: str, x: LaneValue) -> LaneValue:
+    """`x - roundeven(x)`, exact; 0 for infinite x. One `vreduceps` or `vreducepd` of full width."""
+    kind, mask = x.type, f"i{x.code.lanes}"
+    symbol = x.code.fn.module.declare(
+        f"llvm.x86.avx512.mask.reduce.{mnemonic}.512", kind, f"{kind}, i32, {kind}, {mask}, i32"
+    )
+    # 8: to nearest even, no exceptions; 4: no other rounding.
+    name = x.code.fn.value(
+        f"call {kind} {symbol}({kind} {x.name}, i32 8, {kind} poison, {mask} -1, i32 4)"
+    )
+    return x.code.wrap(x.element, name)
 
 
 def _expm1_clamped(code: LaneCode, x: LaneValue) -> LaneValue:
