@@ -378,7 +378,12 @@ class JITFunction:
 
     def _options(self, changes: Mapping[str, object]) -> CompileOptions:
         runtime = runtime_options()
-        base = CompileOptions(checked=runtime.checked, debug=bool(self.debug))
+        base = CompileOptions(
+            checked=runtime.checked,
+            debug=bool(self.debug),
+            deadlock_seconds=runtime.deadlock_seconds,
+            jitter=runtime.jitter,
+        )
         options = base.replaced(changes) if changes else base
         # The variable wins: whoever sets it looks for a defect in a program of others.
         return replace(options, debug=True) if runtime.debug else options

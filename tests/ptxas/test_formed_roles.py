@@ -22,11 +22,15 @@ CASES = {
 }
 
 
+WATCHED = {"deadlock_seconds": 10, "jitter": 5}
+
+
+@pytest.mark.parametrize("options", [{}, WATCHED], ids=["plain", "watched"])
 @pytest.mark.parametrize("name", CASES)
-def test_nothing_spills_and_nothing_is_serialized(name: str) -> None:
+def test_nothing_spills_and_nothing_is_serialized(name: str, options: dict[str, int]) -> None:
     """setmaxnreg is heard (no C7508), and products run on (no C7510 to C7518)."""
     case: Case = CASES[name]
-    text = lower_for_gpu(case, None, num_consumer_groups=2).text
+    text = lower_for_gpu(case, None, num_consumer_groups=2, **options).text
     made = assemble_ptx(to_ptx(text, SM_90A), "sm_90a")
     assert not made.resources.has_spills
     assert [str(message) for message in made.messages] == []

@@ -146,6 +146,11 @@ class _RingEntry(RingAccess, SharedViewOp):
             raise VerifyException(f"{self.name}: slot and fill come together")
 
 
+def slot_side(ring: str, slot: object, is_empty: bool) -> str:
+    """What messages call the mbarrier that tells that a slot is empty, or full."""
+    return f"{'empty' if is_empty else 'full'}[{slot}] of ring {ring}"
+
+
 def slot_types(ring: RingOp) -> list[Attribute]:
     """The types of the tiles of one slot."""
     tiles = [_shared(tile) for tile in ring.tiles]

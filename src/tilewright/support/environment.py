@@ -78,6 +78,18 @@ def _parse_count(text: str) -> int:
     return int(digits)
 
 
+def _parse_seed(text: str) -> int:
+    digits = text.strip()
+    return _parse_count(digits) if digits.strip("0") else int(digits)
+
+
+def _parse_seconds(text: str) -> int:
+    seconds = _parse_seed(text)
+    if seconds > 3600:
+        raise ValueError(text)
+    return seconds
+
+
 def _parse_size_bytes(text: str) -> int:
     match = _SIZE.fullmatch(text.strip().upper())
     if match is None:
@@ -162,6 +174,22 @@ CHECKED = _flag(
     "Compile kernels that report out-of-bounds access, int32 offset overflow and failed asserts.",
 )
 DEBUG = _flag("TILEWRIGHT_DEBUG", "Compile `device_assert` into every kernel.")
+DEADLOCK_SECONDS = Variable(
+    "TILEWRIGHT_DEADLOCK_SECONDS",
+    "a number of seconds from 0 to 3600",
+    0,
+    "How long a program on a GPU waits for a slot of a ring before it says so and stops.",
+    _parse_seconds,
+    "0: for ever",
+)
+JITTER = Variable(
+    "TILEWRIGHT_JITTER",
+    "a number from 0 to 999999",
+    0,
+    "A seed for pauses in the roles of GPU kernels, which show what is right by luck.",
+    _parse_seed,
+    "0: no pauses",
+)
 INTERPRET = _flag("TILEWRIGHT_INTERPRET", "Run every kernel in the reference interpreter.")
 SIMULATE = Variable(
     "TILEWRIGHT_SIMULATE",
@@ -203,6 +231,8 @@ VARIABLES: tuple[Variable[object], ...] = (
     MLIR_OPT,
     CHECKED,
     DEBUG,
+    DEADLOCK_SECONDS,
+    JITTER,
     INTERPRET,
     SIMULATE,
     DUMP_IR,

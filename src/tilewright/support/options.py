@@ -69,6 +69,14 @@ def _is_role_registers(value: object) -> bool:
     return type(value) is int and (value == 0 or (24 <= value <= 248 and value % 8 == 0))
 
 
+def _is_number_of_seconds(value: object) -> bool:
+    return type(value) is int and 0 <= value <= 3600
+
+
+def _is_seed(value: object) -> bool:
+    return type(value) is int and 0 <= value < 1 << 31
+
+
 def _is_cluster(value: object) -> bool:
     if value is None:
         return True
@@ -136,6 +144,8 @@ _DOMAINS: dict[str, tuple[Callable[[object], bool], str]] = {
     "reg_inc_consumer": (_is_role_registers, "0 or a multiple of 8 from 24 to 248"),
     "loop_schedule": (_is_loop_schedule, "None or one of " + ", ".join(map(repr, LOOP_SCHEDULES))),
     "schedule": (_is_text, "None or the text of a schedule, as a str"),
+    "deadlock_seconds": (_is_number_of_seconds, "an int from 0 to 3600"),
+    "jitter": (_is_seed, "an int from 0 to 2147483647"),
 }
 
 
@@ -165,7 +175,10 @@ class CompileOptions:
     `loop_schedule` is the order of the two products of a loop in roles: "FA_secondDot" has the
     second one run beside the rest of the next iteration, "FA_firstDot" the next first one beside
     the rest, "straight" neither; None leaves it to the compiler. `schedule` is the text of a
-    schedule on a GPU, which takes the place of these and of `num_stages`.
+    schedule on a GPU, which takes the place of these and of `num_stages`. `deadlock_seconds`
+    bounds each wait for a slot of a ring or a copy: a program that waits longer says what for and
+    stops; 0 is no bound. `jitter` is a seed for pauses of all lengths before what roles do with
+    rings and turns; 0 is none.
 
     Raises: `InvalidOption` when a value is outside its domain.
     """
@@ -192,6 +205,8 @@ class CompileOptions:
     reg_inc_consumer: int = 0
     loop_schedule: str | None = None
     schedule: str | None = None
+    deadlock_seconds: int = 0
+    jitter: int = 0
 
     def __post_init__(self) -> None:
         if isinstance(self.num_stages, DefaultStages):
@@ -274,8 +289,8 @@ class RuntimeOptions:
     `cache_dir` is None where the cache is switched off or the user has no home directory.
     `num_threads` None leaves the count to the machine. `target` is `auto`, `cpu`, `nvidia` or
     `mlir`; `ptxas` None leaves the assembler to the search for one, and so does `mlir_opt` for
-    MLIR. `checked` and `debug` are the
-    defaults of the compile options of the same name.
+    MLIR. `checked`, `debug`,
+    `deadlock_seconds` and `jitter` are the defaults of the compile options of the same name.
     """
 
     cache_dir: Path | None
@@ -286,6 +301,8 @@ class RuntimeOptions:
     mlir_opt: Path | None
     checked: bool
     debug: bool
+    deadlock_seconds: int = 0
+    jitter: int = 0
 
 
 @dataclass(frozen=True)
@@ -317,6 +334,8 @@ def runtime_options() -> RuntimeOptions:
         mlir_opt=variables.MLIR_OPT.read(),
         checked=variables.CHECKED.read(),
         debug=variables.DEBUG.read(),
+        deadlock_seconds=variables.DEADLOCK_SECONDS.read(),
+        jitter=variables.JITTER.read(),
     )
 
 

@@ -37,6 +37,7 @@ from tilewright.ops.roles import (
     RolesOp,
     TurnPassOp,
     TurnWaitOp,
+    slot_side,
 )
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import Deadlock, KernelFault
@@ -52,11 +53,11 @@ class Ring:
 
     def full(self, slot: int) -> str:
         """The mbarrier that tells that a slot is full."""
-        return f"full[{slot}] of ring {self.name}"
+        return slot_side(self.name, slot, is_empty=False)
 
     def empty(self, slot: int) -> str:
         """The mbarrier that tells that a slot is empty."""
-        return f"empty[{slot}] of ring {self.name}"
+        return slot_side(self.name, slot, is_empty=True)
 
 
 @STAGED_RULES.plain.register(RingOp)

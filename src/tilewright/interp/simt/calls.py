@@ -11,6 +11,7 @@ from tilewright.interp.simt.machine import Machine
 from tilewright.interp.simt.syntax import Constant, Instruction, Site
 from tilewright.interp.simt.types import LlvmType
 from tilewright.interp.simt.values import Value
+from tilewright.interp.simt.waited_ring import WaitedRing
 from tilewright.ir.op import Array
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
@@ -31,7 +32,7 @@ class Call:
     instruction: Instruction
     slots: list[int] = field(default_factory=list)
     # What a wait says of itself: its ring, and the slot of the phase that it means.
-    ring: str | None = None
+    ring: WaitedRing | None = None
     phase: int = 0
     is_suspension: bool = False
 

@@ -7,7 +7,6 @@ import numpy as np
 from tilewright.interp.simt import types as t
 from tilewright.interp.simt.arithmetic import LOCAL_WINDOW, SHARED_WINDOW, cast
 from tilewright.interp.simt.machine import Machine
-from tilewright.interp.simt.shared import SHARED_BASE
 from tilewright.interp.simt.syntax import (
     Constant,
     Expression,
@@ -18,7 +17,7 @@ from tilewright.interp.simt.syntax import (
     Operand,
     Undefined,
 )
-from tilewright.interp.simt.types import LlvmType
+from tilewright.interp.simt.types import SHARED_BASE, LlvmType
 from tilewright.interp.simt.values import Value, to_bytes, zero
 from tilewright.ir.op import Array
 from tilewright.support.errors import InternalError

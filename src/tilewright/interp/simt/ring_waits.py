@@ -11,6 +11,9 @@ the ring, `!tw.ring`, and takes its parity off a counter of the slot's phases, o
 
 *Source*: PTX ISA 8.8, "mbarrier.test_wait": with `.parity` a wait is for the current phase or the
 one just before.
+
+Behind the name may stand where the ring's mbarriers begin and the role that waits, for messages:
+slot s has one that tells when it is full at byte 16 s, and one for empty 8 bytes behind.
 """
 
 from __future__ import annotations
@@ -19,19 +22,24 @@ import re
 from collections.abc import Iterable, Mapping
 
 from tilewright.interp.simt.syntax import Block, Constant, Instruction, Local, Operand
+from tilewright.interp.simt.waited_ring import WaitedRing
 from tilewright.support.errors import MalformedText
 
-_NODE = re.compile(r'^!(\d+) = !\{!"([^"]*)"\}$')
+_NODE = re.compile(r'^!(\d+) = !\{!"([^"]*)"(?:, i32 (\d+), !"([^"]*)")?\}$')
 _ATTACHED = re.compile(r", !tw\.ring !(\d+)")
 
 
-def ring_names(lines: Iterable[str]) -> Mapping[str, str]:
-    """The names that waits may refer to, by the number of their node."""
+def ring_names(lines: Iterable[str]) -> Mapping[str, WaitedRing]:
+    """The rings that waits may refer to, by the number of their node."""
     found = (_NODE.match(line) for line in lines if line.startswith("!"))
-    return {node[1]: node[2] for node in found if node is not None}
+    return {
+        node[1]: WaitedRing(node[2], None if node[3] is None else int(node[3]), node[4] or "")
+        for node in found
+        if node is not None
+    }
 
 
-def ring_of(op: Instruction, names: Mapping[str, str]) -> str | None:
+def ring_of(op: Instruction, names: Mapping[str, WaitedRing]) -> WaitedRing | None:
     """The ring that a wait names; None where it names none."""
     found = _ATTACHED.search(op.site.text)
     if found is None:

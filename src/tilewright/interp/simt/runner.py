@@ -285,7 +285,8 @@ class Runner:
 
     def _deadlock(self) -> KernelFault:
         machine = self.machine
-        lines = [machine.synchronization.describe()]
+        synchronization = machine.synchronization
+        lines = [*synchronization.describe_waits(), synchronization.describe()]
         left = np.flatnonzero(self._places != _DONE)
         for place in np.unique(self._places[left]):
             warps = sorted({int(w) for w in left[self._places[left] == place] // WARP})

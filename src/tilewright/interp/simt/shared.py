@@ -12,12 +12,10 @@ from tilewright.interp.simt.shadow import Shadow
 from tilewright.interp.simt.statistics import Report
 from tilewright.interp.simt.synchronization import Synchronization
 from tilewright.interp.simt.syntax import Site
+from tilewright.interp.simt.types import SHARED_BASE
 from tilewright.ir.op import Array
 from tilewright.support.errors import KernelFault
 
-# The driver keeps the first KiB of a cta's shared memory on this machine, so a program's own
-# begins there: a zero address is never right.
-SHARED_BASE = 1024
 _BARRIER_BYTES = 8
 
 

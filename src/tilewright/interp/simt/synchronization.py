@@ -9,6 +9,7 @@ import numpy as np
 from tilewright.interp.simt.clocks import Clocks, Joint
 from tilewright.interp.simt.faults import Fault
 from tilewright.interp.simt.timeline import Timeline
+from tilewright.interp.simt.waited_ring import WaitedRing
 from tilewright.ir.op import Array
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import KernelFault
@@ -61,6 +62,7 @@ class Synchronization:
         self.memory_barriers: dict[int, MemoryBarrier] = {}
         self.awaited: dict[int, str] = {}
         self.rings: dict[int, str] = {}
+        self.last_waits: dict[int, str] = {}
         self.completed = 0
         self.timeline: Timeline | None = None
 
@@ -72,6 +74,7 @@ class Synchronization:
         self.memory_barriers.clear()
         self.awaited.clear()
         self.rings.clear()
+        self.last_waits.clear()
         self.clocks.reset()
 
     # --- named barriers ---------------------------------------------------------------------
@@ -206,18 +209,33 @@ class Synchronization:
         self.awaited[address] = site
         return False
 
-    def require_near(self, address: int, phase: int, ring: str) -> None:
+    def require_near(self, address: int, phase: int, ring: WaitedRing) -> None:
         """Check that parity tells the awaited phase: it runs, or is the one that ended last."""
         ended = self.memory_barrier(address).ended
-        self.rings[address] = ring
+        self.rings[address] = ring.name
         if self.timeline is not None:
-            self.timeline.name_barrier(address, f"ring {ring}")
+            self.timeline.name_barrier(address, f"ring {ring.name}")
         if ended - phase not in (0, 1):
             raise Fault(
                 KernelFault,
-                f"a wait for phase {phase} of a slot of ring {ring} comes while the slot is in "
-                f"phase {ended}: by parity it takes that for another one",
+                f"a wait for phase {phase} of a slot of ring {ring.name} comes while the slot is "
+                f"in phase {ended}: by parity it takes that for another one",
             )
+
+    def note_wait(self, address: int, phase: int, ring: WaitedRing, threads: Array) -> None:
+        """Keep what warps wait for, for the report of a deadlock."""
+        who = f"role {ring.role} " if ring.role else ""
+        text = f"{who}waits for phase {phase} of {ring.barrier(address)}"
+        for warp in np.unique(threads // _WARP):
+            self.last_waits[int(warp)] = text
+
+    def describe_waits(self) -> list[str]:
+        """What warps wait for at rings, those with the same wait together."""
+        parked = {int(warp) for warp in np.unique(np.flatnonzero(self.parked) // _WARP)}
+        by_text: dict[str, list[int]] = {}
+        for warp in sorted(parked & self.last_waits.keys()):
+            by_text.setdefault(self.last_waits[warp], []).append(warp)
+        return [f"{text} (warps {warps})" for text, warps in by_text.items()]
 
     def describe(self) -> str:
         """Where each warp waits, for the report of a deadlock."""

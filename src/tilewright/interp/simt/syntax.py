@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from tilewright.interp.simt.types import LlvmType
+from tilewright.interp.simt.waited_ring import WaitedRing
 from tilewright.support.dataclass import dataclass
 from tilewright.support.source import Span
 
@@ -142,8 +143,8 @@ class GlobalVariable:
 
 @dataclass
 class Module:
-    """A parsed module; `rings` are the names that waits refer to, by number."""
+    """A parsed module; `rings` are those that waits refer to, by number."""
 
     functions: dict[str, Function] = field(default_factory=dict)
     globals: dict[str, GlobalVariable] = field(default_factory=dict)
-    rings: Mapping[str, str] = field(default_factory=dict)
+    rings: Mapping[str, WaitedRing] = field(default_factory=dict)

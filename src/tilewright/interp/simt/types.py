@@ -12,6 +12,9 @@ from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
 GENERIC, GLOBAL, SHARED, CONSTANT, LOCAL, PARAM = 0, 1, 3, 4, 5, 101
+# The driver keeps the first KiB of a cta's shared memory on this machine, so a program's own
+# begins there: a zero address is never right.
+SHARED_BASE = 1024
 _FLOAT_DTYPES: dict[str, np.dtype] = {
     "half": np.dtype(np.float16),
     "bfloat": np.dtype(ml_dtypes.bfloat16),

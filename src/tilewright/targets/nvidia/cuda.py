@@ -16,6 +16,8 @@ from tilewright.targets.nvidia.errors import DriverNotFound
 # The version of the entry points that are asked for: CUDA 12.0, the first with all of them.
 # Source: cuda.h.
 _ENTRY_VERSION = 12000
+# Source: cuda.h, CU_MEMHOSTALLOC_PORTABLE and CU_MEMHOSTALLOC_DEVICEMAP.
+_PORTABLE, _MAPPED = 1, 2
 # By definition: room for the name of a device, which the driver cuts off.
 _NAME_BYTES = 256
 
@@ -76,6 +78,14 @@ class Cuda(Protocol):
 
     def entry_point(self, name: str) -> int:
         """The address of a function of the driver, for native code."""
+        ...
+
+    def allocate_host(self, size_bytes: int) -> int:
+        """Memory of the host that kernels write too, at the same address."""
+        ...
+
+    def set_global(self, module: int, name: str, value: int) -> None:
+        """Write a 64-bit global of a module."""
         ...
 
     def pointer_device(self, address: int) -> int:
@@ -156,6 +166,17 @@ class BoundCuda:
         found = self._call("cuGetProcAddress", name.encode(), _ENTRY_VERSION, 0)
         address = cast("tuple[object, ...]", found)[0]
         return int(cast("int", address))
+
+    def allocate_host(self, size_bytes: int) -> int:
+        """Memory of the host that kernels write too, at the same address."""
+        return self._number("cuMemHostAlloc", size_bytes, _PORTABLE | _MAPPED)
+
+    def set_global(self, module: int, name: str, value: int) -> None:
+        """Write a 64-bit global of a module."""
+        handle = self._driver.CUmodule(module)
+        found = self._call("cuModuleGetGlobal", handle, name.encode())
+        address, _ = cast("tuple[object, object]", found)
+        self._call("cuMemcpyHtoD", address, value.to_bytes(8, "little"), 8)
 
     def pointer_device(self, address: int) -> int:
         """The GPU whose memory `address` is in."""

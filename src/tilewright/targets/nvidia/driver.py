@@ -23,6 +23,7 @@ from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.cuda import Cuda, CudaError, open_cuda
 from tilewright.targets.nvidia.faults import launch_error, load_error
+from tilewright.targets.nvidia.hang_reports import HANG_REPORTS
 from tilewright.targets.nvidia.host import device_machine, named_machine
 from tilewright.targets.nvidia.kernel_shape import check_options, check_shape, launch_shape
 from tilewright.targets.nvidia.launcher import (
@@ -294,6 +295,9 @@ class NvidiaDriver:
         module = self.cuda.load_module(artifact.sections["cubin"])
         symbol = str(artifact.metadata.get("symbol", artifact.metadata["name"]))
         function = self.cuda.function(module, symbol)
+        bounded = artifact.metadata.get("bounded_waits")
+        if isinstance(bounded, dict):
+            HANG_REPORTS.watch(self.cuda, module, str(artifact.metadata["name"]), bounded)
         if shape.shared_bytes > _DEFAULT_SHARED_BYTES:
             self.cuda.set_function_attribute(function, _DYNAMIC_SHARED_BYTES, shape.shared_bytes)
         x, y, z = shape.cluster or (1, 1, 1)

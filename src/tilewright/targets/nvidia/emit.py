@@ -29,6 +29,7 @@ from tilewright.targets.nvidia.rules import (
     rings,
     tensor_maps,
     tma,
+    waiting,
 )
 from tilewright.targets.nvidia.services import NvidiaServices
 from tilewright.targets.nvidia.symbols import entry_symbol
@@ -118,4 +119,4 @@ def _argument(fn: FunctionBuilder, type_: Attribute, name: str) -> str:
 
 
 # Imported for the rules that they register.
-RULE_MODULES = (approximate, assembly, products, rings, tensor_maps, tma)
+RULE_MODULES = (approximate, assembly, products, rings, tensor_maps, tma, waiting)

@@ -12,6 +12,7 @@ from tilewright.targets.nvidia.errors import (
     LaunchRefused,
     ResourcesExceeded,
 )
+from tilewright.targets.nvidia.hang_reports import HANG_REPORTS
 from tilewright.targets.nvidia.launcher import LaunchShape
 
 # Source: cuda.h, CUresult: result codes.
@@ -38,7 +39,7 @@ def launch_error(
     """The error that a launch's result code stands for; `launches` are the last, in words."""
     name, text = cuda.describe(code)
     if code in _STICKY:
-        return device_fault(code, name, launches)
+        return HANG_REPORTS.error() or device_fault(code, name, launches)
     if code == _COOPERATIVE_TOO_LARGE:
         return LaunchRefused(
             f"{kernel}: the programs of this grid do not fit on the GPU together",
@@ -82,7 +83,7 @@ def device_fault(code: int, name: str, launches: Sequence[str]) -> DeviceFault:
 def load_error(error: CudaError, kernel: str, launches: Sequence[str] = ()) -> TilewrightError:
     """The error for a cubin that could not be loaded."""
     if error.code in _STICKY:
-        return device_fault(error.code, error.name, launches)
+        return HANG_REPORTS.error() or device_fault(error.code, error.name, launches)
     if error.code == _OUT_OF_MEMORY:
         return DeviceError(f"{kernel}: the GPU has no memory left for the kernel's code")
     if error.code == _NO_BINARY:

@@ -18,7 +18,7 @@ from tilewright.interp.rules.staging import STAGED_RULES, located, shared_memory
 from tilewright.schedule import atomics, conversions, rearrangements, reductions, scans, sorts
 from tilewright.schedule.exchanges import CHOICES
 from tilewright.schedule.scratch import has_place, scratch_bytes, scratch_offset
-from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
+from tilewright.targets.nvidia.ops import FenceAsyncSharedOp, PauseOp
 from tilewright.targets.nvidia.tma.interpret import register_copy_engine
 
 NVIDIA_INTERPRETATION = Rules("nvidia", STAGED_RULES)
@@ -35,6 +35,11 @@ EXCHANGE_MODULES = (atomics, conversions, rearrangements, reductions, scans, sor
 @NVIDIA_INTERPRETATION.plain.register(FenceAsyncSharedOp)
 def _fence(operation: Operation, preparation: Preparation) -> PlainFunction:
     return lambda program: None if program.shared is None else program.shared.fence()
+
+
+@NVIDIA_INTERPRETATION.plain.register(PauseOp)
+def _pause(operation: Operation, preparation: Preparation) -> PlainFunction:
+    return lambda program: None
 
 
 def _plain_through_scratch(

@@ -17,6 +17,7 @@ from tilewright.schedule.shared_memory import SharedPlan
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.assembler import sass_of
+from tilewright.targets.nvidia.bound_waits import describe_waits
 from tilewright.targets.nvidia.emit import (
     argument_slots,
     emit_kernel,
@@ -57,6 +58,7 @@ def _describe(module: ModuleOp, options: CompileOptions, reports: Reports) -> Sc
         "num_warps": num_warps_of(kernel, options),
         "shared_bytes": shared_bytes(kernel),
         "tensor_maps": tensor_map_entries(module),
+        "bounded_waits": describe_waits(kernel),
         GUARDS: [guard.to_metadata() for guard in guards_of(kernel)],
     }
     remarks = (*remarks_of(kernel), *partition_remarks(kernel), *schedule_remarks(kernel))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from xdsl.irdl import irdl_op_definition
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.irdl import irdl_op_definition, prop_def
 
 from tilewright.ir.effects import Effect, Order
 from tilewright.ir.op import TileOp, ops_of
@@ -21,4 +22,18 @@ class FenceAsyncSharedOp(TileOp):
         return (Order.FENCE,)
 
 
-NVIDIA_OPS = (*ops_of(staging), *ops_of(roles), *CHANNEL_OPS, FenceAsyncSharedOp, *TMA_OPS)
+@irdl_op_definition
+class PauseOp(TileOp):
+    """Stand still for 0 to 4 µs, each time for another while; `seed` tells pauses apart.
+
+    It computes nothing and orders nothing: it is there to disturb.
+    """
+
+    name = "ttng.pause"
+    seed = prop_def(IntegerAttr)
+
+    def effects(self) -> tuple[Effect, ...]:
+        return ()
+
+
+NVIDIA_OPS = (*ops_of(staging), *ops_of(roles), *CHANNEL_OPS, FenceAsyncSharedOp, PauseOp, *TMA_OPS)

@@ -32,6 +32,8 @@ from tilewright.schedule.shared_barriers import OrderingReport, insert_shared_ba
 from tilewright.schedule.shared_memory import SharedPlan, place_shared
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
+from tilewright.targets.nvidia.bound_waits import BoundWaits
+from tilewright.targets.nvidia.inject_jitter import InjectJitter
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 from tilewright.targets.nvidia.partition.chunk_stores import ChunkStores
 from tilewright.targets.nvidia.partition.decide import DecideRoles
@@ -48,6 +50,8 @@ from tilewright.targets.nvidia.tma.visibility import MarkVisible
 def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...]:
     """The passes from T0 to T2."""
     given = () if options.plan is None else (AnnotatePlan(options.plan),)
+    jitter = (InjectJitter(options.jitter),) if options.jitter else ()
+    bounds = (BoundWaits(options.deadlock_seconds),) if options.deadlock_seconds else ()
     return (
         *given,
         ReadSchedule(options.schedule or "", options.num_consumer_groups),
@@ -81,6 +85,8 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         ReleaseLate(),
         InsertSharedBarriers(),
         CheckProtocol(machine),
+        *jitter,
+        *bounds,
     )
 
 

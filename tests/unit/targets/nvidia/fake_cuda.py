@@ -145,6 +145,12 @@ class FakeCuda:
         }
         return ctypes.cast(functions[name], POINTER).value or 0
 
+    def allocate_host(self, size_bytes: int) -> int:
+        raise NotImplementedError
+
+    def set_global(self, module: int, name: str, value: int) -> None:
+        self.calls.append(("global", module, name, value))
+
     def pointer_device(self, address: int) -> int:
         return address >> 32
 

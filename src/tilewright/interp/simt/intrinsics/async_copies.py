@@ -11,6 +11,7 @@ from tilewright.interp.simt.calls import Call, Compute, intrinsic
 from tilewright.interp.simt.machine import Machine
 from tilewright.interp.simt.syntax import Site
 from tilewright.interp.simt.tensor_map import FIELDS
+from tilewright.interp.simt.waited_ring import WaitedRing
 from tilewright.ir.op import Array
 from tilewright.support.errors import UnsupportedError
 
@@ -105,7 +106,7 @@ def test_parity(machine: Machine, addresses: Array, parity: Array, site: object)
 
 
 def test_phase(
-    machine: Machine, addresses: Array, parity: Array, site: object, ring: str | None
+    machine: Machine, addresses: Array, parity: Array, site: object, ring: WaitedRing | None
 ) -> Array:
     """The same of waits for a slot of a ring, whose `parity` is the number of the phase itself."""
     result = np.zeros(machine.threads, np.bool_)
@@ -116,6 +117,7 @@ def test_phase(
             phase = int(number.astype(np.int32))
             if ring is not None:
                 machine.synchronization.require_near(address, phase, ring)
+                machine.synchronization.note_wait(address, phase, ring, chosen)
             done = machine.synchronization.test(address, phase & 1, chosen, str(site))
             result[chosen] = done
     return result

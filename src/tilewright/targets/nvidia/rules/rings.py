@@ -36,8 +36,8 @@ from tilewright.targets.nvidia.rules.tma import (
     announce,
     in_one_thread,
     start_copies,
-    wait_parity,
 )
+from tilewright.targets.nvidia.rules.waiting import giving_up, wait_parity
 from tilewright.targets.nvidia.tma.box_annotations import box_plan
 from tilewright.targets.nvidia.tma_ops import TmaFillOp
 
@@ -127,13 +127,21 @@ def _wait(ctx: SimtContext, op: RingAcquireOp | RingWaitOp) -> None:
         # A slot may be filled once more when it has been emptied as often as filled before.
         side, phase = _EMPTY, fn.value(f"add i32 {phase}, -1")
     parity = fn.value(f"and i32 {phase}, 1")
-    name = ctx.module.add_metadata(f'!{{!"{ring.ring_name.data}"}}')
+    node = ctx.module.add_metadata(_wait_node(op))
     barrier = _barrier(ctx, ring, slot, side).removeprefix("ptr addrspace(3) ")
-    wait_parity(fn, barrier, parity, f", !tw.ring {name}")
+    give_up = giving_up(fn, op, ctx.value(slot), phase)
+    wait_parity(fn, barrier, parity, f", !tw.ring {node}", give_up)
     for tile, view in zip(ring.tiles, op.results, strict=True):
         assert isinstance(tile.type, SharedType)
         step = fn.value(f"mul nuw nsw i32 {ctx.value(slot)}, {slot_bytes(tile.type)}")
         ctx.values[view] = add(fn, step, ctx.value(tile))
+
+
+def _wait_node(op: RingAcquireOp | RingWaitOp) -> str:
+    """What a wait says of itself: its ring, where the ring starts, and the role that waits."""
+    ring, around = op.ring_of(), role_around(op)
+    role = "" if around is None else around[0].described()[around[1]].name
+    return f'!{{!"{ring.ring_name.data}", i32 {_start(ring)}, !"{role}"}}'
 
 
 @NVIDIA_RULES.register(TmaFillOp)

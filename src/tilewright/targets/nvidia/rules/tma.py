@@ -14,6 +14,7 @@ from tilewright.ops.atomics.ir import RMW_KINDS
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
+from tilewright.targets.nvidia.rules.waiting import giving_up, wait_parity
 from tilewright.targets.nvidia.tma.barriers import BARRIER_BYTES
 from tilewright.targets.nvidia.tma.box_annotations import box_plan
 from tilewright.targets.nvidia.tma.boxes import BoxPlan
@@ -142,19 +143,8 @@ def _wait(ctx: SimtContext, op: TmaWaitOp) -> None:
     if op.phase is None:
         raise InternalError("a wait for an mbarrier has no phase")
     fn = ctx.fn
-    barrier = _barrier(ctx, op.barrier_bytes)
-    wait_parity(fn, barrier, ctx.value(op.phase))
-
-
-def wait_parity(fn: FunctionBuilder, barrier: str, parity: str, attached: str = "") -> None:
-    """Wait until the phase of a parity of an mbarrier has ended; `attached` is metadata."""
-    again, done = fn.new_label(), fn.new_label()
-    fn.branch(again)
-    fn.place(again)
-    name = "@llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"
-    is_over = fn.value(f"call i1 {name}(ptr addrspace(3) {barrier}, i32 {parity}){attached}")
-    fn.branch_if(is_over, done, again)
-    fn.place(done)
+    barrier, phase = _barrier(ctx, op.barrier_bytes), ctx.value(op.phase)
+    wait_parity(fn, barrier, phase, give_up=giving_up(fn, op, str(op.barrier.value.data), phase))
 
 
 @NVIDIA_RULES.register(TmaLoadSlotOp)
@@ -182,7 +172,8 @@ def _load_slot(ctx: SimtContext, op: TmaLoadSlotOp) -> None:
 @NVIDIA_RULES.register(TmaWaitSlotOp)
 def _wait_slot(ctx: SimtContext, op: TmaWaitSlotOp) -> None:
     barrier = _slot_barrier(ctx, op.barrier_bytes, ctx.value(op.slot))
-    wait_parity(ctx.fn, barrier, ctx.value(op.phase))
+    slot, phase = ctx.value(op.slot), ctx.value(op.phase)
+    wait_parity(ctx.fn, barrier, phase, give_up=giving_up(ctx.fn, op, slot, phase))
 
 
 @NVIDIA_RULES.register(TmaDoneOp)

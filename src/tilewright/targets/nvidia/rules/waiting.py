@@ -1,0 +1,142 @@
+"""Waits at mbarriers, with or without a bound, and pauses.
+
+A wait that lasts longer than its bound leaves a record for the host, gives the other warps time
+to leave theirs, and stops the kernel. One program of the launch has the report to itself: 32
+bytes for each of its warps, in memory of the host that the driver made and told the kernel of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.ir import Operation
+
+from tilewright.codegen.llvm_builder import FunctionBuilder
+from tilewright.codegen.simt.context import SimtContext
+from tilewright.targets.nvidia.bound_waits import WaitBound, wait_bound
+from tilewright.targets.nvidia.hang_reports import RECORD_BYTES, REPORT_SYMBOL
+from tilewright.targets.nvidia.ops import PauseOp
+from tilewright.targets.nvidia.rules import NVIDIA_RULES
+
+GiveUp = Callable[[], None]
+# By definition: in nanoseconds.
+_SECOND = 1_000_000_000
+# Chosen, not measured: roles that hang together began to wait within microseconds of each other.
+_GRACE = _SECOND // 10
+_OWNER = "tw_hanging_program"
+_RECORD = "<4 x i32>"
+_TRY = "@llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"
+_SREG = "@llvm.nvvm.read.ptx.sreg"
+# By definition: of a multiplicative hash, odd, and its high bits depend on all bits of the clock.
+_HASH = 0x9E3779B1
+# By definition: 2^(32 - 20) nanoseconds, 4 µs: several steps of a loop of products.
+_PAUSE_SHIFT = 20
+
+
+def wait_parity(
+    fn: FunctionBuilder,
+    barrier: str,
+    parity: str,
+    attached: str = "",
+    give_up: tuple[WaitBound, GiveUp] | None = None,
+) -> None:
+    """Wait until the phase of a parity of an mbarrier has ended; `attached` is metadata."""
+    is_over = f"call i1 {_TRY}(ptr addrspace(3) {barrier}, i32 {parity}){attached}"
+    again, done = fn.new_label(), fn.new_label()
+    if give_up is None:
+        fn.branch(again)
+        fn.place(again)
+        fn.branch_if(fn.value(is_over), done, again)
+        fn.place(done)
+        return
+    bound, leave = give_up
+    late, hanging = fn.new_label(), fn.new_label()
+    begins = fn.new_label()
+    fn.branch_if(fn.value(is_over), done, begins)
+    fn.place(begins)
+    since = _time(fn)
+    fn.branch(again)
+    fn.place(again)
+    fn.branch_if(fn.value(is_over), done, late)
+    fn.place(late)
+    _branch_if_later(fn, since, bound.seconds * _SECOND, hanging, again)
+    fn.place(hanging)
+    leave()
+    fn.place(done)
+
+
+def giving_up(
+    fn: FunctionBuilder, op: Operation, slot: str, phase: str
+) -> tuple[WaitBound, GiveUp] | None:
+    """The bound of a wait, and what emits what it does behind it; None where it waits for ever."""
+    bound = wait_bound(op)
+    if bound is None:
+        return None
+    return bound, lambda: _report_and_stop(fn, bound.number, slot, phase)
+
+
+def _report_and_stop(fn: FunctionBuilder, number: int, slot: str, phase: str) -> None:
+    """Write the record of the warp if the report is for this program, and stop the kernel."""
+    module = fn.module
+    module.add_global(REPORT_SYMBOL, "addrspace(1) externally_initialized global i64 0, align 8")
+    module.add_global(_OWNER, "internal addrspace(1) global i32 0, align 4")
+    place = [fn.value(f"call i32 {_SREG}.ctaid.{axis}()") for axis in "xyz"]
+    writing, leaving = fn.new_label(), fn.new_label()
+    address = fn.value(f"load volatile i64, ptr addrspace(1) @{REPORT_SYMBOL}, align 8")
+    is_there = fn.value(f"icmp ne i64 {address}, 0")
+    fn.branch_if(fn.value(f"and i1 {is_there}, {_is_owner(fn, place)}"), writing, leaving)
+    fn.place(writing)
+    warp = fn.value(f"lshr i32 {fn.value(f'call i32 {_SREG}.tid.x()')}, 5")
+    offset = fn.value(f"zext i32 {fn.value(f'mul i32 {warp}, {RECORD_BYTES}')} to i64")
+    _store(fn, fn.value(f"add i64 {address}, {offset}"), (str(number + 1), slot, phase, "0"))
+    behind = fn.value(f"add i64 {offset}, {RECORD_BYTES // 2}")
+    _store(fn, fn.value(f"add i64 {address}, {behind}"), (*place, "0"))
+    fn.emit("call void @llvm.nvvm.membar.sys()")
+    fn.branch(leaving)
+    fn.place(leaving)
+    since, waiting, over = _time(fn), fn.new_label(), fn.new_label()
+    fn.branch(waiting)
+    fn.place(waiting)
+    _branch_if_later(fn, since, _GRACE, over, waiting)
+    fn.place(over)
+    fn.emit("call void @llvm.trap()")
+    fn.emit("unreachable")
+
+
+def _is_owner(fn: FunctionBuilder, place: list[str]) -> str:
+    """Whether the report is for this program: the first one to ask has it."""
+    x, y, z = place
+    width, height = (fn.value(f"call i32 {_SREG}.nctaid.{axis}()") for axis in "xy")
+    row = fn.value(f"add i32 {y}, {fn.value(f'mul i32 {z}, {height}')}")
+    linear = fn.value(f"add i32 {x}, {fn.value(f'mul i32 {row}, {width}')}")
+    own = fn.value(f"add i32 {linear}, 1")
+    swap = f"cmpxchg ptr addrspace(1) @{_OWNER}, i32 0, i32 {own} monotonic monotonic"
+    before = fn.value(f"extractvalue {{ i32, i1 }} {fn.value(swap)}, 0")
+    is_free, is_own = (fn.value(f"icmp eq i32 {before}, {name}") for name in ("0", own))
+    return fn.value(f"or i1 {is_free}, {is_own}")
+
+
+def _store(fn: FunctionBuilder, address: str, words: tuple[str, ...]) -> None:
+    pointer = fn.value(f"inttoptr i64 {address} to ptr addrspace(1)")
+    record = "poison"
+    for index, word in enumerate(words):
+        record = fn.value(f"insertelement {_RECORD} {record}, i32 {word}, i32 {index}")
+    fn.emit(f"store volatile {_RECORD} {record}, ptr addrspace(1) {pointer}, align 16")
+
+
+def _time(fn: FunctionBuilder) -> str:
+    return fn.value(f"call i64 {_SREG}.globaltimer()")
+
+
+def _branch_if_later(fn: FunctionBuilder, since: str, by: int, then: str, otherwise: str) -> None:
+    """End the block by whether so many nanoseconds are over."""
+    lasted = fn.value(f"sub i64 {_time(fn)}, {since}")
+    fn.branch_if(fn.value(f"icmp ugt i64 {lasted}, {by}"), then, otherwise)
+
+
+@NVIDIA_RULES.register(PauseOp)
+def _pause(ctx: SimtContext, op: PauseOp) -> None:
+    fn = ctx.fn
+    clock = fn.value(f"call i32 {_SREG}.clock()")
+    mixed = fn.value(f"mul i32 {fn.value(f'xor i32 {clock}, {op.seed.value.data}')}, {_HASH}")
+    fn.emit(f"call void @llvm.nvvm.nanosleep(i32 {fn.value(f'lshr i32 {mixed}, {_PAUSE_SHIFT}')})")
