@@ -226,6 +226,18 @@ def test_a_kernel_compiles_without_a_launch_and_runs_on_its_own() -> None:
     np.testing.assert_array_equal(out, x * 3)
 
 
+def test_a_compiled_kernel_is_launched_without_its_constants_too() -> None:
+    kernel = compiled_scale()
+    x, out = arrays(16)
+    for size in (16, 9):
+        out[:] = 0
+        kernel[(1,)](x, out, size)
+        np.testing.assert_array_equal(out[:size], x[:size] * 3)
+        assert not out[size:].any()
+    with pytest.raises(triton.TritonError, match="the argument `BLOCK` is missing"):
+        kernel[(1,)](x, out, 16, 3)
+
+
 def test_the_launch_of_a_compiled_kernel_takes_what_torch_passes() -> None:
     kernel = compiled_scale()
     kernel._init_handles()

@@ -105,6 +105,7 @@ class CompiledKernel:
         self.artifact = artifact
         self.hash = artifact.key
         self.name = request.name
+        self._is_constant = tuple(parameter.is_constexpr for parameter in src.fn.params)
         self.request = request.to_bytes()
         self.asm = AsmDict(self.request, artifact, load_driver(request.target).stages)
         self.metadata = _metadata(request, artifact, target)
@@ -185,12 +186,17 @@ class CompiledKernel:
         return found
 
     def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
-        """The launcher over `grid`, which takes every argument, constants included."""
+        """The launcher over `grid`; it takes the arguments with all constants, or with none."""
         self._init_handles()
         extents = (*grid, 1, 1)[:3]
+        is_constant = self._is_constant
+        values = is_constant.count(False)
 
         def launch(*args: object, stream: object = None) -> None:
             assert self.run is not None
+            if len(args) == values < len(is_constant):
+                given = iter(args)
+                args = tuple(None if is_left_out else next(given) for is_left_out in is_constant)
             self.run(*extents, stream, self.function, self.packed_metadata, None, None, None, *args)
 
         return launch
