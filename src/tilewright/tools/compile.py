@@ -15,6 +15,7 @@ from tilewright.runtime.artifact import RESOURCES_SECTION, Artifact
 from tilewright.runtime.fingerprint import compiler_fingerprint
 from tilewright.support.errors import InvalidOption, UnsupportedError
 from tilewright.targets.mlir.emit import emit_module
+from tilewright.targets.mlir.schedule import SCHEDULES, with_schedule
 from tilewright.targets.mlir.tools import FORMS, form_text
 from tilewright.targets.nvidia.occupancy import occupancy
 from tilewright.targets.target import load_target
@@ -51,6 +52,11 @@ _SECTION_SUFFIXES = {"object": "o", "cubin": "cubin"}
     is_flag=True,
     help="With --emit: a function that runs every program of a grid, not one program.",
 )
+@click.option(
+    "--schedule",
+    type=click.Choice(SCHEDULES),
+    help="With --emit: a script of the transform dialect beside the kernel, for AVX-512.",
+)
 def compile_(
     file: tuple[Path, str],
     output: Path | None,
@@ -61,18 +67,19 @@ def compile_(
     options: tuple[str, ...],
     form: str | None,
     grid_loop: bool,
+    schedule: str | None,
 ) -> None:
     """Compile the kernels of a file and write every stage and the machine code to a directory.
 
     Without -o, only what the kernels take of the machine is printed. The file is run as by `ir`.
     """
-    if (form is not None or grid_loop) and machine != "mlir":
-        raise InvalidOption("--emit and --grid-loop go with --target mlir")
+    prints = form is not None or grid_loop or schedule is not None
+    if prints and machine != "mlir":
+        raise InvalidOption("--emit, --grid-loop and --schedule go with --target mlir")
     collected = requests_of(file[0], kernel or file[1], arguments, machine, options, function)
     for request in collected.requests:
-        if form is not None or grid_loop:
-            module = schedule_of(request).module
-            click.echo(form_text(emit_module(module, grid_loop), form or FORMS[0]), nl=False)
+        if prints:
+            _print_form(request, form or FORMS[0], grid_loop, schedule)
             continue
         artifact = compile_request(request, request.cache_key(compiler_fingerprint()))
         where = ""
@@ -85,6 +92,19 @@ def compile_(
         echo_resources(request, artifact)
     if collected.error is not None:
         raise collected.error
+
+
+def _print_form(
+    request: CompileRequest, form: str, has_grid_loop: bool, schedule: str | None
+) -> None:
+    """A kernel as MLIR on the standard output, and what went slowly on the standard error."""
+    scheduled = schedule_of(request)
+    text = emit_module(scheduled.module, has_grid_loop)
+    if schedule is not None:
+        text = with_schedule(text)
+    click.echo(form_text(text, form), nl=False)
+    for remark in scheduled.remarks:
+        click.echo(f"remark: {remark}", err=True)
 
 
 def _write_all(request: CompileRequest, artifact: Artifact, directory: Path) -> None:
@@ -118,9 +138,10 @@ def _resources(artifact: Artifact) -> dict[str, object]:
 
 
 def echo_resources(request: CompileRequest, artifact: Artifact) -> None:
-    """Print registers, spills, shared memory and occupancy of a kernel for a GPU."""
+    """Print what a kernel takes of a GPU, and the remarks, which every target has."""
     resources = _resources(artifact)
     if not resources:
+        _echo_remarks(artifact.metadata)
         return
     registers = _count(resources, "registers")
     spills = _count(resources, "spill_store_bytes") + _count(resources, "spill_load_bytes")
@@ -136,7 +157,11 @@ def echo_resources(request: CompileRequest, artifact: Artifact) -> None:
         f"  {fit.ctas_per_sm} programs on an SM, {fit.warps_per_sm} of {fit.max_warps_per_sm} "
         f"warps ({fit.fraction:.0%}), limited by {fit.limit}"
     )
-    remarks = resources["remarks"]
+    _echo_remarks(resources)
+
+
+def _echo_remarks(found: Mapping[str, object]) -> None:
+    remarks = found.get("remarks", [])
     assert isinstance(remarks, list)
     for remark in dict.fromkeys(map(str, remarks)):
         click.echo(f"  remark: {remark}")

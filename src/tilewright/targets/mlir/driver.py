@@ -13,9 +13,10 @@ from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.cache import DiskCache, open_default
 from tilewright.runtime.fingerprint import compiler_fingerprint
 from tilewright.runtime.launcher import SLOW_PATH
-from tilewright.support.options import CompileOptions
+from tilewright.support.options import CompileOptions, runtime_options
 from tilewright.targets.cpu.driver import CpuDriver, CpuKernel
 from tilewright.targets.mlir.executable import compile_object, executable_text, lowered, object_key
+from tilewright.targets.mlir.schedule import with_schedule
 from tilewright.targets.mlir.tools import find_tools
 
 _OBJECT = "object"
@@ -54,6 +55,8 @@ class MlirDriver:
         """
         tools, machine = find_tools(), self.machine()
         text = artifact.sections["mlir"].decode()
+        if runtime_options().mlir_schedule == "cpu":
+            text = with_schedule(text)
         key = object_key(text, tools, machine, compiler_fingerprint())
         stored = None if self._cache is None else self._cache.get(key)
         if stored is None:

@@ -22,6 +22,7 @@ from tilewright.targets.mlir.errors import (
     MlirToolNotFound,
     MlirToolVersion,
 )
+from tilewright.targets.mlir.schedule import has_schedule, interpreting
 
 _RELEASE = re.compile(r"LLVM version (\d+)\.")
 # Chosen, not measured: it ends a tool that hangs.
@@ -41,10 +42,12 @@ TO_BUFFERS = (
 TO_LOOPS = ("convert-linalg-to-loops", "expand-strided-metadata", "lower-affine")
 # To the LLVM dialect. What LLVM has no instruction for is a call of libm.
 TO_LLVM = (
+    "convert-vector-to-scf{full-unroll=true}",
     "convert-scf-to-cf",
     "func.func(math-expand-ops{ops=rsqrt})",
     "convert-math-to-llvm{approximate-log1p=false}",
     "convert-math-to-libm",
+    "convert-vector-to-llvm{vector-contract-lowering=outerproduct}",
     "memref-expand",
     "expand-strided-metadata",
     "lower-affine",
@@ -53,6 +56,7 @@ TO_LLVM = (
     "convert-func-to-llvm",
     "convert-cf-to-llvm",
     "convert-index-to-llvm",
+    "convert-ub-to-llvm",
     "reconcile-unrealized-casts",
     "canonicalize",
     "cse",
@@ -93,7 +97,8 @@ class Tools:
     def to_buffers(self, text: str) -> str:
         """A module of tensors as one of memrefs, which are freed."""
         given, kept = _without_bodies(text)
-        lowered = self.run_passes(given, TO_BUFFERS)
+        passes = interpreting(TO_BUFFERS) if has_schedule(text) else TO_BUFFERS
+        lowered = self.run_passes(given, passes)
         copied = _COPY.sub(r"linalg.copy ins(\1 : \3) outs(\2 : \4)", lowered)
         return _with_bodies(copied, kept)
 
