@@ -35,6 +35,7 @@ from tilewright.compiler.worker import (
     search_paths,
     start_command,
 )
+from tilewright.frontend.devices import HOST_TARGETS
 from tilewright.runtime.ahead import JOBS, CompileJob
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.fingerprint import usable_cpu_count
@@ -82,7 +83,7 @@ class Client:
         with self._lock:
             self._count += 1
             number = self._count
-            is_on_host = self._target == "cpu"
+            is_on_host = self._target in HOST_TARGETS
             job = CompileJob(key, self._news, is_on_host, lambda: self._cancel(number))
             self._jobs[number] = job
             self._write(number, COMPILE, _message(request, key))
@@ -190,7 +191,7 @@ def _is_worth_it(target: str, num_left: int) -> bool:
         return True
     if usable_cpu_count() < 2 or num_left < 2:
         return False
-    if target != "cpu":
+    if target not in HOST_TARGETS:
         return True
     count = STATISTICS.compiled
     seconds = STATISTICS.compile_seconds / count if count else _UNKNOWN_COMPILE_S
