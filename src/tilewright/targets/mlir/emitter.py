@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from tilewright.analysis.affine.access import Accesses
@@ -401,7 +401,8 @@ def pointee_of(pointer: SSAValue) -> Attribute:
 
 def argument_name(argument: SSAValue) -> str:
     """The name of an argument of the function: as in the source, where it says."""
-    return f"a{argument.index}"  # type: ignore[attr-defined]
+    assert isinstance(argument, BlockArgument)
+    return f"a{argument.index}"
 
 
 def _cost_of(op: Operation) -> int:

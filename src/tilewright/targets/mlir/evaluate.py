@@ -147,7 +147,7 @@ class Evaluator:
             case JoinOp():
                 return self._joined(op, coords)
             case SplitOp():
-                last = Coord(constant=op.results.index(value))  # type: ignore[arg-type]
+                last = Coord(constant=int(value is op.out_rhs))
                 return self.at(op.src, (*coords, last))
             case ExpandDimsOp() | BroadcastOp() | TransOp():
                 return self._viewed(op, coords)

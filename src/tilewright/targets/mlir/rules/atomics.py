@@ -50,8 +50,14 @@ def _each(emitter: Emitter, op: AtomicOp, pointers: SSAValue, mask: SSAValue | N
     kind = type_text(result.type)
 
     def one(coords: Coords) -> str:
-        zero = lambda ev: ev.code.constant(kind, 0)  # noqa: E731
-        return loaded_where(Evaluator(emitter), mask, coords, kind, lambda ev: do(ev, coords), zero)
+        return loaded_where(
+            Evaluator(emitter),
+            mask,
+            coords,
+            kind,
+            lambda ev: do(ev, coords),
+            lambda ev: ev.code.constant(kind, 0),
+        )
 
     if not shape:
         emitter.bind(result, one(()))
