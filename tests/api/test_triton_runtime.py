@@ -409,6 +409,30 @@ print(isinstance(kernel, InterpretedFunction), x.sum())
     assert result.stdout.split() == ["True", "56.0"], result.stderr
 
 
+THREADS = """
+import numpy as np
+import triton
+import triton.language as tl
+
+@triton.autotune([triton.Config({}, num_warps=2)], key=[])
+@triton.jit
+def threads_kernel(out_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    asm = "mov.u32 $0, %ntid.x; // $1"
+    threads = tl.inline_asm_elementwise(asm, "=r,r", [at], dtype=tl.int32, is_pure=True, pack=1)
+    tl.store(out_ptr + at, threads)
+
+out = np.zeros(64, np.int32)
+threads_kernel[(1,)](out, 64)
+print(set(out.tolist()))
+"""
+
+
+def test_a_program_of_triton_runs_in_the_simulator_where_that_is_asked_for(tmp_path: Path) -> None:
+    result = run_script(tmp_path / "script.py", THREADS, {"TILEWRIGHT_SIMULATE": "sm_90a"})
+    assert result.stdout.split() == ["{64}"], result.stderr
+
+
 # --- tuning -----------------------------------------------------------------------------------
 
 

@@ -364,7 +364,8 @@ class Autotuner(Wrapper):
         """
         keywords = self._merged(config, call)
         options = [name for name in config.options() if name in keywords]
-        if not options:
+        # A simulated GPU takes them all.
+        if not options or getattr(self.base_fn, "simulated_machine", ""):
             return keywords
         ignored: frozenset[str] = frozenset(options)
         if not getattr(self.base_fn, "is_interpreted", False):

@@ -102,7 +102,7 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
             debug=debug,
             noinline=bool(noinline),
         )
-        self.is_interpreted = knobs.runtime.interpret
+        self.is_interpreted = knobs.runtime.interpret or bool(self.simulated_machine)
         self.__name__ = fn.__name__
         self.__qualname__ = fn.__qualname__
         self.version = version
