@@ -39,8 +39,9 @@ GPU_SETUP := $(if $(filter $(GPU_VENV)/%,$(GPU_PYTHON)),$(GPU_VENV)/.installed)
 help:  ## List the targets.
 	@grep -E '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-demo: $(VENV)/.installed-demo  ## Embed sentences with a real model, check and measure it.
-	$(BIN)/python -m examples.demo
+DTYPE ?= f32
+demo: $(VENV)/.installed-demo  ## Embed sentences with a real model and decode, check and measure.
+	$(BIN)/python -m examples.demo --dtype $(DTYPE)
 
 test: lint typecheck  ## Lint, types, layers, and every test that needs no extra tool.
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) -m "$(UNMARKED)" tests

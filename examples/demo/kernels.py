@@ -100,6 +100,7 @@ def matmul(
     """`c = a @ b`, plus a bias unless `bias_ptr` is None, then GELU on request.
 
     `a: [M, K]`, `b: [K, N]` with any strides (a transposed view costs nothing), `c: [M, N]`.
+    `a` is rounded to the dtype of `b`; sums are float32.
     """
     rows = tl.program_id(1) * BLOCK_M + tl.arange(0, BLOCK_M)
     columns = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -111,7 +112,7 @@ def matmul(
         inside = steps < K - k
         a = tl.load(a_ptrs, mask=(rows[:, None] < M) & inside[None, :], other=0.0)
         b = tl.load(b_ptrs, mask=inside[:, None] & (columns[None, :] < N), other=0.0)
-        acc = tl.dot(a, b, acc, input_precision="ieee")
+        acc = tl.dot(a.to(b.dtype), b, acc, input_precision="ieee")
         a_ptrs += BLOCK_K
         b_ptrs += BLOCK_K * stride_bk
     if bias_ptr is not None:

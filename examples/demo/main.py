@@ -1,12 +1,14 @@
-"""The demo from end to end: embed, check, search, measure, draw."""
+"""The demo from end to end: embed, check, search, measure, draw; then decode."""
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 from rich.console import Console
@@ -21,6 +23,7 @@ from rich.progress import (
 
 import tilewright
 from examples.demo import reference, report
+from examples.demo.decoding import Decoding, run_decoding
 from examples.demo.kernel_operations import KernelOperations
 from examples.demo.model import (
     Batch,
@@ -31,11 +34,13 @@ from examples.demo.model import (
     make_batches,
     model_folder,
     tokenize,
+    with_bfloat16,
 )
 from examples.demo.network import Operations, embed_batch
 from examples.demo.numpy_operations import NumpyOperations
-from examples.demo.peaks import Peaks, measure_peaks
+from examples.demo.peaks import Peaks, measure_peaks, product_unit
 from examples.demo.profile import Profile, ProfiledOperations, Row, rows_of
+from examples.demo.torch_operations import TorchOperations, Weights, inference, load_torch
 
 FOLDER = Path(__file__).parent
 BATCH_SIZE = 16
@@ -44,7 +49,8 @@ ROUNDS = 9
 MEASURE_SECONDS = 15.0
 MIN_ROUNDS = 4
 HITS = 5
-MIN_COSINE = 0.99999
+MIN_COSINE = {"f32": 0.99999, "bf16": 0.9999}
+"""The least cosine with float64 that is right: bfloat16 keeps 8 bits of weights and activations."""
 
 
 @dataclass(frozen=True)
@@ -77,26 +83,45 @@ class Outputs:
         return np.concatenate([self.sentences, self.queries])
 
 
-def main() -> int:
-    """Run the demo; the exit status is 1 when an embedding is wrong."""
+@dataclass(frozen=True)
+class Measured:
+    """The rows of one pass by each implementation; torch's only where it is installed."""
+
+    ours: list[Row]
+    numpy: list[Row]
+    torch: list[Row] | None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the demo; the exit status is 1 when an embedding or a logit is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m examples.demo", description=__doc__)
+    parser.add_argument("--dtype", choices=MIN_COSINE, default="f32", help="of the weights")
+    dtype = parser.parse_args(arguments).dtype
     started = time.perf_counter()
     console = Console()
     console.rule("Tilewright: sentence embeddings with all-MiniLM-L6-v2")
     with _progress(console) as progress:
+        torch = load_torch()
         model, inputs = _load(progress)
-        outputs = _first_pass(progress, model, inputs)
+        kept = with_bfloat16(model) if dtype == "bf16" else model
+        outputs = _first_pass(progress, kept, inputs)
         expected = _reference(progress, model, inputs)
-        ours, peer = _measure(progress, model, inputs)
+        measured = _measure(progress, model, kept, inputs, torch)
         peaks = _peaks(progress)
+        decoding = _decode(progress, dtype, torch)
     _print_compilation(console)
-    correct = _print_check(console, outputs.embeddings, expected)
+    console.print(f"Products of {dtype}: {product_unit(dtype)}.", style="bold")
+    correct = _print_check(console, outputs.embeddings, expected, MIN_COSINE[dtype])
     for query, scores in zip(inputs.queries, outputs.scores, strict=True):
         report.print_search(console, query, report.best_hits(scores, inputs.sentences, HITS))
-    report.print_kernels(console, ours, peer, peaks)
-    files = report.draw(Path.cwd(), ours, peer, _subtitle(inputs))
+    report.print_kernels(console, measured.ours, measured.numpy, measured.torch, peaks)
+    report.print_rates(console, inputs.tokens, measured.ours, measured.numpy, measured.torch)
+    subtitle = f"{len(inputs.sentences)} sentences, {inputs.tokens} tokens, {dtype}"
+    files = report.draw(Path.cwd(), measured.ours, measured.numpy, subtitle)
+    report.print_decoding(console, decoding, dtype)
     console.print(f"Drawn in {', '.join(path.name for path in files)}.")
     console.print(f"Total: {time.perf_counter() - started:.1f} s.", style="bold")
-    return 0 if correct else 1
+    return 0 if correct and decoding.is_right else 1
 
 
 def _load(progress: Progress) -> tuple[Model, Inputs]:
@@ -165,21 +190,28 @@ def _reference(progress: Progress, model: Model, inputs: Inputs) -> list[referen
     return expected
 
 
-def _measure(progress: Progress, model: Model, inputs: Inputs) -> tuple[list[Row], list[Row]]:
-    # Interleaved, so that a change of the machine's clock meets both alike.
-    peers: dict[type, list[Profile]] = {KernelOperations: [], NumpyOperations: []}
+def _measure(
+    progress: Progress, model: Model, kept: Model, inputs: Inputs, torch: ModuleType | None
+) -> Measured:
+    # NumPy has no products of bfloat16, so it takes the model in float32.
+    peers: list[tuple[Model, Operations]] = [(kept, KernelOperations()), (model, NumpyOperations())]
+    if torch is not None:
+        peers.append((kept, TorchOperations(torch, Weights(torch))))
+    passes: list[list[Profile]] = [[] for _ in peers]
     started = time.perf_counter()
-    with _task(progress, "Measure, Tilewright and NumPy in turn", ROUNDS) as task:
+    # Interleaved, so that a change of the machine's clock meets all alike.
+    with _task(progress, "Measure, Tilewright and its peers in turn", ROUNDS) as task:
         for finished in range(ROUNDS):
             if finished >= MIN_ROUNDS and time.perf_counter() - started > MEASURE_SECONDS:
                 progress.update(task, total=finished)
                 break
-            for implementation, profiles in peers.items():
+            for (weights, operations), profiles in zip(peers, passes, strict=True):
                 profiles.append(Profile())
-                run_pass(model, inputs, ProfiledOperations(implementation(), profiles[-1]))
+                with inference(torch):
+                    run_pass(weights, inputs, ProfiledOperations(operations, profiles[-1]))
             progress.advance(task)
-    ours, numpy = (rows_of(profiles[1:]) for profiles in peers.values())  # the first warms up
-    return ours, numpy
+    ours, numpy, *others = (rows_of(profiles[1:]) for profiles in passes)  # the first warms up
+    return Measured(ours, numpy, others[0] if others else None)
 
 
 def _peaks(progress: Progress) -> Peaks:
@@ -187,6 +219,13 @@ def _peaks(progress: Progress) -> Peaks:
         peaks = measure_peaks()
         progress.advance(task)
     return peaks
+
+
+def _decode(progress: Progress, dtype: str, torch: ModuleType | None) -> Decoding:
+    with _task(progress, "Decode with a small language model", 1) as task, inference(torch):
+        decoding = run_decoding(dtype, torch)
+        progress.advance(task)
+    return decoding
 
 
 def _print_compilation(console: Console) -> None:
@@ -201,21 +240,20 @@ def _print_compilation(console: Console) -> None:
 
 
 def _print_check(
-    console: Console, embeddings: Floats, expected: Sequence[reference.Doubles]
+    console: Console,
+    embeddings: Floats,
+    expected: Sequence[reference.Doubles],
+    least: float,
 ) -> bool:
     cosines = [reference.cosine(*pair) for pair in zip(embeddings, expected, strict=True)]
-    wrong = sum(not cosine >= MIN_COSINE for cosine in cosines)  # a NaN counts as wrong
+    wrong = sum(not cosine >= least for cosine in cosines)  # a NaN counts as wrong
     console.print(
         f"{len(cosines)} embeddings against float64: lowest cosine {min(cosines):.9f} "
-        f"(at least {MIN_COSINE} is right), {wrong} wrong.",
+        f"(at least {least} is right), {wrong} wrong.",
         style="bold red" if wrong else "bold green",
         soft_wrap=True,
     )
     return wrong == 0
-
-
-def _subtitle(inputs: Inputs) -> str:
-    return f"{len(inputs.sentences)} sentences, {inputs.tokens} tokens, float32"
 
 
 def _progress(console: Console) -> Progress:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
@@ -105,6 +106,25 @@ def load_model(folder: Path) -> Model:
         norm=_norm(tensors, "embeddings.LayerNorm"),
     )
     return Model(embeddings, tuple(_layer(tensors, f"{prefix}{i}.") for i in range(count)))
+
+
+def with_bfloat16(model: Model) -> Model:
+    """The model with the weights of its products rounded to bfloat16; biases stay float32."""
+
+    def rounded(layer: Linear) -> Linear:
+        return replace(layer, weight=layer.weight.astype(ml_dtypes.bfloat16))
+
+    layers = tuple(
+        replace(
+            layer,
+            qkv=rounded(layer.qkv),
+            attention_output=rounded(layer.attention_output),
+            expand=rounded(layer.expand),
+            contract=rounded(layer.contract),
+        )
+        for layer in model.layers
+    )
+    return replace(model, layers=layers)
 
 
 def _layer(tensors: Mapping[str, Floats], prefix: str) -> Layer:

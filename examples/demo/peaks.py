@@ -10,6 +10,10 @@ import numpy as np
 
 import tilewright
 from examples.demo import kernels
+from examples.demo.kernel_operations import MATMUL_BLOCKS
+from tilewright.targets.cpu.dot.microkernel import DotSpec
+from tilewright.targets.cpu.dot.units import choose_unit
+from tilewright.targets.cpu.host import host_machine
 
 MATRIX = 1536
 COPY_ELEMS = 1 << 20  # 4 MiB an array: like the network's activations, it stays in cache
@@ -41,6 +45,16 @@ def measure_peaks() -> Peaks:
     rates = {name: 2 * source.nbytes / best_seconds(run) for name, run in copies.items()}
     best = max(rates, key=lambda name: rates[name])
     return Peaks(flops, f"NumPy sgemm {MATRIX}³", rates[best], f"{best}, 4 MiB")
+
+
+def product_unit(dtype: str) -> str:
+    """What multiplies the network's tiles of a dtype on this machine, and why it is not AMX."""
+    host = host_machine()
+    shape = MATMUL_BLOCKS["BLOCK_M"], MATMUL_BLOCKS["BLOCK_N"], MATMUL_BLOCKS["BLOCK_K"]
+    spec = DotSpec(*shape, dtype, dtype, host.enabled_features, host.vector_bytes)
+    choice = choose_unit(spec)
+    width = f" on vectors of {8 * host.vector_bytes} bits" if choice.why_not_amx else ""
+    return f"{choice.name}{width}"
 
 
 def copy(source: np.ndarray, target: np.ndarray) -> None:

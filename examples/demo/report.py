@@ -16,6 +16,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from examples.demo.decoding import Decoding
 from examples.demo.model import Floats
 from examples.demo.peaks import Peaks
 from examples.demo.profile import Row
@@ -51,9 +52,16 @@ def print_search(console: Console, query: str, hits: Sequence[Hit]) -> None:
 
 
 def print_kernels(
-    console: Console, tilewright_rows: Sequence[Row], numpy_rows: Sequence[Row], peaks: Peaks
+    console: Console,
+    tilewright_rows: Sequence[Row],
+    numpy_rows: Sequence[Row],
+    torch_rows: Sequence[Row] | None,
+    peaks: Peaks,
 ) -> None:
-    """Print calls, time, rate and fraction of peak of each operation, beside NumPy's time."""
+    """Print calls, time, rate and fraction of peak of each operation, beside its peers' times."""
+    peers = {"NumPy": numpy_rows}
+    if torch_rows is not None:
+        peers["torch"] = torch_rows
     table = Table(
         title="One pass over all texts, median times",
         title_justify="left",
@@ -62,18 +70,17 @@ def print_kernels(
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    for name in ("kernel", "calls", "ms", "rate", "of peak", "NumPy ms", "speed-up"):
+    columns = [text for name in peers for text in (f"{name} ms", "speed-up")]
+    for name in ("kernel", "calls", "ms", "rate", "of peak", *columns):
         table.add_column(name, justify="left" if name == "kernel" else "right", no_wrap=True)
-    for ours, peer in zip(tilewright_rows, numpy_rows, strict=True):
-        table.add_row(*_cells(ours, peer, peaks))
+    for ours, *theirs in zip(tilewright_rows, *peers.values(), strict=True):
+        table.add_row(*_cells(ours, theirs, peaks))
     table.add_section()
-    ours_total = sum(row.seconds for row in tilewright_rows)
-    peer_total = sum(row.seconds for row in numpy_rows)
+    total = total_seconds(tilewright_rows)
     calls = sum(row.calls for row in tilewright_rows)
-    table.add_row(
-        "the network", str(calls), _ms(ours_total), "", "", _ms(peer_total),
-        f"{peer_total / ours_total:.2f}×",
-    )  # fmt: skip
+    totals = [total_seconds(rows) for rows in peers.values()]
+    beside = [text for peer in totals for text in (_ms(peer), f"{peer / total:.2f}×")]
+    table.add_row("the network", str(calls), _ms(total), "", "", *beside)
     console.print(table)
     console.print(
         f"Peaks of this run: {peaks.flops_per_second / 1e9:.0f} GFLOP/s ({peaks.flops_source}), "
@@ -83,16 +90,66 @@ def print_kernels(
     )
 
 
-def _cells(ours: Row, peer: Row, peaks: Peaks) -> list[str]:
+def total_seconds(rows: Sequence[Row]) -> float:
+    """The time of all operations together."""
+    return sum(row.seconds for row in rows)
+
+
+def print_rates(
+    console: Console,
+    tokens: int,
+    tilewright_rows: Sequence[Row],
+    numpy_rows: Sequence[Row],
+    torch_rows: Sequence[Row] | None,
+) -> None:
+    """Print how many tokens a second each implementation embeds."""
+    passes = {"Tilewright": tilewright_rows, "NumPy": numpy_rows, "torch": torch_rows}
+    rates = [
+        f"{name} {tokens / total_seconds(rows):,.0f}"
+        for name, rows in passes.items()
+        if rows is not None
+    ]
+    console.print(f"Tokens a second: {', '.join(rates)}.", style="bold", soft_wrap=True)
+
+
+def print_decoding(console: Console, decoding: Decoding, dtype: str) -> None:
+    """Print what was found about one token after the other."""
+    shape = decoding.shape
+    console.rule("One token after the other: a language model with SmolLM-135M's shapes")
+    console.print(
+        f"{shape.layers} layers of {shape.width}, {shape.heads} heads on {shape.groups} of keys, "
+        f"{decoding.weight_bytes / 1e6:.0f} MB of random {dtype} weights, each read once a token.",
+        soft_wrap=True,
+    )
+    tokens = "the same tokens" if decoding.same_tokens else "other tokens"
+    console.print(
+        f"Logits against float64: off by {decoding.error:.1e} of the largest, {tokens}.",
+        style="bold green" if decoding.is_right else "bold red",
+        soft_wrap=True,
+    )
+    rates = ", ".join(f"{name} {rate:.1f}" for name, rate in decoding.rates.items())
+    speed = decoding.rates["Tilewright"] * decoding.weight_bytes / 1e9
+    console.print(
+        f"Tokens a second: {rates}; Tilewright reads {speed:.1f} GB/s.",
+        style="bold",
+        soft_wrap=True,
+    )
+
+
+def _cells(ours: Row, peers: Sequence[Row], peaks: Peaks) -> list[str]:
     rate, peak = _rate(ours, peaks)
+    beside = [
+        text
+        for peer in peers
+        for text in (_ms(peer.seconds), f"{peer.seconds / ours.seconds:.2f}×")
+    ]
     return [
         ours.name,
         str(ours.calls),
         _ms(ours.seconds),
         rate,
         f"{peak:.0%}",
-        _ms(peer.seconds),
-        f"{peer.seconds / ours.seconds:.2f}×",
+        *beside,
     ]
 
 
