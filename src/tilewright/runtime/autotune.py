@@ -8,6 +8,7 @@ the kernel updates them in place.
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -29,8 +30,16 @@ from tilewright.runtime.heuristics import (
 )
 from tilewright.runtime.isolation import isolated_compiles
 from tilewright.runtime.pruning import Pruning, prune
+from tilewright.runtime.result_check import ResultCheck
 from tilewright.runtime.snapshots import ArgumentState, base_array, is_gpu_array, zero
-from tilewright.runtime.tried_schedules import with_schedules
+from tilewright.runtime.stopped_trials import (
+    TRIAL_SECONDS,
+    config_text,
+    fault_behind,
+    note_stopped,
+    stopped_before,
+)
+from tilewright.runtime.tried_schedules import TriedConfig, with_schedules
 from tilewright.runtime.tuning import (
     Benchmarker,
     Candidate,
@@ -189,7 +198,7 @@ class Autotuner(Wrapper):
         call = Call(args, kwargs, grid)
         self.nargs = dict(zip(self.arg_names, args, strict=False))
         try:
-            trials = [self._candidate(config, call) for config in self._tried(call)]
+            trials = [self._candidate(tried, call) for tried in self._tried(call)]
             jobs = [trial.compile_ahead(len(trials) - i) for i, trial in enumerate(trials)]
             del jobs  # `compile` waits for them
             return [trial.compile() for trial in trials]
@@ -226,26 +235,29 @@ class Autotuner(Wrapper):
         return (*values, *dtypes, _ON_GPU) if is_on_gpu else (*values, *dtypes)
 
     def _find(self, key: TuningKey, call: Call) -> Config:
-        configs = self._tried(call)
+        tried = self._tried(call)
+        configs = [each.config for each in tried]
         # The interpreter's times say nothing about compiled code.
         if len(configs) == 1 or getattr(self.base_fn, "is_interpreted", False):
             return configs[0]
         record = self._record_key(key, configs)
         outcome = None if record is None else read_record(record, configs)
         if outcome is None:
-            outcome = self._tune(configs, call)
+            outcome = self._tune(tried, call)
             if record is not None and outcome.is_complete:
                 open_default().put_json(record, to_record(outcome))
         self.configs_timings = {t.config: t.times_ms for t in outcome.trials}
         self.failures = outcome.failures
         return outcome.best.config
 
-    def _tune(self, configs: Sequence[Config], call: Call) -> Outcome:
+    def _tune(self, tried: Sequence[TriedConfig], call: Call) -> Outcome:
         started = time.perf_counter()
         settings = self._settings
         named = self._named(call.args, call.kwargs)
         state = ArgumentState(named, settings.restored, settings.zeroed)
-        trials = [self._candidate(config, call, state) for config in configs]
+        tolerance = settings.tolerance
+        check = None if tolerance is None else ResultCheck(named, tolerance)
+        trials = [self._candidate(each, call, state, check) for each in tried]
         try:
             outcome = tune(self.__name__, trials, self._measure, debug_options().print_autotuning)
         except Exception:
@@ -262,10 +274,17 @@ class Autotuner(Wrapper):
         return outcome
 
     def _candidate(
-        self, config: Config, call: Call, state: ArgumentState | None = None
+        self,
+        tried: TriedConfig,
+        call: Call,
+        state: ArgumentState | None = None,
+        check: ResultCheck | None = None,
     ) -> Candidate:
         """One configuration of a call, for a search to compile and time; it runs with `state`."""
+        config = tried.config
         keywords = self._merged(config, call)
+        if tried.is_added and state is not None and self._is_on_gpu(call):
+            keywords.setdefault("deadlock_seconds", TRIAL_SECONDS)
         named = self._named(call.args, {**call.kwargs, **config.all_kwargs()})
         is_isolated = self._settings.is_isolated
         # The hook that every tuner has zeroes what `state` does.
@@ -287,6 +306,8 @@ class Autotuner(Wrapper):
         def protect(effects: Effects) -> None:
             if state is not None:
                 state.protect(effects)
+            if check is not None:
+                check.keep(effects.get("writes", ()))
 
         def prepare() -> None:
             if state is not None:
@@ -304,7 +325,43 @@ class Autotuner(Wrapper):
             self.post_hook(named, exception=None)
             return result
 
-        return Candidate(config, call, compile_ahead, compile_, protect, prepare, launch)
+        def run_once() -> object:
+            prepare()
+            return launch()
+
+        def stopped(error: Exception) -> None:
+            fault = fault_behind(error) if self._is_on_gpu(call) else None
+            if fault is None or not tried.is_added:
+                return
+            note_stopped(self._identity, config)
+            fault.hint = (
+                f"the tuner added the schedule of {config.short()}, and leaves it out when the "
+                "program is run again"
+            )
+            raise fault from error
+
+        verified = None if check is None else functools.partial(check.run, run_once)
+        return Candidate(
+            config,
+            call,
+            compile_ahead,
+            compile_,
+            protect,
+            prepare,
+            launch,
+            verified,
+            stopped,
+            tried.is_added,
+        )
+
+    @property
+    def _identity(self) -> str | None:
+        """The identity of the kernel's sources; None where it has none."""
+        identity = getattr(self.base_fn, "cache_key", None)
+        return None if identity is None else str(identity)
+
+    def _is_on_gpu(self, call: Call) -> bool:
+        return _ON_GPU in self._tuning_key(call.args, call.kwargs)
 
     def _measure(self, candidate: Candidate, best_ms: float) -> Times:
         """The times of a candidate; derived classes may have another way."""
@@ -314,7 +371,8 @@ class Autotuner(Wrapper):
         """The times of one configuration, infinite if it fails; the arguments stay as they are."""
         named = self._named(call.args, call.kwargs)
         state = ArgumentState(named, self._settings.restored, self._settings.zeroed)
-        search = Search([self._candidate(config, call, state)], self._settings.measure.time)
+        candidate = self._candidate(TriedConfig(config), call, state)
+        search = Search([candidate], self._settings.measure.time)
         try:
             search.run(lambda status: None)
         finally:
@@ -330,18 +388,20 @@ class Autotuner(Wrapper):
         named = self._named(call.args, call.kwargs)
         return prune(self.__name__, self.configs, self._settings.pruning, named, call.kwargs)
 
-    def _tried(self, call: Call) -> list[Config]:
+    def _tried(self, call: Call) -> list[TriedConfig]:
         """The configurations that are compiled and timed for a call, in order."""
         configs = self._pruned(call)
         ask = getattr(self.fn, "schedules", None)
         if not self._settings.tries_schedules or ask is None:
-            return configs
+            return [TriedConfig(config) for config in configs]
 
         def schedules(config: Config) -> Sequence[Mapping[str, object]]:
             self._run_hook(config, call)
             return ask(call.args, self._merged(config, call))
 
-        return with_schedules(configs, schedules)
+        tried = with_schedules(configs, schedules)
+        left_out = stopped_before(self._identity) if self._is_on_gpu(call) else frozenset()
+        return [t for t in tried if not (t.is_added and config_text(t.config) in left_out)]
 
     def _merged(self, config: Config, call: Call) -> dict[str, object]:
         """The keywords of a launch with a configuration, all of its options included."""
@@ -413,6 +473,7 @@ def autotune(
     cache_results: bool = True,
     compile_in_worker: bool = False,
     schedules: str = GIVEN,
+    verify: float | None = None,
 ) -> Callable[[Kernel], Autotuner]:
     """A decorator that launches a kernel with the fastest of `configs`.
 
@@ -428,12 +489,15 @@ def autotune(
     at once, in child processes; with `compile_in_worker` each one is: one that crashes the
     compiler, or lets it run for a minute, loses. With `schedules="auto"` a configuration that says
     nothing of its schedule is tried with each that the kernel and the machine allow, too: on
-    Hopper numbers of stages, roles and orders of products. `use_cuda_graph` is accepted and
+    Hopper numbers of stages, roles and orders of products. One of these that hangs stops the tuning
+    with `Deadlock` after 10 s, and is left out by later processes. With `verify=0.01` a
+    configuration loses whose results differ from those of the first one that works by more than
+    this share of the largest element. `use_cuda_graph` is accepted and
     ignored. It goes above `heuristics`, and both above `jit`.
 
     Raises: `UnexpectedArgument` for a name that is no parameter of the kernel, `InvalidOption` for
-    another word than `given` and `auto`; at a launch `NoUsableConfig` when every configuration
-    fails.
+    another word than `given` and `auto` or a tolerance outside of [0, 1); at a launch
+    `NoUsableConfig` when every configuration fails.
     """
     settings = make_settings(
         prune_configs_by,
@@ -447,5 +511,6 @@ def autotune(
         cache_results,
         compile_in_worker,
         schedules,
+        verify,
     )
     return lambda fn: Autotuner(fn, configs, key, settings)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from tilewright.runtime.artifact import Artifact
+from tilewright.support.errors import KernelFault
 from tilewright.support.options import CompileOptions
 
 if TYPE_CHECKING:
@@ -96,6 +97,10 @@ class Driver(Protocol):
 
     def stream(self, given: object, arrays: Sequence[object], device: int) -> int | None:
         """The stream that a launch goes to: the one given, or (None) the arrays' current one."""
+        ...
+
+    def pending_fault(self) -> KernelFault | None:
+        """What a kernel that stopped the device left to say; None where nothing did."""
         ...
 
     def load(self, artifact: Artifact, device: int | None = None) -> LoadedKernel:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from tilewright.runtime.config import Config
+from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import TilewrightError
 
 _SAID = ("num_stages", "num_consumer_groups", "schedule", "plan", "loop_schedule")
@@ -21,13 +22,22 @@ class AskSchedules(Protocol):
         ...
 
 
-def with_schedules(configs: Iterable[Config], ask: AskSchedules) -> list[Config]:
+@dataclass(frozen=True)
+class TriedConfig:
+    """A configuration to try: one of the author's, or one with a schedule that was added."""
+
+    config: Config
+    is_added: bool = False
+
+
+def with_schedules(configs: Iterable[Config], ask: AskSchedules) -> list[TriedConfig]:
     """Each configuration as it is, then with each schedule; those with one of their own once."""
-    found: list[Config] = []
+    found: list[TriedConfig] = []
     for config in configs:
-        found.append(config)
+        found.append(TriedConfig(config))
         if not any(name in config.launch_kwargs() for name in _SAID):
-            found += [_with_options(config, options) for options in _asked(config, ask)]
+            added = (_with_options(config, options) for options in _asked(config, ask))
+            found += [TriedConfig(scheduled, is_added=True) for scheduled in added]
     return found
 
 

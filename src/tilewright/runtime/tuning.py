@@ -53,7 +53,10 @@ class Candidate:
     no use; `num_left` candidates are to be compiled, this one included. `compile` returns the
     compiled kernel (or None where nothing is compiled). `protect` saves the arguments that a
     kernel with these `reads` and `writes` would change for good. `prepare` sets the arguments up
-    for a run and is not part of its time; `launch` runs the kernel.
+    for a run and is not part of its time; `launch` runs the kernel. `check` runs it once and says
+    what is wrong with its results. `stopped` hears of an error that no other configuration avoids,
+    and raises what it stands for. A schedule that the tuner added (`is_added`) loses whatever it
+    is that does not compile: its author did not ask for it.
     """
 
     config: Config
@@ -63,6 +66,9 @@ class Candidate:
     protect: Callable[[Effects], object]
     prepare: Callable[[], object]
     launch: Callable[[], object]
+    check: Callable[[], str] | None = None
+    stopped: Callable[[Exception], object] = lambda error: None
+    is_added: bool = False
 
 
 @dataclass(frozen=True)
@@ -231,9 +237,11 @@ class Search:
             working = [entry.job for entry in left if entry.job and not entry.job.is_done]
             if not left:
                 return None
+            # What others are held to is what the first leaves, whichever is ready first.
+            ready = left[:1] if left[0].candidate.check is not None else left
             # A kernel of the CPU has the processor for itself while it is timed.
             if not any(job.is_on_host for job in working):
-                for entry in left:
+                for entry in ready:
                     if entry.job is None or entry.job.is_done:
                         return entry
             wait_for_news(working)
@@ -242,31 +250,57 @@ class Search:
         with self._failing(entry, step):
             if entry.kernel is None:
                 entry.kernel = entry.candidate.compile()
-            config = entry.candidate.config
-            identity = _identity(config.kwargs, entry.kernel)
-            known = self._timed.get(identity)
-            if known is not None:
-                self._finish(entry, Trial(config, known.times_ms), step)
-                return
-            best_ms = math.inf if self.best is None else self.best.times_ms[0]
-            trial = Trial(config, self._time(entry.candidate, best_ms))
-            self._finish(entry, trial, step)
-            if identity is not None:
-                self._timed[identity] = trial
+        if entry.trial is None:
+            self._run(entry, step)
+
+    def _run(self, entry: _Entry, step: Step) -> None:
+        """Check and time a candidate that is compiled."""
+        try:
+            self._time_once(entry, step)
+        except TilewrightError as error:
+            if not error.is_of_configuration:
+                entry.candidate.stopped(error)
+                raise
+            self._lose(entry, _first_line(error), step)
+        except Exception as error:
+            entry.candidate.stopped(error)  # such as torch's, for a context that is lost
+            raise
+
+    def _time_once(self, entry: _Entry, step: Step) -> None:
+        config = entry.candidate.config
+        identity = _identity(config.kwargs, entry.kernel)
+        known = self._timed.get(identity)
+        if known is not None:
+            self._finish(entry, Trial(config, known.times_ms, known.failure), step)
+            return
+        wrong = "" if entry.candidate.check is None else entry.candidate.check()
+        best_ms = math.inf if self.best is None else self.best.times_ms[0]
+        times_ms = LOST if wrong else self._time(entry.candidate, best_ms)
+        trial = Trial(config, times_ms, wrong)
+        self._finish(entry, trial, step)
+        if identity is not None:
+            self._timed[identity] = trial
 
     @contextmanager
     def _failing(self, entry: _Entry, step: Step) -> Generator[None]:
-        """A block in which the candidate may lose.
+        """A block that compiles the candidate, in which it may lose.
 
-        An error that no other configuration avoids is the kernel's own, and so is a fault while
-        it ran: that is no matter of speed.
+        An error that no other configuration avoids is the kernel's own, but for a schedule that
+        was added: the configuration without it says so too, if it is.
         """
         try:
             yield
         except TilewrightError as error:
-            if not error.is_of_configuration:
+            if not error.is_of_configuration and not entry.candidate.is_added:
                 raise
-            self._finish(entry, Trial(entry.candidate.config, LOST, _first_line(error)), step)
+            self._lose(entry, _first_line(error), step)
+        except Exception as error:
+            if not entry.candidate.is_added:
+                raise
+            self._lose(entry, f"{type(error).__name__}: {error}", step)
+
+    def _lose(self, entry: _Entry, failure: str, step: Step) -> None:
+        self._finish(entry, Trial(entry.candidate.config, LOST, failure), step)
 
     def _finish(self, entry: _Entry, trial: Trial, step: Step) -> None:
         entry.trial = trial

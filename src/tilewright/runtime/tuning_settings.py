@@ -32,6 +32,7 @@ class Settings:
     is_cached: bool
     is_isolated: bool
     tries_schedules: bool = False
+    tolerance: float | None = None
 
 
 def make_settings(
@@ -46,11 +47,19 @@ def make_settings(
     cache_results: bool = True,
     compile_in_worker: bool = False,
     schedules: str = GIVEN,
+    verify: float | None = None,
 ) -> Settings:
     """The settings of a tuner, from the arguments of `autotune` of the same names.
 
-    Raises: `InvalidOption` for another word than `given` and `auto`.
+    Raises: `InvalidOption` for another word than `given` and `auto`, or a negative tolerance.
     """
+    if verify is not None and not 0 <= verify < 1:
+        raise InvalidOption(
+            f"autotune(): `verify` is {verify!r}",
+            argument="verify",
+            hint="it is None or the share of the largest element by which elements may differ, "
+            "such as 0.01",
+        )
     if schedules not in (GIVEN, AUTO):
         raise InvalidOption(
             f"autotune(): `schedules` is {schedules!r}",
@@ -72,4 +81,5 @@ def make_settings(
         cache_results,
         compile_in_worker,
         schedules == AUTO,
+        verify,
     )

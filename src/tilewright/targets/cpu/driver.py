@@ -145,6 +145,9 @@ class CpuDriver:
         """None: a launch on the CPU has ended when it returns, whatever stream it is given."""
         return None
 
+    def pending_fault(self) -> None:
+        """None: a kernel of the CPU raises what it does wrong."""
+
     def load(self, artifact: Artifact, device: int | None = None) -> CpuKernel:
         """Link the object of an artifact and make its launch record.
 

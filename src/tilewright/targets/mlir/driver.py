@@ -48,6 +48,9 @@ class MlirDriver:
         """None: a launch has ended when it returns."""
         return None
 
+    def pending_fault(self) -> None:
+        """None: a kernel of the CPU raises what it does wrong."""
+
     def load(self, artifact: Artifact, device: int | None = None) -> CpuKernel:
         """Lower a kernel's text, or take the object from the cache, and link it.
 

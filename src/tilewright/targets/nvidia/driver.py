@@ -20,6 +20,7 @@ from tilewright.runtime.driver import FastLaunch, Grid, LoadedKernel, ParameterG
 from tilewright.runtime.launch_table import Guard
 from tilewright.runtime.launcher import SLOW_PATH, LauncherFactory
 from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import Deadlock
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.cuda import Cuda, CudaError, open_cuda
 from tilewright.targets.nvidia.faults import launch_error, load_error
@@ -256,6 +257,10 @@ class NvidiaDriver:
         if self.cuda.current_context() and self.cuda.context_device() == device:
             return self.cuda.current_context()
         return self.cuda.primary_context(device)
+
+    def pending_fault(self) -> Deadlock | None:
+        """What a program that waited too long left to say."""
+        return HANG_REPORTS.error()
 
     def load(self, artifact: Artifact, device: int | None = None) -> NvidiaKernel:
         """Load a cubin on a GPU. Raises: ResourcesExceeded, DeviceFault, LaunchRefused."""
