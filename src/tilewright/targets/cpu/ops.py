@@ -260,7 +260,10 @@ class DotOp(TileOp):
     its own, those of "amx f16" hold each f16 as two bf16, and `a_room` is where it may copy rows
     of `a`. With `rows`, `columns` and `depth` (i64, all three, from 1 to m, n and k) only so much
     of the operands is read and summed, and what `acc` holds beyond those rows and columns is
-    undefined afterwards. The rows of `acc` lie `acc_stride` elements apart, or n.
+    undefined afterwards. The rows of `acc` lie `acc_stride` elements apart, or n. With `target`,
+    its `target_stride` (i64) and `is_first` (i1) the sum goes to the rows there, which may be
+    `acc` but overlap no operand, and where `is_first` nothing is added to it; with limits no
+    byte beyond them is written there.
     """
 
     name = "cpu.dot"
@@ -276,6 +279,9 @@ class DotOp(TileOp):
     rows = opt_operand_def()
     columns = opt_operand_def()
     depth = opt_operand_def()
+    target = opt_operand_def()
+    target_stride = opt_operand_def()
+    is_first = opt_operand_def()
     m = prop_def(IntegerAttr)
     n = prop_def(IntegerAttr)
     k = prop_def(IntegerAttr)
@@ -288,6 +294,8 @@ class DotOp(TileOp):
         """With `b_source` it is `b` that is written first; what is fetched ahead is not read."""
         sum_ = Access(Resource.GLOBAL, self.zero_init is None, True, self.acc)
         room = () if self.a_room is None else (update(Resource.GLOBAL, self.a_room),)
+        if self.target is not None:
+            room = (*room, write(Resource.GLOBAL, self.target))
         if self.b_source is None:
             return (read(Resource.GLOBAL, self.a), read(Resource.GLOBAL, self.b), *room, sum_)
         source = read(Resource.GLOBAL, self.b_source)

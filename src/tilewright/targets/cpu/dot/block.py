@@ -19,6 +19,7 @@ from tilewright.targets.cpu.dot.vectors import (
     load_prefix,
     scaled,
     splat,
+    store_masked,
     store_prefix,
 )
 from tilewright.targets.cpu.dot.widen import STORAGE_TYPE, emit_widen
@@ -28,6 +29,9 @@ UNROLL = 4
 
 Measured on Emerald Rapids, 2026-11-22: a block of 6x4 vectors unrolled by 1 is 4 to 6 % slower
 than one unrolled by 8."""
+
+TARGET_ARGUMENTS = ", ptr %target, i64 %target_stride, i1 %is_first"
+"""The arguments of a product, and of a block of it, that is told where its sums go."""
 
 FETCH_STEPS = 8
 """The steps over which the lines of one row of the next tile are fetched: every other step
@@ -57,6 +61,7 @@ class BlockSpec:
     `fetch_lines` of a row of another tile are fetched every FETCH_STEPS steps. `source`: the
     block reads row-major B of that dtype, and packs it if it `keeps` it for other blocks.
     `is_limited`: rows, columns of the source and depth are limited at run time.
+    `has_target`: where the sums go, and whether anything is added to them, is told at run time.
     """
 
     multiply: Multiply
@@ -72,6 +77,7 @@ class BlockSpec:
     keeps: bool = False
     features: frozenset[str] = frozenset()
     is_limited: bool = False
+    has_target: bool = False
 
     @property
     def num_steps(self) -> int:
@@ -107,19 +113,26 @@ def emit_block(module: ModuleBuilder, spec: BlockSpec) -> str:
     where the spec has none. With `fetch_lines`, `ptr %next, i64 %next_stride` (bytes) follow,
     with `source` then `ptr %source, i64 %source_stride` (elements) of the block's columns, and
     where it is limited `i64 %rows, i64 %columns, i64 %depth`, from 1 on: rows from the last on
-    are the last one again, columns of the source from `%columns` on are zero.
+    are the last one again, columns of the source from `%columns` on are zero. Where it has a
+    target `ptr %target, i64 %target_stride` (elements), `i1 %is_first` follow.
     """
     digest = sha256(repr(replace(spec, features=frozenset())).encode()).hexdigest()[:12]
     name = f"tw.dot.block{spec.rows}x{len(spec.vectors)}.{digest}"
     if module.has_function(name):
         return f"@{name}"
-    arguments = "ptr noalias %a, ptr noalias %b, ptr noalias %c, i64 %lda"
+    c = "ptr %c" if spec.has_target else "ptr noalias %c"
+    arguments = f"ptr noalias %a, ptr noalias %b, {c}, i64 %lda"
     arguments += ", ptr %next, i64 %next_stride" * bool(spec.fetch_lines)
     arguments += ", ptr %source, i64 %source_stride" * bool(spec.source)
     arguments += ", i64 %rows, i64 %columns, i64 %depth" * spec.is_limited
+    arguments += TARGET_ARGUMENTS * spec.has_target
     header = f"define internal fastcc void @{name}({arguments}) noinline nounwind"
     fn = FunctionBuilder(module, header)
-    _store_block(fn, spec, _accumulate(fn, spec))
+    chains = _accumulate(fn, spec)
+    if spec.has_target:
+        _send_block(fn, spec, chains)
+    else:
+        _store_block(fn, spec, chains)
     fn.emit("ret void")
     return module.add_function(name, fn.text())
 
@@ -132,7 +145,7 @@ def _accumulate(fn: FunctionBuilder, spec: BlockSpec) -> Sequence[str]:
     b_type = STORAGE_TYPE[spec.multiply.b_element]
 
     rows = _row_addresses(fn, spec)
-    masks = _column_masks(fn, spec)
+    masks = [None] * len(spec.vectors) if spec.source is None else _column_masks(fn, spec)
 
     def steps(
         index: str, chains: Sequence[str], count: int = spec.unroll, is_tail: bool = False
@@ -165,8 +178,8 @@ def _accumulate(fn: FunctionBuilder, spec: BlockSpec) -> Sequence[str]:
 
 
 def _column_masks(fn: FunctionBuilder, spec: BlockSpec) -> list[str | None]:
-    """Which lanes of each vector of an unpacked B are before its limit."""
-    if spec.source is None or not spec.is_limited:
+    """Which lanes of each vector are before the limit of the columns."""
+    if not spec.is_limited:
         return [None] * len(spec.vectors)
     lanes = spec.layout.lanes
     bound = splat(fn, lanes, "i64", "%columns")
@@ -200,13 +213,20 @@ def _row_addresses(fn: FunctionBuilder, spec: BlockSpec) -> list[str]:
     """Where each row of A starts; one address, from which rows are constants, if it can be."""
     if spec.lda is not None:
         return ["%a"]
-    rows = ["%a"]
+    return _strided_rows(fn, spec, STORAGE_TYPE[spec.multiply.a_element], "%a", "%lda")
+
+
+def _strided_rows(
+    fn: FunctionBuilder, spec: BlockSpec, type_: str, first: str, stride: str
+) -> list[str]:
+    """Where each row of a block is; from a limit on, the last row again."""
+    rows = [first]
     while len(rows) < spec.rows:
-        step = "%lda"
+        step = stride
         if spec.is_limited:
             exists = fn.value(f"icmp slt i64 {len(rows)}, %rows")
-            step = fn.value(f"select i1 {exists}, i64 %lda, i64 0")
-        rows.append(element_address(fn, STORAGE_TYPE[spec.multiply.a_element], rows[-1], step))
+            step = fn.value(f"select i1 {exists}, i64 {stride}, i64 0")
+        rows.append(element_address(fn, type_, rows[-1], step))
     return rows
 
 
@@ -394,3 +414,57 @@ def _store_vector(
         add = "add" if scalar == "i32" else "fadd"
         value = fn.value(f"{add} {spec.acc_type} {old}, {value}")
     store_prefix(fn, lanes, scalar, value, address, valid)
+
+
+def _send_block(fn: FunctionBuilder, spec: BlockSpec, chains: Sequence[str]) -> None:
+    """Store the sums at the target, added to `%c` where this is not the first product.
+
+    Rows beyond a limit are the last one again, in both places: the same sums, to be stored
+    twice. So all rows of a column are read before the first is written, for the target may be
+    what is added to.
+    """
+    assert not spec.multiply.bias_a, spec
+    fresh, adding, done = fn.new_label(), fn.new_label(), fn.new_label()
+    scalar = spec.multiply.accumulator_type
+    targets = _strided_rows(fn, spec, scalar, "%target", "%target_stride")
+    masks = _column_masks(fn, spec)
+    columns = [chains[position :: len(spec.vectors)] for position in range(len(spec.vectors))]
+
+    def store(vector: BlockVector, mask: str | None, values: Sequence[str]) -> None:
+        lanes = spec.layout.lanes
+        for row, value in zip(targets, values, strict=True):
+            at = element_address(fn, scalar, row, vector.column)
+            if mask is None:
+                store_prefix(fn, lanes, scalar, value, at, vector.valid)
+            else:
+                store_masked(fn, lanes, scalar, value, at, mask)
+
+    fn.branch_if("%is_first", fresh, adding)
+    fn.place(fresh)
+    for vector, mask, values in zip(spec.vectors, masks, columns, strict=True):
+        store(vector, mask, values)
+    fn.branch(done)
+    fn.place(adding)
+    sources = _strided_rows(fn, spec, scalar, "%c", str(spec.ldc))
+    for vector, mask, values in zip(spec.vectors, masks, columns, strict=True):
+        store(vector, mask, _added(fn, spec, sources, vector, values))
+    fn.branch(done)
+    fn.place(done)
+
+
+def _added(
+    fn: FunctionBuilder,
+    spec: BlockSpec,
+    rows: Sequence[str],
+    vector: BlockVector,
+    values: Sequence[str],
+) -> list[str]:
+    """One vector of every row of `%c`, plus the sums."""
+    scalar, lanes = spec.multiply.accumulator_type, spec.layout.lanes
+    add = "add" if scalar == "i32" else "fadd"
+    places = [element_address(fn, scalar, row, vector.column) for row in rows]
+    old = [load_prefix(fn, lanes, scalar, place, vector.valid) for place in places]
+    return [
+        fn.value(f"{add} {spec.acc_type} {before}, {value}")
+        for before, value in zip(old, values, strict=True)
+    ]

@@ -75,7 +75,7 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
     """
     assert isinstance(operation, ops.DotOp)
     extents = tuple(getattr(operation, name).value.data for name in "mnk")
-    is_limited = operation.rows is not None
+    is_limited, has_target = operation.rows is not None, operation.target is not None
     ldc = extents[1] if operation.acc_stride is None else operation.acc_stride.value.data
     types = [_packed_dtype(operation, v) for v in (operation.a, operation.b)]
     types.append(memory_dtype_of(pointee_of(operation.acc.type)))
@@ -86,7 +86,11 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
     b_type = types[1] if source is None else memory_dtype_of(pointee_of(source.type))
 
     def evaluate(program: Program, a: Array, b: Array, acc: Array, *more: Array) -> None:
-        target = types[2]
+        target, adds = types[2], not starts_at_zero
+        place, place_stride = acc, ldc
+        if has_target:
+            place, place_stride, adds = more[-3], int(more[-2]), not bool(more[-1])
+            more = more[:-3]
         m, n, k = (int(value) for value in more[-3:]) if is_limited else extents
         more = more[:-3] if is_limited else more
         stride = int(more[0]) if has_stride else k
@@ -95,14 +99,14 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
         rhs, rhs_lost = _operand(program, b, (k, n), b_type, b_stride)
         rhs = _converted(rhs, types[1])
         lost = lhs_lost.any(axis=1, keepdims=True) | rhs_lost.any(axis=0, keepdims=True)
-        lanes = _matrix(acc, m, n, ldc, target.itemsize)
+        lanes = _matrix(place, m, n, place_stride, target.itemsize)
         total = _product(lhs, rhs, target)
-        if not starts_at_zero:
+        if adds:
             before, before_lost = _operand(program, acc, (m, n), target, ldc)
             total = total + widened(before).astype(total.dtype)
             lost = lost | before_lost
         result = total.astype(target) if target.kind in "iu" else round_float(total, target)
-        if is_limited:
+        if is_limited and not has_target:
             whole = _matrix(acc, extents[0], extents[1], ldc, target.itemsize)
             forget_lanes(program, whole, target.itemsize)
         write(program, lanes, result.ravel())

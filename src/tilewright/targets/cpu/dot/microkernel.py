@@ -25,6 +25,7 @@ from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.dot.amx_product import AmxBlocks, amx_blocks, emit_amx_product
 from tilewright.targets.cpu.dot.block import (
     FETCH_STEPS,
+    TARGET_ARGUMENTS,
     BlockSpec,
     BlockVector,
     emit_block,
@@ -85,6 +86,8 @@ class DotSpec:
     `is_amx` multiplies tile registers; `units.py` says where it may.
     `is_limited` takes, at run time, how many rows and columns are seen and how many k are summed;
     both operands are then where the user has them.
+    `has_target` writes the sum elsewhere than it adds to, or adds nothing, as it is told at run
+    time: a loop's last step writes where the user wants the result, its first finds no zeros.
     *Source* all measured on Emerald Rapids, f32 1024³.
     """
 
@@ -105,6 +108,7 @@ class DotSpec:
     packs_b: bool = False
     is_amx: bool = False
     is_limited: bool = False
+    has_target: bool = False
 
     @property
     def unit(self) -> VectorUnit:
@@ -280,7 +284,8 @@ def dot_name(spec: DotSpec) -> str:
     name = f"tw.dot.{spec.a_dtype}.{spec.b_dtype}.{spec.multiply.instruction.value}.{shape}"
     if spec.next_b is not None:
         name += f".next{spec.next_b.rows}.{spec.next_b.element_bytes}"
-    return name + ".rows" * spec.packs_b + ".zero" * spec.zero_init + ".part" * spec.is_limited
+    name += ".rows" * spec.packs_b + ".zero" * spec.zero_init + ".part" * spec.is_limited
+    return name + ".to" * spec.has_target
 
 
 def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
@@ -290,9 +295,11 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
     `a_in_place`, then `ptr %room` if it has `room_bytes`, then `ptr %next_b, i64
     %next_b_stride` (elements) if `next_b`, then `ptr %b_source, i64 %b_source_stride`
     (elements) if `packs_b`, `%b_panels` being its room, then `i64 %rows, i64 %columns,
-    i64 %depth` (at least 1) if `is_limited`.
-    *Constraints* the three buffers do not overlap; they are aligned to their elements (to 64
-    bytes for speed). A is padded with zeros to whole k-groups and B as `PanelLayout` says.
+    i64 %depth` (at least 1) if `is_limited`, then `ptr %target, i64 %target_stride` (elements),
+    `i1 %is_first` if `has_target`.
+    *Constraints* the three buffers do not overlap, nor the target the operands; they are aligned
+    to their elements (to 64 bytes for speed). A is padded with zeros to whole k-groups and B as
+    `PanelLayout` says.
     """
     assert spec.can_read_a_in_place or not spec.a_in_place, spec
     assert spec.can_pack_b or not spec.packs_b, spec
@@ -300,12 +307,13 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
     name = dot_name(spec)
     if module.has_function(name):
         return f"@{name}"
-    arguments = "ptr noalias %a, ptr noalias %b, ptr noalias %c"
+    arguments = "ptr noalias %a, ptr noalias %b, ptr" + " noalias" * (not spec.has_target) + " %c"
     arguments += ", i64 %a_stride" * spec.a_in_place
     arguments += ", ptr noalias %room" * bool(spec.room_bytes)
     arguments += ", ptr %next_b, i64 %next_b_stride" * (spec.next_b is not None)
     arguments += ", ptr %b_source, i64 %b_source_stride" * spec.packs_b
     arguments += ", i64 %rows, i64 %columns, i64 %depth" * spec.is_limited
+    arguments += TARGET_ARGUMENTS * spec.has_target
     header = f"define internal void @{name}({arguments}) noinline nounwind"
     fn = FunctionBuilder(module, header)
     if spec.amx_blocks is not None:
@@ -420,11 +428,13 @@ def _emit_block_call(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
             keeps=packs and block.rows < spec.m,
             features=spec.features,
             is_limited=spec.is_limited,
+            has_target=spec.has_target,
         ),
     )
     more = _fetch_arguments(fn, spec, block) if lines else ""
     more += _source_arguments(fn, spec, block) if packs else ""
     more += _limit_arguments(fn, spec, block) if spec.is_limited else ""
+    more += _target_arguments(fn, spec, block) if spec.has_target else ""
     panel_bytes = layout.panel_elems(spec.k) * ELEMENT_BYTES[layout.element]
     b = element_address(fn, "i8", "%b", scaled(fn, block.panel, panel_bytes))
     c_column = scaled(fn, block.panel, layout.columns * c_bytes)
@@ -481,3 +491,12 @@ def _source_arguments(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> str:
     column = scaled(fn, block.panel, spec.b_layout.columns)
     source = element_address(fn, STORAGE_TYPE[spec.b_dtype], "%b_source", column)
     return f", ptr {source}, i64 %b_source_stride"
+
+
+def _target_arguments(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> str:
+    """Where the sums of a block go."""
+    c_bytes = ELEMENT_BYTES[spec.acc_dtype]
+    column = scaled(fn, block.panel, spec.b_layout.columns)
+    first = "0" if block.row == "0" else scaled(fn, block.row, "%target_stride")
+    at = element_address(fn, "i8", "%target", scaled(fn, scaled(fn, first, 1, column), c_bytes))
+    return f", ptr {at}, i64 %target_stride, i1 %is_first"

@@ -24,6 +24,7 @@ from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.support.dataclass import replace
 from tilewright.targets.cpu import ops as cpu
+from tilewright.targets.cpu.dot.direct import redirection
 from tilewright.targets.cpu.dot.fetching import fetch_address
 from tilewright.targets.cpu.dot.limits import limits_of
 from tilewright.targets.cpu.dot.microkernel import DotSpec
@@ -239,7 +240,10 @@ def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
         fetch = () if spec.is_amx else fetch_address(lowering, emit, op, forms[1])
         found = lowering.limits.get(op)
         limits = () if found is None else (found.rows, found.columns, found.depth)
-        more = (stride, _room(lowering, spec), fetch, source, limits)
+        place: tuple[SSAValue, ...] = ()
+        if stride and source:
+            place = redirection(lowering, emit, op, ((a, stride[0]), (source[0], source[1])), found)
+        more = (stride, _room(lowering, spec), fetch, source, limits, place)
         spec = replace(spec, ldc=target.pitch)
         _call(emit, op, spec, (a, b, target.base), more)
         return
@@ -293,12 +297,12 @@ def _call(
     op: DotOp,
     spec: DotSpec,
     operands: tuple[SSAValue, SSAValue, SSAValue],
-    more: tuple[Sequence[SSAValue], ...] = ((), (), (), (), ()),
+    more: tuple[Sequence[SSAValue], ...] = ((), (), (), (), (), ()),
 ) -> None:
     """The call; `more`: the stride of A in place, the room for its rows, where to fetch from,
-    the source of B, limits."""
-    stride, room, fetch, source, limits = more
-    groups = (fetch, fetch, source, source, limits, limits, limits)
+    the source of B, limits, where the sum goes."""
+    stride, room, fetch, source, limits, place = more
+    groups = (fetch, fetch, source, source, *(limits,) * 3, *(place,) * 3)
     sizes = (1, 1, 1, len(stride), len(room), *(int(bool(group)) for group in groups))
     properties: dict[str, Attribute] = {
         "operandSegmentSizes": DenseArrayBase.from_list(i32, list(sizes)),
@@ -311,7 +315,8 @@ def _call(
         properties["acc_stride"] = IntegerAttr(spec.ldc, i64)
     if is_zero(op.operands[2]):
         properties["zero_init"] = UnitAttr()
-    emit.effect(cpu.DotOp, (*operands, *stride, *room, *fetch, *source, *limits), (), properties)
+    values = (*operands, *stride, *room, *fetch, *source, *limits, *place)
+    emit.effect(cpu.DotOp, values, (), properties)
 
 
 def _emit_batch(lowering: Lowering, emit: Emitter, op: DotOp, spec: DotSpec) -> None:
@@ -338,5 +343,5 @@ def _emit_batch(lowering: Lowering, emit: Emitter, op: DotOp, spec: DotSpec) -> 
     offset = emit.integer("muli", variable, emit.index(spec.m * spec.n))
     room = _room(lowering, spec)
     result = emit.advance(target.base, offset)
-    _call(emit, op, spec, (bases[0], bases[1], result), ((), room, (), (), ()))
+    _call(emit, op, spec, (bases[0], bases[1], result), ((), room, (), (), (), ()))
     emit.close_loop((0, count, 1))

@@ -162,6 +162,19 @@ def load_masked(fn: FunctionBuilder, lanes: int, type_: str, address: str, mask:
     return fn.value(f"call {kind} {callee}(ptr align {align} {address}, {mask_and_fill})")
 
 
+def store_masked(
+    fn: FunctionBuilder, lanes: int, type_: str, value: str, address: str, mask: str
+) -> None:
+    """Store the lanes of a vector where `mask` is set and touch no other byte."""
+    suffix = {"float": "f32", "double": "f64"}[type_]
+    kind = f"<{lanes} x {type_}>"
+    align = ELEMENT_BITS[type_] // 8
+    name = f"llvm.masked.store.v{lanes}{suffix}.p0"
+    callee = fn.module.declare(name, "void", f"{kind}, ptr, <{lanes} x i1>")
+    operands = f"{kind} {value}, ptr align {align} {address}, <{lanes} x i1> {mask}"
+    fn.emit(f"call void {callee}({operands})")
+
+
 def store_prefix(
     fn: FunctionBuilder, lanes: int, type_: str, value: str, address: str, valid: int
 ) -> None:

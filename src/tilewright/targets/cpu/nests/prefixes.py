@@ -34,12 +34,25 @@ def prefix_extents(ev: Evaluator, mask: SSAValue) -> dict[int, list[SSAValue]]:
     What is no comparison of an index that grows with a value that does not is left out: the mask
     may be false in more places, never true in more.
     """
+    return _extents(ev, mask)[0]
+
+
+def exact_extents(ev: Evaluator, mask: SSAValue) -> dict[int, list[SSAValue]] | None:
+    """The same, where the mask is true everywhere else; None where that is not known."""
+    found, is_exact = _extents(ev, mask)
+    return found if is_exact else None
+
+
+def _extents(ev: Evaluator, mask: SSAValue) -> tuple[dict[int, list[SSAValue]], bool]:
+    """The extents of a mask, and whether they say all."""
     found: dict[int, list[SSAValue]] = {}
+    is_exact = True
     pending = [(mask, tuple(loop_coord(dim) for dim in range(len(shape_of(mask.type)))))]
     while pending:
         part, place = pending.pop()
         op = owner(part)
         if not is_tile(part) or op is None or ev.lowering.bufferization.is_stored(part):
+            is_exact = False
             continue
         place = normalized(place, shape_of(part.type))
         source = source_coords(op, place)
@@ -48,29 +61,31 @@ def prefix_extents(ev: Evaluator, mask: SSAValue) -> dict[int, list[SSAValue]]:
         elif op.name == "arith.andi":
             pending += [(operand, place) for operand in op.operands]
         else:
-            _add_extent(ev, op, place, found)
-    return found
+            is_exact = _add_extent(ev, op, place, found) and is_exact
+    return found, is_exact
 
 
 def _add_extent(
     ev: Evaluator, op: Operation, place: Coords, found: dict[int, list[SSAValue]]
-) -> None:
+) -> bool:
+    """Add what a comparison says; False where that is not known."""
     prefix = prefix_of(op)
     if prefix is None:
-        return
+        return False
     left_grows, more = prefix
     growing, fixed = op.operands if left_grows else reversed(op.operands)
     loops = {loop for coord in place for loop, _ in coord.terms}
     moving = [loop for loop in loops if _step(ev, growing, place, loop) != 0]
     if len(moving) != 1 or _step(ev, growing, place, moving[0]) != 1:
-        return
+        return False
     if any(_step(ev, fixed, place, loop) != 0 for loop in loops):
-        return
+        return False
     start = tuple(Coord((), coord.offset) for coord in place)
     first, bound = (ev.emit.widen(ev.element(v, start, False)) for v in (growing, fixed))
     extent = ev.emit.integer("subi", bound, first)
     extent = ev.emit.integer("addi", extent, ev.emit.constant(i64, more)) if more else extent
     found.setdefault(moving[0], []).append(extent)
+    return True
 
 
 def _step(ev: Evaluator, value: SSAValue, place: Coords, loop: int) -> int | None:

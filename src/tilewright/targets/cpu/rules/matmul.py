@@ -58,6 +58,7 @@ def _dot(ctx: EmitContext, op: DotOp) -> None:
         packs_b=op.b_source is not None,
         is_amx=op.unit is not None,
         is_limited=op.rows is not None,
+        has_target=op.target is not None,
         ldc=None if op.acc_stride is None else op.acc_stride.value.data,
     )
     function = emit_dot(ctx.module, spec)

@@ -20,7 +20,7 @@ from tilewright.ops.debug.ir import AssertOp, HintOp, PrintOp
 from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.ops.shape.ir import CatOp, JoinOp, ReshapeOp
 from tilewright.support.errors import InternalError
-from tilewright.targets.cpu.dot import products
+from tilewright.targets.cpu.dot import direct, products
 from tilewright.targets.cpu.forms import SCALAR_STEPS, STEPS
 from tilewright.targets.cpu.nests import access, elements, nest, sorts
 from tilewright.targets.cpu.nests.coordinates import constant_coords
@@ -28,6 +28,7 @@ from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.ops import PollOp
 from tilewright.targets.cpu.schedule import interruptible
+from tilewright.targets.cpu.schedule.direct_stores import find_direct_stores
 from tilewright.targets.cpu.schedule.fetches import Fetch, plan_fetches
 from tilewright.targets.cpu.schedule.fusion import BlockPlanner, Step
 from tilewright.targets.cpu.schedule.inline import is_tile
@@ -42,8 +43,18 @@ def emit_block(lowering: Lowering, source: Block, out: Block) -> None:
     steps = BlockPlanner(lowering.bufferization, source).plan()
     is_outermost = out is lowering.entry
     fetches = plan_fetches(lowering.bufferization, steps) if is_outermost else {}
+    found = find_direct_stores(lowering.bufferization, lowering.machine, steps)
+    fills = {each.fill: each.direct for each in found}
+    stores = {each.store: each.direct for each in found}
+    for each in found:
+        lowering.direct.update(dict.fromkeys(each.direct.products, each.direct))
     for step in steps:
-        _emit_step(lowering, step, out, fetches.get(step, ()))
+        if step in fills:
+            direct.begin(lowering, out, fills[step])
+        elif step in stores:
+            direct.finish(lowering, out, stores[step], step)
+        else:
+            _emit_step(lowering, step, out, fetches.get(step, ()))
 
 
 def _emit_step(lowering: Lowering, step: Step, out: Block, fetches: Sequence[Fetch]) -> None:

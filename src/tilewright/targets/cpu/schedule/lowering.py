@@ -12,12 +12,16 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from tilewright.ir.op import build
 from tilewright.ir.types import element_of, pointer_to, shape_of
 from tilewright.machine.model import MachineModel
+from tilewright.ops.control_flow import ForOp
+from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.memory.ir import StoreOp
 from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.targets.cpu.ops import AllocOp
 from tilewright.targets.cpu.report import ReportBuilder
 from tilewright.targets.cpu.schedule.bufferization import Bufferization, PackForm
 from tilewright.targets.cpu.schedule.inline import owner
+from tilewright.targets.cpu.schedule.roots import Root
 from tilewright.targets.cpu.schedule.storage import Buffer
 
 
@@ -32,6 +36,19 @@ class Limits:
     def of(self, form: PackForm) -> tuple[SSAValue, SSAValue]:
         """How much of an operand is read, along its rows and its columns."""
         return (self.rows, self.depth) if form.role == "a" else (self.depth, self.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class DirectStore:
+    """A sum over the steps of `loops`, one after the other, that only `store` uses.
+
+    `fill` would make the zeros which the first product is added to.
+    """
+
+    store: StoreOp
+    loops: tuple[ForOp, ...]
+    products: tuple[DotOp, ...]
+    fill: Root
 
 
 @dataclass
@@ -49,6 +66,8 @@ class Lowering:
     unpacked: dict[PackForm, tuple[SSAValue, SSAValue]] = field(default_factory=dict)
     sources: dict[PackForm, tuple[SSAValue, SSAValue]] = field(default_factory=dict)
     limits: dict[Operation, Limits | None] = field(default_factory=dict)
+    direct: dict[Operation, DirectStore] = field(default_factory=dict)
+    flags: dict[DirectStore, Buffer] = field(default_factory=dict)
     _last_allocation: Operation | None = None
 
     def scalar(self, value: SSAValue) -> SSAValue:

@@ -21,7 +21,6 @@ from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.matmul.ir import ProductOp
-from tilewright.ops.memory.ir import LoadOp
 from tilewright.targets.cpu.nests.prefixes import prefix_of
 from tilewright.targets.cpu.schedule.bufferization import fills_zeros
 from tilewright.targets.cpu.schedule.inline import owner
@@ -59,14 +58,15 @@ class _Masks:
 
     def end(self, load: Operation | None, dim: int) -> bool:
         """Whether a load reads rows, and zeros from the loop's end on along a dimension."""
-        if not isinstance(load, LoadOp) or load.parent is not self._loop.body.block:
+        if load is None or load.parent is not self._loop.body.block or not is_plain_read(load):
             return False
-        if load.mask is None or not is_plain_read(load) or not fills_zeros(load):
+        mask: object = getattr(load, "mask", None)
+        if not isinstance(mask, SSAValue) or not fills_zeros(load):
             return False
-        stride = self._tiles.strides(load.ptr)[1]
+        stride = self._tiles.strides(load.operands[0])[1]
         if stride is None or stride.as_int() != 1:
             return False
-        pending: list[tuple[SSAValue, int]] = [(load.mask, dim)]
+        pending: list[tuple[SSAValue, int]] = [(mask, dim)]
         while pending:
             part, along = pending.pop()
             op = owner(part)

@@ -1,0 +1,215 @@
+"""Where a product that is part of a direct store writes, and the store itself.
+
+A step of the loop writes to the sum's own place, the last one to the user's memory where all this
+holds: rows of the result do not overlap, they are apart from the rows of A and of B that this step
+reads, and the store's mask hides whole rows and columns at the ends of the tile, not all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import i64
+from xdsl.ir import Block, SSAValue
+
+from tilewright.ir.op import build
+from tilewright.ir.types import i1, i32, shape_of
+from tilewright.ops.control_flow import YieldOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, PtrToIntOp
+from tilewright.ops.matmul.ir import DotOp
+from tilewright.support.dataclass import dataclass
+from tilewright.targets.cpu import ops as cpu
+from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES
+from tilewright.targets.cpu.nests import nest
+from tilewright.targets.cpu.nests.coordinates import constant_coords
+from tilewright.targets.cpu.nests.emitter import Emitter
+from tilewright.targets.cpu.nests.evaluate import Evaluator
+from tilewright.targets.cpu.nests.masks import segments
+from tilewright.targets.cpu.nests.prefixes import exact_extents
+from tilewright.targets.cpu.nests.recompute import can_recompute, with_scalars_of
+from tilewright.targets.cpu.nests.separation import polynomial
+from tilewright.targets.cpu.schedule.fusion import Step
+from tilewright.targets.cpu.schedule.lowering import DirectStore, Limits, Lowering
+from tilewright.targets.cpu.schedule.storage import Buffer
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Rows in memory: where they start, the elements between them, how many, how long."""
+
+    base: SSAValue
+    stride: SSAValue
+    rows: SSAValue
+    columns: SSAValue
+
+
+def begin(lowering: Lowering, out: Block, direct: DirectStore) -> None:
+    """Before the loops: nothing is stored yet."""
+    flag = lowering.allocate((1,), i32, "stored")
+    lowering.flags[direct] = flag
+    emit = Emitter(out, direct.store.location)
+    emit.effect(cpu.StoreOp, (flag.base, emit.constant(i32, 0)))
+
+
+def finish(lowering: Lowering, out: Block, direct: DirectStore, step: Step) -> None:
+    """In the place of the store: do it if no product has, with zeros if there was none."""
+    emit = Emitter(out, direct.store.location)
+    flag = emit.effect(
+        cpu.LoadOp, (lowering.flags[direct].base,), (i32,), segments(1, 0, 0)
+    ).results[0]
+    is_stored = emit.compare("ne", flag, emit.constant(i32, 0))
+    storing, filling = Block(), Block()
+    nest.emit_nest(lowering, filling, [direct.fill])
+    inner = Emitter(storing, direct.store.location)
+    is_empty = _are_empty(lowering, inner, direct, direct.loops)
+    inner.choose(is_empty, (_closed(filling, direct), _closed(Block(), direct)))
+    nest.emit_nest(lowering, storing, step.roots)
+    emit.choose(is_stored, (_closed(Block(), direct), _closed(storing, direct)))
+
+
+def _closed(block: Block, direct: DirectStore) -> Block:
+    block.add_op(build(YieldOp, location=direct.store.location))
+    return block
+
+
+def _are_empty(
+    lowering: Lowering, emit: Emitter, direct: DirectStore, loops: Sequence[object]
+) -> SSAValue:
+    """An i1: none of some of its loops has a step."""
+    total = emit.constant(i1, 1)
+    for loop in direct.loops:
+        if loop in loops:
+            low, high = (lowering.scalar(bound) for bound in (loop.lb, loop.ub))
+            total = emit.integer("andi", emit.compare("sge", low, high), total)
+    return total
+
+
+def redirection(
+    lowering: Lowering,
+    emit: Emitter,
+    op: DotOp,
+    operands: tuple[tuple[SSAValue, SSAValue], tuple[SSAValue, SSAValue]],
+    limits: Limits | None,
+) -> tuple[SSAValue, ...]:
+    """Where a product writes its sum, the stride there, and whether it is the first; or nothing.
+
+    `operands`: addresses and strides of A and B as they are read now.
+    """
+    direct = lowering.direct.get(op)
+    if direct is None:
+        return ()
+    number = direct.products.index(op)
+    loop, here = direct.loops[number], lowering.buffer(op.result)
+    variable, low, high, step = (
+        emit.widen(lowering.scalar(v))
+        for v in (loop.body.block.args[0], loop.lb, loop.ub, loop.step)
+    )
+    is_first = emit.integer(
+        "andi",
+        emit.compare("eq", variable, low),
+        _are_empty(lowering, emit, direct, direct.loops[:number]),
+    )
+    result = _result(lowering, emit, direct, here)
+    stride = emit.constant(i64, here.row_stride)
+    if result is None:
+        return here.base, stride, is_first
+    place, is_shown = result
+    if limits is None:
+        sizes = zip((place.rows, place.columns), shape_of(op.result.type), strict=True)
+        for extent, size in sizes:
+            is_whole = emit.compare("sge", extent, emit.constant(i64, size))
+            is_shown = emit.integer("andi", is_whole, is_shown)
+    is_last = emit.compare("sge", emit.integer("addi", variable, step), high)
+    later = _are_empty(lowering, emit, direct, direct.loops[number + 1 :])
+    is_last = emit.integer("andi", emit.integer("andi", is_last, later), is_shown)
+    element_bytes = ELEMENT_BYTES[str(here.element)]
+    for matrix in _operands(emit, op, operands, limits):
+        is_last = emit.integer("andi", is_last, _are_apart(emit, place, matrix, element_bytes))
+    select = ELEMENTWISE["arith.select"]
+    emit.effect(cpu.StoreOp, (lowering.flags[direct].base, _as_i32(emit, is_last)))
+    target = emit.pure(select, (is_last, place.base, here.base), here.base.type)
+    return target, emit.pure(select, (is_last, place.stride, stride), i64), is_first
+
+
+def _as_i32(emit: Emitter, flag: SSAValue) -> SSAValue:
+    ones = (flag, emit.constant(i32, 1), emit.constant(i32, 0))
+    return emit.pure(ELEMENTWISE["arith.select"], ones, i32)
+
+
+def _result(
+    lowering: Lowering, emit: Emitter, direct: DirectStore, here: Buffer
+) -> tuple[Matrix, SSAValue] | None:
+    """Where the store writes, and an i1: a product may write there what the mask shows.
+
+    None where that cannot be known yet.
+    """
+    store = direct.store
+    tiles = (store.ptr,) if store.mask is None else (store.ptr, store.mask)
+    if not all(can_recompute(lowering, tile) for tile in tiles):
+        return None
+    ev = with_scalars_of(lowering, emit, store.ptr)
+    base = ev.element(store.ptr, constant_coords((0, 0)), False)
+    if base.type != here.base.type:
+        return None
+    pitch = _pitch(ev, store.ptr)
+    if pitch is None:
+        return None
+    rows, columns = (emit.constant(i64, size) for size in shape_of(store.ptr.type))
+    is_shown = emit.constant(i1, 1)
+    if store.mask is not None:
+        extents = exact_extents(with_scalars_of(lowering, emit, store.mask), store.mask)
+        if extents is None:
+            return None
+        for extent in (extent for found in extents.values() for extent in found):
+            some = emit.compare("sgt", extent, emit.constant(i64, 0))
+            is_shown = emit.integer("andi", some, is_shown)
+        for extent in extents.get(0, ()):
+            rows = emit.integer("minsi", rows, extent)
+        for extent in extents.get(1, ()):
+            columns = emit.integer("minsi", columns, extent)
+    # Rows that overlap are written in the order of the store.
+    is_shown = emit.integer("andi", emit.compare("sge", pitch, columns), is_shown)
+    return Matrix(base, pitch, rows, columns), is_shown
+
+
+def _pitch(ev: Evaluator, ptr: SSAValue) -> SSAValue | None:
+    """The elements between the rows of a pointer tile, where its factors are known."""
+    pitch = ev.lowering.bufferization.structure.strides(ptr)[0]
+    assert pitch is not None
+    known = ev.lowering.scalars
+    if any(factor not in known for _, factors in pitch.terms for factor in factors):
+        return None
+    return polynomial(ev, pitch)
+
+
+def _operands(
+    emit: Emitter,
+    op: DotOp,
+    operands: tuple[tuple[SSAValue, SSAValue], tuple[SSAValue, SSAValue]],
+    limits: Limits | None,
+) -> tuple[Matrix, Matrix]:
+    """The rows that a product reads."""
+    (m, k), (_, n) = (shape_of(tile.type) for tile in (op.a, op.b))
+    rows, columns, depth = (emit.constant(i64, size) for size in (m, n, k))
+    if limits is not None:
+        rows, columns, depth = limits.rows, limits.columns, limits.depth
+    (a, a_stride), (b, b_stride) = operands
+    return Matrix(a, a_stride, rows, depth), Matrix(b, b_stride, depth, columns)
+
+
+def _are_apart(emit: Emitter, place: Matrix, other: Matrix, element_bytes: int) -> SSAValue:
+    """An i1: two matrices of the same element type share no byte."""
+    (low, high), (start, end) = (_range(emit, each, element_bytes) for each in (place, other))
+    before, after = emit.compare("sle", high, start), emit.compare("sle", end, low)
+    return emit.integer("ori", before, after)
+
+
+def _range(emit: Emitter, matrix: Matrix, element_bytes: int) -> tuple[SSAValue, SSAValue]:
+    """The byte addresses [low, high) that rows cover."""
+    size, zero = emit.constant(i64, element_bytes), emit.constant(i64, 0)
+    last = emit.integer("subi", matrix.rows, emit.constant(i64, 1))
+    span = emit.integer("muli", emit.integer("muli", last, matrix.stride), size)
+    base = emit.pure(PtrToIntOp, (matrix.base,), i64)
+    low = emit.integer("addi", base, emit.integer("minsi", span, zero))
+    high = emit.integer("addi", base, emit.integer("maxsi", span, zero))
+    return low, emit.integer("addi", high, emit.integer("muli", matrix.columns, size))

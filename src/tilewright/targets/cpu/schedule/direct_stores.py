@@ -1,0 +1,174 @@
+"""Products of a loop whose last step stores the sum where the program wants it.
+
+    acc = 0
+    for k in …: acc = dot(a, b, acc)        first step: nothing is added, the zeros are not made
+    store(c, acc)                           last step: the sums go to c; the store has nothing to do
+
+Why: zeros are written and read back, a sum is read and stored once more at the end: a quarter of
+the time of a product of 128x128 that is 128 deep, half of one that is 17 deep. Whether the place
+of the result is what a product may write to (rows, apart from the operands, not hidden by the
+store's mask) is known only in the last step, so a flag in the arena says afterwards whether it
+was done; else the store does it (`dot/direct.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from tilewright.ir.effects import is_free
+from tilewright.ir.regions import counter_of
+from tilewright.ir.types import element_of, shape_of
+from tilewright.machine.model import MachineModel
+from tilewright.ops.control_flow import ForOp
+from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.memory.ir import StoreOp
+from tilewright.support.dataclass import dataclass
+from tilewright.targets.cpu.dot.panels import Instruction
+from tilewright.targets.cpu.schedule.bufferization import Bufferization, is_zero
+from tilewright.targets.cpu.schedule.fusion import Step
+from tilewright.targets.cpu.schedule.inline import owner
+from tilewright.targets.cpu.schedule.lowering import DirectStore
+from tilewright.targets.cpu.schedule.materialization import operand_spec
+from tilewright.targets.cpu.schedule.roots import RootKind
+
+Chain = tuple[tuple[ForOp, ...], tuple[DotOp, ...], SSAValue]
+"""Loops one after the other, their products, and the argument in which the first has the sum."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A direct store of a planned block: the steps of its zeros and of the store."""
+
+    fill: Step
+    store: Step
+    direct: DirectStore
+
+
+def find_direct_stores(
+    bufferization: Bufferization, machine: MachineModel, steps: Sequence[Step]
+) -> list[Found]:
+    """The direct stores of a planned block."""
+    every = (_found(bufferization, steps[: number + 1]) for number in range(len(steps)))
+    return [
+        found
+        for found in every
+        if found is not None
+        and all(_can_redirect(bufferization, machine, op) for op in found.direct.products)
+    ]
+
+
+def _found(bufferization: Bufferization, steps: Sequence[Step]) -> Found | None:
+    """What the last of some steps stores, if it is the sum of products."""
+    roots = steps[-1].roots
+    if len(roots) != 1 or roots[0].kind is not RootKind.STORE:
+        return None
+    store = roots[0].op
+    assert isinstance(store, StoreOp), store.name
+    if not _has_rows(bufferization, store):
+        return None
+    chain = _chain(store, {op: op for op in bufferization.operands})
+    if chain is None:
+        return None
+    rest = list(reversed(steps[:-1]))
+    pending = list(reversed(chain[0]))
+    for number, step in enumerate(rest):
+        if step.op is not None and pending and step.op is pending[0]:
+            pending.pop(0)
+        elif step.op is None or not is_free(step.op):
+            return None
+        if not pending:
+            return _with_zeros(bufferization, rest[number + 1 :], steps[-1], chain)
+    return None
+
+
+def _with_zeros(
+    bufferization: Bufferization, before: Sequence[Step], last: Step, chain: Chain
+) -> Found | None:
+    """What is found if the step before the loops makes their zeros."""
+    store, (loops, products, argument) = last.roots[0].op, chain
+    assert isinstance(store, StoreOp)
+    if not before or not _fills(bufferization, before[0], argument):
+        return None
+    direct = DirectStore(store, loops, products, before[0].roots[0])
+    return Found(before[0], last, direct)
+
+
+def _fills(bufferization: Bufferization, step: Step, argument: SSAValue) -> bool:
+    """Whether a step does nothing but to write zeros to where a loop's sum lives."""
+    if len(step.roots) != 1 or step.roots[0].kind is not RootKind.COPY:
+        return False
+    (root,) = step.roots
+    assert root.target is not None
+    is_there = bufferization.key(root.target) is bufferization.key(argument)
+    return is_there and is_zero(root.values[0]) and root.strides is None
+
+
+def _has_rows(bufferization: Bufferization, store: StoreOp) -> bool:
+    """Whether a store writes a matrix whose rows are contiguous."""
+    if len(shape_of(store.ptr.type)) != 2:
+        return False
+    pitch, step = bufferization.structure.strides(store.ptr)
+    if pitch is None or pitch.jumps or step is None or step.jumps:
+        return False
+    return step.as_int() == 1
+
+
+def _chain(store: StoreOp, known: Mapping[Operation, DotOp]) -> Chain | None:
+    """The loops and products whose sum, from zero, is all that a store stores."""
+    loops: list[ForOp] = []
+    products: list[DotOp] = []
+    value = argument = store.value
+    while not is_zero(value):
+        loop = owner(value)
+        if loop is None or counter_of(loop) is None or not value.has_one_use():
+            return None
+        assert isinstance(loop, ForOp), loop.name
+        index = loop.results.index(value)  # pyright: ignore[reportArgumentType]
+        product, argument = _summed(loop, index, known), loop.body.block.args[index + 1]
+        if loop.parent is not store.parent or product is None:
+            return None
+        loops.insert(0, loop)
+        products.insert(0, product)
+        value = loop.iter_args[index]
+    return (tuple(loops), tuple(products), argument) if loops else None
+
+
+def _summed(loop: ForOp, index: int, known: Mapping[Operation, DotOp]) -> DotOp | None:
+    """The one product that a loop adds to what it carries, and that nothing else sees."""
+    body = loop.body.block
+    end, argument = body.last_op, body.args[index + 1]
+    assert end is not None
+    made = owner(end.operands[index])
+    product = None if made is None else known.get(made)
+    if product is None or product.c is not argument or product.parent is not body:
+        return None
+    if not (argument.has_one_use() and product.result.has_one_use()):
+        return None
+    return product if _ends_with(product, end) else None
+
+
+def _ends_with(product: DotOp, end: Operation) -> bool:
+    """Whether nothing behind a product reads or writes memory."""
+    following = product.next_op
+    while following is not None and following is not end:
+        if not is_free(following):
+            return False
+        following = following.next_op
+    return True
+
+
+def _can_redirect(bufferization: Bufferization, machine: MachineModel, product: DotOp) -> bool:
+    """Whether the microkernel of a product may write elsewhere than it adds to.
+
+    Both operands are read where the user has them, and no block is told its limits by k-groups.
+    """
+    forms = bufferization.operands[product]
+    if any(form not in bufferization.unpacked for form in forms):
+        return False
+    if isinstance(product.c, BlockArgument) and product.c in bufferization.pitches:
+        return False
+    spec = operand_spec(product, machine)
+    is_plain = spec.multiply.instruction is Instruction.FMA and not spec.is_amx
+    return is_plain and str(element_of(product.result.type)) == spec.acc_dtype

@@ -1,0 +1,156 @@
+"""direct_stores: sums that a loop's last step stores where the program wants them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+import tilewright
+import tilewright.language as tl
+from tests.holes import before_a_hole
+from tests.passes.lowered import named, nests
+from tilewright.jit import JITFunction
+from tilewright.targets.cpu.ops import DotOp
+
+F32 = np.zeros(1 << 16, np.float32)
+
+
+@tilewright.jit
+def product(
+    a, b, c, M, N, K, pitch, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    FORM: tl.constexpr,
+):  # fmt: skip
+    """c = a @ b, one program a tile; FORM says what is done beside it."""
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    columns = tl.program_id(1) * BN + tl.arange(0, BN)
+    steps = tl.arange(0, BK)
+    place = c + rows[:, None] * pitch + columns[None, :]
+    inside = (rows[:, None] < M) & (columns[None, :] < N)
+    if FORM == "holes":
+        inside &= (columns % 2 == 0)[None, :]
+    acc = tl.zeros((BM, BN), tl.float32)
+    if FORM == "ones":
+        acc += 1
+    for k in range(0, K, BK):
+        if FORM == "sum":
+            x_in, y_in = (k + steps)[None, :] < K, (k + steps)[:, None] < K
+        else:
+            x_in, y_in = steps[None, :] < K - k, steps[:, None] < K - k
+        x = tl.load(a + (rows % M)[:, None] * K + k + steps[None, :], mask=x_in, other=0.0)
+        y = tl.load(b + (k + steps)[:, None] * N + (columns % N)[None, :], mask=y_in, other=0.0)
+        acc = tl.dot(x, y, acc)
+    if FORM == "twice":
+        acc *= 2
+    if FORM == "read":
+        old = tl.load(place, mask=inside, other=0.0)
+        tl.store(place, acc, mask=inside)
+        tl.store(place + M * pitch, old, mask=inside)
+    else:
+        tl.store(place, acc, mask=inside)
+
+
+@tilewright.jit
+def whole(a, b, c, K, SIZE: tl.constexpr, STEP: tl.constexpr):
+    """c = a @ b without a mask: a deep loop, and one for the rest."""
+    i, s = tl.arange(0, SIZE), tl.arange(0, STEP)
+    acc = tl.zeros((SIZE, SIZE), tl.float32)
+    for k in range(0, K, STEP):
+        x = tl.load(a + i[:, None] * K + k + s[None, :])
+        y = tl.load(b + (k + s)[:, None] * SIZE + i[None, :])
+        acc = tl.dot(x, y, acc)
+    tl.store(c + i[:, None] * SIZE + i[None, :], acc)
+
+
+def targets(module: ModuleOp) -> list[bool]:
+    """Of each product, whether it is told where its sum goes."""
+    dots = [op for op in named(module, "cpu.dot") if isinstance(op, DotOp)]
+    return [dot.target is not None for dot in dots]
+
+
+def lowered(form: str) -> ModuleOp:
+    """C2 of `product`."""
+    sizes = {"M": 100, "N": 100, "K": 100, "pitch": 100, "BM": 32, "BN": 64, "BK": 32}
+    return nests(product, a=F32, b=F32, c=F32, **sizes, FORM=form)[0]
+
+
+@pytest.mark.parametrize(("form", "count"), [("", 1), ("sum", 2), ("holes", 1)])
+def test_a_sum_that_is_only_stored_is_told_where_to_go(form: str, count: int) -> None:
+    module = lowered(form)
+    assert targets(module) == [True] * count
+
+
+@pytest.mark.parametrize("form", ["twice", "ones", "read"])
+def test_a_sum_with_another_use_or_start_stays_in_its_place(form: str) -> None:
+    assert targets(lowered(form)) == [False]
+
+
+def run(
+    kernel: JITFunction, form: str, shape: tuple[int, int, int], rng: np.random.Generator
+) -> None:
+    """Launch it on random matrices that end before holes, and compare what is stored."""
+    m, n, k = shape
+    a, b = (rng.standard_normal(size, dtype=np.float32) for size in ((m, k), (k, n)))
+    x, y = (before_a_hole(each) if k else each for each in (a, b))
+    pitch = n + 3
+    c = np.full((2 * m, pitch), np.nan, np.float32)
+    want = c.copy()
+    exact = a.astype(np.float64) @ b
+    seen = slice(None, n, 2) if form == "holes" else slice(None, n)
+    want[:m, seen] = (exact * (2 if form == "twice" else 1) + (form == "ones"))[:, seen]
+    grid = (tilewright.cdiv(m, 32) + 1, tilewright.cdiv(n, 64) + 1)
+    kernel[grid](x, y, c, m, n, k, pitch, BM=32, BN=64, BK=32, FORM=form)
+    np.testing.assert_allclose(c, want, rtol=1e-4, atol=1e-3)
+
+
+SHAPES = [(1, 1, 0), (1, 1, 1), (32, 64, 32), (33, 65, 31), (5, 17, 200), (100, 130, 129)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("form", ["", "sum", "holes", "twice", "ones", "read"])
+def test_what_is_stored_is_the_product_and_nothing_beyond_the_mask(form, shape, rng) -> None:
+    run(product, form, shape, rng)
+
+
+@pytest.mark.parametrize("depth", [0, 16, 112, 128, 144, 256])
+def test_two_loops_store_once(depth: int, rng) -> None:
+    a, b = (rng.standard_normal(size, dtype=np.float32) for size in ((64, depth), (depth, 64)))
+    c = np.full((64, 64), np.nan, np.float32)
+    whole[(1,)](a, b, c, depth, SIZE=64, STEP=16)
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("shift", [0, 1, 16, 63, 64, 4095, 4096, 4097])
+@pytest.mark.parametrize("operand", ["a", "b"])
+def test_a_result_over_an_operand_is_stored_when_that_is_read(operand, shift: int, rng) -> None:
+    memory = rng.standard_normal(3 * 4096, dtype=np.float32)
+    other = rng.standard_normal((64, 64), dtype=np.float32)
+    mine = memory[4096:8192].reshape(64, 64)
+    c = memory[4096 + shift - 64 : 8192 + shift - 64].reshape(64, 64)
+    a, b = (mine, other) if operand == "a" else (other, mine)
+    exact = a.astype(np.float64) @ b
+    whole[(1,)](a, b, c, 64, SIZE=64, STEP=16)
+    np.testing.assert_allclose(c, exact, rtol=1e-4, atol=1e-3)
+
+
+@tilewright.jit
+def overlapping(a, b, c, pitch, SIZE: tl.constexpr):
+    """The rows of c overlap: those that are stored last stay."""
+    i = tl.arange(0, SIZE)
+    acc = tl.zeros((SIZE, SIZE), tl.float32)
+    for k in range(0, SIZE, SIZE):
+        x = tl.load(a + i[:, None] * SIZE + k + i[None, :])
+        acc = tl.dot(x, tl.load(b + (k + i)[:, None] * SIZE + i[None, :]), acc)
+    tl.store(c + i[:, None] * pitch + i[None, :], acc)
+
+
+@pytest.mark.parametrize("pitch", [0, 1, 31, 32, 33, -32])
+def test_rows_that_overlap_are_stored_in_order(pitch: int, rng) -> None:
+    a, b = rng.standard_normal((2, 32, 32), dtype=np.float32)
+    memory = np.zeros(3000, np.float32)
+    overlapping[(1,)](a, b, memory[1100:], pitch, SIZE=32)
+    exact = np.zeros(3000)
+    for row, values in enumerate(a.astype(np.float64) @ b):
+        start = 1100 + row * pitch
+        exact[start : start + 32] = values
+    np.testing.assert_allclose(memory, exact, rtol=1e-4, atol=1e-3)
