@@ -21,11 +21,15 @@ from tilewright.targets.mlir.text import INDEX, Code, tensor_text, type_text
 
 @dataclass(frozen=True)
 class Coord:
-    """An index along one dimension: that of a loop dimension, a constant, or a value."""
+    """An index along one dimension: that of a loop dimension, a constant, or a value.
+
+    With `lanes`, a count and a dimension, it is `dim * count` and the index of that dimension.
+    """
 
     dim: int | None = None
     constant: int = 0
     name: str = ""
+    lanes: tuple[int, int] | None = None
 
     def is_static(self) -> bool:
         """Whether an affine map can say it."""
@@ -33,6 +37,8 @@ class Coord:
 
     def map_text(self) -> str:
         """The coordinate as a result of an affine map."""
+        if self.lanes is not None:
+            return f"d{self.dim} * {self.lanes[0]} + d{self.lanes[1]}"
         return str(self.constant) if self.dim is None else f"d{self.dim}"
 
 
@@ -91,7 +97,7 @@ class Evaluator:
         self.values, self.code = values, values.code
         self.inputs = inputs
         self._found: dict[tuple[SSAValue, Coords], str] = {}
-        self._indices: dict[int, str] = {}
+        self._indices: dict[Coord, str] = {}
 
     def fork(self) -> Evaluator:
         """An evaluator for a region inside of this one's: what it finds stays there."""
@@ -115,9 +121,17 @@ class Evaluator:
             return coord.name
         if coord.dim is None:
             return self.code.index(coord.constant)
-        if coord.dim not in self._indices:
-            self._indices[coord.dim] = self.code.value(f"linalg.index {coord.dim} : index")
-        return self._indices[coord.dim]
+        if coord not in self._indices:
+            self._indices[coord] = self._counted_index(coord)
+        return self._indices[coord]
+
+    def _counted_index(self, coord: Coord) -> str:
+        if coord.lanes is None:
+            return self.code.value(f"linalg.index {coord.dim} : index")
+        count, lane = coord.lanes
+        step, place = self.index(Coord(coord.dim)), self.index(Coord(lane))
+        start = self.code.value(f"arith.muli {step}, {self.code.index(count)} : {INDEX}")
+        return self.code.value(f"arith.addi {start}, {place} : {INDEX}")
 
     def read(self, tensor: str, shape: tuple[int, ...], element: str, coords: Coords) -> str:
         """An element of a tensor."""
