@@ -9,7 +9,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.traits import IsTerminator
 
-from tilewright.ops.debug.ir import PrintOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.inline.ir import InlineAsmOp
 from tilewright.ops.program.ir import ClockOp
@@ -33,11 +32,6 @@ MLIR_COVERAGE.unsupported(
     InlineAsmOp,
     "inline_asm_elementwise(): the assembly is a GPU's, which MLIR's core dialects cannot say",
     "write the computation with functions of the language; they are the same on every target",
-)
-MLIR_COVERAGE.unsupported(
-    PrintOp,
-    "device_print(): MLIR's core dialects print numbers without a program or an index",
-    "print on the CPU target (TILEWRIGHT_TARGET=cpu), or store the values and look at them",
 )
 MLIR_COVERAGE.unsupported(
     ClockOp,

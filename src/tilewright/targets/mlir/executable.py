@@ -16,7 +16,7 @@ from tilewright.codegen.optimize import create_target_machine, parse_module
 from tilewright.machine.model import MachineModel
 from tilewright.targets.cpu.emit import ROUND_TO_BFLOAT, emit_entry
 from tilewright.targets.cpu.rules.reports import report_function
-from tilewright.targets.cpu.runtime.status import MAX_RANK
+from tilewright.targets.cpu.runtime.status import MAX_RANK, OFFSETS
 from tilewright.targets.mlir.tools import Tools
 
 _IDS = ("pid0", "pid1", "pid2", "grid0", "grid1", "grid2")
@@ -25,6 +25,8 @@ _INEXACT = ("avx512bf16", "avxneconvert")
 _FAILURE = re.compile(
     r"  call void @puts\(ptr @(assert_msg\w*)\)\n  call void @abort\(\)\n  unreachable\n"
 )
+_PRINTF = re.compile(r"^declare void @(tw_printf\w*)\((.*)\)\n", re.MULTILINE)
+_PRINT_CALL = re.compile(r"call void @(tw_printf\w*)\(")
 _MESSAGE = re.compile(r'^@(assert_msg\w*) = private constant .* c"(.*)"', re.MULTILINE)
 # Chosen, not measured: LLVM's own pipeline as most compilers run it. Its loop vectorizer stays
 # off: in LLVM 22 an assertion of its cost model ends the process on a maximum of bfloat16s.
@@ -49,6 +51,7 @@ def executable_text(lowered: str, metadata: Mapping[str, object]) -> str:
     emit_entry(builder, list(slots), False)
     lines = [line for line in lowered.splitlines() if not line.startswith("!")]
     body = _reporting(builder, "\n".join(lines), kernel, _texts(metadata["messages"]))
+    body = _printing(builder, body)
     text = f"{body}\n{builder.text()}"
     return text + ROUND_TO_BFLOAT if "bfloat" in text else text
 
@@ -100,6 +103,24 @@ def _reporting(builder: ModuleBuilder, lowered: str, kernel: str, messages: Sequ
 
     start = f'define internal void @"{kernel}"({found[1]}, ptr %status)'
     return _FAILURE.sub(report, lowered[: found.start()] + start + lowered[found.end() :])
+
+
+def _printing(builder: ModuleBuilder, lowered: str) -> str:
+    """A kernel whose lines go to the file that the status record names."""
+    for name, kinds in _PRINTF.findall(lowered):
+        builder.declare("dprintf", "i32", "i32, ptr, ...")
+        taken = [f"{kind} %a{index}" for index, kind in enumerate(kinds.split(", "))]
+        header = f"define internal void @{name}(ptr %status, {', '.join(taken)}) nounwind"
+        fn = FunctionBuilder(builder, header)
+        place = fn.value(f"getelementptr i8, ptr %status, i64 {OFFSETS['print_file']}")
+        file = fn.value(f"load i32, ptr {place}, align 4")
+        # The format is a memref: two pointers, an offset, a size and a stride.
+        given = ", ".join((f"i32 {file}", "ptr %a1", *taken[5:]))
+        fn.value(f"call i32 (i32, ptr, ...) @dprintf({given})")
+        fn.emit("ret void")
+        builder.add_function(name, fn.text())
+    called = _PRINTF.sub("", lowered)
+    return _PRINT_CALL.sub(r"call void @\1(ptr %status, ", called)
 
 
 def _failures(lowered: str) -> dict[str, str]:

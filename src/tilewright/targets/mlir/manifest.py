@@ -20,7 +20,7 @@ from tilewright.passes.refuse_ops import RefuseOps
 from tilewright.passes.require_rules import RequireRules
 from tilewright.passes.split_carried_pointers import SplitCarriedPointers
 from tilewright.support.options import CompileOptions
-from tilewright.targets.cpu.emit import argument_slots
+from tilewright.targets.cpu.emit import argument_slots, has_prints
 from tilewright.targets.cpu.runtime.status import Site
 from tilewright.targets.mlir.coverage import MLIR_COVERAGE
 from tilewright.targets.mlir.decide_access_forms import AccessForms, DecideAccessForms
@@ -56,6 +56,7 @@ def _describe(module: ModuleOp, options: CompileOptions, reports: Reports) -> Sc
         "slots": argument_slots(module),
         "entry": kernel.sym_name.data,
         "sites": [_site(op).to_json() for op in failing],
+        "has_prints": has_prints(module),
         "messages": [assert_message(op) for op in failing],
     }
     return Scheduled(module, metadata, tuple(dict.fromkeys(forms.remarks)), forms)
