@@ -15,11 +15,20 @@ from xdsl.dialects.builtin import ModuleOp
 from tilewright.ir.types import PointerType
 from tilewright.ops.function import FuncOp, find_kernel, require_launchable
 from tilewright.targets.mlir.emitter import Emitter, argument_name
-from tilewright.targets.mlir.rules import atomics, combine, control, debug, memory, products, shapes
+from tilewright.targets.mlir.rules import (
+    atomics,
+    combine,
+    control,
+    debug,
+    memory,
+    products,
+    shapes,
+    sorting,
+)
 from tilewright.targets.mlir.text import Code, ModuleText, memory_text, type_text
 
 # Imported for the rules they register.
-RULE_MODULES = (atomics, combine, control, debug, memory, products, shapes)
+RULE_MODULES = (atomics, combine, control, debug, memory, products, shapes, sorting)
 AXES = ("x", "y", "z")
 PROGRAM_IDS = tuple(f"%program_id_{axis}" for axis in AXES)
 NUM_PROGRAMS = tuple(f"%num_programs_{axis}" for axis in AXES)

@@ -1,4 +1,4 @@
-"""Ops that move elements of tiles, look them up, order or count them."""
+"""Ops that move elements of tiles, look them up or count them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from tilewright.ir.types import element_of, i1, is_float, is_pointer, shape_of
+from tilewright.ir.types import is_pointer, shape_of
 from tilewright.ops.creation.ir import UnsplatOp
-from tilewright.ops.indexing.ir import GatherOp, HistogramOp, SortOp
+from tilewright.ops.indexing.ir import GatherOp, HistogramOp
 from tilewright.ops.shape.ir import CatOp, FlipOp, ReshapeOp
 from tilewright.targets.mlir.emitter import RULES, Emitter, Tensor
 from tilewright.targets.mlir.evaluate import Coord, Coords, Evaluator
-from tilewright.targets.mlir.rules.elements import widened
 from tilewright.targets.mlir.text import tensor_text, type_text
 
 
@@ -119,72 +118,3 @@ def _histogram(emitter: Emitter, op: HistogramOp) -> None:
         return [code.value(f"tensor.insert {new} into {carried[0]}[{at}] : {counts.type}")]
 
     emitter.bind(op.result, emitter.nest(shape_of(op.src.type), body, [counts])[0])
-
-
-@RULES.register(SortOp)
-def _sort(emitter: Emitter, op: SortOp) -> None:
-    """Every element goes to its rank: how many come before it, those equal to it by place."""
-    code, shape = emitter.code, shape_of(op.src.type)
-    element, source = type_text(op.result.type), emitter.tensor(op.src)
-    ranks = _ranks(emitter, op, source)
-    inits = [
-        Tensor(emitter.empty(shape, kind), tensor_text(shape, kind)) for kind in (element, "i32")
-    ]
-
-    def body(indices: list[str], carried: list[str]) -> Sequence[str]:
-        at = ", ".join(indices)
-        number = code.value(f"tensor.extract {source}[{at}] : {inits[0].type}")
-        rank = code.value(f"tensor.extract {ranks}[{at}] : {inits[1].type}")
-        to = ", ".join((*indices[:-1], emitter.to_index(rank, "i32")))
-        place = code.value(f"arith.index_cast {indices[-1]} : index to i32")
-        pairs = zip((number, place), carried, inits, strict=True)
-        return [code.value(f"tensor.insert {n} into {c}[{to}] : {t.type}") for n, c, t in pairs]
-
-    found = emitter.nest(shape, body, inits)
-    emitter.bind(op.result, found[0])
-    emitter.bind(op.indices, found[1])
-
-
-def _ranks(emitter: Emitter, op: SortOp, source: str) -> str:
-    code, shape, rank = emitter.code, shape_of(op.src.type), len(shape_of(op.src.type))
-    element, type_ = type_text(op.src.type), tensor_text(shape_of(op.src.type), "i32")
-    outer = ", ".join(f"d{d}" for d in range(rank))
-    other = ", ".join(f"d{d}" for d in (*range(rank - 1), rank))
-    out = Tensor(emitter.filled(shape, "i32", code.constant("i32", 0)), type_)
-    inputs = {
-        (source, tensor_text(shape, element), outer): "%own",
-        (source, tensor_text(shape, element), other): "%other",
-    }
-    with code.capture(2) as body:
-        own, others = (code.value(f"linalg.index {d} : index") for d in (rank - 1, rank))
-        is_before = code.value(f"arith.cmpi ult, {others}, {own} : index")
-        comes = _precedes(emitter, op, "%other", "%own", is_before)
-        one = code.value(f"arith.extui {comes} : i1 to i32")
-        total = code.value(f"arith.addi %out0, {one} : i32")
-        code.emit(f"linalg.yield {total} : i32")
-    iterators = [*["parallel"] * rank, "reduction"]
-    return emitter.structured(inputs, [(out, outer, "i32")], iterators, body)[0]
-
-
-def _precedes(emitter: Emitter, op: SortOp, other: str, own: str, is_before: str) -> str:
-    """Whether an element comes before another one; `is_before` says where they stand."""
-    code, type_ = emitter.code, element_of(op.src.type)
-    left, right = (own, other) if op.descending is not None else (other, own)
-    if is_float(type_):
-        left, right = (widened(code, type_, side) for side in (left, right))
-        kind = "f32" if type_text(type_) == "i8" else type_text(type_)
-        nans = [code.value(f"arith.cmpf uno, {s}, {s} : {kind}") for s in (left, right)]
-        # A NaN on the right is greater than every number; two of them are equal.
-        less = code.value(f"arith.cmpf ult, {left}, {right} : {kind}")
-        is_number = code.value(f"arith.xori {nans[0]}, {code.constant('i1', 1)} : i1")
-        less = code.value(f"arith.andi {less}, {is_number} : i1")
-        equal = code.value(f"arith.cmpf oeq, {left}, {right} : {kind}")
-        both = code.value(f"arith.andi {nans[0]}, {nans[1]} : i1")
-        equal = code.value(f"arith.ori {equal}, {both} : i1")
-    else:
-        kind = type_text(type_)
-        predicate = "ult" if type_ == i1 else "slt"
-        less = code.value(f"arith.cmpi {predicate}, {left}, {right} : {kind}")
-        equal = code.value(f"arith.cmpi eq, {left}, {right} : {kind}")
-    tied = code.value(f"arith.andi {equal}, {is_before} : i1")
-    return code.value(f"arith.ori {less}, {tied} : i1")
