@@ -20,6 +20,7 @@ def main() -> None:
     for num_warps in (4, 8):
         _matmul(kernels, num_warps)
         _attention(kernels, num_warps)
+    _roles(kernels)
     torch.cuda.synchronize()
     print("sanitized: every kernel was launched")
 
@@ -43,6 +44,15 @@ def _matmul(kernels: object, num_warps: int) -> None:
     blocks = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "GROUP_M": 8}
     kernels.matmul[(4,)](  # type: ignore[attr-defined]  # a module of kernels
         a, b, torch.empty_like(a), 256, 256, 256, 256, 256, 256, **blocks, num_warps=num_warps
+    )
+
+
+def _roles(kernels: object) -> None:
+    """A product in roles: a ring and the copy engine, as far as the tools see them."""
+    a, b = (torch.randn(256, 256, device="cuda", dtype=torch.float16) for _ in range(2))
+    blocks = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "GROUP_M": 8}
+    kernels.matmul[(4,)](  # type: ignore[attr-defined]  # a module of kernels
+        a, b, torch.empty_like(a), 256, 256, 256, 256, 256, 256, **blocks, num_consumer_groups=2
     )
 
 

@@ -12,6 +12,9 @@ import pytest
 import tilewright
 import tilewright.language as tl
 import torch
+from tests.corpus.case import check
+from tests.corpus.partitioned import attention, attention_case
+from tests.gpu.test_corpus import DeviceMemory
 from tilewright.testing import do_bench
 
 pytestmark = pytest.mark.gpu
@@ -89,6 +92,55 @@ def test_sixteen_configurations_are_tuned_in_seconds() -> None:
     assert seconds < 5
     assert product.best_config in CONFIGS
     assert set(product.configs_timings) == set(CONFIGS)
+
+
+HARD = [
+    tilewright.Config({"BM": 256, "BN": 256, "BK": 256}, num_warps=4),  # beyond shared memory
+    tilewright.Config({"BM": 256, "BN": 256, "BK": 64}, num_warps=4),  # spills
+    tilewright.Config({"BM": 128, "BN": 128, "BK": 64}, num_warps=4, num_consumer_groups=3),
+    tilewright.Config({"BM": 128, "BN": 128, "BK": 64, "schedule": "no schedule at all"}),
+]
+
+
+def test_twenty_configurations_some_of_which_fail_are_tuned_with_schedules() -> None:
+    n = 2048
+    a, b = (torch.randn(n, n, device="cuda", dtype=torch.float16) for _ in range(2))
+    c = torch.empty_like(a)
+    plain = [
+        tilewright.Config({"BM": m, "BN": k, "BK": 64}, num_warps=4)
+        for m, k in ((128, 256), (128, 128), (64, 256), (64, 128))
+    ]
+    product = make_product([*plain, *HARD, *CONFIGS[4:]], schedules="auto", verify=0.01)
+    started = time.perf_counter()
+    product[grid](a, b, c, n, n, n)
+    torch.cuda.synchronize()
+    seconds = time.perf_counter() - started
+    tried = len(product.configs_timings)
+    print(f"{tried} trials of 20 configurations: {seconds:.2f} s, {product.best_config.short()}")
+    for config, text in product.failures.items():
+        print(f"    {config.short()}: {text}")
+    torch.testing.assert_close(c, a @ b, atol=0.5, rtol=1e-2)
+    assert tried > 30
+    assert {HARD[0], HARD[3]} <= set(product.failures)
+    assert not any("differs" in text for text in product.failures.values())
+    again = make_product([*plain, *HARD, *CONFIGS[4:]], schedules="auto", verify=0.01)
+    again[grid](a, b, c, n, n, n)
+    assert again.bench_time is None and again.best_config.short() == product.best_config.short()
+
+
+def test_schedules_of_attention_are_tuned_and_right() -> None:
+    case = attention_case(2048, True)
+    memory = DeviceMemory(case)
+    sizes = [{"M": 128, "N": n, "D": 64} for n in (64, 128)]
+    configs = [tilewright.Config(size, num_warps=4) for size in sizes]
+    tuner = tilewright.autotune(configs, key=["length"], schedules="auto", verify=0.05)(attention)
+    arguments = {n: v for n, v in memory.arguments.items() if n not in ("M", "N", "D")}
+    tuner[case.grid](**arguments)
+    torch.cuda.synchronize()
+    check(case, memory.arrays(), case.expected(), tuner.best_config.short())
+    print(f"{len(tuner.configs_timings)} trials: {tuner.bench_time:.2f} s, {tuner.failures}")
+    assert len(tuner.configs_timings) > 10
+    assert not any("differs" in text for text in tuner.failures.values())
 
 
 def test_a_configuration_beyond_the_machine_loses() -> None:

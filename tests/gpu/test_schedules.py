@@ -1,0 +1,122 @@
+"""Every schedule of products and attention on a GPU: the bits of the order without a pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import torch
+from examples.grouped_gemm import grouped_gemm_kernel
+from tests.corpus.case import Case, check
+from tests.corpus.partitioned import (
+    AB,
+    GEMMS,
+    RINGS,
+    Partitioned,
+    attention_case,
+    gemm,
+    gemm_case,
+    persistent,
+)
+from tests.gpu.test_corpus import DeviceMemory
+
+pytestmark = pytest.mark.gpu
+
+STRAIGHT = {"num_stages": 1, "bulk_access": "never", "descriptors": "pointers"}
+# A launch takes no descriptor of an empty tensor.
+WITH_STEPS = [each for each in GEMMS if "no-step" not in each.name]
+STAGES = tuple({"num_stages": stages} for stages in (2, 3, 4, 5))
+
+
+@dataclass(frozen=True)
+class Form:
+    """A case, with options that change its schedule only."""
+
+    case: Case
+    options: dict[str, object]
+
+    def __str__(self) -> str:
+        """The name in a report."""
+        texts = [f"{name}={value}" for name, value in self.options.items()]
+        return "-".join([self.case.name, *texts]).replace(" ", "_")
+
+
+LARGE = [
+    Partitioned(gemm_case(gemm, 520, 264, 1000, "gemm-large"), AB),
+    Partitioned(gemm_case(persistent, 1100, 520, 456, "gemm-persistent-large", GROUP=4), AB),
+    Partitioned(attention_case(1000, False), RINGS),
+    Partitioned(attention_case(1000, True), RINGS),
+]
+TURNS = "roles load | math x{} split tiles; ring ab tiles load#0 load#1 slots 4 tma release {}"
+THREE = [
+    gemm_case(gemm, 500, 264, 328, "gemm-192", M=192),
+    gemm_case(persistent, 1100, 520, 456, "gemm-persistent-192", GROUP=4, M=192),
+    attention_case(700, False, 192),
+    attention_case(700, True, 192),
+]
+
+
+def forms() -> list[Form]:
+    """Stages, roles of one, two and three groups, orders of products, and turns."""
+    found: list[Form] = []
+    for each in (*WITH_STEPS, *LARGE):
+        found += [Form(each.case, options) for options in STAGES]
+        found += [
+            Form(each.case, {"schedule": each.text(groups, slots=slots)})
+            for groups, slots in ((1, 1), (1, 3), (2, 2), (2, 3))
+        ]
+        if "loop_schedule" not in each.case.options and each.case.name.startswith("attention"):
+            found += [
+                Form(each.case, {"num_consumer_groups": 2, "loop_schedule": order})
+                for order in ("FA_firstDot", "FA_secondDot", "straight")
+            ]
+    for groups in (2, 3):
+        for release in ("wait", "late"):
+            text = TURNS.format(groups, release)
+            found += [Form(each.case, {"schedule": text}) for each in (GEMMS[3], LARGE[1])]
+    return found + [Form(case, {"num_consumer_groups": 3}) for case in THREE]
+
+
+def launched(case: Case, options: dict[str, object]) -> dict[str, np.ndarray]:
+    """What the arrays hold after a launch; memory around them is as it was."""
+    memory = DeviceMemory(case)
+    given = {**case.options, "deadlock_seconds": 5, **options}
+    case.kernel[case.grid](**memory.arguments, enable_fp_fusion=False, **given)
+    torch.cuda.synchronize()
+    return memory.arrays()
+
+
+@pytest.mark.parametrize("form", forms(), ids=str)
+def test_a_schedule_changes_no_bit(form: Form) -> None:
+    found = launched(form.case, form.options)
+    check(form.case, found, form.case.expected(), str(form))
+    straight = STRAIGHT
+    if form.case in THREE:  # tiles that groups alone can have
+        straight = {"num_consumer_groups": 3, "num_buffers_warp_spec": 1}
+    expected = launched(form.case, straight)
+    for name, values in expected.items():
+        same = found[name].view(np.uint8) == values.view(np.uint8)
+        assert same.all(), f"{name}: {(~same).sum()} bytes of {same.size} differ"
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4, 5])
+def test_grouped_products_change_no_bit(stages: int) -> None:
+    torch.manual_seed(stages)
+    shapes = ((200, 136, 104), (64, 64, 64), (17, 72, 264))
+    pairs = [(torch.randn(m, k).cuda(), torch.randn(k, n).cuda()) for m, n, k in shapes]
+    outs = {key: [torch.full((m, n), 7.0).cuda() for m, n, _ in shapes] for key in (1, stages)}
+    sizes = torch.tensor(shapes, dtype=torch.int32).cuda()
+    for key, results in outs.items():
+        places = [
+            [t.data_ptr() for t in (a, b, c)] for (a, b), c in zip(pairs, results, strict=True)
+        ]
+        grouped_gemm_kernel[(5,)](
+            torch.tensor(places).cuda(), sizes, 3, NUM_PROGRAMS=5,
+            BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, num_stages=key,
+        )  # fmt: skip
+    torch.cuda.synchronize()
+    for one, other, (a, b) in zip(outs[1], outs[stages], pairs, strict=True):
+        assert torch.equal(one, other)
+        torch.testing.assert_close(one, (a.double() @ b.double()).float(), atol=1e-3, rtol=1e-3)
