@@ -64,6 +64,7 @@ EXAMPLES: dict[str, Example] = {
     "tt.call": Example(("i32",), ("i32",), "callee = @other"),
     "tt.get_program_id": Example((), ("i32",), ZERO),
     "tt.get_num_programs": Example((), ("i32",), ZERO),
+    "tw.get_grid_extent": Example((), ("i32",), ZERO),
     "arith.constant": Example((), (TILE,), "value = dense<1.5> : tensor<8xf32>"),
     "tt.make_range": Example((), (INT,), "start = 0 : i32, end = 8 : i32"),
     "tt.splat": Example(("f32",), (TILE,)),

@@ -39,7 +39,7 @@ from tilewright.ops.elementwise.ir import (
     TruncIOp,
 )
 from tilewright.ops.memory.ir import AddPtrOp, LoadOp
-from tilewright.ops.program.ir import GetNumProgramsOp, GetProgramIdOp
+from tilewright.ops.program.ir import GetGridExtentOp, GetNumProgramsOp, GetProgramIdOp
 from tilewright.support.dataclass import replace
 from tilewright.support.rules import RuleTable
 
@@ -102,7 +102,7 @@ def _uniform(op: Operation, operands: Operands) -> Facts:
     return replace(uniform, constant=source.constant)
 
 
-@AXIS_RULES.register(GetProgramIdOp, GetNumProgramsOp)
+@AXIS_RULES.register(GetProgramIdOp, GetNumProgramsOp, GetGridExtentOp)
 def _grid(op: Operation, _: Operands) -> Facts:
     return scattered((1,), (1,), is_nonnegative=True)
 

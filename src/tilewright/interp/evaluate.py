@@ -29,6 +29,8 @@ from tilewright.interp.values import dtype_of, scalar
 from tilewright.ir import types as ir
 from tilewright.ir.op import Array
 from tilewright.ops.function import FuncOp, functions_of
+from tilewright.ops.program.persistence import most_programs
+from tilewright.runtime.grid import persistent_grid
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
@@ -51,12 +53,13 @@ Argument = Array | BufferArgument | DescriptorArgument | int | float | bool | No
 
 @dataclass(frozen=True)
 class PreparedKernel:
-    """A kernel ready to be interpreted any number of times."""
+    """A kernel ready to be interpreted any number of times; 0 `most_programs`: as the grid says."""
 
     code: Code
     types: tuple[Attribute, ...]
     names: tuple[str, ...]
     num_slots: int
+    most_programs: int = 0
 
 
 def prepare_kernel(
@@ -72,7 +75,8 @@ def prepare_kernel(
     arguments = function.body.block.args
     names = tuple(_argument_name(function, index) for index in range(len(arguments)))
     types = tuple(argument.type for argument in arguments)
-    return PreparedKernel(code, types, names, preparation.num_slots)
+    most = most_programs(function)
+    return PreparedKernel(code, types, names, preparation.num_slots, most)
 
 
 def _find_kernel(module: ModuleOp, name: str | None) -> FuncOp:
@@ -123,13 +127,16 @@ def run_kernel(
     *Raises* a `KernelFault` where the kernel does something undefined.
     """
     kernel = module if isinstance(module, PreparedKernel) else prepare_kernel(module, rules=rules)
-    extent = _full_grid(grid)
+    asked = _full_grid(grid)
+    most = kernel.most_programs
+    extent = persistent_grid(asked, most) if most else asked
     memory = Memory(reaches_foreign=reaches_foreign)
     values = _bind_arguments(kernel, arguments, memory, uninitialized, reachable)
     count = extent[0] * extent[1] * extent[2]
     machine = Machine(
         memory=memory,
         grid=extent,
+        asked_grid=asked,
         races=RaceDetector(count) if races and count > 1 else None,
         breakpoint_hook=breakpoint_hook or KernelDebugger(),
         output=output or sys.stdout,

@@ -41,10 +41,14 @@ Touched = tuple[Operation, Resource, bool]
 
 @dataclass
 class Machine:
-    """What all programs of one launch share; `touched` is what each op did to memory."""
+    """What all programs of one launch share; `touched` is what each op did to memory.
+
+    `grid` is the programs that run, `asked_grid` those of the launch: more of a persistent kernel.
+    """
 
     memory: Memory
     grid: tuple[int, int, int]
+    asked_grid: tuple[int, int, int]
     races: RaceDetector | None
     breakpoint_hook: BreakpointHook
     output: TextIO = field(default_factory=lambda: sys.stdout)

@@ -10,6 +10,22 @@ from tilewright.runtime.driver import Grid
 from tilewright.support.errors import InvalidGrid
 
 GridLike = object
+MAX_TILES = 1 << 30
+"""By definition: a persistent kernel counts tiles in i32, up to two rounds past the last one."""
+
+
+def persistent_grid(grid: Grid, most_programs: int) -> Grid:
+    """The programs that run a grid of a persistent kernel: at most so many, along one axis.
+
+    *Raises*: InvalidGrid for more than `MAX_TILES` programs.
+    """
+    x, y, z = grid
+    if x * y * z > MAX_TILES:
+        raise InvalidGrid(
+            f"a grid of {x} x {y} x {z} programs is too large for a kernel that stays on its SMs",
+            hint="launch at most 2^30 programs, or compile with `schedule` without `persist`",
+        )
+    return min(x * y * z, most_programs), 1, 1
 
 
 def check_grid(kernel: str, grid: GridLike, arguments: Mapping[str, object]) -> Grid:

@@ -157,6 +157,10 @@ class ThreadServices(TargetServices, ScopeServices, Protocol):
         """The extent of the grid along an axis, i32."""
         ...
 
+    def grid_extent(self, axis: int) -> str:
+        """The extent of the grid that the launch asks for along an axis, i32."""
+        ...
+
     def shuffle_xor(self, fn: FunctionBuilder, word: str, mask: int) -> str:
         """The i32 `word` of the lane whose index is this one's xor `mask`."""
         ...

@@ -39,7 +39,7 @@ from tilewright.ops.extern.ir import ExternElementwiseOp
 from tilewright.ops.indexing.ir import GatherOp
 from tilewright.ops.matmul.ir import DotOp, multiply_add
 from tilewright.ops.memory.ir import AddPtrOp
-from tilewright.ops.program.ir import GetNumProgramsOp, GetProgramIdOp
+from tilewright.ops.program.ir import GetGridExtentOp, GetNumProgramsOp, GetProgramIdOp
 from tilewright.ops.shape import ir as shapes
 from tilewright.support.errors import BrokenPromise
 
@@ -161,6 +161,14 @@ def num_programs(operation: Operation, _: Preparation) -> PlainFunction:
     assert isinstance(operation, GetNumProgramsOp)
     axis = operation.axis.value.data
     return lambda program: np.array(program.machine.grid[axis], np.int32)
+
+
+@TILE_RULES.plain.register(GetGridExtentOp)
+def grid_extent(operation: Operation, _: Preparation) -> PlainFunction:
+    """The extent of the grid that the launch asks for, along an axis."""
+    assert isinstance(operation, GetGridExtentOp)
+    axis = operation.axis.value.data
+    return lambda program: np.array(program.machine.asked_grid[axis], np.int32)
 
 
 @TILE_RULES.plain.register(AddPtrOp)

@@ -31,6 +31,19 @@ class GetNumProgramsOp(TileOp):
 
 
 @irdl_op_definition
+class GetGridExtentOp(TileOp):
+    """The extent along `axis` (0, 1 or 2) of the grid that the launch asks for, as i32.
+
+    As many programs run, except in a persistent kernel (`runtime/grid.py`), which has fewer.
+    """
+
+    name = "tw.get_grid_extent"
+    axis = prop_def(IntegerAttr)
+    result = result_def()
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
 class ClockOp(TileOp):
     """The nanoseconds of a clock that never goes back, as i64; each read is a later one."""
 

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import IntegerType
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.function import FuncOp
+from tilewright.ops.program.persistence import most_programs
 from tilewright.ops.roles import RingOp, find_roles, shared_by_roles
 from tilewright.schedule.protocol.run import Launch, run_protocol
 
@@ -44,6 +45,11 @@ def launches_around(kernel: FuncOp) -> Iterator[Launch]:
     ]
     for size in sorted({count * step for count in counts for step in _steps(kernel)}):
         arguments = dict.fromkeys(numbers, size)
+        if most_programs(kernel):
+            # A program without a tile, with one, and with more than it has slots.
+            for tiles in (1, 2, 2 * max(slots) + 3):
+                yield Launch(arguments, (1, 0, 0), (2, 1, 1), (tiles, 1, 1))
+            continue
         yield Launch(arguments)
         yield Launch(arguments, program=(1, 0, 0), programs=(2, 1, 1))
 

@@ -23,7 +23,7 @@ from tilewright.ir.op import Array, ElementwiseOp
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.function import FuncOp
-from tilewright.ops.program.ir import GetNumProgramsOp, GetProgramIdOp
+from tilewright.ops.program.ir import GetGridExtentOp, GetNumProgramsOp, GetProgramIdOp
 from tilewright.ops.roles import (
     RingAcquireOp,
     RingCommitOp,
@@ -50,11 +50,15 @@ it only tells a role that does not end by itself from one that does."""
 
 @dataclass(frozen=True)
 class Launch:
-    """What the scalars of a run follow from: integer arguments by number, and the program."""
+    """What the scalars of a run follow from: integer arguments by number, and the program.
+
+    `programs` run, and `grid` is what the launch asks for: () where they are the same.
+    """
 
     arguments: Mapping[int, int]
     program: tuple[int, int, int] = (0, 0, 0)
     programs: tuple[int, int, int] = (1, 1, 1)
+    grid: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,6 +316,8 @@ class _Replica:
             return launch.program[op.axis.value.data]
         if isinstance(op, GetNumProgramsOp):
             return launch.programs[op.axis.value.data]
+        if isinstance(op, GetGridExtentOp):
+            return (launch.grid or launch.programs)[op.axis.value.data]
         operands = self._all(op.operands)
         if not isinstance(op, ElementwiseOp) or not isinstance(op.results[0].type, IntegerType):
             return None

@@ -11,6 +11,7 @@ from tilewright.ir.regions import ControlFlowOp
 from tilewright.ops.debug.ir import AssumeOp, BarrierOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.inline.ir import InlineAsmOp
+from tilewright.ops.program.ir import GetGridExtentOp
 from tilewright.passes.coverage import Gap, covers
 from tilewright.targets.cpu.forms import SCALAR_STEPS, STEPS
 from tilewright.targets.cpu.rules import CPU_RULES
@@ -40,6 +41,11 @@ def find_gap(op: Operation) -> Gap | None:
 
 
 CPU_COVERAGE = covers("cpu", "the CPU", find_gap)
+CPU_COVERAGE.unsupported(
+    GetGridExtentOp,
+    "the grid that a launch asks for is a parameter of persistent programs of a GPU",
+    "ask for it by num_programs(axis)",
+)
 CPU_COVERAGE.unsupported(
     InlineAsmOp,
     "inline_asm_elementwise(): the assembly is a GPU's and cannot run on a CPU",

@@ -11,7 +11,7 @@ from xdsl.traits import IsTerminator
 
 from tilewright.ops.function import FuncOp
 from tilewright.ops.inline.ir import InlineAsmOp
-from tilewright.ops.program.ir import ClockOp
+from tilewright.ops.program.ir import ClockOp, GetGridExtentOp
 from tilewright.passes.coverage import Gap, covers
 from tilewright.targets.mlir.emitter import RULES, is_lazy
 
@@ -28,6 +28,11 @@ def find_gap(op: Operation) -> Gap | None:
 
 
 MLIR_COVERAGE = covers("mlir", "MLIR's core dialects", find_gap)
+MLIR_COVERAGE.unsupported(
+    GetGridExtentOp,
+    "the grid that a launch asks for is a parameter of persistent programs of a GPU",
+    "ask for it by num_programs(axis)",
+)
 MLIR_COVERAGE.unsupported(
     InlineAsmOp,
     "inline_asm_elementwise(): the assembly is a GPU's, which MLIR's core dialects cannot say",

@@ -76,6 +76,10 @@ class Cuda(Protocol):
         """Change an attribute of a kernel by the driver's number for it."""
         ...
 
+    def ctas_per_sm(self, function: int, num_threads: int, shared_bytes: int) -> int:
+        """How many ctas of a kernel run on an SM at once."""
+        ...
+
     def entry_point(self, name: str) -> int:
         """The address of a function of the driver, for native code."""
         ...
@@ -160,6 +164,12 @@ class BoundCuda:
         """Change an attribute of a kernel by the driver's number for it."""
         kind = self._driver.CUfunction_attribute(number)
         self._call("cuFuncSetAttribute", self._driver.CUfunction(function), kind, value)
+
+    def ctas_per_sm(self, function: int, num_threads: int, shared_bytes: int) -> int:
+        """How many ctas of a kernel run on an SM at once."""
+        handle = self._driver.CUfunction(function)
+        name = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
+        return self._number(name, handle, num_threads, shared_bytes)
 
     def entry_point(self, name: str) -> int:
         """The address of a function of the driver, for native code."""

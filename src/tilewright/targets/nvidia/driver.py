@@ -280,6 +280,9 @@ class NvidiaDriver:
         attributes = shape.attributes()
         record = self._record(shape, attributes, function, context, len(types))
         record.grid_scale = int(str(metadata.get("num_ctas", 1)))
+        most = int(str(metadata.get("most_programs", 0)))
+        if most:
+            record.most_programs = most * self._ctas_per_sm(function, shape)
         kernel = NvidiaKernel(
             self.cuda,
             name,
@@ -309,6 +312,11 @@ class NvidiaDriver:
         if x * y * z > _PORTABLE_CLUSTER_SIZE:
             self.cuda.set_function_attribute(function, _ANY_CLUSTER_SIZE, 1)
         return function
+
+    def _ctas_per_sm(self, function: int, shape: LaunchShape) -> int:
+        """How many programs of a kernel run on an SM at once: at least one."""
+        count = self.cuda.ctas_per_sm(function, shape.num_threads, shape.shared_bytes)
+        return max(1, count)
 
     def _record(
         self,

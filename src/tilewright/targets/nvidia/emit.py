@@ -18,6 +18,7 @@ from tilewright.codegen.simt.partition import whole_cta
 from tilewright.ir.types import PointerType, i1
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp, find_kernel
+from tilewright.ops.program.persistence import most_programs
 from tilewright.ops.roles import find_roles
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.math import NvidiaMath
@@ -88,6 +89,7 @@ def emit_function(
         for index, argument in enumerate(kernel.body.block.args)
     ]
     parameters += [f"{_TENSOR_MAP} %m{i}" for i in range(len(tensor_map_entries(module)))]
+    parameters += [f"i32 %g{axis}" for axis in range(3)] if most_programs(kernel) else []
     name = entry_symbol(kernel.sym_name.data)
     fn = FunctionBuilder(builder, f"define ptx_kernel void @{name}({', '.join(parameters)})")
     fn.attributes["nvvm.reqntid"] = f"{machine.lanes * cta_warps},1,1"

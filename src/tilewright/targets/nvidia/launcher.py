@@ -17,6 +17,7 @@ from tilewright.codegen.whitelist import CPU_WHITELIST
 from tilewright.runtime.cache import DiskCache
 from tilewright.runtime.driver import Grid
 from tilewright.runtime.fingerprint import digest
+from tilewright.runtime.grid import persistent_grid
 from tilewright.runtime.launch_table import has_known_object_layout
 from tilewright.runtime.launcher import LauncherFactory
 from tilewright.support.dataclass import dataclass
@@ -70,7 +71,7 @@ class LaunchRecord(ctypes.Structure):
     `grid_scale` multiplies the first axis of the grid: the ctas of one program. `stream_slot`
     is the slot that holds the stream's handle, -1 when `stream_getter(stream_argument)` gives
     it, or nothing does. `otherwise` is the record of the kernel for launches that this one is not
-    made for.
+    made for. `most_programs` of a persistent kernel run at once; 0 says that a launch starts all.
     """
 
     _fields_ = (
@@ -87,6 +88,7 @@ class LaunchRecord(ctypes.Structure):
         ("history", ctypes.c_void_p),
         ("maps", ctypes.c_void_p),
         ("otherwise", ctypes.c_void_p),
+        ("most_programs", ctypes.c_int64),
     )
 
 
@@ -217,11 +219,14 @@ def launch_raw(
 ) -> int:
     """Launch with packed slots (8 bytes each), from Python: the driver's result code.
 
-    `values` are the parameters behind the slots that are passed by value.
+    `values` are the parameters behind the slots that are passed by value. *Raises*: InvalidGrid.
     """
     config = LaunchConfig.from_buffer_copy(record.config)
-    x, y, z = grid
+    most = record.most_programs
+    x, y, z = persistent_grid(grid, most) if most else grid
     config.grid[:] = (x * record.grid_scale, y, z)
+    if most:
+        values = (*values, *(extent.to_bytes(4, "little") for extent in grid))
     config.stream = stream
     buffer = ctypes.create_string_buffer(slots, max(len(slots), 8))
     base = ctypes.addressof(buffer)

@@ -8,6 +8,7 @@ the launch in the history, and calls `cuLaunchKernelEx` without the GIL. Nothing
 from __future__ import annotations
 
 from tilewright.codegen.launch_calls import PYTHON_EXTERNALS, field_offsets, launcher_text
+from tilewright.runtime.grid import MAX_TILES
 from tilewright.targets.nvidia.launch_maps_ir import (
     HELD,
     MAP_BYTES,
@@ -37,6 +38,7 @@ RECORD_FIELDS: dict[str, int] = {
     "history": 128,
     "maps": 136,
     "otherwise": 144,
+    "most_programs": 152,
 }
 
 # The history: a count, then entries of a record's address, three extents, a count and slots.
@@ -149,6 +151,34 @@ define internal void @note_launch(ptr %record, ptr %grid, ptr %slots) {
   ret void
 }
 
+; Make of the grid that is asked for the one of a persistent kernel: at most so many programs,
+; along one axis. False where their number is too large to count.
+define internal i1 @limit_programs(ptr %config, ptr %grid, i64 %most) {
+  %y.at = getelementptr i32, ptr %grid, i64 1
+  %z.at = getelementptr i32, ptr %grid, i64 2
+  %x.32 = load i32, ptr %grid
+  %y.32 = load i32, ptr %y.at
+  %z.32 = load i32, ptr %z.at
+  %x = zext i32 %x.32 to i64
+  %y = zext i32 %y.32 to i64
+  %z = zext i32 %z.32 to i64
+  ; Extents have 31 bits, so two of them do not overflow, and a product that passed one more.
+  %xy = mul i64 %x, %y
+  %few.xy = icmp ule i64 %xy, $max_tiles
+  %xyz = mul i64 %xy, %z
+  %few.xyz = icmp ule i64 %xyz, $max_tiles
+  %few = and i1 %few.xy, %few.xyz
+  %is.less = icmp ult i64 %xyz, %most
+  %kept = select i1 %is.less, i64 %xyz, i64 %most
+  %kept.32 = trunc i64 %kept to i32
+  store i32 %kept.32, ptr %config
+  %second = getelementptr i32, ptr %config, i64 1
+  %third = getelementptr i32, ptr %config, i64 2
+  store i32 1, ptr %second
+  store i32 1, ptr %third
+  ret i1 %few
+}
+
 ; Fill a launch configuration: the kernel's own, with this grid and this stream.
 define internal void @configure(ptr %record, ptr %config, ptr %grid, ptr %stream) {
   call void @copy_words(ptr %config, ptr %record, i64 $config_words)
@@ -178,6 +208,25 @@ store:
   %slot = getelementptr i64, ptr %slots, i64 %i
   %at = getelementptr ptr, ptr %params, i64 %i
   store ptr %slot, ptr %at
+  %i.next = add i64 %i, 1
+  br label %next
+done:
+  ret void
+}
+
+; Pointers to the extents of the grid, which stand before the slots, the first one last.
+define internal void @point_at_grid(ptr %params, ptr %slots) {
+entry:
+  br label %next
+next:
+  %i = phi i64 [0, %entry], [%i.next, %store]
+  %more = icmp ult i64 %i, 3
+  br i1 %more, label %store, label %done
+store:
+  %place = sub i64 -1, %i
+  %extent = getelementptr i64, ptr %slots, i64 %place
+  %at = getelementptr ptr, ptr %params, i64 %i
+  store ptr %extent, ptr %at
   %i.next = add i64 %i, 1
   br label %next
 done:
@@ -230,11 +279,12 @@ run:
   br i1 %no.maps, label %point, label %count.maps
 count.maps:
   %some.maps = call i64 @row_entry(ptr %maps, i64 $map_num_maps)
-  call void @put_grid(ptr %slots, ptr %grid)
   br label %point
 point:
   %num.maps = phi i64 [0, %run], [%some.maps, %count.maps]
-  %num.all = add i64 %num.params, %num.maps
+  call void @put_grid(ptr %slots, ptr %grid)
+  %num.given = add i64 %num.params, %num.maps
+  %num.all = add i64 %num.given, 3
   %params = alloca ptr, i64 %num.all, align 16
   %map.bytes = mul i64 %num.maps, $map_bytes
   %copies = alloca i8, i64 %map.bytes, align 64
@@ -254,6 +304,15 @@ otherwise:
   br i1 %no.other, label %slow, label %run
 ready:
   call void @configure(ptr %record, ptr %config, ptr %grid, ptr %handle)
+  %most = call i64 @row_entry(ptr %record, i64 $record_most_programs)
+  %is.persistent = icmp ne i64 %most, 0
+  br i1 %is.persistent, label %limit, label %start
+limit:
+  %is.few = call i1 @limit_programs(ptr %config, ptr %grid, i64 %most)
+  %extents = getelementptr ptr, ptr %params, i64 %num.given
+  call void @point_at_grid(ptr %extents, ptr %slots)
+  br i1 %is.few, label %start, label %slow
+start:
   call void @point_at(ptr %params, ptr %slots, i64 %num.params)
   call void @note_launch(ptr %record, ptr %grid, ptr %slots)
   %launch = call ptr @table_entry(ptr %record, i64 $record_launch)
@@ -305,5 +364,6 @@ def nvidia_launcher_text() -> str:
         "map_entry_keys": str(MAP_ENTRY_KEYS),
         "map_bytes": str(MAP_BYTES),
         "num_grid_words": str(NUM_GRID_WORDS),
+        "max_tiles": str(MAX_TILES),
     }
     return launcher_text(_STREAM + MAPS + _RUN, {**offsets, **sizes})

@@ -39,6 +39,7 @@ from tilewright.targets.nvidia.partition.chunk_stores import ChunkStores
 from tilewright.targets.nvidia.partition.decide import DecideRoles
 from tilewright.targets.nvidia.partition.fit_rings import FitRings
 from tilewright.targets.nvidia.partition.form import FormRoles
+from tilewright.targets.nvidia.partition.persistence import DecidePersistence
 from tilewright.targets.nvidia.partition.stage_channels import StageChannels
 from tilewright.targets.nvidia.tma.barriers import CarryPhases, PlaceBarriers, barrier_bytes
 from tilewright.targets.nvidia.tma.join_waits import JoinWaits
@@ -54,6 +55,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
     bounds = (BoundWaits(options.deadlock_seconds),) if options.deadlock_seconds else ()
     return (
         *given,
+        DecidePersistence.of_options(machine, options),
         ReadSchedule(options.schedule or "", options.num_consumer_groups),
         DecideRoles.of_options(machine, options),
         FormRoles(machine),

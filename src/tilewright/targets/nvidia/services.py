@@ -111,6 +111,10 @@ class NvidiaServices:
         """The extent of the grid along an axis."""
         return fn.prologue_value(f"call i32 {_sreg(f'nctaid.{_AXES[axis]}')}")
 
+    def grid_extent(self, axis: int) -> str:
+        """The extent of the grid that the launch asks for: a parameter of a persistent kernel."""
+        return f"%g{axis}"
+
     def warp_barrier(self, fn: FunctionBuilder) -> None:
         """Wait for the lanes of the warp."""
         fn.emit(f"call void @llvm.nvvm.bar.warp.sync({_FULL_WARP})")

@@ -18,6 +18,7 @@ from tilewright.ir.op import Array
 from tilewright.ops.builder import ir_type
 from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import find_roles
+from tilewright.runtime.grid import persistent_grid
 from tilewright.runtime.launch_numbers import words_of
 from tilewright.support.errors import ArgumentNotSupported
 from tilewright.targets.nvidia.symbols import entry_symbol
@@ -52,12 +53,15 @@ def simulate_launch(
     maps = tensor_maps(scheduled.metadata, slots, arrays)
     threads = 32 * int(str(scheduled.metadata["num_warps"]))
     shared_bytes = int(str(scheduled.metadata["shared_bytes"]))
-    everything = (*arguments, *maps)
+    most = int(str(scheduled.metadata["most_programs"]))
+    extents = grid if most else ()
+    everything = (*arguments, *maps, *extents)
     symbol = entry_symbol(kernel)
     if timeline is not None:
         timeline.call(warp_group_names(scheduled, threads))
+    run = persistent_grid(grid, most) if most else grid
     return simulate(
-        text, symbol, grid, threads, everything, shared_bytes, seed=seed, timeline=timeline
+        text, symbol, run, threads, everything, shared_bytes, seed=seed, timeline=timeline
     )
 
 

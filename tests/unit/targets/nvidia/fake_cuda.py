@@ -38,17 +38,20 @@ class Launched:
     words: tuple[int, ...]
     attributes: tuple[tuple[int, tuple[int, ...]], ...]
     maps: tuple[tuple[int, ...], ...] = ()
+    asked_grid: tuple[int, ...] = ()
 
 
 @dataclass
 class FakeCuda:
     """Devices with primary contexts 100 + device; kernels take `num_params` words, then maps.
 
-    A tensor map is what it was made of: address, rank, extents and strides from the last on.
+    With `is_persistent` they take the grid that is asked for behind all of that. A tensor map is
+    what it was made of: address, rank, extents and strides from the last on.
     """
 
     num_params: int = 0
     num_maps: int = 0
+    is_persistent: bool = False
     num_devices: int = 2
     context: int = 0
     result: int = 0
@@ -64,9 +67,11 @@ class FakeCuda:
 
     def _launched(self, config: int, function: int, params: int, extra: int) -> int:
         read = LaunchConfig.from_address(config)
-        count = self.num_params + self.num_maps
+        num_given = self.num_params + self.num_maps
+        count = num_given + 3 * self.is_persistent
         pointers = list((POINTER * count).from_address(params)) if count else []
-        slots, maps = pointers[: self.num_params], pointers[self.num_params :]
+        slots, maps = pointers[: self.num_params], pointers[self.num_params : num_given]
+        extents = tuple(ctypes.c_int32.from_address(at).value for at in pointers[num_given:])
         words = tuple(ctypes.c_uint64.from_address(slot).value for slot in slots)
         self.launches.append(
             Launched(
@@ -78,6 +83,7 @@ class FakeCuda:
                 words,
                 tuple(self._attributes(read)),
                 tuple(_words_of(address) for address in maps),
+                extents,
             )
         )
         return self.result
@@ -136,6 +142,9 @@ class FakeCuda:
 
     def set_function_attribute(self, function: int, number: int, value: int) -> None:
         self.calls.append(("attribute", number, value))
+
+    def ctas_per_sm(self, function: int, num_threads: int, shared_bytes: int) -> int:
+        return 2048 // num_threads
 
     def entry_point(self, name: str) -> int:
         functions = {

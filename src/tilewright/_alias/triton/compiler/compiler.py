@@ -132,12 +132,17 @@ def _microseconds() -> int:
 def _is_launched_plainly(artifact: Artifact) -> bool:
     """Whether its arguments and a grid are all that the launch of a cubin takes.
 
-    Tensor maps are parameters behind the arguments that the launcher fills in, and programs that
-    wait for each other start together: who finds no cubin launches through `run`.
+    Tensor maps and the grid of a persistent kernel are parameters behind the arguments that the
+    launcher fills in, and programs that wait for each other start together: who finds no cubin
+    launches through `run`.
     """
     metadata = artifact.metadata
     options = cast("Mapping[str, object]", metadata.get("options", {}))
-    needs_more = metadata.get("tensor_maps") or options.get("launch_cooperative_grid")
+    needs_more = (
+        metadata.get("tensor_maps")
+        or metadata.get("most_programs")
+        or options.get("launch_cooperative_grid")
+    )
     return "cubin" in artifact.sections and not needs_more
 
 

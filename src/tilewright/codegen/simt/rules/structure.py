@@ -17,7 +17,7 @@ from tilewright.ops.control_flow import ConditionOp, ForOp, IfOp, WhileOp, Yield
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp, UnsplatOp
 from tilewright.ops.debug.ir import AssumeOp, HintOp
 from tilewright.ops.function import ReturnOp
-from tilewright.ops.program.ir import GetNumProgramsOp, GetProgramIdOp
+from tilewright.ops.program.ir import GetGridExtentOp, GetNumProgramsOp, GetProgramIdOp
 from tilewright.ops.shape.ir import (
     BroadcastOp,
     ExpandDimsOp,
@@ -76,6 +76,11 @@ def _program_id(ctx: SimtContext, op: GetProgramIdOp) -> None:
 @SIMT_RULES.register(GetNumProgramsOp)
 def _num_programs(ctx: SimtContext, op: GetNumProgramsOp) -> None:
     ctx.define(op, ctx.target.num_programs(ctx.fn, op.axis.value.data))
+
+
+@SIMT_RULES.register(GetGridExtentOp)
+def _grid_extent(ctx: SimtContext, op: GetGridExtentOp) -> None:
+    ctx.define(op, ctx.target.grid_extent(op.axis.value.data))
 
 
 @SIMT_RULES.register(ConstantOp)

@@ -8,6 +8,7 @@ from tilewright.analysis.alias import tile_bytes
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.locations import describe
 from tilewright.ir.schedule_attributes import schedule_of
+from tilewright.ops.program.persistence import most_programs
 from tilewright.ops.roles import RingOp, RolesOp
 from tilewright.targets.nvidia.remarks import REMARKS
 
@@ -26,6 +27,9 @@ def account_of_roles(op: RolesOp) -> Iterator[str]:
         if isinstance(ring, RingOp):
             yield _account_of_ring(ring)
     kernel = op.parent_op()
+    most = 0 if kernel is None else most_programs(kernel)
+    if most:
+        yield f"{describe(op)}: {most} programs at most run the grid, each one tile after the other"
     schedule = None if kernel is None else schedule_of(kernel)
     if schedule is not None:
         yield from (f"{describe(op)}: {reason}" for reason in schedule.reasons)

@@ -27,6 +27,7 @@ from tilewright.machine.model import MachineModel
 from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.program.persistence import most_programs
 from tilewright.ops.shape.ir import TransOp
 from tilewright.passes.branch_masks import find_masks
 from tilewright.schedule.partition.tasks import groups_of_tasks
@@ -111,9 +112,8 @@ class DecideRoles(Pass):
         order = decide_order(kernel, roles, slots, self.loop_schedule, self.machine)
         reasons = (reason, *order.reasons)
         mask = "branch" if any(True for _ in find_masks(kernel)) else "always"
-        return Schedule(
-            roles, channels, order.loops, order.turns, epilogue, mask=mask, reasons=reasons
-        )
+        persist = "static" if most_programs(kernel) else ""
+        return Schedule(roles, channels, order.loops, order.turns, epilogue, persist, mask, reasons)
 
     def _check_registers(self, roles: tuple[Role, Role]) -> None:
         most = self.machine.registers_per_sm

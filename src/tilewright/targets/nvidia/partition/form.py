@@ -26,7 +26,9 @@ from tilewright.ops.channels import GetOp, SliceOp
 from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.program.persistence import most_programs
 from tilewright.ops.roles import role_around
+from tilewright.passes.persist import undo
 from tilewright.schedule.partition.form_roles import Site, form_roles
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.schedule.partition.split_tiles import Smaller
@@ -83,6 +85,8 @@ class FormRoles(Pass):
             del kernel.attributes[SCHEDULE]
             for op in kernel.walk():
                 op.attributes.pop(ANCHOR, None)
+            if most_programs(kernel):
+                undo(kernel)
         drop_unused_maps(kernel)
 
     def _try(self, kernel: FuncOp, schedule: Schedule) -> Refused | None:
