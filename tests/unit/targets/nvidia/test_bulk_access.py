@@ -178,10 +178,10 @@ def test_what_the_kernel_writes_stays_plain() -> None:
         ({"num_stages": 2, "bulk_access": "never"}, 0),
         ({"num_stages": 2, "descriptors": "pointers"}, 0),
         ({"bulk_access": "always"}, 2),
-        ({"num_consumer_groups": 1}, 2),
+        ({"num_consumer_groups": 1}, 3),
     ],
 )
-def test_the_engine_loads_where_the_author_asks_for_more(
+def test_the_engine_loads_and_stores_where_the_author_asks_for_more(
     options: Mapping[str, object], num_maps: int
 ) -> None:
     args, _, _, _ = product_launch(whole(128, 64), whole(64, 64))
