@@ -1,7 +1,7 @@
 """What of a kernel the copy engine may move: the boxes of its accesses, their maps and guards.
 
-An access of plain pointers that is a box of a tensor is a `Copy`, with what a launch has to keep to;
-what is none says why (`Stays`). `bulk_access.py` makes the copies.
+An access of plain pointers that is a box of a tensor is a `Copy`, with what a launch has to
+keep to; what is none says why (`Stays`). `bulk_access.py` makes the copies.
 """
 
 from __future__ import annotations
