@@ -1,11 +1,13 @@
 """Kernels that memory limits: vector add, softmax, layer norm, RMS norm.
 
 Rows of 1000 are masked in tiles of 1024. NumPy lays large arrays 16 bytes after a page, torch
-starts them at a line: each is measured.
+starts them at a line: each is measured. A note says what share of the bandwidth of a copy of the
+same arrays, in the same run, a row kernel reaches: the bound that no kernel passes.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from types import ModuleType
 
@@ -13,7 +15,7 @@ import numpy as np
 
 import tilewright
 import tilewright.language as tl
-from benchmarks.harness import Row
+from benchmarks.harness import Row, measure_pairs
 from benchmarks.peers import compare_with_torch
 from examples import fused_softmax, layer_norm, vector_add
 
@@ -26,6 +28,7 @@ NORM_SHAPES = ((4096, 1000), (4096, 1024))
 OFFSETS = (0, 16)
 """Bytes from a line to the first element."""
 SOFTMAX_BAR, NORM_BAR = 1.5, 1.3
+COPY_BLOCK, COPY_PAIRS = 4096, 7
 
 
 def rows(threads: int) -> Iterator[Row]:
@@ -88,7 +91,8 @@ def softmax_row(shape: tuple[int, int], threads: int, offset: int = 0) -> Row:
         return lambda: torch.softmax(a, 1, out=b)
 
     work = name_of("softmax", shape, offset)
-    return compare_with_torch(FAMILY, work, threads, SOFTMAX_BAR, ours, peer)
+    row = compare_with_torch(FAMILY, work, threads, SOFTMAX_BAR, ours, peer)
+    return beside_copy(row, ours, x)
 
 
 def layer_norm_row(shape: tuple[int, int], threads: int, offset: int = 0) -> Row:
@@ -111,7 +115,28 @@ def layer_norm_row(shape: tuple[int, int], threads: int, offset: int = 0) -> Row
         return lambda: torch.nn.functional.layer_norm(a, (width,), w, b, EPSILON)
 
     work = name_of("layer norm", shape, offset)
-    return compare_with_torch(FAMILY, work, threads, NORM_BAR, ours, peer, tolerance=1e-4)
+    row = compare_with_torch(FAMILY, work, threads, NORM_BAR, ours, peer, tolerance=1e-4)
+    return beside_copy(row, ours, x)
+
+
+@tilewright.jit
+def copy_kernel(x_ptr, out_ptr, size, BLOCK: tl.constexpr):
+    """`out = x`."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < size), mask=i < size)
+
+
+def beside_copy(row: Row, ours: Callable[[], np.ndarray], x: np.ndarray) -> Row:
+    """The row with a note of the share of a copy's bandwidth; `ours` reads `x`, writes as much."""
+    out = ours()
+
+    def copied() -> None:
+        grid = (tilewright.cdiv(x.size, COPY_BLOCK),)
+        copy_kernel[grid](x, out, x.size, BLOCK=COPY_BLOCK)
+
+    share = measure_pairs(ours, copied, pairs=COPY_PAIRS).ratio
+    notes = (f"{share:.0%} of a copy's bandwidth", row.note)
+    return dataclasses.replace(row, note="; ".join(filter(None, notes)))
 
 
 @tilewright.jit
@@ -144,4 +169,5 @@ def rms_norm_row(shape: tuple[int, int], threads: int, offset: int = 0) -> Row:
         return lambda: torch.nn.functional.rms_norm(a, (width,), w, EPSILON)
 
     work = name_of("RMS norm", shape, offset)
-    return compare_with_torch(FAMILY, work, threads, NORM_BAR, ours, peer, tolerance=1e-4)
+    row = compare_with_torch(FAMILY, work, threads, NORM_BAR, ours, peer, tolerance=1e-4)
+    return beside_copy(row, ours, x)
