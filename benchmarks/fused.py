@@ -17,7 +17,7 @@ import tilewright
 import tilewright.language as tl
 from benchmarks.harness import Row, measure_pairs, show_seconds
 from benchmarks.memory_bound import EPSILON, array
-from benchmarks.peers import MISSING, compare_with_torch, load_torch
+from benchmarks.peers import MISSING, compare_with_torch, fresh_like, load_torch
 from examples.low_memory_dropout import dropout_kernel
 
 FAMILY = "fused"
@@ -99,7 +99,7 @@ def gelu_norm_rows(threads: int) -> Iterator[Row]:
     block = tilewright.next_power_of_2(WIDTH)
 
     def ours() -> np.ndarray:
-        out = np.empty_like(x)
+        out = fresh_like(x)
         gelu_norm_kernel[(ROWS,)](
             *(x, residual, weight, bias, out, WIDTH), EPSILON=EPSILON, BLOCK=block
         )
@@ -132,7 +132,7 @@ def swiglu_rows(threads: int) -> Iterator[Row]:
     gate, up = (array(shape, seed=seed) for seed in (0, 1))
 
     def ours() -> np.ndarray:
-        out = np.empty_like(gate)
+        out = fresh_like(gate)
         swiglu_kernel[(tilewright.cdiv(gate.size, 4096),)](gate, up, out, gate.size, BLOCK=4096)
         return out
 
@@ -167,7 +167,7 @@ def rope_rows(threads: int) -> Iterator[Row]:
     cos, sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 
     def ours() -> np.ndarray:
-        out = np.empty_like(x)
+        out = fresh_like(x)
         rope_kernel[(length,)](x, cos, sin, out, heads, HALF=half)
         return out
 
@@ -187,7 +187,7 @@ def dropout_row(threads: int) -> Row:
     x, block, probability = array((ROWS, WIDTH)), 4096, 0.1
 
     def ours() -> np.ndarray:
-        out = np.empty_like(x)
+        out = fresh_like(x)
         dropout_kernel[(tilewright.cdiv(x.size, block),)](
             x, out, x.size, probability, 1, BLOCK=block
         )
@@ -252,7 +252,7 @@ def rms_norm_backward_row(threads: int) -> Row:
     grad_weight = np.empty_like(weight)
 
     def ours() -> np.ndarray:
-        grad_x, sums = np.empty_like(x), np.empty((programs, WIDTH), np.float32)
+        grad_x, sums = fresh_like(x), np.empty((programs, WIDTH), np.float32)
         rms_norm_backward_kernel[(programs,)](
             *(x, weight, grad_out, grad_x, sums, ROWS, WIDTH),
             EPSILON=EPSILON,

@@ -16,7 +16,7 @@ import numpy as np
 import tilewright
 import tilewright.language as tl
 from benchmarks.harness import Row, measure_pairs
-from benchmarks.peers import compare_with_torch
+from benchmarks.peers import compare_with_torch, fresh_like
 from examples import fused_softmax, layer_norm, vector_add
 
 FAMILY = "memory"
@@ -104,7 +104,7 @@ def layer_norm_row(shape: tuple[int, int], threads: int, offset: int = 0) -> Row
     block = tilewright.next_power_of_2(width)
 
     def ours() -> np.ndarray:
-        y = np.empty_like(x)
+        y = fresh_like(x)
         layer_norm.forward_kernel[(height,)](
             *(x, weight, bias, y, mean, rstd, width, width), EPSILON=EPSILON, BLOCK=block
         )
@@ -160,7 +160,7 @@ def rms_norm_row(shape: tuple[int, int], threads: int, offset: int = 0) -> Row:
     block = tilewright.next_power_of_2(width)
 
     def ours() -> np.ndarray:
-        y = np.empty_like(x)
+        y = fresh_like(x)
         rms_norm_kernel[(height,)](x, weight, y, width, width, EPSILON=EPSILON, BLOCK=block)
         return y
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from types import ModuleType
 
@@ -21,6 +22,16 @@ def load_torch(threads: int) -> ModuleType | None:
         return None
     torch.set_num_threads(threads)
     return torch
+
+
+def fresh_like(x: np.ndarray) -> np.ndarray:
+    """A new array of float32, allocated by torch where that is loaded.
+
+    NumPy asks the system for huge pages, which are cleared at their first use: a second pass
+    over the result that a peer which allocates its result does not make.
+    """
+    torch = sys.modules.get("torch")
+    return np.empty_like(x) if torch is None else torch.empty(x.shape).numpy()
 
 
 def compare_with_torch(
