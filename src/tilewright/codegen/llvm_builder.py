@@ -122,6 +122,11 @@ class FunctionBuilder:
         self.prologue.lines.append(f"  {name} = {text}{self.location}")
         return name
 
+    def new_value(self) -> str:
+        """A fresh name for a value that is used before it is defined, as those around loops."""
+        self.counter += 1
+        return f"%v{self.counter}"
+
     def new_label(self) -> str:
         """A fresh label, not yet placed."""
         self.counter += 1

@@ -23,6 +23,9 @@ GiveUp = Callable[[], None]
 _SECOND = 1_000_000_000
 # Chosen, not measured: roles that hang together began to wait within microseconds of each other.
 _GRACE = _SECOND // 10
+# Chosen, not measured: a look at an mbarrier takes microseconds; in a longer one the GPU ran the
+# programs of another process, and the roles that are waited for stood still as well.
+_LONGEST_LOOK = _SECOND // 10
 _OWNER = "tw_hanging_program"
 _RECORD = "<4 x i32>"
 _TRY = "@llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"
@@ -50,16 +53,23 @@ def wait_parity(
         fn.place(done)
         return
     bound, leave = give_up
-    late, hanging = fn.new_label(), fn.new_label()
-    begins = fn.new_label()
+    begins, late, hanging = fn.new_label(), fn.new_label(), fn.new_label()
     fn.branch_if(fn.value(is_over), done, begins)
     fn.place(begins)
-    since = _time(fn)
+    since, last, waited = _time(fn), fn.new_value(), fn.new_value()
+    now, longer = fn.new_value(), fn.new_value()
     fn.branch(again)
     fn.place(again)
+    fn.emit(f"{last} = phi i64 [ {since}, %{begins} ], [ {now}, %{late} ]")
+    fn.emit(f"{waited} = phi i64 [ 0, %{begins} ], [ {longer}, %{late} ]")
     fn.branch_if(fn.value(is_over), done, late)
     fn.place(late)
-    _branch_if_later(fn, since, bound.seconds * _SECOND, hanging, again)
+    fn.emit(f"{now} = call i64 {_SREG}.globaltimer()")
+    step = fn.value(f"sub i64 {now}, {last}")
+    has_run = fn.value(f"icmp ult i64 {step}, {_LONGEST_LOOK}")
+    fn.emit(f"{longer} = add i64 {waited}, {fn.value(f'select i1 {has_run}, i64 {step}, i64 0')}")
+    is_hanging = fn.value(f"icmp ugt i64 {longer}, {bound.seconds * _SECOND}")
+    fn.branch_if(is_hanging, hanging, again)
     fn.place(hanging)
     leave()
     fn.place(done)
