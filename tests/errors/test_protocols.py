@@ -15,7 +15,8 @@ from tilewright.ir.attributes import integer_array
 from tilewright.machine.gpus import SM_90A
 from tilewright.ops.function import find_kernel
 from tilewright.schedule.protocol.check import check_protocol
-from tilewright.schedule.protocol.run import Launch, run_protocol
+from tilewright.schedule.protocol.run import run_protocol
+from tilewright.schedule.protocol.scalars import Launch
 from tilewright.support.errors import ProtocolBroken
 
 SMALL = Gemm(columns=64, slots=2)

@@ -17,7 +17,8 @@ from tests.roles.running import interpret
 from tilewright.machine.gpus import SM_90A
 from tilewright.ops.function import find_kernel
 from tilewright.schedule.protocol.check import check_protocol
-from tilewright.schedule.protocol.run import Launch, run_protocol
+from tilewright.schedule.protocol.run import run_protocol
+from tilewright.schedule.protocol.scalars import Launch
 from tilewright.support.errors import KernelFault, ProtocolBroken
 
 BF16 = ml_dtypes.bfloat16

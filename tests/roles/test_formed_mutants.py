@@ -16,7 +16,7 @@ from tests.corpus.partitioned import AB, Partitioned, gemm_case, persistent
 from tests.equivalence.test_rings import lowered
 from tests.roles.catching import Subject, catch, require_all_caught
 from tests.roles.gemm import Gemm
-from tilewright.schedule.protocol.run import Launch
+from tilewright.schedule.protocol.scalars import Launch
 
 M, N, K, SLOTS = 64, 64, 64, 3
 CHUNKS = "; epilogue tma columns 32 buffers 2"

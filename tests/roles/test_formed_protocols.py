@@ -10,7 +10,8 @@ from xdsl.dialects.builtin import DictionaryAttr, IntegerType, StringAttr
 from tests.corpus.partitioned import PARTITIONED, Partitioned
 from tests.equivalence.test_rings import lowered
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.schedule.protocol.run import Launch, run_protocol
+from tilewright.schedule.protocol.run import run_protocol
+from tilewright.schedule.protocol.scalars import Launch
 
 
 def launches(kernel: FuncOp, given: dict[str, object]) -> Iterator[Launch]:

@@ -13,7 +13,7 @@ from tests.equivalence.test_overlapped_products import overlapped
 from tests.equivalence.test_rings import lowered
 from tests.roles.attention import Attention
 from tests.roles.catching import Subject, catch, require_all_caught
-from tilewright.schedule.protocol.run import Launch
+from tilewright.schedule.protocol.scalars import Launch
 
 SLOTS, ROWS, KEYS = 2, 128, 32
 FORMS = ["second", "first"]

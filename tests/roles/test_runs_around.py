@@ -14,7 +14,8 @@ from tilewright.compiler.instruments import verifier_of
 from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import RingReleaseOp
 from tilewright.schedule.protocol.around import launches_around, run_around
-from tilewright.schedule.protocol.run import Launch, run_protocol
+from tilewright.schedule.protocol.run import run_protocol
+from tilewright.schedule.protocol.scalars import Launch
 from tilewright.support.errors import ProtocolBroken
 from tilewright.targets.target import load_target
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, IntegerType, StringAttr
 from xdsl.ir import (
@@ -132,8 +132,21 @@ class RingAccess(TileOp):
             raise VerifyException(f"{self.name}: the results are not the tiles of a slot")
 
 
-class _RingEntry(RingAccess, SharedViewOp):
+class SlotAccess(RingAccess):
+    """The facet of ops that take a slot, or give it back: to fill it, or to read it."""
+
+    IS_TO_FILL: ClassVar[bool]
+    TAKES_SLOT: ClassVar[bool]
+
+    def is_conditional(self) -> bool:
+        """Whether it does nothing where a condition is false."""
+        return False
+
+
+class _RingEntry(SlotAccess, SharedViewOp):
     """An access that waits: its `position` is a slot and a fill, or nothing."""
+
+    TAKES_SLOT: ClassVar[bool] = True
 
     def viewed(self, result: OpResult) -> SSAValue:
         """The ring's tile of all slots."""
@@ -162,6 +175,7 @@ class RingAcquireOp(_RingEntry):
     """Wait until slot `slot` may be filled for the time `fill` (from 0); its tiles."""
 
     name = "ttg.ring_acquire"
+    IS_TO_FILL: ClassVar[bool] = True
     ring = operand_def(RingType)
     position = var_operand_def()
     tiles = var_result_def(SharedType)
@@ -171,7 +185,7 @@ class RingAcquireOp(_RingEntry):
 
 
 @irdl_op_definition
-class RingCommitOp(RingAccess):
+class RingCommitOp(SlotAccess):
     """What the role has written to slot `slot` is there; all of its warps come here.
 
     `announced_bytes` are those that copy engines bring to the slot besides: it is full when they
@@ -179,6 +193,8 @@ class RingCommitOp(RingAccess):
     """
 
     name = "ttg.ring_commit"
+    IS_TO_FILL: ClassVar[bool] = True
+    TAKES_SLOT: ClassVar[bool] = False
     ring = operand_def(RingType)
     slot = opt_operand_def()
     announced_bytes = opt_prop_def(IntegerAttr)
@@ -193,23 +209,29 @@ class RingWaitOp(_RingEntry):
     """Wait until slot `slot` is full for the time `fill` (from 0); its tiles."""
 
     name = "ttg.ring_wait"
+    IS_TO_FILL: ClassVar[bool] = False
     ring = operand_def(RingType)
     position = var_operand_def()
     tiles = var_result_def(SharedType)
 
 
 @irdl_op_definition
-class RingReleaseOp(RingAccess):
+class RingReleaseOp(SlotAccess):
     """The role has read slot `slot`; all of its warps come here.
 
     Where `condition` (i1) is given and false, nothing is released.
     """
 
     name = "ttg.ring_release"
+    IS_TO_FILL: ClassVar[bool] = False
+    TAKES_SLOT: ClassVar[bool] = False
     ring = operand_def(RingType)
     slot = opt_operand_def()
     condition = opt_operand_def(i1)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def is_conditional(self) -> bool:
+        return self.condition is not None
 
     def verify_(self) -> None:
         """The ring is named itself, and the slot is i32."""

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 
 from xdsl.dialects.builtin import IntegerType
 
-from tilewright.ops.control_flow import ForOp
-from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ir.regions import counter_of
+from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.function import FuncOp
 from tilewright.ops.program.persistence import most_programs
 from tilewright.ops.roles import RingOp, find_roles, shared_by_roles
-from tilewright.schedule.protocol.run import Launch, run_protocol
+from tilewright.schedule.protocol.run import run_protocol
+from tilewright.schedule.protocol.scalars import Launch
 
 NUM_STEPS = 20_000
 """Ops of a role after which a launch is too large to tell. Chosen, not measured: a tenth of a
@@ -58,7 +59,8 @@ def _steps(kernel: FuncOp) -> set[int]:
     """The constant steps of loops that go through rings."""
     steps = {1}
     for op in kernel.walk():
-        if isinstance(op, ForOp) and any(shared_by_roles(inner) for inner in op.body.block.ops):
-            step = op.step.owner
-            steps.add(int(step.splat_value()) if isinstance(step, ConstantOp) else 1)
+        counter = counter_of(op)
+        if counter is not None and any(map(shared_by_roles, counter.value.block.ops)):
+            step = constant_of(counter.step)
+            steps.add(1 if step is None else int(step))
     return steps
