@@ -12,7 +12,7 @@ import tilewright
 
 SOURCES = Path(tilewright.__file__).parent
 # Where a class is what a function is for: ops, their rules, and the passes named for them.
-_OF_ONE_OP = ("rules", "ops", "passes", "tma", "partition", "protocol", "interpret")
+_OF_ONE_OP = ("rules", "ops", "passes", "tma", "partition", "interpret")
 MOST = 54
 """How many there are: lower it with each that goes, never raise it."""
 

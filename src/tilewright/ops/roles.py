@@ -427,6 +427,11 @@ def find_roles(kernel: Operation) -> RolesOp | None:
     return next((op for op in kernel.regions[0].block.ops if isinstance(op, RolesOp)), None)
 
 
+def rings_of(kernel: Operation) -> tuple[RingOp, ...]:
+    """The rings of a kernel, all of which its program makes before its roles begin."""
+    return tuple(op for op in kernel.regions[0].block.ops if isinstance(op, RingOp))
+
+
 def orders_roles(op: Operation) -> bool:
     """Whether an op orders what roles or replicas do, and touches no tile itself."""
     return isinstance(op, RingOp | RingAccess | TurnOp)

@@ -38,18 +38,22 @@ class RingPosition:
 def position_of(view: SSAValue) -> RingPosition | None:
     """The position that a view is of; None for what is no slot of a ring, as far as is known."""
     owner: Operation | Block | None = view.owner
-    while isinstance(owner, Operation) and not isinstance(owner, MemdescIndexOp):
+    while isinstance(owner, Operation):
+        if isinstance(owner, MemdescIndexOp):
+            return _named_by(owner)
         # A view of a view is of the same slot.
         seen = next((operand for operand in owner.operands if is_shared(operand)), None)
         owner = None if seen is None else seen.owner
-    if not isinstance(owner, MemdescIndexOp):
-        return None
-    type_ = owner.src.type
+    return None
+
+
+def _named_by(view: MemdescIndexOp) -> RingPosition | None:
+    type_ = view.src.type
     if not isinstance(type_, SharedType) or type_.slots.data < 2:
         return None
     slots = type_.slots.data
-    base, steps = counted_from(owner.index, slots)
-    return RingPosition(owner.src, slots, base, steps)
+    base, steps = counted_from(view.index, slots)
+    return RingPosition(view.src, slots, base, steps)
 
 
 def counted_from(index: SSAValue, slots: int) -> tuple[SSAValue | None, int]:

@@ -28,7 +28,7 @@ from tilewright.ir.types import storage_bytes
 from tilewright.layout.linear import LinearLayout
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
-from tilewright.ops.roles import RingOp, RolesOp, find_roles, role_around
+from tilewright.ops.roles import RingOp, RolesOp, find_roles, rings_of, role_around
 from tilewright.ops.staging import LaidOutDotOp
 from tilewright.schedule.scratch import place_scratch, scratch_bytes
 from tilewright.schedule.shared_effects import touched_tiles
@@ -214,11 +214,10 @@ def _lay_out_roles(kernel: FuncOp, roles: RolesOp) -> _RoleMemory:
         plans.append((start, size, placed))
         end = start + role.replicas * size
     rings: list[tuple[RingOp, int]] = []
-    for ring in kernel.body.block.ops:
-        if isinstance(ring, RingOp):
-            end = _aligned(end, RING_SLOT_BYTES)
-            rings.append((ring, end))
-            end += ring.num_slots * RING_SLOT_BYTES
+    for ring in rings_of(kernel):
+        end = _aligned(end, RING_SLOT_BYTES)
+        rings.append((ring, end))
+        end += ring.num_slots * RING_SLOT_BYTES
     moved = [replace(b, offset_bytes=start + b.offset_bytes) for start, _, bs in plans for b in bs]
     plan = SharedPlan(tuple(sorted(moved, key=lambda b: b.live.start)), end)
     places = tuple((start, size) for start, size, _ in plans[1:])

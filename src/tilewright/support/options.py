@@ -325,9 +325,7 @@ class DebugOptions:
 def runtime_options() -> RuntimeOptions:
     """The runtime options of this moment. Raises: `InvalidVariable`."""
     return RuntimeOptions(
-        cache_dir=None
-        if variables.DISABLE_CACHE.read()
-        else variables.CACHE_DIR.read() or variables.default_cache_dir(),
+        cache_dir=None if variables.DISABLE_CACHE.read() else _cache_dir(),
         cache_size_bytes=variables.CACHE_SIZE.read(),
         num_threads=variables.NUM_THREADS.read(),
         target=variables.TARGET.read(),

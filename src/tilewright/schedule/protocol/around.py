@@ -15,7 +15,7 @@ from tilewright.ir.regions import counter_of
 from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.function import FuncOp
 from tilewright.ops.program.persistence import most_programs
-from tilewright.ops.roles import RingOp, find_roles, shared_by_roles
+from tilewright.ops.roles import find_roles, rings_of, shared_by_roles
 from tilewright.schedule.protocol.run import run_protocol
 from tilewright.schedule.protocol.scalars import Launch
 
@@ -36,8 +36,7 @@ def launches_around(kernel: FuncOp) -> Iterator[Launch]:
     """Launches in which every integer argument is the same number of steps of a loop."""
     if find_roles(kernel) is None:
         return
-    rings = [op for op in kernel.body.block.ops if isinstance(op, RingOp)]
-    slots = {ring.num_slots for ring in rings} or {1}
+    slots = {ring.num_slots for ring in rings_of(kernel)} or {1}
     counts = sorted({c for n in slots for c in (0, 1, n - 1, n, n + 1, 2 * n + 1)})
     numbers = [
         index

@@ -6,7 +6,7 @@ refuses, and every message names the role, the ring or what else is shared, and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from xdsl.ir import Operation
@@ -15,12 +15,7 @@ from tilewright.analysis.alias import tile_bytes
 from tilewright.ir.encoding import SharedType
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
-from tilewright.ops.roles import (
-    RingOp,
-    RolesOp,
-    TurnOp,
-    find_roles,
-)
+from tilewright.ops.roles import RingOp, RolesOp, TurnOp, find_roles, rings_of
 from tilewright.ops.staging import LocalAllocOp
 from tilewright.schedule.protocol.broken import broken, ring_name
 from tilewright.schedule.protocol.check_slots import check_slots
@@ -41,7 +36,7 @@ def check_protocol(kernel: FuncOp, machine: MachineModel) -> None:
     roles = find_roles(kernel)
     if roles is None:
         return
-    rings = [op for op in kernel.body.block.ops if isinstance(op, RingOp)]
+    rings = rings_of(kernel)
     _check_registers(roles, machine)
     _check_barriers(roles, machine)
     _check_places(kernel, roles, rings)
@@ -95,9 +90,8 @@ class _Piece:
 def _check_places(kernel: FuncOp, roles: RolesOp, rings: Sequence[RingOp]) -> None:
     """Nothing that two roles or replicas use, or a ring and anything else, shares a byte."""
     pieces: list[_Piece] = []
-    for op in kernel.body.block.ops:
-        if isinstance(op, LocalAllocOp):
-            pieces.append(_piece(op, 0, "", _what_of(op)))
+    for tile in _tiles(kernel.body.block.ops):
+        pieces.append(_piece(tile, 0, "", _what_of(tile, rings)))
     for ring in rings:
         if ring.offset_bytes is None:
             raise broken("", f"ring {ring_name(ring)} has no place", ring)
@@ -109,10 +103,10 @@ def _check_places(kernel: FuncOp, roles: RolesOp, rings: Sequence[RingOp]) -> No
     for role, region in zip(roles.described(), roles.bodies, strict=True):
         for index, name in enumerate(role.replica_names()):
             base = role.shared_start + index * role.shared_bytes
+            for tile in _tiles(region.block.walk()):
+                pieces.append(_piece(tile, base, name, f"a tile of role {name}"))
             for op in region.block.walk():
-                if isinstance(op, LocalAllocOp):
-                    pieces.append(_piece(op, base, name, f"a tile of role {name}"))
-                elif has_place(op):
+                if has_place(op):
                     start = base + scratch_offset(op)
                     what = f"the scratch of role {name}"
                     pieces.append(_Piece(start, start + scratch_bytes(op), name, what, op))
@@ -124,10 +118,15 @@ def _check_places(kernel: FuncOp, roles: RolesOp, rings: Sequence[RingOp]) -> No
             raise broken("", what, other.op)
 
 
-def _what_of(op: LocalAllocOp) -> str:
+def _tiles(ops: Iterable[Operation]) -> Iterator[LocalAllocOp]:
+    """The tiles of shared memory that ops make."""
+    return (op for op in ops if isinstance(op, LocalAllocOp))
+
+
+def _what_of(op: LocalAllocOp, rings: Sequence[RingOp]) -> str:
     """What a tile of all roles is for."""
-    rings = [use.operation for use in op.result.uses if isinstance(use.operation, RingOp)]
-    return f"a tile of ring {ring_name(rings[0])}" if rings else "a tile of all roles"
+    names = (ring_name(ring) for ring in rings if op.result in ring.tiles)
+    return next((f"a tile of ring {name}" for name in names), "a tile of all roles")
 
 
 def _piece(op: LocalAllocOp, base: int, owner: str, what: str) -> _Piece:

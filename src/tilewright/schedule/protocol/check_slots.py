@@ -102,8 +102,8 @@ def _is_counted(
 
 def _around(op: Operation) -> Iterator[ControlFlowOp]:
     """The loops and branches around an op within its role, inner ones first."""
-    parent = op.parent_op()
-    while isinstance(parent, ControlFlowOp) and not isinstance(parent, RolesOp):
+    around, parent = role_around(op), op.parent_op()
+    while isinstance(parent, ControlFlowOp) and (around is None or parent is not around[0]):
         yield parent
         parent = parent.parent_op()
 
@@ -150,7 +150,7 @@ def _check_announced(role: Role, commit: RingCommitOp) -> None:
     _check_slot(role, commit)
     ring, total = commit.ring_of(), 0
     op = commit.prev_op
-    while op is not None and not (isinstance(op, RingAcquireOp) and op.ring_of() is ring):
+    while op is not None and not _begins_fill(op, ring):
         if isinstance(op, RingFill) and op.ring.owner is ring:
             if op.slot is not commit.slot:
                 raise broken(role.name, f"ring {ring_name(ring)}: a copy is for another slot", op)
@@ -161,6 +161,12 @@ def _check_announced(role: Role, commit: RingCommitOp) -> None:
     if found != total or found >= MAX_ANNOUNCED_BYTES:
         what = f"ring {ring_name(ring)}: {found} bytes are announced, and its copies bring {total}"
         raise broken(role.name, what, commit)
+
+
+def _begins_fill(op: Operation, ring: RingOp) -> bool:
+    """Whether an op acquires a slot of a ring."""
+    is_taken = isinstance(op, SlotAccess) and op.IS_TO_FILL and op.TAKES_SLOT
+    return is_taken and op.operands[0] is ring.result
 
 
 def _blocks(block: Block) -> Iterator[Block]:

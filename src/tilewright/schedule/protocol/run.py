@@ -12,7 +12,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from tilewright.ops.function import FuncOp
-from tilewright.ops.roles import RingOp, RolesOp, find_roles
+from tilewright.ops.roles import RolesOp, find_roles, rings_of
 from tilewright.schedule.protocol.acts import GivenUp, Running, run_role
 from tilewright.schedule.protocol.replica import Replica, SharedState
 from tilewright.schedule.protocol.scalars import Launch
@@ -39,11 +39,11 @@ def _before_roles(shared: SharedState, kernel: FuncOp) -> Replica:
     common = Replica(shared, "", 0, 1)
     for number, argument in enumerate(kernel.body.block.args):
         common.values[argument] = shared.launch.arguments.get(number)
+    for ring in rings_of(kernel):
+        sides = ring.producers.value.data, ring.consumers.value.data
+        shared.rings[ring] = Ring.of(ring.ring_name.data, ring.num_slots, *sides)
     for op in kernel.body.block.ops:
-        if isinstance(op, RingOp):
-            sides = op.producers.value.data, op.consumers.value.data
-            shared.rings[op] = Ring.of(op.ring_name.data, op.num_slots, *sides)
-        elif not op.regions:
+        if not op.regions:
             common.evaluate(op)
     return common
 

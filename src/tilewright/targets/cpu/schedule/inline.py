@@ -196,7 +196,7 @@ class Costs:
         if not is_tile(value):
             return True
         op = owner(value)
-        if op is None or isinstance(op, LoadOp | GatherOp):
+        if op is None or _is_read(op):
             return False
         operands = reads(op)
         if operands is None or own_cost(op) > 3 or num_folded(op) > 1:
@@ -216,7 +216,7 @@ class Costs:
             if op is None or operands is None:
                 total += times
                 continue
-            cost = self._load_cost(op) if isinstance(op, LoadOp | GatherOp) else own_cost(op)
+            cost = self._load_cost(op) if _is_read(op) else own_cost(op)
             total += times * cost
             for operand, _ in operands:
                 if operand not in seen:
@@ -230,3 +230,8 @@ class Costs:
             if any(s is not None and s.as_int() == 1 for s in strides):
                 return 2
         return EXPENSIVE
+
+
+def _is_read(op: Operation) -> bool:
+    """Whether an op reads memory that may be anywhere."""
+    return isinstance(op, LoadOp | GatherOp)

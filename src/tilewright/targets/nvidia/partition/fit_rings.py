@@ -21,7 +21,7 @@ from tilewright.ir.schedule_attributes import annotate_schedule, schedule_of
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.ops.roles import RingOp, find_roles
+from tilewright.ops.roles import RingOp, find_roles, rings_of
 from tilewright.ops.staging import LocalAllocOp
 from tilewright.schedule.shared_memory import plan_role_memory
 from tilewright.support.dataclass import dataclass, replace
@@ -48,7 +48,7 @@ def fit_rings(kernel: FuncOp, limit_bytes: int) -> None:
     """Shorten rings until a kernel takes at most so many bytes, the largest ones first."""
     if find_roles(kernel) is None:
         return
-    rings = [op for op in kernel.body.block.ops if isinstance(op, RingOp)]
+    rings = rings_of(kernel)
     asked = {ring: ring.num_slots for ring in rings}
     while plan_role_memory(kernel).total_bytes > limit_bytes:
         longest = max(rings, key=lambda ring: (ring.num_slots > 1, _bytes_of(ring)), default=None)
