@@ -26,7 +26,8 @@ from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.ops.roles import find_roles
 from tilewright.ops.staging import LaidOutDotOp, MemdescTransOp
 from tilewright.schedule.pipeline.addressing import AddressPart, address_part, end_of
-from tilewright.schedule.pipeline.expand import Engine, Expansion, expand
+from tilewright.schedule.pipeline.expand import expand
+from tilewright.schedule.pipeline.expansion import Engine, Expansion
 from tilewright.schedule.pipeline.fetches import Fetch, fetch_of
 from tilewright.schedule.plan.anchors import kind_of
 from tilewright.schedule.plan.copies import is_volatile

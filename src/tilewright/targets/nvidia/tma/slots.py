@@ -11,7 +11,7 @@ from tilewright.ir.encoding import SharedType
 from tilewright.ops.function import FuncOp
 from tilewright.ops.staging import LocalAllocOp
 from tilewright.schedule.pipeline.emitter import Emitter
-from tilewright.schedule.pipeline.expand import Start
+from tilewright.schedule.pipeline.expansion import Start
 from tilewright.schedule.pipeline.fetches import Fetch
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.tma.box_annotations import copy_box
