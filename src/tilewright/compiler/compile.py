@@ -9,11 +9,17 @@ from itertools import accumulate
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.analysis.argument_effects import ArgumentEffects, argument_effects
-from tilewright.compiler.pipeline import full_pipeline, schedule_pipeline, tile_pipeline
+from tilewright.compiler.pipeline import (
+    Pipeline,
+    full_pipeline,
+    schedule_pipeline,
+    tile_pipeline,
+)
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.lower import lower_kernel
 from tilewright.frontend.passing import slot_count
-from tilewright.ir.levels import check_level
+from tilewright.ir.levels import LEVELS, check_level, check_types
+from tilewright.ir.passes import Pass
 from tilewright.language.extensions import load_part
 from tilewright.runtime.artifact import Artifact
 from tilewright.targets.target import Scheduled, Target, load_target
@@ -36,8 +42,7 @@ def compile_request(
     effects = argument_effects(module)
     watch = observe or _nobody
     watch("frontend", module)
-    reports = full_pipeline(target, request.machine, options).apply(module, watch)
-    check_level(module, target.contract(target.level))
+    reports = _apply(full_pipeline(target, request.machine, options), module, target, watch)
     scheduled = target.describe(module, options, reports)
     text = target.emit(scheduled, request.machine, options)
     watch("llir", text)
@@ -73,9 +78,36 @@ def to_schedule(
 ) -> Scheduled:
     """The T0 module at the target's scheduled level."""
     options = request.compile_options
-    reports = schedule_pipeline(target, request.machine, options).apply(module, observe)
-    check_level(module, target.contract(target.level))
+    pipeline = schedule_pipeline(target, request.machine, options)
+    reports = _apply(pipeline, module, target, observe or _nobody)
     return target.describe(module, options, reports)
+
+
+def _apply(
+    pipeline: Pipeline, module: ModuleOp, target: Target, watch: Observer
+) -> tuple[object, ...]:
+    """Run passes to the target's level, which is checked, as is each one of other types on the way.
+
+    *Raises* InternalError for a module that is not at the level that a pass leaves.
+    """
+    worked_at = {item.requires for item in pipeline.passes if item.requires == item.produces}
+    changing = (item for item in pipeline.passes if _changes_types(item))
+    reached = {item.name: item.produces for item in changing if item.produces in worked_at}
+
+    def look(name: str, result: ModuleOp) -> None:
+        if name in reached:
+            check_types(result, target.contract(reached[name]))
+        watch(name, result)
+
+    reports = pipeline.apply(module, look)
+    check_level(module, target.contract(target.level))
+    return reports
+
+
+def _changes_types(item: Pass) -> bool:
+    """Whether a pass leads to a level whose modules have other types, and not more of them."""
+    before, behind = LEVELS[item.requires], LEVELS[item.produces]
+    return before.type_rule is not behind.type_rule and before.name not in behind.includes
 
 
 def _metadata(
