@@ -19,7 +19,7 @@ from tilewright.ir.attributes import integer_array, integers_of
 from tilewright.ir.locations import describe
 from tilewright.ir.passes import Pass
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.ops.roles import RingAcquireOp, RingWaitOp, find_roles, slot_side
+from tilewright.ops.roles import RingAcquireOp, RingWaitOp, SlotAccess, find_roles, slot_side
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.tma_ops import TmaWaitOp, TmaWaitSlotOp
 
@@ -79,8 +79,8 @@ def _waits(kernel: FuncOp) -> Iterator[Operation]:
 
 def _mbarrier(op: Operation) -> str:
     """The mbarrier of a wait, as messages call it."""
-    if isinstance(op, (RingAcquireOp, RingWaitOp)):
-        return slot_side(op.ring_of().ring_name.data, "{slot}", isinstance(op, RingAcquireOp))
+    if isinstance(op, SlotAccess):
+        return slot_side(op.ring_of().ring_name.data, "{slot}", op.IS_TO_FILL)
     return "the copies to slot {slot}"
 
 

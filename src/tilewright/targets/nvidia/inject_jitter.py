@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ops.function import find_kernel
-from tilewright.ops.roles import RingAccess, RingSeekOp, TurnOp
+from tilewright.ops.roles import SlotAccess, TurnOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.ops import PauseOp
 
@@ -45,4 +45,4 @@ class InjectJitter(Pass):
 
 
 def _is_disturbed(op: Operation) -> bool:
-    return isinstance(op, (RingAccess, TurnOp)) and not isinstance(op, RingSeekOp)
+    return isinstance(op, SlotAccess | TurnOp)
