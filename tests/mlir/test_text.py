@@ -248,3 +248,55 @@ def test_a_sort_exchanges_in_place_and_takes_no_time_squared() -> None:
     loop = re.search(r"\n    scf\.for .*?\n    \}", buffers, re.S)
     assert loop is not None and loop[0].count("scf.for") == 3
     assert "memref.alloc" not in loop[0] and "linalg." not in loop[0]
+
+
+def allocations_in_loops(buffers: str) -> list[str]:
+    """The lines that allocate inside of a loop of a module of memrefs."""
+    found, loops = list[str](), list[int]()
+    for line in buffers.splitlines():
+        depth = len(line) - len(line.lstrip())
+        if loops and line.strip() == "}" and depth == loops[-1]:
+            loops.pop()
+        if re.search(r"scf\.(for|while|parallel)\b.*\{$", line):
+            loops.append(depth)
+        elif loops and "memref.alloc(" in line:
+            found.append(line)
+    return found
+
+
+def test_allocations_in_loops_are_told_from_others() -> None:
+    text = """
+  %0 = memref.alloc() : memref<4xf32>
+  scf.for %i = %a to %b step %c {
+    scf.if %d {
+      %1 = memref.alloc() : memref<5xf32>
+    }
+  }
+  %2 = memref.alloc() : memref<6xf32>
+"""
+    assert [line.strip() for line in allocations_in_loops(text)] == [
+        "%1 = memref.alloc() : memref<5xf32>"
+    ]
+
+
+@pytest.mark.mlir
+@pytest.mark.parametrize(
+    "name, num_buffers, num_copies",
+    [
+        # The sum and the tiles of both operands, each load and the store a copy.
+        ("matmul-float32-nn-70x45x33x32x32x16", 3, 3),
+        # A row that is loaded; what is used more than once; sums in lanes and their folds.
+        ("softmax", 7, 2),
+        # q, k, v, scores, the sums, maxima and outputs that are carried, and what they come from.
+        ("attention-75-causal", 14, 6),
+    ],
+)
+def test_no_loop_allocates_and_no_copy_is_undone(
+    name: str, num_buffers: int, num_copies: int
+) -> None:
+    """Loads and stores are copies; of what a loop carries, one that is no product's sum is."""
+    (case,) = (found for found in CASES if found.name == name)
+    buffers = find_tools().to_buffers(emit_module(scheduled_case(case).module))
+    assert allocations_in_loops(buffers) == []
+    assert buffers.count("memref.alloc(") <= num_buffers
+    assert buffers.count("linalg.copy") + buffers.count("memref.copy") <= num_copies

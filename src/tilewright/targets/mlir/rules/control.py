@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
+from tilewright.ir.regions import ControlFlowOp
 from tilewright.ir.types import is_pointer, shape_of
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.debug.ir import AssumeOp, BarrierOp
+from tilewright.ops.indexing.ir import SortOp
+from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.program.ir import GetNumProgramsOp, GetProgramIdOp
+from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.targets.mlir.emitter import RULES, Emitter
 from tilewright.targets.mlir.text import tensor_text, type_text
 
@@ -44,8 +48,50 @@ def _give(
 ) -> None:
     """End a region with values for what takes them."""
     pairs = zip(values, receivers, strict=True)
-    names = ", ".join(handed_on(emitter, value, receiver) for value, receiver in pairs)
-    emitter.code.emit(f"{word} {names} : {_types(receivers)}" if receivers else word)
+    names = [handed_on(emitter, value, receiver) for value, receiver in pairs]
+    _end(emitter, word, names, receivers)
+
+
+def _end(emitter: Emitter, word: str, names: Sequence[str], receivers: Sequence[SSAValue]) -> None:
+    given = ", ".join(names)
+    emitter.code.emit(f"{word} {given} : {_types(receivers)}" if receivers else word)
+
+
+def _in_place(emitter: Emitter, op: ForOp, end: Operation, carried: Sequence[str]) -> list[str]:
+    """What a loop hands on: each tile in the tensor that carried it, so that no step allocates.
+
+    Not where a tile may be in another one's tensor, as in a swap: there the passes that make
+    buffers keep them apart.
+    """
+    arguments = op.body.block.args[1:]
+    pairs = zip(end.operands, op.results, strict=True)
+    names = [handed_on(emitter, value, receiver) for value, receiver in pairs]
+    if not all(map(_stays_apart, end.operands, arguments)):
+        return names
+    found: list[str] = []
+    for given, receiver, name in zip(names, op.results, carried, strict=True):
+        kind = carried_type(receiver.type)
+        if shape_of(receiver.type) and given != name:
+            given = emitter.code.value(
+                f"bufferization.materialize_in_destination {given} in {name} : "
+                f"({kind}, {kind}) -> {kind}"
+            )
+        found.append(given)
+    return found
+
+
+def _stays_apart(value: SSAValue, argument: BlockArgument) -> bool:
+    """Whether a tile is new in a loop's step, or in the tensor that carried it as `argument`."""
+    if not shape_of(value.type):
+        return True
+    owner = value.owner
+    while isinstance(owner, DotOp | ReshapeOp | SortOp):
+        # These work in the tensor that they are given.
+        value = owner.c if isinstance(owner, DotOp) else owner.src
+        owner = value.owner
+    if value is argument:
+        return True
+    return not isinstance(owner, ControlFlowOp | Block) and owner.parent is argument.owner
 
 
 def _bind_results(emitter: Emitter, op: Operation, names: Sequence[str]) -> None:
@@ -61,7 +107,7 @@ def _for(emitter: Emitter, op: ForOp) -> None:
     with code.capture(1) as lines, emitter.scope():
         names = _take(emitter, op.body.block.args)
         end = emitter.emit_block(op.body.block)
-        _give(emitter, "scf.yield", end.operands, op.results)
+        _end(emitter, "scf.yield", _in_place(emitter, op, end, names[1:]), op.results)
     head = f"scf.for {names[0]} = {bounds[0]} to {bounds[1]} step {bounds[2]}"
     if carried:
         pairs = ", ".join(f"{a} = {b}" for a, b in zip(names[1:], inits, strict=True))
