@@ -9,6 +9,7 @@ from tests.errors.test_refused_plans import positionless
 from tests.plugins.goldens import Golden
 from tests.ptxas.kernels import request_of
 from tests.unit.schedule import scheduled_kernels as kernels
+from tilewright import JITFunction
 from tilewright.compiler.stages import schedule_of
 from tilewright.support.errors import MalformedSchedule, NotConstexpr, PlanRefused
 
@@ -65,3 +66,12 @@ def test_the_message_of_tasks_that_are_no_roles(name: str, golden: Golden) -> No
         meta = {**TASKS, **WRONG_TASKS[name]}
         schedule_of(request_of(kernels.in_tasks, (*args, out, 192), meta))
     golden(f"golden/{name}", positionless(caught.value, kernels.in_tasks))
+
+
+@pytest.mark.parametrize("kernel", [kernels.in_tasks_and_stages, kernels.in_tasks_until])
+def test_the_message_of_tasks_where_none_can_be(kernel: JITFunction, golden: Golden) -> None:
+    args = (np.zeros((128, 192), np.float16), np.zeros((192, 64), np.float16))
+    out = np.zeros((128, 64), np.float32)
+    with pytest.raises(PlanRefused) as caught:
+        schedule_of(request_of(kernel, (*args, out, 192), TASKS))
+    golden(f"golden/{kernel.__name__}", positionless(caught.value, kernel))

@@ -130,3 +130,64 @@ def plain_in_tasks(a, b, out, K, S: tl.constexpr):
         with tl.async_task([1, 2]):
             acc = tl.dot(x, y, acc)
     tl.store(out + i[:, None] * S + i[None, :], acc)
+
+
+@tilewright.jit
+def attention_in_tasks(
+    q, k, v, out, length, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, TASKED: tl.constexpr
+):  # fmt: skip
+    """Attention in which one thing has tasks: loads of keys or values, a product, the softmax."""
+    queries = tl.make_tensor_descriptor(q, [length, D], [D, 1], [M, D])
+    keys = tl.make_tensor_descriptor(k, [length, D], [D, 1], [N, D])
+    values = tl.make_tensor_descriptor(v, [length, D], [D, 1], [N, D])
+    first = tl.program_id(0) * M
+    tile = queries.load([first, 0])
+    acc = tl.zeros((M, D), tl.float32)
+    total, highest = tl.zeros((M,), tl.float32), tl.full((M,), -1.0e30, tl.float32)
+    for start in range(0, length, N):
+        with tl.async_task([0] if TASKED == "keys" else []):
+            key = keys.load([start, 0])
+        with tl.async_task([1, 2] if TASKED == "product" else []):
+            scores = tl.dot(tile, key.T)
+        with tl.async_task([1, 2] if TASKED == "softmax" else []):
+            higher = tl.maximum(highest, tl.max(scores, axis=1))
+            weights = tl.exp2(scores - higher[:, None])
+        scale = tl.exp2(highest - higher)
+        total = total * scale + tl.sum(weights, axis=1)
+        with tl.async_task([0] if TASKED == "values" else []):
+            value = values.load([start, 0])
+        acc = tl.dot(weights.to(tl.float16), value, acc * scale[:, None])
+        highest = higher
+    at = (first + tl.arange(0, M))[:, None] * D + tl.arange(0, D)[None, :]
+    tl.store(out + at, acc / total[:, None])
+
+
+@tilewright.jit
+def in_tasks_and_stages(a, b, c, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """A product whose loads have a task and a stage."""
+    left = tl.make_tensor_descriptor(a, [M, k], [k, 1], [M, K])
+    right = tl.make_tensor_descriptor(b, [k, N], [N, 1], [K, N])
+    acc = tl.zeros((M, N), tl.float32)
+    for start in range(0, k, K):
+        with tl.async_task([0]), tl.stage(0):
+            x, y = left.load([0, start]), right.load([start, 0])
+        with tl.stage(1):
+            acc = tl.dot(x, y, acc)
+    tl.store(c + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :], acc)
+
+
+@tilewright.jit
+def in_tasks_until(a, b, c, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """A product in tasks, in a loop that ends by what it computes."""
+    left = tl.make_tensor_descriptor(a, [M, k], [k, 1], [M, K])
+    right = tl.make_tensor_descriptor(b, [k, N], [N, 1], [K, N])
+    acc = tl.zeros((M, N), tl.float32)
+    start, size = 0, 0.0
+    while start < k and size < 100.0:
+        with tl.async_task([0]):
+            x, y = left.load([0, start]), right.load([start, 0])
+        with tl.async_task([1, 2]):
+            acc = tl.dot(x, y, acc)
+        size = tl.max(acc)
+        start += K
+    tl.store(c + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :], acc)

@@ -96,6 +96,33 @@ def test_tasks_are_the_roles_of_a_kernel(tasks: tuple[int, ...]) -> None:
     assert f"runs as roles: load (4 warps, 40 registers) | {count} (4 warps" in remarks
 
 
+@pytest.mark.parametrize(
+    ("tasked", "groups"),
+    [("keys", 1), ("values", 1), ("product", 2), ("softmax", 2), ("nothing", 0)],
+)
+def test_one_task_is_enough_and_the_rest_goes_where_it_is_needed(tasked: str, groups: int) -> None:
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((128, 64)).astype(np.float16) for _ in range(3))
+    meta = {"M": 128, "N": 32, "D": 64, "TASKED": tasked}
+    scores = q.astype(np.float64) @ k.astype(np.float64).T
+    weights = np.exp2(scores - scores.max(1, keepdims=True))
+    expected = weights @ v.astype(np.float64) / weights.sum(1, keepdims=True)
+    for way in WAYS:
+        out = np.zeros((128, 64), np.float32)
+        kernel = kernels.attention_in_tasks
+        run = kernel if way == "cpu" else getattr(kernel, way)
+        run[(1,)](q, k, v, out, 128, **meta)
+        np.testing.assert_allclose(out, expected, atol=2e-2, err_msg=way)
+    remarks = "\n".join(
+        schedule_of(
+            request_of(kernel, (q, k, v, np.zeros((128, 64), np.float32), 128), meta)
+        ).remarks
+    )
+    count = f"math x{groups}" if groups > 1 else "math"
+    assert (f"load (4 warps, 40 registers) | {count} (4 warps" in remarks) is (groups > 0)
+    assert ("runs as roles" in remarks) is (groups > 0)
+
+
 def test_what_a_gpu_alone_reads_is_ignored_on_a_cpu() -> None:
     gpu_only = {"schedule", "num_consumer_groups", "num_buffers_warp_spec", "num_stages"}
     assert gpu_only <= CpuDriver.ignored_options

@@ -1,8 +1,8 @@
 """What an author's `tl.async_task` asks of the roles of a kernel: who loads, and how many compute.
 
 Task 0 is the role that loads; tasks 1 to n compute on rows of their own, so every product stands in
-all of them. What no task holds goes where it is needed, and without a product in a task there are
-no roles.
+all of them. What no task holds goes where it is needed: a kernel with products is split also where
+the tasks hold its loads alone, or nothing but what is computed with the products.
 """
 
 from __future__ import annotations
@@ -27,6 +27,25 @@ def has_tasks(kernel: FuncOp) -> bool:
     return any(tasks_of(op) for op in kernel.walk())
 
 
+def ask_for_roles(kernel: FuncOp) -> bool:
+    """Whether tasks split a kernel: it has products, and a task loads or several compute.
+
+    Elsewhere, as around a few scalars or in a kernel without products, one program does it all.
+    """
+    ops = list(kernel.walk())
+    if not any(kind_of(op) == "dot" for op in ops):
+        return False
+    return any(_computes(tasks_of(op)) or _is_load_of_task(op) for op in ops)
+
+
+def _computes(tasks: tuple[int, ...]) -> bool:
+    return bool(tasks) and 0 not in tasks
+
+
+def _is_load_of_task(op: Operation) -> bool:
+    return tasks_of(op) == _LOADS and kind_of(op) == "load"
+
+
 def groups_of_tasks(kernel: FuncOp, asked: int) -> int:
     """How many groups compute: as the tasks say, or else `asked`.
 
@@ -40,8 +59,10 @@ def groups_of_tasks(kernel: FuncOp, asked: int) -> int:
         if problem:
             raise _refused(op, f"{_called(op)} {problem}", _HINT)
     products = [(op, tasks) for op, tasks in placed if kind_of(op) == "dot"]
+    if not products and ask_for_roles(kernel):
+        products = [(op, tasks) for op, tasks in placed if _computes(tasks)]
     if not products:
-        return asked  # one program computes it as well
+        return asked
     first, found = products[0]
     for op, tasks in products[1:]:
         if tasks != found:

@@ -29,6 +29,7 @@ from tilewright.ir.schedule_attributes import (
 )
 from tilewright.ir.schedule_text import parse_schedule
 from tilewright.ops.function import FuncOp, find_kernel
+from tilewright.schedule.partition.tasks import ask_for_roles
 from tilewright.schedule.plan.anchors import anchors_of, by_engine, kind_of, require_anchors
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import PlanRefused
@@ -76,6 +77,8 @@ class ReadSchedule(Pass):
             other = f"`num_consumer_groups={self.groups}` makes roles of the kernel"
         elif any(_ROLES in op.attributes for op in kernel.walk()):
             other = "`warp_specialize` makes roles of the kernel"
+        elif ask_for_roles(kernel):
+            other = "`tl.async_task` makes roles of the kernel"
         else:
             return
         raise _refused(

@@ -30,7 +30,7 @@ from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.program.persistence import most_programs
 from tilewright.ops.shape.ir import TransOp
 from tilewright.passes.branch_masks import find_masks
-from tilewright.schedule.partition.tasks import groups_of_tasks
+from tilewright.schedule.partition.tasks import ask_for_roles, groups_of_tasks
 from tilewright.schedule.plan.anchors import anchors_of
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InvalidOption
@@ -88,7 +88,7 @@ class DecideRoles(Pass):
         author's that are no roles.
         """
         kernel = find_kernel(module)
-        is_hinted = any(_HINT in op.attributes for op in kernel.walk())
+        is_hinted = any(_HINT in op.attributes for op in kernel.walk()) or ask_for_roles(kernel)
         asked = groups_of_tasks(kernel, self.groups)
         if schedule_of(kernel) is not None or not (asked or is_hinted):
             return
