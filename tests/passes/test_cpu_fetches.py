@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 
 import numpy as np
@@ -69,6 +70,48 @@ def gathered_quotients(x, out, n, BLOCK: tl.constexpr):
     tl.store(out + tl.program_id(0) * BLOCK + i, shuffled / tl.sum(e, 0))
 
 
+@tilewright.jit
+def expensive_first(x, residual, out, n, BLOCK: tl.constexpr):
+    """What is normalised is expensive itself; the nests after it are not."""
+    i = tl.arange(0, BLOCK)
+    start = tl.program_id(0) * n
+    h = tl.erf(tl.load(x + start + i, mask=i < n, other=0.0))
+    h += tl.load(residual + start + i, mask=i < n, other=0.0)
+    tl.store(out + start + i, h / tl.sum(h * h, 0), mask=i < n)
+
+
+@tilewright.jit
+def expensive_alone(x, out, n, BLOCK: tl.constexpr):
+    """One nest, however expensive."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.erf(tl.load(x + i, mask=i < n)), mask=i < n)
+
+
+def test_a_nest_that_reads_rows_first_fetches_the_next_ones_where_it_is_expensive() -> None:
+    module, report = nests(expensive_first, x=F32, residual=F32, out=F32, n=1000, BLOCK=1024)
+    first, *later = named(module, "cpu.nest")
+    assert len(report.nests) == 1 + len(later) == 2
+    inside = {id(op) for op in first.walk()}
+    fetches = named(module, "cpu.prefetch")
+    assert all(id(op) in inside for op in fetches)
+    loops = {id(op.parent_op()) for op in fetches}
+    # Both rows that are read and the one that is written, in full chunks and in masked ones.
+    assert sorted("is_write" in op.properties for op in fetches) == [False] * 4 + [True] * 2
+    assert len(loops) == 2
+
+
+def test_rows_fetched_beside_their_own_arithmetic_change_no_result(
+    rng: np.random.Generator,
+) -> None:
+    for width in (1000, 1024):
+        x, residual = rng.standard_normal((2, 9, width), dtype=np.float32)
+        out = np.empty_like(x)
+        expensive_first[(9,)](x, residual, out, width, BLOCK=1024)
+        h = np.vectorize(math.erf)(x.astype(np.float64)) + residual
+        expected = h / (h * h).sum(1, keepdims=True)
+        np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-7)
+
+
 def test_the_nest_of_exponentials_fetches_the_next_row_and_the_place_of_this_one() -> None:
     module, _ = nests(softmax_kernel, **softmax_arguments(1000))
     fetches = named(module, "cpu.prefetch")
@@ -91,7 +134,7 @@ def test_layer_norm_fetches_beside_the_variance() -> None:
     assert count(module, "cpu.prefetch") == 2
 
 
-@pytest.mark.parametrize("kernel", [double, row_of_a_table, divided_row])
+@pytest.mark.parametrize("kernel", [double, expensive_alone, row_of_a_table, divided_row])
 def test_nothing_is_fetched_where_nothing_is_known_or_nothing_waits(
     kernel: tilewright.JITFunction,
 ) -> None:
