@@ -6,7 +6,8 @@
 
 For loops over keys with a causal mask or one of the length, of which few iterations need it. What
 is compared is a scalar and a range of constants; their sum must not wrap where nothing is masked.
-Chains of selects of one tile come under one branch.
+Chains of selects of one tile come under one branch. A tile of a constant stays without one: what
+it costs is the branch, and its tile would have a layout of its own (`x + where(mask, 0, low)`).
 
 Why here: behind roles, so that each replica asks for its own rows; before layouts, as the branch
 gives a tile. Peeling the masked iterations instead makes bodies that spill (H200 attention, three
@@ -22,7 +23,7 @@ from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.ir.effects import is_free
-from tilewright.ir.op import build
+from tilewright.ir.op import ElementwiseOp, build
 from tilewright.ir.passes import Pass
 from tilewright.ir.regions import loops_around
 from tilewright.ir.schedule_attributes import schedule_of
@@ -127,7 +128,25 @@ def _mask_of(op: SelectOp) -> Mask | None:
         selects.append(at)
         holds += found
         at = at.lhs.owner
+    if selects and _is_computed_anywhere(selects[-1].lhs):
+        return None
     return Mask(tuple(reversed(selects)), tuple(holds)) if selects else None
+
+
+def _is_computed_anywhere(value: SSAValue) -> bool:
+    """Whether a tile follows from scalars and ranges alone, so that any thread can compute it."""
+    pending = [value]
+    while pending:
+        value = pending.pop()
+        op = value.owner
+        if isinstance(op, SplatOp | MakeRangeOp | ConstantOp) or not shape_of(value.type):
+            continue
+        if not isinstance(op, Operation):
+            return False
+        if not isinstance(op, ElementwiseOp) and op.name not in _VIEWS:
+            return False
+        pending += op.operands
+    return True
 
 
 def comparisons(condition: SSAValue) -> list[Comparison] | None:

@@ -6,7 +6,7 @@
 // CHECK: %[[FIRST:.*]] = "arith.addi"(%row, %{{.*}}) : (i32, i32) -> i32
 // CHECK: %[[ALL:.*]] = "arith.cmpi"(%[[LAST]], %[[FIRST]]) <{predicate = 3 : i64}>
 // CHECK: "scf.if"(%{{.*}}) ({
-// CHECK-NEXT: "scf.yield"(%x)
+// CHECK-NEXT: "scf.yield"(%acc)
 // CHECK-NEXT: }, {
 // CHECK: "arith.cmpi"{{.*}}tensor<64x32xi1>
 // CHECK: "arith.select"
@@ -35,7 +35,7 @@
       %ce = "tt.expand_dims"(%ca) <{axis = 0 : i32}> : (tensor<32xi32>) -> tensor<1x32xi32>
       %cb = "tt.broadcast"(%ce) : (tensor<1x32xi32>) -> !rows
       %m = "arith.cmpi"(%rb, %cb) <{predicate = 5 : i64}> : (!rows, !rows) -> tensor<64x32xi1>
-      %s = "arith.select"(%m, %x, %low) : (tensor<64x32xi1>, !tile, !tile) -> !tile
+      %s = "arith.select"(%m, %acc, %low) : (tensor<64x32xi1>, !tile, !tile) -> !tile
       "scf.yield"(%s) : (!tile) -> ()
     }) : (i32, i32, i32, !tile) -> !tile
     "tt.return"() : () -> ()

@@ -26,7 +26,7 @@
       %ce = "tt.expand_dims"(%ca) <{axis = 0 : i32}> : (tensor<32xi32>) -> tensor<1x32xi32>
       %cb = "tt.broadcast"(%ce) : (tensor<1x32xi32>) -> !rows
       %m = "arith.cmpi"(%rb, %cb) <{predicate = 5 : i64}> : (!rows, !rows) -> tensor<64x32xi1>
-      %s = "arith.select"(%m, %x, %low) : (tensor<64x32xi1>, !tile, !tile) -> !tile
+      %s = "arith.select"(%m, %acc, %low) : (tensor<64x32xi1>, !tile, !tile) -> !tile
       "scf.yield"(%s) : (!tile) -> ()
     }) : (i32, i32, i32, !tile) -> !tile
     "tt.return"() : () -> ()
