@@ -121,6 +121,16 @@ def test_tiles_lie_apart_where_products_fill_the_registers() -> None:
     assert offsets(plan) == [0, TILE_BYTES]
 
 
+def test_tiles_share_bytes_where_products_leave_registers_for_more_programs() -> None:
+    program = Program()
+    for _ in range(2):
+        tile = program.alloc(SWIZZLED, filled=True)
+        program.dot(tile, tile)
+    # 94 registers a thread let five programs run; as many have one tile each, but not two.
+    plan = place_shared(program.kernel(), machine_with(8 * TILE_BYTES), 4)
+    assert offsets(plan) == [0, 0]
+
+
 def test_a_view_keeps_its_tile_alive() -> None:
     program = Program()
     ring = program.alloc(shared_tile(f16, layout_of(PLAIN), 2))

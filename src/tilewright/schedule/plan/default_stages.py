@@ -9,13 +9,12 @@ as its author wrote it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import prod
 
 from xdsl.ir import Operation
 
 from tilewright.ir.effects import stops_reads
-from tilewright.ir.types import shape_of, storage_bytes
 from tilewright.machine.model import MachineModel
+from tilewright.schedule.product_registers import OTHER_REGISTERS, programs_per_sm
 from tilewright.support.dataclass import dataclass
 
 _DEEP_STEP_BYTES = 48 << 10
@@ -25,14 +24,6 @@ Measured on an H200, 2026-11-22, fp16 8192³ by pointers: 128 x 256 x 64 350 TFL
 461 with 3 and 621 with 4; 128 x 128 x 64 495 with one, 577 with 2 and 521 with 4."""
 # Measured on an H200, 2026-11-22: see above.
 _DEEP, _SHALLOW = 4, 2
-# By definition: a register of 32 bits.
-_REGISTER_BYTES = 4
-_OTHER_REGISTERS = (30, 60)
-"""What a thread holds beside the results of products, at least and mostly.
-
-Measured with ptxas 13.0, 2026-11-22: 29 to 66 in attention by pointers with results of 64 and 128
-registers. With 96 the loop that was pipelined took 140 in place of 128, so that one program was
-left of two, and 0.83 of the speed (H200)."""
 
 
 @dataclass(frozen=True)
@@ -65,16 +56,11 @@ class LoopOfProducts:
 
     def _keeps_programs(self, machine: MachineModel) -> bool:
         """Whether as many programs run on a multiprocessor with two slots as with one."""
-        most, fewest = (self._programs_per_sm(machine, other) for other in _OTHER_REGISTERS)
+        most, fewest = (
+            programs_per_sm(self.products, self.num_warps, machine, other)
+            for other in OTHER_REGISTERS
+        )
         if most != fewest or most == 1:
             return most == fewest
         used_bytes = most * (_SHALLOW * self.step_bytes + self.held_bytes)
         return self.by_engine and used_bytes <= machine.max_shared_bytes
-
-    def _programs_per_sm(self, machine: MachineModel, other_registers: int) -> int:
-        """How many programs a multiprocessor has registers for, by the results of products."""
-        threads = self.num_warps * machine.lanes
-        types = [op.results[0].type for op in self.products]
-        held = sum(prod(shape_of(type_)) * storage_bytes(type_) for type_ in types)
-        registers = held // (threads * _REGISTER_BYTES) + other_registers
-        return max(1, machine.registers_per_sm // (threads * registers))
