@@ -89,6 +89,37 @@ def launch_guard(guard: Guard, text: str = "") -> LaunchGuard | None:
     return LaunchGuard(number, _DEMANDS[guard.demand], guard.bound, text)
 
 
+def index_guard(index: SSAValue, text: str) -> LaunchGuard | None:
+    """That an index is negative in no program; None where a launch may fail to see it.
+
+    Where arguments are positive and nothing wraps, the launch sees it: it adds, multiplies and
+    divides, and each program divides by the same. Bounds of a difference may be negative where no
+    program has one that is.
+    """
+    number = _varying(index)
+    if number is None or _size(number) > _MAX_NODES or not _stays_positive(number):
+        return None
+    return LaunchGuard(number, _DEMANDS[Demand.AT_LEAST], 0, text)
+
+
+def _stays_positive(number: LaunchNumber) -> bool:
+    """Whether the bounds of a number are positive where those of its arguments are."""
+    kind, first, *rest = number
+    if kind == "constant":
+        return isinstance(first, int) and first >= 0
+    if kind in ("div", "rem") and _is_varying(rest[-1]):
+        return False
+    parts = [part for part in rest if isinstance(part, tuple | list)]
+    return kind != "sub" and all(map(_stays_positive, parts))
+
+
+def _is_varying(number: object) -> bool:
+    """Whether a number differs from program to program."""
+    if not isinstance(number, tuple | list):
+        return False
+    return number[0] in ("program", "count") or any(map(_is_varying, number))
+
+
 def add_guards(kernel: FuncOp, guards: Sequence[LaunchGuard]) -> None:
     """Demand more of the launches of a kernel."""
     kept = {_key(guard): guard for guard in (*guards_of(kernel), *guards)}

@@ -45,7 +45,7 @@ from tilewright.ops.memory.ir import PADDINGS
 from tilewright.ops.shape.ir import TransOp
 from tilewright.passes.expand_structures import Expansion, Rule, Structure
 from tilewright.passes.lower_descriptors import POINTER_RULES, expand_descriptors
-from tilewright.runtime.launch_numbers import LaunchNumber, slots_of
+from tilewright.runtime.launch_numbers import LaunchGuard, LaunchNumber, slots_of
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.tensor_map import TensorMapRecipe
 from tilewright.targets.nvidia.tma.box_annotations import (
@@ -55,6 +55,7 @@ from tilewright.targets.nvidia.tma.box_annotations import (
     refused_box,
 )
 from tilewright.targets.nvidia.tma.boxes import BoxPlan, plan_boxes
+from tilewright.targets.nvidia.tma.launch_conditions import add_guards, index_guard
 from tilewright.targets.nvidia.tma.recipes import expression_of
 from tilewright.targets.nvidia.tma_ops import (
     LeaveMapSlotOp,
@@ -76,6 +77,7 @@ _FLOAT_NUMBERS: dict[Attribute, str] = {
 # Other places end a launch with an illegal instruction, as do stores at negative indices; loads
 # take those. Measured on an H200, 2026-11-21, driver 580.
 _START_BYTES = 16
+_MAY_BE_NEGATIVE = "an index may be negative"
 _CHOSEN = "which descriptor it is depends on control flow"
 _MAX_LOADED_BYTES = 144 << 10
 """What the loaded blocks of a kernel take of shared memory before others are left out.
@@ -87,17 +89,18 @@ _SIGNED_KINDS = ("max", "min")
 
 @dataclass(frozen=True)
 class SelectTensorMaps(Pass):
-    """The pass; see the module."""
+    """The pass; see the module. `may_guard` lets a launch prove what the kernel does not."""
 
     # What runs at once on Hopper with the default of 4 warps.
     num_slots: int = SM_90A.num_sms * SM_90A.max_warps_per_sm // 4
+    may_guard: bool = True
     name = "select-tensor-maps"
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function that makes a descriptor."""
         for op in tuple(module.body.block.ops):
             if isinstance(op, FuncOp):
-                _Selection(op, self.num_slots).run()
+                _Selection(op, self.num_slots, self.may_guard).run()
 
 
 def remarks_of(kernel: FuncOp) -> tuple[str, ...]:
@@ -124,9 +127,11 @@ def element_number(element: Attribute) -> str | None:
 class _Selection:
     """The tensor maps of one kernel, and why it has no more of them."""
 
-    def __init__(self, kernel: FuncOp, num_slots: int) -> None:
+    def __init__(self, kernel: FuncOp, num_slots: int, may_guard: bool) -> None:
         self._kernel = kernel
         self._num_slots = num_slots
+        self._may_guard = may_guard
+        self._guards: list[LaunchGuard] = []
         self._facts = AxisFacts(kernel)
         self._maps: dict[tuple[str, Attribute], SSAValue] = {}
         self._made: dict[tuple[SSAValue, _Form], SSAValue] = {}
@@ -140,6 +145,7 @@ class _Selection:
         expand_descriptors(self._kernel, rules)
         if self._made:
             self._add_slot()
+        add_guards(self._kernel, self._guards)
         add_remarks(self._kernel, self._remarks)
 
     def _rule(self, expansion: Expansion, op: Operation) -> bool:
@@ -163,30 +169,42 @@ class _Selection:
             return form
         if not self._has_room(op):
             return "other blocks take the shared memory"
-        reason = self._no_place(op)
-        if reason:
-            return reason
+        recipe, made_by = _recipe(structure, form), op.operands[0].owner
+        if recipe is None and not isinstance(made_by, MakeTensorDescriptorOp):
+            return _CHOSEN
+        guards = self._guards_of(op, recipe is not None)
+        if isinstance(guards, str):
+            return guards
+        if guards:
+            self._guards += guards
+            self._remarks.append(f"{describe(op)}: the copy engine {guards[0].text}")
         annotate_box(op, form.boxes)
-        recipe = _recipe(structure, form)
         if recipe is not None:
             return self._of_launch(recipe, structure.block, form)
-        made_by = op.operands[0].owner
-        if not isinstance(made_by, MakeTensorDescriptorOp):
-            return _CHOSEN
+        assert isinstance(made_by, MakeTensorDescriptorOp)
         return self._of_program(made_by, form)
 
-    def _no_place(self, op: Operation) -> str:
-        """Why the engine does not reach where an access starts; '' where it does."""
+    def _guards_of(self, op: Operation, is_of_launch: bool) -> list[LaunchGuard] | str:
+        """What a launch has to keep to for an access, or why the engine does not make it.
+
+        `is_of_launch`: the launch makes the map. Warm launches keep the answer beside its maps.
+        """
         assert isinstance(op, DescriptorLoadOp | DescriptorStoreOp | DescriptorReduceOp)
         block = op.operands[0].type
         assert isinstance(block, ir.DescriptorType)
         last = self._facts.of(op.indices[-1])
         if last.divisor() * ir.storage_bytes(block.block) % _START_BYTES:
             return f"the last index is not known to be a multiple of {_START_BYTES} bytes"
-        is_load = isinstance(op, DescriptorLoadOp)
-        if not is_load and not all(self._facts.of(i).is_nonnegative for i in op.indices):
-            return "an index may be negative"
-        return ""
+        if isinstance(op, DescriptorLoadOp):
+            return []
+        unknown = [index for index in op.indices if not self._facts.of(index).is_nonnegative]
+        if unknown and not (self._may_guard and is_of_launch):
+            return _MAY_BE_NEGATIVE
+        what = op.name.rpartition("_")[2]
+        text = f"makes the {what} where no index is negative"
+        guards = [index_guard(index, text) for index in unknown]
+        found = [guard for guard in guards if guard is not None]
+        return found if len(found) == len(guards) else _MAY_BE_NEGATIVE
 
     def _has_room(self, op: Operation) -> bool:
         """Whether a loaded block goes to shared memory beside those before it.
