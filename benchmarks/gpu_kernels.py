@@ -277,7 +277,7 @@ def attention_tiles(
             acc, total, highest, q, k_desc, v_desc, row, first, first + BLOCK_M, queries, scale,
             True, BLOCK_N,
         )  # fmt: skip
-    out_desc.store([row + first, 0], (acc / total[:, None]).to(tl.bfloat16))
+    out_desc.store([row + first, 0], (acc * (1 / total)[:, None]).to(tl.bfloat16))
 
 
 @triton.jit
@@ -313,5 +313,5 @@ def attention_rows(
         acc, total, highest, q, k_desc, v_desc, row, whole, last, limits, scale, True, BLOCK_N
     )
     places = (row + queries)[:, None] * HEAD_DIM + tl.arange(0, HEAD_DIM)[None, :]
-    out = (acc / total[:, None]).to(tl.bfloat16)
+    out = (acc * (1 / total)[:, None]).to(tl.bfloat16)
     tl.store(out_ptr + places, out, mask=(queries < length)[:, None])

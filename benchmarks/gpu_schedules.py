@@ -21,7 +21,8 @@ from benchmarks.harness import Row
 FAMILY = "gpu schedules"
 PRODUCTS = ((8192, 8192, 8192), (4096, 4096, 4096), (8192, 8192, 1024), (4000, 5000, 3000))
 BLOCKS = ((128, 256, 64), (256, 128, 64), (128, 128, 64))
-ATTENTIONS = ((8, 16, 8192, 128), (4, 32, 4096, 128), (4, 32, 4096, 64))
+ATTENTIONS = ((8, 16, 8192, 128), (4, 32, 4096, 128), (4, 32, 4096, 64), (4, 16, 4096, 256))
+LONG_CAUSAL = (4, 32, 16384, 128)
 Options = Mapping[str, int]
 SCHEDULES: Mapping[str, tuple[Options, ...]] = {
     "num_stages=1": ({"num_warps": 8, "num_stages": 1},),
@@ -29,6 +30,21 @@ SCHEDULES: Mapping[str, tuple[Options, ...]] = {
     "in roles": ({"num_warps": 4, "num_consumer_groups": 2},),
 }
 TRITON = tuple({"num_warps": 8, "num_stages": stages} for stages in (2, 3, 4))
+# Programs of four warps take 64 queries; groups of warps 64 each.
+SMALL, ONE_PROGRAM = {"num_warps": 4, "BLOCK_M": 64}, {"num_consumer_groups": 0}
+ATTENTION_SCHEDULES: Mapping[str, tuple[Options, ...]] = {
+    "nothing said": ({"num_warps": 8}, SMALL),
+    "num_stages=1": tuple(
+        {**options, **ONE_PROGRAM, "num_stages": 1} for options in ({"num_warps": 8}, SMALL)
+    ),
+    "pipelined": tuple(
+        {**options, **ONE_PROGRAM, "num_stages": stages}
+        for options in ({"num_warps": 8}, SMALL)
+        for stages in (2, 3, 4)
+    ),
+    "in roles": tuple({"num_warps": 4, "num_consumer_groups": groups} for groups in (2, 3)),
+}
+ATTENTION_TRITON = (*TRITON, *({**SMALL, "num_stages": stages} for stages in (2, 3, 4)))
 
 
 @dataclass(frozen=True)
@@ -73,6 +89,7 @@ def rows() -> Iterator[Row]:
     for shape in ATTENTIONS:
         for is_causal in (False, True):
             yield from attention_rows(shape, is_causal)
+    yield from attention_rows(LONG_CAUSAL, True)
 
 
 def product_rows(size: tuple[int, int, int], operands: Operands) -> Iterator[Row]:
@@ -102,11 +119,12 @@ def product_rows(size: tuple[int, int, int], operands: Operands) -> Iterator[Row
     out = torch.empty_like(c)
     library = ("cuBLAS", lambda: operands.product(a, b, out))
     work = f"matmul {operands.name} {m}x{n}x{k}"
-    yield from _compared(work, best, library, check, 2 * m * n * k / 1e12)
+    flops = 2 * m * n * k / 1e12
+    yield from _compared(work, best, library, TRITON, check, flops, SCHEDULES)
 
 
 def attention_rows(shape: tuple[int, int, int, int], is_causal: bool) -> Iterator[Row]:
-    """Each schedule with blocks of 128 queries and 128 or 64 keys; in roles, with 192 queries too.
+    """Each schedule with blocks of 64 to 192 queries and 128 or 64 keys.
 
     192 queries are shared by three groups of warps, and such blocks need not divide the length.
     """
@@ -116,7 +134,7 @@ def attention_rows(shape: tuple[int, int, int, int], is_causal: bool) -> Iterato
 
     def run_with(module: ModuleType, keys: int, options: Options) -> Run:
         groups = options.get("num_consumer_groups", 0)
-        rows, is_ragged = (192, True) if groups == 3 else (128, False)
+        rows, is_ragged = (192, True) if groups == 3 else (options.get("BLOCK_M", 128), False)
         blocks = ((q, rows), (k, keys), (v, keys), (out, rows))
         arguments = [
             module.TensorDescriptor.from_tensor(tensor.view(-1, dim), [extent, dim])
@@ -127,7 +145,8 @@ def attention_rows(shape: tuple[int, int, int, int], is_causal: bool) -> Iterato
         kernel = module.attention_rows if is_ragged else module.attention_tiles
         launch = kernel[(-(-length // rows), batch * heads)]
         sizes = {"CAUSAL": is_causal, "HEAD_DIM": dim, "BLOCK_M": rows, "BLOCK_N": keys}
-        return lambda: launch(*arguments, length, LOG2_E / dim**0.5, **sizes, **options)
+        said = {**options, **sizes}
+        return lambda: launch(*arguments, length, LOG2_E / dim**0.5, **said)
 
     def library() -> torch.Tensor:
         with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
@@ -137,14 +156,18 @@ def attention_rows(shape: tuple[int, int, int, int], is_causal: bool) -> Iterato
         close_to(out, library(), 1e-2)
 
     def best(module: ModuleType, choices: tuple[Options, ...]) -> Run:
-        if choices == SCHEDULES["in roles"]:
-            choices = (*choices, {"num_warps": 4, "num_consumer_groups": 3})
-        runs = [run_with(module, keys, options) for keys in (128, 64) for options in choices]
+        runs = [
+            run_with(module, keys, options)
+            for keys in (128, 64)
+            for options in choices
+            if keys <= options.get("BLOCK_M", keys)
+        ]
         return fastest(_working(runs))
 
     work = f"attention bfloat16 {shape}{' causal' if is_causal else ''}"
     flops = 4 * batch * heads * length**2 * dim / 1e12 * (0.5 if is_causal else 1)
-    yield from _compared(work, best, ("cuDNN", library), check, flops)
+    peers = ("cuDNN", library), ATTENTION_TRITON
+    yield from _compared(work, best, *peers, check, flops, ATTENTION_SCHEDULES)
 
 
 def _working(runs: list[Run]) -> list[Run]:
@@ -162,14 +185,14 @@ def _working(runs: list[Run]) -> list[Run]:
     return working
 
 
-def _compared(work, best, library, check, flops: float) -> Iterator[Row]:
+def _compared(work, best, library, of_triton, check, flops: float, schedules) -> Iterator[Row]:
     """A row for each schedule beside the library, and the fastest beside Triton."""
     ours: dict[str, Run] = {}
-    for name, choices in SCHEDULES.items():
+    for name, choices in schedules.items():
         ours[name] = best(gpu_peers.ours(), choices)
         ours[name]()
         check()
-    theirs = best(gpu_peers.theirs(), TRITON)
+    theirs = best(gpu_peers.theirs(), of_triton)
     peer_name, peer = library
     times = measure(*ours.values(), theirs, peer)
     unit = "TFLOP/s"

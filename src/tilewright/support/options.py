@@ -58,7 +58,7 @@ def _is_register_cap(value: object) -> bool:
 
 
 def _is_group_count(value: object) -> bool:
-    return type(value) is int and 0 <= value <= 3
+    return value is None or (type(value) is int and 0 <= value <= 3)
 
 
 def _is_buffer_count(value: object) -> bool:
@@ -138,7 +138,7 @@ _DOMAINS: dict[str, tuple[Callable[[object], bool], str]] = {
     "descriptors": (_is_descriptor_mode, "'auto' or 'pointers'"),
     "bulk_access": (_is_bulk_access_mode, "'auto', 'never' or 'always'"),
     "plan": (_is_text, "None or lines such as `load#0 copy registers`, as a str"),
-    "num_consumer_groups": (_is_group_count, "an int from 0 to 3"),
+    "num_consumer_groups": (_is_group_count, "None or an int from 0 to 3"),
     "num_buffers_warp_spec": (_is_buffer_count, "an int from 0 to 64"),
     "reg_dec_producer": (_is_role_registers, "0 or a multiple of 8 from 24 to 248"),
     "reg_inc_consumer": (_is_role_registers, "0 or a multiple of 8 from 24 to 248"),
@@ -169,9 +169,10 @@ class CompileOptions:
     launches allow it, "always" all that it could, and "never" none. `plan` takes decisions from
     the compiler, a line for each (`schedule/plan/given.py`). `num_consumer_groups` makes
     roles of a program on a GPU: one that loads, and so many groups of 4 warps that share the rows
-    of its products; 0 makes none. `num_buffers_warp_spec` is how many tiles of a loop are under
-    way then, 0 as many as fit; `reg_dec_producer` and `reg_inc_consumer` are the registers of a
-    thread that loads and of one that multiplies, 0 what suits the number of groups.
+    of its products; 0 makes none but those that loops ask for, None those of attention, too, where
+    they are faster. `num_buffers_warp_spec` is how many tiles of a loop are under way then, 0 as
+    many as fit; `reg_dec_producer` and `reg_inc_consumer` are the registers of a thread that loads
+    and of one that multiplies, 0 what suits the number of groups.
     `loop_schedule` is the order of the two products of a loop in roles: "FA_secondDot" has the
     second one run beside the rest of the next iteration, "FA_firstDot" the next first one beside
     the rest, "straight" neither; None leaves it to the compiler. `schedule` is the text of a
@@ -199,7 +200,7 @@ class CompileOptions:
     descriptors: str = "auto"
     bulk_access: str = "auto"
     plan: str | None = None
-    num_consumer_groups: int = 0
+    num_consumer_groups: int | None = None
     num_buffers_warp_spec: int = 0
     reg_dec_producer: int = 0
     reg_inc_consumer: int = 0
@@ -242,7 +243,7 @@ class CompileOptions:
             num_consumer_groups=0,
             schedule=None,
             loop_schedule=None,
-            num_warps=max(self.num_warps, _GROUP_WARPS[self.num_consumer_groups]),
+            num_warps=max(self.num_warps, _GROUP_WARPS[self.num_consumer_groups or 0]),
             num_stages=self.num_stages or _PLAIN_STAGES,
         )
 

@@ -77,7 +77,8 @@ def test_attention_is_pipelined_where_no_more_than_one_program_fits_anyway(
     keys: int, num_warps: int, is_pipelined: bool
 ) -> None:
     args = (HALVES, HALVES, HALVES, FLOATS, 4096)
-    text = decided(attention, args, M=128, KEYS=keys, D=128, num_warps=num_warps)
+    options = {"num_warps": num_warps, "num_consumer_groups": 0}
+    text = decided(attention, args, M=128, KEYS=keys, D=128, **options)
     assert ("slots 2 cp_async" in text) is is_pipelined
 
 

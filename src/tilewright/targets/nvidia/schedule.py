@@ -56,7 +56,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
     return (
         *given,
         DecidePersistence.of_options(machine, options),
-        ReadSchedule(options.schedule or "", options.num_consumer_groups),
+        ReadSchedule(options.schedule or "", options.num_consumer_groups or 0),
         DecideRoles.of_options(machine, options),
         FormRoles(machine),
         BranchMasks(),

@@ -15,6 +15,7 @@ from tilewright.passes.split_carried_pointers import SplitCarriedPointers
 from tilewright.passes.split_products import SplitProducts
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.coverage import NVIDIA_COVERAGE
+from tilewright.targets.nvidia.partition.ask_roles import asked_roles
 from tilewright.targets.nvidia.tma.bulk_access import BulkAccess
 from tilewright.targets.nvidia.tma.select_tensor_maps import SelectTensorMaps
 
@@ -25,15 +26,20 @@ def nvidia_tile_passes(machine: MachineModel, options: CompileOptions) -> tuple[
     return (
         RefuseOps(NVIDIA_COVERAGE.target),
         LowerBlockPointers(),
-        SelectTensorMaps(_num_programs(machine, options)) if has_engine else LowerDescriptors(),
+        _descriptors(machine, options) if has_engine else LowerDescriptors(),
         ForwardInvariants(),
         SplitCarriedPointers(),
         FoldAdditions(),
         SplitProducts(),
         MergeDuplicates(),
+        *asked_roles(machine, options),
         *_bulk_access(machine, options),
         RequireRules(NVIDIA_COVERAGE.target),
     )
+
+
+def _descriptors(machine: MachineModel, options: CompileOptions) -> Pass:
+    return SelectTensorMaps(_num_programs(machine, options), options.bulk_access != "never")
 
 
 def _bulk_access(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...]:
@@ -47,7 +53,7 @@ def _bulk_access(machine: MachineModel, options: CompileOptions) -> tuple[Pass, 
         asks = int("tma" in schedule)
         stages, groups = asks * 2, asks * int("roles" in schedule)
     else:
-        stages, groups = options.num_stages or 0, options.num_consumer_groups
+        stages, groups = options.num_stages or 0, options.num_consumer_groups or 0
     return (BulkAccess(machine, stages, groups, options.bulk_access == "always"),)
 
 

@@ -65,7 +65,7 @@ def simulated(
     passed: list[Argument] = [arrays.get(v, v) if isinstance(v, int) else v for v in values]
     passed += tensor_maps(program.scheduled.metadata, values, arrays)
     shared = int(str(program.scheduled.metadata["shared_bytes"]))
-    threads = 32 * int(str(options.get("num_warps", 4)))
+    threads = 32 * int(str(program.scheduled.metadata["num_warps"]))
     x, y, z = (*grid, 1, 1)[:3]
     report = simulate(program.text, kernel.__name__, (x, y, z), threads, passed, shared)
     return copies, report

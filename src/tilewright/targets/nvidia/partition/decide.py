@@ -35,11 +35,11 @@ from tilewright.schedule.plan.anchors import anchors_of
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InvalidOption
 from tilewright.support.options import CompileOptions
-from tilewright.targets.nvidia.partition.order import decide_order
+from tilewright.targets.nvidia.partition.order import decide_order, pairs_of
 from tilewright.targets.nvidia.partition.room import stored_block, stored_bytes
 from tilewright.targets.nvidia.partition.smaller_maps import maps_of
 
-_HINT = "tt.warp_specialize"
+ROLES_HINT = "tt.warp_specialize"
 # The registers of a thread that loads and of one that multiplies, by the number of groups.
 # Source: hand-written programs of products and of attention ran so without spills (H200).
 _REGISTERS = {1: (40, 240), 2: (40, 232), 3: (32, 160)}
@@ -74,7 +74,7 @@ class DecideRoles(Pass):
         return cls(
             machine,
             options.num_warps,
-            options.num_consumer_groups,
+            options.num_consumer_groups or 0,
             options.num_buffers_warp_spec,
             options.reg_dec_producer,
             options.reg_inc_consumer,
@@ -88,7 +88,8 @@ class DecideRoles(Pass):
         author's that are no roles.
         """
         kernel = find_kernel(module)
-        is_hinted = any(_HINT in op.attributes for op in kernel.walk()) or ask_for_roles(kernel)
+        is_hinted = any(ROLES_HINT in op.attributes for op in kernel.walk())
+        is_hinted = is_hinted or ask_for_roles(kernel)
         asked = groups_of_tasks(kernel, self.groups)
         if schedule_of(kernel) is not None or not (asked or is_hinted):
             return
@@ -96,7 +97,7 @@ class DecideRoles(Pass):
 
     def schedule(self, kernel: FuncOp, asked: int = 0) -> Schedule:
         """The roles of a kernel and the rings between them; `asked` groups if it is not 0."""
-        groups = asked or self.groups or min(3, max(1, self.num_warps // 4))
+        groups = asked or self.groups or self._unsaid_groups(kernel)
         load, math = _REGISTERS[groups]
         split = _split(kernel, groups)
         roles = (
@@ -114,6 +115,12 @@ class DecideRoles(Pass):
         mask = "branch" if any(True for _ in find_masks(kernel)) else "always"
         persist = "static" if most_programs(kernel) else ""
         return Schedule(roles, channels, order.loops, order.turns, epilogue, persist, mask, reasons)
+
+    def _unsaid_groups(self, kernel: FuncOp) -> int:
+        """As many groups as warps, or in attention as its rows are for: 64 each."""
+        rows = [shape_of(pair.first.result.type)[-2] for pair in pairs_of(kernel)]
+        wanted = min(rows) // WGMMA.rows if rows else self.num_warps // 4
+        return min(3, max(1, wanted))
 
     def _check_registers(self, roles: tuple[Role, Role]) -> None:
         most = self.machine.registers_per_sm

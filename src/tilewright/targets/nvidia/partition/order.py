@@ -53,7 +53,7 @@ def decide_order(
     *Source*: attention as compiled, H200, bf16, TFLOP/s sustained: two groups a stage apart 640 to
     675 and by turns 539 ((8, 16, 8192, 128)); three groups 486 and 483 ((4, 32, 4096, 64)).
     """
-    pairs = list(_pairs(kernel))
+    pairs = list(pairs_of(kernel))
     math = next(role for role in roles if role.kind == "math")
     turns = _turns(kernel) if math.replicas > 1 else None
     if not pairs or wanted == "straight":
@@ -73,7 +73,7 @@ def decide_order(
 
 
 @dataclass(frozen=True)
-class _Pair:
+class Pair:
     """A loop of two products, of which the second takes what is computed of the first."""
 
     loop: ForOp
@@ -81,13 +81,14 @@ class _Pair:
     second: DotOp
 
 
-def _pairs(kernel: FuncOp) -> Iterator[_Pair]:
+def pairs_of(kernel: FuncOp) -> Iterator[Pair]:
+    """The loops of two products that an order is about, as the text has them."""
     for op in kernel.walk():
         if not isinstance(op, ForOp):
             continue
         products = [inner for inner in op.body.block.ops if isinstance(inner, DotOp)]
         if len(products) == 2 and _is_computed_of(products[1].a, products[0]):
-            yield _Pair(op, *products)
+            yield Pair(op, *products)
 
 
 def _is_computed_of(value: SSAValue, product: Operation) -> bool:
@@ -104,7 +105,7 @@ def _is_computed_of(value: SSAValue, product: Operation) -> bool:
     return False
 
 
-def _apart(pair: _Pair, order: str, names: Mapping[Operation, Anchor]) -> LoopSchedule:
+def _apart(pair: Pair, order: str, names: Mapping[Operation, Anchor]) -> LoopSchedule:
     anchors = (names[pair.first], names[pair.second], REST)
     return LoopSchedule(names[pair.loop], tuple(zip(anchors, PLACES[order], strict=True)))
 

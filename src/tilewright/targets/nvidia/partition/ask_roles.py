@@ -1,0 +1,166 @@
+"""Asks for roles in attention that is faster so, and drops hints where it is slower (T0 to T0).
+
+    for … { s = dot q, k; p = softmax(s); o = dot p, v, o }   ⇒   the same, {tt.warp_specialize}
+
+It asks where nobody says how the loops run, the roles can be formed with the products of each loop
+a stage apart, and they were measured to be faster. A hint of a loop is dropped where they were
+measured to be slower; a launch decides by `num_consumer_groups`, of which 0 asks for none.
+
+Before `bulk-access`, which has the copy engine make what roles load; the roles are formed in a
+copy of the kernel to see whether they can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
+
+from tilewright.ir.locations import describe
+from tilewright.ir.passes import Pass
+from tilewright.ir.schedule_attributes import hint_of, place_of, schedule_of, tasks_of
+from tilewright.ir.types import element_of, shape_of, width_bits
+from tilewright.machine.gpus import SM_90A
+from tilewright.machine.model import MachineModel
+from tilewright.ops.function import FuncOp, find_kernel
+from tilewright.ops.matmul.ir import ProductOp
+from tilewright.ops.memory.ir import LoadOp
+from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import TilewrightError
+from tilewright.support.options import CompileOptions
+from tilewright.targets.nvidia.partition.decide import ROLES_HINT, DecideRoles
+from tilewright.targets.nvidia.partition.form import FormRoles, partition_remarks
+from tilewright.targets.nvidia.partition.order import Pair, pairs_of
+from tilewright.targets.nvidia.tma.bulk_access import BulkAccess
+from tilewright.targets.nvidia.tma.select_tensor_maps import add_remarks
+
+_STAGES_HINT = "tt.num_stages"
+_MEASURED_ROWS, _LEAST_ROWS = (64, 128), 128
+"""Those of one group, and of two. Measured on an H200, 2026-11-22, fp16 (4, 32, 4096, 128),
+TFLOP/s: 128 rows by two groups 648, as one program 499; 64 rows by one group 413, as programs of
+four warps 504."""
+_LEAST_COLUMNS = 128
+"""Measured on an H200, 2026-11-22, fp16 (4, 32, 4096, 64), TFLOP/s: 128 rows by two groups 349 and
+64 by one 264, as programs of four warps 387 and 472."""
+# By definition of what was measured: float16 and bfloat16.
+_OPERAND_BITS = 16
+
+
+@dataclass(frozen=True)
+class AskRoles(Pass):
+    """The pass; see the module. `is_bulk` says that the copy engine may make plain loads."""
+
+    machine: MachineModel = SM_90A
+    num_warps: int = 4
+    num_stages: int = 0
+    is_bulk: bool = True
+    name = "ask-roles"
+    after = ("select-tensor-maps", "merge-duplicates")
+
+    def apply(self, module: ModuleOp) -> None:
+        """Mark the loops of attention, or drop their hints, and say so."""
+        kernel = find_kernel(module)
+        pairs = list(pairs_of(kernel))
+        if len(pairs) * 2 != sum(isinstance(op, ProductOp) for op in kernel.walk()):
+            return
+        if not pairs or _is_placed(kernel) or not all(map(_is_measured, pairs)):
+            return
+        where, slower = describe(pairs[0].loop), next(filter(None, map(_slower, pairs)), "")
+        if any(ROLES_HINT in pair.loop.attributes for pair in pairs):
+            if slower:
+                _drop_hints(kernel)
+                text = f"no roles, as warp_specialize asks for: {slower} are slower so"
+                add_remarks(kernel, [f"{where}: {text}; num_consumer_groups makes them"])
+            return
+        if slower or any(self._stages(pair) == 1 for pair in pairs):
+            return
+        problem = self._problem(module)
+        if problem:
+            add_remarks(kernel, [f"{where}: no roles, which attention is faster in: {problem}"])
+            return
+        _mark(kernel)
+        text = "roles, as attention is faster so; num_consumer_groups=0 has one program"
+        add_remarks(kernel, [f"{where}: {text}"])
+
+    def _stages(self, pair: Pair) -> int:
+        """How many stages a loop is said to have; 0 where nothing is said."""
+        hint = pair.loop.attributes.get(_STAGES_HINT)
+        return hint.value.data if isinstance(hint, IntegerAttr) else self.num_stages
+
+    def _problem(self, module: ModuleOp) -> str:
+        """Why a kernel cannot run in roles that are faster; '' where it can."""
+        clone = module.clone()
+        kernel = find_kernel(clone)
+        _mark(kernel)
+        try:
+            if self.is_bulk:
+                BulkAccess(self.machine).apply(clone)
+            plain = next(_plain_loads(kernel), None)
+            if plain is not None:
+                return f"the copy engine does not make the load at {describe(plain)}"
+            DecideRoles(self.machine, self.num_warps).apply(clone)
+            schedule = schedule_of(kernel)
+            FormRoles(self.machine).apply(clone)
+        except TilewrightError as error:  # tiles that groups do not share, or what does not fit
+            return error.summary
+        if partition_remarks(kernel):
+            return "; ".join(partition_remarks(kernel))
+        if schedule is None or not schedule.loops:
+            reasons: Sequence[str] = () if schedule is None else schedule.reasons
+            return next(reversed(reasons), "its products do not run a stage apart")
+        return ""
+
+
+def asked_roles(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...]:
+    """The pass where options leave it to the compiler how a kernel runs."""
+    is_open = options.num_consumer_groups is None and options.num_ctas == 1
+    is_plain = options.schedule is None and options.plan is None and options.loop_schedule is None
+    is_checked = options.checked or options.debug or options.sanitize_overflow
+    is_shaped = options.maxnreg or options.cluster_dims or options.launch_pdl
+    is_able = machine.has_setmaxnreg and machine.has_wgmma and machine.has_tma
+    if not (is_open and is_plain and is_able) or is_checked or is_shaped:
+        return ()
+    if options.descriptors == "pointers":
+        return ()
+    is_bulk = options.bulk_access != "never"
+    return (AskRoles(machine, options.num_warps, options.num_stages or 0, is_bulk),)
+
+
+def _is_measured(pair: Pair) -> bool:
+    """Whether a loop is like those that were measured: tiles of 64 or 128 rows, of 16 bits."""
+    products = (pair.first, pair.second)
+    shapes = [shape_of(product.result.type) for product in products]
+    operands = [product.operands[0].type for product in products]
+    is_sized = all(len(shape) == 2 and shape[0] in _MEASURED_ROWS for shape in shapes)
+    return is_sized and all(width_bits(element_of(type_)) == _OPERAND_BITS for type_ in operands)
+
+
+def _slower(pair: Pair) -> str:
+    """What of a loop is slower in roles; '' where they are faster."""
+    rows, columns = shape_of(pair.second.result.type)
+    if rows < _LEAST_ROWS:
+        return f"{rows} rows"
+    return f"heads of {columns}" if columns < _LEAST_COLUMNS else ""
+
+
+def _is_placed(kernel: FuncOp) -> bool:
+    """Whether the author says where the ops of the kernel run."""
+    return any(hint_of(op) or place_of(op) or tasks_of(op) for op in kernel.walk())
+
+
+def _plain_loads(kernel: FuncOp) -> Iterator[LoadOp]:
+    """The loads of tiles in the loops that threads would make."""
+    for pair in pairs_of(kernel):
+        for op in pair.loop.walk():
+            if isinstance(op, LoadOp) and len(shape_of(op.result.type)) > 1:
+                yield op
+
+
+def _mark(kernel: FuncOp) -> None:
+    for pair in list(pairs_of(kernel)):
+        pair.loop.attributes[ROLES_HINT] = UnitAttr()
+
+
+def _drop_hints(kernel: FuncOp) -> None:
+    for op in kernel.walk():
+        op.attributes.pop(ROLES_HINT, None)
