@@ -42,7 +42,7 @@ four warps 504."""
 _LEAST_COLUMNS = 128
 """Measured on an H200, 2026-11-22, fp16 (4, 32, 4096, 64), TFLOP/s: 128 rows by two groups 349 and
 64 by one 264, as programs of four warps 387 and 472."""
-# By definition of what was measured: float16 and bfloat16.
+# By definition: float16 and bfloat16, which were measured.
 _OPERAND_BITS = 16
 
 
