@@ -51,7 +51,7 @@ class DecidePersistence(Pass):
     def of_options(cls, machine: MachineModel, options: CompileOptions) -> DecidePersistence:
         """The pass as the options of a launch ask for it."""
         is_alone = not (options.cluster_dims or options.launch_cooperative_grid)
-        return cls(machine, options.schedule or "", options.num_consumer_groups, is_alone)
+        return cls(machine, options.schedule or "", options.num_consumer_groups or 0, is_alone)
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite the kernel where that is asked for, or is faster."""
