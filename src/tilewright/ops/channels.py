@@ -2,7 +2,8 @@
 
 A channel has no memory and no number of barriers yet. What a role puts is a fill, a value for
 each of the channel's tiles; every replica of every role that reads the channel gets every fill,
-in the order in which they were put, but for those that it skips. Roles with channels are a
+in the order in which they were put, but for those that it skips. Replicas that each have a part
+of a tile put those parts, which together are a fill. Roles with channels are a
 network of processes: what they compute does not depend on which of them runs first.
 """
 
@@ -100,6 +101,30 @@ class PutOp(_ChannelAccess):
 
 
 @irdl_op_definition
+class PutPartOp(_ChannelAccess):
+    """Part number `part` (i32) along `dim` of the next fill of a channel of one tile.
+
+    Each replica of a role puts a part of its own; the fill is there when all of them are:
+    fill[…, part * extent + i, …] = value[…, i, …].
+    """
+
+    name = "tw.put_part"
+    channel = operand_def(ChannelType)
+    value = operand_def()
+    part = operand_def()
+    dim = prop_def(IntegerAttr)
+
+    def verify_(self) -> None:
+        """The value is a part of the one tile of the channel."""
+        tiles, dim = self.channel_of().tiles.data, self.dim.value.data
+        if len(tiles) != 1 or not _is_part(tiles[0], self.value.type, dim):
+            shown = ", ".join(map(str, tiles))
+            raise VerifyException(f"{self.name}: {self.value.type} is no part of ({shown})")
+        if self.part.type != i32:
+            raise VerifyException(f"{self.name}: the number of a part is i32")
+
+
+@irdl_op_definition
 class GetOp(_ChannelAccess):
     """The next fill of a channel that this replica has not got."""
 
@@ -146,10 +171,7 @@ class SliceOp(TileOp):
 
     def verify_(self) -> None:
         """The result is `src` but for the extent of `dim`, which it divides."""
-        whole, part, dim = shape_of(self.src.type), shape_of(self.result.type), self.dim.value.data
-        is_same = element_of(self.src.type) == element_of(self.result.type)
-        is_cut = len(whole) == len(part) and 0 <= dim < len(whole) and not whole[dim] % part[dim]
-        if not is_same or not is_cut or _without(whole, dim) != _without(part, dim):
+        if not _is_part(self.src.type, self.result.type, self.dim.value.data):
             raise VerifyException(f"{self.name}: {self.result.type} is no part of {self.src.type}")
         if self.part.type != i32:
             raise VerifyException(f"{self.name}: the number of a part is i32")
@@ -162,8 +184,16 @@ class SliceOp(TileOp):
         return sliced
 
 
+def _is_part(whole_type: Attribute, part_type: Attribute, dim: int) -> bool:
+    """Whether tiles of one type are whole parts of those of another one along a dim."""
+    whole, part = shape_of(whole_type), shape_of(part_type)
+    is_same = element_of(whole_type) == element_of(part_type)
+    is_cut = len(whole) == len(part) and 0 <= dim < len(whole) and not whole[dim] % part[dim]
+    return is_same and is_cut and _without(whole, dim) == _without(part, dim)
+
+
 def _without(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
     return shape[:dim] + shape[dim + 1 :]
 
 
-CHANNEL_OPS = (ChannelOp, PutOp, GetOp, SkipOp, SliceOp)
+CHANNEL_OPS = (ChannelOp, PutOp, PutPartOp, GetOp, SkipOp, SliceOp)

@@ -28,7 +28,8 @@ from tilewright.interp.rules.tables import TILE_RULES
 from tilewright.interp.values import EVERYWHERE
 from tilewright.ir.locations import span_of
 from tilewright.ir.op import Array
-from tilewright.ops.channels import ChannelOp, GetOp, PutOp, SkipOp, SliceOp
+from tilewright.ir.types import shape_of
+from tilewright.ops.channels import ChannelOp, GetOp, PutOp, PutPartOp, SkipOp, SliceOp
 from tilewright.ops.roles import RolesOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import Deadlock, InternalError, KernelFault
@@ -51,13 +52,18 @@ def _sliced(operation: Operation, values: Sequence[Array], masks: Sequence[Array
 
 @dataclass
 class Channel:
-    """The fills that are on their way, from number `first` on, and how many each reader got."""
+    """The fills that are on their way, from number `first` on, and how many each reader got.
+
+    `parts` are those of the next fill that replicas have put, `num_given` counts those of all.
+    """
 
     name: str
     slots: int
     fills: list[Fill] = field(default_factory=lambda: [])
     first: int = 0
     taken: dict[str, int] = field(default_factory=lambda: {})
+    parts: dict[int, tuple[Array, Array | None]] = field(default_factory=lambda: {})
+    num_given: int = 0
 
     @property
     def count(self) -> int:
@@ -67,7 +73,7 @@ class Channel:
     @property
     def moves(self) -> int:
         """A number that grows with everything that is put or got."""
-        return self.count + sum(self.taken.values())
+        return self.count + sum(self.taken.values()) + self.num_given
 
     def has_room(self) -> bool:
         """Whether the next fill has a slot."""
@@ -76,6 +82,25 @@ class Channel:
     def put(self, fill: Fill) -> None:
         """Add a fill."""
         self.fills.append(fill)
+
+    def put_part(
+        self, number: int, value: Array, mask: Array | None, dim: int, num_parts: int
+    ) -> None:
+        """Add a part of the next fill, which is put with its last one."""
+        self.parts[number] = value, mask
+        self.num_given += 1
+        if len(self.parts) < num_parts:
+            return
+        parts = [self.parts[index] for index in range(num_parts)]
+        whole = np.concatenate([part for part, _ in parts], axis=dim)
+        undefined: Array | None = None
+        if any(mask is not None for _, mask in parts):
+            masks = [
+                np.broadcast_to(False if mask is None else mask, part.shape) for part, mask in parts
+            ]
+            undefined = np.concatenate(masks, axis=dim)
+        self.parts = {}
+        self.put(((whole, undefined),))
 
     def take(self, reader: str) -> Fill:
         """The next fill of a reader; those that all have got go away."""
@@ -109,6 +134,31 @@ def _put(operation: Operation, preparation: Preparation) -> ControlFunction:
             yield from _wait(program, operation, f"room on channel {channel.name}")
         program.awaits = ""
         channel.put(tuple((program.values[slot], program.poison[slot]) for slot in values))
+
+    return run
+
+
+@TILE_RULES.control.register(PutPartOp)
+def _put_part(operation: Operation, preparation: Preparation) -> ControlFunction:
+    assert isinstance(operation, PutPartOp)
+    channel_slot, value_slot, part_slot = preparation.slots(operation.operands)
+    dim = operation.dim.value.data
+    (whole,) = operation.channel_of().tiles.data
+    num_parts = shape_of(whole)[dim] // shape_of(operation.value.type)[dim]
+
+    def run(program: Program) -> Running:
+        channel = program.values[channel_slot]
+        assert isinstance(channel, Channel)
+        require_defined(program, "the number of a part", program.poison[part_slot])
+        number = int(program.values[part_slot])  # type: ignore[arg-type]  # a scalar
+        if not 0 <= number < num_parts:
+            raise program.fault(KernelFault, f"channel {channel.name} has no part {number}")
+        while number in channel.parts or not channel.has_room():
+            yield from _wait(program, operation, f"room on channel {channel.name}")
+        program.awaits = ""
+        value = program.values[value_slot]
+        assert isinstance(value, np.ndarray)
+        channel.put_part(number, value, program.poison[value_slot], dim, num_parts)
 
     return run
 
@@ -163,7 +213,7 @@ def _wait(program: Program, operation: Operation, what: str) -> Running:
 
 def has_channels(operation: RolesOp) -> bool:
     """Whether roles still pass values, as at T0r."""
-    return any(isinstance(op, PutOp | GetOp) for op in operation.walk())
+    return any(isinstance(op, PutOp | PutPartOp | GetOp) for op in operation.walk())
 
 
 @dataclass(frozen=True)
@@ -188,7 +238,9 @@ def run_roles(operation: Operation, preparation: Preparation) -> ControlFunction
         reads = preparation.slots(gets)
         names = role.replica_names()
         parts += [_Part(n, index, len(names), code, reads) for index, n in enumerate(names)]
-    ends = dict.fromkeys(op.channel for op in operation.walk() if isinstance(op, PutOp | GetOp))
+    ends = dict.fromkeys(
+        op.channel for op in operation.walk() if isinstance(op, PutOp | PutPartOp | GetOp)
+    )
     slots = preparation.slots(ends)
 
     def run(program: Program) -> Running:
@@ -235,6 +287,10 @@ def _advance(role: Program, running: Running, live: list[tuple[Program, Running]
 
 def _require_empty(channel: Channel, operation: RolesOp) -> None:
     """Hold every reader to the end of a channel. *Raises*: InternalError."""
+    if channel.parts:
+        span, chain = span_of(operation)
+        what = f"channel {channel.name} has parts {sorted(channel.parts)} of a fill, and no others"
+        raise InternalError(what, span=span, chain=chain)
     for reader, taken in channel.taken.items():
         if taken < channel.count:
             span, chain = span_of(operation)

@@ -17,7 +17,7 @@ from tilewright.layout.axis import spread_along
 from tilewright.layout.build import coalesced
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.atomics.ir import AtomicOp
-from tilewright.ops.channels import GetOp, PutOp, SliceOp
+from tilewright.ops.channels import GetOp, PutOp, PutPartOp, SliceOp
 from tilewright.ops.creation.ir import UnsplatOp
 from tilewright.ops.debug.ir import AssertOp, PrintOp
 from tilewright.ops.descriptors.ir import (
@@ -115,8 +115,8 @@ def _block(near: Neighbours, op: DescriptorLoadOp) -> Anchored:
     return Anchored((None,) * len(op.operands), (layout,))
 
 
-@ANCHORS.register(PutOp)
-def _put(near: Neighbours, op: PutOp) -> Anchored:
+@ANCHORS.register(PutOp, PutPartOp)
+def _put(near: Neighbours, op: PutOp | PutPartOp) -> Anchored:
     """What a role puts stays where it is: the channel carries no layout."""
     layouts = (own_or_default(near, value) if is_tile(value) else None for value in op.operands)
     return Anchored(tuple(layouts), ())
