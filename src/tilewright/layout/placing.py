@@ -49,8 +49,11 @@ def plan_access(
 
 
 def _order(view: AtomView, shared: LinearLayout, element_bytes: int) -> Order | None:
-    """The order of a shared tile; None where it is not one atom of the shape."""
-    if shared.atom != view.atom or view.num_copies > 1:
+    """The order of a shared tile; None where it is not one atom of the shape.
+
+    Rows of a larger tile lie as they do there: their coordinates are the same numbers.
+    """
+    if shared.atom[1:] != view.atom[1:] or shared.atom != shared.shape or view.num_copies > 1:
         return None
     low = min(log2(VECTOR_BYTES // element_bytes), len(shared.columns))
     return Order(shared.columns, 0, low)
