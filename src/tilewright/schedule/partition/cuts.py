@@ -15,6 +15,7 @@ from tilewright.ir.types import shape_of
 from tilewright.ops.channels import GetOp
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp
 from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.shape.ir import TransOp
 from tilewright.schedule.partition.conditions import writes_block
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.schedule.partition.transfer import WHOLE, Dim, result_dim, transfer
@@ -36,6 +37,8 @@ class Cuts:
         self._seeds: dict[SSAValue, int] = {}
         self.dims: dict[SSAValue, int] = {}
         self.versions: dict[SSAValue, set[Dim]] = {}
+        self.gathered: dict[SSAValue, None] = {}
+        self.parts_of_gathered: dict[SSAValue, list[int]] = {}
         while not self._settles():
             pass
 
@@ -62,6 +65,7 @@ class Cuts:
     def _settles(self) -> bool:
         """Find all versions; False where a carried value turned out to be cut, too."""
         self.dims, self.versions = {}, {}
+        self.gathered, self.parts_of_gathered = {}, {}
         num_seeds = len(self._seeds)
         self._follow_cuts()
         for op in self._body.walk():
@@ -80,7 +84,7 @@ class Cuts:
         if not self.dims:
             raise Refused(self._first(), "no product whose tiles replicas could share")
         for value, dim in self._seeds.items():
-            self._cut(_maker(value), value, dim)
+            self._cut(maker_of(value), value, dim)
         pending = list(self.dims)
         while pending:
             value = pending.pop()
@@ -100,6 +104,8 @@ class Cuts:
         if not op.results:
             return []
         cut = result_dim(op, index, dim)
+        if cut is None and isinstance(op, DotOp):
+            return []  # it takes the whole tile; see `_ask`
         if cut is None:
             raise Refused(op, f"{op.name} needs all of a tile that replicas share")
         return [(result, cut) for result in op.results]
@@ -151,17 +157,43 @@ class Cuts:
                 dim = WHOLE
             if dim in self.versions.get(value, ()):
                 continue
-            if value in self.dims and self.dims[value] != dim:
+            if self._is_gathered(asker, value, dim):
+                dim = self._gather(value, dim)
+                if dim in self.versions.get(value, ()):
+                    continue
+            is_view = dim is not None and isinstance(value.owner, TransOp)
+            if self.dims.get(value, dim) != dim and not is_view:
                 what = "whole" if dim is None else "cut along another dim"
                 raise Refused(asker, f"{asker.name} needs a tile {what} that replicas share")
             self.versions.setdefault(value, set()).add(dim)
             pending += self._sources(asker, value, dim)
 
+    def _is_gathered(self, asker: Operation, value: SSAValue, dim: Dim) -> bool:
+        """Whether a product takes of a tile that is cut what no replica has alone."""
+        if self.dims.get(value, dim) == dim:
+            return False
+        if dim is None:
+            return isinstance(asker, DotOp)
+        return isinstance(asker, DotOp | TransOp) and not isinstance(value.owner, TransOp)
+
+    def _gather(self, value: SSAValue, dim: Dim) -> int:
+        """Note that all of a tile is asked for, or a part of all; how the tile is cut."""
+        self.gathered[value] = None
+        parts = self.parts_of_gathered.setdefault(value, [])
+        if dim is not None and dim not in parts:
+            if shape_of(value.type)[dim] % self._parts:
+                raise Refused(
+                    maker_of(value),
+                    f"{shape_of(value.type)} is not shared by {self._parts} replicas",
+                )
+            parts.append(dim)
+        return self.dims[value]
+
     def _sources(
         self, asker: Operation, value: SSAValue, dim: Dim
     ) -> list[tuple[Operation, SSAValue, Dim]]:
         """What a version of a value is computed from."""
-        op = _maker(value)
+        op = maker_of(value)
         if value.owner is self._body or not self._is_inside(op):
             return []
         if is_control_flow(op):
@@ -207,7 +239,8 @@ def is_end_of_channel(op: Operation) -> bool:
     return bool(effects) and all(is_queue)
 
 
-def _maker(value: SSAValue) -> Operation:
+def maker_of(value: SSAValue) -> Operation:
+    """The op that makes a value, or whose region takes it."""
     owner = value.owner
     op = owner if isinstance(owner, Operation) else owner.parent_op()
     assert op is not None

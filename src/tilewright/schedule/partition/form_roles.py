@@ -116,7 +116,8 @@ def form_roles(kernel: FuncOp, schedule: Schedule, target: Target) -> None:
         elif math_role.replicas > 1:
             whole = bodies[math_role]
             replicas, split = math_role.replicas, math_role.split
-            bodies[math_role] = split_tiles(whole, replicas, split, target.shrink)
+            bodies[math_role], between = split_tiles(whole, replicas, split, target.shrink)
+            forming.between = between
             _discard(whole)
         target.check(sites, math_role, bodies[math_role])
         _replace_body(kernel, schedule, forming, bodies)
@@ -245,6 +246,7 @@ class _Forming:
         self._lasts = {site.last(): site for site in sites}
         self._loads = {load for site in sites for load in site.loads}
         self.channels: dict[str, Operation] = {}
+        self.between: Sequence[Operation] = ()
         for site in sites:
             if site.channel.name not in self.channels:
                 self.channels[site.channel.name] = _channel(site)
@@ -316,7 +318,7 @@ def _replace_body(
     names = ArrayAttr([StringAttr(role.name) for role in roles])
     regions = [Region(bodies[role]) for role in roles]
     made = build(RolesOp, (), (), {"roles": names, **numbers}, regions, kernel.location)
-    for op in (*forming.channels.values(), made):
+    for op in (*forming.channels.values(), *forming.between, made):
         body.insert_op_before(op, end)
     for op in reversed(forming.old):
         if not forming.is_kept(op):

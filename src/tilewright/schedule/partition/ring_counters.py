@@ -8,8 +8,9 @@ around the accesses carry:
         { %t = ring_wait %ab, %s, %f … ring_release %ab, %s; %s', %f' = ring_seek %ab, 1, %s, %f }
 
 Rings of as many slots that a role accesses in step share their scalars, but for those of which
-replicas skip fills: they go on by counts of their own. What commits or releases
-stands behind what acquires or waits in one block, and means the first slot that is still held.
+replicas skip fills: they go on by counts of their own. A role that fills a ring and reads it
+stands at two places of it. What commits or releases stands behind what acquires or waits in one
+block, and means the first slot that is still held.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import (
     RingAcquireOp,
     RingCommitOp,
+    RingFill,
     RingOp,
     RingReleaseOp,
     RingSeekOp,
@@ -43,6 +45,8 @@ ENTRIES = (RingAcquireOp, RingWaitOp)
 EXITS = (RingCommitOp, RingReleaseOp)
 Position = tuple[SSAValue, SSAValue]
 """A slot and a fill."""
+End = tuple[RingOp, bool]
+"""A ring, and whether who goes through it there reads it: else it fills it."""
 
 
 @dataclass(frozen=True)
@@ -63,49 +67,56 @@ class CountRings(Pass):
 
 def count_rings(body: Block) -> None:
     """Give the accesses of rings in the body of a role their positions."""
-    rings = dict.fromkeys(ring for op in body.walk() if (ring := ring_of(op)) is not None)
-    groups: dict[object, list[RingOp]] = {}
+    ends = dict.fromkeys(end for op in body.walk() if (end := entered_end(op)) is not None)
+    groups: dict[object, list[End]] = {}
     skipped = {op.ring_of() for op in body.walk() if isinstance(op, RingSeekOp)}
-    for ring in rings:
+    for end in ends:
+        ring, _ = end
         own = ring if ring in skipped else None
-        groups.setdefault((ring.num_slots, _steps(body, ring), own), []).append(ring)
+        groups.setdefault((ring.num_slots, _steps(body, end), own), []).append(end)
     for group in groups.values():
         _Counting(group, body).run()
 
 
-def ring_of(op: Operation) -> RingOp | None:
-    """The ring that an op goes through in turn; None for other ops."""
+def entered_end(op: Operation) -> End | None:
+    """The end of a ring that an op goes through in turn; None for other ops."""
     if not isinstance(op, (*ENTRIES, *EXITS)):
         return None
-    return op.ring_of()
+    return op.ring_of(), isinstance(op, RingWaitOp | RingReleaseOp)
 
 
-def uses_ring(op: Operation) -> RingOp | None:
-    """The ring whose slot an op names: that of its turn, or one that it fills."""
-    owners = (operand.owner for operand in op.operands)
-    return next((owner for owner in owners if isinstance(owner, RingOp)), None)
+def _named_end(op: Operation, ends: Sequence[End]) -> End | None:
+    """The one of `ends` whose slot an op names: that of its turn, or one that it fills or seeks."""
+    end = entered_end(op)
+    if end is not None:
+        return end if end in ends else None
+    if isinstance(op, RingFill):
+        return next((one for one in ends if one == (op.ring.owner, False)), None)
+    if isinstance(op, RingSeekOp) and not op.before:
+        return next((one for one in ends if one[0] is op.ring_of()), None)
+    return None
 
 
-def _steps(block: Block, ring: RingOp) -> tuple[object, ...]:
-    """How often a ring is entered between which loops and branches: rings alike go in step."""
+def _steps(block: Block, end: End) -> tuple[object, ...]:
+    """How often an end is entered between which loops and branches: ends alike go in step."""
     steps: list[object] = []
     count = 0
     for op in block.ops:
         if is_control_flow(op):
-            inner = tuple(_steps(b, ring) for region in op.regions for b in region.blocks)
+            inner = tuple(_steps(b, end) for region in op.regions for b in region.blocks)
             if any(inner):
                 steps += [count, id(op), inner]
                 count = 0
-        elif isinstance(op, ENTRIES) and op.ring_of() is ring:
+        elif isinstance(op, ENTRIES) and entered_end(op) == end:
             count += 1
     return (*steps, count) if steps or count else ()
 
 
 class _Counting:
-    """The walk over a role for rings that go in step."""
+    """The walk over a role for ends of rings that go in step."""
 
-    def __init__(self, rings: Sequence[RingOp], body: Block) -> None:
-        self._rings = rings
+    def __init__(self, ends: Sequence[End], body: Block) -> None:
+        self._ends = ends
         self._body = body
         first = body.first_op
         assert first is not None
@@ -117,15 +128,15 @@ class _Counting:
 
     def _block(self, block: Block, position: Position) -> Position:
         """Give the accesses of a block their positions; that behind it."""
-        line = _Line(self._rings, position, self._one)
+        line = _Line(self._ends, position, self._one)
         for op in tuple(block.ops):
             if is_control_flow(op):
                 assert isinstance(op, ControlFlowOp)
-                if any(uses_ring(inner) in self._rings for inner in op.walk()):
-                    line = _Line(self._rings, self._through(op, line.end(op)), self._one)
-            elif isinstance(op, RingSeekOp) and op.ring_of() in self._rings:
-                line = _Line(self._rings, _sought(op, line.end(op)), self._one)
-            elif uses_ring(op) in self._rings:
+                if any(_named_end(inner, self._ends) for inner in op.walk()):
+                    line = _Line(self._ends, self._through(op, line.end(op)), self._one)
+            elif isinstance(op, RingSeekOp) and _named_end(op, self._ends):
+                line = _Line(self._ends, _sought(op, line.end(op)), self._one)
+            elif not isinstance(op, RingSeekOp) and _named_end(op, self._ends):
                 line.place(op)
         end = block.last_op
         assert end is not None
@@ -145,39 +156,40 @@ class _Counting:
 class _Line:
     """A straight line of accesses: the positions from its start on, made as they are needed."""
 
-    def __init__(self, rings: Sequence[RingOp], start: Position, one: SSAValue) -> None:
+    def __init__(self, ends: Sequence[End], start: Position, one: SSAValue) -> None:
+        self._ends = ends
         self._positions = [start]
         self._one = one
-        self._entered = dict.fromkeys(rings, 0)
-        self._left = dict.fromkeys(rings, 0)
+        self._entered = dict.fromkeys(ends, 0)
+        self._left = dict.fromkeys(ends, 0)
 
     def place(self, op: Operation) -> None:
         """Give an access its position."""
-        ring = uses_ring(op)
-        assert ring is not None
+        end = _named_end(op, self._ends)
+        assert end is not None
         if isinstance(op, ENTRIES):
-            number = self._entered[ring]
-            self._entered[ring] += 1
+            number = self._entered[end]
+            self._entered[end] += 1
             op.operands = [op.operands[0], *self._positions[number]]
             if number + 1 == len(self._positions):
-                self._positions.append(self._following(op, ring))
+                self._positions.append(self._following(op, end[0]))
         elif isinstance(op, EXITS):
-            number = self._left[ring]
-            self._left[ring] += 1
-            if number >= self._entered[ring]:
+            number = self._left[end]
+            self._left[end] += 1
+            if number >= self._entered[end]:
                 raise InternalError(f"{op.name} at {describe(op)} leaves no slot of its block")
             _give_slot(op, 1, self._positions[number][0])
         else:
-            number = self._entered[ring] - 1
+            number = self._entered[end] - 1
             if number < 0:
                 raise InternalError(f"{op.name} at {describe(op)} fills no slot of its block")
             _give_slot(op, 3, self._positions[number][0])
 
     def end(self, op: Operation) -> Position:
         """The position behind the line, which ends before `op`. All that was entered is left."""
-        for ring, entered in self._entered.items():
-            if entered != self._left[ring]:
-                name = ring.ring_name.data
+        for end, entered in self._entered.items():
+            if entered != self._left[end]:
+                name = end[0].ring_name.data
                 raise InternalError(f"a slot of ring {name} is held at {describe(op)}")
         return self._positions[max(self._entered.values())]
 

@@ -5,12 +5,13 @@
 
 Replica r computes part r of what the role computed; `cuts.py` says which tiles are cut. What a
 channel brings is whole for all replicas, and each takes its slice. Stores write their part; what
-is written whole, or is no tile, the first replica writes.
+is written whole, or is no tile, the first replica writes. Where a product takes all of a tile
+that is cut, replicas show each other their parts (`gathered_tiles.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, IntegerAttr, TensorType
@@ -25,10 +26,11 @@ from tilewright.ops.channels import SliceOp
 from tilewright.ops.control_flow import IfOp, YieldOp
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
 from tilewright.ops.debug.ir import HintOp
-from tilewright.ops.descriptors.ir import DescriptorStoreOp
+from tilewright.ops.descriptors.ir import DescriptorReduceOp, DescriptorStoreOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp
 from tilewright.schedule.partition.conditions import is_assumption, writes_block
-from tilewright.schedule.partition.cuts import SOURCES, Cuts, is_root
+from tilewright.schedule.partition.cuts import SOURCES, Cuts, is_root, maker_of
+from tilewright.schedule.partition.gathered_tiles import GatheredTiles
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.schedule.partition.transfer import WHOLE, Dim
 
@@ -40,13 +42,15 @@ Shrink = Callable[[SSAValue, Attribute], "Smaller | None"]
 _EQUAL = 0
 
 
-def split_tiles(body: Block, parts: int, split: str, shrink: Shrink) -> Block:
+def split_tiles(
+    body: Block, parts: int, split: str, shrink: Shrink
+) -> tuple[Block, Sequence[Operation]]:
     """The body of a role for `parts` replicas, which share tiles by rows (`m`) or columns (`n`).
 
-    The body given stays as it is. *Raises*: Refused.
+    With it come the channels between replicas. The body given stays as it is. *Raises*: Refused.
     """
-    cuts = Cuts(body, parts, split)
-    return _Split(cuts, parts, shrink).run(body)
+    split_ = _Split(Cuts(body, parts, split), parts, shrink)
+    return split_.run(body), split_.gathered.channels
 
 
 class _Split:
@@ -56,6 +60,8 @@ class _Split:
         self._cuts = cuts
         self._parts = parts
         self._shrink = shrink
+        self.gathered = GatheredTiles()
+        self._ungathered: dict[SSAValue, SSAValue] = {}
         self._made: dict[tuple[SSAValue, Dim], SSAValue] = {}
         self._block = Block()
         self._replica: SSAValue = Block(arg_types=[i32]).args[0]
@@ -81,6 +87,8 @@ class _Split:
         """A version of a value."""
         if dim is not None and shape_of(value.type)[dim] == 1:
             dim = WHOLE
+        if value in self._ungathered and (value, dim) not in self._made:
+            self._gather(value)
         return self._made.get((value, dim), value)
 
     def _emit(
@@ -113,6 +121,8 @@ class _Split:
     # --- loops and branches ---
 
     def _copy_control(self, op: ControlFlowOp) -> None:
+        for value in tuple(self._ungathered):
+            self._gather(value)  # in front of it, as what stands behind it may take the tile too
         results = [result for result in op.results if result in self._cuts.versions]
         operands = self._given(op, op)
         regions = [self._copy_region(op, r) if r.blocks else Region() for r in op.regions]
@@ -177,7 +187,7 @@ class _Split:
         self._block.add_op(branch)
 
     def _store_part(self, op: Operation, dim: int) -> None:
-        assert isinstance(op, DescriptorStoreOp)
+        assert isinstance(op, DescriptorStoreOp | DescriptorReduceOp)
         src = self._get(op.src, dim)
         smaller = self._shrink(op.desc, src.type)
         if smaller is None:
@@ -187,7 +197,7 @@ class _Split:
         first = self._first_of(op, shape_of(src.type)[dim])
         moved = self._emit(op, ELEMENTWISE["arith.addi"], [indices[dim], first], [i32])
         indices[dim] = moved.results[0]
-        new = self._emit(op, DescriptorStoreOp, [desc, src, *indices], [], dict(op.properties))
+        new = self._emit(op, type(op), [desc, src, *indices], [], dict(op.properties))
         new.attributes = {**op.attributes, **attributes}
 
     # --- ops whose results are needed ---
@@ -217,9 +227,15 @@ class _Split:
         make = _PARTS.get(type(op))
         if make is not None:
             return make(self, op, type_)
+        return self._slice(op, self._get(result, WHOLE), dim)
+
+    def _slice(self, like: Operation, whole: SSAValue, dim: int) -> SSAValue:
+        """The replica's part of a tile that is there as a whole."""
         properties: dict[str, Attribute] = {"dim": IntegerAttr(dim, i32)}
-        operands = [self._get(result, WHOLE), self._replica]
-        return self._emit(op, SliceOp, operands, [type_], properties).results[0]
+        operands = [whole, self._replica]
+        return self._emit(
+            like, SliceOp, operands, [self._part(whole.type, dim)], properties
+        ).results[0]
 
     def part_of_constant(self, op: Operation, type_: Attribute) -> SSAValue:
         """A part of a tile of one number."""
@@ -262,6 +278,16 @@ class _Split:
     def _remember(self, old: SSAValue, dim: Dim, made: SSAValue) -> None:
         self._made[old, dim] = made
         made.name_hint = old.name_hint
+        if dim == self._cuts.dims.get(old) and old in self._cuts.gathered:
+            self._ungathered[old] = made
+
+    def _gather(self, value: SSAValue) -> None:
+        """Let replicas show each other their parts of a tile, here."""
+        part, dim, like = self._ungathered.pop(value), self._cuts.dims[value], maker_of(value)
+        whole = self.gathered.gather(self._block, like, part, self._replica, value.type, dim)
+        self._made[value, WHOLE] = whole
+        for other in self._cuts.parts_of_gathered[value]:
+            self._made[value, other] = self._slice(like, whole, other)
 
 
 # Tiles out of nothing: a part of them needs no whole one.

@@ -138,6 +138,19 @@ def no_product(a, b, c, n, M: tl.constexpr, K: tl.constexpr):
     tl.store(c + tl.arange(0, M), tl.sum(total, 1).to(tl.float32))
 
 
+@tilewright.jit
+def carried(a, b, c, n, M: tl.constexpr, K: tl.constexpr):
+    x = tl.make_tensor_descriptor(a, [M, n], [n, 1], [M, K])
+    y = tl.make_tensor_descriptor(b, [n, M], [M, 1], [K, M])
+    acc = tl.zeros((M, M), tl.float32)
+    before = tl.zeros((M, M), tl.float16)
+    for k in range(0, n, K):  # here
+        acc = tl.dot(x.load([0, k]), y.load([k, 0]), acc)
+        acc = tl.dot(before, before, acc)
+        before = acc.to(tl.float16)
+    tl.store(c + tl.arange(0, M)[:, None] * M + tl.arange(0, M)[None, :], acc)
+
+
 def case_of(kernel: JITFunction, m: int = 128) -> Case:
     def inputs(rng: np.random.Generator) -> Values:
         halves = {name: blank((m, m), np.float16) for name in "ab"}
@@ -168,6 +181,7 @@ TWO = "roles load | math x2 split m; " + AB
         (looked_up, ONE, "where a role loads follows from a loaded value, which one role knows"),
         (until_small, ONE, "where a role loads follows from a tile that it loads"),
         (column_sums, TWO, "tt.reduce needs all of a tile that replicas share"),
+        (carried, TWO, "scf.for gives a tile in parts that a product needs whole"),
         (written_twice, TWO, "tt.store and tt.store of two replicas may meet"),
         (read_back, TWO, "tt.load and tt.store of two replicas may meet"),
         (stored_in_loop, TWO, "tt.store in a loop: two replicas may write one element"),

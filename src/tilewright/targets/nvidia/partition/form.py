@@ -44,7 +44,7 @@ from tilewright.targets.nvidia.partition.smaller_maps import (
     drop_unused_maps,
     maps_of,
 )
-from tilewright.targets.nvidia.partition.stage_channels import part_landed
+from tilewright.targets.nvidia.partition.stage_channels import part_landed, swizzled_rows
 from tilewright.targets.nvidia.tma.stage import tile_type
 
 REMARKS_ATTRIBUTE = "tw.partition_remarks"
@@ -210,7 +210,9 @@ def _require_view(op: SliceOp, rings: dict[str, list[SharedType]]) -> None:
     """Hold a part of what a role gets to parts of a slot that lie alike. *Raises*: Refused."""
     get = op.src.owner
     assert isinstance(get, GetOp)
-    tiles = rings[get.channel_of().channel_name.data]
+    tiles = rings.get(get.channel_of().channel_name.data)
+    if tiles is None:  # replicas fill it by parts
+        tiles = [swizzled_rows(value.type) for value in get.values]
     whole = next(t for t, value in zip(tiles, get.values, strict=True) if value is op.src)
     extents = shape_of(op.result.type)
     try:

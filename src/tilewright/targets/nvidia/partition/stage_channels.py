@@ -6,13 +6,19 @@
     %x = get %ab … dot (local_alloc (slice %x, %r)), …
     ⇒ %s = ring_wait %ring; %p = memdesc_slice %s, %r … dot %p, … ; ring_release %ring
 
+    put_part %ch, %x, %r
+    ⇒ %s = ring_acquire %ring; local_store %x → memdesc_slice %s, %r; fence; ring_commit %ring
+
 What a product takes from shared memory in the layout in which the copies land it takes from the
 slot; another layout is read from there. A wait stands as late as it may, a release behind the
 last op that reads the slot. Where the schedule has turns, replicas take them around the product;
-those that take whole tiles, around all that they take from rings for one.
+those that take whole tiles, around all that they take from rings for one. A ring of parts lies as
+the product reads it, and its slot is full when each replica has written its part.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, StringAttr, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -21,9 +27,9 @@ from tilewright.ir.attributes import integer_array
 from tilewright.ir.encoding import SharedType, layout_of, shared_part, shared_tile
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
-from tilewright.ir.types import shape_of, storage_bytes
+from tilewright.ir.types import element_of, shape_of, storage_bytes
 from tilewright.layout.build import shared_swizzled
-from tilewright.ops.channels import ChannelOp, GetOp, PutOp, SkipOp, SliceOp
+from tilewright.ops.channels import ChannelOp, GetOp, PutOp, PutPartOp, SkipOp, SliceOp
 from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.roles import (
@@ -40,21 +46,26 @@ from tilewright.ops.roles import (
     find_roles,
     slot_types,
 )
-from tilewright.ops.shape.ir import TransOp
+from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, TransOp
 from tilewright.ops.staging import (
     ConvertLayoutOp,
     LaidOutDotOp,
     LocalAllocOp,
     LocalLoadOp,
+    LocalStoreOp,
     MemdescSliceOp,
     MemdescTransOp,
 )
 from tilewright.schedule.partition.form_roles import TURNS
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
+from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 from tilewright.targets.nvidia.tma.box_annotations import box_plan, copy_box
 from tilewright.targets.nvidia.tma.stage import tile_type
 from tilewright.targets.nvidia.tma_ops import TmaFillOp
+
+# Source: PTX ISA 8.8, 5.5.6, "Swizzling modes": bytes of a row, the longest first.
+_SWIZZLES = (128, 64, 32)
 
 
 @dataclass(frozen=True)
@@ -86,13 +97,18 @@ def stage_channels(kernel: FuncOp) -> None:
 def _stage(roles: RolesOp, channel: ChannelOp) -> None:
     users = [use.operation for use in tuple(channel.result.uses)]
     puts = [op for op in users if isinstance(op, PutOp)]
+    parts = [op for op in users if isinstance(op, PutPartOp)]
     gets = [op for op in users if isinstance(op, GetOp)]
     skips = [op for op in users if isinstance(op, SkipOp)]
     # Each fill is for one of those that skip.
-    readers = 1 if skips else _readers(roles, gets)
-    ring = _ring(channel, roles, puts, readers)
+    readers = 1 if skips else _replicas_around(roles, gets)
+    types = [_read_type(gets)] if parts else _landed_types(channel, puts)
+    producers = _replicas_around(roles, parts) if parts else 1
+    ring = _ring(channel, roles, types, producers, readers)
     for put in puts:
         _fill(put, ring)
+    for part in parts:
+        _write(part, ring)
     takes_turns = TURNS in channel.attributes and ring.consumers.value.data > 1
     for get in gets:
         _Reading(get, ring, takes_turns).run()
@@ -102,23 +118,49 @@ def _stage(roles: RolesOp, channel: ChannelOp) -> None:
     _erase(channel)
 
 
-def _ring(channel: ChannelOp, roles: RolesOp, puts: list[PutOp], readers: int) -> RingOp:
-    """The ring of a channel, in front of the roles."""
-    slots = channel.slots.value.data
+def _landed_types(channel: ChannelOp, puts: list[PutOp]) -> list[SharedType]:
+    """How the tiles of a fill lie that the copy engine brings."""
     fills = [[tile_type(load, load.desc) for load in _loads(put)] for put in puts]
     if any(types != fills[0] for types in fills):
         raise InternalError(f"ring {channel.channel_name.data} is filled in several layouts")
+    return fills[0]
+
+
+def _read_type(gets: list[GetOp]) -> SharedType:
+    """How a tile lies as the first product takes it from shared memory; in rows, if none does."""
+    (value, *_) = gets[0].values
+    for use in value.uses:
+        user = use.operation
+        if isinstance(user, LocalAllocOp):
+            return user.result.type
+    return swizzled_rows(value.type)
+
+
+def swizzled_rows(tile: Attribute) -> SharedType:
+    """How a tile lies in rows, swizzled as far as they are long."""
+    extents, size = shape_of(tile), storage_bytes(tile)
+    order = tuple(reversed(range(len(extents))))
+    row_bytes = extents[-1] * size
+    swizzle = next((s for s in _SWIZZLES if row_bytes % s == 0 and len(extents) > 1), 0)
+    return shared_tile(element_of(tile), shared_swizzled(extents, size, swizzle, order))
+
+
+def _ring(
+    channel: ChannelOp, roles: RolesOp, types: list[SharedType], producers: int, readers: int
+) -> RingOp:
+    """The ring of a channel, in front of the roles."""
+    slots = channel.slots.value.data
     block = roles.parent
     assert block is not None
     tiles: list[SSAValue] = []
-    for type_ in fills[0]:
+    for type_ in types:
         whole = shared_tile(type_.element, layout_of(type_), slots)
         alloc = build(LocalAllocOp, (), [whole], location=channel.location)
         block.insert_op_before(alloc, roles)
         tiles.append(alloc.results[0])
     properties: dict[str, Attribute] = {
         "ring_name": channel.channel_name,
-        "producers": IntegerAttr(1, i32),
+        "producers": IntegerAttr(producers, i32),
         "consumers": IntegerAttr(readers, i32),
     }
     ring = build(RingOp, tiles, [RING], properties, location=channel.location)
@@ -127,12 +169,12 @@ def _ring(channel: ChannelOp, roles: RolesOp, puts: list[PutOp], readers: int) -
     return ring
 
 
-def _readers(roles: RolesOp, gets: list[GetOp]) -> int:
-    """The replicas that take every fill."""
+def _replicas_around(roles: RolesOp, ends: Sequence[Operation]) -> int:
+    """The replicas that do ops of a channel."""
     count = 0
     for role, body in zip(roles.described(), roles.bodies, strict=True):
         inside = set(body.walk())
-        count += role.replicas * any(get in inside for get in gets)
+        count += role.replicas * any(end in inside for end in ends)
     return count
 
 
@@ -210,6 +252,24 @@ def _fill(put: PutOp, ring: RingOp) -> None:
             _erase(op)
 
 
+def _write(put: PutPartOp, ring: RingOp) -> None:
+    """Write a part of a slot, where it is put."""
+    block, (slot_type,) = put.parent, slot_types(ring)
+    assert block is not None and isinstance(slot_type, SharedType)
+    acquire = build(RingAcquireOp, [ring.result], [slot_type], location=put.location)
+    part = shared_part(slot_type, shape_of(put.value.type))
+    properties: dict[str, Attribute] = {"dim": put.dim}
+    operands = [acquire.results[0], put.part]
+    view = build(MemdescSliceOp, operands, [part], properties, location=put.location)
+    store = build(LocalStoreOp, [put.value, view.results[0]], location=put.location)
+    # Products read by a proxy of their own: what this thread wrote is made known to it first.
+    fence = build(FenceAsyncSharedOp, location=put.location)
+    commit = build(RingCommitOp, [ring.result], location=put.location)
+    for op in (acquire, view, store, fence, commit):
+        block.insert_op_before(op, put)
+    _erase(put)
+
+
 # --- the roles that read ------------------------------------------------------------------------
 
 
@@ -262,9 +322,11 @@ class _Reading:
             if isinstance(user, SliceOp):
                 self._slice(user, tile)
             elif isinstance(user, LocalAllocOp) and user.result.type == landed:
-                _replace_op(user, tile)
+                _take(user, tile)
             elif isinstance(user, ConvertLayoutOp):
-                _replace_op(user, self._loaded(first, tile, user.result.type))
+                loaded = self._loaded(first, tile, user.result.type)
+                _replace_op(user, loaded)
+                _read_late(loaded)
             elif isinstance(user, TransOp) and self._transpose(user, tile, landed):
                 continue
             else:
@@ -291,20 +353,14 @@ class _Reading:
 
     def _transpose(self, op: TransOp, tile: SSAValue, landed: SharedType) -> bool:
         """See the slot transposed, where all that reads it so takes it from shared memory."""
-        type_ = tile.type
-        assert isinstance(type_, SharedType)
         order = op.permutation()
         seen = shared_tile(landed.element, layout_of(landed).permute(order))
         users = [use.operation for use in op.result.uses]
-        if type_.is_part() or not all(
-            isinstance(u, LocalAllocOp) and u.result.type == seen for u in users
-        ):
+        if not all(isinstance(u, LocalAllocOp) and u.result.type == seen for u in users):
             return False
-        properties: dict[str, Attribute] = {"order": DenseArrayBase.from_list(i32, order)}
-        view = build(MemdescTransOp, [tile], [seen], properties, location=op.location)
-        _before(op, view)
+        view = _transposed(op, tile, order)
         for user in users:
-            _replace_op(user, view.results[0])
+            _replace_op(user, view)
         _erase(op)
         return True
 
@@ -354,6 +410,61 @@ class _Reading:
         self._block.insert_op_after(release, last[-1] if last else wait)
 
 
+def _read_late(loaded: SSAValue) -> None:
+    """Move a read, and views of what it gives, in front of the one op that takes it.
+
+    *Why*: its registers are free until then, and a wait for a product may stand in between.
+    """
+    chain: list[Operation] = []
+    value = loaded
+    while value.has_one_use():
+        assert isinstance(value.owner, Operation)
+        chain.append(value.owner)
+        (use,) = value.uses
+        user = use.operation
+        if user.parent is not value.owner.parent:
+            return
+        if not isinstance(user, ExpandDimsOp | BroadcastOp):
+            for op in chain:
+                op.detach()
+                _before(user, op)
+            return
+        value = user.results[0]
+
+
+def _transposed(before: Operation, tile: SSAValue, order: tuple[int, ...]) -> SSAValue:
+    """A view of a shared tile with its dimensions permuted; of a part, the part of such a view."""
+    type_, maker = tile.type, tile.owner
+    assert isinstance(type_, SharedType)
+    if type_.is_part():
+        assert isinstance(maker, MemdescSliceOp)
+        whole = _transposed(before, maker.src, order)
+        assert isinstance(whole.type, SharedType)
+        extents = tuple(type_.extents()[dim] for dim in order)
+        part = shared_part(whole.type, extents)
+        properties: dict[str, Attribute] = {
+            "dim": IntegerAttr(order.index(maker.dim.value.data), i32)
+        }
+        operands = [whole, maker.part]
+        view = build(MemdescSliceOp, operands, [part], properties, location=before.location)
+    else:
+        seen = shared_tile(type_.element, layout_of(type_).permute(order))
+        properties = {"order": DenseArrayBase.from_list(i32, order)}
+        view = build(MemdescTransOp, [tile], [seen], properties, location=before.location)
+    _before(before, view)
+    return view.results[0]
+
+
+def _take(alloc: LocalAllocOp, tile: SSAValue) -> None:
+    """Let who reads a tile of its own read a slot, or a part of one, transposed or not."""
+    assert isinstance(tile.type, SharedType)
+    for use in tuple(alloc.result.uses):
+        seen = use.operation
+        if tile.type.is_part() and isinstance(seen, MemdescTransOp):
+            _replace_op(seen, _transposed(seen, tile, seen.permutation()))
+    _replace_op(alloc, tile)
+
+
 def part_landed(whole: SharedType, extents: tuple[int, ...]) -> SharedType:
     """The type of a tile of its own that lies as a part of a slot does, but for its panels.
 
@@ -362,7 +473,7 @@ def part_landed(whole: SharedType, extents: tuple[int, ...]) -> SharedType:
     size = storage_bytes(whole.element)
     order = tuple(reversed(range(len(extents))))
     row_bytes = whole.extents()[-1] * size
-    swizzles = (s for s in (128, 64, 32) if row_bytes % s == 0)
+    swizzles = (s for s in _SWIZZLES if row_bytes % s == 0)
     laid = layout_of(whole)
     swizzle = next(
         (s for s in swizzles if laid == shared_swizzled(whole.extents(), size, s, order)), 0
