@@ -17,6 +17,7 @@ from tilewright.schedule.global_barriers import InsertGlobalBarriers
 from tilewright.schedule.layout.assign import AssignLayouts, DecideLayouts, VerifyLayouts
 from tilewright.schedule.partition.release_late import ReleaseLate
 from tilewright.schedule.partition.ring_counters import CountRings
+from tilewright.schedule.partition.wait_late import WaitLate
 from tilewright.schedule.partition.warps import warps_of_tiles
 from tilewright.schedule.pipeline.overlap_products import OverlapProducts
 from tilewright.schedule.pipeline.pipeline_loops import PipelineLoops
@@ -69,6 +70,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         AssignLayouts(machine, options.num_warps),
         StageChannels(),
         OverlapProducts(),
+        WaitLate(),
         ChunkStores(),
         StageTensorMaps(),
         JoinWaits(),
