@@ -7,8 +7,10 @@
 
 Asked for by `epilogue tma columns 64 buffers 2` of a schedule with roles. Each replica has stages
 of its own, which hold nothing else, so the last chunks of a tile go out while the role multiplies
-the next one; it waits for them where it ends. A store whose block is read or written elsewhere in
-the kernel stays whole, and so does one whose chunks would change threads.
+the next one; it waits for them where it ends. A block that is added to memory goes out whole,
+through one stage of its own: the role waits for it where it writes the next one. A store whose
+block is read or written elsewhere in the kernel is waited for where it stands, and so is one
+whose chunks would change threads.
 
 *Why here*: behind the layouts, which say what a thread has of a chunk, and in front of
 `stage-tensor-maps`, which takes the stores that are left.
@@ -32,7 +34,7 @@ from tilewright.ir.schedule_attributes import annotate_schedule, schedule_of
 from tilewright.ir.types import element_of, shape_of
 from tilewright.layout.parts import part_layout
 from tilewright.ops.creation.ir import ConstantOp
-from tilewright.ops.descriptors.ir import DescriptorStoreOp
+from tilewright.ops.descriptors.ir import DescriptorReduceOp, DescriptorStoreOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.roles import find_roles
@@ -52,6 +54,8 @@ from tilewright.targets.nvidia.tma.box_annotations import annotate_box, box_plan
 from tilewright.targets.nvidia.tma.stage import tile_type
 from tilewright.targets.nvidia.tma.visibility import is_overwritten
 from tilewright.targets.nvidia.tma_ops import TensorMapOp, TmaStoreOp, TmaStoreWaitOp
+
+Store = DescriptorStoreOp | DescriptorReduceOp
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def chunk_stores(kernel: FuncOp) -> None:
     roles, schedule = find_roles(kernel), schedule_of(kernel)
     if roles is None or schedule is None or schedule.epilogue.kind != "tma":
         return
-    stores = [op for op in kernel.walk() if isinstance(op, DescriptorStoreOp)]
+    stores = [op for op in kernel.walk() if isinstance(op, Store)]
     reasons = list(schedule.reasons)
     chunking = _Chunking(kernel, schedule.epilogue)
     for body in roles.bodies:
@@ -88,13 +92,15 @@ def chunk_stores(kernel: FuncOp) -> None:
     drop_unused_maps(kernel)
 
 
-def _reason(kernel: FuncOp, store: DescriptorStoreOp) -> str:
+def _reason(kernel: FuncOp, store: Store) -> str:
     """Why a store must not overtake what comes behind it; '' where it may."""
     base = base_argument(store.desc)
     for op in kernel.walk():
         touched = () if op is store else global_accesses(op)
         if base is None or any(access.base in (base, None) for access in touched):
             return f"{op.name} at {describe(op)} may touch what it writes"
+    if isinstance(store, DescriptorReduceOp):
+        return ""  # additions may come in any order
     return "the next one may go to the same block" if is_overwritten(store, ()) else ""
 
 
@@ -105,8 +111,10 @@ class _Chunking:
         self.epilogue = epilogue
         self._maps = SmallerMaps(kernel)
 
-    def chunk_type(self, store: DescriptorStoreOp) -> Attribute | str:
+    def chunk_type(self, store: Store) -> Attribute | str:
         """The register tile of a chunk of a store; why it has none."""
+        if isinstance(store, DescriptorReduceOp):
+            return store.src.type
         shape = chunk_shape(shape_of(store.src.type), self.epilogue)
         if shape is None:
             return f"{shape_of(store.src.type)} has no chunks of {self.epilogue.columns} columns"
@@ -117,7 +125,7 @@ class _Chunking:
         except UnsupportedLayout as error:
             return error.summary
 
-    def map_for(self, store: DescriptorStoreOp, chunk: Attribute) -> TensorMapOp | None:
+    def map_for(self, store: Store, chunk: Attribute) -> TensorMapOp | None:
         """The tensor map of chunks; None where the engine does not move them."""
         smaller = self._maps.shrink(store.desc, chunk)
         owner = None if smaller is None else smaller[0].owner
@@ -132,7 +140,7 @@ class _Role:
         self._chunking = chunking
         self._stages: dict[tuple[Attribute, int], tuple[SSAValue, ...]] = {}
 
-    def rewrite(self, store: DescriptorStoreOp) -> str:
+    def rewrite(self, store: Store) -> str:
         """Store in chunks; why not, with the store as it was."""
         chunk = self._chunking.chunk_type(store)
         if isinstance(chunk, str):
@@ -144,7 +152,7 @@ class _Role:
         return ""
 
     def _stages_for(
-        self, smaller: TensorMapOp, store: DescriptorStoreOp, chunk: Attribute
+        self, smaller: TensorMapOp, store: Store, chunk: Attribute
     ) -> tuple[SSAValue, ...]:
         """The tiles through which chunks of a type go, in turn."""
         num = num_stages(len(_firsts(store, chunk)), self._chunking.epilogue)
@@ -168,7 +176,7 @@ class _Role:
             self._body.insert_op_before(_wait(0, last, stages), last)
 
 
-def _firsts(store: DescriptorStoreOp, chunk: Attribute) -> list[tuple[int, int]]:
+def _firsts(store: Store, chunk: Attribute) -> list[tuple[int, int]]:
     """The numbers of the chunks of a block along its rows and columns, in the order of stores."""
     (rows, columns), (height, width) = shape_of(store.src.type), shape_of(chunk)
     return [(i, j) for j, i in product(range(columns // width), range(rows // height))]
@@ -179,7 +187,7 @@ class _Rewrite:
 
     def __init__(
         self,
-        store: DescriptorStoreOp,
+        store: Store,
         chunk: Attribute,
         smaller: TensorMapOp,
         stages: Sequence[SSAValue],
@@ -245,7 +253,10 @@ class _Rewrite:
         self._emit(LocalStoreOp, [part, stage])
         self._emit(FenceAsyncSharedOp)
         self._emit(LocalBarrierOp)
-        started = self._emit(TmaStoreOp, [self._map.result, stage, *indices], [TOKEN])
+        kind: dict[str, Attribute] = {}
+        if isinstance(self._store, DescriptorReduceOp):
+            kind["kind"] = self._store.kind
+        started = self._emit(TmaStoreOp, [self._map.result, stage, *indices], [TOKEN], kind)
         annotate_box(started, box_plan(self._map, self._map.result))
 
 

@@ -10,6 +10,7 @@ from tilewright.ir.effects import global_access
 from tilewright.ir.schedule import Epilogue
 from tilewright.ir.types import DescriptorType, shape_of, storage_bytes
 from tilewright.machine.mma import WGMMA
+from tilewright.ops.descriptors.ir import DescriptorReduceOp
 
 
 def stored_block(op: Operation) -> Attribute | None:
@@ -25,13 +26,17 @@ def stored_bytes(body: Block, epilogue: Epilogue, parts: int = 1) -> int:
     """The bytes of shared memory that one replica takes for what it stores, as far as is known.
 
     `parts` is among how many replicas the blocks of `body` are divided. Chunks have stages of
-    their own; blocks that are stored whole do so one after another.
+    their own, and so do blocks that are added to memory; those that are stored whole do so one
+    after another.
     """
-    blocks = [block for block in map(stored_block, body.walk()) if block is not None]
     whole, stages = [0], dict[tuple[int, ...], int]()
-    for block in blocks:
+    for op in body.walk():
+        block = stored_block(op)
+        if block is None:
+            continue
         part, size = _part(shape_of(block), parts), storage_bytes(block)
-        shape = chunk_shape(part, epilogue)
+        is_added = isinstance(op, DescriptorReduceOp)
+        shape = part if is_added else chunk_shape(part, epilogue)
         if shape is None:
             whole.append(prod(part) * size)
         else:
