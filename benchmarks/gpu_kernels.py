@@ -315,3 +315,73 @@ def attention_rows(
     places = (row + queries)[:, None] * HEAD_DIM + tl.arange(0, HEAD_DIM)[None, :]
     out = (acc * (1 / total)[:, None]).to(tl.bfloat16)
     tl.store(out_ptr + places, out, mask=(queries < length)[:, None])
+
+
+@triton.jit
+def prepare_gradients(
+    out_ptr, grad_ptr, delta_ptr, acc_ptr, HEAD_DIM: tl.constexpr, ROWS: tl.constexpr
+):
+    """delta = sum(out * grad) of each row, and zeros where gradients of queries are summed up."""
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    places = rows[:, None] * HEAD_DIM + tl.arange(0, HEAD_DIM)[None, :]
+    out = tl.load(out_ptr + places).to(tl.float32)
+    grad = tl.load(grad_ptr + places).to(tl.float32)
+    tl.store(delta_ptr + rows, tl.sum(out * grad, axis=1))
+    tl.store(acc_ptr + places, tl.zeros((ROWS, HEAD_DIM), tl.float32))
+
+
+@triton.jit
+def attention_gradients(
+    q_desc, k_desc, v_desc, grad_desc, sums_desc, delta_desc, acc_desc, dk_desc, dv_desc,
+    length, scale, scale_log2, CAUSAL: tl.constexpr, HEAD_DIM: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """Gradients of a block of keys and values, and what they add to those of the queries.
+
+    Descriptors `[batch * heads * length, HEAD_DIM]`; `sums` are log2 of the sum of each query's
+    weights, and `acc` is float32. `length` is a multiple of both blocks. The products are written
+    in the order in which they start: the first two beside each other, then what needs them.
+    """
+    tl.assume(length >= 0)
+    first = tl.program_id(0) * BLOCK_N
+    row = tl.program_id(1) * length
+    k = k_desc.load([row + first, 0])
+    v = v_desc.load([row + first, 0])
+    dk = tl.zeros((BLOCK_N, HEAD_DIM), dtype=tl.float32)
+    dv = tl.zeros((BLOCK_N, HEAD_DIM), dtype=tl.float32)
+    keys = first + tl.arange(0, BLOCK_N)
+    start = 0
+    if CAUSAL:
+        start = first // BLOCK_M * BLOCK_M
+    for at in range(start, length, BLOCK_M):
+        q = q_desc.load([row + at, 0])
+        sums = sums_desc.load([row + at])
+        grad = grad_desc.load([row + at, 0])
+        delta = delta_desc.load([row + at])
+        # Keys lie along the rows, so that two more products take their left side from registers.
+        scores = tl.dot(k, q.T)
+        dw = tl.dot(v, grad.T)
+        if CAUSAL:
+            queries = at + tl.arange(0, BLOCK_M)
+            scores = tl.where(queries[None, :] >= keys[:, None], scores, -1.0e30)
+        weights = tl.exp2(scores * scale_log2 - sums[None, :])
+        ds = (weights * (dw - delta[None, :])).to(tl.bfloat16)
+        dv = tl.dot(weights.to(tl.bfloat16), grad, dv)
+        # Its rows are shared by groups of warps: columns of the head, or queries if it is short.
+        if HEAD_DIM >= 128:
+            dq = tl.dot(k.T, ds).T
+        else:
+            dq = tl.dot(ds.T, k)
+        dk = tl.dot(ds, q, dk)
+        acc_desc.atomic_add([row + at, 0], dq)
+    dk_desc.store([row + first, 0], (dk * scale).to(tl.bfloat16))
+    dv_desc.store([row + first, 0], dv.to(tl.bfloat16))
+
+
+@triton.jit
+def finish_gradients(acc_ptr, dq_ptr, scale, size, BLOCK: tl.constexpr):
+    """dq = acc * scale, in bfloat16."""
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < size
+    acc = tl.load(acc_ptr + offsets, mask=mask)
+    tl.store(dq_ptr + offsets, (acc * scale).to(tl.bfloat16), mask=mask)

@@ -1,0 +1,34 @@
+"""Attention backward in roles as machine code: no spills, and its products run on."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from benchmarks import gpu_peers
+from tests.unit.targets.nvidia.descriptor_launching import MACHINE, lowered
+from tilewright.runtime.tensor_descriptor import TensorDescriptor
+from tilewright.targets.nvidia.assembler import assemble_ptx
+from tilewright.targets.nvidia.ptx import to_ptx
+
+pytestmark = pytest.mark.ptxas
+ROLES = {"num_consumer_groups": 2, "reg_inc_consumer": 240, "reg_dec_producer": 24}
+LENGTH, KEYS = 256, 128
+
+
+@pytest.mark.parametrize("depth", [64, 128])
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_gradients_assemble_for_roles(depth: int, is_causal: bool) -> None:
+    queries = 64 if depth == 128 else 128
+    numbers = [TensorDescriptor.from_tensor(np.zeros(LENGTH, np.float32), [queries])] * 2
+    halves = np.zeros((LENGTH, depth), ml_dtypes.bfloat16)
+    rows, keys = (TensorDescriptor.from_tensor(halves, [n, depth]) for n in (queries, KEYS))
+    acc = TensorDescriptor.from_tensor(np.zeros((LENGTH, depth), np.float32), [queries, depth])
+    arguments = [rows, keys, keys, rows, *numbers, acc, keys, keys, LENGTH, 0.125, 0.18]
+    sizes = {"CAUSAL": is_causal, "HEAD_DIM": depth, "BLOCK_M": queries, "BLOCK_N": KEYS}
+    kernel = gpu_peers.ours().attention_gradients
+    ptx = to_ptx(lowered(kernel, arguments, {**sizes, **ROLES}).text, MACHINE)
+    assert "stmatrix.sync.aligned.m8n8.x4" in ptx and "cp.reduce.async.bulk.tensor" in ptx
+    result = assemble_ptx(ptx, "sm_90a")
+    assert not result.resources.has_spills and result.remarks() == ()
