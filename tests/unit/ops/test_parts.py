@@ -1,84 +1,97 @@
-"""Fills of a channel that replicas put by parts: whole for everybody, or a fault that says why."""
+"""Parts of tiles: views of shared memory, and registers of the same threads."""
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import ModuleOp
 
-from tests.unit.channel_programs import channel, context, loop, program, roles
-from tilewright.interp.evaluate import run_kernel
-from tilewright.interp.rules.channels import run_roles
-from tilewright.ir.text import parse_module, print_module
-from tilewright.support.errors import Deadlock, InternalError, KernelFault, MalformedText
-
-assert run_roles is not None  # its module registers the rules
-
-TILE = "tensor<4xi32>"
-_PUT = """%half = "tt.make_range"() <{start = 0 : i32, end = 2 : i32}> : () -> tensor<2xi32>
-      %many = "tt.splat"(PLUS) : (i32) -> tensor<2xi32>
-      %part = "arith.addi"(%half, %many) : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32>
-      "tw.put_part"(%c, %part, NUMBER) <{dim = DIM : i32}> : (!tw.channel, tensor<2xi32>, i32) -> ()
-"""
-_GET = """%all = "tw.get"(%c) : (!tw.channel) -> tensor<4xi32>
-      %ten = "arith.constant"() <{value = 8 : i32}> : () -> i32
-      %row = "arith.muli"(%r, %ten) : (i32, i32) -> i32
-      %four = "arith.constant"() <{value = 4 : i32}> : () -> i32
-      %step = "arith.muli"(%k, %four) : (i32, i32) -> i32
-      %at = "arith.addi"(%row, %step) : (i32, i32) -> i32
-      %to = "tt.addptr"(%out, %at) : (!tt.ptr<i32>, i32) -> !tt.ptr<i32>
-      %tos = "tt.splat"(%to) : (!tt.ptr<i32>) -> tensor<4x!tt.ptr<i32>>
-      %steps = "tt.make_range"() <{start = 0 : i32, end = 4 : i32}> : () -> tensor<4xi32>
-      %places = "tt.addptr"(%tos, %steps) : (tensor<4x!tt.ptr<i32>>, tensor<4xi32>)
-        -> tensor<4x!tt.ptr<i32>>
-      "tt.store"(%places, %all) <{cache = 1 : i32, evict = 1 : i32, boundaryCheck = array<i32>}>
-        : (tensor<4x!tt.ptr<i32>>, tensor<4xi32>) -> ()"""
-
-
-def gathering(
-    count: str = "%n", number: str = "%r", dim: str = "0", type_: str = TILE, slots: int = 1
-) -> ModuleOp:
-    """Two replicas that put halves [r + k, r + k + 1] `count` times and get all of them."""
-    plus = '%plus = "arith.addi"(%r, %k) : (i32, i32) -> i32\n      '
-    put = plus + _PUT.replace("PLUS", "%plus").replace("NUMBER", number).replace("DIM", dim)
-    return program(
-        channel(slots=slots, type_=type_), roles(2, loop("%zero", ""), loop(count, put + _GET))
-    )
-
-
-def run(module: ModuleOp, count: int, other: int = 0) -> np.ndarray:
-    out = np.zeros(16, np.int32)
-    run_kernel(module, [np.zeros(4, np.int32), out, count, other], (1,))
-    return out.reshape(2, 2, 4)
-
-
-@pytest.mark.parametrize("slots", [1, 2, 3])
-def test_every_replica_gets_the_parts_of_all(slots: int) -> None:
-    found = run(gathering(slots=slots), 2)
-    for fill in range(2):
-        wanted = [fill, fill + 1, fill + 1, fill + 2]
-        np.testing.assert_array_equal(found[:, fill], [wanted, wanted])
-
-
-def test_text_of_parts_round_trips() -> None:
-    printed = print_module(gathering())
-    assert print_module(parse_module(printed, context())) == printed
-
-
-def test_a_replica_that_puts_nothing_is_a_deadlock() -> None:
-    """Replica r goes round r times: the second one waits for a part that nobody puts."""
-    with pytest.raises(Deadlock, match="math 1 waits for fill 0 of channel c"):
-        run(gathering("%r"), 1)
-
-
-def test_a_part_that_is_none_is_a_fault() -> None:
-    with pytest.raises(KernelFault, match="channel c has no part 2"):
-        run(gathering(number="%m"), 1, 2)
-
-
-@pytest.mark.parametrize(
-    ("dim", "type_"), [("1", TILE), ("0", "tensor<3xi32>"), ("0", "tensor<4xf32>")]
+from tilewright.interp.shared_memory import element_offsets
+from tilewright.layout.build import (
+    blocked,
+    shared_linear,
+    shared_swizzled,
+    wgmma_accumulator,
 )
-def test_a_value_that_is_no_part_is_refused(dim: str, type_: str) -> None:
-    with pytest.raises((InternalError, MalformedText), match=r"is no part of|carries"):
-        gathering(dim=dim, type_=type_)
+from tilewright.layout.parts import part_layout, part_registers, part_step
+from tilewright.support.errors import UnsupportedLayout
+
+
+@pytest.mark.parametrize("rows", [64, 128, 192, 256])
+@pytest.mark.parametrize("columns", [64, 128, 256])
+def test_parts_of_rows_lie_a_constant_apart_in_a_swizzled_tile(rows: int, columns: int) -> None:
+    whole = shared_swizzled((rows, columns), 2, 128, (1, 0))
+    step = part_step(whole, 0, (64, columns))
+    offsets = element_offsets(whole)
+    for part in range(rows // 64):
+        view = offsets[part * 64 : (part + 1) * 64]
+        np.testing.assert_array_equal(view, offsets[:64] + part * step)
+    # A row of a panel is 64 elements, however wide the tile is.
+    assert step == (64 * 64 if rows > 64 else 0)
+
+
+def test_parts_of_columns_are_whole_panels() -> None:
+    whole = shared_swizzled((64, 256), 2, 128, (1, 0))
+    assert part_step(whole, 1, (64, 64)) == 64 * 64
+    with pytest.raises(UnsupportedLayout, match="do not lie alike"):
+        part_step(whole, 1, (64, 32))
+
+
+def test_fewer_rows_than_a_swizzle_has_are_no_part() -> None:
+    whole = shared_swizzled((64, 64), 2, 128, (1, 0))
+    assert part_step(whole, 0, (8, 64)) == 8 * 64
+    with pytest.raises(UnsupportedLayout, match="do not lie alike"):
+        part_step(whole, 0, (4, 64))
+
+
+def test_rows_of_a_plain_tile_are_parts() -> None:
+    assert part_step(shared_linear((12, 20), (1, 0)), 0, (3, 20)) == 60
+
+
+@pytest.mark.parametrize(("extent", "n"), [(256, 256), (256, 64), (192, 64), (128, 128)])
+@pytest.mark.parametrize("rows", [64, 192])
+def test_columns_of_an_accumulator_stay_in_their_threads(rows: int, extent: int, n: int) -> None:
+    whole = wgmma_accumulator((rows, extent), (4, 1), n)
+    part = wgmma_accumulator((rows, 64), (4, 1), 64)
+    for number in range(extent // 64):
+        first = (0, number * 64)
+        registers = part_registers(whole, part, first)
+        for index, (lane, warp) in product(range(part.num_registers), ((0, 0), (5, 1), (31, 3))):
+            inside = part.apply(register=index, lane=lane, warp=warp)
+            outside = whole.apply(register=registers[index], lane=lane, warp=warp)
+            assert outside == (inside[0], inside[1] + number * 64)
+
+
+def test_a_part_whose_elements_change_threads_is_refused() -> None:
+    whole = blocked((64, 64), (1, 1), (1, 32), (4, 1), (1, 0))
+    part = blocked((64, 32), (1, 1), (4, 8), (4, 1), (1, 0))
+    with pytest.raises(UnsupportedLayout, match="spread over other threads"):
+        part_registers(whole, part, (0, 32))
+
+
+def test_a_part_across_lanes_is_refused() -> None:
+    whole = blocked((4, 64), (1, 2), (1, 32), (4, 1), (1, 0))
+    part = blocked((4, 32), (1, 2), (1, 32), (4, 1), (1, 0))
+    with pytest.raises(UnsupportedLayout, match="spread over other threads"):
+        part_registers(whole, part, (0, 32))
+
+
+@pytest.mark.parametrize("extents", [(64, 64), (64, 32), (64, 8), (128, 16), (192, 256)])
+def test_the_layout_of_a_part_keeps_its_threads(extents: tuple[int, int]) -> None:
+    whole = wgmma_accumulator((384, 256), (4, 1), 256)
+    part = part_layout(whole, extents)
+    assert part.shape == extents
+    for first in product(range(0, 384, extents[0]), range(0, 256, extents[1])):
+        assert len(set(part_registers(whole, part, first))) == part.num_registers
+
+
+def test_a_part_of_the_accumulator_is_one_of_fewer_columns() -> None:
+    whole = wgmma_accumulator((64, 256), (4, 1), 256)
+    assert part_layout(whole, (64, 64)) == wgmma_accumulator((64, 64), (4, 1), 64)
+
+
+@pytest.mark.parametrize("extents", [(32, 64), (64, 4), (16, 256), (96, 64)])
+def test_a_part_on_fewer_threads_has_no_layout(extents: tuple[int, int]) -> None:
+    with pytest.raises(UnsupportedLayout):
+        part_layout(wgmma_accumulator((64, 256), (4, 1), 256), extents)
