@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,8 +25,9 @@ CACHE = ROOT / ".cache" / "replay"
 @click.argument("base", default="main")
 @click.option("--jobs", default=os.cpu_count() or 1, help="How many processes.")
 @click.option("--show", default=3, help="Show the differences of so many kernels.")
+@click.option("--causes", is_flag=True, help="Name the first pass that leaves something else.")
 @click.option("--out", type=click.Path(path_type=Path), help="Keep the new texts in this folder.")
-def main(base: str, jobs: int, show: int, out: Path | None) -> None:
+def main(base: str, jobs: int, show: int, causes: bool, out: Path | None) -> None:
     """Compare the emitted text of every corpus kernel with that of commit BASE."""
     commit = git("rev-parse", "--verify", f"{base}^{{commit}}")
     before = CACHE / commit
@@ -38,6 +39,8 @@ def main(base: str, jobs: int, show: int, out: Path | None) -> None:
         after = out or Path(folder)
         write_all(ROOT, after, jobs)
         changed = report(before, after, show)
+    if causes:
+        print_causes(commit, changed, jobs)
     sys.exit(1 if changed else 0)
 
 
@@ -50,7 +53,7 @@ def git(*arguments: str) -> str:
 
 
 @contextmanager
-def checked_out(commit: str) -> Iterator[Path]:
+def checked_out(commit: str) -> Generator[Path, None, None]:
     """A folder with the files of a commit."""
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
@@ -61,10 +64,10 @@ def checked_out(commit: str) -> Iterator[Path]:
             git("worktree", "remove", "--force", str(tree))
 
 
-def write_all(tree: Path, folder: Path, jobs: int) -> None:
-    """Write the texts of a tree's corpus, by this tree's writer."""
+def write_all(tree: Path, folder: Path, jobs: int, writer: str = "texts.py") -> None:
+    """Write what a writer of this tree has to say of another tree's corpus."""
     folder.mkdir(parents=True, exist_ok=True)
-    script = ROOT / "tests" / "replay" / "texts.py"
+    script = ROOT / "tests" / "replay" / writer
     paths = os.pathsep.join((str(tree / "src"), str(tree)))
     workers = [
         subprocess.Popen(
@@ -79,8 +82,8 @@ def write_all(tree: Path, folder: Path, jobs: int) -> None:
         raise click.ClickException(f"compiling the corpus of {tree} failed")
 
 
-def report(before: Path, after: Path, show: int) -> int:
-    """Print what differs; the number of kernels with another text."""
+def report(before: Path, after: Path, show: int) -> list[str]:
+    """Print what differs; the names of the texts that do."""
     old = {path.name: path for path in sorted(before.glob("*.ll"))}
     new = {path.name: path for path in sorted(after.glob("*.ll"))}
     shared = [name for name in new if name in old]
@@ -93,7 +96,43 @@ def report(before: Path, after: Path, show: int) -> int:
             print("\n".join(f"    {line}" for line in list(lines)[:40]))
     print(f"{len(shared) - len(changed)} texts the same, {len(changed)} changed, "
           f"{len(new) - len(shared)} new, {len(old) - len(shared)} gone")  # fmt: skip
-    return len(changed)
+    return changed
+
+
+def print_causes(commit: str, names: Sequence[str], jobs: int) -> None:
+    """Group texts that changed by the first pass that leaves something else than before."""
+    groups: dict[str, list[str]] = {}
+    with tempfile.TemporaryDirectory() as folder, checked_out(commit) as tree:
+        before, after = Path(folder) / "before", Path(folder) / "after"
+        for place, root in ((before, tree), (after, ROOT)):
+            place.mkdir()
+            (place / "names").write_text("\n".join(names), encoding="utf-8")
+            write_all(root, place, jobs, "stages.py")
+        for name in names:
+            machine = name.split(".")[-2]
+            groups.setdefault(f"{machine} {cause(before / name, after / name)}", []).append(name)
+    for first, found in sorted(groups.items(), key=lambda item: -len(item[1])):
+        examples = ", ".join(name.rsplit("-", 1)[0] for name in found[:3])
+        print(f"{len(found):5}  {first:40} {examples}")
+
+
+def cause(before: Path, after: Path) -> str:
+    """The first pass that leaves something that no pass left before."""
+    old, new = steps(before), steps(after)
+    for (then, left), (now, leaves) in zip(old, new, strict=False):
+        if left != leaves:
+            return now if then == now else f"{now} ({then} before)"
+    return "end"
+
+
+def steps(path: Path) -> list[tuple[str, str]]:
+    """The passes that changed something, with digests of what they left."""
+    found: list[tuple[str, str]] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        name, digest = line.split("\t", 1)
+        if not found or found[-1][1] != digest:
+            found.append((name, digest))
+    return found
 
 
 if __name__ == "__main__":
