@@ -6,9 +6,12 @@ ended when the bytes are there. A store is a group of its thread, which waits fo
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr
 from xdsl.irdl import (
     AttrSizedOperandSegments,
+    Operand,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
@@ -137,8 +140,27 @@ class InitBarriersOp(TileOp):
         return (Order.BARRIER,)
 
 
+class BlockLoad(TileOp):
+    """The facet of ops that start copying a block of the tensor `desc` to the tile `dst`."""
+
+    if TYPE_CHECKING:  # each op defines them
+        desc: Operand
+        dst: Operand
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (
+            read(Resource.GLOBAL, self.desc, is_async=True, extent=Extent.START),
+            write(Resource.SHARED, self.dst, is_async=True, extent=Extent.START),
+        )
+
+    def verify_(self) -> None:
+        """The tile is a block of the tensor."""
+        assert isinstance(self.dst.type, SharedType)
+        _require_block(self, self.desc.type, self.dst.type)
+
+
 @irdl_op_definition
-class TmaLoadOp(TileOp):
+class TmaLoadOp(BlockLoad):
     """Start copying the block at `indices` to the shared tile `dst`.
 
     Mbarrier number `barrier`, whose place is `barrier_bytes`, counts the bytes. The first of the
@@ -156,20 +178,9 @@ class TmaLoadOp(TileOp):
     is_fenced = opt_prop_def(UnitAttr)
     token = result_def()
 
-    def effects(self) -> tuple[Effect, ...]:
-        return (
-            read(Resource.GLOBAL, self.desc, is_async=True, extent=Extent.START),
-            write(Resource.SHARED, self.dst, is_async=True, extent=Extent.START),
-        )
-
-    def verify_(self) -> None:
-        """The tile is a block of the tensor."""
-        assert isinstance(self.dst.type, SharedType)
-        _require_block(self, self.desc.type, self.dst.type)
-
 
 @irdl_op_definition
-class TmaFillOp(RingFill):
+class TmaFillOp(BlockLoad, RingFill):
     """Start copying the block at `indices` to the shared tile `dst` of a slot of `ring`.
 
     The slot is full when the copy is done and the role has committed it with its bytes. At T2
@@ -184,16 +195,9 @@ class TmaFillOp(RingFill):
     indices = var_operand_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
-    def effects(self) -> tuple[Effect, ...]:
-        return (
-            read(Resource.GLOBAL, self.desc, is_async=True, extent=Extent.START),
-            write(Resource.SHARED, self.dst, is_async=True, extent=Extent.START),
-        )
-
     def verify_(self) -> None:
-        """The tile is a block of the tensor; the ring is named itself; the slot is i32."""
-        assert isinstance(self.dst.type, SharedType)
-        _require_block(self, self.desc.type, self.dst.type)
+        """The ring is named itself; the slot is i32."""
+        super().verify_()
         if not isinstance(self.ring.owner, RingOp):
             raise VerifyException(f"{self.name}: its ring is no result of {RingOp.name}")
         if self.slot is not None and self.slot.type != i32:
@@ -221,7 +225,7 @@ class TmaWaitOp(TileOp):
 
 
 @irdl_op_definition
-class TmaLoadSlotOp(TileOp):
+class TmaLoadSlotOp(BlockLoad):
     """Where `condition` holds, start copying the block at `indices` to `dst`, slot `slot`.
 
     Slots have an mbarrier each, from number `barrier` on, at `barrier_bytes`. The first of the
@@ -238,17 +242,6 @@ class TmaLoadSlotOp(TileOp):
     barrier_bytes = opt_prop_def(IntegerAttr)
     announced_bytes = opt_prop_def(IntegerAttr)
     is_fenced = opt_prop_def(UnitAttr)
-
-    def effects(self) -> tuple[Effect, ...]:
-        return (
-            read(Resource.GLOBAL, self.desc, is_async=True, extent=Extent.START),
-            write(Resource.SHARED, self.dst, is_async=True, extent=Extent.START),
-        )
-
-    def verify_(self) -> None:
-        """The tile is a block of the tensor."""
-        assert isinstance(self.dst.type, SharedType)
-        _require_block(self, self.desc.type, self.dst.type)
 
 
 @irdl_op_definition
