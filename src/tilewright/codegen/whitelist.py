@@ -144,7 +144,8 @@ CPU_INTRINSICS: dict[str, Allowed] = {
     **_same("memcpy.inline memset.inline dbg.declare dbg.value", _ANY),
     **_same("x86.avx512.mask.scalef.ps.512 x86.avx512.mask.scalef.pd.512", _AVX512),
     **_same(
-        "x86.avx512.mask.reduce.ps.512 x86.avx512.mask.reduce.pd.512 x86.avx512.fpclass.ps.512",
+        "x86.avx512.mask.reduce.ps.512 x86.avx512.mask.reduce.pd.512 x86.avx512.fpclass.ps.512"
+        " x86.avx512.mask.range.ps.512 x86.avx512.mask.range.pd.512",
         Allowed(features=frozenset({"avx512dq"})),
     ),
     **_same("x86.avx512.mask.getexp.ps.512 x86.avx512.mask.getexp.pd.512", _AVX512),

@@ -137,6 +137,8 @@ _TANH = {
 }
 # Beyond these arguments the result is 0 or infinite; inside, n fits the two-step scaling.
 _EXP_RANGE = {"float": (-104.5, 89.5), "double": (-746.0, 710.5)}
+# A rest is at most ln 2 / 2 and what rounding adds; the polynomials' range ends at 0.35.
+_LARGEST_REST = 0.36
 _EXP2_RANGE = {"float": (-151.0, 129.0), "double": (-1076.0, 1025.0)}
 # e^x - 1 is -1 below the first; 2^(n-1) stays finite up to the second, past the overflow.
 _EXPM1_RANGE = {"float": (-20.0, 88.8), "double": (-40.0, 709.9)}
@@ -187,13 +189,42 @@ def reduce_ln2(code: LaneCode, x: LaneValue) -> tuple[LaneValue, LaneValue]:
 def exp_parts(code: LaneCode, x: LaneValue) -> tuple[LaneValue, LaneValue]:
     """The pair `(y, n)` with `e^x = y·2^n` and `y` near 1."""
     n, r = reduce_ln2(code, x)
-    return code.multiply_add(r, code.horner(r, _EXP[x.element]), 1.0), n
+    return _exp_of_rest(code, r), n
+
+
+def _exp_of_rest(code: LaneCode, r: LaneValue) -> LaneValue:
+    """The value `e^r` for `|r| ≤ 0.36`."""
+    return code.multiply_add(r, code.horner(r, _EXP[r.element]), 1.0)
 
 
 def exp(code: LaneCode, x: LaneValue) -> LaneValue:
     """The value `e^x`."""
+    mnemonic, width = _SCALEF[x.element]
+    if code.has("avx512dq") and code.lanes is not None and code.lanes % width == 0:
+        # One bound in place of two. Beyond the range n alone decides: the rest, then anything
+        # or NaN, only has to stay near 0. A NaN comes through n.
+        n, r = reduce_ln2(code, x)
+        near = code.join([_near_zero(mnemonic, part) for part in code.split(r, width)])
+        return scale(code, _exp_of_rest(code, near), n)
     low, high = _EXP_RANGE[x.element]
     return scale(code, *exp_parts(code, x.at_most(high).at_least(low)))
+
+
+def _near_zero(mnemonic: str, r: LaneValue) -> LaneValue:
+    """`r` with a magnitude of at most 0.36, which a NaN becomes: `vrangeps` or `vrangepd`."""
+    kind, mask = r.type, f"i{r.code.lanes}"
+    symbol = r.code.fn.module.declare(
+        f"llvm.x86.avx512.mask.range.{mnemonic}.512",
+        kind,
+        f"{kind}, {kind}, i32, {kind}, {mask}, i32",
+    )
+    limit = r.coerce(_LARGEST_REST).name
+    # 2: the lesser magnitude, with the sign of r; the last 4: the current rounding.
+    name = r.code.fn.value(
+        f"call {kind} {symbol}({kind} {r.name}, {kind} {limit}, i32 2, {kind} poison, "
+        f"{mask} -1, i32 4)"
+    )
+    return r.code.wrap(r.element, name)
 
 
 def exp2(code: LaneCode, x: LaneValue) -> LaneValue:
