@@ -120,6 +120,36 @@ def test_loops_carry_tiles_in_any_layout(case: Case, rng: np.random.Generator) -
     check(case, got, case.expected(), f"tiles carried by {changed} against NumPy")
 
 
+def one_changed(rng: np.random.Generator) -> Callable[[ModuleOp], None]:
+    """Gives one tile of one op another layout than was decided, and nothing else."""
+
+    def write(module: ModuleOp) -> None:
+        decide(module)
+        plans = [(op, plan) for op in module.walk() if (plan := annotated(op, LayoutPlanAttr))]
+        if not plans:
+            return
+        op, plan = plans[int(rng.integers(len(plans)))]
+        layouts = [*plan.operands, *(plan.results or ())]
+        places = [place for place, layout in enumerate(layouts) if layout is not None]
+        place = places[int(rng.integers(len(places)))]
+        chosen = layouts[place]
+        assert chosen is not None
+        layouts[place] = anew(rng, chosen)
+        count = len(plan.operands)
+        annotate(op, LayoutPlanAttr(LayoutPlan(tuple(layouts[:count]), tuple(layouts[count:]))))
+
+    return write
+
+
+@over(_CASES[7::29])
+def test_a_changed_decision_is_refused_or_right(case: Case, rng: np.random.Generator) -> None:
+    try:
+        got = run_threads(case, one_changed(rng))
+    except PlanRefused:
+        return
+    check(case, got, case.expected(), "one layout changed, against NumPy")
+
+
 ROWS = "register(0:1 0:2 0:4 0:8 16:0 32:0) lane(0:16 0:32 1:0 2:0 4:0) warp(8:0 0:0) atom(64x64)"
 WRONG = {
     ("load#0", ROWS.replace("8:0", "0:0")): "it does not hold every element",

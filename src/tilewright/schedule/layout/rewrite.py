@@ -66,6 +66,9 @@ class Rewriter:
         """`value` in `layout`; itself when it is no tile."""
         if layout is None or not is_tile(value):
             return value
+        found = self._placed.get((value, layout))
+        if found is not None:
+            return found
         for needed in needed_first((value, layout), self._sources, self._placed.__contains__):
             is_open = self.layouts.own.get(needed[0]) is None
             make = self._made_again if is_open else self._converted
