@@ -285,14 +285,8 @@ def attention_rows(
     q_desc, k_desc, v_desc, out_ptr, length, scale, CAUSAL: tl.constexpr,
     HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """Attention of any length; `BLOCK_M` may be 192 where three groups of warps share the rows.
-
-    With a causal mask the programs of the most keys come first.
-    """
-    block = tl.program_id(0)
-    if CAUSAL:
-        block = tl.num_programs(0) - 1 - block
-    first = block * BLOCK_M
+    """Attention of any length; `BLOCK_M` may be 192 where three groups of warps share the rows."""
+    first = tl.program_id(0) * BLOCK_M
     row = tl.program_id(1) * length
     queries = first + tl.arange(0, BLOCK_M)
     q = q_desc.load([row + first, 0])

@@ -94,3 +94,51 @@ def test_roles_that_nobody_asks_for_keep_the_bits() -> None:
         attention.simulate[(LENGTH // 128,)](*args, LENGTH, **SIZES, num_warps=8, **options)
         found.append(args[3])
     np.testing.assert_array_equal(found[0], found[1])
+
+
+@tilewright.jit
+def shared_heads(
+    q, k, v, out, size, length, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr,
+    GROUP: tl.constexpr,
+):  # fmt: skip
+    """Attention where `GROUP` heads of queries have one head of keys."""
+    head = tl.program_id(1)
+    row, shared_row = head * length, head // GROUP * length
+    queries = tl.make_tensor_descriptor(q, [size, D], [D, 1], [M, D])
+    keys = tl.make_tensor_descriptor(k, [size, D], [D, 1], [N, D])
+    values = tl.make_tensor_descriptor(v, [size, D], [D, 1], [N, D])
+    target = tl.make_tensor_descriptor(out, [size, D], [D, 1], [M, D])
+    first = tl.program_id(0) * M
+    x = queries.load([row + first, 0])
+    acc = tl.zeros((M, D), tl.float32)
+    total = tl.zeros((M,), tl.float32)
+    highest = tl.full((M,), -1.0e30, tl.float32)
+    for start in range(0, first + M, N):
+        scores = tl.dot(x, keys.load([shared_row + start, 0]).T) * 0.125
+        is_seen = (first + tl.arange(0, M))[:, None] >= (start + tl.arange(0, N))[None, :]
+        scores = tl.where(is_seen, scores, -1.0e30)
+        new_highest = tl.maximum(highest, tl.max(scores, axis=1))
+        weights = tl.exp2(scores - new_highest[:, None])
+        rescale = tl.exp2(highest - new_highest)
+        total = total * rescale + tl.sum(weights, axis=1)
+        loaded = values.load([shared_row + start, 0])
+        acc = tl.dot(weights.to(tl.float16), loaded, acc * rescale[:, None])
+        highest = new_highest
+    target.store([row + first, 0], (acc * (1 / total)[:, None]).to(tl.float16))
+
+
+def test_heads_that_share_keys_run_as_roles() -> None:
+    heads, group = 2, 2
+    sizes = {"M": 128, "N": 64, "D": 128, "GROUP": group, "num_warps": 8}
+    q, k, v, _, _ = arrays(128)
+    out = np.full_like(q, np.nan)
+    length = LENGTH // heads
+    found, _ = scheduled(shared_heads, (q, k, v, out, LENGTH, length), **sizes)
+    assert any(ROLES in text for text in found.remarks)
+    shared_heads.simulate[(length // 128, heads)](q, k, v, out, LENGTH, length, **sizes)
+    x, keys, values = (array.astype(np.float64).reshape(heads, length, 128) for array in (q, k, v))
+    scores = np.einsum("hid,jd->hij", x, keys[0]) * 0.125
+    scores = np.where(np.tril(np.ones((length, length), np.bool_)), scores, -np.inf)
+    weights = np.exp2(scores - scores.max(-1, keepdims=True))
+    expected = weights @ values[0] / weights.sum(-1, keepdims=True)
+    np.testing.assert_allclose(out.reshape(expected.shape), expected, atol=4e-3)
