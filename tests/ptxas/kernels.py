@@ -102,7 +102,19 @@ LAUNCHES: dict[str, tuple[str, tuple[object, ...], dict[str, object]]] = {
     "attention_causal": (
         "attention",
         (F16, F16, F16, F16, 4096, 0.1),
-        {"CAUSAL": True, "HEAD_DIM": 128, "BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 8},
+        {
+            "CAUSAL": True,
+            "HEAD_DIM": 128,
+            "BLOCK_M": 128,
+            "BLOCK_N": 64,
+            "num_warps": 8,
+            "num_consumer_groups": 0,
+        },
+    ),
+    "attention_unasked": (
+        "attention",
+        (F16, F16, F16, F16, 4096, 0.1),
+        {"CAUSAL": True, "HEAD_DIM": 128, "BLOCK_M": 128, "BLOCK_N": 128, "num_warps": 8},
     ),
 }
 

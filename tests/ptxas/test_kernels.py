@@ -44,6 +44,8 @@ MOST_REGISTERS = {
     "matmul": 168,
     "attention": 168,
     "attention_causal": 128,
+    # At the start of its 384 threads, which share them out by role.
+    "attention_unasked": 168,
 }
 
 
