@@ -65,6 +65,8 @@ def kernel(a, b, d, c, out, sums, n, steps, rows, M: tl.constexpr, N: tl.constex
 TILES_TAIL = """        into.store([first, 0], acc + other)
         below.store([first], low + tl.sum(acc, 1) + count)
 """
+_WIDE_BLOCKS = """    w = tl.make_tensor_descriptor(a, [rows, n], [n, 1], [M, M])
+    pid ="""
 _PRODUCTS = (
     "acc = tl.dot(x.load([first, {k}]), y.load([{k}, 0]), acc)",
     "other = tl.dot(x.load([first, {k}]), y.load([{k}, 0]), other)",
@@ -74,6 +76,14 @@ _PRODUCTS = (
     "acc = tl.dot(((other % 4) + tl.max(other % 4, 1)[:, None]).to(tl.float16),"
     " z.load([{k}, 0]), acc)",
 )
+_GATHERING = (
+    "acc = tl.dot(w.load([first, 0]), (acc % 4).to(tl.float16), acc % 64)",
+    "other = tl.dot(w.load([first, {k}]).T, ((other + low[:, None]) % 4).to(tl.float16),"
+    " other % 64)",
+    "acc = tl.dot(w.load([first, 0]), (tl.dot(x.load([first, {k}]), y.load([{k}, 0])) % 8)"
+    ".to(tl.float16), acc)",
+)
+"""Products that sum up along the rows of what was computed: replicas need all of it."""
 _COMPUTATIONS = (
     "acc = acc % 1024",
     "other = tl.where(acc > other, acc % 512, other - 1.0)",
@@ -128,12 +138,18 @@ class RoleProgram:
         return Case(f"roles-{self.seed}", kernel, (self.programs,), inputs, reference)
 
 
-def generate_roles(seed: int, *, over_tiles: bool = False) -> RoleProgram:
-    """The program of a seed; `over_tiles`: each program computes several, in a loop of its own."""
+def generate_roles(seed: int, *, over_tiles: bool = False, gathers: bool = False) -> RoleProgram:
+    """The program of a seed; `over_tiles`: each program computes several, in a loop of its own.
+
+    `gathers`: there are products that sum up along the rows of tiles.
+    """
     rng = random.Random(seed)
     head, tail, indent = (TILES_HEAD, TILES_TAIL, 8) if over_tiles else (HEAD, TAIL, 4)
+    products = _PRODUCTS
+    if gathers:
+        head, products = head.replace("    pid =", _WIDE_BLOCKS, 1), (*_PRODUCTS, *_GATHERING)
     while True:
-        lines = _Writer(rng).body(rng.randint(2, 4), 3 if over_tiles else 1, "0")
+        lines = _Writer(rng, products).body(rng.randint(2, 4), 3 if over_tiles else 1, "0")
         text = head + "".join(f"{' ' * indent}{line}\n" for line in lines) + tail
         if ".load([" in text:
             break
@@ -146,8 +162,9 @@ def generate_roles(seed: int, *, over_tiles: bool = False) -> RoleProgram:
 
 
 class _Writer:
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, products: tuple[str, ...] = _PRODUCTS) -> None:
         self.rng = rng
+        self.products = products
         self.names = 0
 
     def body(self, size: int, depth: int, k: str) -> list[str]:
@@ -164,7 +181,7 @@ class _Writer:
         if depth < 4 and kind < 0.42:
             return self.branch(depth, k)
         if kind < 0.68:
-            return [self.rng.choice(_PRODUCTS).format(k=k)]
+            return [self.rng.choice(self.products).format(k=k)]
         return [self.rng.choice(_COMPUTATIONS)]
 
     def loop(self, depth: int) -> list[str]:

@@ -26,9 +26,9 @@ from tilewright.targets.target import load_target
 CHUNK = 10
 
 
-def load_case(seed: int, folder: Path, *, over_tiles: bool = False) -> Case:
+def load_case(seed: int, folder: Path, *, over_tiles: bool = False, gathers: bool = False) -> Case:
     """The case of a seed's program."""
-    program = generate_roles(seed, over_tiles=over_tiles)
+    program = generate_roles(seed, over_tiles=over_tiles, gathers=gathers)
     path = write_program(program, folder)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
@@ -67,10 +67,16 @@ def schedule_of_tiles(kernel: FuncOp, rng: random.Random) -> Schedule:
 
 
 def require_agreement(
-    seed: int, folder: Path, *, to_threads: bool = False, over_tiles: bool = False
+    seed: int,
+    folder: Path,
+    *,
+    to_threads: bool = False,
+    over_tiles: bool = False,
+    gathers: bool = False,
 ) -> bool:
     """Run a program at T0 and as roles; whether it became roles at all."""
-    case, rng = load_case(seed, folder, over_tiles=over_tiles), random.Random(seed)
+    case = load_case(seed, folder, over_tiles=over_tiles, gathers=gathers)
+    rng = random.Random(seed)
     module = tile_module(gpu_request(case))
     before = run_module(case, module, NVIDIA_INTERPRETATION)
     kernel = find_kernel(module)
@@ -116,6 +122,24 @@ def test_random_programs_over_tiles_agree(first: int, tmp_path: Path) -> None:
 def test_random_programs_over_tiles_agree_down_to_threads(tmp_path: Path) -> None:
     for seed in range(3000, 3004):
         require_agreement(seed, tmp_path, to_threads=True, over_tiles=True)
+
+
+@pytest.mark.parametrize("first", range(7000, 7024, 8))
+def test_random_programs_that_gather_tiles_agree(first: int, tmp_path: Path) -> None:
+    split = [require_agreement(seed, tmp_path, gathers=True) for seed in range(first, first + 8)]
+    assert sum(split) >= 4, "most programs should be split"
+
+
+def test_random_programs_that_gather_tiles_agree_down_to_threads(tmp_path: Path) -> None:
+    for seed in range(7100, 7106):
+        require_agreement(seed, tmp_path, to_threads=True, gathers=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(7200, 7600, 50))
+def test_many_random_programs_that_gather_tiles_agree(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + 50):
+        require_agreement(seed, tmp_path, to_threads=seed % 5 == 0, gathers=True)
 
 
 @pytest.mark.parametrize("seed", [6012, 6172])
