@@ -58,7 +58,8 @@ class BlockSpec:
     """One microkernel; equal blocks of a module are one function.
 
     *Units* `lda`, `ldc` in elements; an `lda` of None comes as an argument at run time.
-    `fetch_lines` of a row of another tile are fetched every FETCH_STEPS steps. `source`: the
+    `fetch_lines` of a row of another tile are fetched every FETCH_STEPS steps, and where it
+    `fetches_rows` a line of A's rows of the next block. `source`: the
     block reads row-major B of that dtype, and packs it if it `keeps` it for other blocks.
     `is_limited`: rows, columns of the source and depth are limited at run time.
     `has_target`: where the sums go, and whether anything is added to them, is told at run time.
@@ -73,6 +74,7 @@ class BlockSpec:
     ldc: int
     zero_init: bool
     fetch_lines: int = 0
+    fetches_rows: bool = False
     source: str | None = None
     keeps: bool = False
     features: frozenset[str] = frozenset()
@@ -111,6 +113,7 @@ def emit_block(module: ModuleBuilder, spec: BlockSpec) -> str:
 
     `%a` and `%c` point to the block's first row, `%b` to its first panel; `%lda` is read
     where the spec has none. With `fetch_lines`, `ptr %next, i64 %next_stride` (bytes) follow,
+    with `fetches_rows` then `ptr %next_a`, two rows of which are fetched, `%lda` apart,
     with `source` then `ptr %source, i64 %source_stride` (elements) of the block's columns, and
     where it is limited `i64 %rows, i64 %columns, i64 %depth`, from 1 on: rows from the last on
     are the last one again, columns of the source from `%columns` on are zero. Where it has a
@@ -123,11 +126,14 @@ def emit_block(module: ModuleBuilder, spec: BlockSpec) -> str:
     c = "ptr %c" if spec.has_target else "ptr noalias %c"
     arguments = f"ptr noalias %a, ptr noalias %b, {c}, i64 %lda"
     arguments += ", ptr %next, i64 %next_stride" * bool(spec.fetch_lines)
+    arguments += ", ptr %next_a" * spec.fetches_rows
     arguments += ", ptr %source, i64 %source_stride" * bool(spec.source)
     arguments += ", i64 %rows, i64 %columns, i64 %depth" * spec.is_limited
     arguments += TARGET_ARGUMENTS * spec.has_target
     header = f"define internal fastcc void @{name}({arguments}) noinline nounwind"
     fn = FunctionBuilder(module, header)
+    if spec.has_target:
+        _fetch_target(fn, spec)
     chains = _accumulate(fn, spec)
     if spec.has_target:
         _send_block(fn, spec, chains)
@@ -199,6 +205,9 @@ def _fetch(fn: FunctionBuilder, spec: BlockSpec, turn: str) -> Callable[[int], N
         return lambda step: None
     row = element_address(fn, "i8", "%next", fn.value(f"mul i64 {turn}, %next_stride"))
     callee = fn.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
+    if spec.fetches_rows:
+        at = _fetched_line(fn, spec, turn)
+        fn.emit(f"call void {callee}(ptr {at}, i32 0, i32 3, i32 1)")
 
     def fetch(step: int) -> None:
         first, last = (spec.fetch_lines * each // FETCH_STEPS for each in (step, step + 1))
@@ -207,6 +216,16 @@ def _fetch(fn: FunctionBuilder, spec: BlockSpec, turn: str) -> Callable[[int], N
             fn.emit(f"call void {callee}(ptr {address}, i32 0, i32 2, i32 1)")
 
     return fetch
+
+
+def _fetched_line(fn: FunctionBuilder, spec: BlockSpec, turn: str) -> str:
+    """The line of A that a turn fetches: one row in the first half of the turns, then the next."""
+    a_type = STORAGE_TYPE[spec.multiply.a_element]
+    lines = spec.k * ELEMENT_BYTES[spec.multiply.a_element] // LINE_BYTES
+    row = fn.value(f"udiv i64 {turn}, {lines}")
+    line = fn.value(f"urem i64 {turn}, {lines}")
+    start = element_address(fn, a_type, "%next_a", fn.value(f"mul i64 {row}, %lda"))
+    return element_address(fn, "i8", start, scaled(fn, line, LINE_BYTES))
 
 
 def _row_addresses(fn: FunctionBuilder, spec: BlockSpec) -> list[str]:
@@ -414,6 +433,16 @@ def _store_vector(
         add = "add" if scalar == "i32" else "fadd"
         value = fn.value(f"{add} {spec.acc_type} {old}, {value}")
     store_prefix(fn, lanes, scalar, value, address, valid)
+
+
+def _fetch_target(fn: FunctionBuilder, spec: BlockSpec) -> None:
+    """Ask for the lines that the sums go to, which come while the block multiplies."""
+    callee = fn.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
+    scalar = spec.multiply.accumulator_type
+    for row in _strided_rows(fn, spec, scalar, "%target", "%target_stride"):
+        for vector in spec.vectors:
+            at = element_address(fn, scalar, row, vector.column)
+            fn.emit(f"call void {callee}(ptr {at}, i32 1, i32 3, i32 1)")
 
 
 def _send_block(fn: FunctionBuilder, spec: BlockSpec, chains: Sequence[str]) -> None:
