@@ -89,7 +89,7 @@ def redirection(
     emit: Emitter,
     op: DotOp,
     operands: tuple[tuple[SSAValue, SSAValue], tuple[SSAValue, SSAValue]],
-    limits: Limits | None,
+    limits: Limits,
 ) -> tuple[SSAValue, ...]:
     """Where a product writes its sum, the stride there, and whether it is the first; or nothing.
 
@@ -114,16 +114,13 @@ def redirection(
     if result is None:
         return here.base, stride, is_first
     place, is_shown = result
-    if limits is None:
-        sizes = zip((place.rows, place.columns), shape_of(op.result.type), strict=True)
-        for extent, size in sizes:
-            is_whole = emit.compare("sge", extent, emit.constant(i64, size))
-            is_shown = emit.integer("andi", is_whole, is_shown)
+    for extent, seen in ((place.rows, limits.rows), (place.columns, limits.columns)):
+        is_shown = emit.integer("andi", emit.compare("eq", extent, seen), is_shown)
     is_last = emit.compare("sge", emit.integer("addi", variable, step), high)
     later = _are_empty(lowering, emit, direct, direct.loops[number + 1 :])
     is_last = emit.integer("andi", emit.integer("andi", is_last, later), is_shown)
     element_bytes = ELEMENT_BYTES[str(here.element)]
-    for matrix in _operands(emit, op, operands, limits):
+    for matrix in _operands(operands, limits):
         is_last = emit.integer("andi", is_last, _are_apart(emit, place, matrix, element_bytes))
     select = ELEMENTWISE["arith.select"]
     emit.effect(cpu.StoreOp, (lowering.flags[direct].base, _as_i32(emit, is_last)))
@@ -183,18 +180,12 @@ def _pitch(ev: Evaluator, ptr: SSAValue) -> SSAValue | None:
 
 
 def _operands(
-    emit: Emitter,
-    op: DotOp,
-    operands: tuple[tuple[SSAValue, SSAValue], tuple[SSAValue, SSAValue]],
-    limits: Limits | None,
+    operands: tuple[tuple[SSAValue, SSAValue], tuple[SSAValue, SSAValue]], limits: Limits
 ) -> tuple[Matrix, Matrix]:
     """The rows that a product reads."""
-    (m, k), (_, n) = (shape_of(tile.type) for tile in (op.a, op.b))
-    rows, columns, depth = (emit.constant(i64, size) for size in (m, n, k))
-    if limits is not None:
-        rows, columns, depth = limits.rows, limits.columns, limits.depth
     (a, a_stride), (b, b_stride) = operands
-    return Matrix(a, a_stride, rows, depth), Matrix(b, b_stride, depth, columns)
+    left = Matrix(a, a_stride, limits.rows, limits.depth)
+    return left, Matrix(b, b_stride, limits.depth, limits.columns)
 
 
 def _are_apart(emit: Emitter, place: Matrix, other: Matrix, element_bytes: int) -> SSAValue:

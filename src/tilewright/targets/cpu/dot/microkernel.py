@@ -21,7 +21,7 @@ from typing import Literal
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.machine.cpus import LINE_BYTES
-from tilewright.support.dataclass import dataclass
+from tilewright.support.dataclass import dataclass, replace
 from tilewright.targets.cpu.dot.amx_product import AmxBlocks, amx_blocks, emit_amx_product
 from tilewright.targets.cpu.dot.block import (
     FETCH_STEPS,
@@ -65,6 +65,13 @@ FETCHING_PANELS = 2
 used up before the hardware has seen where the next lie.
 Measured on Emerald Rapids, 2026-11-22, one thread, f32: 4096x64x512 1.25 times the speed, tiles of
 64x64 1.04, of 128x128 0.99 to 1.02; four panels 0.95 to 0.97, eight 0.91."""
+
+
+EDGE_VECTORS = 2
+"""Vectors of a block at the right edge of a result, where they hold all columns that are left.
+
+Source: the FMA units of Intel (Skylake and later): six rows by two vectors take 6 cycles a step, by
+four 12; by one 4, which is latency."""
 
 
 @dataclass(frozen=True)
@@ -235,13 +242,18 @@ class ColumnRun:
 
 @dataclass(frozen=True)
 class _Block:
-    """One call of a microkernel: first row and panel (values) and sizes."""
+    """One call of a microkernel: first row and panel (values) and sizes.
+
+    At a right edge it computes no more than `most_rows` of its rows, so that blocks of two
+    heights share one function.
+    """
 
     row: str
     rows: int
     panel: str
     column: ColumnRun
     is_first: bool
+    most_rows: int | None = None
 
 
 def split_rows(m: int, most: int) -> list[Run]:
@@ -314,6 +326,7 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
     assert spec.can_read_a_in_place or not spec.a_in_place, spec
     assert spec.can_pack_b or not spec.packs_b, spec
     assert (spec.a_in_place and spec.packs_b) or not spec.is_limited, spec
+    assert spec.is_limited or not spec.has_target, spec
     name = dot_name(spec)
     if module.has_function(name):
         return f"@{name}"
@@ -376,10 +389,38 @@ def _emit_rows_outside(fn: FunctionBuilder, spec: DotSpec, columns: list[ColumnR
             )
 
     def block_call(row: str, rows: Run, panel: str, column: ColumnRun) -> None:
-        _emit_block_call(fn, spec, _Block(row, rows.size, panel, column, rows.first == 0))
+        block = _Block(row, rows.size, panel, column, rows.first == 0)
+        _emit_edge_call(fn, spec, block, tallest)
 
-    for rows in _row_runs(spec, most):
+    runs = _row_runs(spec, most)
+    tallest = max(rows.size for rows in runs)
+    for rows in runs:
         rows.emit(fn, lambda row, rows=rows: column_blocks(row, rows), row_limit)
+
+
+def _emit_edge_call(fn: FunctionBuilder, spec: DotSpec, block: _Block, tallest: int) -> None:
+    """A block, or one of few vectors where no more columns of it are left.
+
+    That one has `tallest` rows if those that are too many are written where the last one is.
+    """
+    vectors = block.column.vectors
+    if not spec.is_limited or len(vectors) <= EDGE_VECTORS:
+        _emit_block_call(fn, spec, block)
+        return
+    narrow, whole, done = fn.new_label(), fn.new_label(), fn.new_label()
+    left = fn.value(f"sub nsw i64 %columns, {scaled(fn, block.panel, spec.b_layout.columns)}")
+    fits = fn.value(f"icmp sle i64 {left}, {EDGE_VECTORS * spec.b_layout.lanes}")
+    fn.branch_if(fits, narrow, whole)
+    fn.place(narrow)
+    column = ColumnRun(block.column.run, vectors[:EDGE_VECTORS])
+    rows = tallest if spec.has_target else block.rows
+    edge = replace(block, column=column, rows=rows, most_rows=block.rows)
+    _emit_block_call(fn, replace(spec, next_b=None), edge)
+    fn.branch(done)
+    fn.place(whole)
+    _emit_block_call(fn, spec, block)
+    fn.branch(done)
+    fn.place(done)
 
 
 def _block_limits(fn: FunctionBuilder, spec: DotSpec) -> tuple[str, str]:
@@ -441,6 +482,7 @@ def _emit_block_call(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
             features=spec.features,
             is_limited=spec.is_limited,
             has_target=spec.has_target,
+            is_edge=block.most_rows is not None,
         ),
     )
     more = _fetch_arguments(fn, spec, block) if lines else ""
@@ -510,6 +552,9 @@ def _limit_arguments(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> str:
     """How much of a block is seen: what is left of the rows and columns, and the depth."""
     column = scaled(fn, block.panel, spec.b_layout.columns)
     rows = fn.value(f"sub nsw i64 %rows, {block.row}")
+    if block.most_rows is not None and block.most_rows < block.rows:
+        is_less = fn.value(f"icmp slt i64 {rows}, {block.most_rows}")
+        rows = fn.value(f"select i1 {is_less}, i64 {rows}, i64 {block.most_rows}")
     columns = fn.value(f"sub nsw i64 %columns, {column}")
     return f", i64 {rows}, i64 {columns}, i64 %depth"
 

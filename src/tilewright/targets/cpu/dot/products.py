@@ -238,16 +238,22 @@ def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
             b, source = _packed_buffer(lowering, forms[1], spec).base, [b, *source]
         target = lowering.buffer(op.results[0])
         fetch = () if spec.is_amx else fetch_address(lowering, emit, op, forms[1])
-        found = lowering.limits.get(op)
-        limits = () if found is None else (found.rows, found.columns, found.depth)
-        place: tuple[SSAValue, ...] = ()
-        if stride and source:
+        found, place = lowering.limits.get(op), ()
+        if stride and source and op in lowering.direct:
+            found = found or _whole(emit, spec)
             place = redirection(lowering, emit, op, ((a, stride[0]), (source[0], source[1])), found)
+        limits = () if found is None else (found.rows, found.columns, found.depth)
         more = (stride, _room(lowering, spec), fetch, source, limits, place)
         spec = replace(spec, ldc=target.pitch)
         _call(emit, op, spec, (a, b, target.base), more)
         return
     _emit_batch(lowering, emit, op, spec)
+
+
+def _whole(emit: Emitter, spec: DotSpec) -> Limits:
+    """The limits of a product that is seen whole."""
+    m, n, k = (emit.constant(i64, size) for size in (spec.m, spec.n, spec.k))
+    return Limits(m, n, k)
 
 
 def _summary(lowering: Lowering, op: DotOp, spec: DotSpec) -> ProductSummary:

@@ -25,7 +25,7 @@ from tilewright.ops.control_flow import ForOp
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.memory.ir import StoreOp
 from tilewright.support.dataclass import dataclass
-from tilewright.targets.cpu.dot.panels import Instruction
+from tilewright.targets.cpu.dot.limits import multiplies_prefixes
 from tilewright.targets.cpu.schedule.bufferization import Bufferization, is_zero
 from tilewright.targets.cpu.schedule.fusion import Step
 from tilewright.targets.cpu.schedule.inline import owner
@@ -162,7 +162,7 @@ def _ends_with(product: DotOp, end: Operation) -> bool:
 def _can_redirect(bufferization: Bufferization, machine: MachineModel, product: DotOp) -> bool:
     """Whether the microkernel of a product may write elsewhere than it adds to.
 
-    Both operands are read where the user has them, and no block is told its limits by k-groups.
+    Both operands are read where the user has them, and it may be told its limits.
     """
     forms = bufferization.operands[product]
     if any(form not in bufferization.unpacked for form in forms):
@@ -170,5 +170,5 @@ def _can_redirect(bufferization: Bufferization, machine: MachineModel, product: 
     if isinstance(product.c, BlockArgument) and product.c in bufferization.pitches:
         return False
     spec = operand_spec(product, machine)
-    is_plain = spec.multiply.instruction is Instruction.FMA and not spec.is_amx
-    return is_plain and str(element_of(product.result.type)) == spec.acc_dtype
+    is_same = str(element_of(product.result.type)) == spec.acc_dtype
+    return is_same and multiplies_prefixes(spec, machine)
