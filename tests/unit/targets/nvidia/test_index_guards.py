@@ -11,6 +11,7 @@ from tests.unit.targets.nvidia.test_bulk_access import scheduled
 from tilewright.runtime.launch_numbers import fits
 
 BLOCK, LENGTH = 64, 256
+KINDS = ("add", "subtract", "multiply", "divide", "remainder")
 GRID = (4, 1, 1)
 
 
@@ -72,3 +73,49 @@ def test_rows_outside_of_the_tensor_are_not_written(step: int) -> None:
     written = {block for block in (step * program for program in range(4)) if 0 <= block < 4}
     expected = np.repeat([block in written for block in range(4)], BLOCK)
     np.testing.assert_array_equal(out, np.repeat(expected[:, None], 64, 1))
+
+
+@tilewright.jit
+def computed(out, a, b, length, M: tl.constexpr, FIRST: tl.constexpr, SECOND: tl.constexpr):
+    """Store a block of ones where two steps of arithmetic say."""
+    target = tl.make_tensor_descriptor(out, [length, 64], [64, 1], [M, 64])
+    block = step_of(step_of(tl.program_id(0), a, FIRST), b, SECOND)
+    target.store([block * M, 0], tl.full((M, 64), 1.0, tl.float16))
+
+
+@tilewright.jit
+def step_of(value, operand, KIND: tl.constexpr):
+    if KIND == "add":
+        return value + operand
+    elif KIND == "subtract":
+        return value - operand
+    elif KIND == "multiply":
+        return value * operand
+    elif KIND == "divide":
+        return value // operand
+    return value % operand
+
+
+def numpy_step(value: int, operand: int, kind: str) -> int:
+    """The same, with quotients towards zero."""
+    quotient = int(value / operand) if operand else 0
+    answers = {
+        "add": value + operand,
+        "subtract": value - operand,
+        "multiply": value * operand,
+        "divide": quotient,
+        "remainder": value - quotient * operand,
+    }
+    return answers[kind]
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_blocks_land_where_arithmetic_of_any_sign_says(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    kinds = [str(kind) for kind in rng.choice(list(KINDS), 2)]
+    a, b = (int(x) for x in rng.choice([-3, -2, -1, 1, 2, 3], 2))
+    out = np.zeros((LENGTH, 64), np.float16)
+    computed.simulate[GRID](out, a, b, LENGTH, M=BLOCK, FIRST=kinds[0], SECOND=kinds[1])
+    blocks = {numpy_step(numpy_step(p, a, kinds[0]), b, kinds[1]) for p in range(4)}
+    expected = np.repeat([float(block in blocks) for block in range(4)], BLOCK)
+    np.testing.assert_array_equal(out, np.repeat(expected[:, None], 64, 1), f"{kinds} {a} {b}")
