@@ -221,17 +221,19 @@ def two_outputs_case(m: int, n: int, k: int, every: int) -> Case:
     return Case(f"gemm-two-outputs-{every}", two_outputs, (3,), inputs, reference)
 
 
-def _pointer_case(m: int, n: int, k: int) -> Case:
+def pointer_case(m: int, n: int, k: int, columns: int = 64, depth: int = 64) -> Case:
+    """A product of halves with B transposed, whose result goes out by pointers."""
+
     def inputs(rng: np.random.Generator) -> Values:
         a, b = _halves(rng, (m, k), (n, k))
         bias = whole(rng, n, np.int32, **_SMALL).astype(np.float32)
-        sizes = {"m": m, "n": n, "k": k, "M": 128, "N": 64, "K": 64}
+        sizes = {"m": m, "n": n, "k": k, "M": 128, "N": columns, "K": depth}
         return {"a": a, "b": b, "c": blank((m, n)), "bias": bias, **sizes}
 
     def reference(v: SimpleNamespace) -> None:
-        v.c[:] = np.maximum(wide(v.a) @ wide(v.b).T + v.bias, 0) + -(-v.k // 64)
+        v.c[:] = np.maximum(wide(v.a) @ wide(v.b).T + v.bias, 0) + -(-v.k // depth)
 
-    grid = (-(-m // 128), -(-n // 64))
+    grid = (-(-m // 128), -(-n // columns))
     return Case(f"gemm-pointers-{m}-{n}-{k}", gemm_by_pointers, grid, inputs, reference)
 
 
@@ -292,7 +294,7 @@ GEMMS = [
     Partitioned(gemm_case(gemm, 128, 64, 0, "gemm-no-step"), AB),
     Partitioned(gemm_case(persistent, 300, 200, 136, "gemm-persistent", GROUP=2), AB),
     Partitioned(gemm_case(persistent, 300, 200, 0, "gemm-persistent-no-step", GROUP=2), AB),
-    Partitioned(_pointer_case(200, 72, 136), AB),
+    Partitioned(pointer_case(200, 72, 136), AB),
     Partitioned(_condition_case(128, 64, 64 * 5, 2), AB + " ring more tiles load#2 load#3 slots 1"),
     Partitioned(_condition_case(128, 64, 64 * 4, 3), AB.replace("#1", "#1 load#2 load#3")),
 ]

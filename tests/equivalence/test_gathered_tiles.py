@@ -7,7 +7,7 @@ import pytest
 from tests.corpus.case import check
 from tests.corpus.forming import run_formed, run_tiles
 from tests.corpus.gathered import CHAINS, GATHERED, GRADIENTS, gradients_case
-from tests.corpus.partitioned import Partitioned
+from tests.corpus.partitioned import AB, Partitioned, pointer_case
 from tests.corpus.run import run_module
 from tests.corpus.threads import run_threads
 from tests.equivalence.test_rings import lowered, over, require_same
@@ -67,3 +67,11 @@ def test_products_of_gradients_run_beside_what_is_computed(case: Partitioned) ->
 def test_a_launch_with_two_groups_gathers_by_itself() -> None:
     case = gradients_case(128, 128, False)
     require_same(run_threads(case, None, num_consumer_groups=2), run_threads(case))
+
+
+def test_a_part_of_several_panels_is_seen_transposed() -> None:
+    """Rows of a slot lie as far apart as the whole slot has them, and not as a part's."""
+    case = Partitioned(pointer_case(128, 128, 256, columns=128, depth=128), AB)
+    schedule = parse_schedule(case.text(2, "n"))
+    found = run_threads(case.case, lambda m: annotate_schedule(find_kernel(m), schedule))
+    check(case.case, found, case.case.expected(), "threads against NumPy")
