@@ -6,6 +6,8 @@ compute-sanitizer --tool racecheck python -m tests.gpu.sanitized
 from __future__ import annotations
 
 import torch
+from benchmarks.gpu_gradients import Forward
+from benchmarks.gpu_gradients import ours as gradients
 from benchmarks.gpu_peers import ours
 
 
@@ -21,6 +23,8 @@ def main() -> None:
         _matmul(kernels, num_warps)
         _attention(kernels, num_warps)
     _roles(kernels)
+    for dim in (64, 128):
+        gradients(Forward.of((1, 2, 256, dim), True))[0]()
     torch.cuda.synchronize()
     print("sanitized: every kernel was launched")
 
