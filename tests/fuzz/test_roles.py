@@ -135,6 +135,11 @@ def test_random_programs_that_gather_tiles_agree_down_to_threads(tmp_path: Path)
         require_agreement(seed, tmp_path, to_threads=True, gathers=True)
 
 
+def test_tiles_that_are_shown_count_as_shared_memory(tmp_path: Path) -> None:
+    """Where they do not fit the program stays one: it was refused when memory was placed."""
+    assert not require_agreement(7269, tmp_path, to_threads=True, gathers=True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(7200, 7600, 50))
 def test_many_random_programs_that_gather_tiles_agree(first: int, tmp_path: Path) -> None:

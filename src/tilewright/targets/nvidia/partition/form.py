@@ -187,7 +187,15 @@ class _Gpu:
         body: Block,
     ) -> None:
         """A slot of each ring fits beside what is stored; `fit-rings` sees to the others."""
-        slots = sum(tile_bytes(tile) for tiles in rings.values() for tile in tiles)
+        shown = {op.channel_of(): op.values for op in body.walk() if isinstance(op, GetOp)}
+        parts = [
+            swizzled_rows(value.type)
+            for channel, values in shown.items()
+            for value in values
+            if channel.channel_name.data not in rings
+        ]
+        tiles = [tile for own in rings.values() for tile in own]
+        slots = sum(tile_bytes(tile) for tile in (*tiles, *parts))
         total = slots + math.replicas * stored_bytes(body, self._epilogue) + _RESERVED_BYTES
         most = self._machine.max_shared_bytes
         if total > most:
