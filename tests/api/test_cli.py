@@ -290,6 +290,23 @@ def test_explain_says_which_unit_multiplies_and_why_not_amx(tmp_path: Path) -> N
     assert any(reason in lines[few + 2] for reason in reasons)
     assert lines[wide].startswith("  product 64x64x64 of f64: ") and "nothing" in lines[wide]
     assert lines[wide + 2] == "    not on AMX: AMX multiplies bf16, f16 and bytes, not f64"
+    assert " · packs nothing · 524288 operations" in lines[wide] and " columns · " in lines[wide]
+    assert lines[wide + 3].startswith("    reads A and B in place")
+    assert "reads" not in lines[few + 3]
+
+
+SUM = """
+import numpy as np
+from examples.matmul import matmul
+
+matmul(np.ones((64, 64), np.float32), np.ones((64, 64), np.float32))
+"""
+
+
+def test_explain_says_that_the_last_step_stores_the_result(tmp_path: Path) -> None:
+    path = tmp_path / "sum.py"
+    path.write_text(SUM)
+    assert call("explain", path).stdout.count("the last step stores the result") == 1
 
 
 def test_compile_writes_every_stage_and_the_object(file: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 
 import click
@@ -95,10 +96,19 @@ def _explain_product(product: ProductSummary) -> None:
     dtypes = " by ".join(dict.fromkeys(product.dtypes))
     shape = "x".join(map(str, product.shape))
     packed = f"packs {product.packed}" if product.packed else "packs nothing"
-    click.echo(f"  product {shape} of {dtypes}: {product.unit} · {packed}")
+    number, columns = product.panels
+    panels = f"{number} panel{'s' * (number > 1)} of {columns} columns"
+    work = f"{2 * prod(product.shape)} operations"
+    click.echo(f"  product {shape} of {dtypes}: {product.unit} · {panels} · {packed} · {work}")
     click.echo(f"    {_short(product.line)}  {_text_of(product.line)}")
     if product.why_not_faster:
         click.echo(f"    not on AMX: {product.why_not_faster}")
+    if product.in_place:
+        click.echo(
+            f"    reads {product.in_place} in place where no mask hides a part in the middle"
+        )
+    if product.is_stored:
+        click.echo("    the last step stores the result, if it is apart from what the step reads")
 
 
 def _vector_text(nest: NestSummary) -> str:

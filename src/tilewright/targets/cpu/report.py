@@ -50,7 +50,9 @@ class NestSummary:
 class ProductSummary:
     """One matrix product: its line, its tiles, the unit that computes it and why no faster one.
 
-    `shape` is (m, n, k); `packed` names the operands that are copied before it.
+    `shape` is (m, n, k); `packed` names the operands that are copied before it, `in_place` those
+    that are read where the user has them. B is cut into `panels`: how many, of how many columns.
+    `is_stored`: its sum may go to the user's memory without a store's loop over the tile.
     """
 
     line: str
@@ -58,6 +60,9 @@ class ProductSummary:
     dtypes: tuple[str, str]
     unit: str
     packed: str
+    in_place: str
+    panels: tuple[int, int]
+    is_stored: bool
     why_not_faster: str = ""
 
 

@@ -264,6 +264,9 @@ def _summary(lowering: Lowering, op: DotOp, spec: DotSpec) -> ProductSummary:
         for form in bufferization.operands[op]
         if not (form in bufferization.unpacked or is_direct(form, spec, bufferization))
     ]
+    in_place = [
+        form.role.upper() for form in bufferization.operands[op] if form in bufferization.unpacked
+    ]
     # What the choice was made from: a spec that is not AMX's yet.
     choice = choose_unit(replace(spec, is_amx=False))
     return ProductSummary(
@@ -272,6 +275,9 @@ def _summary(lowering: Lowering, op: DotOp, spec: DotSpec) -> ProductSummary:
         (spec.a_dtype, spec.b_dtype),
         choice.name,
         " and ".join(packed),
+        " and ".join(in_place),
+        (spec.b_layout.num_panels(spec.n), spec.b_layout.columns),
+        op in lowering.direct,
         "" if spec.unit.is_arm else choice.why_not_amx,
     )
 
