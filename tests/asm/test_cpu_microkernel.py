@@ -362,6 +362,40 @@ def test_limits_change_no_bit_of_what_is_seen_and_nothing_beyond_is_read(
         np.testing.assert_array_equal(acc[:rows, :columns], want[:rows, :columns])
 
 
+@each_machine
+@pytest.mark.parametrize("is_first", [0, 1], ids=["add", "first"])
+@pytest.mark.parametrize("goes_away", [False, True], ids=["here", "away"])
+def test_a_target_gets_the_sums_within_the_limits_and_no_other_byte(
+    goes_away: bool, is_first: int, machine: Machine, rng: np.random.Generator
+) -> None:
+    if machine.unit.features.isdisjoint(("avx2", "avx512f")):
+        return  # no such product is asked of it
+    packed = dot_spec(machine, (37, 176, 24), "f32", "f32", zero_init=bool(is_first))
+    limited = replace(packed, zero_init=False, a_in_place=True, packs_b=True, is_limited=True)
+    limited = replace(limited, has_target=True)
+    module = ModuleBuilder()
+    names = emit_dot(module, packed), emit_dot(module, limited)
+    more = (*ARGUMENTS, "i64", "ptr", "i64", "i64", "i64", "i64", "ptr", "i64", "i1")
+    native = link(module, machine, {names[0]: ARGUMENTS, names[1]: more})
+    for rows, columns, depth in [(1, 1, 1), (37, 176, 24), (7, 65, 9), (36, 150, 23), (31, 17, 3)]:
+        a, b = (random_tile(rng, size, "f32") for size in ((rows, depth), (depth, columns)))
+        acc = random_tile(rng, (packed.m, packed.n), "f32")
+        whole_a = np.zeros((packed.m, packed.k), a.dtype)
+        whole_b = np.zeros((packed.k, packed.n), b.dtype)
+        whole_a[:rows, :depth], whole_b[:depth, :columns] = a, b
+        sums = run_dot(native, names[0], packed, whole_a, whole_b, acc)[:rows, :columns]
+        target = before_a_hole(np.full((rows, columns), 7, np.float32)) if goes_away else acc
+        kept_acc = acc.copy()
+        room = np.full(packed.b_layout.size_elems(packed.k, packed.n), np.nan, b.dtype)
+        operands = (a.ctypes.data, room.ctypes.data, acc.ctypes.data, depth, b.ctypes.data, columns)
+        place = (target.ctypes.data, target.shape[1], is_first)
+        native.call(names[1], *operands, rows, columns, depth, *place)
+        np.testing.assert_array_equal(target[:rows, :columns], sums)
+        if not goes_away:
+            kept_acc[:rows, :columns] = sums
+        np.testing.assert_array_equal(acc, kept_acc)
+
+
 def test_only_operands_kept_as_they_are_can_be_read_in_place() -> None:
     machine = next(each for each in MACHINES if each.label == "avx512-bf16")
     shape = (16, 64, 32)
