@@ -16,6 +16,7 @@ from tilewright.passes.split_products import SplitProducts
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.coverage import NVIDIA_COVERAGE
 from tilewright.targets.nvidia.partition.ask_roles import asked_roles
+from tilewright.targets.nvidia.partition.default_roles import leaves_open
 from tilewright.targets.nvidia.tma.bulk_access import BulkAccess
 from tilewright.targets.nvidia.tma.select_tensor_maps import SelectTensorMaps
 
@@ -54,7 +55,8 @@ def _bulk_access(machine: MachineModel, options: CompileOptions) -> tuple[Pass, 
         stages, groups = asks * 2, asks * int("roles" in schedule)
     else:
         stages, groups = options.num_stages or 0, options.num_consumer_groups or 0
-    return (BulkAccess(machine, stages, groups, options.bulk_access == "always"),)
+    is_eager = options.bulk_access == "always"
+    return (BulkAccess(machine, stages, groups, is_eager, leaves_open(options)),)
 
 
 def _num_programs(machine: MachineModel, options: CompileOptions) -> int:

@@ -35,6 +35,11 @@ from tilewright.schedule.plan.anchors import anchors_of
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InvalidOption
 from tilewright.support.options import CompileOptions
+from tilewright.targets.nvidia.partition.default_roles import (
+    GROUPS,
+    leaves_open,
+    runs_by_default,
+)
 from tilewright.targets.nvidia.partition.order import decide_order, pairs_of
 from tilewright.targets.nvidia.partition.room import stored_block, stored_bytes
 from tilewright.targets.nvidia.partition.smaller_maps import maps_of
@@ -59,7 +64,10 @@ _SWIZZLED_BYTES = 128
 
 @dataclass(frozen=True)
 class DecideRoles(Pass):
-    """The pass; see the module. `groups` 0 asks for roles only where a loop does."""
+    """The pass; see the module. `groups` 0 asks for roles only where a loop does.
+
+    With `is_open` large products get them though nobody asks; see `default_roles.py`.
+    """
 
     machine: MachineModel = SM_90A
     num_warps: int = 4
@@ -68,6 +76,7 @@ class DecideRoles(Pass):
     load_registers: int = 0
     math_registers: int = 0
     loop_schedule: str = ""
+    is_open: bool = False
     name = "decide-roles"
     after = ("select-tensor-maps", "merge-duplicates")
 
@@ -82,6 +91,7 @@ class DecideRoles(Pass):
             options.reg_dec_producer,
             options.reg_inc_consumer,
             options.loop_schedule or "",
+            leaves_open(options),
         )
 
     def apply(self, module: ModuleOp) -> None:
@@ -94,6 +104,8 @@ class DecideRoles(Pass):
         is_hinted = any(ROLES_HINT in op.attributes for op in kernel.walk())
         is_hinted = is_hinted or ask_for_roles(kernel)
         asked = groups_of_tasks(kernel, self.groups)
+        if not (asked or is_hinted) and self.is_open and runs_by_default(kernel, self.machine):
+            asked = GROUPS
         if schedule_of(kernel) is not None or not (asked or is_hinted):
             return
         annotate_schedule(kernel, self.schedule(kernel, asked))

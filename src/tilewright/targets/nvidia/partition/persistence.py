@@ -29,6 +29,11 @@ from tilewright.schedule.partition.tasks import has_tasks
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import PlanRefused
 from tilewright.support.options import CompileOptions
+from tilewright.targets.nvidia.partition.default_roles import (
+    is_moved_by_engine,
+    large_product,
+    leaves_open,
+)
 
 _ROLES_HINT = "tt.warp_specialize"
 
@@ -37,6 +42,8 @@ _ROLES_HINT = "tt.warp_specialize"
 class DecidePersistence(Pass):
     """The pass; see the module. `text` is the schedule of the kernel, '' where nobody says one.
 
+    With `is_open` large products are persistent though nobody asks for roles.
+
     *Raises*: PlanRefused where a schedule asks for what cannot be.
     """
 
@@ -44,6 +51,7 @@ class DecidePersistence(Pass):
     text: str = ""
     groups: int = 0
     is_alone: bool = True
+    is_open: bool = False
     name = "decide-persistence"
     after = ("select-tensor-maps", "lower-descriptors", "bulk-access", "merge-duplicates")
 
@@ -51,7 +59,8 @@ class DecidePersistence(Pass):
     def of_options(cls, machine: MachineModel, options: CompileOptions) -> DecidePersistence:
         """The pass as the options of a launch ask for it."""
         is_alone = not (options.cluster_dims or options.launch_cooperative_grid)
-        return cls(machine, options.schedule or "", options.num_consumer_groups or 0, is_alone)
+        text, groups = options.schedule or "", options.num_consumer_groups or 0
+        return cls(machine, text, groups, is_alone, leaves_open(options))
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite the kernel where that is asked for, or is faster."""
@@ -84,8 +93,10 @@ class DecidePersistence(Pass):
         """Whether roles are asked for, and nothing else is said of the schedule."""
         if self.text or schedule_of(kernel) is not None or has_tasks(kernel):
             return False
-        hinted = any(_ROLES_HINT in op.attributes for op in kernel.walk())
-        return bool(self.groups) or hinted
+        if self.groups or any(_ROLES_HINT in op.attributes for op in kernel.walk()):
+            return True
+        is_large = self.is_open and large_product(kernel, self.machine) is not None
+        return is_large and is_moved_by_engine(kernel)
 
 
 def gains(kernel: FuncOp) -> bool:

@@ -39,6 +39,7 @@ from tilewright.ops.shape.ir import ReshapeOp, TransOp
 from tilewright.passes.merge_duplicates import MergeDuplicates
 from tilewright.passes.tile_builder import TileBuilder
 from tilewright.support.dataclass import dataclass
+from tilewright.targets.nvidia.partition.default_roles import large_product
 from tilewright.targets.nvidia.tma.box_annotations import annotate_box
 from tilewright.targets.nvidia.tma.bulk_copy import Copies, Copy, Stays, index_of
 from tilewright.targets.nvidia.tma.launch_conditions import add_guards
@@ -50,12 +51,16 @@ _Plain = TypeVar("_Plain", LoadOp, StoreOp)
 
 @dataclass(frozen=True)
 class BulkAccess(Pass):
-    """The pass; see the module. `is_eager` rewrites every load that is a box."""
+    """The pass; see the module. `is_eager` rewrites every load that is a box.
+
+    With `is_open` products that would get roles by default are rewritten where all of it may be.
+    """
 
     machine: MachineModel = SM_90A
     num_stages: int = 0
     groups: int = 0
     is_eager: bool = False
+    is_open: bool = False
     name = "bulk-access"
     after = (
         "select-tensor-maps",
@@ -68,13 +73,26 @@ class BulkAccess(Pass):
     def apply(self, module: ModuleOp) -> None:
         """Rewrite the kernel."""
         kernel = find_kernel(module)
-        loads = [op for op in kernel.walk() if isinstance(op, LoadOp) and self.is_wanted(op)]
-        stores = [op for op in kernel.walk() if isinstance(op, StoreOp) and self.is_stored(op)]
-        if loads and _Rewrite(kernel, self.machine).run(loads, stores):
+        rewrite = _Rewrite(kernel, self.machine)
+        is_asked = self._asks_for_roles(kernel)
+        if not is_asked and self.is_open and large_product(kernel, self.machine) is not None:
+            loads, stores = self._accesses(kernel, in_roles=True)
+            if rewrite.may_all(loads, stores):
+                is_asked = True
+        loads, stores = self._accesses(kernel, is_asked)
+        if loads and rewrite.run(loads, stores):
             # Loads that start at one place compute it once.
             MergeDuplicates().apply(module)
 
-    def is_wanted(self, load: LoadOp) -> bool:
+    def _accesses(self, kernel: FuncOp, in_roles: bool) -> tuple[list[LoadOp], list[StoreOp]]:
+        """The loads and the stores that are worth a copy of the engine."""
+        ops = list(kernel.walk())
+        loads = [op for op in ops if isinstance(op, LoadOp) and self._is_wanted(op, in_roles)]
+        is_product = in_roles and _has_product(kernel)
+        stores = [op for op in ops if is_product and isinstance(op, StoreOp) and _is_stored(op)]
+        return loads, stores
+
+    def _is_wanted(self, load: LoadOp, in_roles: bool) -> bool:
         """Whether the author asks for what a load of the engine is good for."""
         if sum(extent > 1 for extent in shape_of(load.result.type)) < 2:
             return False
@@ -83,35 +101,24 @@ class BulkAccess(Pass):
             return False  # its author says who copies
         if self.is_eager:
             return True
-        if self._is_in_roles(load):
+        if in_roles:
             return _feeds_product(load.result) or any(map(_has_product, loops))
         return bool(loops) and self._stages(loops[0]) > 1 and _feeds_product(load.result)
 
-    def is_stored(self, store: StoreOp) -> bool:
-        """Whether roles store a tile behind their products: it then goes out in chunks."""
-        if sum(extent > 1 for extent in shape_of(store.value.type)) < 2:
-            return False
-        loops = list(loops_around(store))
-        if any(map(hint_of, loops)) or any(map(_multiplies, loops)):
-            return False
-        return self._is_in_roles(store) and _has_product(_kernel_of(store))
-
-    def _is_in_roles(self, op: Operation) -> bool:
-        return bool(self.groups) or any(
-            _ROLES_HINT in other.attributes for other in _kernel_of(op).walk()
-        )
+    def _asks_for_roles(self, kernel: FuncOp) -> bool:
+        return bool(self.groups) or any(_ROLES_HINT in op.attributes for op in kernel.walk())
 
     def _stages(self, loop: Operation) -> int:
         hint = loop.attributes.get(_STAGES_HINT)
         return hint.value.data if isinstance(hint, IntegerAttr) else self.num_stages
 
 
-def _kernel_of(op: Operation) -> Operation:
-    while not isinstance(op, FuncOp):
-        parent = op.parent_op()
-        assert parent is not None
-        op = parent
-    return op
+def _is_stored(store: StoreOp) -> bool:
+    """Whether roles store a tile behind their products: it then goes out in chunks."""
+    loops = list(loops_around(store))
+    if any(map(hint_of, loops)) or any(map(_multiplies, loops)):
+        return False
+    return sum(extent > 1 for extent in shape_of(store.value.type)) > 1
 
 
 def _feeds_product(value: SSAValue) -> bool:
@@ -153,6 +160,14 @@ class _Rewrite:
         if copies:
             _erase_dead(self._kernel)
         return bool(copies)
+
+    def may_all(self, loads: Sequence[LoadOp], stores: Sequence[StoreOp]) -> bool:
+        """Whether the engine may make each of these accesses, and there are both."""
+        try:
+            copies = [*map(self._copies.of_load, loads), *map(self._copies.of_store, stores)]
+        except Stays:
+            return False
+        return bool(loads and stores and copies)
 
     def _found(
         self, what: str, ops: Sequence[_Plain], copy_of: Callable[[_Plain], Copy]
