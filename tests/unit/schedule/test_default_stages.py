@@ -56,13 +56,14 @@ def decided(kernel, args, **meta: object) -> str:
 def test_large_steps_of_a_product_have_four_slots_and_small_ones_two(
     blocks: tuple[int, int, int], num_warps: int, slots: int
 ) -> None:
-    m, n, d = blocks
-    text = decided(product, (HALVES, HALVES, FLOATS, 4096), M=m, N=n, D=d, num_warps=num_warps)
+    sizes = dict(zip("MND", blocks, strict=True))
+    args = (HALVES, HALVES, FLOATS, 4096)
+    text = decided(product, args, **sizes, num_warps=num_warps, bulk_access="never")
     assert f"slots {slots} cp_async" in text
 
 
 def test_a_count_that_is_said_is_taken() -> None:
-    blocks = {"M": 128, "N": 128, "D": 64}
+    blocks = {"M": 64, "N": 128, "D": 64}
     said = decided(product, (HALVES, HALVES, FLOATS, 4096), **blocks, num_stages=3)
     assert "slots 3 tma" in said
     none = decided(product, (HALVES, HALVES, FLOATS, 4096), **blocks, num_stages=1)

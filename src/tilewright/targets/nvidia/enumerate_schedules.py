@@ -8,6 +8,7 @@ formed or comes to the same as another one is left out. The first is no pipeline
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -22,12 +23,14 @@ from tilewright.ir.schedule_attributes import (
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.roles import find_roles
+from tilewright.passes.persist import persist, reason_against
 from tilewright.schedule.plan.products import DecideProducts
 from tilewright.schedule.plan.schedule import DecideSchedule
 from tilewright.support.errors import TilewrightError
 from tilewright.support.options import LOOP_SCHEDULES, CompileOptions
 from tilewright.targets.nvidia.partition.decide import DecideRoles
 from tilewright.targets.nvidia.partition.form import FormRoles
+from tilewright.targets.nvidia.partition.persistence import gains
 
 _STAGES = (2, 3, 4, 5)
 """Chosen, not measured: what is fastest has 2 or 4, and more than 5 slots seldom fit."""
@@ -78,13 +81,24 @@ def _in_roles(
     """The roles of the kernel that can be formed, by groups, order of products and slots."""
     if not machine.has_setmaxnreg:
         return
-    for groups in _GROUPS:
-        for order in ("", *LOOP_SCHEDULES):
-            for slots in _SLOTS:
-                decide = DecideRoles(machine, options.num_warps, groups, slots, loop_schedule=order)
-                schedule = decide.schedule(find_kernel(module))
-                if schedule.channels and _can_be_formed(module, machine, schedule):
-                    yield schedule
+    seen: set[str] = set()
+    for form in (module, *_persistent(module, machine)):
+        for groups, order, slots in product(_GROUPS, ("", *LOOP_SCHEDULES), _SLOTS):
+            decide = DecideRoles(machine, options.num_warps, groups, slots, loop_schedule=order)
+            schedule = decide.schedule(find_kernel(form))
+            is_new = schedule.channels and str(schedule) not in seen
+            seen.add(str(schedule))
+            if is_new and _can_be_formed(form, machine, schedule):
+                yield schedule
+
+
+def _persistent(module: ModuleOp, machine: MachineModel) -> Iterator[ModuleOp]:
+    """The kernel with programs that go from tile to tile, where that is worth a try."""
+    kernel = find_kernel(module)
+    if gains(kernel) and not reason_against(kernel):
+        clone = module.clone()
+        persist(find_kernel(clone), machine.num_sms)
+        yield clone
 
 
 def _can_be_formed(module: ModuleOp, machine: MachineModel, schedule: Schedule) -> bool:

@@ -8,6 +8,7 @@ import tilewright
 import tilewright.language as tl
 from tests.ptxas.kernels import request_of
 from tests.unit.schedule import scheduled_kernels as kernels
+from tests.unit.targets.nvidia.persistent_kernels import blocks
 from tilewright import JITFunction
 from tilewright.compiler.schedules import schedules
 from tilewright.ir.schedule_text import parse_schedule
@@ -54,6 +55,18 @@ def test_a_product_is_tried_without_stages_with_several_and_in_roles() -> None:
     assert slots == [2, 3, 4, 5]
     replicas = {parse_schedule(t).roles[1].replicas for t in texts if "roles" in t}
     assert replicas == {1, 2}  # 128 rows are not shared by three groups
+
+
+def test_a_product_with_a_program_a_tile_is_tried_with_persistent_programs() -> None:
+    a, b = operands(320)
+    sizes = {"BM": 128, "BN": 64, "BK": 64, "GROUP": 2}
+    arguments = (a, b, np.zeros((128, 64), np.float16), 128, 64, 320)
+    found = schedules(request_of(blocks, arguments, sizes))
+    parsed = [parse_schedule(str(options["schedule"])) for options in found[1:]]
+    assert {bool(s.persist) for s in parsed if s.roles} == {True, False}
+    assert not any(s.persist for s in parsed if not s.roles)
+    splits = {s.roles[1].split for s in parsed if s.persist}
+    assert splits == {"", "tiles"}  # one group, and two that take whole tiles in turn
 
 
 def test_the_order_is_the_same_every_time() -> None:
