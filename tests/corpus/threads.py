@@ -19,7 +19,7 @@ from tilewright.runtime.grid import check_grid
 from tilewright.runtime.launch_numbers import fits
 from tilewright.support.options import option_names
 from tilewright.targets.nvidia.host import named_machine
-from tilewright.targets.nvidia.simulated import tensor_maps
+from tilewright.targets.nvidia.simulated import started_grid, tensor_maps
 from tilewright.targets.target import Scheduled, load_target
 
 Annotate = Callable[[ModuleOp], None]
@@ -106,14 +106,15 @@ def run_threads(
     """
     threads = lower_for_gpu(case, annotate, **options)
     grid = check_grid(case.name, case.grid, threads.memory.values)
+    programs, extents = started_grid(threads.scheduled.metadata, grid)
     shared = int(str(threads.scheduled.metadata["shared_bytes"]))
     name = str(threads.scheduled.metadata["symbol"])
     simulate(
         threads.text,
         name,
-        grid,
+        programs,
         threads.num_threads,
-        threads.arguments,
+        [*threads.arguments, *extents],
         shared,
         checks_global_order=True,
     )

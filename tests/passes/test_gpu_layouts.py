@@ -132,7 +132,7 @@ def test_a_transpose_is_converted_once_through_shared_memory() -> None:
 
 
 def test_an_accumulator_stays_in_the_layout_of_its_instruction_around_the_loop() -> None:
-    kernel = at_t1(matmul, (F16, F16, F32, 512), SIZE=128, STEP=64)
+    kernel = at_t1(matmul, (F16, F16, F32, 512), SIZE=128, STEP=64, num_consumer_groups=0)
     dot = only(kernel, "ttg.dot")
     layout = layout_of(dot.results[0].type)
     assert layout == wgmma_accumulator((128, 128), (4, 1), 128)
@@ -143,7 +143,7 @@ def test_an_accumulator_stays_in_the_layout_of_its_instruction_around_the_loop()
 
 
 def test_offsets_are_computed_again_in_each_layout_and_not_converted() -> None:
-    kernel = at_t1(matmul, (F16, F16, F32, 512), SIZE=128, STEP=64)
+    kernel = at_t1(matmul, (F16, F16, F32, 512), SIZE=128, STEP=64, num_consumer_groups=0)
     assert moving(kernel) == []
     assert len(named(kernel, "tt.make_range")) > 2
 

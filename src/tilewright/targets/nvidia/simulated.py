@@ -53,16 +53,25 @@ def simulate_launch(
     maps = tensor_maps(scheduled.metadata, slots, arrays)
     threads = 32 * int(str(scheduled.metadata["num_warps"]))
     shared_bytes = int(str(scheduled.metadata["shared_bytes"]))
-    most = int(str(scheduled.metadata["most_programs"]))
-    extents = grid if most else ()
+    programs, extents = started_grid(scheduled.metadata, grid)
     everything = (*arguments, *maps, *extents)
     symbol = entry_symbol(kernel)
     if timeline is not None:
         timeline.call(warp_group_names(scheduled, threads))
-    run = persistent_grid(grid, most) if most else grid
     return simulate(
-        text, symbol, run, threads, everything, shared_bytes, seed=seed, timeline=timeline
+        text, symbol, programs, threads, everything, shared_bytes, seed=seed, timeline=timeline
     )
+
+
+def started_grid(
+    metadata: Mapping[str, object], grid: tuple[int, int, int]
+) -> tuple[tuple[int, int, int], tuple[int, ...]]:
+    """The programs that a launch starts, and the parameters that say which it asks for.
+
+    One program of a persistent kernel is taken to fit on each SM.
+    """
+    most = int(str(metadata["most_programs"]))
+    return (persistent_grid(grid, most), grid) if most else (grid, ())
 
 
 def warp_group_names(scheduled: Scheduled, threads: int) -> list[str]:

@@ -20,7 +20,7 @@ from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.schedule.check_ordering import check_ordering
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import option_names
-from tilewright.targets.nvidia.simulated import tensor_maps
+from tilewright.targets.nvidia.simulated import started_grid, tensor_maps
 from tilewright.targets.target import Scheduled, load_target
 
 MACHINE = SM_90A
@@ -67,7 +67,9 @@ def simulated(
     shared = int(str(program.scheduled.metadata["shared_bytes"]))
     threads = 32 * int(str(program.scheduled.metadata["num_warps"]))
     x, y, z = (*grid, 1, 1)[:3]
-    report = simulate(program.text, kernel.__name__, (x, y, z), threads, passed, shared)
+    programs, extents = started_grid(program.scheduled.metadata, (x, y, z))
+    everything = [*passed, *extents]
+    report = simulate(program.text, kernel.__name__, programs, threads, everything, shared)
     return copies, report
 
 

@@ -25,6 +25,7 @@ from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.program.persistence import most_programs
 from tilewright.support.options import CompileOptions
+from tilewright.support.tile_extents import is_power_of_two
 
 GROUPS = 2
 """How many groups multiply. Source: as `is_large`; one does not feed the tensor cores."""
@@ -100,4 +101,5 @@ def _is_sum(product: DotOp) -> bool:
 def _is_large(product: DotOp) -> bool:
     shape, element = shape_of(product.result.type), element_of(product.operands[0].type)
     is_fit = len(shape) == 2 and min(shape) >= _LEAST_EXTENT and prod(shape) <= _MOST_ELEMENTS
+    is_fit = is_fit and all(map(is_power_of_two, shape))
     return is_fit and is_float(element) and width_bits(element) <= _MOST_BITS
