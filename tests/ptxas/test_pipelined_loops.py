@@ -16,8 +16,8 @@ pytestmark = pytest.mark.ptxas
 FLOATS = np.zeros((128, 256), np.float32)
 MATMUL = (halves(1, 128, 256), halves(2, 256, 256), FLOATS, 4096, 4096, 4096)
 ATTENTION = (*(halves(seed, 256, 64) for seed in (1, 2, 3)), np.zeros((256, 64), np.float32), 4096)
-LARGE = {"BM": 128, "BN": 256, "BK": 64, "num_warps": 8}
-SMALL = {"BM": 128, "BN": 128, "BK": 64, "num_warps": 4}
+LARGE = {"BM": 128, "BN": 256, "BK": 64, "num_warps": 8, "num_consumer_groups": 0}
+SMALL = {"BM": 128, "BN": 128, "BK": 64, "num_warps": 4, "num_consumer_groups": 0}
 HEAD = {"S": 64, "D": 64, "num_warps": 4}
 
 CASES: dict[str, tuple[JITFunction, tuple[object, ...], dict[str, object]]] = {
