@@ -169,10 +169,10 @@ class CompileOptions:
     launches allow it, "always" all that it could, and "never" none. `plan` takes decisions from
     the compiler, a line for each (`schedule/plan/given.py`). `num_consumer_groups` makes
     roles of a program on a GPU: one that loads, and so many groups of 4 warps that share the rows
-    of its products; 0 makes none but those that loops ask for, None those of attention, too, where
-    they are faster. `num_buffers_warp_spec` is how many tiles of a loop are under way then, 0 as
-    many as fit; `reg_dec_producer` and `reg_inc_consumer` are the registers of a thread that loads
-    and of one that multiplies, 0 what suits the number of groups.
+    of its products; 0 makes none but those that loops ask for, None those of attention and
+    of large products, too, where they are faster. `num_buffers_warp_spec` is how many tiles of a
+    loop are under way then, 0 as many as fit; `reg_dec_producer` and `reg_inc_consumer` are the
+    registers of a thread that loads and of one that multiplies, 0 what suits the number of groups.
     `loop_schedule` is the order of the two products of a loop in roles: "FA_secondDot" has the
     second one run beside the rest of the next iteration, "FA_firstDot" the next first one beside
     the rest, "straight" neither; None leaves it to the compiler. `schedule` is the text of a
