@@ -10,6 +10,7 @@ from xdsl.ir import Block, Operation
 from tilewright.codegen.simt.partition import Partition
 from tilewright.ir.effects import Access, Effect, Extent, Resource, own_effects
 from tilewright.ir.regions import is_control_flow
+from tilewright.ops.debug.ir import AssumeOp
 from tilewright.ops.roles import RingAccess, RolesOp, TurnOp
 from tilewright.support.dataclass import dataclass
 
@@ -75,7 +76,7 @@ def _is_of_one_thread(op: Operation) -> bool:
         return False
     if isinstance(op, RingAccess):
         return op.is_of_one_thread()
-    if is_control_flow(op):
+    if is_control_flow(op) or isinstance(op, AssumeOp):
         return True
     return all(_starts_or_reads(effect) for effect in own_effects(op))
 

@@ -7,7 +7,8 @@ simulator can hold it to that number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
@@ -22,6 +23,7 @@ from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.roles import (
     RingAcquireOp,
     RingCommitOp,
+    RingFill,
     RingOp,
     RingReleaseOp,
     RingSeekOp,
@@ -130,11 +132,41 @@ def _wait(ctx: SimtContext, op: RingAcquireOp | RingWaitOp) -> None:
     node = ctx.module.add_metadata(_wait_node(op))
     barrier = _barrier(ctx, ring, slot, side).removeprefix("ptr addrspace(3) ")
     give_up = giving_up(fn, op, ctx.value(slot), phase)
-    wait_parity(fn, barrier, parity, f", !tw.ring {node}", give_up)
+    with _where_it_matters(ctx, op):
+        wait_parity(fn, barrier, parity, f", !tw.ring {node}", give_up)
     for tile, view in zip(ring.tiles, op.results, strict=True):
         assert isinstance(tile.type, SharedType)
         step = fn.value(f"mul nuw nsw i32 {ctx.value(slot)}, {slot_bytes(tile.type)}")
         ctx.values[view] = add(fn, step, ctx.value(tile))
+
+
+@contextmanager
+def _where_it_matters(ctx: SimtContext, op: RingAcquireOp | RingWaitOp) -> Generator[None]:
+    """A block that all warps of a role run, or for slots that one thread fills the first alone.
+
+    *Why*: nobody waits for the other warps before such a slot is filled and emptied again. One
+    that falls two fills behind takes the parity of its phase for one that is still to come, and
+    waits for ever: seen on an H200 with pauses in every role (2026-11-22).
+    """
+    if not isinstance(op, RingAcquireOp) or not _is_filled_by_one_thread(op):
+        yield
+        return
+    fn = ctx.fn
+    if ctx.scope.partition.is_elected or ctx.scope.warps == 1:
+        yield
+        return
+    inside, behind = fn.new_label(), fn.new_label()
+    fn.branch_if(fn.prologue_value(f"icmp eq i32 {ctx.index.uniform_warp(fn)}, 0"), inside, behind)
+    fn.place(inside)
+    yield
+    fn.branch(behind)
+    fn.place(behind)
+
+
+def _is_filled_by_one_thread(op: RingAcquireOp) -> bool:
+    """Whether copy engines alone fill the slot, which one thread of the role starts."""
+    users = list(_users(op.results))
+    return bool(users) and all(isinstance(user, RingFill) for user in users)
 
 
 def _wait_node(op: RingAcquireOp | RingWaitOp) -> str:
