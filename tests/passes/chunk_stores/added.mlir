@@ -1,4 +1,4 @@
-// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan assign-layouts stage-channels chunk-stores
+// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan decide-layouts assign-layouts stage-channels chunk-stores
 // What is added to memory goes out whole, and is waited for where the next one is written.
 //
 // CHECK: %[[STAGE:.*]] = "ttg.local_alloc"() : () -> !ttg.memdesc<[64, 64], f32, #{{.*}}, 1>

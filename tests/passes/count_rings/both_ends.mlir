@@ -1,4 +1,4 @@
-// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan assign-layouts stage-channels stage-tensor-maps place-shared count-rings
+// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan decide-layouts assign-layouts stage-channels stage-tensor-maps place-shared count-rings
 // A role that fills a ring and reads it goes through it twice: both start at the first slot.
 //
 // CHECK: %[[RING:.*]] = "ttg.ring"(%{{.*}}) <{ring_name = "parts0"

@@ -1,4 +1,4 @@
-// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan assign-layouts stage-channels
+// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan decide-layouts assign-layouts stage-channels
 // Each replica writes its rows of a slot; the slot is full when all have, and empty when all have read.
 //
 // CHECK: %[[RING:.*]] = "ttg.ring"(%{{.*}}) <{ring_name = "parts0", producers = 2 : i32, consumers = 2 : i32}> : (!ttg.memdesc<[128, 64], f16, #{{.*}}, 2>)

@@ -1,4 +1,4 @@
-// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan assign-layouts stage-channels overlap-products wait-late
+// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan decide-layouts assign-layouts stage-channels overlap-products wait-late
 // Each product is waited for where its values are taken, and gives its slots back there.
 //
 // CHECK: %[[S:.*]] = "ttg.dot"(%{{.*}}is_async

@@ -1,4 +1,4 @@
-// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan assign-layouts stage-channels overlap-products wait-late
+// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan decide-layouts assign-layouts stage-channels overlap-products wait-late
 // Loops of two products are a stage apart or take turns, and stay as they are here.
 //
 // CHECK: "ttg.dot"

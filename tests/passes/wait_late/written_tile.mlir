@@ -1,4 +1,4 @@
-// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan assign-layouts stage-channels overlap-products wait-late
+// PASS: select-tensor-maps form-roles decide-products decide-accesses verify-plan decide-layouts assign-layouts stage-channels overlap-products wait-late
 // A role that writes an operand to shared memory itself waits for each product: it writes it again.
 //
 // CHECK: "ttg.dot"
