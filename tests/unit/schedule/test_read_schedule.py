@@ -98,7 +98,7 @@ def test_tasks_are_the_roles_of_a_kernel(tasks: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("tasked", "groups"),
-    [("keys", 1), ("values", 1), ("product", 2), ("softmax", 2), ("nothing", 0)],
+    [("keys", 2), ("values", 2), ("product", 2), ("softmax", 2), ("nothing", 0)],
 )
 def test_one_task_is_enough_and_the_rest_goes_where_it_is_needed(tasked: str, groups: int) -> None:
     rng = np.random.default_rng(0)
