@@ -33,6 +33,11 @@ _GENERIC = re.compile(
 )
 # What has a form on vectors; a call, a lookup or a place in the loop is left as it is.
 _LINE = re.compile(r" *(?:%\S+ = (?:arith|math)\.\w+ .*|linalg\.yield %\S+ : \w+)")
+_PLACED = re.compile(
+    r" *(%\d+) = bufferization\.materialize_in_destination (%\S+) in %\S+ : "
+    r"\(tensor\S+ tensor\S+\) -> tensor.*\n"
+)
+_NAME = re.compile(r"%\d+(?:#\d+)?")
 _MAP = re.compile(r"affine_map<\(.*?\) -> \((.*?)\)>")
 _ANY = "!transform.any_op"
 # For each function: products as `vector.contract`, their sums in registers over the loop of k, and
@@ -112,7 +117,7 @@ def with_schedule(text: str) -> str:
         traits = f"{{indexing_maps = [{maps}], iterator_types = [{iterators}]}}"
         return f"{name} {traits} {operands} attrs = {label(name, sizes)} {end}"
 
-    text = _GENERIC.sub(chain, _PRODUCT.sub(product, text))
+    text = _GENERIC.sub(chain, _PRODUCT.sub(product, _without_places(text)))
     start = text.replace("module {", "module attributes {transform.with_named_sequence} {", 1)
     end = start.rindex("}")
     return start[:end] + _script(found) + start[end:]
@@ -155,6 +160,28 @@ def _chain_sizes(
     *outer, row = map(int, found[1].split("x")[:-1])
     widest = max(width_text(kind) for _, kind in _SHAPE.findall(types))
     return (*[1] * len(outer), min(_REGISTER_BITS // widest, row))
+
+
+def _without_places(text: str) -> str:
+    """A module whose loops hand on what they made, and not in the tensor that carried it.
+
+    MLIR 22 refuses that of an op that is tiled: it finds a conflict with the tiles' loop.
+    """
+    lines, made = list[str](), dict[str, str]()
+    for line in text.splitlines(keepends=True):
+        found = _PLACED.fullmatch(line)
+        if found is not None:
+            made[found[1]] = found[2]
+        elif made and line.lstrip().startswith("scf.yield"):
+            lines.append(_renamed(line, made))
+            made = {}
+        else:
+            lines.append(line)
+    return "".join(lines)
+
+
+def _renamed(line: str, names: dict[str, str]) -> str:
+    return _NAME.sub(lambda found: names.get(found[0], found[0]), line)
 
 
 def _script(found: list[Tiled]) -> str:

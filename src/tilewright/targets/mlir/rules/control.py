@@ -63,15 +63,16 @@ def _in_place(emitter: Emitter, op: ForOp, end: Operation, carried: Sequence[str
     Not where a tile may be in another one's tensor, as in a swap: there the passes that make
     buffers keep them apart.
     """
-    arguments = op.body.block.args[1:]
     pairs = zip(end.operands, op.results, strict=True)
     names = [handed_on(emitter, value, receiver) for value, receiver in pairs]
-    if not all(map(_stays_apart, end.operands, arguments)):
+    values = [_made_in(value) for value in end.operands]
+    rows = list(zip(names, values, op.body.block.args[1:], carried, strict=True))
+    if not all(v is a or _is_new(v, a) for _, v, a, _ in rows if shape_of(v.type)):
         return names
     found: list[str] = []
-    for given, receiver, name in zip(names, op.results, carried, strict=True):
-        kind = carried_type(receiver.type)
-        if shape_of(receiver.type) and given != name:
+    for given, value, argument, name in rows:
+        kind = carried_type(argument.type)
+        if shape_of(value.type) and value is not argument:
             given = emitter.code.value(
                 f"bufferization.materialize_in_destination {given} in {name} : "
                 f"({kind}, {kind}) -> {kind}"
@@ -80,17 +81,18 @@ def _in_place(emitter: Emitter, op: ForOp, end: Operation, carried: Sequence[str
     return found
 
 
-def _stays_apart(value: SSAValue, argument: BlockArgument) -> bool:
-    """Whether a tile is new in a loop's step, or in the tensor that carried it as `argument`."""
-    if not shape_of(value.type):
-        return True
+def _made_in(value: SSAValue) -> SSAValue:
+    """The tile whose tensor a tile is in: what ops work in that write where they read."""
     owner = value.owner
     while isinstance(owner, DotOp | ReshapeOp | SortOp):
-        # These work in the tensor that they are given.
         value = owner.c if isinstance(owner, DotOp) else owner.src
         owner = value.owner
-    if value is argument:
-        return True
+    return value
+
+
+def _is_new(value: SSAValue, argument: BlockArgument) -> bool:
+    """Whether a tile is made anew in each step of the loop that carries `argument`."""
+    owner = value.owner
     return not isinstance(owner, ControlFlowOp | Block) and owner.parent is argument.owner
 
 
