@@ -127,7 +127,10 @@ class Observer:
         for condition in access.mask.conditions:
             said &= bool(self.seen[condition])
         assert (addresses == base + place * access.element_bytes).all(), access
-        if access.mask.opaque:
+        for choice in access.mask.choices:
+            chosen = self.seen[choice.value].astype(bool) ^ choice.is_negated
+            said &= chosen.reshape(_along(choice.dim, addresses.ndim))
+        if len(access.mask.opaque) > len(access.mask.choices):
             assert (said | ~holds).all(), access
         else:
             assert (said == holds).all(), access

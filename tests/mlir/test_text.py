@@ -59,6 +59,20 @@ def sorts(x, out, B: tl.constexpr):
 
 
 @tilewright.jit
+def chosen_rows(x, out):
+    rows, columns = tl.arange(0, 16), tl.arange(0, 32)
+    at = rows[:, None] * 32 + columns[None, :]
+    is_chosen = tl.load(out + rows) > 0.5
+    tl.store(out + at, tl.load(x + at, mask=is_chosen[:, None], other=1))
+
+
+@tilewright.jit
+def chosen_elements(x, out):
+    at = tl.arange(0, 16)[:, None] * 32 + tl.arange(0, 32)[None, :]
+    tl.store(out + at, tl.load(x + at, mask=tl.load(out + at) > 0.5, other=1))
+
+
+@tilewright.jit
 def looks_up(x, index, out):
     at = tl.arange(0, 16)
     tl.store(out + at, tl.load(x + tl.load(index + at)))
@@ -300,3 +314,19 @@ def test_no_loop_allocates_and_no_copy_is_undone(
     assert allocations_in_loops(buffers) == []
     assert buffers.count("memref.alloc(") <= num_buffers
     assert buffers.count("linalg.copy") + buffers.count("memref.copy") <= num_copies
+
+
+def test_rows_that_a_mask_chooses_are_views_where_it_holds() -> None:
+    text = text_of(chosen_rows, FLOATS, FLOATS)
+    (loop,) = re.findall(r"scf\.for %\d+ = .*? \{\n((?:.*\n)*?)    \}\n", text)[:1]
+    lines = [line.strip().partition(" = ")[2] or line.strip() for line in loop.splitlines()]
+    (start,) = (n for n, line in enumerate(lines) if line.startswith("scf.if"))
+    assert any(line.startswith("memref.reinterpret_cast") for line in lines[start:])
+    assert not any("reinterpret_cast" in line for line in lines[:start])
+    result = scheduled(chosen_rows, FLOATS, FLOATS)
+    assert result.remarks == ()
+
+
+def test_a_mask_that_no_row_says_is_a_remark() -> None:
+    (remark,) = scheduled(chosen_elements, FLOATS, FLOATS).remarks
+    assert "this load goes element by element: its mask is no bound along a dimension" in remark

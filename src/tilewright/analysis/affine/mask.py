@@ -43,18 +43,29 @@ class Bound:
     is_upper: bool
 
 
+@dataclass(frozen=True)
+class Choice:
+    """Indices along `dim` at which the vector `value` of i1 holds, or, negated, does not."""
+
+    dim: int
+    value: SSAValue
+    is_negated: bool
+
+
 @dataclass
 class MaskForm:
     """The parts of a mask: a tile's element is accessed where all of them hold.
 
     `positive` are numbers that have to be more than 0, `conditions` scalars that have to hold, and
-    `opaque` the parts, each a tile of i1, that nothing is known of.
+    `opaque` the parts, each a tile of i1, that nothing is known of. Those of them that lie along
+    one dimension are `choices` as well.
     """
 
     bounds: list[Bound] = field(default_factory=list)
     positive: list[Expression] = field(default_factory=list)
     conditions: list[SSAValue] = field(default_factory=list)
     opaque: list[SSAValue] = field(default_factory=list)
+    choices: list[Choice] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -91,10 +102,16 @@ class _Reader:
             if isinstance(op, ViewOp) and rule is None:
                 inner = self.view(op, part)
             if inner is None:
-                self._form.opaque.append(part.value)
+                self._leave(part)
             else:
                 pending += reversed(inner)
         return self._form
+
+    def _leave(self, part: _Part) -> None:
+        """Note a part that is no bound."""
+        self._form.opaque.append(part.value)
+        if len(part.places) == 1 and part.places[0] is not None:
+            self._form.choices.append(Choice(part.places[0], part.value, part.is_negated))
 
     def constant(self, op: Operation, part: _Part) -> list[_Part] | None:
         """All true says nothing."""

@@ -3,7 +3,8 @@
     %view = memref.reinterpret_cast %base to offset: [o], sizes: [64, 32], strides: [s, 1]
 
 A dimension that wraps is two views, one behind the other, and one that is looked up is a view for
-each of its indices. A mask is, along each dimension, the length of what is copied.
+each of its indices, as is one along which a vector of i1 says what is accessed. A mask is, along
+each dimension, the length of what is copied.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from xdsl.ir import SSAValue
 
 from tilewright.analysis.affine.access import TileAccess
 from tilewright.analysis.affine.expression import Expression
+from tilewright.analysis.affine.mask import Choice
 from tilewright.analysis.affine.text import name_of
 from tilewright.ops.function import is_argument
 from tilewright.support.dataclass import dataclass
@@ -38,7 +40,8 @@ class MemrefView:
     """A view of `base`, `offset` elements from its start; see the module.
 
     `offset` leaves out what wraps and what is looked up. `looked_up` is the dimension that a view
-    is one index of, and the vector of these indices. Starts of dimensions that wrap are taken not
+    is one index of, and the vector of these indices. `choices` are vectors that say, each along
+    one dimension, which of its indices count. Starts of dimensions that wrap are taken not
     to be negative: there is nothing before such a dimension.
     """
 
@@ -46,6 +49,7 @@ class MemrefView:
     offset: Expression
     dims: tuple[ViewDim, ...]
     looked_up: tuple[int, SSAValue] | None = None
+    choices: tuple[Choice, ...] = ()
 
     @property
     def wraps(self) -> tuple[int, ...]:
@@ -53,11 +57,17 @@ class MemrefView:
         return tuple(d for d, dim in enumerate(self.dims) if dim.modulus is not None)
 
 
-def as_reinterpret_cast(access: TileAccess, is_store: bool = False) -> MemrefView | str:
-    """The view that an access is; why there is none where there is none."""
+def as_reinterpret_cast(
+    access: TileAccess, is_store: bool = False, takes_choices: bool = False
+) -> MemrefView | str:
+    """The view that an access is; why there is none where there is none.
+
+    Only with `takes_choices` is it one where a vector of i1 says which of its indices count.
+    """
     if not is_argument(access.base):
         return f"its pointer {name_of(access.base)} is no argument"
-    if access.mask.opaque:
+    choices = access.mask.choices if takes_choices else []
+    if len(access.mask.opaque) > len(choices):
         return "its mask is no bound along a dimension"
     looked_up = [d for d, dim in enumerate(access.dims) if dim.indices is not None]
     if len(looked_up) > 1:
@@ -74,4 +84,4 @@ def as_reinterpret_cast(access: TileAccess, is_store: bool = False) -> MemrefVie
         dims.append(view)
     indices = access.dims[looked_up[0]].indices if looked_up else None
     found = None if indices is None else (looked_up[0], indices)
-    return MemrefView(access.base, offset, tuple(dims), found)
+    return MemrefView(access.base, offset, tuple(dims), found, tuple(choices))

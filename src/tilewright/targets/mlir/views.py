@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from tilewright.analysis.affine.expression import Expression
+from tilewright.analysis.affine.mask import Choice
 from tilewright.analysis.affine.memref import MemrefView
 from tilewright.ir.types import shape_of
 from tilewright.support.dataclass import dataclass
@@ -40,8 +41,8 @@ class Part:
 class Frame:
     """How an access lies in memory: strides and parts by dimension, without where it starts.
 
-    `rows` are the dimensions that wrap or are looked up: there is a view for each of their
-    indices, of one element along them.
+    `rows` are the dimensions that wrap, are looked up or have `choices`: there is a view for each
+    of their indices, of one element along them, where these hold.
     """
 
     pointers: SSAValue
@@ -51,10 +52,13 @@ class Frame:
     parts: tuple[Part, ...]
     rows: tuple[int, ...]
     element: str
+    choices: tuple[Choice, ...] = ()
 
     def is_whole(self) -> bool:
         """Whether all of the tile is accessed."""
-        return all(p.is_whole(extent) for p, extent in zip(self.parts, self.shape, strict=True))
+        return not self.choices and all(
+            p.is_whole(extent) for p, extent in zip(self.parts, self.shape, strict=True)
+        )
 
     def parts_at(self, indices: Sequence[str]) -> tuple[Part, ...]:
         """The part of the tile that the view for some indices of `rows` has."""
@@ -83,13 +87,16 @@ def make_frame(
         size = size if isinstance(size, str) else code.index(size)
         size = code.value(f"arith.select {holds}, {size}, {code.index(0)} : index")
         parts[first] = Part(parts[first].start, size)
-    return Frame(pointers, found.base, shape, tuple(strides), tuple(parts), rows, element)
+    return Frame(
+        *(pointers, found.base, shape, tuple(strides), tuple(parts), rows, element, found.choices)
+    )
 
 
 def rows_of(found: MemrefView) -> tuple[int, ...]:
     """The dimensions of which each index has a view of its own."""
     looked_up = () if found.looked_up is None else (found.looked_up[0],)
-    return tuple(sorted({*found.wraps, *looked_up}))
+    chosen = (choice.dim for choice in found.choices)
+    return tuple(sorted({*found.wraps, *looked_up, *chosen}))
 
 
 def view_at(emitter: Emitter, frame: Frame, indices: Sequence[str] = ()) -> Tensor:

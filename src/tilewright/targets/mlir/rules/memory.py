@@ -15,7 +15,7 @@ from tilewright.analysis.affine.memref import MemrefView, as_reinterpret_cast
 from tilewright.ir.types import is_pointer, shape_of
 from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.targets.mlir.emitter import RULES, Emitter, Tensor, pointee_of
-from tilewright.targets.mlir.evaluate import Coords, Evaluator
+from tilewright.targets.mlir.evaluate import Coord, Coords, Evaluator
 from tilewright.targets.mlir.text import memory_text, tensor_text, type_text
 from tilewright.targets.mlir.views import (
     Frame,
@@ -232,7 +232,7 @@ def view_or_reason(emitter: Emitter, op: LoadOp | StoreOp) -> MemrefView | str:
     access = emitter.accesses.of(op)
     if isinstance(access, str):
         return access
-    found = as_reinterpret_cast(access, isinstance(op, StoreOp))
+    found = as_reinterpret_cast(access, isinstance(op, StoreOp), takes_choices=True)
     if isinstance(found, str):
         return found
     root = emitter.roots.of(op.ptr)
@@ -243,11 +243,21 @@ def view_or_reason(emitter: Emitter, op: LoadOp | StoreOp) -> MemrefView | str:
         return f"elements of {held} are held as {emitter.memory_of(root)}"
     rows = rows_of(found)
     if len(rows) == len(found.dims):
-        return f"dimension {rows[0]} {'wraps' if rows[0] in found.wraps else 'is looked up'}"
-    if isinstance(op, StoreOp) and rows != tuple(range(len(rows))):
+        return f"dimension {rows[0]} {_kind_of_row(found, rows[0])}"
+    again = found.wraps or found.looked_up is not None
+    if isinstance(op, StoreOp) and again and rows != tuple(range(len(rows))):
         # Of elements that are written twice the last one stays, row by row.
-        return f"dimension {rows[-1]} is looked up or wraps, within another one"
+        return f"dimension {rows[-1]} {_kind_of_row(found, rows[-1])}, within another one"
     return found
+
+
+def _kind_of_row(found: MemrefView, dim: int) -> str:
+    """Why each index of a dimension has a view of its own."""
+    if dim in found.wraps:
+        return "wraps"
+    if found.looked_up is not None and found.looked_up[0] == dim:
+        return "is looked up"
+    return "has a mask that is no bound"
 
 
 def _load_views(emitter: Emitter, op: LoadOp, frame: Frame) -> str:
@@ -277,10 +287,29 @@ def _each_row(emitter: Emitter, frame: Frame, do: Callable[[Sequence[str]], None
             code.value(f"arith.addi {index}, {part.start} : index") if part.start else index
             for index, part in zip(indices, parts, strict=True)
         ]
-        do(places)
+        if not frame.choices:
+            do(places)
+            return []
+        code.emit(f"scf.if {_chosen(emitter, frame, places)} {{")
+        with code.capture(1) as lines:
+            do(places)
+        code.lines.extend(lines)
+        code.close("}")
         return []
 
     emitter.nest([part.size for part in parts], body)
+
+
+def _chosen(emitter: Emitter, frame: Frame, places: Sequence[str]) -> str:
+    """Whether the mask lets the view for some indices of the frame's rows through."""
+    code, ev, total = emitter.code, Evaluator(emitter), ""
+    for choice in frame.choices:
+        at = Coord(name=places[frame.rows.index(choice.dim)])
+        holds = ev.at(choice.value, (at,))
+        if choice.is_negated:
+            holds = code.value(f"arith.xori {holds}, {code.constant('i1', 1)} : i1")
+        total = code.value(f"arith.andi {total}, {holds} : i1") if total else holds
+    return total
 
 
 def _part_of_buffer(
