@@ -203,6 +203,14 @@ _PLAIN: tuple[tuple[object, ...], ...] = (
     ("precise_math", k.precise, {"dtypes": (F32,)}),
     ("shift_op", k.shifts, {"dtypes": (I32, I64, I16)}),
     ("floordiv", k.floordiv, {"dtypes": (I32, I64, I16)}),
+    ("addptr_sub", k.addptr_sub, {}),
+    ("addptr_transposed", k.transposed_pointers, {}),
+    ("addptr_reshaped", k.reshaped_pointers, {}),
+    ("gather_reuse_loop_results", k.sibling_loops, {}),
+    ("mask_compared_either_side", k.compared_either_side, {}),
+    ("make_tensor_descriptor", k.descriptors, {}),
+    ("tensor_descriptor_reduce", k.descriptor_adds, {"dtypes": (I32,)}),
+    ("reduce_extend_fp32_precision", k.sum_long, {"dtypes": (F32, F64, I32)}),
     ("umulhi", k.umulhi, {"dtypes": (I32, I64)}),
 )
 _GATHERS = (
@@ -219,6 +227,8 @@ _GATHERS = (
     ("index_select_row_with_mod_plus_offset", k.select_mod_offset),
     ("unstructured_mask_2d", k.mask_rows_2d),
     ("unstructured_mask_3d", k.mask_rows_3d),
+    ("unstructured_mask_rows", k.rows_chosen),
+    ("unstructured_mask_gather", k.rows_looked_up_and_chosen),
     ("gather_nested", k.gather_nested),
     ("gather_no_loop", k.gather_flat),
     ("mixed_structured_unstructured", k.gather_mixed),

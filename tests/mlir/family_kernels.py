@@ -1096,3 +1096,91 @@ def embedding_sum(x, index, out, n):
     for k in range(n):
         acc += tl.load(x + tl.load(index + k) * 16 + c)
     tl.store(out + tl.program_id(0) * 512 + c, acc)
+
+
+@jit
+def addptr_sub(x, out, n):
+    at = (n - tl.program_id(0) - 4) + tl.arange(0, 64) * 3 - 100
+    tl.store(out + tl.program_id(0) * 512 + tl.arange(0, 64), tl.load(x + 300 - at - 1 + at * 2))
+
+
+@jit
+def transposed_pointers(x, out, n):
+    c = tl.arange(0, 32)[None, :]
+    p, m = x + tl.arange(0, 16)[:, None] * 32 + c, (c < n - 130).broadcast_to(16, 32)
+    v = tl.load(tl.trans(p), mask=tl.trans(m), other=3)
+    tl.store(out + tl.program_id(0) * 512 + tl.reshape(tl.arange(0, 512), (32, 16)), v)
+
+
+@jit
+def reshaped_pointers(x, out, n):
+    p = tl.reshape(x + tl.program_id(0) + tl.arange(0, 256), (8, 32))
+    at = tl.arange(0, 8)[:, None] * 32 + tl.arange(0, 32)[None, :]
+    tl.store(out + tl.program_id(0) * 512 + at, tl.load(p))
+
+
+@jit
+def sibling_loops(x, out, n):
+    a, o = x + tl.arange(0, 32), out + tl.program_id(0) * 512 + tl.arange(0, 32)
+    for _ in range(3):
+        tl.store(o, tl.load(a))
+        a += 32
+        o += 32
+    for _ in range(2):
+        tl.store(o, tl.load(a) + tl.load(a - 64))
+        a += 16
+        o += 32
+    tl.store(o, tl.load(a))
+
+
+@jit
+def compared_either_side(x, out, n):
+    at, o = tl.arange(0, 64), out + tl.program_id(0) * 512 + tl.arange(0, 64)
+    tl.store(o, tl.load(x + at, mask=at < n - 110, other=1))
+    tl.store(o + 64, tl.load(x + at, mask=at <= n - 110, other=1))
+    tl.store(o + 128, tl.load(x + at, mask=at > n - 110, other=1))
+    tl.store(o + 192, tl.load(x + at, mask=at >= n - 110, other=1))
+    tl.store(o + 256, tl.load(x + at, mask=n - 110 > at, other=1), mask=n - 120 >= at)
+    tl.store(o + 320, tl.load(x + at, mask=n - 110 < at, other=1), mask=n - 120 <= at)
+
+
+@jit
+def descriptors(x, out, n):
+    source = tl.make_tensor_descriptor(x, [n // 5, 32], [32, 1], [16, 16])
+    target = tl.make_tensor_descriptor(out, [40, 32], [32, 1], [16, 16])
+    for i in range(2):
+        v = source.load([20 + 10 * i, 16 - 16 * i])
+        target.store([tl.program_id(0) * 16, 16 * i], v + v)
+
+
+@jit
+def descriptor_adds(x, out, n):
+    source = tl.make_tensor_descriptor(x, [n // 5, 32], [32, 1], [16, 16])
+    target = tl.make_tensor_descriptor(out, [10, 32], [32, 1], [16, 16])
+    target.atomic_add([0, 16], source.load([tl.program_id(0) * 8, 8]))
+
+
+@jit
+def sum_long(x, out, n):
+    v = tl.load(x + tl.arange(0, 2048), mask=tl.arange(0, 2048) < 10 * n, other=0)
+    tl.store(out + tl.program_id(0) * 512, tl.sum(v, axis=0))
+
+
+@jit
+def rows_chosen(x, index, out, n):
+    r, c = tl.arange(0, 16), tl.arange(0, 16)
+    live, odd = tl.load(index + r) % 3 != 0, tl.load(index + 16 + c) % 2 == 1
+    at = r[:, None] * 16 + c[None, :]
+    v = tl.load(x + at, mask=live[:, None] & (r < n)[:, None], other=4)
+    tl.store(out + tl.program_id(0) * 512 + at, v)
+    w = tl.load(x + at, mask=odd[None, :] & ~(c >= n)[None, :], other=2)
+    tl.store(out + tl.program_id(0) * 512 + 256 + at, w, mask=odd[None, :])
+
+
+@jit
+def rows_looked_up_and_chosen(x, index, out, n):
+    r, c = tl.load(index + tl.arange(0, 16)), tl.arange(0, 16)
+    live = tl.load(index + tl.arange(0, 16)) < 32
+    v = tl.load(x + r[:, None] * 16 + c[None, :], mask=live[:, None] & (c < n)[None, :], other=9)
+    place = out + tl.program_id(0) * 1024
+    tl.store(place + r[:, None] * 16 + c[None, :], v, mask=live[:, None])
