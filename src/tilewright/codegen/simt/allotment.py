@@ -10,7 +10,6 @@ from xdsl.ir import Block, Operation
 from tilewright.codegen.simt.partition import Partition
 from tilewright.ir.effects import Access, Effect, Extent, Resource, own_effects
 from tilewright.ir.regions import is_control_flow
-from tilewright.ops.debug.ir import AssumeOp
 from tilewright.ops.roles import RingAccess, RolesOp, TurnOp
 from tilewright.support.dataclass import dataclass
 
@@ -76,14 +75,13 @@ def _is_of_one_thread(op: Operation) -> bool:
         return False
     if isinstance(op, RingAccess):
         return op.is_of_one_thread()
-    if is_control_flow(op) or isinstance(op, AssumeOp):
-        return True
-    return all(_starts_or_reads(effect) for effect in own_effects(op))
+    return is_control_flow(op) or all(_starts_or_reads(effect) for effect in own_effects(op))
 
 
 def _starts_or_reads(effect: Effect) -> bool:
-    """Whether an effect is a copy that an engine makes, or a read of global memory."""
+    """Whether an effect is a copy that an engine makes, a read of global memory, or a promise."""
     if not isinstance(effect, Access):
         return False
     is_started = effect.is_async and effect.extent is Extent.START
-    return is_started or (effect.resource is Resource.GLOBAL and not effect.writes)
+    is_read = effect.resource is Resource.GLOBAL and not effect.writes
+    return is_started or is_read or effect.resource is Resource.CONTROL

@@ -10,7 +10,7 @@ from tilewright.targets.mlir.emitter import RULES, Emitter, Tensor
 from tilewright.targets.mlir.evaluate import Coord, Evaluator, dims_of
 from tilewright.targets.mlir.text import is_float_text, tensor_text, type_text, width_text
 
-# By error analysis: n terms in a row lose up to n halves of a last place, in √n lanes of √n
+# Source: error analysis: n terms in a row lose up to n halves of a last place, in √n lanes of √n
 # terms up to 2 √n. Below this extent that is no gain worth a second loop.
 _LONG = 32
 _LEAST, _GREATEST = float("-inf"), float("inf")
