@@ -177,7 +177,7 @@ def _working(runs: list[Run]) -> list[Run]:
         try:
             run()
         except Exception as error:  # each compiler has a class of its own for what does not fit
-            if type(error).__name__ != "OutOfResources":
+            if type(error).__name__ not in ("OutOfResources", "ResourcesExceeded"):
                 raise
             print(f"left out: {str(error).splitlines()[0]}", flush=True)
         else:

@@ -8,7 +8,7 @@ import torch
 from benchmarks.gpu_gradients import Forward, ours
 from benchmarks.gpu_timing import close_to
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
 # cuDNN is 2.3e-3 to 2.7e-3 from float64 here.
 _TOLERANCE = 4e-3
 

@@ -21,11 +21,12 @@ from tilewright.targets.nvidia.rules import NVIDIA_RULES
 GiveUp = Callable[[], None]
 # By definition: in nanoseconds.
 _SECOND = 1_000_000_000
-# Chosen, not measured: roles that hang together began to wait within microseconds of each other.
-_GRACE = _SECOND // 10
 # Chosen, not measured: a look at an mbarrier takes microseconds; in a longer one the GPU ran the
 # programs of another process, and the roles that are waited for stood still as well.
 _LONGEST_LOOK = _SECOND // 10
+# Chosen: roles that hang together began to wait within microseconds of each other, and what they
+# count differs by up to one look each time that another process has the GPU.
+_GRACE = 5 * _LONGEST_LOOK
 _OWNER = "tw_hanging_program"
 _RECORD = "<4 x i32>"
 _TRY = "@llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"
