@@ -170,7 +170,7 @@ def _c2_type(type_: Attribute) -> str:
 
 
 # What carries values between roles, by name.
-_CHANNELS = frozenset({"tw.channel", "tw.put", "tw.get", "tw.skip", "tw.slice"})
+_CHANNELS = frozenset({"tw.channel", "tw.put", "tw.put_part", "tw.get", "tw.skip", "tw.slice"})
 _CONTROL_FLOW = frozenset({"scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition"})
 
 T0 = Level(

@@ -132,6 +132,7 @@ def test_variables_are_read_live(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 def test_each_variable_changes_one_option(monkeypatch: pytest.MonkeyPatch) -> None:
     values = {"1 or 0": "1", "a directory": "/d", "auto, cpu, nvidia or mlir": "mlir"}
+    values["none or cpu"] = "cpu"
     plain = (*dataclasses.astuple(runtime_options()), *dataclasses.astuple(debug_options()))
     for variable in VARIABLES:
         with monkeypatch.context() as patch:

@@ -43,7 +43,7 @@ def find_gap(op: Operation) -> Gap | None:
 CPU_COVERAGE = covers("cpu", "the CPU", find_gap)
 CPU_COVERAGE.unsupported(
     GetGridExtentOp,
-    "the grid that a launch asks for is a parameter of persistent programs of a GPU",
+    "the CPU runs no persistent programs, which take the grid of a launch as a parameter",
     "ask for it by num_programs(axis)",
 )
 CPU_COVERAGE.unsupported(

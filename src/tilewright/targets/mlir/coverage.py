@@ -30,7 +30,7 @@ def find_gap(op: Operation) -> Gap | None:
 MLIR_COVERAGE = covers("mlir", "MLIR's core dialects", find_gap)
 MLIR_COVERAGE.unsupported(
     GetGridExtentOp,
-    "the grid that a launch asks for is a parameter of persistent programs of a GPU",
+    "MLIR's core dialects have no persistent programs, which take the grid as a parameter",
     "ask for it by num_programs(axis)",
 )
 MLIR_COVERAGE.unsupported(

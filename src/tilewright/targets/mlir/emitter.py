@@ -37,6 +37,8 @@ from tilewright.targets.mlir.text import (
 
 Rule = Callable[["Emitter", Operation], None]
 RULES: RuleTable[Rule] = RuleTable("mlir")
+IN_PLACE: RuleTable[Callable[..., SSAValue]] = RuleTable("mlir, in place")
+"""Of an op that writes its result where it reads: the tile in whose tensor it works."""
 """What an op that is not computed element by element becomes."""
 _ON_POINTERS = (AddPtrOp, IntToPtrOp, PtrToIntOp)
 # Chosen, not measured: what an element may cost, in simple ops, to be computed again wherever it is

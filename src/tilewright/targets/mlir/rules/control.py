@@ -10,11 +10,8 @@ from tilewright.ir.regions import ControlFlowOp
 from tilewright.ir.types import is_pointer, shape_of
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.debug.ir import AssumeOp, BarrierOp
-from tilewright.ops.indexing.ir import SortOp
-from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.program.ir import GetNumProgramsOp, GetProgramIdOp
-from tilewright.ops.shape.ir import ReshapeOp
-from tilewright.targets.mlir.emitter import RULES, Emitter
+from tilewright.targets.mlir.emitter import IN_PLACE, RULES, Emitter
 from tilewright.targets.mlir.text import tensor_text, type_text
 
 
@@ -84,8 +81,8 @@ def _in_place(emitter: Emitter, op: ForOp, end: Operation, carried: Sequence[str
 def _made_in(value: SSAValue) -> SSAValue:
     """The tile whose tensor a tile is in: what ops work in that write where they read."""
     owner = value.owner
-    while isinstance(owner, DotOp | ReshapeOp | SortOp):
-        value = owner.c if isinstance(owner, DotOp) else owner.src
+    while (worked_in := IN_PLACE.find(type(owner))) is not None:
+        value = worked_in(owner)
         owner = value.owner
     return value
 

@@ -10,7 +10,7 @@ from tilewright.ir.types import is_pointer, shape_of
 from tilewright.ops.creation.ir import UnsplatOp
 from tilewright.ops.indexing.ir import GatherOp, HistogramOp
 from tilewright.ops.shape.ir import CatOp, FlipOp, ReshapeOp
-from tilewright.targets.mlir.emitter import RULES, Emitter, Tensor
+from tilewright.targets.mlir.emitter import IN_PLACE, RULES, Emitter, Tensor
 from tilewright.targets.mlir.evaluate import Coord, Coords, Evaluator
 from tilewright.targets.mlir.text import tensor_text, type_text
 
@@ -23,6 +23,11 @@ def _tensor_of(emitter: Emitter, value: SSAValue, receiver: SSAValue) -> str:
 def _unsplat(emitter: Emitter, op: UnsplatOp) -> None:
     coords = (Coord(),) * len(shape_of(op.src.type))
     emitter.bind(op.result, Evaluator(emitter).at(op.src, coords))
+
+
+@IN_PLACE.register(ReshapeOp)
+def _reshaped_tile(op: ReshapeOp) -> SSAValue:
+    return op.src
 
 
 @RULES.register(ReshapeOp)
