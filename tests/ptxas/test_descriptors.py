@@ -26,9 +26,10 @@ def test_products_of_descriptors_assemble_without_spills() -> None:
         (cases.matmul, arguments),
         (cases.matmul_transposed, cases.transposed(arguments)),
     ):
-        result = assembled(kernel, given, num_warps=8)
-        assert not result.resources.has_spills and result.remarks() == ()
-        assert result.resources.registers <= 128
+        for groups, most in ((0, 128), (2, 168)):
+            result = assembled(kernel, given, num_warps=8, num_consumer_groups=groups)
+            assert not result.resources.has_spills and result.remarks() == ()
+            assert result.resources.registers <= most
 
 
 @pytest.mark.parametrize("kind", ["add", "min", "max", "and", "or", "xor"])

@@ -13,6 +13,7 @@ import os
 import platform
 import re
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.util import find_spec
@@ -26,6 +27,7 @@ _CPU_LINES = re.compile(
     re.MULTILINE,
 )
 _CPUINFO_BYTES = 16 << 10
+_LOADED_NS = time.time_ns()
 
 
 def digest(*parts: str | bytes) -> str:
@@ -50,11 +52,24 @@ def compiler_fingerprint() -> str:
 
     It covers the path, size and modification time of every source file of the package, and
     the installed versions of llvmlite and xDSL. A tree without files (an imported archive) has
-    a fingerprint of its own in every process, so that it never finds a stale kernel.
+    a fingerprint of its own in every process, so that it never finds a stale kernel; and so has
+    one with a file that was written since this process began, of which it may run the old text.
     """
     python = f"{sys.implementation.cache_tag} {sys.platform}"
     stamps = [stamp for name in _INPUTS for stamp in distribution_stamps(name)]
-    return digest(python, *stamps, "sources", *source_stamps(_package_directory(_PACKAGE)))
+    sources = source_stamps(_package_directory(_PACKAGE))
+    if is_written_after(sources, _LOADED_NS):
+        sources.append(os.urandom(16).hex())
+    return digest(python, *stamps, "sources", *sources)
+
+
+def is_written_after(stamps: list[str], start_ns: int) -> bool:
+    """Whether one of `source_stamps` is of a file written between a time and now.
+
+    A time that is still to come is no change but another clock's.
+    """
+    times = (stamp.rpartition(" ")[2] for stamp in stamps)
+    return any(start_ns < int(time_ns) <= time.time_ns() for time_ns in times if time_ns.isdigit())
 
 
 @functools.cache

@@ -7,6 +7,7 @@ import itertools
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from tilewright.runtime.fingerprint import (
     distribution_stamps,
     host_cpu_fingerprint,
     installed_version,
+    is_written_after,
     source_stamps,
 )
 
@@ -69,6 +71,26 @@ def test_each_source_change_changes_the_stamps(package: Path) -> None:
     (package / "new.py").write_text("")
     seen.append(source_stamps(str(package)))
     assert all(a != b for a, b in itertools.pairwise(seen))
+
+
+def test_a_file_that_was_written_since_is_seen(package: Path) -> None:
+    start = time.time_ns()
+    for path in package.rglob("*.py"):
+        os.utime(path, ns=(start, start))
+    assert not is_written_after(source_stamps(str(package)), start)
+    os.utime(package / "inner" / "pass.py", ns=(start + 1, start + 1))
+    assert is_written_after(source_stamps(str(package)), start)
+    ahead = start + 3600 * 10**9
+    os.utime(package / "inner" / "pass.py", ns=(ahead, ahead))
+    assert not is_written_after(source_stamps(str(package)), start)
+
+
+def test_a_process_that_may_run_old_sources_has_a_fingerprint_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    of_tree = compiler_fingerprint()
+    monkeypatch.setattr(fingerprint, "_LOADED_NS", 0)
+    assert len({of_tree, *(compiler_fingerprint.__wrapped__() for _ in range(2))}) == 3
 
 
 def test_version_changes_the_stamps_where_times_are_fixed(package: Path) -> None:
