@@ -215,6 +215,7 @@ _PLAIN: tuple[tuple[object, ...], ...] = (
 )
 _GATHERS = (
     ("gather_scatter_ptr_simple", k.gather_rows),
+    ("tensor_descriptor_gather_scatter", k.descriptor_rows),
     ("gather_scatter_ptr_1d_with_mask", k.gather_rows_masked),
     ("gather_scatter_ptr_1d_with_loop", k.gather_rows_loop),
     ("gather_scatter_ptr_1d_with_if", k.gather_rows_if),

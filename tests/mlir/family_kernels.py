@@ -1016,6 +1016,14 @@ def scatter_rows(x, index, out, n):
 
 
 @jit
+def descriptor_rows(x, index, out, n):
+    source = tl.make_tensor_descriptor(x, [64, 32], [32, 1], [1, 16])
+    target = tl.make_tensor_descriptor(out, [40, 32], [32, 1], [1, 16])
+    rows = tl.load(index + tl.program_id(0) * 16 + tl.arange(0, 16)).to(tl.int32)
+    target.scatter(source.gather(rows, 20) + 1, rows + n, 4)
+
+
+@jit
 def scatter_mod(x, index, out, n):
     r, c = tl.arange(0, 8), tl.arange(0, 8)[None, :]
     i = (tl.load(index + r) + r * 64) % 500 // 100 * 8 + r
