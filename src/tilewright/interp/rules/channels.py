@@ -150,7 +150,7 @@ def _put_part(operation: Operation, preparation: Preparation) -> ControlFunction
         channel = program.values[channel_slot]
         assert isinstance(channel, Channel)
         require_defined(program, "the number of a part", program.poison[part_slot])
-        number = int(program.values[part_slot])  # type: ignore[arg-type]  # a scalar
+        number = int(np.asarray(program.values[part_slot]))
         if not 0 <= number < num_parts:
             raise program.fault(KernelFault, f"channel {channel.name} has no part {number}")
         while number in channel.parts or not channel.has_room():
@@ -191,7 +191,7 @@ def _skip(operation: Operation, preparation: Preparation) -> ControlFunction:
         channel = program.values[channel_slot]
         assert isinstance(channel, Channel)
         require_defined(program, "how many fills a role skips", program.poison[count_slot])
-        count = int(program.values[count_slot])  # type: ignore[arg-type]  # a scalar
+        count = int(np.asarray(program.values[count_slot]))
         if count < 0:
             raise program.fault(KernelFault, f"{count} fills of {channel.name} are skipped")
         channel.skip(program.role, count)

@@ -15,7 +15,7 @@ from tilewright.ir.annotations import annotate, annotated
 from tilewright.ir.attributes import integer_array
 from tilewright.ir.encoding import TOKEN, has_layout, laid_out, layout_of
 from tilewright.ir.plans import AccessAttr, AccessPlan
-from tilewright.ir.types import i1, i64, width_bits
+from tilewright.ir.types import element_of, i1, i64, width_bits
 from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtSIOp
 from tilewright.ops.memory.ir import LoadOp
@@ -209,6 +209,6 @@ def _ones(out: Emitter, like: SSAValue) -> SSAValue:
     """The number one, in the type of another value."""
     if not has_layout(like.type):
         return out.number(like.type, 1)
-    element = like.type.get_element_type()  # type: ignore[attr-defined]  # a laid-out tile
+    element = element_of(like.type)
     assert isinstance(element, IntegerType)
     return out.splat(out.number(element, 1), like.type)

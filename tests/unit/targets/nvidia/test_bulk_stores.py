@@ -79,7 +79,8 @@ def test_what_the_mask_keeps_is_stored_and_nothing_else(
 ) -> None:
     args, c, expected = launch_of(m, n, mask, padding, skipped)
     ran = run_on(2, stored, grid_of(m, n), args, **ROLES)
-    assert len(ran.metadata["tensor_maps"]) == 3, ran.remarks  # type: ignore[arg-type]  # a list
+    maps = ran.metadata["tensor_maps"]
+    assert isinstance(maps, list) and len(maps) == 3, ran.remarks
     assert ran.metadata["most_programs"] == 2
     np.testing.assert_array_equal(c, expected)
 
@@ -107,7 +108,8 @@ def test_rows_without_a_mask_go_on(m: int, mask: int) -> None:
 def test_stores_stay_plain_that_are_no_boxes_of_their_own(kind: str, reason: str) -> None:
     args, c, expected = launch_of(128, 128, 3, kind=kind)
     found, _, _ = scheduled_for(stored, args, 2, ROLES)
-    assert len(found.metadata["tensor_maps"]) == 2  # type: ignore[arg-type]  # a list
+    maps = found.metadata["tensor_maps"]
+    assert isinstance(maps, list) and len(maps) == 2
     assert found.metadata["most_programs"] == 0
     (remark,) = [text for text in found.remarks if "store stays plain" in text]
     assert re.search(reason, remark)
