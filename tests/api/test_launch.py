@@ -142,6 +142,23 @@ def test_the_compiled_kernel_shows_every_stage():
     assert kernel.name == "add_kernel"
 
 
+def test_a_warm_up_that_was_made_before_finds_its_kernel_and_runs_nothing(monkeypatch):
+    x, y, out = arrays(64)
+    out[:] = -1
+    kernel = add_kernel.warmup(x, y, out, 64, BLOCK=64, grid=(1,))
+    with monkeypatch.context() as patch:
+        patch.setattr(type(add_kernel), "specialize_call", None)
+        assert add_kernel.warmup(x, y, out, 64, BLOCK=64, grid=(1,)) is kernel
+    assert (out == -1).all()
+    longer = add_kernel.warmup(*arrays(128), 64, BLOCK=128, grid=(1,))
+    assert longer is not kernel
+    other = add_kernel.warmup(*(array.astype(np.float64) for array in (x, y, out)), 64, BLOCK=64)
+    assert other not in (kernel, longer)
+    assert add_kernel.warmup(x, y, out, 64, BLOCK=64) is kernel
+    add_kernel[(1,)](x, y, out, 64, BLOCK=64)
+    np.testing.assert_array_equal(out, x + y)
+
+
 def test_every_launch_returns_the_compiled_kernel():
     x, y, out = arrays(64)
     kernels = [add_kernel[(1,)](x, y, out, 64, BLOCK=64) for _ in range(3)]

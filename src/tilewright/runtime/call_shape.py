@@ -45,6 +45,23 @@ class CallShape:
                 return kernel
         return None
 
+    def kernel_for(self, given: tuple[object, ...]) -> CompiledKernel | None:
+        """The kernel that values as they are passed would launch; None if no launcher fits.
+
+        Launchers check every value before they look at the grid, and start nothing on one
+        without programs.
+        """
+        values = given + self.defaults
+        if self.order:
+            values = tuple([values[index] for index in self.order])
+        try:
+            for launcher, kernel in self.launchers:
+                if launcher(0, 1, 1, *values) is None:
+                    return kernel
+        except TypeError:
+            pass  # not as many values as the kernel takes: the slow path says which
+        return None
+
     @staticmethod
     def of_call(
         names: tuple[str, ...],

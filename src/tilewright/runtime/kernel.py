@@ -51,6 +51,9 @@ class CompiledKernel:
     # What a pickle keeps: a function and its arguments, which load the kernel in another process.
     record: Callable[[], tuple[object, ...]] | None = field(default=None, repr=False)
 
+    # Triton's clients have a kernel of another class, which is loaded at its first launch.
+    is_loaded = True
+
     def __reduce__(self) -> str | tuple[object, ...]:
         return super().__reduce__() if self.record is None else self.record()
 

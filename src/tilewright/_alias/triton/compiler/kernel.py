@@ -143,6 +143,11 @@ class CompiledKernel:
         knobs.runtime.kernel_load_end_hook(self.module, self.function, self.name, group, self.hash)
 
     @property
+    def is_loaded(self) -> bool:
+        """Whether the kernel is loaded into this process."""
+        return self.module is not None
+
+    @property
     def loaded(self) -> LoadedKernel:
         """The kernel in executable memory."""
         self._init_handles()
@@ -223,6 +228,7 @@ class _Launcher:
     def _make_run(self) -> Run:
         launchers: list[FastLaunch] = []
         slow, has_streams = self._launch_slowly, self._has_streams
+        current_stream = self._current_stream
 
         def run(
             grid_0: int,
@@ -239,7 +245,7 @@ class _Launcher:
             if launch_enter_hook:
                 launch_enter_hook(launch_metadata)
             if has_streams:
-                args = (*args, stream)
+                args = (*args, current_stream() if stream is None else stream)
             for launch in launchers:
                 if launch(grid_0, grid_1, grid_2, *args) is None:
                     break
@@ -267,11 +273,17 @@ class _Launcher:
             if launcher is not None:
                 launchers.insert(0, launcher)
                 del launchers[_MAX_LAUNCHERS:]
-        stream = int(str(args[-1] or 0)) if self._has_streams else None
+        stream = int(str(args[-1])) if self._has_streams else None
         if self._is_checked:
             values.extend(memory_bounds(self._specialization, named))
         if 0 not in grid:
             (other or self._module).launch(grid, values, stream)
+
+    def _current_stream(self) -> int:
+        """The stream that this thread works on: a launch that names none goes there."""
+        driver = load_driver(self._request.target)
+        device = driver.device(()) if self._device is None else self._device
+        return driver.stream(None, (), device) or 0
 
     def _without_guards(self) -> LoadedKernel:
         """The kernel for launches that this one is not made for, compiled when one comes."""
