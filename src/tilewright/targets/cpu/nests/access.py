@@ -4,6 +4,7 @@
 |---|---|
 | one element | a vector load or store at a scalar address |
 | none | a scalar load |
+| one element back | a vector load or store at the last lane's address, lanes reversed |
 | one element but for jumps (wrapping index) | runtime test: vector load, else gather |
 | a constant number of elements | gather or scatter with constant offsets |
 | anything else | gather or scatter from the common base with computed offsets |
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.ir.effects import is_plain_read
@@ -33,7 +34,7 @@ from tilewright.ops.memory.ir import AddPtrOp, LoadOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.deep_calls import with_room
 from tilewright.targets.cpu import ops as cpu
-from tilewright.targets.cpu.nests.coordinates import Coords, source_coords
+from tilewright.targets.cpu.nests.coordinates import Coords, combine, constant_coords, source_coords
 from tilewright.targets.cpu.nests.evaluate import ELEMENT_RULES, Evaluator
 from tilewright.targets.cpu.nests.masks import is_all_true, segments
 from tilewright.targets.cpu.report import Access, line_of
@@ -66,9 +67,12 @@ def load(ev: Evaluator, op: LoadOp, coords: Coords, wide: bool) -> SSAValue:
         return _load_contiguous(ev, op, coords)
     if stride == 1:
         return _load_wrapping(ev, op, coords)
+    if stride == -1 and not jumps:
+        _note(ev, op, "contiguous", "from the last lane to the first")
+        return _load_reversed(ev, op, coords)
     if stride is not None and not jumps:
         _note(ev, op, "strided", f"neighbouring elements are {stride} elements apart in memory")
-        pointer = ev.element(ptr, coords, False)
+        pointer = _place(ev, op, coords)
         return _load_gather(ev, op, coords, (pointer, ev.emit.iota(i32, ev.lanes, stride)))
     _note(ev, op, "gather", "the index of an element is computed or loaded")
     return _load_general(ev, op, coords)
@@ -76,6 +80,18 @@ def load(ev: Evaluator, op: LoadOp, coords: Coords, wide: bool) -> SSAValue:
 
 def _is_uniform_mask(ev: Evaluator, op: LoadOp, coords: Coords) -> bool:
     return all(ev.lane_stride(v, coords) == (0, False) for v in op.operands[1:])
+
+
+def _place(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
+    """The address of a load at its first lane: in the arena where a store has hit its row."""
+    guard = ev.lowering.guards.get(op.result)
+    if guard is None:
+        return ev.element(op.ptr, coords, False)
+    origin = constant_coords((0,) * len(coords))
+    row, aside = ev.element(op.ptr, origin, False), guard.buffer.base
+    start = ev.emit.pure(SelectOp, (guard.is_copied, aside, row), row.type)
+    index = combine(list(zip(coords, guard.buffer.strides(), strict=True)))
+    return ev.emit.advance(start, ev.index(index))
 
 
 def _note(ev: Evaluator, op: Operation, kind: str, why: str = "") -> None:
@@ -114,7 +130,7 @@ def _mask_value(
 
 def _load_scalar(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
     extra, sizes = _optional(ev, op, coords, False)
-    pointer = ev.element(op.operands[0], coords, False)
+    pointer = _place(ev, op, coords)
     properties = segments(1, *sizes)
     if is_volatile(op):
         properties["is_volatile"] = UnitAttr()
@@ -124,9 +140,26 @@ def _load_scalar(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
 
 def _load_contiguous(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
     extra, sizes = _optional(ev, op, coords, True)
-    pointer = ev.element(op.operands[0], coords, False)
+    pointer = _place(ev, op, coords)
     result = vector_of(element_of(op.results[0].type), ev.lanes)
     return ev.emit.pure(cpu.LoadOp, (pointer, *extra), result, segments(1, *sizes), op.location)
+
+
+def _load_reversed(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
+    """A vector load that begins where the last lane lies, turned round."""
+    emit = ev.emit
+    extra, sizes = _optional(ev, op, coords, True)
+    pointer = emit.advance(_place(ev, op, coords), 1 - ev.lanes)
+    result = vector_of(element_of(op.results[0].type), ev.lanes)
+    operands = (pointer, *(_reversed(ev, value) for value in extra))
+    loaded = emit.pure(cpu.LoadOp, operands, result, segments(1, *sizes), op.location)
+    return _reversed(ev, loaded)
+
+
+def _reversed(ev: Evaluator, value: SSAValue) -> SSAValue:
+    """A vector with its lanes in the opposite order."""
+    pattern = DenseArrayBase.from_list(i32, list(reversed(range(ev.lanes))))
+    return ev.emit.pure(cpu.ShuffleOp, (value, value), value.type, {"pattern": pattern})
 
 
 def _load_gather(ev: Evaluator, op: LoadOp, coords: Coords, where: Offsets) -> SSAValue:
@@ -307,6 +340,12 @@ def store(
         emit.effect(cpu.StoreOp, (pointer, value, *masks), (), properties, op.location)
         return
     assert redirect is None
+    if stride == -1 and not jumps:
+        _note(ev, op, "contiguous", "from the last lane to the first")
+        pointer = emit.advance(ev.element(ptr, coords, False), 1 - ev.lanes)
+        operands = (pointer, *(_reversed(ev, each) for each in (value, *masks)))
+        emit.effect(cpu.StoreOp, operands, location=op.location)
+        return
     if stride and not jumps:
         _note(ev, op, "strided", f"neighbouring elements are {stride} elements apart in memory")
         pointer = ev.element(ptr, coords, False)

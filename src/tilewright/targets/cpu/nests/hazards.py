@@ -88,7 +88,7 @@ def _is_pair_safe(ev: Evaluator, access: MemoryAccess, store: MemoryAccess) -> S
     apart = find_apart(structure, store.value)
     if _is_same(access, store):
         return are_apart(ev, store.value)
-    (low, high), (start, end) = _range(ev, access.value), _range(ev, store.value)
+    (low, high), (start, end) = address_range(ev, access.value), address_range(ev, store.value)
     before = emit.compare("sle", high, start)
     after = emit.compare("sle", end, low)
     pair = emit.integer("ori", before, after)
@@ -112,7 +112,7 @@ def _first(ev: Evaluator, ptr: SSAValue) -> SSAValue:
     return address(ev, ev.element(ptr, origin, False))
 
 
-def _range(ev: Evaluator, ptr: SSAValue) -> Range:
+def address_range(ev: Evaluator, ptr: SSAValue) -> Range:
     """The byte addresses [low, high) that a pointer tile covers."""
     key = ("range", ptr)
     emit, size = ev.emit, pointee_bytes(ptr)

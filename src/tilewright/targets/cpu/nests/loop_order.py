@@ -25,6 +25,7 @@ from tilewright.targets.cpu.nests.coordinates import (
     normalized,
     source_coords,
 )
+from tilewright.targets.cpu.schedule.bufferization import Bufferization
 from tilewright.targets.cpu.schedule.inline import is_tile, num_folded, own_cost, owner, reads
 from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.roots import SCALAR_KINDS, Root, RootKind
@@ -56,7 +57,7 @@ class NestBody:
     num_ops: int
 
 
-def survey(lowering: Lowering, roots: Sequence[Root], fresh: set[SSAValue]) -> NestBody:
+def survey(bufferization: Bufferization, roots: Sequence[Root], fresh: set[SSAValue]) -> NestBody:
     """Walk the expressions of a nest once."""
     accesses: dict[MemoryAccess, None] = {}
     seen: set[tuple[SSAValue, Coords]] = set()
@@ -79,9 +80,9 @@ def survey(lowering: Lowering, roots: Sequence[Root], fresh: set[SSAValue]) -> N
             continue
         seen.add((value, coords))
         op = owner(value)
-        if not lowering.bufferization.costs.is_symbolic(value) and not is_pointer(value.type):
+        if not bufferization.costs.is_symbolic(value) and not is_pointer(value.type):
             widest = max(widest, width_bits(value.type))
-        if value not in fresh and lowering.bufferization.is_stored(value):
+        if value not in fresh and bufferization.is_stored(value):
             accesses[MemoryAccess(value, coords, None)] = None
             continue
         assert op is not None and isinstance(value, OpResult)

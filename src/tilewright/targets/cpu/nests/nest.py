@@ -55,14 +55,19 @@ _MAX_DOUBLED_OPS = 80
 
 
 def emit_nest(
-    lowering: Lowering, out: Block, roots: Sequence[Root], fetches: Sequence[Fetch] = ()
+    lowering: Lowering,
+    out: Block,
+    roots: Sequence[Root],
+    fetches: Sequence[Fetch] = (),
+    is_detour: bool = False,
 ) -> None:
     """Append the nest of `roots` to `out` and record where its results are found.
 
-    `fetches` are the rows that it asks for, for who comes after it.
+    `fetches` are the rows that it asks for, for who comes after it. A detour, which runs only
+    where memory overlaps, is not reported.
     """
     fresh = {root.values[0] for root in roots if root.kind is RootKind.MATERIALIZE}
-    body = survey(lowering, roots, fresh)
+    body = survey(lowering.bufferization, roots, fresh)
     lane_dim = choose_lane_dim(lowering, roots, body)
     space = roots[0].space
     lanes = 1 if lane_dim is None else choose_lanes(lowering, space[lane_dim], body)
@@ -85,6 +90,8 @@ def emit_nest(
         nest.fetcher = Fetcher(nest.ev, block, fetches)
     _emit_loops(nest)
     _finish(nest, out, block, flag)
+    if not is_detour:
+        _summarize(nest)
 
 
 def _usable_prefixes(nest: Nest) -> tuple[Prefix, ...]:
@@ -332,7 +339,6 @@ def _finish(nest: Nest, out: Block, block: Block, flag: SSAValue | None) -> None
     out.add_op(op)
     results = zip(nest.scalars, op.results[: len(nest.scalars)], strict=True)
     nest.lowering.define({value: result for (value, _), result in results})
-    _summarize(nest)
     if nest.aside:
         _copy_back(nest, out, op.results[-1] if flag is not None else None)
 

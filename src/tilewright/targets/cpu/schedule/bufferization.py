@@ -64,7 +64,11 @@ Those of control flow are what its edges hand on.
 
 @dataclass
 class Bufferization:
-    """The decisions about materialised tiles of one kernel."""
+    """The decisions about materialised tiles of one kernel.
+
+    `crossed`: tiles that a nest of stores reads in another order than they are loaded.
+    `guarded`: for a store of one number, the loaded rows that are read again after it.
+    """
 
     structure: AffineTiles
     costs: Costs
@@ -76,6 +80,8 @@ class Bufferization:
     unpacked: set[PackForm] = field(default_factory=set)
     pitches: dict[SSAValue, int] = field(default_factory=dict)
     in_place: dict[SSAValue, SSAValue] = field(default_factory=dict)
+    crossed: set[SSAValue] = field(default_factory=set)
+    guarded: dict[Operation, dict[SSAValue, None]] = field(default_factory=dict)
     _flow: dict[Operation, Carried] = field(default_factory=dict)
 
     def is_stored(self, value: SSAValue) -> bool:

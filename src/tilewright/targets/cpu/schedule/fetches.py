@@ -29,6 +29,7 @@ from tilewright.targets.cpu.schedule.bufferization import Bufferization
 from tilewright.targets.cpu.schedule.fusion import Step
 from tilewright.targets.cpu.schedule.inline import is_tile, own_cost, owner
 from tilewright.targets.cpu.schedule.roots import SCALAR_KINDS, RootKind, operands_of, scalars_of
+from tilewright.targets.cpu.schedule.rows import is_row
 
 _HEAVY = 10
 """The cost of an op, as `inline.own_cost` counts it, beside which fetches are free: exp.
@@ -135,7 +136,8 @@ def _rows(bufferization: Bufferization, steps: Sequence[Step], is_write: bool) -
         for pointer in _pointers(bufferization, step, is_write):
             first.setdefault(pointer, number)
     rows = (_Row(pointer, number) for pointer, number in first.items())
-    return [row for row in rows if _is_row(bufferization, row) and _moves(row.pointer)]
+    structure = bufferization.structure
+    return [row for row in rows if is_row(structure, row.pointer) and _moves(row.pointer)]
 
 
 def _pointers(bufferization: Bufferization, step: Step, is_write: bool) -> Iterator[SSAValue]:
@@ -148,15 +150,6 @@ def _pointers(bufferization: Bufferization, step: Step, is_write: bool) -> Itera
             continue
         if access.writes is is_write and is_tile(access.value):
             yield access.value
-
-
-def _is_row(bufferization: Bufferization, row: _Row) -> bool:
-    """Whether pointers go from element to element along the one dimension that they have."""
-    strides = bufferization.structure.strides(row.pointer)
-    moving = [s for s, extent in zip(strides, row.space, strict=True) if extent > 1]
-    if len(moving) != 1 or moving[0] is None or moving[0].jumps:
-        return False
-    return moving[0].as_int() == 1
 
 
 GROWTH: RuleTable[Callable[..., int]] = RuleTable("growth from program to program")

@@ -36,6 +36,8 @@ from tilewright.targets.cpu.schedule.roots import (
     space_of,
     viewed,
 )
+from tilewright.targets.cpu.schedule.rows import is_loaded_row
+from tilewright.targets.cpu.schedule.transposed_loads import transposed_loads
 from tilewright.targets.cpu.schedule.uses import Uses
 
 # Chosen, not measured: it bounds the code and the registers of a nest; what does not fit runs in a
@@ -244,8 +246,11 @@ class BlockPlanner:
     def _conflicts(self, earlier: Root, root: Root) -> bool:
         if earlier.kind is RootKind.REDUCE and any(v in root.reached for v in earlier.outputs()):
             return True
-        if earlier.kind is RootKind.MATERIALIZE and root.reached.get(earlier.values[0]) is False:
-            return True
+        if earlier.kind is RootKind.MATERIALIZE:
+            is_pointwise = root.reached.get(earlier.values[0])
+            is_crossed = earlier.values[0] in self.bufferization.crossed
+            if is_pointwise is False or (is_crossed and is_pointwise is not None):
+                return True
         if earlier.kind is RootKind.STORE:
             if self._moves_store(root, earlier):
                 return True
@@ -298,6 +303,8 @@ class BlockPlanner:
         self._keep_loads_before_stores()
         if len(self.bufferization.stored) == before:
             self._keep_shared_values()
+        if len(self.bufferization.stored) == before:
+            self._keep_transposed_loads()
         return len(self.bufferization.stored) != before
 
     def _keep_loads_before_stores(self) -> None:
@@ -307,7 +314,13 @@ class BlockPlanner:
                 start = self.loaded.get(value)
                 if start is None or not is_tile(value) or value in self.bufferization.stored:
                     continue
-                if self._is_overtaken(start, step):
+                if not self._is_overtaken(start, step):
+                    continue
+                stores = self._numbers_stored(start, step)
+                if stores and self._is_loaded_row(value):
+                    for op in stores:
+                        self.bufferization.guarded.setdefault(op, {})[value] = None
+                else:
                     self.bufferization.stored.add(value)
         for step in self.steps:
             for root in step.roots:
@@ -318,17 +331,40 @@ class BlockPlanner:
 
     def _is_overtaken(self, start: int, step: Step) -> bool:
         """Whether what is read at a position may be written before a step."""
-        end = max([step.position, *(root.position for root in step.roots)])
-        inside = {root.op for root in step.roots}
         if step.op is not None and step.op.regions and overtakes_reads(step.op):
             return True
-        return any(start < self.positions[op] < end and op not in inside for op in self.barriers)
+        return bool(self._written_between(start, step))
+
+    def _written_between(self, start: int, step: Step) -> list[Operation]:
+        """The ops that may write memory after a position and before a step."""
+        end = max([step.position, *(root.position for root in step.roots)])
+        inside = {root.op for root in step.roots}
+        return [op for op in self.barriers if start < self.positions[op] < end and op not in inside]
+
+    def _is_loaded_row(self, value: SSAValue) -> bool:
+        """Whether a tile that is loaded lies in a row."""
+        pointer = self.ops[self.loaded[value]].operands[0]
+        return is_loaded_row(self.bufferization.structure, value, pointer)
+
+    def _numbers_stored(self, start: int, step: Step) -> list[Operation]:
+        """The stores between a position and a nest if each writes one number; else none."""
+        stores = self._written_between(start, step)
+        is_plain = all(isinstance(op, StoreOp) and not is_tile(op.ptr) for op in stores)
+        return stores if step.roots and is_plain else []
 
     def _keep_loads(self, values: tuple[SSAValue, ...]) -> None:
         """Addresses and masks of a store must not change while it stores."""
         for value in self._reach(values):
             if value in self.loaded and is_tile(value):
                 self.bufferization.stored.add(value)
+
+    def _keep_transposed_loads(self) -> None:
+        """Materialise what a nest would load across the rows that it writes."""
+        for step in self.steps:
+            if step.roots:
+                found = set(transposed_loads(self.bufferization, step.roots))
+                self.bufferization.crossed |= found
+                self.bufferization.stored |= found
 
     def _keep_shared_values(self) -> None:
         """Materialise values that several steps, or a loop, would recompute at a price."""

@@ -51,6 +51,14 @@ class DirectStore:
     fill: Root
 
 
+@dataclass(frozen=True)
+class Guard:
+    """Where a loaded row is read after a store that may hit it: in `buffer` if `is_copied` (i1)."""
+
+    is_copied: SSAValue
+    buffer: Buffer
+
+
 @dataclass
 class Lowering:
     """Where every T0 value of one kernel is found at C2."""
@@ -67,6 +75,7 @@ class Lowering:
     sources: dict[PackForm, tuple[SSAValue, SSAValue]] = field(default_factory=dict)
     limits: dict[Operation, Limits | None] = field(default_factory=dict)
     direct: dict[Operation, DirectStore] = field(default_factory=dict)
+    guards: dict[SSAValue, Guard] = field(default_factory=dict)
     flags: dict[DirectStore, Buffer] = field(default_factory=dict)
     _last_allocation: Operation | None = None
 
