@@ -18,8 +18,13 @@ from tilewright.support.errors import InternalError
 class ScopeServices(ThreadIdentity, Protocol):
     """What a scope asks of a target."""
 
-    def barrier(self, fn: FunctionBuilder, number: str, threads: int | None) -> None:
-        """Wait at a named barrier (i32) for so many threads; None: for all of the cta."""
+    def barrier(
+        self, fn: FunctionBuilder, number: str, threads: int | None, attached: str = ""
+    ) -> None:
+        """Wait at a named barrier (i32) for so many threads; None: for all of the cta.
+
+        `attached` is metadata.
+        """
         ...
 
     def warp_barrier(self, fn: FunctionBuilder) -> None:

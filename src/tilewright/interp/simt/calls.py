@@ -11,7 +11,7 @@ from tilewright.interp.simt.machine import Machine
 from tilewright.interp.simt.syntax import Constant, Instruction, Site
 from tilewright.interp.simt.types import LlvmType
 from tilewright.interp.simt.values import Value
-from tilewright.interp.simt.waited_ring import WaitedRing
+from tilewright.interp.simt.waited_ring import Awaited, WaitedTurn
 from tilewright.ir.op import Array
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
@@ -32,8 +32,10 @@ class Call:
     instruction: Instruction
     slots: list[int] = field(default_factory=list)
     # What a wait says of itself: its ring, and the slot of the phase that it means.
-    ring: WaitedRing | None = None
+    ring: Awaited | None = None
     phase: int = 0
+    # The turns that a wait at a named barrier is for.
+    turn: WaitedTurn | None = None
     is_suspension: bool = False
 
     @property

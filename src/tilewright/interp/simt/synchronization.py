@@ -8,8 +8,9 @@ import numpy as np
 
 from tilewright.interp.simt.clocks import Clocks, Joint
 from tilewright.interp.simt.faults import Fault
+from tilewright.interp.simt.syntax import Site
 from tilewright.interp.simt.timeline import Timeline
-from tilewright.interp.simt.waited_ring import WaitedRing
+from tilewright.interp.simt.waited_ring import Awaited
 from tilewright.ir.op import Array
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import KernelFault
@@ -19,13 +20,18 @@ _WARP = 32
 
 @dataclass
 class NamedBarrier:
-    """One of the 16 barriers of a cta while it collects arrivals."""
+    """One of the 16 barriers of a cta while it collects arrivals; `turn` says who waits there."""
 
     expected: int = 0
     is_for_all: bool = False
     arrived: int = 0
     waiting: list[Array] = field(default_factory=list)
     joint: Joint | None = None
+    turn: str = ""
+
+    def warps(self) -> list[int]:
+        """The warps that wait."""
+        return sorted({int(w) for threads in self.waiting for w in threads // _WARP})
 
 
 @dataclass
@@ -79,8 +85,13 @@ class Synchronization:
 
     # --- named barriers ---------------------------------------------------------------------
 
-    def arrive(self, number: int, count: int | None, threads: Array, *, waits: bool) -> None:
-        """Threads arrive at a named barrier; `count` None means all of the cta."""
+    def arrive(
+        self, number: int, count: int | None, threads: Array, *, waits: bool, turn: str = ""
+    ) -> None:
+        """Threads arrive at a named barrier; `count` None means all of the cta.
+
+        `turn` is a wait for a turn in words.
+        """
         barrier = self.barriers.setdefault(number, NamedBarrier())
         expected = self.threads if count is None else count
         if barrier.arrived and barrier.expected != expected:
@@ -101,6 +112,7 @@ class Synchronization:
         else:
             barrier.joint.include(joint)
         if waits:
+            barrier.turn = turn
             barrier.waiting.append(threads)
             self.waiting[threads] = True
         self._complete_if_full(number, barrier)
@@ -209,41 +221,44 @@ class Synchronization:
         self.awaited[address] = site
         return False
 
-    def require_near(self, address: int, phase: int, ring: WaitedRing) -> None:
+    def require_near(self, address: int, phase: int, ring: Awaited) -> None:
         """Check that parity tells the awaited phase: it runs, or is the one that ended last."""
         ended = self.memory_barrier(address).ended
-        self.rings[address] = ring.name
+        self.rings[address] = ring.label
         if self.timeline is not None:
-            self.timeline.name_barrier(address, f"ring {ring.name}")
+            self.timeline.name_barrier(address, ring.label)
         if ended - phase not in (0, 1):
             raise Fault(
                 KernelFault,
-                f"a wait for phase {phase} of a slot of ring {ring.name} comes while the slot is "
-                f"in phase {ended}: by parity it takes that for another one",
+                f"a wait for phase {phase} of a {ring.part} of {ring.label} comes while the "
+                f"{ring.part} is in phase {ended}: by parity it takes that for another one",
             )
 
-    def note_wait(self, address: int, phase: int, ring: WaitedRing, threads: Array) -> None:
+    def note_wait(
+        self, address: int, phase: int, ring: Awaited, threads: Array, site: Site
+    ) -> None:
         """Keep what warps wait for, for the report of a deadlock."""
-        who = f"role {ring.role} " if ring.role else ""
-        text = f"{who}waits for phase {phase} of {ring.barrier(address)}"
+        text = f"{ring.wait_text(address, phase)}{site.in_source}"
         for warp in np.unique(threads // _WARP):
             self.last_waits[int(warp)] = text
 
     def describe_waits(self) -> list[str]:
-        """What warps wait for at rings, those with the same wait together."""
+        """What warps wait for at rings and for turns, those with the same wait together."""
         parked = {int(warp) for warp in np.unique(np.flatnonzero(self.parked) // _WARP)}
         by_text: dict[str, list[int]] = {}
         for warp in sorted(parked & self.last_waits.keys()):
             by_text.setdefault(self.last_waits[warp], []).append(warp)
+        for barrier in self.barriers.values():
+            if barrier.turn and barrier.waiting:
+                by_text.setdefault(barrier.turn, []).extend(barrier.warps())
         return [f"{text} (warps {warps})" for text, warps in by_text.items()]
 
     def describe(self) -> str:
         """Where each warp waits, for the report of a deadlock."""
         lines: list[str] = []
         for number, barrier in sorted(self.barriers.items()):
-            warps = sorted({int(w) for threads in barrier.waiting for w in threads // _WARP})
             lines.append(
-                f"warps {warps} wait at barrier {number}: {barrier.arrived} of "
+                f"warps {barrier.warps()} wait at barrier {number}: {barrier.arrived} of "
                 f"{barrier.expected} threads are there"
             )
         for address, barrier in sorted(self.memory_barriers.items()):
@@ -258,4 +273,4 @@ class Synchronization:
             return f"the mbarrier at shared address {address}"
         known = sorted(other for other, name in self.rings.items() if name == ring)
         number = known.index(address)
-        return f"mbarrier {number} of ring {ring} (shared address {address})"
+        return f"mbarrier {number} of {ring} (shared address {address})"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from tilewright.interp.simt.types import LlvmType
-from tilewright.interp.simt.waited_ring import WaitedRing
+from tilewright.interp.simt.waited_ring import Awaited
 from tilewright.support.dataclass import dataclass
 from tilewright.support.source import Span
 
@@ -20,6 +20,11 @@ class Site:
     line: int
     text: str
     source: Span | None = None
+
+    @property
+    def in_source(self) -> str:
+        """` (file:line)` of the kernel's source, '' where it is not known."""
+        return "" if self.source is None else f" ({self.source.file}:{self.source.line})"
 
     def __str__(self) -> str:
         source = "" if self.source is None else f" (source line {self.source.line})"
@@ -147,4 +152,4 @@ class Module:
 
     functions: dict[str, Function] = field(default_factory=dict)
     globals: dict[str, GlobalVariable] = field(default_factory=dict)
-    rings: Mapping[str, WaitedRing] = field(default_factory=dict)
+    rings: Mapping[str, Awaited] = field(default_factory=dict)

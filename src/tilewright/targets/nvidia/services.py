@@ -119,13 +119,14 @@ class NvidiaServices:
         """Wait for the lanes of the warp."""
         fn.emit(f"call void @llvm.nvvm.bar.warp.sync({_FULL_WARP})")
 
-    def barrier(self, fn: FunctionBuilder, number: str, threads: int | None) -> None:
+    def barrier(
+        self, fn: FunctionBuilder, number: str, threads: int | None, attached: str = ""
+    ) -> None:
         """Wait at a named barrier for so many threads, or for all of the cta."""
-        if threads is None:
-            fn.emit(f"call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 {number})")
-        else:
-            counted = f"i32 {number}, i32 {threads}"
-            fn.emit(f"call void @llvm.nvvm.barrier.cta.sync.aligned.count({counted})")
+        kind, arguments = "all", f"i32 {number}"
+        if threads is not None:
+            kind, arguments = "count", f"{arguments}, i32 {threads}"
+        fn.emit(f"call void @llvm.nvvm.barrier.cta.sync.aligned.{kind}({arguments}){attached}")
 
     def barrier_arrive(self, fn: FunctionBuilder, number: str, threads: int) -> None:
         """Arrive at a named barrier of so many threads, and do not wait there."""

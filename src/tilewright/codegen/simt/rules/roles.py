@@ -13,7 +13,7 @@ from tilewright.codegen.simt.context import SimtContext
 from tilewright.codegen.simt.partition import Partition
 from tilewright.codegen.simt.roles import Body, emit_partitions
 from tilewright.codegen.simt.rules import SIMT_RULES
-from tilewright.ops.roles import RolesOp, TurnPassOp, TurnWaitOp, role_around
+from tilewright.ops.roles import RolesOp, TurnOp, TurnPassOp, TurnWaitOp, role_around
 from tilewright.support.errors import InternalError
 
 
@@ -63,7 +63,15 @@ def _wait(ctx: SimtContext, op: TurnWaitOp) -> None:
     first = _first_barrier(op, op.turns.data)
     if first is not None:
         number = ctx.fn.prologue_value(f"add nuw nsw i32 {ctx.index.replica(ctx.fn)}, {first}")
-        ctx.target.barrier(ctx.fn, number, _threads_of_turn(ctx))
+        node = ctx.module.add_metadata(turn_node(op, first))
+        ctx.target.barrier(ctx.fn, number, _threads_of_turn(ctx), f", !tw.turn {node}")
+
+
+def turn_node(op: TurnOp, start: int) -> str:
+    """What a wait for a turn says of itself; `start` is the barrier of the first replica."""
+    around = role_around(op)
+    role = "" if around is None else around[0].described()[around[1]].name
+    return f'!{{!"{op.turns.data}", i32 {start}, !"{role}", !"turns"}}'
 
 
 @SIMT_RULES.register(TurnPassOp)

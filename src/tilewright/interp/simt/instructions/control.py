@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewright.interp.simt.calls import Call, find_rule
 from tilewright.interp.simt.program import Compute, Translated, rule
 from tilewright.interp.simt.ptx.translate import translate_assembly
-from tilewright.interp.simt.ring_waits import counted_phase, ring_of
+from tilewright.interp.simt.ring_waits import counted_phase, ring_of, turn_of
 from tilewright.interp.simt.runner import Step
 from tilewright.interp.simt.syntax import InlineAssembly, Instruction
 from tilewright.interp.simt.values import Value
@@ -25,7 +25,8 @@ def _call(fn: Translated, op: Instruction) -> Compute | None:
     rule = find_rule(op.callee)
     if rule is None:
         raise UnsupportedError(f"the simulator does not know '{op.callee}'")
-    call = Call(fn.machine, op.callee, op, slots, ring_of(op, fn.program.module.rings))
+    names = fn.program.module.rings
+    call = Call(fn.machine, op.callee, op, slots, ring_of(op, names), turn=turn_of(op, names))
     if call.ring is not None:
         call.phase = fn.use(counted_phase(op, op.operands[1], fn.function.blocks))
     compute = rule(call)

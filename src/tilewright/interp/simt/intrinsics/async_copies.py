@@ -11,7 +11,7 @@ from tilewright.interp.simt.calls import Call, Compute, intrinsic
 from tilewright.interp.simt.machine import Machine
 from tilewright.interp.simt.syntax import Site
 from tilewright.interp.simt.tensor_map import FIELDS
-from tilewright.interp.simt.waited_ring import WaitedRing
+from tilewright.interp.simt.waited_ring import Awaited
 from tilewright.ir.op import Array
 from tilewright.support.errors import UnsupportedError
 
@@ -100,13 +100,13 @@ def _expect(call: Call) -> Compute:
     return compute
 
 
-def test_parity(machine: Machine, addresses: Array, parity: Array, site: object) -> Array:
+def test_parity(machine: Machine, addresses: Array, parity: Array, site: Site) -> Array:
     """Whether the phase of a parity has ended, per thread; threads for which not are parked."""
     return test_phase(machine, addresses, parity, site, None)
 
 
 def test_phase(
-    machine: Machine, addresses: Array, parity: Array, site: object, ring: WaitedRing | None
+    machine: Machine, addresses: Array, parity: Array, site: Site, ring: Awaited | None
 ) -> Array:
     """The same of waits for a slot of a ring, whose `parity` is the number of the phase itself."""
     result = np.zeros(machine.threads, np.bool_)
@@ -117,7 +117,7 @@ def test_phase(
             phase = int(number.astype(np.int32))
             if ring is not None:
                 machine.synchronization.require_near(address, phase, ring)
-                machine.synchronization.note_wait(address, phase, ring, chosen)
+                machine.synchronization.note_wait(address, phase, ring, chosen, site)
             done = machine.synchronization.test(address, phase & 1, chosen, str(site))
             result[chosen] = done
     return result

@@ -47,10 +47,18 @@ def _barrier(call: Call, count_index: int | None, *, waits: bool) -> Compute:
         for number in np.unique(numbers):
             count = None if count_index is None else uniform_integer(call, count_index)
             chosen = threads[numbers == number]
-            machine.synchronization.arrive(int(number), count, chosen, waits=waits)
+            turn = _turn(call, int(number))
+            machine.synchronization.arrive(int(number), count, chosen, waits=waits, turn=turn)
         machine.progress += 1
 
     return compute
+
+
+def _turn(call: Call, number: int) -> str:
+    """The turn that a wait at a named barrier is for, in words; '' where it is for none."""
+    if call.turn is None:
+        return ""
+    return f"{call.turn.text(number - call.turn.start)}{call.site.in_source}"
 
 
 @intrinsic("llvm.nvvm.bar.warp.sync")
