@@ -21,10 +21,11 @@ from tilewright.ir.passes import Pass
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.roles import RingAcquireOp, RingWaitOp, SlotAccess, find_roles, slot_side
 from tilewright.support.dataclass import dataclass
+from tilewright.targets.nvidia.ops import AwaitTurnOp
 from tilewright.targets.nvidia.tma_ops import TmaWaitOp, TmaWaitSlotOp
 
 _BOUND = "tw.bounded_wait"
-WAITS = (RingAcquireOp, RingWaitOp, TmaWaitOp, TmaWaitSlotOp)
+WAITS = (RingAcquireOp, RingWaitOp, AwaitTurnOp, TmaWaitOp, TmaWaitSlotOp)
 """The ops that wait at an mbarrier."""
 
 
@@ -36,7 +37,7 @@ class BoundWaits(Pass):
     name = "bound-waits"
     requires = "T2"
     produces = "T2"
-    after = ("count-rings", "carry-phases", "release-late", "check-protocol")
+    after = ("count-rings", "carry-phases", "release-late", "check-protocol", "bound-turns")
 
     def apply(self, module: ModuleOp) -> None:
         """Bound every wait of the kernel."""
@@ -69,7 +70,7 @@ def describe_waits(kernel: FuncOp) -> dict[str, object] | None:
     bound = next(iter(bounds), None)
     if bound is None:
         return None
-    texts = [f"phase {{phase}} of {_mbarrier(op)} ({describe(op)})" for op in waits]
+    texts = [f"{_awaited(op)} ({describe(op)})" for op in waits]
     return {"seconds": bound.seconds, "waits": texts, "groups": _groups(kernel)}
 
 
@@ -77,11 +78,15 @@ def _waits(kernel: FuncOp) -> Iterator[Operation]:
     return (op for op in kernel.walk() if isinstance(op, WAITS))
 
 
-def _mbarrier(op: Operation) -> str:
-    """The mbarrier of a wait, as messages call it."""
+def _awaited(op: Operation) -> str:
+    """What a wait is for, as messages call it."""
+    if isinstance(op, AwaitTurnOp):
+        return f"its turn at {op.turns.data}"
     if isinstance(op, SlotAccess):
-        return slot_side(op.ring_of().ring_name.data, "{slot}", op.IS_TO_FILL)
-    return "the copies to slot {slot}"
+        return (
+            f"phase {{phase}} of {slot_side(op.ring_of().ring_name.data, '{slot}', op.IS_TO_FILL)}"
+        )
+    return "phase {phase} of the copies to slot {slot}"
 
 
 def _groups(kernel: FuncOp) -> list[tuple[str, int, int]]:

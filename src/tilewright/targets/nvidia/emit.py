@@ -30,6 +30,7 @@ from tilewright.targets.nvidia.rules import (
     rings,
     tensor_maps,
     tma,
+    turns,
     waiting,
 )
 from tilewright.targets.nvidia.services import NvidiaServices
@@ -121,4 +122,4 @@ def _argument(fn: FunctionBuilder, type_: Attribute, name: str) -> str:
 
 
 # Imported for the rules that they register.
-RULE_MODULES = (approximate, assembly, products, rings, tensor_maps, tma, waiting)
+RULE_MODULES = (approximate, assembly, products, rings, tensor_maps, tma, turns, waiting)

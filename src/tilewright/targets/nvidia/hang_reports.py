@@ -59,7 +59,7 @@ class HangReport:
             if first <= warp < end
         ]
         if not texts:
-            return "has ended, or waits for its turn or at a barrier"
+            return "has ended, or waits at a barrier for warps of its own"
         return "waits for " + " and for ".join(dict.fromkeys(texts))
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr
-from xdsl.irdl import irdl_op_definition, prop_def
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, StringAttr
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def
 
-from tilewright.ir.effects import Effect, Order
+from tilewright.ir.effects import Effect, Order, Resource, update
 from tilewright.ir.op import TileOp, ops_of
+from tilewright.ir.types import i32
 from tilewright.ops import roles, staging
 from tilewright.ops.channels import CHANNEL_OPS
 from tilewright.targets.nvidia.tma_ops import TMA_OPS
@@ -36,4 +37,52 @@ class PauseOp(TileOp):
         return ()
 
 
-NVIDIA_OPS = (*ops_of(staging), *ops_of(roles), *CHANNEL_OPS, FenceAsyncSharedOp, PauseOp, *TMA_OPS)
+@irdl_op_definition
+class TurnBarriersOp(TileOp):
+    """The mbarriers of turns whose waits have a bound, one for each replica, made before the roles.
+
+    They lie behind each other from byte `offset_bytes` of shared memory on; `arrivals` end a phase
+    of each.
+    """
+
+    name = "ttng.turn_barriers"
+    offset_bytes = prop_def(IntegerAttr)
+    arrivals = prop_def(DenseArrayBase[IntegerType])
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (update(Resource.SHARED),)
+
+
+@irdl_op_definition
+class AwaitTurnOp(TileOp):
+    """Wait at an mbarrier until the turn has been passed to this replica `count` times before.
+
+    The first replica has its first turn from the start. `start_bytes` is the mbarrier of the first
+    replica, and each has its own 8 bytes behind the one before.
+    """
+
+    name = "ttng.await_turn"
+    count = operand_def(i32)
+    turns = prop_def(StringAttr)
+    start_bytes = prop_def(IntegerAttr)
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (update(Resource.SHARED),)
+
+
+@irdl_op_definition
+class TellTurnOp(TileOp):
+    """Arrive, by each warp, at the mbarrier of the replica whose turn comes next."""
+
+    name = "ttng.tell_turn"
+    turns = prop_def(StringAttr)
+    start_bytes = prop_def(IntegerAttr)
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (update(Resource.SHARED),)
+
+
+TURN_OPS = (TurnBarriersOp, AwaitTurnOp, TellTurnOp)
+NVIDIA_OPS = (
+    *ops_of(staging), *ops_of(roles), *CHANNEL_OPS, FenceAsyncSharedOp, PauseOp, *TURN_OPS, *TMA_OPS
+)  # fmt: skip

@@ -33,6 +33,7 @@ from tilewright.schedule.shared_barriers import OrderingReport, insert_shared_ba
 from tilewright.schedule.shared_memory import SharedPlan, place_shared
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
+from tilewright.targets.nvidia.bound_turns import BoundTurns
 from tilewright.targets.nvidia.bound_waits import BoundWaits
 from tilewright.targets.nvidia.inject_jitter import InjectJitter
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
@@ -53,7 +54,9 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
     """The passes from T0 to T2."""
     given = () if options.plan is None else (AnnotatePlan(options.plan),)
     jitter = (InjectJitter(options.jitter),) if options.jitter else ()
-    bounds = (BoundWaits(options.deadlock_seconds),) if options.deadlock_seconds else ()
+    bounds = (
+        (BoundTurns(), BoundWaits(options.deadlock_seconds)) if options.deadlock_seconds else ()
+    )
     return (
         *given,
         DecidePersistence.of_options(machine, options),

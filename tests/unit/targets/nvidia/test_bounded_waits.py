@@ -13,11 +13,14 @@ from tests.unit.targets.nvidia.hanging import (
     BLOCKS,
     GRID,
     ROLES,
+    TURNS,
     K,
     described,
     forget_a_release,
+    forget_a_turn,
     operands,
     product,
+    tiles,
 )
 from tilewright.support.errors import Deadlock
 from tilewright.targets.nvidia.hang_reports import HangReport, HangReports
@@ -58,6 +61,34 @@ def test_a_release_that_is_missing_is_named(
     assert "role math waits for phase 1 of full[0] of ring " in said, said
 
 
+def in_turn(**options: object) -> np.ndarray:
+    a, b, expected = operands()
+    c = np.zeros_like(expected)
+    tiles.simulate[(1,)](*described(a, b, c), K, **BLOCKS, **TURNS, **options)
+    return c
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"deadlock_seconds": 5}, {"deadlock_seconds": 5, "jitter": 4}]
+)
+def test_turns_with_a_bound_change_no_bit(options: dict[str, int]) -> None:
+    _, _, expected = operands()
+    assert (in_turn(**options).view(np.uint16) == expected.view(np.uint16)).all()
+
+
+@pytest.mark.parametrize("options", [{}, {"deadlock_seconds": 5}])
+def test_a_turn_that_is_not_passed_is_named(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, int]
+) -> None:
+    monkeypatch.setattr(CheckProtocol, "apply", forget_a_turn)
+    with pytest.raises(Deadlock) as caught:
+        in_turn(**options)
+    said = str(caught.value)
+    code = tiles.fn.__code__
+    line = f"{code.co_filename}:{code.co_firstlineno + 4}"
+    assert f"role math 1 waits for its turn at tiles ({line})" in said, said
+
+
 WAITS = {
     "seconds": 5,
     "waits": [
@@ -92,7 +123,7 @@ def test_a_report_says_what_every_role_waits_for() -> None:
         "error[Deadlock]: k: program (5, 0, 1) waited for 5 s",
         "  load waits for phase 3 of empty[2] of ring ab (k.py:3)",
         "  math 0 waits for phase 4 of full[0] of ring ab (k.py:3)",
-        "  math 1 has ended, or waits for its turn or at a barrier",
+        "  math 1 has ended, or waits at a barrier for warps of its own",
     ]
 
 

@@ -194,14 +194,14 @@ def _commit(ctx: SimtContext, op: RingCommitOp) -> None:
     else:
         # Each warp arrives for its lanes, all of which have written before.
         ctx.target.warp_barrier(ctx.fn)
-        _arrive(ctx, barrier, None)
+        arrive_by_warps(ctx, barrier, None)
 
 
 @NVIDIA_RULES.register(RingReleaseOp)
 def _release(ctx: SimtContext, op: RingReleaseOp) -> None:
     if not all(isinstance(reader, LaidOutDotOp) for reader in _readers(op)):
         ctx.target.warp_barrier(ctx.fn)
-    _arrive(
+    arrive_by_warps(
         ctx,
         _barrier(ctx, op.ring_of(), op.slot, _EMPTY),
         None if op.condition is None else ctx.value(op.condition),
@@ -224,7 +224,7 @@ def _users(views: Sequence[SSAValue]) -> Iterable[Operation]:
             yield from _users(inner) if inner else (use.operation,)
 
 
-def _arrive(ctx: SimtContext, barrier: str, condition: str | None) -> None:
+def arrive_by_warps(ctx: SimtContext, barrier: str, condition: str | None) -> None:
     """Lane 0 of each warp arrives, without a branch, which would part the lanes of the warp."""
     fn = ctx.fn
     arrives = fn.prologue_value(f"icmp eq i32 {ctx.index.lane}, 0")

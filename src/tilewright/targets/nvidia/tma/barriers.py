@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilewright.codegen.simt.allotment import turn_names
 from tilewright.ir.attributes import integer_array
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
@@ -23,6 +24,7 @@ from tilewright.ops.carried_values import carry
 from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.function import FuncOp, find_kernel
+from tilewright.ops.roles import RolesOp, find_roles
 from tilewright.schedule.annotations import set_shared_bytes, shared_bytes
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.tma_ops import (
@@ -69,9 +71,26 @@ class CarryPhases(Pass):
 
 
 def barrier_bytes(kernel: FuncOp) -> int:
-    """The most that the mbarriers of a kernel take of shared memory."""
-    init = find_init(kernel)
-    return 0 if init is None else BARRIER_BYTES * (1 + init.count.value.data)
+    """The most that the mbarriers of a kernel take of shared memory.
+
+    Those that bound the waits for turns count always: a bound changes no schedule.
+    """
+    init, roles = find_init(kernel), find_roles(kernel)
+    count = 0 if init is None else init.count.value.data
+    if roles is not None:
+        described = roles.described()
+        count += sum(described[n].replicas * len(names) for n, names in turns_of_roles(roles))
+    return BARRIER_BYTES * (1 + count) if count else 0
+
+
+def turns_of_roles(roles: RolesOp) -> list[tuple[int, list[str]]]:
+    """The roles of which several replicas take turns, by number, and the names of their turns."""
+    found = [
+        (number, turn_names(body.block))
+        for number, (role, body) in enumerate(zip(roles.described(), roles.bodies, strict=True))
+        if role.replicas > 1
+    ]
+    return [(number, names) for number, names in found if names]
 
 
 def place_barriers(kernel: FuncOp, start_bytes: int) -> int:
