@@ -178,11 +178,21 @@ def test_a_warm_launch_takes_no_device_memory(torch: ModuleType) -> None:
     x, out = torch.ones(1000, device="cuda"), torch.zeros(1000, device="cuda")
     add(x, x, out)
     torch.cuda.synchronize()
-    free = torch.cuda.mem_get_info()[0]
+    # Other processes of the run share the device, and take memory as they like: launches that
+    # leak do so in each of the tries.
+    assert any(_free_before(torch) == _free_after(torch, x, out) for _ in range(20))
+
+
+def _free_before(torch: ModuleType) -> int:
+    return torch.cuda.mem_get_info()[0]
+
+
+def _free_after(torch: ModuleType, x: object, out: object) -> int:
+    """The device's free memory behind a thousand launches."""
     for _ in range(1000):
         add(x, x, out)
     torch.cuda.synchronize()
-    assert torch.cuda.mem_get_info()[0] == free
+    return torch.cuda.mem_get_info()[0]
 
 
 def test_hooks_see_the_stream(torch: ModuleType) -> None:
