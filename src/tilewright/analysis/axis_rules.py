@@ -3,8 +3,10 @@
 Signed index arithmetic of 32 bits or more is taken as non-wrapping, as in `analysis.affine.rules`;
 a run of narrower numbers counts modulo their width, so only its aligned parts
 (`Facts.aligned_run`) stay runs in a wider type, and sums of numbers that are not negative may be.
-Signed division rounds towards zero, so its rules ask for a dividend that is not negative; divisors
-that are not known count as positive, such as the group sizes in `pid % (group * n) // size`.
+Signed division rounds towards zero, so its rules ask for a dividend that is not negative. A divisor
+is known to be positive, or is one number computed from arguments, the grid and what loops count,
+such as the group's size in `pid % (group * n) // size`: of those it is asked for (docs/limits.md).
+One that is loaded, or differs from element to element, is not taken to be.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import gcd
 
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.analysis.axis import (
     Facts,
@@ -24,7 +26,8 @@ from tilewright.analysis.axis import (
     scattered,
     step_of,
 )
-from tilewright.ir.types import is_integer, is_pointer, width_bits
+from tilewright.analysis.launch_scalars import is_of_geometry
+from tilewright.ir.types import is_integer, is_pointer, shape_of, width_bits
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp, UnsplatOp
 from tilewright.ops.elementwise.ir import (
     ELEMENTWISE,
@@ -172,10 +175,12 @@ def _difference(op: Operation, operands: Operands) -> Facts:
     folded = _folded(op, operands, lambda a, b: a - b)
     if folded is not None:
         return folded
+    equal = common_runs(left.constancy, right.constancy)
+    parallel = common_runs(left.contiguity, right.contiguity)
     return facts_from(
         left.extents,
         common_runs(left.contiguity, right.constancy),
-        common_runs(left.constancy, right.constancy),
+        tuple(map(max, equal, parallel)),
         lambda d, run: min(left.divisor_at(d, run), right.divisor_at(d, run)),
     )
 
@@ -212,8 +217,17 @@ def _quotient_of(op: Operation, left: Facts, right: Facts, rounds_down: bool) ->
     by = right.constant
     is_exact = by is not None and by > 0 and by & (by - 1) == 0
     quotient = left.divisor() // by if is_exact and by is not None else 1
-    is_nonnegative = left.is_nonnegative and (by is None or by > 0)
+    is_nonnegative = left.is_nonnegative and _is_positive(op.operands[1], right)
     return scattered(left.extents, constancy, max(1, quotient), is_nonnegative=is_nonnegative)
+
+
+def _is_positive(divisor: SSAValue, facts: Facts) -> bool:
+    """Whether a divisor, which is never 0, is known or promised to be positive."""
+    if facts.is_nonnegative or facts.constant is not None:
+        return facts.is_nonnegative
+    while isinstance(divisor.owner, SplatOp):
+        divisor = divisor.owner.src
+    return not shape_of(divisor.type) and is_of_geometry(divisor)
 
 
 @AXIS_RULES.register(ELEMENTWISE["arith.divsi"], ELEMENTWISE["arith.divui"])

@@ -155,3 +155,33 @@ def shifted(x, BLOCK: tl.constexpr):
 def test_division_of_negative_indices_is_not_constant_in_groups() -> None:
     facts, (load, _) = accesses(shifted, x=F32, BLOCK=64)
     assert facts.of(load.operands[0]).constancy == (1,)
+
+
+@tilewright.jit
+def divided(x, sizes, n, B: tl.constexpr, IS_LOADED: tl.constexpr):
+    """Columns of a block whose number is a quotient, around the end of a row."""
+    size = tl.load(sizes) if IS_LOADED else tl.minimum(n - tl.program_id(0), 8)
+    columns = (tl.program_id(1) // size * B + tl.arange(0, B)) % n
+    tl.store(x + columns, columns)
+
+
+def test_a_divisor_of_arguments_and_programs_counts_as_positive() -> None:
+    facts, (store,) = accesses(divided, x=I32, sizes=I32, n=1024, B=64, IS_LOADED=False)
+    assert facts.vector_width(store, 4, 0) == 4
+
+
+def test_a_divisor_that_is_loaded_may_be_negative() -> None:
+    facts, found = accesses(divided, x=I32, sizes=I32, n=1024, B=64, IS_LOADED=True)
+    assert facts.vector_width(found[-1], 4, 0) == 1
+
+
+@tilewright.jit
+def parallel(x, n, B: tl.constexpr):
+    """Two runs, and how far they are apart."""
+    i = tl.arange(0, B)
+    tl.store(x + ((n + i) - i), i)
+
+
+def test_two_runs_are_as_much_apart_all_along() -> None:
+    facts, (store,) = accesses(parallel, x=I32, n=1024, B=64)
+    assert facts.of(store.operands[0]).constancy == (64,)

@@ -55,8 +55,10 @@ BY_SCALAR = ("muli", "divsi", "divui", "remsi", "remui")
 class Writer:
     """Writes random index arithmetic on tiles: of i64 without overflow, of i8 with it."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, signs: float = 0.0) -> None:
+        """`signs`: how often a uniform tile holds a number of either sign."""
         self.random = random
+        self.signs = signs
         self.shape = tuple(random.choices(EXTENTS, k=random.randint(1, 2)))
         arguments = [pointer_to(f32), i64, i64]
         self.block = Block(arg_types=arguments)
@@ -92,8 +94,25 @@ class Writer:
         """A scalar in every element."""
         return self.emit(SplatOp, [scalar], tile_of(scalar.type, self.shape))
 
+    def signed(self) -> SSAValue:
+        """A scalar that is not zero, of either sign: one of two constants."""
+        condition = self.emit(
+            CmpIOp, self.scalars[:2], i1, predicate=IntegerAttr(self.random.randint(0, 5), 64)
+        )
+        outside, sides = self.block, list[Region]()
+        for _ in range(2):
+            self.block = Block()
+            value = self.constant(self.choose(SMALL) * self.choose((1, -1)))
+            self.block.add_op(build(YieldOp, [value]))
+            sides.append(Region(self.block))
+        self.block = outside
+        self.block.add_op(branch := build(IfOp, [condition], [i64], regions=sides))
+        return branch.results[0]
+
     def uniform(self) -> SSAValue:
-        """A tile of equal elements that are not zero: a constant or an argument."""
+        """A tile of equal elements that are not zero: a constant, an argument or of either sign."""
+        if self.random.random() < self.signs:
+            return self.spread(self.signed())
         if self.coin():
             return self.spread(self.choose(self.scalars[:2]))
         value = self.choose(SMALL)
@@ -364,7 +383,7 @@ def test_claimed_facts_hold_of_computed_values(first_seed: int) -> None:
         random = Random(seed)
         divisor = random.choice((1, 8, 16))
         first = divisor * random.choice((1, 3, 5, 7, 4))
-        module = Writer(random).module(random.randint(1, 9), divisor)
+        module = Writer(random, signs=0.2).module(random.randint(1, 9), divisor)
         checker = Checker(AxisFacts(module), seed)
         arguments = [np.zeros(64, np.float32), first, random.choice((1, 7, 16, 5, 48))]
         run_kernel(module, arguments, (3,), observers=[checker])

@@ -25,18 +25,18 @@ from tilewright.analysis.affine.guards import (
     Demand,
     Guard,
     divisor,
-    is_argument,
     is_bounded_at_launch,
-    is_known_at_launch,
     is_nonnegative,
     is_of_launch,
 )
 from tilewright.analysis.affine.text import name_of, text_of
 from tilewright.analysis.facts import AxisFacts
+from tilewright.analysis.launch_scalars import is_known_at_launch
 from tilewright.ir.effects import global_access
 from tilewright.machine.model import MachineModel
 from tilewright.ops.creation.ir import ConstantOp, SplatOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE
+from tilewright.ops.function import is_argument
 from tilewright.ops.shape.ir import BroadcastOp
 from tilewright.runtime.tensor_descriptor import MAX_RANK
 from tilewright.support.dataclass import dataclass, replace

@@ -7,20 +7,13 @@ iteration; a launch can bound those.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from enum import Enum
-
-from xdsl.ir import BlockArgument, OpResult, SSAValue
 
 from tilewright.analysis.affine.expression import Expression
 from tilewright.analysis.affine.text import text_of
 from tilewright.analysis.axis import EVERY, power_of_two
 from tilewright.analysis.facts import AxisFacts
-from tilewright.ir.op import ElementwiseOp
-from tilewright.ir.regions import counter_of
-from tilewright.ops.creation.ir import ConstantOp
-from tilewright.ops.function import is_argument
-from tilewright.ops.program.ir import GetProgramIdOp
+from tilewright.analysis.launch_scalars import is_bounded, is_known_at_launch
 from tilewright.support.dataclass import dataclass
 
 
@@ -50,44 +43,9 @@ def is_of_launch(expression: Expression) -> bool:
     return all(is_known_at_launch(value) for value in expression.symbols())
 
 
-def is_known_at_launch(value: SSAValue) -> bool:
-    """Whether a scalar is an argument or computed from arguments alone."""
-    return _is_made_of(value, _arguments)
-
-
 def is_bounded_at_launch(expression: Expression) -> bool:
     """Whether a launch can bound a number: arguments, the program's number, counters of loops."""
-    return all(_is_made_of(value, _bounded) for value in expression.symbols())
-
-
-def _is_made_of(value: SSAValue, leaf: Callable[[SSAValue], Sequence[SSAValue] | None]) -> bool:
-    """Whether a scalar is computed from leaves; `leaf` says what else one depends on, or None."""
-    pending, seen = [value], {value}
-    while pending:
-        current = pending.pop()
-        needed = leaf(current)
-        if needed is None:
-            op = current.op if isinstance(current, OpResult) else None
-            if type(op) is not ConstantOp and not isinstance(op, ElementwiseOp):
-                return False
-            needed = op.operands
-        new = [operand for operand in needed if operand not in seen]
-        seen.update(new)
-        pending += new
-    return True
-
-
-def _arguments(value: SSAValue) -> Sequence[SSAValue] | None:
-    return () if is_argument(value) else None
-
-
-def _bounded(value: SSAValue) -> Sequence[SSAValue] | None:
-    if is_argument(value) or type(value.owner) is GetProgramIdOp:
-        return ()
-    counter = counter_of(value.owner.parent_op()) if isinstance(value, BlockArgument) else None
-    if counter is None or counter.value is not value:
-        return None
-    return counter.start, counter.end, counter.step
+    return all(is_bounded(value) for value in expression.symbols())
 
 
 def divisor(expression: Expression, facts: AxisFacts) -> int:

@@ -1,0 +1,78 @@
+"""Scalars that a launch knows, and those that it can bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.ir import BlockArgument, OpResult, SSAValue
+
+from tilewright.ir.op import ElementwiseOp
+from tilewright.ir.regions import ControlFlowOp, counter_of
+from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.function import is_argument
+from tilewright.ops.program.ir import GetGridExtentOp, GetNumProgramsOp, GetProgramIdOp
+
+
+def is_known_at_launch(value: SSAValue) -> bool:
+    """Whether a scalar is an argument or computed from arguments alone."""
+    return _is_made_of(value, _arguments)
+
+
+def is_bounded(value: SSAValue) -> bool:
+    """Whether a launch can bound a scalar: from arguments, the program's number, counters."""
+    return _is_made_of(value, _bounded)
+
+
+def is_of_geometry(value: SSAValue) -> bool:
+    """Whether a scalar is computed from arguments, the grid and what loops count alone."""
+    return _is_made_of(value, _geometry)
+
+
+def _is_made_of(value: SSAValue, leaf: Callable[[SSAValue], Sequence[SSAValue] | None]) -> bool:
+    """Whether a scalar is computed from leaves; `leaf` says what else one depends on, or None."""
+    pending, seen = [value], {value}
+    while pending:
+        current = pending.pop()
+        needed = leaf(current)
+        if needed is None:
+            op = current.op if isinstance(current, OpResult) else None
+            if type(op) is not ConstantOp and not isinstance(op, ElementwiseOp):
+                return False
+            needed = op.operands
+        new = [operand for operand in needed if operand not in seen]
+        seen.update(new)
+        pending += new
+    return True
+
+
+def _arguments(value: SSAValue) -> Sequence[SSAValue] | None:
+    return () if is_argument(value) else None
+
+
+def _bounded(value: SSAValue) -> Sequence[SSAValue] | None:
+    if is_argument(value) or type(value.owner) is GetProgramIdOp:
+        return ()
+    counter = counter_of(value.owner.parent_op()) if isinstance(value, BlockArgument) else None
+    if counter is None or counter.value is not value:
+        return None
+    return counter.start, counter.end, counter.step
+
+
+def _geometry(value: SSAValue) -> Sequence[SSAValue] | None:
+    if type(value.owner) in (GetNumProgramsOp, GetGridExtentOp):
+        return ()
+    bounded = _bounded(value)
+    return _carried(value) if bounded is None else bounded
+
+
+def _carried(value: SSAValue) -> Sequence[SSAValue] | None:
+    """What a loop hands to a number that it carries, from outside and after each iteration."""
+    loop = value.owner.parent_op() if isinstance(value, BlockArgument) else None
+    if not isinstance(loop, ControlFlowOp):
+        return None
+    return [
+        handed
+        for edge in loop.edges()
+        for handed, receiver in zip(edge.values, edge.receivers, strict=True)
+        if receiver is value
+    ]
