@@ -114,7 +114,7 @@ def vector_of(element: Attribute, lanes: int) -> Attribute:
 def shape_of(type_: Attribute) -> tuple[int, ...]:
     """The shape of a tile or vector type; () for scalars, pointers and descriptors."""
     if isinstance(type_, TensorType | VectorType):
-        return tuple(type_.get_shape())
+        return tuple([extent.data for extent in type_.shape.data])
     return ()
 
 

@@ -19,7 +19,7 @@ from tilewright.ir.effects import Extent, Group, Order
 from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge, is_control_flow
 from tilewright.ops.function import FuncOp
 from tilewright.schedule.placed_accesses import PlacedAccess, PlacedAccesses, PlacedStep
-from tilewright.schedule.ring_positions import RingPosition, counted_from
+from tilewright.schedule.ring_positions import Count, RingPosition
 from tilewright.schedule.shared_effects import Counted
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import InternalError
@@ -80,12 +80,14 @@ def check_ordering(kernel: FuncOp) -> None:
 
     *Raises* InternalError that names the two that have no barrier, fence or wait between them.
     """
-    require_ordered(kernel, PlacedAccesses())
+    accesses = PlacedAccesses()
+    accesses.all_accesses(kernel.body.block)
+    require_ordered(kernel, accesses)
 
 
 def require_ordered(kernel: FuncOp, accesses: PlacedAccesses) -> None:
-    """`check_ordering` of a kernel whose accesses are known already."""
-    run(_Check(accesses, _bases(kernel, accesses)), kernel.body.block)
+    """`check_ordering` of a kernel all of whose accesses are known already."""
+    run(_Check(accesses), kernel.body.block)
 
 
 def is_ordered(kernel: FuncOp, accesses: PlacedAccesses) -> bool:
@@ -97,22 +99,12 @@ def is_ordered(kernel: FuncOp, accesses: PlacedAccesses) -> bool:
     return True
 
 
-def _bases(kernel: FuncOp, accesses: PlacedAccesses) -> frozenset[SSAValue]:
-    """The values that slots of rings are counted from."""
-    bases: set[SSAValue] = set()
-    for placed in accesses.all_accesses(kernel.body.block):
-        if placed.position is not None and placed.position.base is not None:
-            bases.add(placed.position.base)
-    return frozenset(bases)
-
-
 class _Check(StateFlow[_State]):
     """One check of one kernel."""
 
-    def __init__(self, accesses: PlacedAccesses, bases: frozenset[SSAValue]) -> None:
+    def __init__(self, accesses: PlacedAccesses) -> None:
         super().__init__(_State())
         self._accesses = accesses
-        self._bases = bases
 
     def join(self, left: _State, right: _State) -> _State:
         """What either way has left."""
@@ -121,7 +113,7 @@ class _Check(StateFlow[_State]):
     def cross(self, op: ControlFlowOp, edge: Edge, visits: int) -> bool:
         """Join the state to what came before, its positions counted from what goes on."""
         state = self.state
-        self.state = _recounted(state, op, edge, self._bases)
+        self.state = _recounted(state, op, edge, self._accesses)
         is_new = super().cross(op, edge, visits)
         self.state = state
         return is_new
@@ -207,10 +199,12 @@ def _drained(wait: Counted, state: _State) -> _State:
 # --- slots of rings ---
 
 
-def _recounted(state: _State, op: ControlFlowOp, edge: Edge, bases: frozenset[SSAValue]) -> _State:
+def _recounted(state: _State, op: ControlFlowOp, edge: Edge, accesses: PlacedAccesses) -> _State:
     """A state whose positions count from what an edge hands on."""
-    if not bases:
+    if not accesses.bases:
         return state
+    handed = zip(edge.values, edge.receivers, strict=True)
+    counters = [(value, receiver) for value, receiver in handed if receiver in accesses.bases]
     moved: dict[RingPosition, RingPosition | None] = {}
 
     def along(placed: PlacedAccess) -> PlacedAccess:
@@ -218,7 +212,9 @@ def _recounted(state: _State, op: ControlFlowOp, edge: Edge, bases: frozenset[SS
         if position is None:
             return placed
         if position not in moved:
-            moved[position] = _moved(position, op, edge, bases)
+            after = _moved(position, counters, accesses.counted_from)
+            is_kept = after is None and not _is_left(position, op, edge)
+            moved[position] = position if is_kept else after
         return replace(placed, position=moved[position])
 
     def all_along(accesses: Iterable[PlacedAccess]) -> Placed:
@@ -230,17 +226,20 @@ def _recounted(state: _State, op: ControlFlowOp, edge: Edge, bases: frozenset[SS
 
 
 def _moved(
-    position: RingPosition, op: ControlFlowOp, edge: Edge, bases: frozenset[SSAValue]
+    position: RingPosition, counters: Iterable[tuple[SSAValue, SSAValue]], count: Count
 ) -> RingPosition | None:
-    """A position where an edge leads to; None where nothing there is known to count alike."""
-    for value, receiver in zip(edge.values, edge.receivers, strict=True):
-        if receiver not in bases:
-            continue
-        base, steps = counted_from(value, position.slots)
+    """A position counted from what receives its base, or what is so far behind it."""
+    for value, receiver in counters:
+        base, steps = count(value, position.slots)
         if base is position.base:
             return replace(position, base=receiver, steps=(position.steps - steps) % position.slots)
+    return None
+
+
+def _is_left(position: RingPosition, op: ControlFlowOp, edge: Edge) -> bool:
+    """Whether an edge leaves the iteration that a position is counted in."""
     is_left = edge.source is not OUTSIDE and position.base is not None
-    return None if is_left and _is_inside(position.base, op) else position
+    return is_left and _is_inside(position.base, op)
 
 
 def _is_inside(value: SSAValue | None, op: Operation) -> bool:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.analysis.alias import SharedAliases
 from tilewright.ir.effects import Extent, Group, Order
 from tilewright.ir.locations import describe
 from tilewright.ir.regions import is_control_flow
 from tilewright.ops.roles import is_in_ring, orders_roles
-from tilewright.schedule.ring_positions import RingPosition, position_of
+from tilewright.schedule.ring_positions import RingPosition, counted_from, position_of
 from tilewright.schedule.scratch import scratch_bytes, scratch_offset
 from tilewright.schedule.shared_effects import Counted, SharedAccess, shared_steps
 from tilewright.support.dataclass import dataclass
@@ -67,6 +68,10 @@ class PlacedAccesses:
 
     def __init__(self) -> None:
         self._aliases = SharedAliases()
+        # Nothing that slots are counted by changes while barriers are put in.
+        self.counted_from = cache(counted_from)
+        self.bases: set[SSAValue] = set()
+        """The values that the slots of the accesses that are known are counted from."""
         self._steps: dict[Operation, tuple[PlacedStep, ...]] = {}
 
     def steps(self, op: Operation) -> tuple[PlacedStep, ...]:
@@ -88,9 +93,14 @@ class PlacedAccesses:
     def _placed(self, step: SharedAccess, op: Operation) -> PlacedAccess:
         is_end = step.extent is Extent.END
         # Where an access of another op ends, its view is of the iteration that started it.
-        is_here = step.tile is not None and (not is_end or step.op is op)
-        position = position_of(step.tile) if step.tile is not None and is_here else None
-        return PlacedAccess(step, self._spans(step), position, is_end and is_here)
+        is_here = not is_end or step.op is op
+        position = None
+        if step.tile is not None and is_here:
+            position = position_of(step.tile, self.counted_from)
+        if position is not None and position.base is not None:
+            self.bases.add(position.base)
+        waits_itself = is_end and is_here and step.tile is not None
+        return PlacedAccess(step, self._spans(step), position, waits_itself)
 
     def _is_in_ring(self, access: SharedAccess) -> bool:
         """Whether a ring orders an access: one role fills its slots, others read them."""

@@ -6,6 +6,8 @@ count from the same value are the same slot where they are equally far from it, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.analysis.alias import is_shared
@@ -35,24 +37,28 @@ class RingPosition:
         return self.base is position.base and self.steps != position.steps
 
 
-def position_of(view: SSAValue) -> RingPosition | None:
+Count = Callable[[SSAValue, int], tuple[SSAValue | None, int]]
+"""`counted_from`, or what remembers its answers."""
+
+
+def position_of(view: SSAValue, count: Count) -> RingPosition | None:
     """The position that a view is of; None for what is no slot of a ring, as far as is known."""
     owner: Operation | Block | None = view.owner
     while isinstance(owner, Operation):
         if isinstance(owner, MemdescIndexOp):
-            return _named_by(owner)
+            return _named_by(owner, count)
         # A view of a view is of the same slot.
         seen = next((operand for operand in owner.operands if is_shared(operand)), None)
         owner = None if seen is None else seen.owner
     return None
 
 
-def _named_by(view: MemdescIndexOp) -> RingPosition | None:
+def _named_by(view: MemdescIndexOp, count: Count) -> RingPosition | None:
     type_ = view.src.type
     if not isinstance(type_, SharedType) or type_.slots.data < 2:
         return None
     slots = type_.slots.data
-    base, steps = counted_from(view.index, slots)
+    base, steps = count(view.index, slots)
     return RingPosition(view.src, slots, base, steps)
 
 

@@ -184,6 +184,8 @@ def _values_of(names: tuple[str, ...]) -> Callable[[object], tuple[object, ...]]
 
 def _eq_of(values: Callable[[object], tuple[object, ...]]) -> Callable[[object, object], object]:
     def __eq__(self: object, other: object) -> object:
+        if self is other:
+            return True
         if other.__class__ is self.__class__:
             return values(self) == values(other)
         return NotImplemented

@@ -7,6 +7,7 @@ that coalesces; a matrix product takes its instruction's; a reduction stays wher
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Protocol
 
@@ -30,7 +31,7 @@ from tilewright.ops.inline.ir import InlineAsmOp
 from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.ops.reduction.ir import ReduceOp, ScanOp
 from tilewright.ops.shape.ir import CatOp, FlipOp, SplitOp
-from tilewright.schedule.layout.transfer import is_tile
+from tilewright.schedule.layout.transfer import CACHED, is_tile, reduced
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedLayout
 from tilewright.support.rules import RuleTable
@@ -180,7 +181,7 @@ def registers_in_a_row(layout: LinearLayout, dim: int) -> int:
 @ANCHORS.register(ReduceOp)
 def _reduce(near: Neighbours, op: ReduceOp) -> Anchored:
     layout = along_axis(near, op.srcs, op.axis.value.data)
-    result = layout.reduce(op.axis.value.data)[0]
+    result = reduced(layout, op.axis.value.data)
     return Anchored((layout,) * len(op.srcs), _of(op.results, result))
 
 
@@ -274,6 +275,7 @@ def _assert(near: Neighbours, op: Operation) -> Anchored:
     return _same(op, _shown(near, op)[0])
 
 
+@lru_cache(maxsize=CACHED)
 def default_layout(shape: tuple[int, ...], num_warps: int, lanes: int) -> LinearLayout:
     """The layout of a tile that nothing decides: rows across lanes, up to four in a row each."""
     order = tuple(reversed(range(len(shape))))

@@ -22,12 +22,9 @@ from tilewright.schedule.layout.anchors import ANCHORS, Anchored, Neighbours, de
 from tilewright.schedule.layout.annotations import LayoutPlan
 from tilewright.schedule.layout.carried import Carried, carried_by
 from tilewright.schedule.layout.products import instruction_layouts
-from tilewright.schedule.layout.transfer import is_flexible, is_tile, operand_layouts
+from tilewright.schedule.layout.transfer import CACHED, is_flexible, is_tile, operand_layouts
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import PlanRefused, UnsupportedLayout
-
-_CACHED = 1 << 10
-"""Chosen, not measured: far more than a kernel has layouts; a miss computes once more."""
 
 
 @dataclass(frozen=True)
@@ -48,22 +45,21 @@ def require_layouts(op: Operation, plan: LayoutPlan, program: Program) -> None:
     for value, layout in zip(values, (*plan.operands, *(plan.results or ())), strict=True):
         if layout is not None:
             require_fit(op, layout, (shape_of(value.type),), program)
-    if isinstance(op, ControlFlowOp):
+    if op.regions and isinstance(op, ControlFlowOp):
         _require_handed_on(op, plan)
         return
-    made = _of_instruction(op, plan) if isinstance(op, ProductOp) else _followed(op, plan, program)
+    made = _followed(op, plan, program)
     if (made.operands, made.results) != (plan.operands, plan.results):
         instead = LayoutPlan(made.operands, made.results)
         raise refused(op, f"they do not go together; with its operands', it has `{instead}`")
 
 
 def _require_number(op: Operation, plan: LayoutPlan) -> None:
-    for what, layouts, values in (
-        ("operands", plan.operands, op.operands),
-        ("results", plan.results or (), op.results),
-    ):
-        if len(layouts) != len(values):
-            raise refused(op, f"{len(layouts)} layouts are not those of its {what}")
+    operands, results = plan.operands, plan.results or ()
+    if len(operands) != len(op.operands):
+        raise refused(op, f"{len(operands)} layouts are not those of its operands")
+    if len(results) != len(op.results):
+        raise refused(op, f"{len(results)} layouts are not those of its results")
 
 
 def require_fit(
@@ -79,7 +75,7 @@ def require_fit(
         raise refused(op, reason)
 
 
-@lru_cache(maxsize=_CACHED)
+@lru_cache(maxsize=CACHED)
 def _misfit(layout: LinearLayout, lanes: int, num_warps: int) -> str:
     """Why a layout is none of tiles in a program; '' where it is."""
     if layout.num_lanes != lanes:
@@ -112,6 +108,8 @@ def _followed(op: Operation, plan: LayoutPlan, program: Program) -> Anchored:
     result = plan.results[0] if plan.results and is_flexible(op) else None
     if result is not None:
         return _of_result(op, result)
+    if isinstance(op, ProductOp):
+        return _of_instruction(op, plan)
     return followed(op, plan, Alone(program))
 
 

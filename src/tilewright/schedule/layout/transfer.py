@@ -7,7 +7,7 @@ elements anew (shape ops), works within a thread when operands and result have l
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
@@ -29,7 +29,7 @@ from tilewright.support.rules import RuleTable
 
 Layouts = Sequence[LinearLayout | None]
 # Chosen, not measured: far more than a kernel has layouts; a miss computes once more.
-_CACHED = 1 << 10
+CACHED = 1 << 10
 _SOURCES = (ConstantOp, MakeRangeOp, SplatOp)
 _RESULTS: RuleTable[Callable[[Operation, LinearLayout], LinearLayout]] = RuleTable(
     "layouts of results"
@@ -47,12 +47,18 @@ def is_tile(value: SSAValue) -> bool:
 
 def is_flexible(op: Operation) -> bool:
     """Whether an op can be computed in any layout, each thread from its own elements."""
-    return isinstance(op, FLEXIBLE)
+    return _is_a(type(op), FLEXIBLE)
 
 
 def is_source(op: Operation) -> bool:
     """Whether an op makes a tile out of scalars or nothing."""
-    return isinstance(op, _SOURCES)
+    return _is_a(type(op), _SOURCES)
+
+
+@cache
+def _is_a(cls: type, classes: tuple[type, ...]) -> bool:
+    """`issubclass`, asked once: of classes of ops it goes through Python's abstract classes."""
+    return issubclass(cls, classes)
 
 
 def result_layout(op: Operation, operands: Layouts) -> LinearLayout | None:
@@ -64,7 +70,7 @@ def result_layout(op: Operation, operands: Layouts) -> LinearLayout | None:
     known = [layout for layout in operands if layout is not None]
     if not known:
         return None
-    if isinstance(op, ElementwiseOp):
+    if _is_a(type(op), (ElementwiseOp,)):
         return known[0]
     rule = _RESULTS.find(type(op))
     try:
@@ -78,7 +84,7 @@ def operand_layouts(op: Operation, result: LinearLayout) -> list[LinearLayout | 
 
     None stands for an operand that is no tile. *Raises*: UnsupportedLayout where there is none.
     """
-    if isinstance(op, ElementwiseOp):
+    if _is_a(type(op), (ElementwiseOp,)):
         return [result if is_tile(value) else None for value in op.operands]
     if is_source(op):
         return [None] * len(op.operands)
@@ -110,7 +116,7 @@ def _split(op: SplitOp, operand: LinearLayout) -> LinearLayout:
 
 @_OPERANDS.register(ExpandDimsOp)
 def _without_new_dim(op: ExpandDimsOp, result: LinearLayout) -> LinearLayout:
-    return _reduced(result, op.axis.value.data)
+    return reduced(result, op.axis.value.data)
 
 
 @_OPERANDS.register(BroadcastOp)
@@ -130,27 +136,28 @@ def _under_their_shape(op: ReshapeOp, result: LinearLayout) -> LinearLayout:
 
 @_OPERANDS.register(JoinOp)
 def _of_one_side(op: JoinOp, result: LinearLayout) -> LinearLayout:
-    return _reduced(result, result.rank - 1)
+    return reduced(result, result.rank - 1)
 
 
 # A kernel has few layouts and asks the same of them again and again, along every chain of ops.
 
 
-@lru_cache(maxsize=_CACHED)
-def _reduced(layout: LinearLayout, axis: int) -> LinearLayout:
+@lru_cache(maxsize=CACHED)
+def reduced(layout: LinearLayout, axis: int) -> LinearLayout:
+    """The layout of what a dimension is reduced to."""
     return layout.reduce(axis)[0]
 
 
-@lru_cache(maxsize=_CACHED)
+@lru_cache(maxsize=CACHED)
 def _shrunk(layout: LinearLayout, shape: tuple[int, ...]) -> LinearLayout:
     return layout.shrink(shape).remove_register_copies()[0]
 
 
-@lru_cache(maxsize=_CACHED)
+@lru_cache(maxsize=CACHED)
 def _permuted(layout: LinearLayout, order: tuple[int, ...]) -> LinearLayout:
     return layout.permute(order)
 
 
-@lru_cache(maxsize=_CACHED)
+@lru_cache(maxsize=CACHED)
 def _reshaped(layout: LinearLayout, shape: tuple[int, ...]) -> LinearLayout:
     return layout.reshape(shape)
