@@ -41,7 +41,7 @@ as far as its types go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
 
@@ -230,6 +230,10 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
 )
 
 
+_Asked = tuple[Sequence[str], Sequence[str]] | tuple[()]
+"""What a level asks of the ops of a class, if anything: properties that must be set, and plans."""
+
+
 def verify_level(module: ModuleOp, level: Level) -> None:
     """Check a module against the contract of a level.
 
@@ -257,11 +261,11 @@ def check_level(module: ModuleOp, level: Level) -> None:
     operations: list[Operation] = []
     _collect(module, operations)
     standing = frozenset(map(id, operations))
-    # Classes and types that passed, by identity: to hash a type with a layout takes longer than
-    # to look at it.
+    # Types that passed, by identity: to hash one with a layout takes longer than to look at it.
     seen: set[int] = set()
+    asked: dict[type, _Asked] = {}
     for operation in operations:
-        _check_operation(operation, level, seen)
+        _check_operation(operation, level, asked)
         for value in _made_by(operation) if operation.regions else operation.results:
             if id(value.type) not in seen:
                 _check_type(operation, value.type, level)
@@ -282,8 +286,9 @@ def check_types(module: ModuleOp, level: Level) -> None:
     operations: list[Operation] = []
     _collect(module, operations)
     seen: set[int] = set()
+    asked: dict[type, _Asked] = {}
     for operation in operations:
-        _check_operation(operation, level, seen)
+        _check_operation(operation, level, asked)
         for value in _made_by(operation) if operation.regions else operation.results:
             if id(value.type) not in seen:
                 _check_type(operation, value.type, level)
@@ -323,25 +328,31 @@ def _check_top(module: ModuleOp, level: Level) -> None:
         raise _broken(module, level, f"the module has {public} public functions, not one")
 
 
-def _check_operation(operation: Operation, level: Level, seen: set[int]) -> None:
-    """Check an op but for what it makes; classes that are `seen` passed before."""
+def _check_operation(operation: Operation, level: Level, asked: dict[type, _Asked]) -> None:
+    """Check an op but for what it makes; `asked` holds what was found out of its class before."""
     cls = type(operation)
-    if id(cls) not in seen:
+    known = asked.get(cls)
+    if known is None:
         if not level.allows(operation.name):
             raise _broken(operation, level, "is no op of this level")
-        seen.add(id(cls))
-    _check_decided(operation, level)
+        plans = plans_of(cls) if level.is_decided else ()
+        required = level.required.get(operation.name, ())
+        known = asked[cls] = (required, plans) if required or plans else ()
+    if known:
+        _check_decided(operation, level, *known)
     for region in operation.regions:
-        if len(region.blocks) > 1:
+        if region.first_block is not region.last_block:
             raise _broken(operation, level, "has a region of several blocks")
 
 
-def _check_decided(operation: Operation, level: Level) -> None:
+def _check_decided(
+    operation: Operation, level: Level, required: Sequence[str], plans: Sequence[str]
+) -> None:
     """Check that an op has what must be set on ops of its name."""
-    for name in level.required.get(operation.name, ()):
+    for name in required:
         if name not in operation.properties:
             raise _broken(operation, level, f"has no `{name}` yet")
-    for name in plans_of(type(operation)) if level.is_decided else ():
+    for name in plans:
         if name not in operation.attributes and _has_tiles(operation):
             raise _broken(operation, level, f"has no `{name}` yet: that is not decided")
 
