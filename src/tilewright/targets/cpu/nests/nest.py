@@ -14,7 +14,7 @@ from tilewright.ir.types import element_of, i1, shape_of, storage_bytes
 from tilewright.ops.control_flow import IfOp, YieldOp
 from tilewright.ops.reduction.ir import CombineOp
 from tilewright.support.dataclass import replace
-from tilewright.targets.cpu.nests import combining, elements, hazards, streaming
+from tilewright.targets.cpu.nests import combining, elements, extremes, hazards, streaming
 from tilewright.targets.cpu.nests.access import Redirect, store
 from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, ORIGIN, Coord, Coords, loop_coord
 from tilewright.targets.cpu.nests.emitter import Emitter
@@ -202,11 +202,13 @@ def _write_store(nest: Nest, root: Root, coords: Coords, value: SSAValue) -> Non
     store(nest.ev, root.op, coords, value, redirect)
 
 
-def _split_by_root(nest: Nest, values: Values) -> list[tuple[Root, Values]]:
+def _split_by_root(
+    nest: Nest, values: Values, count_of: Callable[[Root], int] = lambda root: len(root.values)
+) -> list[tuple[Root, Values]]:
     result = []
     for root in nest.roots:
         if root.kind in (RootKind.REDUCE, RootKind.SCAN):
-            count = len(root.values)
+            count = count_of(root)
             result.append((root, values[:count]))
             values = values[count:]
     return result
@@ -220,12 +222,35 @@ def _combine(nest: Nest, left: Values, right: Values) -> Values:
     return result
 
 
+def _num_carried(root: Root) -> int:
+    return extremes.num_accumulators(root.op)
+
+
+def _advance(nest: Nest, carried: Values, taken: Values) -> Values:
+    """The accumulators that began with `_initial`, with one more vector."""
+    result: Values = []
+    sides = zip(
+        _split_by_root(nest, carried, _num_carried), _split_by_root(nest, taken), strict=True
+    )
+    for (root, accumulators), (_, vectors) in sides:
+        result += extremes.advance(nest.ev.emit, root.op, accumulators, vectors)
+    return result
+
+
+def _folded(nest: Nest, carried: Values) -> Values:
+    """What the accumulators that began with `_initial` say at the end."""
+    result: Values = []
+    for root, accumulators in _split_by_root(nest, carried, _num_carried):
+        result += extremes.finish(nest.ev.emit, root.op, accumulators)
+    return result
+
+
 def _initial(nest: Nest, lanes: int) -> Values | None:
     result: Values = []
     for root in nest.roots:
         if root.kind is RootKind.REDUCE:
             types = [element_of(value.type) for value in root.values]
-            start = combining.initial(nest.ev.emit, root.op, lanes, types)
+            start = extremes.initial(nest.ev.emit, root.op, lanes, types)
             if start is None:
                 return None
             result += start
@@ -266,7 +291,7 @@ def _fold_chunk(nest: Nest, chunk: tuple[int, int, int], in_order: bool) -> Valu
 
     ev.enter_chunk(lanes)
     accumulators = _initial(nest, lanes) if count > 1 else None
-    first = start
+    first, combine = start, _combine if accumulators is None else _advance
     if accumulators is None:
         ev.variables[LANE_LOOP] = start
         accumulators = take()
@@ -277,10 +302,10 @@ def _fold_chunk(nest: Nest, chunk: tuple[int, int, int], in_order: bool) -> Valu
         enter_run(nest, run, lanes)
         variable, carried = emit.open_loop([value.type for value in accumulators])
         ev.variables[LANE_LOOP] = variable
-        folded = _combine(nest, carried, take())
+        folded = combine(nest, carried, take())
         bounds = (run.first, run.last, lanes)
         accumulators = list(emit.close_loop(bounds, accumulators, folded))
-    return accumulators
+    return accumulators if combine is _combine else _folded(nest, accumulators)
 
 
 def _fold_axis(nest: Nest, axis: int) -> None:
@@ -290,15 +315,17 @@ def _fold_axis(nest: Nest, axis: int) -> None:
         return
     emit, size = nest.ev.emit, nest.space[axis]
     accumulators = None if size == 1 else _initial(nest, nest.ev.lanes)
-    first = 0
+    first, combine = 0, _combine if accumulators is None else _advance
     if accumulators is None:
         accumulators = _emit_body(nest, _at(nest, axis, ORIGIN))
         first = 1
     if first < size:
         variable, carried = emit.open_loop([value.type for value in accumulators])
         nest.ev.variables[axis] = variable
-        folded = _combine(nest, carried, _emit_body(nest, _at(nest, axis, loop_coord(axis))))
+        folded = combine(nest, carried, _emit_body(nest, _at(nest, axis, loop_coord(axis))))
         accumulators = list(emit.close_loop((first, size, 1), accumulators, folded))
+    if combine is _advance:
+        accumulators = _folded(nest, accumulators)
     for root, values in _split_by_root(nest, accumulators):
         _write_fold(nest, root, values)
 
