@@ -105,7 +105,7 @@ OUTLINED: dict[str, Routine] = {
     "exp10": in_double(turns.exp10),
     "sinpi": in_double(turns.sinpi),
     "cospi": in_double(turns.cospi),
-    "fmod": in_double(remainders.fmod),
+    "fmod": in_double(remainders.fmod, of_floats=remainders.fmod_of_floats),
     "remainder": in_double(remainders.remainder),
     "powi": in_double(_integer_power),
     "erfc": in_double(normal.erfc),

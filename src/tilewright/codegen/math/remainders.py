@@ -66,6 +66,12 @@ def fmod(code: LaneCode, x: LaneValue, y: LaneValue) -> LaneValue:
     return _defined(x, y, rest.with_sign_of(x))
 
 
+def fmod_of_floats(code: LaneCode, x: LaneValue, y: LaneValue) -> LaneValue:
+    """`fmod` of doubles that hold floats: no divisor is a denormal double."""
+    rest = _reduce(code, _bounded(x), y.absolute())
+    return _defined(x, y, rest.with_sign_of(x))
+
+
 def remainder(code: LaneCode, x: LaneValue, y: LaneValue) -> LaneValue:
     """The remainder of the quotient rounded to nearest even.
 

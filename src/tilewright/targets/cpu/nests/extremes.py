@@ -58,7 +58,7 @@ def finish(emit: Emitter, op: Operation, carried: Values) -> Values:
     kind = _kind(op)
     if kind is None:
         return carried
-    best, worst = carried
+    best = carried[0]
     element, lanes = element_of(best.type), _lanes(best)
     starts = (_START[kind], _START[_OPPOSITE[kind]])
     is_empty = [
