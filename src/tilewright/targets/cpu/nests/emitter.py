@@ -176,8 +176,10 @@ class Emitter:
         return self.pure(ELEMENTWISE["arith.extsi"], (value,), result)
 
     def narrow(self, value: SSAValue, target: Attribute) -> SSAValue:
-        """A scalar integer cut to a narrower type."""
-        return self.pure(ELEMENTWISE["arith.trunci"], (value,), target)
+        """An integer, or each lane of a vector, cut to a narrower type."""
+        lanes = shape_of(value.type)
+        result = vector_of(target, lanes[0] if lanes else 1)
+        return self.pure(ELEMENTWISE["arith.trunci"], (value,), result)
 
     def extend(self, value: SSAValue, element: Attribute) -> SSAValue:
         """A float in the element type of the buffer that takes it (an exact widening)."""

@@ -1,6 +1,7 @@
-"""Stable merge sort of the last dimension with positions, as loops of constant code size.
+"""Stable sorts of the last dimension with positions, as loops of constant code size.
 
-Keys lie in two buffers that take turns; after each pass runs are twice as long. The copy into
+Keys of up to 32 bits go through a network (`sorting_network.py`), others are merged: keys lie in
+two buffers that take turns; after each pass runs are twice as long. The copy into
 the home buffer was made before (the sort's step asks for it).
 """
 
@@ -11,15 +12,16 @@ from math import prod
 
 from xdsl.ir import Block, SSAValue
 
-from tilewright.ir.types import i1, i32, is_float, shape_of
+from tilewright.ir.types import i1, i32, i64, is_float, shape_of
 from tilewright.ops.elementwise.ir import CmpFOp, SelectOp
 from tilewright.ops.indexing.ir import SortOp
 from tilewright.targets.cpu.forms import STEPS, step_nest
-from tilewright.targets.cpu.nests import masks
+from tilewright.targets.cpu.nests import masks, sorting_network
 from tilewright.targets.cpu.nests.emitter import Emitter, code
 from tilewright.targets.cpu.ops import LoadOp, StoreOp
 from tilewright.targets.cpu.schedule.bufferization import COPIES, Copy
 from tilewright.targets.cpu.schedule.lowering import Lowering
+from tilewright.targets.cpu.schedule.storage import Buffer
 
 # By definition: the numbers of `olt`, `ord` and `uno` among FLOAT_PREDICATES.
 _ORDERED_LT, _ORDERED, _UNORDERED = 4, 7, 14
@@ -35,6 +37,9 @@ def emit_sort(lowering: Lowering, out: Block, op: SortOp) -> None:
     """Sort every row of the home buffer of `op.result` and write the positions."""
     shape = shape_of(op.operands[0].type)
     keys, positions = (lowering.buffer(result) for result in op.results)
+    if sorting_network.fits(op, lowering.machine.vector_bytes):
+        _sort_by_network(lowering, out, op, (keys, positions))
+        return
     spare_keys = lowering.allocate((shape[-1],), keys.element, "sort keys")
     spare_positions = lowering.allocate((shape[-1],), i32, "sort positions")
     with step_nest(lowering, out, op) as ev:
@@ -50,6 +55,24 @@ def emit_sort(lowering: Lowering, out: Block, op: SortOp) -> None:
             source, target, width = target, source, 2 * width
         if source is not here:
             _copy_row(emit, source, here, shape[-1])
+        emit.close_loop((0, prod(shape[:-1]), 1))
+
+
+def _sort_by_network(
+    lowering: Lowering, out: Block, op: SortOp, homes: tuple[Buffer, Buffer]
+) -> None:
+    """Sort every row through words of key and position."""
+    shape, (keys, positions) = shape_of(op.operands[0].type), homes
+    spare = lowering.allocate((shape[-1],), keys.element, "sort keys").base
+    words = lowering.allocate((shape[-1],), i64, "sort words").base
+    lanes = sorting_network.lanes_of_words(lowering.machine.vector_bytes)
+    with step_nest(lowering, out, op) as ev:
+        emit = ev.emit
+        row, _ = emit.open_loop()
+        offset = emit.integer("muli", row, emit.index(shape[-1]))
+        here, places = (emit.advance(home.base, offset) for home in (keys, positions))
+        net = sorting_network.Network(emit, words, shape[-1], lanes)
+        sorting_network.sort_row(net, op, here, spare, places)
         emit.close_loop((0, prod(shape[:-1]), 1))
 
 
