@@ -15,6 +15,12 @@ from tilewright.targets.cpu.ops import ReduceLanesOp, YieldOp
 
 Values = list[SSAValue]
 
+_IDEMPOTENT = frozenset(
+    f"arith.{name}" for name in ("andi", "ori", "maxsi", "minsi", "maxui", "minui")
+)
+_LEAST = {"arith.maxnumf": -math.inf, "arith.minnumf": math.inf}
+"""What maxima and minima that ignore NaN take without a trace, where there is a number at all."""
+
 
 def apply_combine(emit: Emitter, op: Operation, left: Values, right: Values) -> Values:
     """The combine function of `op` on scalars or vectors of equal lanes."""
@@ -75,6 +81,20 @@ def identity(op: Operation) -> list[int | float] | None:
         return None
     value = _neutral(body[0], block.args[0].type)
     return None if value is None else [value]
+
+
+def settles(op: Operation, number: int | float) -> bool:
+    """Whether a fold by `op` that takes `number` many times may as well begin with it.
+
+    It may with the neutral element and with what an idempotent function takes. A sum may with 0:
+    no sum with a 0 in it is -0, and no other sum depends on how many there are. A maximum that
+    ignores NaN may with -inf.
+    """
+    neutral = identity(op)
+    if neutral is None:
+        return False
+    kind = next(iter(op.regions[0].block.ops)).name
+    return number == neutral[0] or kind in _IDEMPOTENT or _LEAST.get(kind) == number
 
 
 def _neutral(op: Operation, element: Attribute) -> int | float | None:

@@ -122,7 +122,7 @@ class Evaluator:
         return Request(value, coords, wide, key)
 
     def _known(self, request: Request) -> SSAValue | None:
-        if request.wide and self.assumed:
+        if self.assumed:
             known = self.assumed.get((request.value, request.coords))
             if known is not None:
                 return known

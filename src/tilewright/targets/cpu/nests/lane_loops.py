@@ -16,6 +16,7 @@ from dataclasses import field
 
 from xdsl.ir import Block, SSAValue
 
+from tilewright.ir.types import i32, i64
 from tilewright.ops.control_flow import YieldOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.nests import streaming
@@ -24,10 +25,18 @@ from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, ORIGIN, Coords, 
 from tilewright.targets.cpu.nests.elements import guarded
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.fetching import Fetcher
-from tilewright.targets.cpu.nests.full_chunks import Prefix, assume, find_prefixes, full_extent
+from tilewright.targets.cpu.nests.fold_ends import FoldEnd
+from tilewright.targets.cpu.nests.full_chunks import (
+    Prefix,
+    assume,
+    find_prefixes,
+    full_extent,
+    mask_of,
+)
 from tilewright.targets.cpu.nests.loop_order import NestBody, chunks
+from tilewright.targets.cpu.nests.prefixes import prefix_extents
 from tilewright.targets.cpu.schedule.lowering import Lowering
-from tilewright.targets.cpu.schedule.roots import Root
+from tilewright.targets.cpu.schedule.roots import Root, RootKind
 from tilewright.targets.cpu.schedule.storage import Buffer
 
 
@@ -47,6 +56,7 @@ class Nest:
     prefixes: tuple[Prefix, ...] = ()
     streams: bool = False
     fetcher: Fetcher | None = None
+    fold_end: FoldEnd | None = None
 
     @property
     def space(self) -> tuple[int, ...]:
@@ -72,10 +82,32 @@ def loop_over(nest: Nest, dims: Sequence[int], inner: Callable[[], None]) -> Non
         inner()
         return
     emit = nest.ev.emit
+    end = _written_rows(nest, dims[0])
     variable, _ = emit.open_loop()
     nest.ev.variables[dims[0]] = variable
     loop_over(nest, dims[1:], inner)
-    emit.close_loop((0, nest.space[dims[0]], 1))
+    emit.close_loop((0, end, 1))
+
+
+def _written_rows(nest: Nest, dim: int) -> int | SSAValue:
+    """From which index on along an outer dimension the masks of a nest's stores hide everything.
+
+    A store without any lane costs hundreds of cycles where its page is not mapped.
+    """
+    size, emit = nest.space[dim], nest.ev.emit
+    end: SSAValue | None = None
+    for root in nest.roots:
+        mask = mask_of(root.op) if root.kind is RootKind.STORE else None
+        extents = [] if mask is None else prefix_extents(nest.ev, mask).get(dim, [])
+        if not extents:
+            return size
+        last = emit.constant(i64, size)
+        for extent in extents:
+            last = emit.integer("minsi", last, extent)
+        end = last if end is None else emit.integer("maxsi", end, last)
+    return (
+        size if end is None else emit.narrow(emit.integer("maxsi", end, emit.constant(i64, 0)), i32)
+    )
 
 
 def lane_chunks(nest: Nest) -> list[tuple[int, int, int]]:
@@ -111,16 +143,28 @@ class Run:
 def runs(nest: Nest, chunk: tuple[int, int, int]) -> list[Run]:
     """The full and the masked run of a loop over chunks; one run where nothing is masked."""
     start, count, lanes = chunk
-    last = start + count * lanes
-    if not nest.prefixes:
-        return [Run(start, last, False)]
+    size = start + count * lanes
     emit = nest.ev.emit
     nest.ev.enter_chunk(lanes)
-    extent = full_extent(nest.ev, nest.prefixes, last)
+    last = _last_of_fold(nest, start, size)
+    if not nest.prefixes:
+        return [Run(start, last, False)]
+    extent = full_extent(nest.ev, nest.prefixes, size)
     end = emit.integer("andi", extent, emit.index(-lanes))
     if start:
         end = emit.integer("maxsi", end, emit.index(start))
     return [Run(start, end, True), Run(end, last, False)]
+
+
+def _last_of_fold(nest: Nest, start: int, size: int) -> int | SSAValue:
+    """Where the chunks from `start` to `size` end that a fold along the lanes takes."""
+    if nest.fold_end is None or nest.fold_axis != nest.lane_dim:
+        return size
+    emit, lanes = nest.ev.emit, nest.ev.lanes
+    extent = nest.fold_end.extent(nest.ev, size)
+    above = emit.integer("addi", extent, emit.index(lanes - 1))
+    last = emit.integer("andi", above, emit.index(-lanes))
+    return emit.integer("maxsi", last, emit.index(start)) if start else last
 
 
 def enter_run(nest: Nest, run: Run, lanes: int) -> None:

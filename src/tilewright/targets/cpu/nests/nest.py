@@ -20,7 +20,8 @@ from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, ORIGIN, Coord, C
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.fetching import Fetcher
-from tilewright.targets.cpu.nests.full_chunks import Prefix, find_prefixes
+from tilewright.targets.cpu.nests.fold_ends import FoldEnd, find_fold_end
+from tilewright.targets.cpu.nests.full_chunks import Prefix, assume, find_prefixes
 from tilewright.targets.cpu.nests.lane_loops import (
     Nest,
     enter_run,
@@ -86,6 +87,7 @@ def emit_nest(
         nest.streams = not _is_redirected(nest) and streaming.is_stream(nest.ev, roots, body)
     for root in roots:
         elements.prepare(nest.ev, root)
+    nest.fold_end = _fold_end(nest)
     if fetches and lane_dim is not None:
         nest.fetcher = Fetcher(nest.ev, block, fetches)
     _emit_loops(nest)
@@ -97,8 +99,24 @@ def emit_nest(
 def _usable_prefixes(nest: Nest) -> tuple[Prefix, ...]:
     """The masks that split the lane loop: none if they change inside of it, along a fold."""
     prefixes = find_prefixes(nest.ev, nest.body.accesses) or ()
-    loops = {loop for prefix in prefixes for coord in prefix.coords for loop, _ in coord.terms}
-    return () if nest.fold_axis in loops else prefixes
+    inner = None if nest.fold_axis == nest.lane_dim else nest.fold_axis
+    moving = {
+        prefix
+        for prefix in prefixes
+        if any(loop == inner for coord in prefix.coords for loop, _ in coord.terms)
+    }
+    if any(prefix.loop is not None for prefix in moving):
+        return ()
+    return tuple(prefix for prefix in prefixes if prefix not in moving)
+
+
+def _fold_end(nest: Nest) -> FoldEnd | None:
+    """Where the nest's reductions may end before their axis does."""
+    axis = nest.fold_axis
+    if axis is None:
+        return None
+    loop = LANE_LOOP if axis == nest.lane_dim else axis
+    return find_fold_end(nest.ev, nest.roots, nest.coords(), loop)
 
 
 def _guard_stores(nest: Nest) -> SSAValue | None:
@@ -292,6 +310,10 @@ def _fold_chunk(nest: Nest, chunk: tuple[int, int, int], in_order: bool) -> Valu
     ev.enter_chunk(lanes)
     accumulators = _initial(nest, lanes) if count > 1 else None
     first, combine = start, _combine if accumulators is None else _advance
+    if nest.fold_end is not None and accumulators is not None:
+        size = start + count * lanes
+        extent = nest.fold_end.extent(ev, size)
+        accumulators = nest.fold_end.initial(ev, nest.roots, extent, size)
     if accumulators is None:
         ev.variables[LANE_LOOP] = start
         accumulators = take()
@@ -313,17 +335,23 @@ def _fold_axis(nest: Nest, axis: int) -> None:
     if nest.roots[0].kind is RootKind.SCAN:
         emit_scan(nest, axis, lambda coords: _emit_body(nest, coords))
         return
-    emit, size = nest.ev.emit, nest.space[axis]
-    accumulators = None if size == 1 else _initial(nest, nest.ev.lanes)
+    ev, emit, size = nest.ev, nest.ev.emit, nest.space[axis]
+    accumulators = None if size == 1 else _initial(nest, ev.lanes)
     first, combine = 0, _combine if accumulators is None else _advance
+    last: int | SSAValue = size
     if accumulators is None:
         accumulators = _emit_body(nest, _at(nest, axis, ORIGIN))
         first = 1
+    elif nest.fold_end is not None:
+        last = nest.fold_end.extent(ev, size)
+        accumulators = nest.fold_end.initial(ev, nest.roots, last, size)
     if first < size:
         variable, carried = emit.open_loop([value.type for value in accumulators])
-        nest.ev.variables[axis] = variable
+        ev.variables[axis] = variable
+        if not first and nest.fold_end is not None:
+            assume(ev, nest.fold_end.prefixes)
         folded = combine(nest, carried, _emit_body(nest, _at(nest, axis, loop_coord(axis))))
-        accumulators = list(emit.close_loop((first, size, 1), accumulators, folded))
+        accumulators = list(emit.close_loop((first, last, 1), accumulators, folded))
     if combine is _advance:
         accumulators = _folded(nest, accumulators)
     for root, values in _split_by_root(nest, accumulators):

@@ -75,10 +75,10 @@ def _add_extent(
     left_grows, more = prefix
     growing, fixed = op.operands if left_grows else reversed(op.operands)
     loops = {loop for coord in place for loop, _ in coord.terms}
-    moving = [loop for loop in loops if _step(ev, growing, place, loop) != 0]
-    if len(moving) != 1 or _step(ev, growing, place, moving[0]) != 1:
+    moving = [loop for loop in loops if step_along(ev, growing, place, loop) != 0]
+    if len(moving) != 1 or step_along(ev, growing, place, moving[0]) != 1:
         return False
-    if any(_step(ev, fixed, place, loop) != 0 for loop in loops):
+    if any(step_along(ev, fixed, place, loop) != 0 for loop in loops):
         return False
     start = tuple(Coord((), coord.offset) for coord in place)
     first, bound = (ev.emit.widen(ev.element(v, start, False)) for v in (growing, fixed))
@@ -88,7 +88,7 @@ def _add_extent(
     return True
 
 
-def _step(ev: Evaluator, value: SSAValue, place: Coords, loop: int) -> int | None:
+def step_along(ev: Evaluator, value: SSAValue, place: Coords, loop: int) -> int | None:
     """How a value changes with one index; None where that is not known."""
     structure = ev.lowering.bufferization.structure
     stride = stride_along(structure, MemoryAccess(value, place, None), loop)

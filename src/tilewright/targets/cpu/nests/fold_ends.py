@@ -1,0 +1,105 @@
+"""How far a fold has to run: elements behind the end of a mask that change nothing are left out.
+
+A row of 576 elements in a block of 1,024 is masked from its end on, where every load gives its
+`other`. Where what a fold takes there is a number that it may take once for all, as a sum takes
+0, its accumulators begin with that number, and its loop ends where the mask does. The bits are
+those of the whole loop: only a sum of nothing but -0 tells them apart, and one 0 is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.ir.types import element_of, shape_of
+from tilewright.ops.elementwise.ir import SelectOp
+from tilewright.ops.memory.ir import LoadOp
+from tilewright.support.dataclass import dataclass
+from tilewright.targets.cpu.nests import combining, extremes
+from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, Coords, normalized, source_coords
+from tilewright.targets.cpu.nests.evaluate import Evaluator
+from tilewright.targets.cpu.nests.full_chunks import Prefix, conjuncts, full_extent, is_prefix
+from tilewright.targets.cpu.nests.masked_values import MaskedValues, Number
+from tilewright.targets.cpu.schedule.inline import is_tile, owner, reads
+from tilewright.targets.cpu.schedule.roots import Root, RootKind
+
+
+@dataclass(frozen=True)
+class FoldEnd:
+    """Where a fold may end: `prefixes`, and what each reduction takes behind any of them."""
+
+    prefixes: tuple[Prefix, ...]
+    taken: tuple[Number, ...]
+
+    def extent(self, ev: Evaluator, size: int) -> SSAValue:
+        """How many of `size` elements the fold takes, as i32."""
+        return full_extent(ev, self.prefixes, size)
+
+    def initial(
+        self, ev: Evaluator, roots: Sequence[Root], extent: SSAValue, size: int
+    ) -> list[SSAValue]:
+        """The accumulators to begin with: what is left out taken once, if anything is."""
+        is_whole = ev.emit.compare("eq", extent, ev.emit.index(size))
+        result = []
+        for root, number in zip(roots, self.taken, strict=True):
+            element = element_of(root.values[0].type)
+            taken = ev.emit.constant(element, number)
+            for empty in extremes.initial(ev.emit, root.op, 1, (element,)) or ():
+                start = ev.emit.pure(SelectOp, (is_whole, empty, taken), element)
+                result.append(ev.emit.splat(start, ev.lanes))
+        return result
+
+
+def find_fold_end(
+    ev: Evaluator, roots: Sequence[Root], coords: Coords, loop: int
+) -> FoldEnd | None:
+    """Where the folds of `roots` along a loop may end; None where they must run to the end."""
+    if any(root.kind is not RootKind.REDUCE or len(root.values) != 1 for root in roots):
+        return None
+    ends: dict[tuple[Number, ...], list[Prefix]] = {}
+    for prefix in _prefixes(ev, roots, coords, loop):
+        behind = MaskedValues(ev, prefix)
+        taken = [(root.op, behind.number(root.values[0], coords)) for root in roots]
+        numbers = tuple(n for op, n in taken if n is not None and combining.settles(op, n))
+        if len(numbers) == len(roots):
+            ends.setdefault(numbers, []).append(prefix)
+    for numbers, prefixes in ends.items():
+        return FoldEnd(tuple(prefixes), numbers)
+    return None
+
+
+def _prefixes(ev: Evaluator, roots: Sequence[Root], coords: Coords, loop: int) -> list[Prefix]:
+    """The comparisons along a loop that mask what the roots take."""
+    found: dict[Prefix, None] = {}
+    seen: set[tuple[SSAValue, Coords]] = set()
+    pending = [(root.values[0], coords) for root in roots]
+    while pending:
+        value, place = pending.pop()
+        place = normalized(place, shape_of(value.type))
+        op = owner(value)
+        if (value, place) in seen or op is None or ev.lowering.bufferization.is_stored(value):
+            continue
+        seen.add((value, place))
+        mask = _condition(op)
+        if mask is not None:
+            masking = (Prefix(*part, loop) for part in conjuncts(ev, mask, place))
+            found.update((p, None) for p in masking if _ends(ev, p, loop))
+        source = source_coords(op, place)
+        operands = (operand for operand, _ in reads(op) or () if is_tile(operand))
+        pending += [(operand, place if source is None else source) for operand in operands]
+    return list(found)
+
+
+def _condition(op: Operation) -> SSAValue | None:
+    if isinstance(op, LoadOp):
+        return op.mask
+    return op.condition if isinstance(op, SelectOp) else None
+
+
+def _ends(ev: Evaluator, prefix: Prefix, loop: int) -> bool:
+    """Whether a condition is a prefix along the loop, the same one in all lanes of a vector."""
+    if not is_tile(prefix.value) or ev.lowering.bufferization.is_stored(prefix.value):
+        return False
+    is_one = loop == LANE_LOOP or not any(coord.lane_scale() for coord in prefix.coords)
+    return is_one and is_prefix(ev, prefix.value, prefix.coords, loop)
