@@ -179,6 +179,29 @@ def reduced(g: Expressions, kind: Kind, depth: int) -> Made:
     return text, bound * g.rows * g.columns if function == "sum" else bound
 
 
+_PLACES = {"V": ("i",), "R": ("r",), "T": ("r[:, None]", "c[None, :]"),
+           "U": ("c[:, None]", "r[None, :]")}  # fmt: skip
+
+
+@form(2, shapes="SRC")
+def masked_fold(g: Expressions, kind: Kind, depth: int) -> Made:
+    """A reduction of what masks along the axis, and perhaps across it, leave."""
+    source, axis = g.rng.choice(_SOURCES[kind.shape])
+    (x, bound), (y, by) = (g.expression(Kind(kind.dtype, source), depth) for _ in range(2))
+    ends = (str(g.rng.randint(0, 40)), "pid * 3 + 2", g.expression(Kind("int32", "S"), 0)[0])
+    tests = [f"({place} < {g.rng.choice(ends)})" for place in _PLACES[source]]
+    mask = " & ".join(tests if g.roll(0.5) else [g.rng.choice(tests)])
+    other = g.rng.choice((0, 0, 0, 1) if kind.dtype in INTEGERS else (0.0, 0.0, -0.0, 1.0))
+    chosen = f"tl.where({mask}, {x}, {other})"
+    if bound * by <= LIMITS.get(kind.dtype, 0) and g.roll(0.5):
+        chosen, bound = f"({chosen} * tl.where({mask}, {y}, {other}))", bound * by
+    function = g.rng.choice(("sum", "sum", "max", "min"))
+    text = f"tl.{function}(({chosen}).to(tl.{kind.dtype}), {axis}).to(tl.{kind.dtype})"
+    if kind.dtype in INTEGERS:
+        return text, 0
+    return text, max(1, bound) * (g.rows * g.columns if function == "sum" else 1)
+
+
 @form(1, shapes="VTU")
 def scan(g: Expressions, kind: Kind, depth: int) -> Made:
     """A running sum, product or maximum."""

@@ -13,7 +13,7 @@ from xdsl.ir import OpResult, SSAValue
 
 from tilewright.ir.types import shape_of
 from tilewright.ops.creation.ir import SplatOp, constant_of
-from tilewright.ops.elementwise.ir import SelectOp
+from tilewright.ops.elementwise.ir import SelectOp, integer_predicate
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.support.worklist import needed_first
 from tilewright.targets.cpu.nests.coordinates import Coords, normalized, source_coords
@@ -47,7 +47,7 @@ class MaskedValues:
 
     def __init__(self, ev: Evaluator, prefix: Prefix) -> None:
         self._ev = ev
-        self._hidden = (prefix.value, prefix.coords)
+        self._hidden = _identity(prefix.value, prefix.coords)
         self._known: dict[Place, Number | None] = {}
 
     def number(self, value: SSAValue, coords: Coords) -> Number | None:
@@ -78,7 +78,9 @@ class MaskedValues:
 
     def _is_hidden(self, mask: SSAValue, coords: Coords) -> bool:
         """Whether a mask is false where the prefix is."""
-        return is_tile(mask) and self._hidden in conjuncts(self._ev, mask, coords)
+        if not is_tile(mask):
+            return False
+        return any(_identity(*part) == self._hidden for part in conjuncts(self._ev, mask, coords))
 
     def _evaluate(self, place: Place) -> Number | None:
         value, _ = place
@@ -96,6 +98,26 @@ class MaskedValues:
         if op.name in _ZERO_TO_ZERO:
             return None if any(known) else 0
         return known[0]
+
+
+def _identity(condition: SSAValue, coords: Coords) -> tuple[object, ...]:
+    """What two comparisons share that are one: `i[None, :] < n` is `i < n` in a row."""
+    op = owner(condition)
+    if op is None or not integer_predicate(op):
+        return condition, coords
+    return (integer_predicate(op), *(_origin(operand, coords) for operand in op.operands))
+
+
+def _origin(value: SSAValue, coords: Coords) -> Place:
+    """Where a tile that only shows another one has its element from."""
+    op = owner(value)
+    while is_tile(value) and op is not None and len(op.operands) == 1:
+        source = source_coords(op, coords)
+        if source is None and not isinstance(op, SplatOp):
+            break
+        value, coords = _at(op.operands[0], source or ())
+        op = owner(value)
+    return _at(value, coords)
 
 
 def _at(value: SSAValue, coords: Coords) -> Place:
