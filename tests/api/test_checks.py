@@ -165,3 +165,24 @@ def test_a_compilation_error_has_what_programs_for_triton_read() -> None:
     assert "unknown_name" in error.src
     assert error.node.lineno == error.span.line
     assert error.src[error.node.col_offset :].startswith("unknown_name")
+
+
+@tilewright.jit
+def fold(x, total, running, N: tl.constexpr):
+    values = tl.load(x + tl.arange(0, N))
+    tl.store(total, tl.sum(values))
+    tl.store(running + tl.arange(0, N), tl.cumsum(values))
+
+
+@pytest.mark.parametrize("dtype", SIGNED + UNSIGNED)
+@pytest.mark.parametrize("form", ["compiled", "interpreted"])
+def test_sums_wrap_under_debug_as_they_do_without(form: str, dtype) -> None:
+    """A part of a sum may leave the type where the sum does not, so no part is asserted."""
+    x = np.full(N, np.iinfo(dtype).max, dtype)
+    wide = np.uint32 if dtype in UNSIGNED else np.int32
+    total, running = np.zeros(1, wide), np.zeros(N, wide)
+    launched = fold if form == "compiled" else fold.interpret
+    launched[(1,)](x, total, running, N=N, debug=True)
+    expected = np.cumsum(x.astype(wide), dtype=wide)
+    assert total[0] == expected[-1]
+    np.testing.assert_array_equal(running, expected)

@@ -393,6 +393,56 @@ def tuple_indexed_at_run_time(x, n):
     tl.store(x, values[n])
 
 
+@tilewright.jit
+def add_and_print(a, b):
+    tl.device_print("a", a)
+    return a + b
+
+
+@wrong(tile(64))
+@tilewright.jit
+def print_in_a_combine_function(x):
+    tl.store(x, tl.reduce(tl.load(x + tl.arange(0, 64)), 0, add_and_print))
+
+
+@tilewright.jit
+def add_and_load(a, b):
+    return a + tl.load(b.to(tl.int64).to(tl.pointer_type(tl.float32)))
+
+
+@wrong(tile(64))
+@tilewright.jit
+def load_in_a_combine_function(x):
+    at = tl.arange(0, 64)
+    tl.store(x + at, tl.associative_scan(tl.load(x + at), 0, add_and_load))
+
+
+@wrong(tile(64, dtype="int32"))
+@tilewright.jit
+def softmax_of_integers(x):
+    at = tl.arange(0, 64)
+    tl.store(x + at, tl.softmax(tl.load(x + at)))
+
+
+@wrong(tile(64), debug=True)
+@tilewright.jit
+def expect_zero_of_pointers(x):
+    tl.expect_zero(x + tl.arange(0, 64), tl.arange(0, 64) < 3)
+
+
+@wrong(tile(64))
+@tilewright.jit
+def tile_that_grows_too_large(x):
+    at = tl.arange(0, 2048)
+    tl.store(x + (at[:, None] + at[None, :]) % 64, 1.0)
+
+
+@wrong(tile(64))
+@tilewright.jit
+def decorator_in_a_kernel(x):
+    tl.store(x, tl.constexpr_function(x))
+
+
 @pytest.mark.parametrize("name", sorted(wrong.cases))
 def test_message(name: str, golden: Golden):
     golden(f"golden/{name}", wrong.message(name))

@@ -23,10 +23,17 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.ir import types as ir
 from tilewright.ir.op import UNKNOWN_LOCATION
-from tilewright.language.core import block_type, dtype, pointer_type, tensor, tensor_descriptor_type
+from tilewright.language.core import (
+    MAX_TILE_ELEMS,
+    block_type,
+    dtype,
+    pointer_type,
+    tensor,
+    tensor_descriptor_type,
+)
 from tilewright.machine.model import ABSTRACT, MachineModel
 from tilewright.ops.creation.ir import ConstantOp
-from tilewright.support.errors import CompileError, InternalError, TilewrightError
+from tilewright.support.errors import CompileError, InternalError, TileTooLarge, TilewrightError
 
 _ELEMENTS: dict[str, Attribute] = {
     "int1": ir.i1,
@@ -93,6 +100,7 @@ class Builder:
     While a function of scalars maps over tiles, `lanes` is their shape: a tile of that shape
     stands for one scalar in each lane, and a branch that depends on it is taken by some lanes.
     `active` is the tile that tells which lanes are on the path being built; None is all.
+    `is_combining` while a combine function is built, of which nobody knows how often it runs.
     """
 
     def __init__(
@@ -109,6 +117,7 @@ class Builder:
         self.machine: MachineModel = ABSTRACT
         self.lanes: tuple[int, ...] | None = None
         self.active: tensor | None = None
+        self.is_combining = False
         self._call_function = call_function
 
     @property
@@ -145,7 +154,17 @@ class Builder:
         type_: dtype,
         properties: Mapping[str, Attribute] | None = None,
     ) -> tensor:
-        """Append an op with one result and wrap the result as a tensor of `type_`."""
+        """Append an op with one result and wrap the result as a tensor of `type_`.
+
+        Raises: TileTooLarge.
+        """
+        if isinstance(type_, block_type) and type_.numel > MAX_TILE_ELEMS:
+            raise TileTooLarge(
+                f"a tile of shape {list(type_.extents)} has {type_.numel} elements; "
+                f"the limit is {MAX_TILE_ELEMS}",
+                known_as=f"numel ({type_.numel}) exceeds triton maximum tensor numel "
+                f"({MAX_TILE_ELEMS})",
+            )
         op = self.emit(cls, [ssa(x) for x in operands], [ir_type(type_)], properties)
         return tensor(op.results[0], type_)
 
@@ -170,6 +189,16 @@ class Builder:
             yield
         finally:
             self.lanes, self.active = saved
+
+    @contextmanager
+    def combining(self, block: Block) -> Generator[None]:
+        """Append the body of a combine function to `block`."""
+        saved, self.is_combining = self.is_combining, True
+        try:
+            with self.inside(block):
+                yield
+        finally:
+            self.is_combining = saved
 
     @contextmanager
     def annotating(self, annotations: Mapping[str, Attribute]) -> Generator[None]:

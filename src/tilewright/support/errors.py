@@ -253,6 +253,12 @@ class PlainFunctionCall(CompileError):
     help = "decorate it with @tilewright.jit, or with @tilewright.constexpr_function to run it now"
 
 
+class CombineHasEffects(CompileError):
+    """A combine function of a reduction or a scan does more than compute."""
+
+    help = "print, assert, load and store in the kernel, before or after the reduction or the scan"
+
+
 class UnsupportedConstruct(CompileError):
     """A Python construct that the language does not have."""
 

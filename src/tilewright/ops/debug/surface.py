@@ -184,8 +184,13 @@ def expect_zero(b: Builder, x: object, mask: object) -> tensor:
     """`x` itself, with the promise that it is zero where `mask` holds.
 
     With the options `debug` or `checked` the promise is asserted.
+    Raises: DtypeNotAllowed for pointers.
     """
     value = to_tensor(b, x)
+    if value.dtype.is_ptr():
+        raise DtypeNotAllowed(
+            f"expect_zero(): `x` is {value.type}; a number is needed", argument="x"
+        )
     is_zero = binary(b, "Eq", value, b.constant(0, value.dtype))
     device_assert(b, is_zero, "expect_zero: a value is not zero", mask)
     return value

@@ -165,7 +165,12 @@ def arithmetic(
 
 
 def _is_sanitizing(b: Builder) -> bool:
-    """Whether overflow is reported: as `sanitize_overflow` says, else as `debug` does."""
+    """Whether overflow is reported: as `sanitize_overflow` says, else as `debug` does.
+
+    Not where elements are combined: there a part of a sum that fits need not.
+    """
+    if b.is_combining:
+        return False
     chosen = b.options.get("sanitize_overflow")
     return bool(b.options.get("debug") if chosen is None else chosen)
 

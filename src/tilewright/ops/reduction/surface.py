@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects.builtin import BoolAttr, UnitAttr
 from xdsl.ir import Block, Operation, Region
 
+from tilewright.ir.effects import Order, Resource, own_effects
+from tilewright.ir.locations import span_of
 from tilewright.language.core import (
     dtype,
     float32,
@@ -25,9 +27,17 @@ from tilewright.ops.elementwise.surface import extremum, select
 from tilewright.ops.reduction.ir import ReduceOp, ReduceReturnOp, ScanOp, ScanReturnOp
 from tilewright.ops.shape.surface import insert_dim, reshape_to
 from tilewright.ops.surface import surface
-from tilewright.support.errors import DtypeMismatch, DtypeNotAllowed, ShapeMismatch
+from tilewright.support.errors import (
+    CombineHasEffects,
+    DtypeMismatch,
+    DtypeNotAllowed,
+    ShapeMismatch,
+)
 
 Combine = Callable[[Builder, Sequence[tensor]], Sequence[tensor]]
+
+# What a combine function may not touch. Assembly says only that it has some effect.
+_SEEN = (Resource.GLOBAL, Resource.SHARED, Resource.CONSOLE, Resource.CONTROL)
 
 
 def _combine_region(
@@ -36,7 +46,7 @@ def _combine_region(
     scalars = [source.dtype for source in sources] * 2
     block = Block(arg_types=[ir_type(s) for s in scalars])
     arguments = [tensor(arg, s) for arg, s in zip(block.args, scalars, strict=True)]
-    with b.inside(block):
+    with b.combining(block):
         results = combine(b, arguments)
         for result, source in zip(results, sources, strict=True):
             if result.type != source.dtype:
@@ -45,7 +55,21 @@ def _combine_region(
                     argument="combine_fn",
                 )
         b.emit(end, [ssa(r) for r in results])
+    _require_no_effect(block)
     return Region(block)
+
+
+def _require_no_effect(block: Block) -> None:
+    """Refuse what a combine function does besides computing: it runs as often as it happens to."""
+    for op in block.walk():
+        seen = [e for e in own_effects(op) if isinstance(e, Order) or e.resource in _SEEN]
+        if seen:
+            span, chain = span_of(op)
+            raise CombineHasEffects(
+                "a combine function only computes, but this one prints, asserts or touches memory",
+                span=span,
+                chain=chain,
+            )
 
 
 def reduce_axis(
@@ -138,6 +162,7 @@ def reduce(
     `combine_fn` is a jit function of scalars: n accumulated, n new → n. It must be associative;
     unless it commutes too, elements are combined in the order of the axis. `axis=None` folds all
     elements, in row-major order, to scalars.
+    Raises: CombineHasEffects where `combine_fn` prints, asserts or touches memory.
     """
     sources, is_tuple = _sources(input, "reduce")
     keep = boolean_constant(keep_dims, "reduce", "keep_dims")
@@ -447,8 +472,17 @@ def softmax(
     keep_dims: object = None,
     ieee_rounding: object = False,
 ) -> tensor:
-    """exp(x - max(x)) / sum(exp(x - max(x))) along `dim`, dimension 0 by default."""
+    """exp(x - max(x)) / sum(exp(x - max(x))) along `dim`, dimension 0 by default.
+
+    Raises: DtypeNotAllowed for integers.
+    """
     (source,), _ = _sources(x, "softmax")
+    if not source.dtype.is_floating():
+        raise DtypeNotAllowed(
+            f"softmax(): `x` is {source.dtype}; floats are needed",
+            argument="x",
+            hint="convert it first: x.to(tl.float32)",
+        )
     rank = len(source.static_shape)
     axis = 0 if is_none(dim) else axis_of(dim, rank, "softmax", "dim")
     boolean_constant(ieee_rounding, "softmax", "ieee_rounding")
