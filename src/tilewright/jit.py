@@ -30,7 +30,7 @@ from tilewright.frontend.passing import (
     stored_paths,
 )
 from tilewright.frontend.signature import bind, specialize
-from tilewright.frontend.source import KernelSource, snapshot
+from tilewright.frontend.source import KernelSource, require_function, snapshot
 from tilewright.runtime.call_shape import CallShape
 from tilewright.runtime.driver import Grid
 from tilewright.runtime.drivers import load_driver
@@ -85,6 +85,7 @@ class JITFunction:
         debug: bool | None = None,
         noinline: bool = False,
     ) -> None:
+        require_function(fn)
         self.fn = fn
         self._lines: list[str] | None = loaded_lines(fn)
         self._given_text: tuple[str, int] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
 import weakref
@@ -174,12 +175,20 @@ def test_every_launch_returns_the_compiled_kernel():
         ((-1,), errors.InvalidGrid),
         (("a",), errors.InvalidGrid),
         ((), errors.InvalidGrid),
+        (np.array([1]), errors.InvalidGrid),
+        (np.array([1, 2]), errors.InvalidGrid),
     ],
 )
 def test_bad_grids_are_named(grid, error):
     x, y, out = arrays(64)
     with pytest.raises(error):
         add_kernel[grid](x, y, out, 64, BLOCK=64)
+
+
+@pytest.mark.parametrize("thing", [5, "kernel", functools.partial(print, 1)])
+def test_what_is_no_function_is_no_kernel(thing):
+    with pytest.raises(errors.SourceNotAvailable, match=f"of type {type(thing).__name__}"):
+        tilewright.jit(thing)
 
 
 def test_bad_grids_are_named_on_the_warm_path_too():

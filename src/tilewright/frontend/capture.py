@@ -76,7 +76,7 @@ def is_jit(value: object) -> bool:
 
 def is_host_function(value: object) -> bool:
     """Whether `value` is a function declared to run in Python at compile time."""
-    return getattr(value, HOST_MARKER, False) is True
+    return getattr(value, HOST_MARKER, False) is True and not isinstance(value, type)
 
 
 def is_aggregate_class(value: object) -> bool:

@@ -5,6 +5,7 @@ Nothing here imports xDSL: a launch that finds its kernel in the cache comes thi
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Mapping, Sequence
 from types import CellType, FunctionType, MethodType, ModuleType
@@ -56,6 +57,17 @@ _KINDS = {
     inspect.Parameter.VAR_POSITIONAL: "varargs",
     inspect.Parameter.VAR_KEYWORD: "varkeywords",
 }
+
+
+def require_function(fn: object) -> None:
+    """Refuse what has no `def`. Raises: SourceNotAvailable."""
+    if callable(fn) and hasattr(fn, "__qualname__"):
+        return
+    is_partial = isinstance(fn, functools.partial)
+    raise SourceNotAvailable(
+        f"a kernel is made of a function, not of an object of type {type(fn).__name__}",
+        hint="decorate the function itself, and give its parameters defaults" if is_partial else "",
+    )
 
 
 # What may become another thing between two launches: functions and classes that are defined

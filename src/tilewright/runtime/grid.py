@@ -41,12 +41,22 @@ def check_grid(kernel: str, grid: GridLike, arguments: Mapping[str, object]) -> 
 
 
 def _extent(kernel: str, axis: int, extent: object) -> int:
-    if not isinstance(extent, SupportsIndex) or isinstance(extent, bool):
+    size = _as_integer(extent)
+    if size is None:
         raise InvalidGrid(
             f"{kernel}[grid]: axis {axis} of the grid is {extent!r}, not an integer",
             hint="use tilewright.cdiv(n, BLOCK), which rounds up, rather than n / BLOCK",
         )
-    size = operator.index(extent)
     if not 0 <= size < 1 << 31:
         raise InvalidGrid(f"{kernel}[grid]: axis {axis} of the grid is {size}")
     return size
+
+
+def _as_integer(extent: object) -> int | None:
+    """An extent that is an integer of some class; an array that is none has `__index__` too."""
+    if not isinstance(extent, SupportsIndex) or isinstance(extent, bool):
+        return None
+    try:
+        return operator.index(extent)
+    except TypeError:
+        return None
