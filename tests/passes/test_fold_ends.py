@@ -91,6 +91,15 @@ def doubled(x, out, rows, n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(out + at, 2 * tl.load(x + at, mask=mask), mask=mask)
 
 
+@tilewright.jit
+def same_in_a_row(x, out, rows, n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """A condition of rows that is computed for each element."""
+    r, i = tl.arange(0, ROWS), tl.arange(0, BLOCK)
+    row = r[:, None] + (i - i)[None, :]
+    mask = (row < rows) & (i[None, :] < n)
+    tl.store(out + r, tl.sum(tl.load(x + row * n + i[None, :], mask=mask, other=0.0), 1))
+
+
 def fixed_ends(module: ModuleOp, size: int) -> list[Operation]:
     """The loops that run to a constant end of `size`."""
     return [loop for loop in named(module, "scf.for") if constant_of(loop.operands[1]) == size]
@@ -198,6 +207,13 @@ def test_what_lies_behind_a_mask_still_counts_where_it_is_multiplied() -> None:
     out = np.zeros(1, np.float32)
     unmasked_factor[(1,)](w, x, out, 64, BLOCK=BLOCK)
     assert np.isnan(out[0])
+
+
+def test_a_condition_of_rows_may_be_computed_for_each_element() -> None:
+    x, out = np.arange(4000, dtype=np.float32), np.zeros(ROWS, np.float32)
+    same_in_a_row[(1,)](x, out, 3, 1000, ROWS=ROWS, BLOCK=BLOCK)
+    np.testing.assert_array_equal(out[:3], x.reshape(4, 1000)[:3].sum(1))
+    assert out[3] == 0
 
 
 @pytest.mark.parametrize(("rows", "n"), [(1, 1000), (16, 17), (17, 1000), (33, 4097)])

@@ -109,7 +109,8 @@ def full_extent(ev: Evaluator, prefixes: Sequence[Prefix], size: int) -> SSAValu
     end = emit.constant(i64, size)
     for prefix in prefixes:
         if prefix.loop is None:
-            holds = ev.element(prefix.value, prefix.coords, False)
+            anywhere = tuple(_at_start(coord, LANE_LOOP) for coord in prefix.coords)
+            holds = ev.element(prefix.value, anywhere, False)
             end = emit.pure(SelectOp, (holds, end, emit.constant(i64, 0)), i64)
         else:
             end = emit.integer("minsi", end, _extent(ev, prefix))
