@@ -20,7 +20,7 @@ from tilewright.support.errors import TilewrightError
 
 FAMILIES = (
     *("memory_bound", "fused", "matrix", "exponential", "attention", "launches", "startup"),
-    *("inductor", "compile_growth", "tuning", "mlir"),
+    *("common", "inductor", "compile_growth", "tuning", "mlir"),
 )
 THREAD_VARIABLES = (
     *("TILEWRIGHT_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"),
