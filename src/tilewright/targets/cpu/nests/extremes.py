@@ -7,7 +7,7 @@ So it starts from -inf, and is never NaN. What is lost is a row of NaN alone, wh
 is NaN: the least number is kept too, off the path, and where the maximum is still -inf and the
 minimum still inf, no number was seen.
 
-Measured on Zen 5, 2026-11-23: see `docs/internals/cpu-schedule.md`.
+Measured on Zen 5, 2026-11-23, one thread, busy: 1000 f32 in the cache 131 to 16 ns.
 """
 
 from __future__ import annotations
