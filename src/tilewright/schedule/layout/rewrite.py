@@ -22,7 +22,7 @@ from tilewright.ir.encoding import SharedType, laid_out, layout_of, shared_tile
 from tilewright.ir.op import build
 from tilewright.ir.plans import ProductAttr
 from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge
-from tilewright.ir.types import element_of, shape_of
+from tilewright.ir.types import element_of
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul.ir import ProductOp
@@ -33,7 +33,7 @@ from tilewright.schedule.layout.annotations import LayoutPlanAttr
 from tilewright.schedule.layout.decided import Layouts
 from tilewright.schedule.layout.stage_products import stage_product
 from tilewright.schedule.layout.transfer import is_flexible, is_source, is_tile, operand_layouts
-from tilewright.support.errors import InternalError, UnsupportedLayout
+from tilewright.support.errors import InternalError
 from tilewright.support.worklist import needed_first
 
 
@@ -81,11 +81,7 @@ class Rewriter:
         op = value.owner
         if self.layouts.own.get(value) is not None or isinstance(op, Block) or not is_flexible(op):
             return []
-        try:
-            wanted = operand_layouts(op, layout)
-        except UnsupportedLayout:
-            return []
-        pairs = zip(op.operands, wanted, strict=True)
+        pairs = zip(op.operands, operand_layouts(op, layout), strict=True)
         return [(v, at) for v, at in pairs if at is not None and is_tile(v)]
 
     def define(self, value: SSAValue, layout: LinearLayout, new: SSAValue) -> None:
@@ -108,23 +104,11 @@ class Rewriter:
         op = value.owner
         if isinstance(op, Block) or not is_flexible(op):
             raise InternalError(f"a value of type {value.type} has no layout of its own")
-        try:
-            wanted = operand_layouts(op, layout)
-        except UnsupportedLayout:
-            self.layouts.own[value] = self.layouts.default(shape_of(value.type))
-            self.place_default(value)
-            return self.place(value, layout)
+        wanted = operand_layouts(op, layout)
         operands = [self.place(v, at) for v, at in zip(op.operands, wanted, strict=True)]
         index = next(i for i, result in enumerate(op.results) if result is value)
         new = self._copy(op, operands, [layout] * len(op.results))
         return new.results[index]
-
-    def place_default(self, value: SSAValue) -> None:
-        """Compute an open value in the default layout and make that its own."""
-        layout = self.layouts.own.pop(value)
-        placed = self._made_again(value, layout)
-        self.layouts.own[value] = layout
-        self._placed[value, layout] = placed
 
     def _copy(
         self, op: Operation, operands: Sequence[SSAValue], layouts: Sequence[LinearLayout | None]
