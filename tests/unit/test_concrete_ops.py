@@ -11,9 +11,30 @@ from pathlib import Path
 import tilewright
 
 SOURCES = Path(tilewright.__file__).parent
-# Where a class is what a function is for: ops, their rules, and the passes named for them.
-_OF_ONE_OP = ("rules", "ops", "passes", "tma", "partition", "interpret")
-MOST = 54
+# Where classes are what a function is for: definitions of ops, and the rules for them.
+_DEFINITIONS = ("rules", "ops")
+SUBJECTS = {
+    "passes/fold_additions": ("ops/matmul/ir",),
+    "passes/insert_checks": ("ops/memory/ir",),
+    "passes/branch_masks": ("ops/elementwise/ir",),
+    "passes/describe_accesses": ("ops/memory/ir",),
+    "passes/lower_block_pointers": ("ops/block_pointers/ir",),
+    "passes/lower_descriptors": ("ops/descriptors/ir",),
+    "passes/persist": ("ops/program/ir",),
+    "passes/split_carried_pointers": ("ops/memory/ir",),
+    "passes/split_products": ("ops/matmul/ir",),
+    "schedule/async_copy": ("ops/staging",),
+    "schedule/partition": ("ops/roles", "ops/channels"),
+    "schedule/partition/release_late": ("ops/staging",),
+    "schedule/partition/wait_late": ("ops/staging",),
+    "targets/cpu/interpret": ("targets/cpu/ops",),
+    "targets/nvidia/partition": ("ops/roles", "ops/channels", "ops/descriptors/ir"),
+    "targets/nvidia/partition/stage_channels": ("ops/staging",),
+    "targets/nvidia/tma": ("targets/nvidia/tma_ops", "ops/descriptors/ir"),
+    "targets/nvidia/tma/stage": ("ops/staging",),
+}
+"""The ops that a room or a pass is for, by where they are defined; it may ask for those."""
+MOST = 83
 """How many there are: lower it with each that goes, never raise it."""
 
 
@@ -36,10 +57,31 @@ def _is_an_op(node: ast.ClassDef) -> bool:
     return "irdl_op_definition" in decorators or "name" in names
 
 
-def is_of_one_op(path: Path) -> bool:
-    """Whether a file is about single ops: their definition, their rules, their passes."""
-    parts = path.relative_to(SOURCES).with_suffix("").parts
-    return any(part in _OF_ONE_OP or part.endswith("_ops") for part in parts)
+def name_of(path: Path) -> str:
+    """A source file as `SUBJECTS` names it."""
+    return path.relative_to(SOURCES).with_suffix("").as_posix()
+
+
+def defines_ops(path: Path) -> bool:
+    """Whether a file is about single ops: their definition or their rules."""
+    return any(part in _DEFINITIONS or part.endswith("_ops") for part in name_of(path).split("/"))
+
+
+@cache
+def homes() -> dict[str, set[str]]:
+    """The files that define an op of a name: a CPU's `LoadOp` is another than that of tiles."""
+    found: dict[str, set[str]] = {}
+    for path in filter(defines_ops, sorted(SOURCES.rglob("*.py"))):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, set()).add(name_of(path))
+    return found
+
+
+def subjects_of(path: Path) -> set[str]:
+    """Where the ops are defined that a file is for."""
+    name = f"{name_of(path)}/"
+    return {home for room, ops in SUBJECTS.items() if name.startswith(f"{room}/") for home in ops}
 
 
 def questions(tree: ast.AST) -> Iterator[str]:
@@ -62,12 +104,13 @@ def questions(tree: ast.AST) -> Iterator[str]:
 
 
 def count_by_file() -> Counter[str]:
-    """The questions of each file outside of ops and rules."""
+    """The questions of each file for ops that are not its subject."""
     found: Counter[str] = Counter()
     for path in sorted(SOURCES.rglob("*.py")):
-        if not is_of_one_op(path):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            found[str(path.relative_to(SOURCES))] = sum(1 for _ in questions(tree))
+        if not defines_ops(path):
+            tree, own = ast.parse(path.read_text(encoding="utf-8")), subjects_of(path)
+            asked = [name for name in questions(tree) if not own & homes().get(name, set())]
+            found[name_of(path)] = len(asked)
     return +found
 
 
@@ -76,9 +119,16 @@ def test_fewer_and_fewer_places_ask_for_concrete_ops() -> None:
     total = found.total()
     most = "\n".join(f"{count:4} {name}" for name, count in found.most_common(12))
     assert total <= MOST, f"{total} questions for concrete ops, {MOST} before:\n{most}"
-    assert total > MOST - 40, f"set MOST to {total}: the ratchet goes with what was won"
+    assert total > MOST - 10, f"set MOST to {total}: the ratchet goes with what was won"
 
 
 def test_what_counts_as_a_question() -> None:
     text = "isinstance(x, LoadOp | StoreOp)\nassert isinstance(x, LoadOp)\nisinstance(x, TileOp)"
     assert list(questions(ast.parse(text))) == ["LoadOp"]
+
+
+def test_rooms_name_ops_that_there_are() -> None:
+    defined = set().union(*homes().values())
+    for room, subjects in SUBJECTS.items():
+        assert (SOURCES / room).is_dir() or (SOURCES / f"{room}.py").is_file(), room
+        assert set(subjects) <= defined, room

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, StringAttr
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     opt_prop_def,
@@ -64,6 +64,15 @@ def functions_of(module: ModuleOp) -> tuple[FuncOp, ...]:
 def is_argument(value: SSAValue) -> bool:
     """Whether a value is an argument of a function."""
     return isinstance(value, BlockArgument) and isinstance(value.block.parent_op(), FuncOp)
+
+
+def function_around(op: Operation) -> FuncOp:
+    """The function that an op stands in."""
+    around: Operation | None = op
+    while not isinstance(around, FuncOp):
+        assert around is not None, f"{op.name} stands in no function"
+        around = around.parent_op()
+    return around
 
 
 def find_kernel(module: ModuleOp) -> FuncOp:

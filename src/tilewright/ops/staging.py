@@ -6,7 +6,7 @@ program, a token (the async ops of one role), or a ring (between roles, or from 
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, UnitAttr
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -41,6 +41,7 @@ from tilewright.ir.types import element_of, shape_of
 from tilewright.layout.parts import part_registers, part_step
 from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.matmul.ir import ProductOp
+from tilewright.ops.shape.ir import PermutingOp
 from tilewright.support.errors import UnsupportedLayout
 
 
@@ -141,18 +142,13 @@ class MemdescIndexOp(SharedViewOp):
 
 
 @irdl_op_definition
-class MemdescTransOp(SharedViewOp):
+class MemdescTransOp(PermutingOp, SharedViewOp):
     """A shared tile with its dimensions permuted: the same bytes, seen as `order`."""
 
     name = "ttg.memdesc_trans"
     src = operand_def(SharedType)
-    order = prop_def(DenseArrayBase[IntegerType])
     result = result_def(SharedType)
     traits = traits_def(Pure())
-
-    def permutation(self) -> tuple[int, ...]:
-        """The order as a tuple of source dimensions."""
-        return tuple(int(d) for d in self.order.get_values())
 
 
 @irdl_op_definition

@@ -21,7 +21,7 @@ from tilewright.ir.attributes import FastMathAttr
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.types import element_of, f32, f64, i32, width_bits
-from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.support.dataclass import dataclass
 
@@ -57,8 +57,7 @@ def _pure_product(value: SSAValue, user: Operation) -> DotOp | None:
 
 
 def _is_zero(value: SSAValue) -> bool:
-    op = value.owner
-    return isinstance(op, ConstantOp) and op.splat_value() == 0
+    return constant_of(value) == 0
 
 
 def _is_licensed(addition: Operation, product: DotOp) -> bool:

@@ -29,7 +29,7 @@ from tilewright.ops.elementwise.ir import (
     ExtSIOp,
     PtrToIntOp,
 )
-from tilewright.ops.function import FuncOp
+from tilewright.ops.function import FuncOp, functions_of
 from tilewright.ops.memory.ir import AddPtrOp, LoadOp
 from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp
 from tilewright.support.dataclass import dataclass
@@ -59,7 +59,7 @@ class InsertChecks(Pass):
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function of the module in place."""
-        for function in [op for op in module.walk() if isinstance(op, FuncOp)]:
+        for function in functions_of(module):
             bounds = _add_bounds(function)
             for op in [op for op in function.walk() if _is_access(op)]:
                 _Guarded(op, bounds).insert()

@@ -16,7 +16,7 @@ from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.types import shape_of
 from tilewright.ops.block_pointers.ir import AdvanceOp, MakeTensorPtrOp
-from tilewright.ops.function import FuncOp
+from tilewright.ops.function import functions_of
 from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.passes.expand_structures import Expansion, Structure, block_type
 from tilewright.passes.tile_builder import TileBuilder
@@ -31,8 +31,8 @@ class LowerBlockPointers(Pass):
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function that makes a block pointer."""
-        for op in tuple(module.body.block.ops):
-            if isinstance(op, FuncOp) and any(isinstance(o, MakeTensorPtrOp) for o in op.walk()):
+        for op in functions_of(module):
+            if any(isinstance(o, MakeTensorPtrOp) for o in op.walk()):
                 expansion = Expansion(
                     {MakeTensorPtrOp: _make, AdvanceOp: _advance, LoadOp: _load, StoreOp: _store}
                 )

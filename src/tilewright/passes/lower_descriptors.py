@@ -25,7 +25,7 @@ from tilewright.ops.descriptors.ir import (
     DescriptorStoreOp,
     MakeTensorDescriptorOp,
 )
-from tilewright.ops.function import FuncOp
+from tilewright.ops.function import FuncOp, functions_of
 from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.passes.expand_structures import Expansion, Rule, Structure, block_type
@@ -41,9 +41,8 @@ class LowerDescriptors(Pass):
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function that makes a descriptor."""
-        for op in tuple(module.body.block.ops):
-            if isinstance(op, FuncOp):
-                expand_descriptors(op, POINTER_RULES)
+        for function in functions_of(module):
+            expand_descriptors(function, POINTER_RULES)
 
 
 def expand_descriptors(function: FuncOp, rules: dict[type[Operation], Rule]) -> None:

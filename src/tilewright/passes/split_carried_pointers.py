@@ -29,7 +29,7 @@ from tilewright.ir.types import (
     tile_of,
     width_bits,
 )
-from tilewright.ops.creation.ir import ConstantOp, SplatOp
+from tilewright.ops.creation.ir import ConstantOp, SplatOp, constant_of
 from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtSIOp, TruncIOp
 from tilewright.ops.memory.ir import AddPtrOp
 from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, ReshapeOp
@@ -241,8 +241,9 @@ def _make_scalar(
     if isinstance(op, (SplatOp, *_SAME_VALUE)):
         return made.get(op.operands[0], op.operands[0])
     kind = element_of(tile.type)
-    if isinstance(op, ConstantOp):
-        value = IntegerAttr(int(op.splat_value()), kind)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    number = constant_of(tile)
+    if number is not None:
+        value = IntegerAttr(int(number), kind)  # pyright: ignore[reportArgumentType, reportCallIssue]
         constant = build(ConstantOp, (), (kind,), {"value": value}, location=before.location)
         block.insert_op_before(constant, before)
         return constant.results[0]

@@ -73,19 +73,27 @@ class ReshapeOp(TileOp):
         return src.reshape(shape_of(self.result.type))
 
 
-@irdl_op_definition
-class TransOp(ViewOp):
-    """`src` with its dimensions permuted: result dim d is source dim order[d]."""
+class PermutingOp(TileOp):
+    """The facet of ops whose result is `src` with its dimensions permuted.
 
-    name = "tt.trans"
+    *Semantics*: dimension d of the result is dimension order[d] of the source.
+    """
+
     src = operand_def()
     order = prop_def(DenseArrayBase[IntegerType])
     result = result_def()
-    traits = traits_def(Pure(), DerivedAddress())
 
     def permutation(self) -> tuple[int, ...]:
         """The order as a tuple of source dimensions."""
         return tuple(int(d) for d in self.order.get_values())
+
+
+@irdl_op_definition
+class TransOp(PermutingOp, ViewOp):
+    """`src` with its dimensions permuted: result dim d is source dim order[d]."""
+
+    name = "tt.trans"
+    traits = traits_def(Pure(), DerivedAddress())
 
     def source_dims(self) -> tuple[int, ...]:
         """Where the permutation puts each."""

@@ -26,7 +26,7 @@ from tilewright.ir.types import element_of
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul.ir import ProductOp
-from tilewright.ops.shape.ir import TransOp
+from tilewright.ops.shape.ir import PermutingOp
 from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp, MemdescTransOp
 from tilewright.schedule.layout.anchors import Anchored
 from tilewright.schedule.layout.annotations import LayoutPlanAttr
@@ -191,7 +191,7 @@ class Rewriter:
         staged as it is and seen transposed.
         """
         trans = tile.owner
-        if isinstance(trans, TransOp):
+        if isinstance(trans, PermutingOp):
             order = trans.permutation()
             back = tuple(order.index(dim) for dim in range(len(order)))
             lying = shared_tile(type_.element, layout_of(type_).permute(back))

@@ -14,8 +14,8 @@ from tilewright.ir.regions import ControlFlowOp, Edge, is_control_flow, receiver
 from tilewright.ir.types import shape_of
 from tilewright.ops.channels import GetOp
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp
-from tilewright.ops.matmul.ir import DotOp
-from tilewright.ops.shape.ir import TransOp
+from tilewright.ops.matmul.ir import ProductOp
+from tilewright.ops.shape.ir import PermutingOp
 from tilewright.schedule.partition.conditions import writes_block
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.schedule.partition.transfer import WHOLE, Dim, result_dim, transfer
@@ -78,7 +78,7 @@ class Cuts:
 
     def _follow_cuts(self) -> None:
         for op in self._body.walk():
-            if isinstance(op, DotOp):
+            if isinstance(op, ProductOp):
                 rank = len(shape_of(op.result.type))
                 self._cut(op, op.result, rank - (2 if self._split == "m" else 1))
         if not self.dims:
@@ -104,7 +104,7 @@ class Cuts:
         if not op.results:
             return []
         cut = result_dim(op, index, dim)
-        if cut is None and isinstance(op, DotOp):
+        if cut is None and isinstance(op, ProductOp):
             return []  # it takes the whole tile; see `_ask`
         if cut is None:
             raise Refused(op, f"{op.name} needs all of a tile that replicas share")
@@ -161,7 +161,7 @@ class Cuts:
                 dim = self._gather(value, dim)
                 if dim in self.versions.get(value, ()):
                     continue
-            is_view = dim is not None and isinstance(value.owner, TransOp)
+            is_view = dim is not None and isinstance(value.owner, PermutingOp)
             if self.dims.get(value, dim) != dim and not is_view:
                 what = "whole" if dim is None else "cut along another dim"
                 raise Refused(asker, f"{asker.name} needs a tile {what} that replicas share")
@@ -173,8 +173,10 @@ class Cuts:
         if self.dims.get(value, dim) == dim:
             return False
         if dim is None:
-            return isinstance(asker, DotOp)
-        return isinstance(asker, DotOp | TransOp) and not isinstance(value.owner, TransOp)
+            return isinstance(asker, ProductOp)
+        return isinstance(asker, ProductOp | PermutingOp) and not isinstance(
+            value.owner, PermutingOp
+        )
 
     def _gather(self, value: SSAValue, dim: Dim) -> int:
         """Note that all of a tile is asked for, or a part of all; how the tile is cut."""

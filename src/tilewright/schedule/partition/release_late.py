@@ -28,7 +28,7 @@ from tilewright.ir.regions import rebuilt
 from tilewright.ir.schedule_attributes import schedule_of
 from tilewright.ir.types import i1, i32, i64
 from tilewright.ops.control_flow import ForOp
-from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.creation.ir import ConstantOp, constant_of
 from tilewright.ops.elementwise.ir import CmpIOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.roles import RingOp, RingReleaseOp, RingWaitOp, TurnPassOp
@@ -91,9 +91,7 @@ def _product(loop: ForOp) -> LaidOutDotOp | None:
 
 
 def _counts_up(loop: ForOp) -> bool:
-    step = loop.step.owner
-    value = step.splat_value() if isinstance(step, ConstantOp) else 0
-    return loop.lb.type == i32 and value > 0
+    return loop.lb.type == i32 and (constant_of(loop.step) or 0) > 0
 
 
 def _are_all(releases: Sequence[RingReleaseOp], product: LaidOutDotOp) -> bool:

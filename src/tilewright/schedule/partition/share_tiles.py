@@ -22,7 +22,7 @@ from tilewright.ir.regions import is_control_flow
 from tilewright.ir.types import i1, i32, i64
 from tilewright.ops.channels import GetOp, SkipOp
 from tilewright.ops.control_flow import ForOp
-from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.creation.ir import ConstantOp, constant_of
 from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp
 from tilewright.schedule.partition.conditions import is_assumption
 from tilewright.schedule.partition.cuts import is_root
@@ -112,8 +112,7 @@ class _Counting:
         """How often a loop inside of a tile runs, each time taking what stands in its block."""
         if not isinstance(op, ForOp) or any(get.parent is not op.body.block for get in gets):
             raise Refused(op, "how often a tile takes from a ring follows from more than one loop")
-        step = op.step.owner
-        by = step.splat_value() if isinstance(step, ConstantOp) else 0
+        by = constant_of(op.step)
         if op.lb.type != i32 or not isinstance(by, int) or by < 1:
             raise Refused(op, "how often a tile takes from a ring is known for constant steps")
         lb, ub = self._outside(op.lb), self._outside(op.ub)

@@ -27,7 +27,7 @@ from tilewright.ir.schedule_attributes import note_pipelining
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import RingReleaseOp, RingWaitOp, TurnWaitOp, find_roles
-from tilewright.ops.shape.ir import TransOp
+from tilewright.ops.shape.ir import PermutingOp
 from tilewright.ops.staging import DotWaitOp, LaidOutDotOp, MemdescSliceOp, MemdescTransOp
 from tilewright.support.dataclass import dataclass
 
@@ -82,7 +82,7 @@ def slot_read(value: SSAValue) -> RingWaitOp | None:
 
 def _transpose_late(block: Block) -> None:
     """Move each transposition of a product in front of who takes it: it needs the product there."""
-    for op in [op for op in block.ops if isinstance(op, TransOp)]:
+    for op in [op for op in block.ops if isinstance(op, PermutingOp)]:
         users = {use.operation for use in op.result.uses}
         user = next((other for other in block.ops if other in users), None)
         if isinstance(op.src.owner, LaidOutDotOp) and user is not None:

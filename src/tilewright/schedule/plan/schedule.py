@@ -37,7 +37,7 @@ from tilewright.machine.model import MachineModel
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.roles import find_roles
-from tilewright.ops.shape.ir import TransOp
+from tilewright.ops.shape.ir import PermutingOp
 from tilewright.schedule.plan.anchors import anchors_of, by_engine, kind_of, require_anchors
 from tilewright.schedule.plan.default_stages import LoopOfProducts
 from tilewright.schedule.plan.read_schedule import together
@@ -254,7 +254,7 @@ def _feeds_products(op: Operation) -> bool:
 
 
 def _takes(user: Operation, tile: SSAValue) -> bool:
-    if isinstance(user, TransOp):
+    if isinstance(user, PermutingOp):
         return _feeds_products(user)
     plan = annotated(user, ProductAttr)
     if plan is None:

@@ -46,7 +46,7 @@ from tilewright.interp.rules.reduction import combine, put_results, take_slices
 from tilewright.interp.values import EVERYWHERE, dtype_of, memory_dtype_of
 from tilewright.ir import types as ir
 from tilewright.ir.op import Array
-from tilewright.ops.function import FuncOp
+from tilewright.ops.function import function_around
 from tilewright.support.errors import AssertionFailed, MisalignedAccess
 from tilewright.targets.cpu import ops
 from tilewright.targets.cpu.dot.interpret import dot, pack
@@ -139,10 +139,7 @@ def _forget_bytes(allocation: Allocation, offset: int, num_bytes: int) -> None:
 
 def _arena(operation: ops.AllocOp) -> tuple[Operation, int]:
     """The function whose arena a placed buffer lies in, and the arena's size."""
-    function: Operation | None = operation
-    while function is not None and not isinstance(function, FuncOp):
-        function = function.parent_op()
-    assert function is not None
+    function = function_around(operation)
     sizes = [
         buffer.offset_bytes.value.data
         + buffer.num_elems.value.data * ir.storage_bytes(pointee_of(buffer.result.type))

@@ -16,7 +16,7 @@ from tilewright.analysis.affine.rules import split_groups
 from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import is_float, shape_of
-from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
+from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp, constant_of
 from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.indexing.ir import GatherOp
 from tilewright.ops.memory.ir import LoadOp
@@ -162,8 +162,8 @@ def own_cost(op: Operation) -> int:
         return times * sum(map(own_cost, _combine_ops(op)))
     found = _COSTS.get(op.name)
     if found is not None:
-        constant = owner(op.operands[1]) if len(op.operands) > 1 else None
-        return 2 if not is_float(op.results[0].type) and isinstance(constant, ConstantOp) else found
+        is_by_constant = len(op.operands) > 1 and constant_of(op.operands[1]) is not None
+        return 2 if is_by_constant and not is_float(op.results[0].type) else found
     if op.name.startswith(("math.", "tt.extern_elementwise")):
         return 1 if op.name in _CHEAP_MATH else 10
     return 1 if isinstance(op, ElementwiseOp) else 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region
 
@@ -11,7 +9,7 @@ from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.passes import Pass
 from tilewright.machine.cpus import MADE_UP_AMX_CPU, MADE_UP_CPU
 from tilewright.machine.model import MachineModel
-from tilewright.ops.function import FuncOp, require_launchable
+from tilewright.ops.function import FuncOp, functions_of, require_launchable
 from tilewright.passes.fold_additions import FoldAdditions
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
@@ -56,7 +54,7 @@ class WidenKLoops(Pass):
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function."""
-        for kernel in _functions(module):
+        for kernel in functions_of(module):
             widen_k_loops(
                 kernel,
                 lambda product: product_depth(product, self.machine),
@@ -74,7 +72,7 @@ class PeelFirstProducts(Pass):
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function."""
-        for kernel in _functions(module):
+        for kernel in functions_of(module):
             peel_first_products(kernel, lambda product: operand_spec(product, self.machine).is_amx)
 
 
@@ -88,7 +86,7 @@ class WidenProducts(Pass):
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function."""
-        for kernel in _functions(module):
+        for kernel in functions_of(module):
             normalize(kernel, self.machine)
 
 
@@ -104,7 +102,7 @@ class EmitNests(Pass):
     def apply(self, module: ModuleOp) -> NestReport:
         """Lower every function; its nests."""
         reports = ReportBuilder()
-        for kernel in _functions(module):
+        for kernel in functions_of(module):
             require_launchable(kernel)
             _emit_nests(kernel, self.machine, reports)
         return reports.finish(0)
@@ -120,7 +118,7 @@ class PlaceBuffers(Pass):
 
     def apply(self, module: ModuleOp) -> ArenaReport:
         """Place them; what the arena holds."""
-        sizes = [place_buffers(kernel) for kernel in _functions(module)]
+        sizes = [place_buffers(kernel) for kernel in functions_of(module)]
         return ArenaReport(max(sizes, default=0))
 
 
@@ -129,10 +127,6 @@ class ArenaReport:
     """The size of a worker's arena."""
 
     num_bytes: int
-
-
-def _functions(module: ModuleOp) -> Iterator[FuncOp]:
-    return (op for op in tuple(module.body.block.ops) if isinstance(op, FuncOp))
 
 
 def _emit_nests(kernel: FuncOp, machine: MachineModel, reports: ReportBuilder) -> None:

@@ -26,9 +26,9 @@ from tilewright.machine.mma import WGMMA
 from tilewright.machine.model import MachineModel
 from tilewright.ops.descriptors.ir import DescriptorLoadOp, DescriptorReduceOp
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.program.persistence import most_programs
-from tilewright.ops.shape.ir import TransOp
+from tilewright.ops.shape.ir import PermutingOp
 from tilewright.passes.branch_masks import find_masks
 from tilewright.schedule.partition.tasks import ask_for_roles, groups_of_tasks
 from tilewright.schedule.plan.anchors import anchors_of
@@ -185,7 +185,7 @@ def _split(kernel: FuncOp, groups: int) -> str:
     Source: products of 8192 x 8192 x 1024 by hand, 1.15 times the speed of cuBLAS with tiles of
     128 x 128 in turn, 1.07 with rows of 128 x 256; 1.03 of both at a depth of 8192 (H200).
     """
-    products = [op for op in kernel.walk() if isinstance(op, DotOp)]
+    products = [op for op in kernel.walk() if isinstance(op, ProductOp)]
     if groups == 1 or not products:
         return "" if groups == 1 else "m"
     (product, *others) = products
@@ -240,9 +240,9 @@ def _product_of(value: SSAValue) -> Operation | None:
     """The first product that takes a tile as it is, or transposed."""
     for use in value.uses:
         user = use.operation
-        if isinstance(user, DotOp):
+        if isinstance(user, ProductOp):
             return user
-        if isinstance(user, TransOp):
+        if isinstance(user, PermutingOp):
             return _product_of(user.result)
     return None
 

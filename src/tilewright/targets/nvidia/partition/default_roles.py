@@ -22,7 +22,7 @@ from tilewright.ir.types import element_of, is_float, shape_of, width_bits
 from tilewright.machine.model import MachineModel
 from tilewright.ops.descriptors.ir import DescriptorLoadOp, DescriptorStoreOp
 from tilewright.ops.function import FuncOp
-from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.program.persistence import most_programs
 from tilewright.support.options import CompileOptions
 from tilewright.support.tile_extents import is_power_of_two
@@ -45,9 +45,9 @@ def leaves_open(options: CompileOptions) -> bool:
     return not (is_said or together or is_checked) and options.num_stages != 1
 
 
-def large_product(kernel: FuncOp, machine: MachineModel) -> DotOp | None:
+def large_product(kernel: FuncOp, machine: MachineModel) -> ProductOp | None:
     """The one product of a kernel whose tiles are worth roles; None where it is another kernel."""
-    products = [op for op in kernel.walk() if isinstance(op, DotOp)]
+    products = [op for op in kernel.walk() if isinstance(op, ProductOp)]
     if not machine.has_wgmma or len(products) != 1 or _is_said(kernel):
         return None
     (product,) = products
@@ -90,7 +90,7 @@ def _is_said(kernel: FuncOp) -> bool:
     return False
 
 
-def _is_sum(product: DotOp) -> bool:
+def _is_sum(product: ProductOp) -> bool:
     """Whether a loop does nothing with a product but add it up."""
     loop = next(loops_around(product), None)
     if loop is None or product.parent is not loop.regions[0].block:
@@ -100,7 +100,7 @@ def _is_sum(product: DotOp) -> bool:
     return is_carried and [use.operation for use in product.result.uses] == [block.last_op]
 
 
-def _is_large(product: DotOp) -> bool:
+def _is_large(product: ProductOp) -> bool:
     shape, element = shape_of(product.result.type), element_of(product.operands[0].type)
     is_fit = len(shape) == 2 and min(shape) >= _LEAST_EXTENT and prod(shape) <= _MOST_ELEMENTS
     is_fit = is_fit and all(map(is_power_of_two, shape))

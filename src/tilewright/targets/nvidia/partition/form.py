@@ -25,7 +25,7 @@ from tilewright.machine.model import MachineModel
 from tilewright.ops.channels import GetOp, SliceOp
 from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.program.persistence import most_programs
 from tilewright.ops.roles import role_around
 from tilewright.passes.persist import undo
@@ -169,7 +169,7 @@ class _Gpu:
                     raise Refused(load, "the copy engine does not make a load")
         rings = {site.channel.name: _slot_tiles(site) for site in sites}
         for op in body.walk():
-            if isinstance(op, DotOp) and shape_of(op.result.type)[-2] % WGMMA.rows:
+            if isinstance(op, ProductOp) and shape_of(op.result.type)[-2] % WGMMA.rows:
                 rows = shape_of(op.result.type)[-2]
                 raise Refused(op, f"{rows} rows of a product are no multiple of {WGMMA.rows}")
             if isinstance(op, SliceOp):

@@ -21,8 +21,8 @@ from tilewright.machine.model import MachineModel
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp
-from tilewright.ops.matmul.ir import DotOp
-from tilewright.ops.shape.ir import TransOp
+from tilewright.ops.matmul.ir import ProductOp
+from tilewright.ops.shape.ir import PermutingOp
 from tilewright.schedule.pipeline.stages import FEWEST_SLOTS
 from tilewright.schedule.plan.anchors import anchors_of
 from tilewright.schedule.plan.verify_schedule import role_problems
@@ -77,8 +77,8 @@ class Pair:
     """A loop of two products, of which the second takes what is computed of the first."""
 
     loop: ForOp
-    first: DotOp
-    second: DotOp
+    first: ProductOp
+    second: ProductOp
 
 
 def pairs_of(kernel: FuncOp) -> Iterator[Pair]:
@@ -86,7 +86,7 @@ def pairs_of(kernel: FuncOp) -> Iterator[Pair]:
     for op in kernel.walk():
         if not isinstance(op, ForOp):
             continue
-        products = [inner for inner in op.body.block.ops if isinstance(inner, DotOp)]
+        products = [inner for inner in op.body.block.ops if isinstance(inner, ProductOp)]
         if len(products) == 2 and _is_computed_of(products[1].a, products[0]):
             yield Pair(op, *products)
 
@@ -119,7 +119,9 @@ def _turns(kernel: FuncOp) -> Turns | None:
     anchors = {op: anchor for anchor, op in anchors_of(kernel).items() if anchor.index >= 0}
     for op in kernel.walk():
         blocks = [block for region in op.regions for block in region.blocks]
-        products = [inner for block in blocks for inner in block.ops if isinstance(inner, DotOp)]
+        products = [
+            inner for block in blocks for inner in block.ops if isinstance(inner, ProductOp)
+        ]
         if isinstance(op, ControlFlowOp) and op.is_loop() and len(products) == 2:
             is_fed = _is_loaded(products[0].a, products[0]) or _is_loaded(
                 products[0].b, products[0]
@@ -131,6 +133,6 @@ def _turns(kernel: FuncOp) -> Turns | None:
 def _is_loaded(value: SSAValue, product: Operation) -> bool:
     """Whether an operand is loaded by the copy engine where its product stands."""
     op = value.owner
-    while isinstance(op, TransOp):
+    while isinstance(op, PermutingOp):
         op = op.src.owner
     return isinstance(op, DescriptorLoadOp) and op.parent is product.parent

@@ -23,7 +23,7 @@ from tilewright.machine.model import MachineModel
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.descriptors.ir import DescriptorStoreOp
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.matmul.ir import ProductOp
 from tilewright.passes.persist import persist, reason_against
 from tilewright.schedule.partition.tasks import has_tasks
 from tilewright.support.dataclass import dataclass
@@ -109,7 +109,7 @@ def gains(kernel: FuncOp) -> bool:
     stores = [op for op in kernel.walk() if _writes(op)]
     if len(loops) != 1 or loops[0].parent is not kernel.body.block or not stores:
         return False
-    products = [op for op in kernel.walk() if isinstance(op, DotOp)]
+    products = [op for op in kernel.walk() if isinstance(op, ProductOp)]
     is_sum = len(products) == 1 and products[0].parent is loops[0].body.block
     return is_sum and all(isinstance(op, DescriptorStoreOp) for op in stores)
 

@@ -46,7 +46,7 @@ from tilewright.ops.roles import (
     find_roles,
     slot_types,
 )
-from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, TransOp
+from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, PermutingOp
 from tilewright.ops.staging import (
     ConvertLayoutOp,
     LaidOutDotOp,
@@ -327,7 +327,7 @@ class _Reading:
                 loaded = self._loaded(first, tile, user.result.type)
                 _replace_op(user, loaded)
                 _read_late(loaded)
-            elif isinstance(user, TransOp) and self._transpose(user, tile, landed):
+            elif isinstance(user, PermutingOp) and self._transpose(user, tile, landed):
                 continue
             else:
                 operands = list(user.operands)
@@ -351,7 +351,7 @@ class _Reading:
         self._replace(op.result, view.results[0], part_landed(whole, extents))
         _erase(op)
 
-    def _transpose(self, op: TransOp, tile: SSAValue, landed: SharedType) -> bool:
+    def _transpose(self, op: PermutingOp, tile: SSAValue, landed: SharedType) -> bool:
         """See the slot transposed, where all that reads it so takes it from shared memory."""
         order = op.permutation()
         seen = shared_tile(landed.element, layout_of(landed).permute(order))

@@ -33,9 +33,9 @@ from tilewright.machine.gpus import SM_90A
 from tilewright.machine.model import MachineModel
 from tilewright.ops.descriptors.ir import DescriptorLoadOp, DescriptorStoreOp
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.memory.ir import LoadOp, StoreOp
-from tilewright.ops.shape.ir import ReshapeOp, TransOp
+from tilewright.ops.shape.ir import PermutingOp, ReshapeOp, TransOp
 from tilewright.passes.merge_duplicates import MergeDuplicates
 from tilewright.passes.tile_builder import TileBuilder
 from tilewright.support.dataclass import dataclass
@@ -125,18 +125,19 @@ def _feeds_product(value: SSAValue) -> bool:
     """Whether products take a tile as it is, or transposed, and nothing else does."""
     users = [use.operation for use in value.uses]
     return bool(users) and all(
-        isinstance(user, DotOp) or (isinstance(user, TransOp) and _feeds_product(user.result))
+        isinstance(user, ProductOp)
+        or (isinstance(user, PermutingOp) and _feeds_product(user.result))
         for user in users
     )
 
 
 def _has_product(op: Operation) -> bool:
-    return any(isinstance(inner, DotOp) for inner in op.walk())
+    return any(isinstance(inner, ProductOp) for inner in op.walk())
 
 
 def _multiplies(loop: Operation) -> bool:
     """Whether a product stands directly in a loop."""
-    return any(isinstance(op, DotOp) for region in loop.regions for op in region.block.ops)
+    return any(isinstance(op, ProductOp) for region in loop.regions for op in region.block.ops)
 
 
 class _Rewrite:

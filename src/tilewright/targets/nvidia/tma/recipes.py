@@ -14,9 +14,9 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 
 from tilewright.ir.types import PointerType, element_of, is_pointer, storage_bytes, width_bits
-from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.debug.ir import HintOp
-from tilewright.ops.function import FuncOp
+from tilewright.ops.function import is_argument
 from tilewright.ops.memory.ir import AddPtrOp
 from tilewright.runtime.launch_numbers import LaunchNumber
 
@@ -45,13 +45,13 @@ def expression_of(
     `leaf` may say what other scalars are.
     """
     if isinstance(value, BlockArgument):
-        is_argument = isinstance(value.owner.parent_op(), FuncOp)
-        return ("slot", value.index, _bits(value)) if is_argument else leaf(value)
+        return ("slot", value.index, _bits(value)) if is_argument(value) else leaf(value)
     assert isinstance(value, OpResult)
     op = value.op
-    if isinstance(op, ConstantOp):
+    number = constant_of(value)
+    if number is not None:
         is_integer = isinstance(value.type, IntegerType)
-        return ("constant", int(op.splat_value())) if is_integer else None
+        return ("constant", int(number)) if is_integer else None
     if isinstance(op, HintOp):
         return expression_of(op.src, depth, leaf)
     kind = _BINARY.get(op.name) or _WIDENING.get(op.name)

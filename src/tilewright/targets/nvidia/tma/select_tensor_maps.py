@@ -39,10 +39,10 @@ from tilewright.ops.descriptors.ir import (
     DescriptorStoreOp,
     MakeTensorDescriptorOp,
 )
-from tilewright.ops.function import FuncOp
-from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.function import FuncOp, functions_of
+from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.memory.ir import PADDINGS
-from tilewright.ops.shape.ir import TransOp
+from tilewright.ops.shape.ir import PermutingOp
 from tilewright.passes.expand_structures import Expansion, Rule, Structure
 from tilewright.passes.lower_descriptors import POINTER_RULES, expand_descriptors
 from tilewright.runtime.launch_numbers import LaunchGuard, LaunchNumber, slots_of
@@ -98,9 +98,8 @@ class SelectTensorMaps(Pass):
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function that makes a descriptor."""
-        for op in tuple(module.body.block.ops):
-            if isinstance(op, FuncOp):
-                _Selection(op, self.num_slots, self.may_guard).run()
+        for function in functions_of(module):
+            _Selection(function, self.num_slots, self.may_guard).run()
 
 
 def remarks_of(kernel: FuncOp) -> tuple[str, ...]:
@@ -283,7 +282,8 @@ class _Selection:
 def _feeds_product(value: SSAValue) -> bool:
     users = [use.operation for use in value.uses]
     return any(
-        isinstance(u, DotOp) or (isinstance(u, TransOp) and _feeds_product(u.result)) for u in users
+        isinstance(u, ProductOp) or (isinstance(u, PermutingOp) and _feeds_product(u.result))
+        for u in users
     )
 
 

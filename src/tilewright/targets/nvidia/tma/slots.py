@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.ir.encoding import SharedType
-from tilewright.ops.function import FuncOp
+from tilewright.ops.function import function_around
 from tilewright.ops.staging import LocalAllocOp
 from tilewright.schedule.pipeline.emitter import Emitter
 from tilewright.schedule.pipeline.expansion import Start
@@ -57,11 +57,7 @@ class TmaEngine:
 
     def reserve(self, loop: Operation, slots: int) -> int:
         """Have an mbarrier for each slot; the first."""
-        kernel = loop
-        while not isinstance(kernel, FuncOp):
-            parent = kernel.parent_op()
-            assert parent is not None
-            kernel = parent
+        kernel = function_around(loop)
         init = find_init(kernel)
         assert init is not None
         first = init.count.value.data

@@ -37,7 +37,7 @@ from tilewright.ops.descriptors.ir import (
     DescriptorStoreOp,
 )
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.ops.shape.ir import TransOp
+from tilewright.ops.shape.ir import PermutingOp
 from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp, LocalLoadOp, MemdescTransOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
@@ -193,13 +193,13 @@ def _readers(value: SSAValue, shared: SharedType) -> Iterator[Operation]:
         if not _goes_away(user, shared):
             yield user
             continue
-        seen = _transposed(shared, user) if isinstance(user, TransOp) else shared
+        seen = _transposed(shared, user) if isinstance(user, PermutingOp) else shared
         yield from _readers(user.results[0], seen)
 
 
 def _goes_away(op: Operation, shared: SharedType) -> bool:
     """Whether what an op makes of the loaded tile is the shared tile, or is read from it."""
-    if isinstance(op, TransOp):
+    if isinstance(op, PermutingOp):
         type_ = _transposed(shared, op)
         users = [use.operation for use in op.result.uses]
         return all(isinstance(u, LocalAllocOp) and u.result.type == type_ for u in users)
@@ -208,7 +208,7 @@ def _goes_away(op: Operation, shared: SharedType) -> bool:
     return isinstance(op, ConvertLayoutOp)
 
 
-def _transposed(shared: SharedType, trans: TransOp) -> SharedType:
+def _transposed(shared: SharedType, trans: PermutingOp) -> SharedType:
     """The type of a shared tile, seen transposed."""
     layout = layout_of(shared).permute(trans.permutation())
     return shared_tile(shared.element, layout)
@@ -241,14 +241,14 @@ class _Readers:
                 operands = list(user.operands)
                 operands[use.index] = self._register_tile(value.type)
                 user.operands = operands
-            elif isinstance(user, TransOp):
+            elif isinstance(user, PermutingOp):
                 self._replace_transposed(user)
             elif isinstance(user, LocalAllocOp):
                 _replace_op(user, self._tile)
             else:
                 _replace_op(user, self._register_tile(user.results[0].type))
 
-    def _replace_transposed(self, trans: TransOp) -> None:
+    def _replace_transposed(self, trans: PermutingOp) -> None:
         """Let the allocations of the transposed tile be the shared tile, seen transposed."""
         order = trans.permutation()
         properties: dict[str, Attribute] = {"order": DenseArrayBase.from_list(i32, order)}
