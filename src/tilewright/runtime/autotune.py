@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from tilewright.runtime.ahead import CompileJob
 from tilewright.runtime.cache import open_default
 from tilewright.runtime.call import Call
 from tilewright.runtime.config import FOREIGN_OPTIONS, Config
@@ -28,22 +27,19 @@ from tilewright.runtime.heuristics import (
     check_names,
     without_foreign_options,
 )
-from tilewright.runtime.isolation import isolated_compiles
 from tilewright.runtime.pruning import Pruning, prune
 from tilewright.runtime.result_check import ResultCheck
 from tilewright.runtime.snapshots import ArgumentState, base_array, is_gpu_array, zero
 from tilewright.runtime.stopped_trials import (
     TRIAL_SECONDS,
     config_text,
-    fault_behind,
-    note_stopped,
     stopped_before,
 )
+from tilewright.runtime.trial import Trial
 from tilewright.runtime.tried_schedules import TriedConfig, with_schedules
 from tilewright.runtime.tuning import (
     Benchmarker,
     Candidate,
-    Effects,
     Outcome,
     Search,
     Times,
@@ -281,78 +277,31 @@ class Autotuner(Wrapper):
         check: ResultCheck | None = None,
     ) -> Candidate:
         """One configuration of a call, for a search to compile and time; it runs with `state`."""
-        config = tried.config
+        config, is_on_gpu = tried.config, self._is_on_gpu(call)
         keywords = self._merged(config, call)
-        if tried.is_added and state is not None and self._is_on_gpu(call):
+        if tried.is_added and state is not None and is_on_gpu:
             keywords.setdefault("deadlock_seconds", TRIAL_SECONDS)
         named = self._named(call.args, {**call.kwargs, **config.all_kwargs()})
-        is_isolated = self._settings.is_isolated
+        is_interpreted = getattr(self.base_fn, "is_interpreted", False)
         # The hook that every tuner has zeroes what `state` does.
         has_hook = self.user_defined_pre_hook or type(self).pre_hook is not Autotuner.pre_hook
-
-        def compile_ahead(num_left: int) -> CompileJob | None:
-            ask = getattr(self.fn, "compile_ahead", None)
-            if ask is None or getattr(self.base_fn, "is_interpreted", False):
-                return None
-            self._run_hook(config, call)
-            with isolated_compiles(is_isolated):
-                return ask(call.args, keywords, num_left)
-
-        def compile_() -> object:
-            self._run_hook(config, call)
-            with isolated_compiles(is_isolated):
-                return self._compiled(call, keywords)
-
-        def protect(effects: Effects) -> None:
-            if state is not None:
-                state.protect(effects)
-            if check is not None:
-                check.keep(effects.get("writes", ()))
-
-        def prepare() -> None:
-            if state is not None:
-                state.before_run()
-            if has_hook:
-                self.pre_hook(named, reset_only=False)
-            self._run_hook(config, call)
-
-        def launch() -> object:
-            try:
-                result = self._launch(call.args, keywords, call.grid)
-            except Exception as error:
-                self.post_hook(named, exception=error)
-                raise
-            self.post_hook(named, exception=None)
-            return result
-
-        def run_once() -> object:
-            prepare()
-            return launch()
-
-        def stopped(error: Exception) -> None:
-            fault = fault_behind(error) if self._is_on_gpu(call) else None
-            if fault is None or not tried.is_added:
-                return
-            note_stopped(self._identity, config)
-            fault.hint = (
-                f"the tuner added the schedule of {config.short()}, and leaves it out when the "
-                "program is run again"
-            )
-            raise fault from error
-
-        verified = None if check is None else functools.partial(check.run, run_once)
-        return Candidate(
-            config,
+        trial = Trial(
+            tried,
             call,
-            compile_ahead,
-            compile_,
-            protect,
-            prepare,
-            launch,
-            verified,
-            stopped,
-            tried.is_added,
+            keywords,
+            state,
+            check,
+            ask_ahead=None if is_interpreted else getattr(self.fn, "compile_ahead", None),
+            compiled=self._compiled,
+            launched=self._launch,
+            run_hook=functools.partial(self._run_hook, config, call),
+            before=functools.partial(self.pre_hook, named, reset_only=False) if has_hook else None,
+            behind=functools.partial(self.post_hook, named),
+            is_isolated=self._settings.is_isolated,
+            identity=self._identity,
+            is_on_gpu=is_on_gpu,
         )
+        return trial.candidate()
 
     @property
     def _identity(self) -> str | None:
