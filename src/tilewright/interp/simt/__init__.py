@@ -17,5 +17,7 @@ checked:
   accumulator is not read before its wait.
 * A program that cannot go on is a deadlock that names what each warp waits for.
 * Programs run one after the other, so a program that waits for one with a higher number never
-  ends; clusters of ctas are not simulated. An instruction that is not known is an error.
+  ends. Those of a cluster run at once: `mapa`, arrivals at the mbarriers of another cta, copies to
+  several ctas and the cluster's barrier are simulated; clusters lie along the first axis.
+* An instruction that is not known is an error.
 """

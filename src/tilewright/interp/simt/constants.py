@@ -46,6 +46,7 @@ class Constants:
         self._machine = machine
         self._slots: dict[Operand, int] = {}
         self._addresses: dict[str, int] = {}
+        self._shared = {v.name for v in module.globals.values() if v.space == t.SHARED}
         self._place_globals(module)
 
     def _place_globals(self, module: Module) -> None:
@@ -103,7 +104,10 @@ class Constants:
     def _address(self, operand: Global) -> Array:
         if operand.name not in self._addresses:
             raise InternalError(f"@{operand.name} is not defined")
-        return np.full(self._machine.threads, self._addresses[operand.name], np.uint64)
+        address = np.full(self._machine.threads, self._addresses[operand.name], np.uint64)
+        if operand.name in self._shared:
+            address += (self._machine.ranks * t.CTA_WINDOW).astype(np.uint64)
+        return address
 
     def _literal(self, type_: LlvmType, value: object) -> Value:
         threads = self._machine.threads

@@ -1,4 +1,4 @@
-"""The state of one simulated cta: threads, values, mask, memories."""
+"""The state of one simulated cta, or of a cluster: threads, values, mask, memories."""
 
 from __future__ import annotations
 
@@ -24,15 +24,20 @@ from tilewright.ir.op import Array
 
 
 class Machine:
-    """One cta's threads in lockstep.
+    """One cta's threads in lockstep, or those of the ctas of a cluster, one cta after the other.
 
     `values` holds what each slot of the program has, one array element per thread. `mask` says
-    which threads execute the instruction at hand, None for all of them.
+    which threads execute the instruction at hand, None for all of them. `ranks` are the numbers
+    of the threads' ctas in their cluster, and `cta` is the first one's in the grid.
     """
 
-    def __init__(self, threads: int, grid: tuple[int, int, int], shared_bytes: int) -> None:
-        self.threads = threads
+    def __init__(
+        self, threads: int, grid: tuple[int, int, int], shared_bytes: int, cluster: int = 1
+    ) -> None:
+        self.cta_threads, self.cluster = threads, cluster
+        self.threads = threads = threads * cluster
         self.warps = threads // WARP
+        self.ranks = np.arange(threads) // self.cta_threads
         self.grid = grid
         self.cta = (0, 0, 0)
         # Slot 0 takes what instructions without a value give.
@@ -41,7 +46,7 @@ class Machine:
         self.thread_ids = np.arange(threads)
         self.report = Report()
         self.memory = GlobalMemory()
-        self.synchronization = Synchronization(threads)
+        self.synchronization = Synchronization(threads, cluster)
         self.shared = SharedMemory(shared_bytes, self.synchronization, self.report)
         self.products = Products(threads, self.shared, self.synchronization)
         self.copies = Copies(threads, self.memory, self.shared, self.synchronization, self.report)
@@ -52,7 +57,7 @@ class Machine:
         self._ticks = 0
 
     def start_cta(self, cta: tuple[int, int, int]) -> None:
-        """Begin another program: shared and local memory are fresh."""
+        """Begin another program, or cluster of them: shared and local memory are fresh."""
         self.cta = cta
         self.mask = None
         self.synchronization.reset()
@@ -101,6 +106,12 @@ class Machine:
             missing = np.flatnonzero(~lanes[warp]).tolist()
             raise Fault(DivergentCollective, f"{what} without lanes {missing} of warp {warp}")
         return np.flatnonzero(every)
+
+    def peer_addresses(self, addresses: Array, ranks: Array) -> Array:
+        """Where ctas of the cluster have what the threads' own have at shared addresses."""
+        base = np.uint64(t.SHARED_BASE)
+        offsets = (addresses.astype(np.uint64) - base) % np.uint64(t.CTA_WINDOW)
+        return offsets + base + ranks.astype(np.uint64) * np.uint64(t.CTA_WINDOW)
 
     def window(self, space: int) -> int:
         """Where an address space begins among generic addresses."""

@@ -20,6 +20,7 @@ from tilewright.interp.simt.matrix_descriptor import MatrixDescriptor
 from tilewright.interp.simt.shared import SharedMemory
 from tilewright.interp.simt.synchronization import Synchronization
 from tilewright.interp.simt.syntax import Site
+from tilewright.interp.simt.types import CTA_WINDOW
 from tilewright.ir.op import Array
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import KernelFault
@@ -113,6 +114,8 @@ class Products:
         """An operand in shared memory, shape [outer, K], widened."""
         descriptor = MatrixDescriptor.decode(bits)
         chunks = descriptor.chunk_addresses(outer, _DEPTH_BYTES, is_transposed=is_transposed)
+        rank = number * WARP_GROUP // self._synchronization.cta_threads
+        chunks = chunks + np.uint64(rank * CTA_WINDOW)
         issuers = np.arange(number * WARP_GROUP, (number + 1) * WARP_GROUP)
         data = self._shared.read_tile(chunks.ravel(), 16, issuers, self._agent(number), site)
         elements = widen(np.ascontiguousarray(data).view(OPERAND_DTYPES[kind]), kind)

@@ -1,4 +1,7 @@
-"""Shared memory of a cta: bytes, bank conflicts, and the check of every access for races."""
+"""Shared memory of a cta: bytes, bank conflicts, and the check of every access for races.
+
+That of the ctas of a cluster lies in windows, one behind the other, which no access leaves.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from tilewright.interp.simt.shadow import Shadow
 from tilewright.interp.simt.statistics import Report
 from tilewright.interp.simt.synchronization import Synchronization
 from tilewright.interp.simt.syntax import Site
-from tilewright.interp.simt.types import SHARED_BASE
+from tilewright.interp.simt.types import CTA_WINDOW, SHARED_BASE
 from tilewright.ir.op import Array
 from tilewright.support.errors import KernelFault
 
@@ -20,10 +23,11 @@ _BARRIER_BYTES = 8
 
 
 class SharedMemory:
-    """The shared memory of one cta, uninitialised at its start."""
+    """The shared memory of each cta of a cluster, of `cta_bytes`, uninitialised at its start."""
 
-    def __init__(self, size: int, synchronization: Synchronization, report: Report) -> None:
-        self.size = size
+    def __init__(self, cta_bytes: int, synchronization: Synchronization, report: Report) -> None:
+        self._cta_bytes, self._is_cluster = cta_bytes, synchronization.cluster > 1
+        self.size = size = cta_bytes + (synchronization.cluster - 1) * CTA_WINDOW
         self._synchronization = synchronization
         self._report = report
         self.shadow = Shadow(size, synchronization.clocks)
@@ -37,7 +41,10 @@ class SharedMemory:
 
     def _places(self, addresses: Array, num_bytes: int) -> Array:
         self.region.indices(addresses, num_bytes)
-        return self.shadow.places(addresses.view(np.int64) - SHARED_BASE, num_bytes)
+        offsets = addresses.view(np.int64) - SHARED_BASE
+        if self._is_cluster and (offsets % CTA_WINDOW + num_bytes > self._cta_bytes).any():
+            raise Fault(KernelFault, f"an access leaves the {self._cta_bytes} bytes of its cta")
+        return self.shadow.places(offsets, num_bytes)
 
     def _keep_off_barriers(self, addresses: Array, num_bytes: int) -> None:
         """Raise when a write would fall on an mbarrier."""

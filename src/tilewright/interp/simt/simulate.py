@@ -10,6 +10,7 @@ import numpy as np
 from tilewright.interp.simt import types as t
 from tilewright.interp.simt.constants import static_shared_bytes
 from tilewright.interp.simt.global_shadow import GlobalShadow
+from tilewright.interp.simt.in_flight import WARP_GROUP
 from tilewright.interp.simt.instructions import (
     aggregates as aggregates,
 )
@@ -72,6 +73,7 @@ def simulate(
     arguments: Sequence[Argument],
     shared_bytes: int = 0,
     *,
+    cluster: int = 1,
     tensor_maps: Mapping[int, TensorMap] | None = None,
     seed: int | None = None,
     checks_global_order: bool = False,
@@ -83,7 +85,8 @@ def simulate(
     Arrays become global memory and are written in place, also when a fault ends the launch. A
     `TensorMap` is the argument of a parameter that is passed by value; `tensor_maps` gives those
     that lie in arrays, by the number of that argument.
-    Programs run one after the other in the order of their ids. `shared_bytes` is the dynamic
+    Programs run one after the other in the order of their ids; those of a cluster, `cluster` that
+    follow each other along the first axis, run at once. `shared_bytes` is the dynamic
     shared memory. With a `seed` the warp groups of a program take turns at random, to find what
     depends on their order. With `checks_global_order` two threads of a program that access
     one place of global memory, one of them writing, need a barrier in between. A `timeline` is
@@ -93,7 +96,9 @@ def simulate(
     instruction that the simulator does not know.
     """
     module = parse_module(llvm_text)
-    machine = Machine(num_threads, grid, static_shared_bytes(module) + shared_bytes)
+    if cluster > 1 and (grid[0] % cluster or num_threads % WARP_GROUP):
+        raise InternalError(f"a grid of {grid} has no clusters of {cluster}")
+    machine = Machine(num_threads, grid, static_shared_bytes(module) + shared_bytes, cluster)
     if checks_global_order:
         machine.global_shadow = GlobalShadow(machine.synchronization.clocks)
     machine.synchronization.timeline = timeline
@@ -115,7 +120,7 @@ def _run_grid(machine: Machine, function: Translated, step_limit: int, seed: int
     runner = Runner(machine, function.segments, step_limit, is_kernel=True, seed=seed)
     for z in range(layers):
         for y in range(rows):
-            for x in range(columns):
+            for x in range(0, columns, machine.cluster):
                 machine.start_cta((x, y, z))
                 runner.run(None)
                 if machine.synchronization.timeline is not None:

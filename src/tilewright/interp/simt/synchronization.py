@@ -1,4 +1,4 @@
-"""Barriers of a cta, and which threads wait for what."""
+"""Barriers of a cta and of a cluster, and which threads wait for what."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ from tilewright.support.errors import KernelFault
 _WARP = 32
 
 
+# Source: PTX ISA 8.8, "bar": barriers 0 to 15 of a cta.
+_NUM_BARRIERS = 16
+
+
 @dataclass
 class NamedBarrier:
     """One of the 16 barriers of a cta while it collects arrivals; `turn` says who waits there."""
@@ -32,6 +36,25 @@ class NamedBarrier:
     def warps(self) -> list[int]:
         """The warps that wait."""
         return sorted({int(w) for threads in self.waiting for w in threads // _WARP})
+
+
+@dataclass
+class ClusterBarrier:
+    """The barrier of a cluster: arriving and waiting are two steps.
+
+    `arrivals` is how often each thread has arrived, `ended` how many phases have.
+    """
+
+    arrivals: Array
+    waiting: Array
+    ended: int = 0
+    joint: Joint | None = None
+    done: Joint | None = None
+
+    @staticmethod
+    def of(threads: int) -> ClusterBarrier:
+        """The barrier at the start of a cluster."""
+        return ClusterBarrier(np.zeros(threads, np.int64), np.zeros(threads, np.bool_))
 
 
 @dataclass
@@ -56,10 +79,15 @@ class MemoryBarrier:
 
 
 class Synchronization:
-    """Which threads of a cta wait, for what, and what they are ordered after."""
+    """Which threads of a cta, or of a cluster, wait, for what, and what they are ordered after.
 
-    def __init__(self, threads: int) -> None:
+    Barrier n of the cta of rank r has number 16 r + n.
+    """
+
+    def __init__(self, threads: int, cluster: int = 1) -> None:
         self.threads = threads
+        self.cluster, self.cta_threads = cluster, threads // cluster
+        self.cluster_barrier = ClusterBarrier.of(threads)
         self.clocks = Clocks(threads)
         self.waiting = np.zeros(threads, np.bool_)
         self.exited = np.zeros(threads, np.bool_)
@@ -78,6 +106,7 @@ class Synchronization:
             flags[:] = False
         self.barriers.clear()
         self.memory_barriers.clear()
+        self.cluster_barrier = ClusterBarrier.of(self.threads)
         self.awaited.clear()
         self.rings.clear()
         self.last_waits.clear()
@@ -92,13 +121,20 @@ class Synchronization:
 
         `turn` is a wait for a turn in words.
         """
+        for rank in np.unique(threads // self.cta_threads):
+            own = threads[threads // self.cta_threads == rank]
+            barrier = number + _NUM_BARRIERS * int(rank)
+            self._arrive(barrier, count, own, turn if waits else None)
+
+    def _arrive(self, number: int, count: int | None, threads: Array, turn: str | None) -> None:
+        """Threads of one cta arrive, and wait where `turn` is not None."""
         barrier = self.barriers.setdefault(number, NamedBarrier())
-        expected = self.threads if count is None else count
+        expected = self.cta_threads if count is None else count
         if barrier.arrived and barrier.expected != expected:
             raise Fault(
                 KernelFault,
-                f"barrier {number} is used with {expected} threads while {barrier.arrived} "
-                f"threads are at it that expect {barrier.expected}",
+                f"barrier {_number(number)} is used with {expected} threads while "
+                f"{barrier.arrived} threads are at it that expect {barrier.expected}",
             )
         barrier.expected = expected
         barrier.is_for_all = count is None
@@ -106,12 +142,12 @@ class Synchronization:
         barrier.arrived += len(np.unique(threads // _WARP)) * _WARP
         joint = self.clocks.release(threads)
         if self.timeline is not None:
-            self.timeline.arrive(f"barrier {number}", threads)
+            self.timeline.arrive(f"barrier {_number(number)}", threads)
         if barrier.joint is None:
             barrier.joint = joint
         else:
             barrier.joint.include(joint)
-        if waits:
+        if turn is not None:
             barrier.turn = turn
             barrier.waiting.append(threads)
             self.waiting[threads] = True
@@ -122,25 +158,29 @@ class Synchronization:
         self.exited[threads] = True
         for number, barrier in list(self.barriers.items()):
             self._complete_if_full(number, barrier)
+        self._end_cluster_phase_if_full()
 
     def _complete_if_full(self, number: int, barrier: NamedBarrier) -> None:
         missing = 0
         if barrier.is_for_all:
-            missing = int(self.exited.reshape(-1, _WARP).all(1).sum()) * _WARP
+            first = number // _NUM_BARRIERS * self.cta_threads
+            exited = self.exited[first : first + self.cta_threads]
+            missing = int(exited.reshape(-1, _WARP).all(1).sum()) * _WARP
         if barrier.arrived + missing < barrier.expected:
             return
         if barrier.arrived + missing > barrier.expected:
             raise Fault(
                 KernelFault,
-                f"{barrier.arrived} threads arrive at barrier {number}, which expects "
+                f"{barrier.arrived} threads arrive at barrier {_number(number)}, which expects "
                 f"{barrier.expected}",
             )
         del self.barriers[number]
         self.completed += 1
         if self.timeline is not None:
-            self.timeline.end_phase(f"barrier {number}")
+            self.timeline.end_phase(f"barrier {_number(number)}")
             for threads in barrier.waiting:
-                self.timeline.go_on(f"barrier {number}", threads, f"barrier {number}")
+                name = f"barrier {_number(number)}"
+                self.timeline.go_on(name, threads, name)
         released = 0
         for threads in barrier.waiting:
             self.waiting[threads] = False
@@ -149,6 +189,44 @@ class Synchronization:
             released += len(threads)
         if released == self.threads:
             self.clocks.generation += 1
+
+    # --- the barrier of a cluster -----------------------------------------------------------
+
+    def arrive_at_cluster(self, threads: Array) -> None:
+        """Threads arrive at the barrier of their cluster, and go on. *Raises*: KernelFault."""
+        barrier = self.cluster_barrier
+        if (barrier.arrivals[threads] > barrier.ended).any():
+            raise Fault(KernelFault, "a thread arrives at its cluster's barrier twice in a phase")
+        barrier.arrivals[threads] = barrier.ended + 1
+        joint = self.clocks.release(threads)
+        if barrier.joint is None:
+            barrier.joint = joint
+        else:
+            barrier.joint.include(joint)
+        self._end_cluster_phase_if_full()
+
+    def wait_for_cluster(self, threads: Array) -> None:
+        """Threads wait until all of the cluster that have not exited have arrived as often."""
+        barrier = self.cluster_barrier
+        is_over = barrier.arrivals[threads] <= barrier.ended
+        if is_over.any() and barrier.done is not None:
+            self.clocks.acquire(threads[is_over], barrier.done)
+        barrier.waiting[threads[~is_over]] = True
+        self.waiting[threads[~is_over]] = True
+
+    def _end_cluster_phase_if_full(self) -> None:
+        barrier = self.cluster_barrier
+        is_there = (barrier.arrivals > barrier.ended) | self.exited
+        if barrier.joint is None or not is_there.all():
+            return
+        barrier.ended += 1
+        barrier.joint, barrier.done = None, barrier.joint
+        released = np.flatnonzero(barrier.waiting)
+        self.waiting[released] = barrier.waiting[released] = False
+        self.completed += 1
+        if len(released):
+            assert barrier.done is not None
+            self.clocks.acquire(released, barrier.done)
 
     # --- mbarriers --------------------------------------------------------------------------
 
@@ -258,9 +336,12 @@ class Synchronization:
         lines: list[str] = []
         for number, barrier in sorted(self.barriers.items()):
             lines.append(
-                f"warps {barrier.warps()} wait at barrier {number}: {barrier.arrived} of "
+                f"warps {barrier.warps()} wait at barrier {_number(number)}: {barrier.arrived} of "
                 f"{barrier.expected} threads are there"
             )
+        if self.cluster_barrier.waiting.any():
+            warps = sorted({int(w) for w in np.flatnonzero(self.cluster_barrier.waiting) // _WARP})
+            lines.append(f"warps {warps} wait at the barrier of the cluster")
         for address, barrier in sorted(self.memory_barriers.items()):
             if address in self.awaited:
                 lines.append(f"{self._called(address)}: {barrier.describe()}")
@@ -274,3 +355,9 @@ class Synchronization:
         known = sorted(other for other, name in self.rings.items() if name == ring)
         number = known.index(address)
         return f"mbarrier {number} of {ring} (shared address {address})"
+
+
+def _number(number: int) -> str:
+    """The number of a barrier in its cta, and which cta's it is where that is not the first."""
+    rank, own = divmod(number, _NUM_BARRIERS)
+    return f"{own} of cta {rank}" if rank else str(own)

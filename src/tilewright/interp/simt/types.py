@@ -15,6 +15,9 @@ GENERIC, GLOBAL, SHARED, CONSTANT, LOCAL, PARAM = 0, 1, 3, 4, 5, 101
 # The driver keeps the first KiB of a cta's shared memory on this machine, so a program's own
 # begins there: a zero address is never right.
 SHARED_BASE = 1024
+# From the shared memory of a cta to that of the next one of its cluster. Source: PTX ISA 8.8,
+# "Matrix Descriptor Format": 18 bits of an address, so a descriptor says the same in each cta.
+CTA_WINDOW = 1 << 18
 _FLOAT_DTYPES: dict[str, np.dtype] = {
     "half": np.dtype(np.float16),
     "bfloat": np.dtype(ml_dtypes.bfloat16),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from tilewright.interp.simt.types import SHARED_BASE
+from tilewright.interp.simt.types import CTA_WINDOW, SHARED_BASE
 from tilewright.ops.roles import slot_side
 from tilewright.support.dataclass import dataclass
 
@@ -41,7 +41,7 @@ class WaitedRing:
         """What messages call the mbarrier at a shared address."""
         if self.start is None:
             return f"the mbarrier at shared address {address} of ring {self.name}"
-        slot, side = divmod(address - SHARED_BASE - self.start, _SLOT_BYTES)
+        slot, side = divmod((address - SHARED_BASE) % CTA_WINDOW - self.start, _SLOT_BYTES)
         return slot_side(self.name, slot, is_empty=side != 0)
 
 

@@ -166,5 +166,5 @@ def test_local_memory_is_each_threads_own() -> None:
 def test_unknown_instructions_and_functions_are_named() -> None:
     with pytest.raises(MalformedText, match="LLVM line 3: unknown instruction 'frobnicate'"):
         parse_module("define void @k() {\nentry:\n  frobnicate i32 1\n}\n")
-    with pytest.raises(UnsupportedError, match=r"llvm\.nvvm\.barrier\.cluster\.arrive"):
-        run("  call void @llvm.nvvm.barrier.cluster.arrive()\n", "")
+    with pytest.raises(UnsupportedError, match=r"llvm\.nvvm\.fence\.sc\.cluster"):
+        run("  call void @llvm.nvvm.fence.sc.cluster()\n", "")

@@ -8,12 +8,13 @@ import numpy as np
 
 from tilewright.interp.simt import types as t
 from tilewright.interp.simt.calls import Call, Compute, intrinsic
+from tilewright.interp.simt.faults import Fault
 from tilewright.interp.simt.machine import Machine
 from tilewright.interp.simt.syntax import Site
 from tilewright.interp.simt.tensor_map import FIELDS
 from tilewright.interp.simt.waited_ring import Awaited
 from tilewright.ir.op import Array
-from tilewright.support.errors import UnsupportedError
+from tilewright.support.errors import KernelFault, UnsupportedError
 
 
 def by_address(machine: Machine, addresses: Array) -> list[tuple[int, Array]]:
@@ -26,16 +27,15 @@ def by_address(machine: Machine, addresses: Array) -> list[tuple[int, Array]]:
     return [(int(address), threads[named == address]) for address in np.unique(named)]
 
 
-# A barrier of another cta has `space.cluster`, which the rules refuse.
+# A barrier of another cta has `space.cluster`, which the rules refuse: PTX says `mapa` for it.
 _SCOPES = "relaxed scope cta cluster space"
 _DIMS = "1d 2d 3d 4d 5d"
 
 
 def _require_own_cta(call: Call) -> None:
-    """Raise for what reaches other ctas of a cluster."""
-    multicasts = "g2s.tile" in call.name and call.constant(len(call.slots) - 3) != 0
-    if "space.cluster" in call.name or multicasts:
-        raise UnsupportedError(f"{call.name}: clusters of ctas are not simulated")
+    """Raise for an mbarrier that may be another cta's."""
+    if "space.cluster" in call.name:
+        raise UnsupportedError(f"{call.name}: mbarriers of other ctas are not simulated so")
 
 
 # --- mbarriers ----------------------------------------------------------------------------------
@@ -224,18 +224,32 @@ def _at(call: Call, index: int, thread: int) -> int:
 @intrinsic("llvm.nvvm.cp.async.bulk.tensor.g2s.cta.tile", words=_DIMS)
 def _load_box(call: Call) -> Compute:
     machine, dims = call.machine, _dims(call.name)
-    _require_own_cta(call)
+    is_of_cluster = "g2s.tile" in call.name and call.constant(len(call.slots) - 3) != 0
 
     def compute() -> None:
         for thread in machine.active():
             target, barrier, tensor_map = (_at(call, i, thread) for i in range(3))
             coordinates = tuple(_at(call, 3 + i, thread) for i in range(dims))
-            machine.copies.load_box(
-                target, barrier, tensor_map, coordinates, int(thread), call.site
-            )
+            ranks = np.array([machine.ranks[thread]])
+            if is_of_cluster:
+                ranks = _ranks_of(machine, _at(call, 3 + dims, thread))
+            for rank in ranks:
+                places = machine.peer_addresses(np.array([target, barrier]), rank)
+                machine.copies.load_box(
+                    int(places[0]), int(places[1]), tensor_map, coordinates, int(thread), call.site
+                )
         machine.progress += 1
 
     return compute
+
+
+def _ranks_of(machine: Machine, mask: int) -> Array:
+    """The ctas of a multicast. *Raises*: KernelFault for one that the cluster has not."""
+    ranks = np.flatnonzero([mask >> bit & 1 for bit in range(16)])
+    if not len(ranks) or ranks[-1] >= machine.cluster:
+        what = f"a multicast to ctas {ranks.tolist()} of a cluster of {machine.cluster}"
+        raise Fault(KernelFault, what)
+    return ranks
 
 
 _REDUCTIONS = "add min max and or xor"

@@ -1,4 +1,4 @@
-"""Barriers of a cta and of a warp."""
+"""Barriers of a cluster, of a cta and of a warp."""
 
 from __future__ import annotations
 
@@ -59,6 +59,30 @@ def _turn(call: Call, number: int) -> str:
     if call.turn is None:
         return ""
     return f"{call.turn.text(number - call.turn.start)}{call.site.in_source}"
+
+
+@intrinsic("llvm.nvvm.barrier.cluster.arrive", words="aligned relaxed")
+def _arrive_at_cluster(call: Call) -> Compute:
+    call.is_suspension = True
+    machine = call.machine
+
+    def compute() -> None:
+        machine.synchronization.arrive_at_cluster(machine.active())
+        machine.progress += 1
+
+    return compute
+
+
+@intrinsic("llvm.nvvm.barrier.cluster.wait", words="aligned")
+def _wait_for_cluster(call: Call) -> Compute:
+    call.is_suspension = True
+    machine = call.machine
+
+    def compute() -> None:
+        machine.synchronization.wait_for_cluster(machine.active())
+        machine.progress += 1
+
+    return compute
 
 
 @intrinsic("llvm.nvvm.bar.warp.sync")

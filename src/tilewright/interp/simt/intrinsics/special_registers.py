@@ -26,12 +26,12 @@ _CLOCKS = {
 
 def _register(machine: Machine, name: str) -> Array | None:
     """A register that stays the same for the launch, one element per thread."""
-    ids = machine.thread_ids
+    ids = machine.thread_ids % machine.cta_threads
     fixed: dict[str, Array | int] = {
         "tid.x": ids,
         "tid.y": 0,
         "tid.z": 0,
-        "ntid.x": machine.threads,
+        "ntid.x": machine.cta_threads,
         "ntid.y": 1,
         "ntid.z": 1,
         "nctaid.x": machine.grid[0],
@@ -40,8 +40,8 @@ def _register(machine: Machine, name: str) -> Array | None:
         "laneid": ids % WARP,
         "warpid": ids // WARP,
         "warpsize": WARP,
-        "cluster.ctarank": 0,
-        "cluster.nctarank": 1,
+        "cluster.ctarank": machine.ranks,
+        "cluster.nctarank": machine.cluster,
         "smid": 0,
         "lanemask.lt": (1 << ids % WARP) - 1,
         "lanemask.eq": 1 << ids % WARP,
@@ -58,7 +58,8 @@ def special_register(machine: Machine, name: str) -> Callable[[], Array]:
         return lambda: fixed
     if name.startswith("ctaid."):
         axis = "xyz".index(name[-1])
-        return lambda: np.full(machine.threads, machine.cta[axis], np.uint32)
+        beside = (machine.ranks if axis == 0 else 0 * machine.ranks).astype(np.uint32)
+        return lambda: np.uint32(machine.cta[axis]) + beside
     if name in _CLOCKS:
         return lambda: np.full(machine.threads, machine.tick(), _CLOCKS[name])
     raise UnsupportedError(f"the simulator does not know the special register '{name}'")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilewright.interp.simt import types as t
+from tilewright.interp.simt.faults import Fault
 from tilewright.interp.simt.fragments import OPERAND_DTYPES
 from tilewright.interp.simt.in_flight import InFlight
 from tilewright.interp.simt.intrinsics.async_copies import (
@@ -25,9 +26,10 @@ from tilewright.interp.simt.ptx.rules import Compute, PtxCall, ptx
 from tilewright.interp.simt.statistics import WARP
 from tilewright.interp.simt.tensor_map import FIELDS, MAP_BYTES
 from tilewright.ir.op import Array
+from tilewright.support.errors import KernelFault
 
 _SHAPE = re.compile(r"m64n(\d+)k\d+$")
-_ORDERS = "shared shared::cta acquire release relaxed cta cluster"
+_ORDERS = "shared shared::cta shared::cluster acquire release relaxed cta cluster"
 _ACCUMULATORS = ("f32", "f16", "s32")
 _BULK = (
     "1d 2d 3d 4d 5d tile global shared::cta shared::cluster bulk_group "
@@ -160,6 +162,22 @@ def _arrive(call: PtxCall) -> Compute:
             arrivals = int(last()[machine.active()[0]])
         state = arrive(machine, address(), amount, arrivals)
         return [state] if index else None
+
+    return compute
+
+
+@ptx("mapa.shared::cluster")
+def _peer_address(call: PtxCall) -> Compute:
+    """The same place in the shared memory of another cta. *Raises*: KernelFault without one."""
+    machine = call.machine
+    address, rank = call.read(1, "u32"), call.read(2, "u32")
+    call.writes(call.operands[0])
+
+    def compute() -> Sequence[Array]:
+        ranks = rank()
+        if (ranks[machine.active()] >= machine.cluster).any():
+            raise Fault(KernelFault, f"mapa names no cta of a cluster of {machine.cluster}")
+        return [machine.peer_addresses(address(), ranks).astype(np.uint32)]
 
     return compute
 
