@@ -29,7 +29,7 @@ from tilewright.interp.values import dtype_of, scalar
 from tilewright.ir import types as ir
 from tilewright.ir.op import Array
 from tilewright.ops.function import FuncOp, functions_of
-from tilewright.ops.program.persistence import most_programs
+from tilewright.ops.program.persistence import cluster_of, most_programs
 from tilewright.runtime.grid import persistent_grid
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
@@ -60,6 +60,7 @@ class PreparedKernel:
     names: tuple[str, ...]
     num_slots: int
     most_programs: int = 0
+    cluster: int = 1
 
 
 def prepare_kernel(
@@ -76,7 +77,8 @@ def prepare_kernel(
     names = tuple(_argument_name(function, index) for index in range(len(arguments)))
     types = tuple(argument.type for argument in arguments)
     most = most_programs(function)
-    return PreparedKernel(code, types, names, preparation.num_slots, most)
+    cluster = cluster_of(function)
+    return PreparedKernel(code, types, names, preparation.num_slots, most, cluster)
 
 
 def _find_kernel(module: ModuleOp, name: str | None) -> FuncOp:
@@ -129,7 +131,7 @@ def run_kernel(
     kernel = module if isinstance(module, PreparedKernel) else prepare_kernel(module, rules=rules)
     asked = _full_grid(grid)
     most = kernel.most_programs
-    extent = persistent_grid(asked, most) if most else asked
+    extent = persistent_grid(asked, most, kernel.cluster) if most else asked
     memory = Memory(reaches_foreign=reaches_foreign)
     values = _bind_arguments(kernel, arguments, memory, uninitialized, reachable)
     count = extent[0] * extent[1] * extent[2]

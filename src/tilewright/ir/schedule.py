@@ -8,6 +8,7 @@ them. `str` writes one, `tilewright.ir.schedule_text.parse_schedule` reads it:
     loop for#0 dot#0 @0.0
     epilogue tma columns 64 buffers 2
     persist static
+    cluster 2
 
 Iteration j of an op of stage s runs in body j + s of the pipelined loop, and within a body ops
 run by cluster, then as the order says.
@@ -29,6 +30,8 @@ RELEASES = ("wait", "late")
 PASSES = ("issued", "done", "next")
 EPILOGUES = ("tma", "direct")
 PERSISTENCE = ("", "static")
+CLUSTERS = (1, 2)
+"""How many programs load blocks for each other."""
 MASKS = ("always", "branch")
 ACTIONS = ("run", "wait", "release")
 
@@ -179,6 +182,7 @@ class Schedule:
     epilogue: Epilogue = Epilogue()
     persist: str = ""
     mask: str = "always"
+    cluster: int = 1
     reasons: tuple[str, ...] = field(default=(), compare=False)
 
     @property
@@ -205,7 +209,8 @@ class Schedule:
         clauses += [str(self.turns)] if self.turns else []
         clauses += [str(self.epilogue)] if self.epilogue != Epilogue() else []
         clauses += [f"persist {self.persist}"] if self.persist else []
-        return (*clauses, *([f"mask {self.mask}"] if self.mask != "always" else []))
+        clauses += [f"mask {self.mask}"] if self.mask != "always" else []
+        return (*clauses, *([f"cluster {self.cluster}"] if self.cluster != 1 else []))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import MalformedSchedule
 from tilewright.support.source import Span
 
-_CLAUSES = ("roles", "ring", "loop", "order", "turns", "epilogue", "persist", "mask")
+_CLAUSES = ("roles", "ring", "loop", "order", "turns", "epilogue", "persist", "mask", "cluster")
 _PLACED = (*(kind for kind in ir.ANCHOR_KINDS if kind != "for"), "rest")
 _TOKEN = re.compile(r"[;|\n]|[^\s;|]+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -33,6 +33,7 @@ _ANCHOR = re.compile(r"(?P<kind>\w+)(?:#(?P<index>\d{1,6})|:(?P<hint>[\w.$]+))")
 _PLACE = re.compile(r"(?P<role>\w*)@(?P<stage>\d{1,3})\.(?P<cluster>\d{1,3})")
 _STEP = re.compile(r"(?P<action>wait|release)\((?P<subject>[^()]*)\)")
 _MAX_NUMBER = 1 << 20
+_CLUSTERS = tuple(map(str, ir.CLUSTERS))
 
 
 def parse_schedule(text: str, span: Span | None = None) -> ir.Schedule:
@@ -95,6 +96,7 @@ class _Reader:
             epilogue,
             str(self.once.get("persist", "")),
             str(self.once.get("mask", "always")),
+            int(str(self.once.get("cluster", 1))),
         )
 
     def _clause(self, keyword: _Token) -> None:
@@ -124,6 +126,7 @@ class _Reader:
             "epilogue": self._epilogue,
             "persist": lambda: self._one_of(ir.PERSISTENCE[1:], "a persistence").text,
             "mask": lambda: self._one_of(ir.MASKS, "a mask").text,
+            "cluster": lambda: self._one_of(_CLUSTERS, "a number of programs").text,
         }
         self.once[keyword.text] = readers[keyword.text]()
 

@@ -26,7 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.effects import Effect, Resource, update
 from tilewright.ir.op import Array, TileOp
-from tilewright.ir.types import element_of, i32, shape_of
+from tilewright.ir.types import element_of, i1, i32, shape_of
 
 
 @irdl_attr_definition
@@ -89,15 +89,31 @@ class _ChannelAccess(TileOp):
 
 @irdl_op_definition
 class PutOp(_ChannelAccess):
-    """The next fill of a channel is `values`."""
+    """The next fill of a channel is `values`.
+
+    Behind them may stand an i1 for each, `shared`: whether the program beside this one in its
+    cluster puts the same value there, so that each may bring a part of it to both.
+    """
 
     name = "tw.put"
     channel = operand_def(ChannelType)
-    values = var_operand_def()
+    given = var_operand_def()
+
+    @property
+    def values(self) -> tuple[SSAValue, ...]:
+        """What is put."""
+        return tuple(self.given[: len(self.channel_of().tiles.data)])
+
+    @property
+    def shared(self) -> tuple[SSAValue, ...]:
+        """Which values the cluster shares; () where none is."""
+        return tuple(self.given[len(self.values) :])
 
     def verify_(self) -> None:
-        """The values are what the channel carries."""
-        self.check_values(tuple(self.values))
+        """The values are what the channel carries, and whether they are shared is i1."""
+        self.check_values(self.values)
+        if self.shared and [flag.type for flag in self.shared] != [i1] * len(self.values):
+            raise VerifyException(f"{self.name}: an i1 for each value says whether it is shared")
 
 
 @irdl_op_definition

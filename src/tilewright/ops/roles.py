@@ -65,7 +65,8 @@ class RingOp(TileOp):
 
     A slot is full when `producers` roles have committed it, and empty when `consumers` roles have
     released it; a replica counts as a role. `ring_name` is what messages call it, `offset_bytes`
-    the place of what says whether slots are full (T2).
+    the place of what says whether slots are full (T2). With `cluster` programs share the ring:
+    a slot of each is empty when the consumers of all of them have released theirs.
     """
 
     name = "ttg.ring"
@@ -73,8 +74,14 @@ class RingOp(TileOp):
     ring_name = prop_def(StringAttr)
     producers = prop_def(IntegerAttr)
     consumers = prop_def(IntegerAttr)
+    cluster = opt_prop_def(IntegerAttr)
     offset_bytes = opt_prop_def(IntegerAttr)
     result = result_def(RingType)
+
+    @property
+    def programs(self) -> int:
+        """How many programs share the ring; 1 where each has its own."""
+        return 1 if self.cluster is None else self.cluster.value.data
 
     def effects(self) -> tuple[Effect, ...]:
         return (update(Resource.SHARED),)
@@ -274,13 +281,15 @@ class RingSeekOp(RingAccess):
 class RingFill(TileOp):
     """The facet of ops by which a copy engine fills a tile (`dst`) of a slot of a ring.
 
-    They have operands `dst`, `ring` and, at T2, `slot`; the bytes are those of the tile.
+    They have operands `dst`, `ring` and, at T2, `slot`; the bytes are those of the tile. Where
+    `shared` (i1) holds, each program of a cluster brings its part of them to all programs.
     """
 
     if TYPE_CHECKING:  # each op defines them
         dst: Operand
         ring: Operand
         slot: Operand | None
+        shared: Operand | None
 
     def num_bytes(self) -> int:
         """The bytes that the copy brings."""
@@ -316,6 +325,20 @@ class TurnPassOp(TurnOp):
     """
 
     name = "ttg.turn_pass"
+
+
+@irdl_op_definition
+class ClusterWaitOp(TileOp):
+    """Wait for the other programs of the cluster: nobody reaches into this one from here on.
+
+    The last op of every role that reads a ring of the cluster.
+    """
+
+    name = "ttg.cluster_wait"
+
+    def effects(self) -> tuple[Effect, ...]:
+        """It is about whole programs, and neither moves nor goes."""
+        return (update(Resource.QUEUE),)
 
 
 @dataclass(frozen=True)
@@ -434,7 +457,7 @@ def rings_of(kernel: Operation) -> tuple[RingOp, ...]:
 
 def orders_roles(op: Operation) -> bool:
     """Whether an op orders what roles or replicas do, and touches no tile itself."""
-    return isinstance(op, RingOp | RingAccess | TurnOp)
+    return isinstance(op, RingOp | RingAccess | TurnOp | ClusterWaitOp)
 
 
 def is_in_ring(allocation: Operation) -> bool:

@@ -14,8 +14,10 @@ MAX_TILES = 1 << 30
 """By definition: a persistent kernel counts tiles in i32, up to two rounds past the last one."""
 
 
-def persistent_grid(grid: Grid, most_programs: int) -> Grid:
+def persistent_grid(grid: Grid, most_programs: int, cluster: int = 1) -> Grid:
     """The programs that run a grid of a persistent kernel: at most so many, along one axis.
+
+    They come in clusters of `cluster`; as many clusters start as there are tiles, at most.
 
     *Raises*: InvalidGrid for more than `MAX_TILES` programs.
     """
@@ -25,7 +27,7 @@ def persistent_grid(grid: Grid, most_programs: int) -> Grid:
             f"a grid of {x} x {y} x {z} programs is too large for a kernel that stays on its SMs",
             hint="launch at most 2^30 programs, or compile with `schedule` without `persist`",
         )
-    return min(x * y * z, most_programs), 1, 1
+    return min(x * y * z, most_programs // cluster) * cluster, 1, 1
 
 
 def check_grid(kernel: str, grid: GridLike, arguments: Mapping[str, object]) -> Grid:

@@ -125,7 +125,8 @@ def _channel(operation: Operation, _: Preparation) -> PlainFunction:
 
 @TILE_RULES.control.register(PutOp)
 def _put(operation: Operation, preparation: Preparation) -> ControlFunction:
-    channel_slot, *values = preparation.slots(operation.operands)
+    assert isinstance(operation, PutOp)
+    channel_slot, *values = preparation.slots([operation.channel, *operation.values])
 
     def run(program: Program) -> Running:
         channel = program.values[channel_slot]

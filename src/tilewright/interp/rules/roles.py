@@ -28,6 +28,7 @@ from tilewright.interp.shared_memory import SharedMemory
 from tilewright.ir.encoding import SharedType, slot_bytes
 from tilewright.ir.op import Array
 from tilewright.ops.roles import (
+    ClusterWaitOp,
     RingAcquireOp,
     RingCommitOp,
     RingOp,
@@ -211,6 +212,12 @@ def slot_of_fill(program: Program, ring: Ring) -> int:
 
 
 # --- turns --------------------------------------------------------------------------------------
+
+
+@STAGED_RULES.plain.register(ClusterWaitOp)
+def _cluster_wait(_: Operation, __: Preparation) -> PlainFunction:
+    """Programs run by themselves here, each with whole blocks of its own."""
+    return lambda program: None
 
 
 @STAGED_RULES.control.register(TurnWaitOp)

@@ -68,7 +68,7 @@ class WaitedTurn:
 
     def wait_text(self, address: int, _phase: int) -> str:
         """A wait at the mbarrier at a shared address, in words."""
-        return self.text((address - SHARED_BASE - self.start) // _TURN_BYTES)
+        return self.text(((address - SHARED_BASE) % CTA_WINDOW - self.start) // _TURN_BYTES)
 
     def text(self, replica: int) -> str:
         """A wait of a replica in words."""

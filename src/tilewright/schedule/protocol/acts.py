@@ -12,6 +12,7 @@ from xdsl.ir import Block, Operation
 
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.roles import (
+    ClusterWaitOp,
     RingAcquireOp,
     RingCommitOp,
     RingFill,
@@ -183,7 +184,8 @@ def _release(replica: Replica, op: RingReleaseOp) -> Running:
     if op.condition is None or replica.integer(op.condition, "the condition of a release"):
         number = replica.slot_number(op, op.slot)
         replica.let_go(op, number, is_filled=True)
-        replica.ring(op).empty[number].arrive()
+        for ring in replica.shared_rings(op):
+            ring.empty[number].arrive()
     return
     yield
 
@@ -210,7 +212,19 @@ def _fill(replica: Replica, op: RingFill) -> Running:
     replica.require_held(tile, op)
     if tile.is_filled:
         raise Broken(f"slot {number} is filled by who has to read it")
-    replica.ring(op).full[number].bring(op.num_bytes())
+    is_shared = op.shared is not None and replica.values.get(op.shared)
+    rings = replica.shared_rings(op) if is_shared else [replica.ring(op)]
+    for ring in rings:
+        if ring.full[number].ended != ring.empty[number].ended:
+            raise Broken(f"slot {number} of a program of the cluster is filled before it is empty")
+        ring.full[number].bring(op.num_bytes() // len(rings))
+    return
+    yield
+
+
+@EVENTS.register(ClusterWaitOp)
+def _cluster_wait(replica: Replica, _: ClusterWaitOp) -> Running:
+    """What it waits for is the end of the run."""
     return
     yield
 

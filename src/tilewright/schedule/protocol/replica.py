@@ -41,9 +41,10 @@ Value: TypeAlias = "int | Slot | Product | None"
 
 @dataclass
 class SharedState:
-    """What the roles of a run share, the launch, and how many events there were.
+    """What the roles of a program share, the launch, and how many events there were.
 
-    `num_steps` are the ops of a role after which the run gives up; None for as many as it takes.
+    `programs` are those of its cluster, by rank, itself among them. `num_steps` are the ops of a
+    role after which the run gives up; None for as many as it takes.
     """
 
     launch: Launch
@@ -51,6 +52,7 @@ class SharedState:
     events: int = 0
     rings: dict[RingOp, Ring] = field(default_factory=dict)
     turns: dict[str, Turns] = field(default_factory=dict)
+    programs: list[SharedState] = field(default_factory=list)
 
 
 class Replica:
@@ -174,6 +176,13 @@ class Replica:
     def ring(self, op: Operation) -> Ring:
         """The ring that an op is on."""
         return self.shared.rings[ring_of(op)]
+
+    def shared_rings(self, op: Operation) -> list[Ring]:
+        """The ring that an op is on, and those of the programs that share it."""
+        ring = ring_of(op)
+        if ring.programs == 1:
+            return [self.shared.rings[ring]]
+        return [program.rings[ring] for program in self.shared.programs]
 
     def slot_number(self, op: Operation, value: SSAValue | None) -> int:
         """The slot that an op names. *Raises*: Broken where there is none."""

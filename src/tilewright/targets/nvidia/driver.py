@@ -282,7 +282,8 @@ class NvidiaDriver:
         record.grid_scale = int(str(metadata.get("num_ctas", 1)))
         most = int(str(metadata.get("most_programs", 0)))
         if most:
-            record.most_programs = most * self._ctas_per_sm(function, shape)
+            record.grid_scale = int(str(metadata.get("cluster", 1)))
+            record.most_programs = most * self._ctas_per_sm(function, shape) // record.grid_scale
         kernel = NvidiaKernel(
             self.cuda,
             name,

@@ -33,13 +33,13 @@ def launch_shape(metadata: Mapping[str, object]) -> LaunchShape:
 def _cluster(
     metadata: Mapping[str, object], options: Mapping[str, object]
 ) -> tuple[int, int, int] | None:
-    """The cluster of the options, or the ctas of one program along the first axis."""
+    """The cluster of the options, or of programs that load for each other, along the first axis."""
     given = options.get("cluster_dims")
     if given is not None:
         x, y, z = cast("tuple[int, int, int]", given)
         return x, y, z
-    num_ctas = int(str(metadata.get("num_ctas", 1)))
-    return None if num_ctas == 1 else (num_ctas, 1, 1)
+    size = max(int(str(metadata.get(name, 1))) for name in ("num_ctas", "cluster"))
+    return None if size == 1 else (size, 1, 1)
 
 
 def check_options(options: CompileOptions) -> None:

@@ -68,10 +68,12 @@ class LaunchConfig(ctypes.Structure):
 class LaunchRecord(ctypes.Structure):
     """What the native launcher knows of one loaded kernel; it must outlive every launch.
 
-    `grid_scale` multiplies the first axis of the grid: the ctas of one program. `stream_slot`
+    `grid_scale` multiplies the first axis of the grid: the ctas of one program, or of a persistent
+    kernel the programs of a cluster. `stream_slot`
     is the slot that holds the stream's handle, -1 when `stream_getter(stream_argument)` gives
     it, or nothing does. `otherwise` is the record of the kernel for launches that this one is not
-    made for. `most_programs` of a persistent kernel run at once; 0 says that a launch starts all.
+    made for. `most_programs` of a persistent kernel run at once, counted in clusters; 0 says that a
+    launch starts all.
     """
 
     _fields_ = (

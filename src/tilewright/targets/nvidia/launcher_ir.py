@@ -143,7 +143,9 @@ define internal void @note_launch(ptr %record, ptr %grid, ptr %slots) {
   %num = call i64 @row_entry(ptr %record, i64 $record_num_params)
   %fits = icmp ult i64 %num, $num_entry_slots
   %kept = select i1 %fits, i64 %num, i64 $num_entry_slots
-  %kept.32 = trunc i64 %kept to i32
+  %cluster = call i64 @row_entry(ptr %record, i64 $record_grid_scale)
+  %started = mul i64 %kept, %cluster
+  %kept.32 = trunc i64 %started to i32
   %num.at = getelementptr i8, ptr %at, i64 $entry_num_slots
   store i32 %kept.32, ptr %num.at
   %slots.at = getelementptr i8, ptr %at, i64 $entry_slots
@@ -153,7 +155,7 @@ define internal void @note_launch(ptr %record, ptr %grid, ptr %slots) {
 
 ; Make of the grid that is asked for the one of a persistent kernel: at most so many programs,
 ; along one axis. False where their number is too large to count.
-define internal i1 @limit_programs(ptr %config, ptr %grid, i64 %most) {
+define internal i1 @limit_programs(ptr %record, ptr %config, ptr %grid, i64 %most) {
   %y.at = getelementptr i32, ptr %grid, i64 1
   %z.at = getelementptr i32, ptr %grid, i64 2
   %x.32 = load i32, ptr %grid
@@ -170,7 +172,9 @@ define internal i1 @limit_programs(ptr %config, ptr %grid, i64 %most) {
   %few = and i1 %few.xy, %few.xyz
   %is.less = icmp ult i64 %xyz, %most
   %kept = select i1 %is.less, i64 %xyz, i64 %most
-  %kept.32 = trunc i64 %kept to i32
+  %cluster = call i64 @row_entry(ptr %record, i64 $record_grid_scale)
+  %started = mul i64 %kept, %cluster
+  %kept.32 = trunc i64 %started to i32
   store i32 %kept.32, ptr %config
   %second = getelementptr i32, ptr %config, i64 1
   %third = getelementptr i32, ptr %config, i64 2
@@ -308,7 +312,7 @@ ready:
   %is.persistent = icmp ne i64 %most, 0
   br i1 %is.persistent, label %limit, label %start
 limit:
-  %is.few = call i1 @limit_programs(ptr %config, ptr %grid, i64 %most)
+  %is.few = call i1 @limit_programs(ptr %record, ptr %config, ptr %grid, i64 %most)
   %extents = getelementptr ptr, ptr %params, i64 %num.given
   call void @point_at_grid(ptr %extents, ptr %slots)
   br i1 %is.few, label %start, label %slow

@@ -8,7 +8,7 @@ from tilewright.ir.encoding import LayoutAttr, SharedType, TokenType
 from tilewright.machine.model import MachineModel
 from tilewright.ops.channels import ChannelType
 from tilewright.ops.function import find_kernel
-from tilewright.ops.program.persistence import most_programs
+from tilewright.ops.program.persistence import cluster_of, most_programs
 from tilewright.ops.roles import RingType
 from tilewright.runtime.launch_numbers import GUARDS
 from tilewright.schedule.annotations import shared_bytes
@@ -61,6 +61,7 @@ def _describe(module: ModuleOp, options: CompileOptions, reports: Reports) -> Sc
         "tensor_maps": tensor_map_entries(module),
         "bounded_waits": describe_waits(kernel),
         "most_programs": most_programs(kernel),
+        "cluster": cluster_of(kernel),
         GUARDS: [guard.to_metadata() for guard in guards_of(kernel)],
     }
     remarks = (*remarks_of(kernel), *partition_remarks(kernel), *schedule_remarks(kernel))

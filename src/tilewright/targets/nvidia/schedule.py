@@ -41,6 +41,7 @@ from tilewright.targets.nvidia.partition.chunk_stores import ChunkStores
 from tilewright.targets.nvidia.partition.decide import DecideRoles
 from tilewright.targets.nvidia.partition.fit_rings import FitRings
 from tilewright.targets.nvidia.partition.form import FormRoles
+from tilewright.targets.nvidia.partition.form_clusters import FormClusters
 from tilewright.targets.nvidia.partition.persistence import DecidePersistence
 from tilewright.targets.nvidia.partition.stage_channels import StageChannels
 from tilewright.targets.nvidia.tma.barriers import CarryPhases, PlaceBarriers, barrier_bytes
@@ -63,6 +64,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         ReadSchedule(options.schedule or "", options.num_consumer_groups or 0),
         DecideRoles.of_options(machine, options),
         FormRoles(machine),
+        FormClusters(machine),
         BranchMasks(),
         DecideProducts(machine, options.num_warps),
         DecideAccesses(machine, options.num_warps),

@@ -55,11 +55,20 @@ def simulate_launch(
     shared_bytes = int(str(scheduled.metadata["shared_bytes"]))
     programs, extents = started_grid(scheduled.metadata, grid)
     everything = (*arguments, *maps, *extents)
-    symbol = entry_symbol(kernel)
+    symbol, cluster = entry_symbol(kernel), cluster_size(scheduled.metadata)
     if timeline is not None:
-        timeline.call(warp_group_names(scheduled, threads))
+        names = warp_group_names(scheduled, threads)
+        timeline.call([f"{name}{of}" for of in ("", " (beside)")[:cluster] for name in names])
     return simulate(
-        text, symbol, programs, threads, everything, shared_bytes, seed=seed, timeline=timeline
+        text,
+        symbol,
+        programs,
+        threads,
+        everything,
+        shared_bytes,
+        cluster=cluster,
+        seed=seed,
+        timeline=timeline,
     )
 
 
@@ -71,7 +80,13 @@ def started_grid(
     One program of a persistent kernel is taken to fit on each SM.
     """
     most = int(str(metadata["most_programs"]))
-    return (persistent_grid(grid, most), grid) if most else (grid, ())
+    cluster = cluster_size(metadata)
+    return (persistent_grid(grid, most, cluster), grid) if most else (grid, ())
+
+
+def cluster_size(metadata: Mapping[str, object]) -> int:
+    """How many programs are a cluster that loads for each other."""
+    return int(str(metadata["cluster"]))
 
 
 def warp_group_names(scheduled: Scheduled, threads: int) -> list[str]:

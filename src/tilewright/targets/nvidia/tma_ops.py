@@ -184,7 +184,8 @@ class TmaFillOp(BlockLoad, RingFill):
     """Start copying the block at `indices` to the shared tile `dst` of a slot of `ring`.
 
     The slot is full when the copy is done and the role has committed it with its bytes. At T2
-    `slot` (i32) is given; at T1 it is the one that the role acquired last.
+    `slot` (i32) is given; at T1 it is the one that the role acquired last. Where `shared` holds,
+    the program beside this one copies the same block: each copies half of it to both.
     """
 
     name = "ttng.tma_fill"
@@ -193,15 +194,18 @@ class TmaFillOp(BlockLoad, RingFill):
     ring = operand_def(RingType)
     slot = opt_operand_def()
     indices = var_operand_def()
+    shared = opt_operand_def(i1)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def verify_(self) -> None:
-        """The ring is named itself; the slot is i32."""
+        """The ring is named itself, and shared where the block is; the slot is i32."""
         super().verify_()
         if not isinstance(self.ring.owner, RingOp):
             raise VerifyException(f"{self.name}: its ring is no result of {RingOp.name}")
         if self.slot is not None and self.slot.type != i32:
             raise VerifyException(f"{self.name}: the slot is i32")
+        if self.shared is not None and self.ring.owner.programs == 1:
+            raise VerifyException(f"{self.name}: the programs of a cluster do not share the ring")
 
 
 @irdl_op_definition

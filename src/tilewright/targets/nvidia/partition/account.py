@@ -8,7 +8,7 @@ from tilewright.analysis.alias import tile_bytes
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.locations import describe
 from tilewright.ir.schedule_attributes import schedule_of
-from tilewright.ops.program.persistence import most_programs
+from tilewright.ops.program.persistence import cluster_of, most_programs
 from tilewright.ops.roles import RingOp, RolesOp
 from tilewright.targets.nvidia.remarks import REMARKS
 
@@ -30,6 +30,9 @@ def account_of_roles(op: RolesOp) -> Iterator[str]:
     most = 0 if kernel is None else most_programs(kernel)
     if most:
         yield f"{describe(op)}: {most} programs at most run the grid, each one tile after the other"
+    if kernel is not None and cluster_of(kernel) > 1:
+        size = cluster_of(kernel)
+        yield f"{describe(op)}: {size} programs are a cluster; blocks of both come by halves"
     schedule = None if kernel is None else schedule_of(kernel)
     if schedule is not None:
         yield from (f"{describe(op)}: {reason}" for reason in schedule.reasons)

@@ -40,8 +40,10 @@ from tilewright.targets.nvidia.partition.default_roles import (
     leaves_open,
     runs_by_default,
 )
+from tilewright.targets.nvidia.partition.lines import crosses_lines
 from tilewright.targets.nvidia.partition.order import decide_order, pairs_of
 from tilewright.targets.nvidia.partition.room import stored_block, stored_bytes
+from tilewright.targets.nvidia.partition.share_blocks import PROGRAMS
 from tilewright.targets.nvidia.partition.smaller_maps import maps_of
 
 ROLES_HINT = "tt.warp_specialize"
@@ -66,7 +68,8 @@ _SWIZZLED_BYTES = 128
 class DecideRoles(Pass):
     """The pass; see the module. `groups` 0 asks for roles only where a loop does.
 
-    With `is_open` large products get them though nobody asks; see `default_roles.py`.
+    With `is_open` large products get them though nobody asks; see `default_roles.py`. With
+    `is_clustered` a launch starts pairs of programs as clusters.
     """
 
     machine: MachineModel = SM_90A
@@ -77,6 +80,7 @@ class DecideRoles(Pass):
     math_registers: int = 0
     loop_schedule: str = ""
     is_open: bool = False
+    is_clustered: bool = False
     name = "decide-roles"
     after = ("select-tensor-maps", "merge-duplicates")
 
@@ -92,6 +96,7 @@ class DecideRoles(Pass):
             options.reg_inc_consumer,
             options.loop_schedule or "",
             leaves_open(options),
+            options.cluster_dims == (PROGRAMS, 1, 1),
         )
 
     def apply(self, module: ModuleOp) -> None:
@@ -129,7 +134,18 @@ class DecideRoles(Pass):
         reasons = (reason, *order.reasons)
         mask = "branch" if any(True for _ in find_masks(kernel)) else "always"
         persist = "static" if most_programs(kernel) else ""
-        return Schedule(roles, channels, order.loops, order.turns, epilogue, persist, mask, reasons)
+        cluster = self._cluster(kernel, roles[1])
+        return Schedule(
+            roles, channels, order.loops, order.turns, epilogue, persist, mask, cluster, reasons
+        )
+
+    def _cluster(self, kernel: FuncOp, math: Role) -> int:
+        """How many programs load for each other: two where lines of L2 are what limits them."""
+        if self.is_clustered:
+            return PROGRAMS
+        may_be = math.replicas == PROGRAMS and math.split == "m" and most_programs(kernel)
+        is_able = self.machine.max_cluster_size >= PROGRAMS
+        return PROGRAMS if may_be and is_able and crosses_lines(kernel) else 1
 
     def _unsaid_groups(self, kernel: FuncOp) -> int:
         """As many groups as warps, or in attention as its rows are for: 64 each."""

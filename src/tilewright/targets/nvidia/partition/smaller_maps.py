@@ -14,7 +14,7 @@ from tilewright.ops.function import FuncOp
 from tilewright.support.dataclass import replace
 from tilewright.targets.nvidia.tensor_map import TensorMapRecipe
 from tilewright.targets.nvidia.tma.box_annotations import BoxAttr, annotate_box
-from tilewright.targets.nvidia.tma.boxes import plan_boxes
+from tilewright.targets.nvidia.tma.boxes import BoxPlan, plan_boxes
 from tilewright.targets.nvidia.tma_ops import TensorMapOp
 
 
@@ -47,17 +47,24 @@ class SmallerMaps:
         self._made[desc, block] = made
         return made.result, {BoxAttr.name: made.attributes[BoxAttr.name]}
 
+    def with_boxes(self, desc: SSAValue, plan: BoxPlan) -> SSAValue:
+        """The map of the same blocks of a tensor, moved in other boxes."""
+        whole = next(m for m in maps_of(self._kernel) if m.result is desc)
+        return self._with_plan(whole, desc.type, plan).result
+
     def _make(self, whole: TensorMapOp, block: Attribute) -> TensorMapOp | None:
         plan = plan_boxes(shape_of(block), storage_bytes(block))
-        if isinstance(plan, str):
-            return None
+        return (
+            None if isinstance(plan, str) else self._with_plan(whole, DescriptorType(block), plan)
+        )
+
+    def _with_plan(self, whole: TensorMapOp, type_: Attribute, plan: BoxPlan) -> TensorMapOp:
         recipe = TensorMapRecipe.from_metadata(json.loads(whole.recipe.data))
         smaller = replace(recipe, box=plan.box, swizzle_bytes=plan.swizzle_bytes)
         properties: dict[str, Attribute] = {
             "recipe": StringAttr(json.dumps(smaller.to_metadata(), sort_keys=True)),
             "index": IntegerAttr(len(maps_of(self._kernel)), i32),
         }
-        type_ = DescriptorType(block)
         made = build(TensorMapOp, whole.arguments, [type_], properties, (), whole.location)
         assert isinstance(made, TensorMapOp)
         annotate_box(made, plan)

@@ -32,8 +32,10 @@ from tilewright.layout.build import shared_swizzled
 from tilewright.ops.channels import ChannelOp, GetOp, PutOp, PutPartOp, SkipOp, SliceOp
 from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp, find_kernel
+from tilewright.ops.program.persistence import cluster_of
 from tilewright.ops.roles import (
     RING,
+    ClusterWaitOp,
     RingAcquireOp,
     RingCommitOp,
     RingOp,
@@ -92,6 +94,7 @@ def stage_channels(kernel: FuncOp) -> None:
             _stage(roles, op)
     for body in roles.bodies:
         _take_turns_for_tiles(body.block)
+        _wait_for_cluster(body.block)
 
 
 def _stage(roles: RolesOp, channel: ChannelOp) -> None:
@@ -105,6 +108,10 @@ def _stage(roles: RolesOp, channel: ChannelOp) -> None:
     types = [_read_type(gets)] if parts else _landed_types(channel, puts)
     producers = _replicas_around(roles, parts) if parts else 1
     ring = _ring(channel, roles, types, producers, readers)
+    if any(put.shared for put in puts):
+        kernel = roles.parent_op()
+        assert kernel is not None
+        ring.properties["cluster"] = IntegerAttr(cluster_of(kernel), i32)
     for put in puts:
         _fill(put, ring)
     for part in parts:
@@ -201,6 +208,15 @@ def _take_turns_for_tiles(body: Block) -> None:
 _TILES = "tiles"
 
 
+def _wait_for_cluster(body: Block) -> None:
+    """Let a role that reads what other programs bring end when they do."""
+    waits = [op for op in body.walk() if isinstance(op, RingWaitOp)]
+    end = body.last_op
+    assert end is not None
+    if any(wait.ring_of().programs > 1 for wait in waits):
+        body.insert_op_before(build(ClusterWaitOp, location=end.location), end)
+
+
 def _release_of(wait: Operation) -> Operation:
     """The release of the slot that is waited for in its block."""
     assert isinstance(wait, RingWaitOp)
@@ -233,11 +249,12 @@ def _fill(put: PutOp, ring: RingOp) -> None:
     assert block is not None
     acquire = build(RingAcquireOp, [ring.result], slot_types(ring), location=put.location)
     block.insert_op_before(acquire, put)
-    for load, tile in zip(loads, acquire.results, strict=True):
+    for index, (load, tile) in enumerate(zip(loads, acquire.results, strict=True)):
+        shared = put.shared[index : index + 1]
         sizes: dict[str, Attribute] = {
-            "operandSegmentSizes": integer_array((1, 1, 1, 0, len(load.indices)))
+            "operandSegmentSizes": integer_array((1, 1, 1, 0, len(load.indices), len(shared)))
         }
-        operands = [load.desc, tile, ring.result, *load.indices]
+        operands = [load.desc, tile, ring.result, *load.indices, *shared]
         fill = build(TmaFillOp, operands, (), sizes, location=load.location)
         copy_box(load, fill)
         block.insert_op_before(fill, put)

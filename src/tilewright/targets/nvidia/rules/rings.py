@@ -21,6 +21,7 @@ from tilewright.codegen.simt.shared import shared_pointer
 from tilewright.ir.encoding import SharedType, slot_bytes
 from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.roles import (
+    ClusterWaitOp,
     RingAcquireOp,
     RingCommitOp,
     RingFill,
@@ -34,6 +35,7 @@ from tilewright.ops.staging import LaidOutDotOp
 from tilewright.schedule.shared_memory import RING_SLOT_BYTES
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
+from tilewright.targets.nvidia.rules.clusters import meet_cluster, start_halves
 from tilewright.targets.nvidia.rules.tma import (
     announce,
     in_one_thread,
@@ -46,6 +48,14 @@ from tilewright.targets.nvidia.tma_ops import TmaFillOp
 # By definition: a slot's second mbarrier, behind the 8 bytes of its first.
 _EMPTY = 8
 _ARRIVE = "{ .reg .pred p; setp.ne.b32 p, $1, 0; @p mbarrier.arrive.shared::cta.b64 _, [$0]; }"
+# At the same mbarrier of the program of rank $2. Not `.release.cluster`, which fences all memory in
+# every step: a third of the speed of a product (H200, 2026-11-20). What it would order are reads by
+# products that the warp has waited for.
+_ARRIVE_THERE = (
+    "{ .reg .pred p; .reg .b32 there; setp.ne.b32 p, $1, 0; "
+    "mapa.shared::cluster.u32 there, $0, $2; "
+    "@p mbarrier.arrive.shared::cluster.b64 _, [there]; }"
+)
 
 
 @NVIDIA_RULES.register(RingOp)
@@ -66,7 +76,10 @@ def _ring(ctx: SimtContext, op: RingOp) -> None:
         fn.emit("call void @llvm.nvvm.fence.mbarrier_init.release.cluster()")
 
     in_one_thread(ctx, emit)
-    ctx.scope.barrier()
+    if any(ring.programs > 1 for ring in rings):
+        meet_cluster(ctx.fn)
+    else:
+        ctx.scope.barrier()
 
 
 def full_arrivals(ring: RingOp) -> int:
@@ -75,8 +88,8 @@ def full_arrivals(ring: RingOp) -> int:
 
 
 def empty_arrivals(ring: RingOp) -> int:
-    """How many arrivals empty a slot of a ring, by its consumers."""
-    return ring.consumers.value.data * _arrivals_of(ring, RingReleaseOp)
+    """How many arrivals empty a slot of a ring, by its consumers in all programs that share it."""
+    return ring.programs * ring.consumers.value.data * _arrivals_of(ring, RingReleaseOp)
 
 
 def _arrivals_of(ring: RingOp, kind: type[Operation]) -> int:
@@ -182,7 +195,24 @@ def _fill(ctx: SimtContext, op: TmaFillOp) -> None:
     plan, desc, start = box_plan(op, op.desc), ctx.value(op.desc), ctx.value(op.dst)
     indices = [ctx.value(index) for index in op.indices]
     barrier = _barrier(ctx, op.ring.owner, op.slot, 0)
-    in_one_thread(ctx, lambda fn: start_copies(fn, plan, (barrier, desc, start), indices))
+    places = barrier, desc, start
+    if op.shared is None:
+        in_one_thread(ctx, lambda fn: start_copies(fn, plan, places, indices))
+        return
+    is_shared = ctx.value(op.shared)
+
+    def emit(fn: FunctionBuilder) -> None:
+        both, own, done = (fn.new_label() for _ in range(3))
+        fn.branch_if(is_shared, both, own)
+        fn.place(both)
+        start_halves(fn, plan, places, indices)
+        fn.branch(done)
+        fn.place(own)
+        start_copies(fn, plan, places, indices)
+        fn.branch(done)
+        fn.place(done)
+
+    in_one_thread(ctx, emit)
 
 
 @NVIDIA_RULES.register(RingCommitOp)
@@ -201,11 +231,9 @@ def _commit(ctx: SimtContext, op: RingCommitOp) -> None:
 def _release(ctx: SimtContext, op: RingReleaseOp) -> None:
     if not all(isinstance(reader, LaidOutDotOp) for reader in _readers(op)):
         ctx.target.warp_barrier(ctx.fn)
-    arrive_by_warps(
-        ctx,
-        _barrier(ctx, op.ring_of(), op.slot, _EMPTY),
-        None if op.condition is None else ctx.value(op.condition),
-    )
+    barrier = _barrier(ctx, op.ring_of(), op.slot, _EMPTY)
+    condition = None if op.condition is None else ctx.value(op.condition)
+    arrive_by_warps(ctx, barrier, condition, op.ring_of().programs)
 
 
 def _readers(op: RingReleaseOp) -> Iterable[Operation]:
@@ -224,16 +252,32 @@ def _users(views: Sequence[SSAValue]) -> Iterable[Operation]:
             yield from _users(inner) if inner else (use.operation,)
 
 
-def arrive_by_warps(ctx: SimtContext, barrier: str, condition: str | None) -> None:
-    """Lane 0 of each warp arrives, without a branch, which would part the lanes of the warp."""
+def arrive_by_warps(
+    ctx: SimtContext, barrier: str, condition: str | None, programs: int = 1
+) -> None:
+    """A lane of each warp arrives, without a branch, which would part the lanes of the warp.
+
+    In a cluster lane r arrives at the mbarrier of the program of rank r.
+    """
     fn = ctx.fn
-    arrives = fn.prologue_value(f"icmp eq i32 {ctx.index.lane}, 0")
+    arrives = fn.prologue_value(f"icmp ult i32 {ctx.index.lane}, {programs}")
     if condition is not None:
         arrives = fn.value(f"and i1 {arrives}, {condition}")
     flag = fn.value(f"zext i1 {arrives} to i32")
     address = fn.value(f"ptrtoint {barrier} to i32")
-    call = f'call void asm sideeffect "{_ARRIVE}", "r,r,~{{memory}}"'
-    fn.emit(f"{call}(i32 {address}, i32 {flag}) convergent nounwind")
+    text, constraints, arguments = _ARRIVE, "r,r", f"i32 {address}, i32 {flag}"
+    if programs > 1:
+        rank = fn.prologue_value(f"and i32 {ctx.index.lane}, {programs - 1}")
+        text, constraints, arguments = _ARRIVE_THERE, "r,r,r", f"{arguments}, i32 {rank}"
+    call = f'call void asm sideeffect "{text}", "{constraints},~{{memory}}"'
+    fn.emit(f"{call}({arguments}) convergent nounwind")
+
+
+@NVIDIA_RULES.register(ClusterWaitOp)
+def _wait_for_cluster(ctx: SimtContext, _: ClusterWaitOp) -> None:
+    """Threads that have ended are not waited for; those of a role may come one by one."""
+    ctx.fn.emit("call void @llvm.nvvm.barrier.cluster.arrive()")
+    ctx.fn.emit("call void @llvm.nvvm.barrier.cluster.wait()")
 
 
 @NVIDIA_RULES.register(RingSeekOp)
