@@ -19,7 +19,7 @@ from tilewright.runtime.grid import check_grid
 from tilewright.runtime.launch_numbers import fits
 from tilewright.support.options import option_names
 from tilewright.targets.nvidia.host import named_machine
-from tilewright.targets.nvidia.simulated import started_grid, tensor_maps
+from tilewright.targets.nvidia.simulated import cluster_size, started_grid, tensor_maps
 from tilewright.targets.target import Scheduled, load_target
 
 Annotate = Callable[[ModuleOp], None]
@@ -116,6 +116,7 @@ def run_threads(
         threads.num_threads,
         [*threads.arguments, *extents],
         shared,
+        cluster=cluster_size(threads.scheduled.metadata),
         checks_global_order=True,
     )
     threads.memory.require_guards(case.name)

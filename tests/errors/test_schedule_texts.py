@@ -32,6 +32,7 @@ WRONG = {
     "schedule_that_waits_for_a_load": "loop for#0 dot#0 @0.0 order wait(load#0)",
     "schedule_with_turns_of_no_role": "roles load | math x2; turns mat lock dot#0 pass done",
     "schedule_that_persists_twice": "persist static; persist static",
+    "schedule_of_too_large_clusters": "persist static; cluster 4",
     "schedule_with_too_wide_an_epilogue": "epilogue tma columns 512",
 }
 

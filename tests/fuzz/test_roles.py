@@ -17,6 +17,7 @@ from tilewright.compiler.pipeline import schedule_pipeline
 from tilewright.ir.schedule import Channel, Epilogue, Role, Schedule
 from tilewright.ir.schedule_attributes import annotate_schedule, schedule_of
 from tilewright.ops.function import FuncOp, find_kernel
+from tilewright.ops.program.persistence import cluster_of
 from tilewright.support.dataclass import replace
 from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION
 from tilewright.targets.nvidia.partition.decide import DecideRoles
@@ -66,6 +67,15 @@ def schedule_of_tiles(kernel: FuncOp, rng: random.Random) -> Schedule:
     return Schedule((replace(roles[0], registers=0), roles[1]), rings, epilogue=epilogue)
 
 
+def schedule_of_clusters(kernel: FuncOp, rng: random.Random) -> Schedule:
+    """Replicas that share rows, in programs that load for each other."""
+    own = DecideRoles(groups=2, slots=rng.randint(1, 4)).schedule(kernel)
+    roles = replace(own.roles[0], registers=0), Role("math", "math", 4, 2, 0, "m")
+    rings = tuple(replace(ring, release="wait") for ring in own.channels)
+    epilogue = Epilogue("tma", rng.choice((16, 32)), rng.randint(1, 3))
+    return Schedule(roles, rings, epilogue=epilogue, cluster=2)
+
+
 def require_agreement(
     seed: int,
     folder: Path,
@@ -73,14 +83,21 @@ def require_agreement(
     to_threads: bool = False,
     over_tiles: bool = False,
     gathers: bool = False,
+    programs: int = 0,
 ) -> bool:
-    """Run a program at T0 and as roles; whether it became roles at all."""
+    """Run a program at T0 and as roles; whether it became roles at all.
+
+    With `programs` so many go over the tiles, in clusters.
+    """
     case = load_case(seed, folder, over_tiles=over_tiles, gathers=gathers)
+    if programs:
+        case = replace(case, grid=(programs,))
     rng = random.Random(seed)
     module = tile_module(gpu_request(case))
     before = run_module(case, module, NVIDIA_INTERPRETATION)
     kernel = find_kernel(module)
     choose = schedule_of_tiles if over_tiles else schedule_for
+    choose = schedule_of_clusters if programs else choose
     annotate_schedule(kernel, choose(kernel, rng))
     given = schedule_of(kernel)
     assert given is not None
@@ -97,7 +114,8 @@ def require_agreement(
     for arrays in found:
         for name, array in before.items():
             np.testing.assert_array_equal(arrays[name], array, f"seed {seed}: {name} under {given}")
-    return not partition_remarks(kernel)
+    is_clustered = cluster_of(kernel) > 1 or not (programs and to_threads)
+    return is_clustered and not partition_remarks(kernel)
 
 
 @pytest.mark.parametrize("first", range(0, 60, CHUNK))
@@ -122,6 +140,25 @@ def test_random_programs_over_tiles_agree(first: int, tmp_path: Path) -> None:
 def test_random_programs_over_tiles_agree_down_to_threads(tmp_path: Path) -> None:
     for seed in range(3000, 3004):
         require_agreement(seed, tmp_path, to_threads=True, over_tiles=True)
+
+
+@pytest.mark.parametrize(("first", "programs"), [(3100, 2), (3106, 4)])
+def test_random_programs_over_tiles_agree_in_clusters(
+    first: int, programs: int, tmp_path: Path
+) -> None:
+    clustered = [
+        require_agreement(seed, tmp_path, to_threads=True, over_tiles=True, programs=programs)
+        for seed in range(first, first + 6)
+    ]
+    assert sum(clustered) >= 2, "some programs should load for each other"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(3200, 3300, 20))
+def test_many_random_programs_over_tiles_agree_in_clusters(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + 20):
+        options = {"to_threads": True, "over_tiles": True}
+        require_agreement(seed, tmp_path, **options, programs=2 + 2 * (seed % 3))
 
 
 @pytest.mark.parametrize("first", range(7000, 7024, 8))

@@ -17,6 +17,7 @@ CASES = {
     "gemm": gemm_case(gemm, 256, 256, 256, "gemm-256", N=256),
     "persistent gemm": gemm_case(persistent, 256, 256, 256, "persistent-256", N=256, GROUP=8),
     "tiles in turn": gemm_case(persistent, 256, 256, 256, "turns-256", N=128, GROUP=8),
+    "clusters": gemm_case(persistent, 256, 256, 256, "clusters-256", N=256, GROUP=8),
     "attention": ATTENTIONS[1].case,
     "causal attention": ATTENTIONS[2].case,
 }
@@ -30,10 +31,12 @@ WATCHED = {"deadlock_seconds": 10, "jitter": 5}
 def test_nothing_spills_and_nothing_is_serialized(name: str, options: dict[str, int]) -> None:
     """setmaxnreg is heard (no C7508), and products run on (no C7510 to C7518)."""
     case: Case = CASES[name]
-    text = lower_for_gpu(case, None, num_consumer_groups=2, **options).text
+    launch = {"cluster_dims": (2, 1, 1)} if name == "clusters" else {}
+    text = lower_for_gpu(case, None, num_consumer_groups=2, **options, **launch).text
     made = assemble_ptx(to_ptx(text, SM_90A), "sm_90a")
     assert not made.resources.has_spills
     assert [str(message) for message in made.messages] == []
     assert made.resources.registers == 168
     assert made.ptx.count("setmaxnreg") == 2
+    assert ("multicast::cluster" in made.ptx) == (name == "clusters")
     assert "wgmma.mma_async" in made.ptx and "cp.async.bulk.tensor" in made.ptx

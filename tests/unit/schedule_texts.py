@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from tilewright.ir.schedule import (
+    CLUSTERS,
     MASKS,
     MEDIA,
     PASSES,
@@ -37,7 +38,9 @@ order   dot#0 dot#1 wait(dot#0) release(k) rest wait(dot#1) release(v) cvt:p op:
 ATTENTION_TURNS = """roles load regs 24 | math x3 regs 160 split m
 loop for#0 dot#0 @0.0 rest @0.1 dot#1 @0.2; turns math lock dot#0 pass done; mask branch"""
 
-EXAMPLES = (GEMM, ATTENTION_STRAIGHT, ATTENTION_TURNS)
+GEMM_IN_CLUSTERS = f"{GEMM}; cluster 2"
+
+EXAMPLES = (GEMM, GEMM_IN_CLUSTERS, ATTENTION_STRAIGHT, ATTENTION_TURNS)
 
 _NAMES = st.sampled_from(("a", "ab", "k", "load", "math", "q_1", "_x"))
 _HINTS = st.sampled_from(("acc", "p", "k.1", "_0"))
@@ -110,5 +113,6 @@ def schedules(draw: st.DrawFn) -> Schedule:
         draw(st.just(Epilogue()) | chunked),
         draw(st.sampled_from(PERSISTENCE)),
         draw(st.sampled_from(MASKS)),
+        draw(st.sampled_from(CLUSTERS)),
         tuple(draw(st.lists(st.text("ab \"'\\;", max_size=6), max_size=2))),
     )

@@ -17,7 +17,7 @@ from tilewright.interp.simt.synchronization import Synchronization
 from tilewright.interp.simt.syntax import Site
 from tilewright.interp.simt.types import CTA_WINDOW, SHARED_BASE
 from tilewright.ir.op import Array
-from tilewright.support.errors import KernelFault
+from tilewright.support.errors import KernelFault, OutOfBoundsAccess
 
 _BARRIER_BYTES = 8
 
@@ -40,11 +40,18 @@ class SharedMemory:
         self.shadow = Shadow(self.size, self._synchronization.clocks, self.shadow.granule)
 
     def _places(self, addresses: Array, num_bytes: int) -> Array:
-        self.region.indices(addresses, num_bytes)
         offsets = addresses.view(np.int64) - SHARED_BASE
-        if self._is_cluster and (offsets % CTA_WINDOW + num_bytes > self._cta_bytes).any():
-            raise Fault(KernelFault, f"an access leaves the {self._cta_bytes} bytes of its cta")
+        if self._is_cluster:
+            self._require_inside(offsets % CTA_WINDOW, num_bytes)
+        self.region.indices(addresses, num_bytes)
         return self.shadow.places(offsets, num_bytes)
+
+    def _require_inside(self, offsets: Array, num_bytes: int) -> None:
+        """Hold accesses to the bytes of a cta, behind which those of the next one begin."""
+        first = int(offsets.max())
+        if first + num_bytes > self._cta_bytes:
+            what = f"{num_bytes} bytes at offset {first} of shared memory"
+            raise Fault(OutOfBoundsAccess, f"{what}, which has {self._cta_bytes} bytes")
 
     def _keep_off_barriers(self, addresses: Array, num_bytes: int) -> None:
         """Raise when a write would fall on an mbarrier."""
