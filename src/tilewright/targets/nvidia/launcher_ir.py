@@ -143,9 +143,7 @@ define internal void @note_launch(ptr %record, ptr %grid, ptr %slots) {
   %num = call i64 @row_entry(ptr %record, i64 $record_num_params)
   %fits = icmp ult i64 %num, $num_entry_slots
   %kept = select i1 %fits, i64 %num, i64 $num_entry_slots
-  %cluster = call i64 @row_entry(ptr %record, i64 $record_grid_scale)
-  %started = mul i64 %kept, %cluster
-  %kept.32 = trunc i64 %started to i32
+  %kept.32 = trunc i64 %kept to i32
   %num.at = getelementptr i8, ptr %at, i64 $entry_num_slots
   store i32 %kept.32, ptr %num.at
   %slots.at = getelementptr i8, ptr %at, i64 $entry_slots

@@ -31,6 +31,22 @@ def test_no_more_programs_start_than_run_at_once(grid: tuple[int, int, int], pro
     assert len(cuda.launches) == 2
 
 
+@pytest.mark.parametrize(
+    ("grid", "programs"), [((1, 1, 1), 2), ((5, 1, 1), 10), ((700, 1, 1), 48), ((2, 3, 700), 48)]
+)
+def test_programs_that_load_for_each_other_start_in_pairs(
+    grid: tuple[int, int, int], programs: int
+):
+    cuda = FakeCuda(is_persistent=True)
+    kernel = loaded(cuda, most_programs=3, cluster=2)
+    launcher = kernel.fast_launcher(PARAMETERS, (FakeTensor(0x7000), 9, 64))
+    assert launcher is not None
+    kernel.launch(grid, (0x7000, 9))
+    assert launcher(*grid, FakeTensor(0x7000), 9, 64) is None
+    assert [launch.grid for launch in cuda.launches] == [(programs, 1, 1)] * 2
+    assert [launch.asked_grid for launch in cuda.launches] == [grid] * 2
+
+
 def test_the_grid_stands_behind_the_tensor_maps():
     cuda = FakeCuda(is_persistent=True, num_maps=1)
     slots = ("ptr", "i32", "i32", "i64")

@@ -38,8 +38,9 @@ from tilewright.passes.tile_builder import TileBuilder
 from tilewright.schedule.partition.refusal import Refused
 
 PROGRAMS = 2
-"""How many programs share: by definition, as a neighbour is one."""
-_EQUAL = 0  # by definition: the number of `eq` among the predicates of integers
+"""How many programs share. By definition: one has one neighbour."""
+# By definition: the number of `eq` among INTEGER_PREDICATES.
+_EQUAL = 0
 
 
 def share_blocks(roles: RolesOp) -> None:
