@@ -16,7 +16,7 @@ LaunchNumber: TypeAlias = "tuple[str | int | LaunchNumber, ...] | list[str | int
 """`("slot", index, bits)`, `("constant", value)`, or an operation, its width and its operands.
 
 What differs from program to program is `("program", axis)`, its number, and `("count", bits, start,
-end, step)`, the counter of a loop.
+end, step)`, the counter of a loop. `("programs", axis)` is how many there are, or fewer.
 """
 Grid: TypeAlias = tuple[int, int, int]
 Slots: TypeAlias = Sequence[int] | Mapping[int, int]
@@ -103,6 +103,8 @@ def bounds_of(number: LaunchNumber, slots: Slots, grid: Grid) -> Bounds:
         return exactly(evaluate(number, slots))
     if kind == "program":
         return Bounds(0, grid[cast("int", first)] - 1)
+    if kind == "programs":
+        return Bounds(1, grid[cast("int", first)])
     operands = [bounds_of(cast("LaunchNumber", operand), slots, grid) for operand in rest]
     bits = cast("int", first)
     if kind == "unsigned":

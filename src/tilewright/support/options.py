@@ -137,6 +137,7 @@ _DOMAINS: dict[str, tuple[Callable[[object], bool], str]] = {
     ),
     "descriptors": (_is_descriptor_mode, "'auto' or 'pointers'"),
     "bulk_access": (_is_bulk_access_mode, "'auto', 'never' or 'always'"),
+    "may_overlap": (_is_flag, "True or False"),
     "plan": (_is_text, "None or lines such as `load#0 copy registers`, as a str"),
     "num_consumer_groups": (_is_group_count, "None or an int from 0 to 3"),
     "num_buffers_warp_spec": (_is_buffer_count, "an int from 0 to 64"),
@@ -166,8 +167,10 @@ class CompileOptions:
     `descriptors` "pointers" makes loads and stores through tensor descriptors plain ones, where
     "auto" leaves them to copy engines as far as the machine has them. `bulk_access` "auto" has
     copy engines also make loads of plain pointers that feed pipelined products or roles, where
-    launches allow it, "always" all that it could, and "never" none. `plan` takes decisions from
-    the compiler, a line for each (`schedule/plan/given.py`). `num_consumer_groups` makes
+    launches allow it, "always" all that it could, and "never" none. `may_overlap` has no load run
+    ahead of a store through another argument; without it they do where launches allow it.
+    `plan` takes decisions from the compiler, a line for each (`schedule/plan/given.py`).
+    `num_consumer_groups` makes
     roles of a program on a GPU: one that loads, and so many groups of 4 warps that share the rows
     of its products; 0 makes none but those that loops ask for, None those of attention and
     of large products, too, where they are faster. `num_buffers_warp_spec` is how many tiles of a
@@ -199,6 +202,7 @@ class CompileOptions:
     default_dot_input_precision: str | None = None
     descriptors: str = "auto"
     bulk_access: str = "auto"
+    may_overlap: bool = False
     plan: str | None = None
     num_consumer_groups: int | None = None
     num_buffers_warp_spec: int = 0
@@ -233,13 +237,15 @@ class CompileOptions:
     def without_guards(self) -> CompileOptions:
         """The options of a kernel for launches that one with these makes too much of.
 
-        It makes its loads by pointers, so there are no roles; its loads still run ahead.
+        It makes its loads by pointers, so there are no roles; its loads still run ahead, but for
+        those of loops that store through other arguments.
         """
         if not self.num_consumer_groups and self.schedule is None:
-            return replace(self, bulk_access="never")
+            return replace(self, bulk_access="never", may_overlap=True)
         return replace(
             self,
             bulk_access="never",
+            may_overlap=True,
             num_consumer_groups=0,
             schedule=None,
             loop_schedule=None,

@@ -122,7 +122,7 @@ class CpuDriver:
             *("num_consumer_groups", "num_buffers_warp_spec", "schedule"),
             "loop_schedule",
             *("reg_dec_producer", "reg_inc_consumer"),
-            *("bulk_access", "deadlock_seconds", "jitter"),
+            *("bulk_access", "may_overlap", "deadlock_seconds", "jitter"),
         )
     )
 

@@ -132,7 +132,8 @@ class NvidiaKernel:
         if getter is not None:
             record.stream_getter = id(getter)
             record.stream_argument = id(self.device)
-        maps = NativeMaps(self.tensor_maps, len(self.types)) if self.tensor_maps.recipes else None
+        has_maps = bool(self.tensor_maps.recipes or self.tensor_maps.conditions.guards)
+        maps = NativeMaps(self.tensor_maps, len(self.types)) if has_maps else None
         if maps is not None:
             record.maps = ctypes.addressof(maps.record)
         HISTORY.owners[ctypes.addressof(record)] = self

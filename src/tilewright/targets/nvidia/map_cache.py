@@ -30,7 +30,7 @@ class TensorMaps:
 
     def values(self, arguments: Sequence[object], grid: Grid) -> list[bytes]:
         """The maps of a launch. Raises: ArgumentNotSupported, LaunchRefused."""
-        if not self.recipes:
+        if not self.recipes and not self.conditions.guards:
             return []
         slots = words_of(arguments)
         if not self.conditions.hold(slots, grid):

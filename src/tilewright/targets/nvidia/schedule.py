@@ -35,6 +35,7 @@ from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.bound_turns import BoundTurns
 from tilewright.targets.nvidia.bound_waits import BoundWaits
+from tilewright.targets.nvidia.guard_overlap import GuardOverlap
 from tilewright.targets.nvidia.inject_jitter import InjectJitter
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 from tilewright.targets.nvidia.partition.chunk_stores import ChunkStores
@@ -69,6 +70,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         DecideProducts(machine, options.num_warps),
         DecideAccesses(machine, options.num_warps),
         DecideSchedule(machine, options.num_stages or 0, options.num_warps),
+        GuardOverlap(options.may_overlap),
         VerifyPlan(machine, options.num_warps),
         DecideLayouts(machine, options.num_warps),
         VerifyLayouts(machine, options.num_warps),

@@ -10,18 +10,19 @@ import json
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilewright.analysis.affine.expression import Expression
 from tilewright.analysis.affine.guards import Demand, Guard
 from tilewright.ir.regions import counter_of
 from tilewright.ir.types import width_bits
 from tilewright.ops.function import FuncOp
-from tilewright.ops.program.ir import GetProgramIdOp
+from tilewright.ops.program.ir import GetNumProgramsOp, GetProgramIdOp
 from tilewright.runtime.launch_numbers import LaunchGuard, LaunchNumber
 from tilewright.targets.nvidia.tma.recipes import expression_of
 
 _ATTRIBUTE = "ttng.launch_guards"
+_OF_GRID: dict[type[object], str] = {GetProgramIdOp: "program", GetNumProgramsOp: "programs"}
 _DEMANDS = {Demand.MULTIPLE: "multiple", Demand.AT_LEAST: "at_least", Demand.AT_MOST: "at_most"}
 # By definition: a launch computes in as many bits as addresses have.
 _BITS = 64
@@ -63,9 +64,9 @@ def _varying(value: SSAValue) -> LaunchNumber | None:
 def _leaf(value: SSAValue) -> LaunchNumber | None:
     """The number of the program or the counter of a loop."""
     if not isinstance(value, BlockArgument):
-        made = value.owner
-        axis = made.axis if isinstance(made, GetProgramIdOp) else None
-        return ("program", axis.value.data) if isinstance(axis, IntegerAttr) else None
+        kind = _OF_GRID.get(type(value.owner))
+        axis = value.owner.properties.get("axis") if isinstance(value.owner, Operation) else None
+        return (kind, axis.value.data) if kind and isinstance(axis, IntegerAttr) else None
     counter = counter_of(value.owner.parent_op())
     if counter is None or counter.value is not value:
         return None
