@@ -26,11 +26,15 @@ _SECOND = 1_000_000_000
 # Chosen, not measured: a look at an mbarrier takes microseconds; in a longer one the GPU ran the
 # programs of another process, and the roles that are waited for stood still as well.
 _LONGEST_LOOK = _SECOND // 10
-# Chosen: warps that wait see within one look that another one has given up.
-_GRACE = _SECOND // 10
+# Chosen: warps that wait see within one look that another one has given up, and shares of the GPU
+# that other processes have count, up to the longest look.
+_GRACE = _SECOND // 2
 _OWNER = "tw_hanging_program"
 _RECORD = "<4 x i32>"
-_TRY = "@llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"
+_WAIT = "wait.parity.scope.cta.space.cta"
+_TRY, _TEST = f"@llvm.nvvm.mbarrier.try.{_WAIT}", f"@llvm.nvvm.mbarrier.test.{_WAIT}"
+# Chosen: nanoseconds between two looks at an mbarrier, so that other warps have the issue slots.
+_BETWEEN_LOOKS = 200
 _SREG = "@llvm.nvvm.read.ptx.sreg"
 # By definition: of a multiplicative hash, odd, and its high bits depend on all bits of the clock.
 _HASH = 0x9E3779B1
@@ -46,15 +50,16 @@ def wait_parity(
     give_up: tuple[WaitBound, GiveUp] | None = None,
 ) -> None:
     """Wait until the phase of a parity of an mbarrier has ended; `attached` is metadata."""
-    is_over = f"call i1 {_TRY}(ptr addrspace(3) {barrier}, i32 {parity}){attached}"
+    operands = f"(ptr addrspace(3) {barrier}, i32 {parity}){attached}"
     again, done = fn.new_label(), fn.new_label()
     if give_up is None:
         fn.branch(again)
         fn.place(again)
-        fn.branch_if(fn.value(is_over), done, again)
+        fn.branch_if(fn.value(f"call i1 {_TRY}{operands}"), done, again)
         fn.place(done)
         return
-    bound, leave = give_up
+    # A test does not suspend the warp: it has to see when its time is over.
+    is_over, (bound, leave) = f"call i1 {_TEST}{operands}", give_up
     begins, late, hanging = fn.new_label(), fn.new_label(), fn.new_label()
     fn.branch_if(fn.value(is_over), done, begins)
     fn.place(begins)
@@ -104,7 +109,8 @@ class _Elapsed:
             fn.emit(f"{name} = phi i64 [ {first}, %{self.before} ], [ {next_}, %{again} ]")
 
     def passes(self, fn: FunctionBuilder, bound: int) -> str:
-        """Whether the loop has run longer than so many nanoseconds, i1."""
+        """Sleep until the next look; whether the loop has run longer than so many nanoseconds."""
+        fn.emit(f"call void @llvm.nvvm.nanosleep(i32 {_BETWEEN_LOOKS})")
         fn.emit(f"{self.now} = call i64 {_SREG}.globaltimer()")
         step = fn.value(f"sub i64 {self.now}, {self.last}")
         has_run = fn.value(f"icmp ult i64 {step}, {_LONGEST_LOOK}")
