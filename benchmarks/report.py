@@ -7,6 +7,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -95,7 +96,7 @@ def to_markdown(document: Json) -> str:
         "Ratios say how many times as fast as the peer: medians over "
         f"{document.get('pairs', PAIRS)} interleaved pairs after "
         f"one that is dropped; they pass at the bar minus {TOLERANCE}. Other amounts are upper "
-        "limits. Written by `make bench`.",
+        f"limits. {document.get('remark', 'Written by `make bench`.')}",
         "",
         f"| {' | '.join(HEADER)} |",
         f"|{'---|' * len(HEADER)}",
@@ -125,6 +126,7 @@ def readme_table(document: Json) -> str:
         "how many times as fast as the peer. These are the worst and the best row of each",
         "family and the worst of the rest; `make bench` repeats them, and",
         "[`benchmarks/results`](benchmarks/results) has every figure.",
+        *textwrap.wrap(str(document.get("remark", "")), 100),
         "",
         "| work | threads | measured | goal | |",
         "|---|---|---|---|---|",
