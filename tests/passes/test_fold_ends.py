@@ -123,6 +123,13 @@ def test_products_end_with_their_rows_and_full_rows_have_no_masks(dtype: np.dtyp
     assert len(loads) >= 2
 
 
+@pytest.mark.parametrize(("dtype", "fetches"), [(np.float32, 0), (BF16, 1), (np.float16, 1)])
+def test_narrow_rows_are_fetched_ahead(dtype: np.dtype, fetches: int) -> None:
+    w = F32.astype(dtype)
+    module, _ = nests(products, w=w, x=F32, out=F32, rows=17, n=576, ROWS=ROWS, BLOCK=BLOCK)
+    assert len(named(module, "cpu.prefetch")) == fetches
+
+
 def test_a_fold_along_an_outer_axis_ends_with_its_mask() -> None:
     values = {"w": F32, "x": F32, "out": F32, "k": 100, "n": 128}
     module, _ = nests(column_products, **values, BLOCK_K=128, BLOCK_N=256)

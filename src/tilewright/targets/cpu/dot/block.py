@@ -39,11 +39,13 @@ brings a line of a panel of 256 bytes, about as fast as the third-level cache de
 
 Chosen, not measured: a prefetch changes no result."""
 
-
 STEPS_AHEAD = 16
 """How many rows of B before it multiplies them a block of few rows fetches its columns.
 
-Measured on Zen 5, 2026-11-23, one thread, 1x4096x4096 f32 in tiles of 64 columns: XXX"""
+Measured on Zen 5, 2026-11-23, one thread, f32, tiles of 16x64x64, with fetches / without, GB/s:
+M x 4096 x 4096 with M of 1: 10.8 / 6.2, of 4: 10.4 / 6.3, of 8: 8.9 / 6.3; in the cache, 1024x1024,
+M of 1: 43 / 45, of 8: 25 / 30. 8, 32 and 64 steps ahead give the same: each step is a page further,
+which has to be found."""
 
 
 @dataclass(frozen=True)

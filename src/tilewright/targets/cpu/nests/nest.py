@@ -20,6 +20,7 @@ from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, ORIGIN, Coord, C
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.fetching import Fetcher
+from tilewright.targets.cpu.nests.fetching_ahead import fetch_ahead
 from tilewright.targets.cpu.nests.fold_ends import FoldEnd, find_fold_end
 from tilewright.targets.cpu.nests.full_chunks import Prefix, assume, find_prefixes
 from tilewright.targets.cpu.nests.lane_loops import (
@@ -325,6 +326,8 @@ def _fold_chunk(nest: Nest, chunk: tuple[int, int, int], in_order: bool) -> Valu
         variable, carried = emit.open_loop([value.type for value in accumulators])
         ev.variables[LANE_LOOP] = variable
         folded = combine(nest, carried, take())
+        if run.is_full:
+            fetch_ahead(ev, nest.body.accesses)
         bounds = (run.first, run.last, lanes)
         accumulators = list(emit.close_loop(bounds, accumulators, folded))
     return accumulators if combine is _combine else _folded(nest, accumulators)
