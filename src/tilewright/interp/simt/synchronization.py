@@ -7,6 +7,7 @@ from dataclasses import field
 import numpy as np
 
 from tilewright.interp.simt.clocks import Clocks, Joint
+from tilewright.interp.simt.cluster_barrier import ClusterBarrier
 from tilewright.interp.simt.faults import Fault
 from tilewright.interp.simt.syntax import Site
 from tilewright.interp.simt.timeline import Timeline
@@ -36,25 +37,6 @@ class NamedBarrier:
     def warps(self) -> list[int]:
         """The warps that wait."""
         return sorted({int(w) for threads in self.waiting for w in threads // _WARP})
-
-
-@dataclass
-class ClusterBarrier:
-    """The barrier of a cluster: arriving and waiting are two steps.
-
-    `arrivals` is how often each thread has arrived, `ended` how many phases have.
-    """
-
-    arrivals: Array
-    waiting: Array
-    ended: int = 0
-    joint: Joint | None = None
-    done: Joint | None = None
-
-    @staticmethod
-    def of(threads: int) -> ClusterBarrier:
-        """The barrier at the start of a cluster."""
-        return ClusterBarrier(np.zeros(threads, np.int64), np.zeros(threads, np.bool_))
 
 
 @dataclass

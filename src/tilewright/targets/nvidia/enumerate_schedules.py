@@ -22,15 +22,19 @@ from tilewright.ir.schedule_attributes import (
 )
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp, find_kernel
+from tilewright.ops.program.persistence import cluster_of
 from tilewright.ops.roles import find_roles
 from tilewright.passes.persist import persist, reason_against
 from tilewright.schedule.plan.products import DecideProducts
 from tilewright.schedule.plan.schedule import DecideSchedule
+from tilewright.support.dataclass import replace
 from tilewright.support.errors import TilewrightError
 from tilewright.support.options import LOOP_SCHEDULES, CompileOptions
 from tilewright.targets.nvidia.partition.decide import DecideRoles
 from tilewright.targets.nvidia.partition.form import FormRoles
+from tilewright.targets.nvidia.partition.form_clusters import FormClusters
 from tilewright.targets.nvidia.partition.persistence import gains
+from tilewright.targets.nvidia.partition.share_blocks import PROGRAMS
 
 _STAGES = (2, 3, 4, 5)
 """Chosen, not measured: what is fastest has 2 or 4, and more than 5 slots seldom fit."""
@@ -88,8 +92,12 @@ def _in_roles(
             schedule = decide.schedule(find_kernel(form))
             is_new = schedule.channels and str(schedule) not in seen
             seen.add(str(schedule))
-            if is_new and _can_be_formed(form, machine, schedule):
-                yield schedule
+            if not is_new or not _can_be_formed(form, machine, schedule):
+                continue
+            yield schedule
+            clustered = replace(schedule, cluster=PROGRAMS)
+            if schedule.cluster == 1 and _can_be_formed(form, machine, clustered):
+                yield clustered
 
 
 def _persistent(module: ModuleOp, machine: MachineModel) -> Iterator[ModuleOp]:
@@ -102,12 +110,13 @@ def _persistent(module: ModuleOp, machine: MachineModel) -> Iterator[ModuleOp]:
 
 
 def _can_be_formed(module: ModuleOp, machine: MachineModel, schedule: Schedule) -> bool:
-    """Whether the kernel runs as these roles, found by forming them."""
+    """Whether the kernel runs as these roles, and in such clusters, found by forming them."""
     clone = module.clone()
     kernel = find_kernel(clone)
     annotate_schedule(kernel, schedule)
     try:
         FormRoles(machine).apply(clone)
+        FormClusters(machine).apply(clone)
     except TilewrightError:  # tiles that its groups do not share, or what the machine lacks
         return False
-    return find_roles(kernel) is not None
+    return find_roles(kernel) is not None and cluster_of(kernel) == schedule.cluster

@@ -12,8 +12,11 @@ from xdsl.ir import Attribute, Operation
 import tilewright
 import tilewright.language as tl
 from tests.corpus.partitioned import persistent
-from tests.unit.targets.nvidia.persistent_kernels import blocks, run_on, scheduled_for
+from tests.unit.targets.nvidia.persistent_kernels import TARGET, blocks, run_on, scheduled_for
 from tilewright import JITFunction
+from tilewright.compiler.build import make_request
+from tilewright.compiler.compile import to_tiles
+from tilewright.frontend.devices import DevicePlacement
 from tilewright.ir.types import i1, i64
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.elementwise.ir import CmpIOp
@@ -25,6 +28,8 @@ from tilewright.runtime.grid import persistent_grid
 from tilewright.schedule.protocol.run import run_protocol
 from tilewright.schedule.protocol.scalars import Launch
 from tilewright.support.errors import ProtocolBroken
+from tilewright.targets.nvidia.enumerate_schedules import enumerate_schedules
+from tilewright.targets.nvidia.host import named_machine
 from tilewright.targets.nvidia.kernel_shape import launch_shape
 from tilewright.targets.nvidia.tma_ops import TmaFillOp
 from tilewright.targets.target import Scheduled
@@ -298,3 +303,16 @@ def test_a_broken_protocol_of_two_programs_is_found(change: Callable[[Scheduled]
     with pytest.raises(ProtocolBroken, match=r"ring ab|waits"):
         for launch in LAUNCHES:
             run_protocol(kernel, launch)
+
+
+def test_the_tuner_tries_neighbours_that_share() -> None:
+    a, b, c = operands(264, 136, 72)
+    sizes = {"M": 128, "N": 256, "K": 64, "GROUP": 2}
+    call = persistent.specialize_call((a, b, c, 264, 136, 72), sizes)
+    place, machine = DevicePlacement("nvidia"), named_machine("sm_90a")
+    request = make_request(call.source, call.specialization, call.options, place, machine)
+    found = enumerate_schedules(to_tiles(request, TARGET), machine, request.compile_options)
+    texts = [str(options.get("schedule", "")) for options in found]
+    clustered = [text for text in texts if text.endswith("; cluster 2")]
+    assert clustered and all("math x2" in text and "split m" in text for text in clustered)
+    assert {text.removesuffix("; cluster 2") for text in clustered} <= set(texts)
