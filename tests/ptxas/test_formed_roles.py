@@ -40,3 +40,15 @@ def test_nothing_spills_and_nothing_is_serialized(name: str, options: dict[str, 
     assert made.ptx.count("setmaxnreg") == 2
     assert ("multicast::cluster" in made.ptx) == (name == "clusters")
     assert "wgmma.mma_async" in made.ptx and "cp.async.bulk.tensor" in made.ptx
+
+
+def test_three_groups_take_256_columns_in_halves() -> None:
+    """One instruction of 256 columns has more sums than a thread of four groups begins with."""
+    case = gemm_case(persistent, 384, 256, 128, "three-256", M=192, N=256, GROUP=8)
+    made = assemble_ptx(
+        to_ptx(lower_for_gpu(case, None, num_consumer_groups=3).text, SM_90A), "sm_90a"
+    )
+    assert not made.resources.has_spills
+    assert [str(message) for message in made.messages] == []
+    assert made.resources.registers == 128
+    assert "m64n128k16" in made.ptx and "m64n256k16" not in made.ptx

@@ -26,12 +26,15 @@ from tilewright.machine.mma import MMA, WGMMA
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import find_kernel
 from tilewright.ops.matmul.ir import ProductOp
+from tilewright.ops.roles import role_around
 from tilewright.schedule.partition.warps import warps_of_tiles
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.options import INPUT_PRECISIONS
 
 WARP_GROUP = WGMMA.warps
 """The warps that issue a wgmma together."""
+# Registers of a thread beside the sums of a wgmma. Source: ptxas 13.0, 154 for 64x256 of f32.
+_BESIDE_SUMS = 26
 _FLOAT8 = (ir.f8e4m3fn, ir.f8e5m2)
 
 
@@ -95,7 +98,7 @@ def plan_product(
         return _by_threads(num_warps, f"no matrix instruction takes {dtypes_of(op)}")
     reason = _no_wgmma(machine, num_warps, (rows, columns, depth), step)
     if not reason:
-        plan = _wgmma(num_warps, rows, columns, step)
+        plan = _wgmma(num_warps, (rows, columns), step, most_columns(op, machine))
         return replace(plan, a=REGISTERS) if is_computed and _stays(op, plan) else plan
     if rows % MMA.rows or columns % MMA.column_step or depth % step or not machine.has_mma:
         return _by_threads(num_warps, f"{rows}x{columns}x{depth} is no multiple of 16x8x{step}")
@@ -162,10 +165,26 @@ def _share_groups(num_warps: int, rows: int) -> tuple[int, int]:
     return down, groups // down
 
 
-def _wgmma(num_warps: int, rows: int, columns: int, step: int) -> ProductPlan:
+def most_columns(op: ProductOp, machine: MachineModel) -> int:
+    """The columns of a wgmma whose sums a thread holds as the program starts.
+
+    Roles begin with equal shares of the registers, whatever they get later; ptxas refuses an
+    instruction that does not fit its share.
+    """
+    around = role_around(op)
+    if around is None:
+        return WGMMA.max_columns
+    warps = sum(role.warps * role.replicas for role in around[0].described())
+    share = machine.registers_per_sm // (machine.lanes * warps)
+    sums = (share - _BESIDE_SUMS) * WARP_GROUP * machine.lanes
+    return min(WGMMA.max_columns, sums // WGMMA.rows // MMA.column_step * MMA.column_step)
+
+
+def _wgmma(num_warps: int, shape: tuple[int, int], step: int, most: int) -> ProductPlan:
+    rows, columns = shape
     down, across = _share_groups(num_warps, rows)
     width = columns // across
-    limit = min(width, WGMMA.max_columns)
+    limit = min(width, most)
     # Groups side by side take turns along N, which only powers of two can.
     widest = next(
         n

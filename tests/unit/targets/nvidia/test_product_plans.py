@@ -11,8 +11,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tilewright
 import tilewright.language as tl
+from tests.corpus.partitioned import persistent
 from tests.corpus.threads import lower_for_gpu
 from tests.passes.laid_out import named, steps
+from tests.unit.targets.nvidia.persistent_kernels import run_on
 from tests.unit.targets.nvidia.test_products import check_product, product
 from tilewright.compiler.named_passes import full_context
 from tilewright.ir.annotations import annotate, decided
@@ -190,3 +192,23 @@ def test_every_plan_that_is_decided_can_be_carried_out(
 
 class _Enough(Exception):
     """Nothing after the decision is of interest."""
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "groups", "instruction"),
+    [
+        (192, 256, 3, "wgmma 64x128x16"),  # four groups begin with 128 registers a thread
+        (192, 128, 3, "wgmma 64x128x16"),
+        (128, 256, 2, "wgmma 64x256x16"),
+    ],
+)
+def test_an_instruction_fits_the_registers_that_roles_begin_with(
+    rows: int, columns: int, groups: int, instruction: str
+) -> None:
+    rng = np.random.default_rng(rows + columns)
+    a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((392, 136), (136, 264)))
+    c = np.full((392, 264), np.nan, np.float16)
+    sizes = {"M": rows, "N": columns, "K": 64, "GROUP": 2, "num_consumer_groups": groups}
+    made = run_on(132, persistent, (2, 1, 1), (a, b, c, 392, 264, 136), **sizes)
+    np.testing.assert_array_equal(c, a.astype(np.float64) @ b.astype(np.float64))
+    assert [plan.split(",")[0] for plan in final_plans(made.module)] == [instruction]
