@@ -33,7 +33,7 @@ from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.ops.roles import find_roles
 from tilewright.runtime.launch_numbers import LaunchGuard, LaunchNumber
 from tilewright.support.dataclass import dataclass, replace
-from tilewright.targets.nvidia.tma.launch_conditions import add_guards, range_of
+from tilewright.targets.nvidia.tma.launch_conditions import add_guards, place_of
 
 _BITS = 64
 
@@ -133,7 +133,7 @@ class _Pair:
         assert isinstance(read, TileAccess) and isinstance(written, TileAccess)
         if read.base is written.base:
             return []  # `pipeline-loops` keeps their order
-        places = [_place_of(access) for access in (read, written)]
+        places = [_address_of(access) for access in (read, written)]
         if None in places:
             return f"a launch cannot tell whether {pair} touch the same elements"
         first, second = (place for place in places if place is not None)
@@ -178,7 +178,7 @@ class _Pair:
                 return None
         if not all(self._stays(factor) for _, factors in ahead for factor in factors):
             return None
-        each, step = range_of(Expression(tuple(ahead))), range_of(_symbol(counter.step))
+        each, step = place_of(Expression(tuple(ahead))), place_of(_symbol(counter.step))
         return None if each is None or step is None else ("mul", _BITS, each, step)
 
     def _stays(self, value: SSAValue) -> bool:
@@ -215,7 +215,7 @@ def _sameness(read: TileAccess, written: TileAccess) -> LaunchNumber | None:
     differences += _known_parts(_start_of(written).minus(_start_of(read)))
     number: LaunchNumber = ("constant", 0)
     for difference in differences:
-        found = range_of(difference)
+        found = place_of(difference)
         if found is None or not is_of_launch(difference):
             return None
         distance: LaunchNumber = ("max", _BITS, found, _sub(("constant", 0), found))
@@ -233,10 +233,10 @@ def _known_parts(expression: Expression) -> list[Expression]:
     return [Expression(tuple(terms)) for terms in parts.values()]
 
 
-def _place_of(access: TileAccess) -> LaunchNumber | None:
+def _address_of(access: TileAccess) -> LaunchNumber | None:
     """The address of an element that an access may touch, in bytes; None if it is not known."""
-    base, start, span = range_of(_symbol(access.base)), range_of(access.offset), _span_of(access)
-    starts = [range_of(dim.stride.times(dim.start)) for dim in access.dims if dim.modulus is None]
+    base, start, span = place_of(_symbol(access.base)), place_of(access.offset), _span_of(access)
+    starts = [place_of(dim.stride.times(dim.start)) for dim in access.dims if dim.modulus is None]
     if not is_argument(access.base) or base is None or start is None or span is None:
         return None
     total: LaunchNumber = ("add", _BITS, start, span)
@@ -252,7 +252,7 @@ def _span_of(access: TileAccess) -> LaunchNumber | None:
     """How far behind its start an element of an access may lie, in elements."""
     total: LaunchNumber = ("constant", 0)
     for dim in access.dims:
-        stride, count = range_of(dim.stride), _count_of(dim)
+        stride, count = place_of(dim.stride), _count_of(dim)
         if stride is None or count is None:
             return None
         total = ("add", _BITS, total, ("mul", _BITS, stride, count))
@@ -265,12 +265,12 @@ def _count_of(dim: AccessDim) -> LaunchNumber | None:
         return None
     end: LaunchNumber = ("constant", dim.extent)
     if dim.modulus is not None:
-        period = range_of(dim.modulus)
+        period = place_of(dim.modulus)
         if period is None:
             return None
         end = period
     else:
-        for limit in map(range_of, dim.upper):
+        for limit in map(place_of, dim.upper):
             end = end if limit is None else ("min", _BITS, end, limit)
     return ("count", _BITS, ("constant", 0), end, ("constant", 1))
 

@@ -7,7 +7,7 @@ metadata of the artifact.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -22,7 +22,9 @@ from tilewright.runtime.launch_numbers import LaunchGuard, LaunchNumber
 from tilewright.targets.nvidia.tma.recipes import expression_of
 
 _ATTRIBUTE = "ttng.launch_guards"
-_OF_GRID: dict[type[object], str] = {GetProgramIdOp: "program", GetNumProgramsOp: "programs"}
+_Kinds = Mapping[type[object], str]
+_OF_PROGRAM: _Kinds = {GetProgramIdOp: "program"}
+_OF_GRID: _Kinds = {**_OF_PROGRAM, GetNumProgramsOp: "programs"}
 _DEMANDS = {Demand.MULTIPLE: "multiple", Demand.AT_LEAST: "at_least", Demand.AT_MOST: "at_most"}
 # By definition: a launch computes in as many bits as addresses have.
 _BITS = 64
@@ -41,6 +43,12 @@ def range_of(expression: Expression) -> LaunchNumber | None:
     return None if found is None or _size(found) > _MAX_NODES else found
 
 
+def place_of(expression: Expression) -> LaunchNumber | None:
+    """The same where it may also depend on how many programs there are."""
+    found = _sum(expression, _varying_in_grid)
+    return None if found is None or _size(found) > _MAX_NODES else found
+
+
 def _sum(
     expression: Expression, scalar: Callable[[SSAValue], LaunchNumber | None]
 ) -> LaunchNumber | None:
@@ -56,21 +64,25 @@ def _sum(
     return total
 
 
-def _varying(value: SSAValue) -> LaunchNumber | None:
+def _varying(value: SSAValue, kinds: _Kinds = _OF_PROGRAM) -> LaunchNumber | None:
     """A scalar over arguments, the program's number and counters; None where it is none."""
-    return expression_of(value, leaf=_leaf)
+    return expression_of(value, leaf=lambda scalar: _leaf(scalar, kinds))
 
 
-def _leaf(value: SSAValue) -> LaunchNumber | None:
+def _varying_in_grid(value: SSAValue) -> LaunchNumber | None:
+    return _varying(value, _OF_GRID)
+
+
+def _leaf(value: SSAValue, kinds: _Kinds) -> LaunchNumber | None:
     """The number of the program or the counter of a loop."""
     if not isinstance(value, BlockArgument):
-        kind = _OF_GRID.get(type(value.owner))
+        kind = kinds.get(type(value.owner))
         axis = value.owner.properties.get("axis") if isinstance(value.owner, Operation) else None
         return (kind, axis.value.data) if kind and isinstance(axis, IntegerAttr) else None
     counter = counter_of(value.owner.parent_op())
     if counter is None or counter.value is not value:
         return None
-    numbers = [_varying(bound) for bound in (counter.start, counter.end, counter.step)]
+    numbers = [_varying(bound, kinds) for bound in (counter.start, counter.end, counter.step)]
     found = [number for number in numbers if number is not None]
     return ("count", width_bits(value.type), *found) if len(found) == len(numbers) else None
 
