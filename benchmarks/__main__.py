@@ -19,8 +19,8 @@ from benchmarks.report import machine_name, show_row, update_readme, write_resul
 from tilewright.support.errors import TilewrightError
 
 FAMILIES = (
-    *("memory_bound", "fused", "matrix", "exponential", "attention", "launches", "startup"),
-    *("common", "inductor", "compile_growth", "tuning", "mlir"),
+    *("memory_bound", "fused", "matrix", "few_rows", "exponential", "attention", "launches"),
+    *("startup", "common", "inductor", "compile_growth", "tuning", "mlir"),
 )
 THREAD_VARIABLES = (
     *("TILEWRIGHT_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"),
