@@ -191,3 +191,23 @@ def test_a_long_sum_of_scalars_is_a_symbol() -> None:
         if is_integer(result.type) and not shape_of(result.type)
     ]
     assert len(sizes) > 80 and max(sizes) <= MAX_TERMS
+
+
+@tilewright.jit
+def quotients(x, idx, s, M: tl.constexpr, N: tl.constexpr):
+    """A number that steps of 32 divide, one that they do not, and a divisor below zero."""
+    whole = tl.program_id(0) * 96 // 32 + 5
+    rest = tl.program_id(0) * 100 // 32 + 6
+    negative = tl.program_id(0) * 96 // -32 + 7
+    tl.store(x + whole + rest + negative, 1.0)
+
+
+def test_a_quotient_without_a_rest_is_taken_apart() -> None:
+    module = written(quotients, x=F32, idx=I32, s=77, M=16, N=32)
+    scalars = Scalars()
+    sums = [op.results[0] for op in module.walk() if op.name == "arith.addi"][:3]
+    whole, rest, negative = (scalars.of(value) for value in sums)
+    (program,) = whole.symbols()
+    assert whole.terms == ((3, (program,)), (5, ())) and whole.is_assumed
+    for number in (rest, negative):
+        assert program not in number.symbols() and len(number.symbols()) == 1

@@ -1,8 +1,9 @@
 """Scalars taken apart: sums and products down to arguments, program ids and loops' counters.
 
-A quotient, a remainder, a minimum, a loaded number: what is no sum or product is a symbol of its
-own. A number that a loop carries and moves by the same amount in every iteration is its first
-value plus that amount times the iterations so far; with c the counter that goes from `lb` by `s`,
+A quotient that leaves a rest, a remainder, a minimum, a loaded number: what is no sum or product is
+a symbol of its own. A number that a loop carries and moves by the same amount in every iteration is
+its first value plus that amount times the iterations so far; with c the counter that goes from `lb`
+by `s`,
 
     carried = first + (step / s) · (c - lb)        where s divides the step
 
@@ -178,6 +179,14 @@ def _shifted(value: SSAValue, operands: Sequence[Expression]) -> Expression:
     return operands[0].scaled(1 << count)
 
 
+def _quotient(value: SSAValue, operands: Sequence[Expression]) -> Expression:
+    """x / d with an integer d that divides every term of x, unless sums in x overflowed."""
+    dividend, divisor = operands
+    by = divisor.as_int()
+    exact = None if by is None or by < 1 else dividend.divided_by(divisor)
+    return symbol(value) if exact is None else exact.assumed()
+
+
 _MULTIPLY = ELEMENTWISE["arith.muli"]
 _SAME = (ExtSIOp, IndexCastOp, HintOp)
 _RULES: dict[type[Operation], _Rule] = {
@@ -186,4 +195,5 @@ _RULES: dict[type[Operation], _Rule] = {
     ELEMENTWISE["arith.subi"]: lambda _, operands: operands[0].minus(operands[1]),
     _MULTIPLY: lambda _, operands: operands[0].times(operands[1]),
     ELEMENTWISE["arith.shli"]: _shifted,
+    ELEMENTWISE["arith.divsi"]: _quotient,
 }
