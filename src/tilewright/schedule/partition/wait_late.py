@@ -4,9 +4,10 @@
     ⇒ s = dot async k, q; t = dot async v, o; wait 1 (s); p = f(s); wait 0 (t); d = g(p, t)
       dv = dot async p, o, dv; … wait for dv; release o
 
-In loops of more than two products, which stay in the order of the text: those of two are a stage
-apart or take turns. A product is waited for right before the first op that takes its result, and
-all that run where the iteration ends. A slot that a running product reads is given back behind
+In loops of more than two products: those of two are a stage apart or take turns. Loads of threads
+and products of slots start where the body begins (`early_products.py`), the others stay in the
+order of the text. A product is waited for right before the first op that takes its result, and all
+that run where the iteration ends. A slot that a running product reads is given back behind
 that wait. Only slots of rings are read so: what a role writes to shared memory itself it would
 write again too early.
 
@@ -16,23 +17,22 @@ order accesses, which see how long a product reads.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i32
-from xdsl.ir import Block, Operation, SSAValue
-from xdsl.traits import IsTerminator
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block
 
 from tilewright.ir.encoding import SharedType
-from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.schedule_attributes import note_pipelining
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.function import find_kernel
-from tilewright.ops.roles import RingReleaseOp, RingWaitOp, TurnWaitOp, find_roles
-from tilewright.ops.shape.ir import PermutingOp
-from tilewright.ops.staging import DotWaitOp, LaidOutDotOp, MemdescSliceOp, MemdescTransOp
+from tilewright.ops.roles import TurnWaitOp, find_roles
+from tilewright.ops.staging import LaidOutDotOp
+from tilewright.schedule.partition.early_products import start_early
+from tilewright.schedule.partition.waiting import Waiting, slot_read, transpose_late
 from tilewright.support.dataclass import dataclass
 
 # By definition: loops of two have an order of their own (`overlap-products`).
-_FEWEST_PRODUCTS = 3
+FEWEST_PRODUCTS = 3
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,9 @@ class WaitLate(Pass):
         roles = find_roles(find_kernel(module))
         for op in () if roles is None else tuple(roles.walk()):
             if isinstance(op, ForOp) and _is_fit(op.body.block):
-                _transpose_late(op.body.block)
-                _Waiting(op.body.block).run()
+                start_early(op.body.block)
+                transpose_late(op.body.block)
+                Waiting(op.body.block).run()
                 note_pipelining(op, "products run until something needs what they make")
 
 
@@ -59,7 +60,7 @@ def _is_fit(block: Block) -> bool:
     products = [op for op in block.ops if isinstance(op, LaidOutDotOp)]
     takes_turns = any(isinstance(op, TurnWaitOp) for op in block.ops)
     return (
-        len(products) >= _FEWEST_PRODUCTS
+        len(products) >= FEWEST_PRODUCTS
         and not takes_turns
         and all(_reads_slots(op) for op in products)
     )
@@ -70,83 +71,3 @@ def _reads_slots(product: LaidOutDotOp) -> bool:
     is_plain = product.product.data.instruction == "wgmma" and product.is_async is None
     shared = [v for v in (product.a, product.b) if isinstance(v.type, SharedType)]
     return is_plain and all(slot_read(value) is not None for value in shared)
-
-
-def slot_read(value: SSAValue) -> RingWaitOp | None:
-    """The wait for the slot that a shared tile is a view of; None for other tiles."""
-    op = value.owner
-    while isinstance(op, MemdescSliceOp | MemdescTransOp):
-        op = op.src.owner
-    return op if isinstance(op, RingWaitOp) else None
-
-
-def _transpose_late(block: Block) -> None:
-    """Move each transposition of a product in front of who takes it: it needs the product there."""
-    for op in [op for op in block.ops if isinstance(op, PermutingOp)]:
-        users = {use.operation for use in op.result.uses}
-        user = next((other for other in block.ops if other in users), None)
-        if isinstance(op.src.owner, LaidOutDotOp) and user is not None:
-            op.detach()
-            block.insert_op_before(op, user)
-
-
-class _Waiting:
-    """The walk over a body: the products that run, and the releases that wait for them."""
-
-    def __init__(self, block: Block) -> None:
-        self._block = block
-        self._running: list[LaidOutDotOp] = []
-        self._held: list[RingReleaseOp] = []
-
-    def run(self) -> None:
-        """Make the products asynchronous, and put the waits."""
-        for op in tuple(self._block.ops):
-            if op.has_trait(IsTerminator):
-                self._wait(len(self._running), op)
-                return
-            self._wait_for(op)
-            if isinstance(op, RingReleaseOp):
-                self._give_back(op)
-            elif isinstance(op, LaidOutDotOp):
-                op.properties["is_async"] = UnitAttr()
-                self._running.append(op)
-
-    def _wait_for(self, op: Operation) -> None:
-        """Wait for the products whose results an op, or what stands inside of it, takes."""
-        taken = {operand for inner in op.walk() for operand in inner.operands}
-        ended = [n for n, dot in enumerate(self._running, 1) if dot.result in taken]
-        if ended:
-            self._wait(ended[-1], op)
-
-    def _wait(self, count: int, before: Operation) -> None:
-        """Wait for the first products that run, and give back what only they have read."""
-        ended, self._running = self._running[:count], self._running[count:]
-        if not ended:
-            return
-        tiles = [dot.result for dot in ended]
-        uses = [tuple(tile.uses) for tile in tiles]
-        properties = {"pending": IntegerAttr(len(self._running), i32)}
-        types = [tile.type for tile in tiles]
-        wait = build(DotWaitOp, tiles, types, properties, location=before.location)
-        self._block.insert_op_before(wait, before)
-        for own, result in zip(uses, wait.results, strict=True):
-            for use in own:
-                operands = list(use.operation.operands)
-                operands[use.index] = result
-                use.operation.operands = operands
-        for release in tuple(self._held):
-            if not self._is_read(release):
-                self._held.remove(release)
-                release.detach()
-                self._block.insert_op_before(release, before)
-
-    def _give_back(self, release: RingReleaseOp) -> None:
-        """Keep a slot that a running product reads until it has ended."""
-        if self._is_read(release):
-            self._held.append(release)
-
-    def _is_read(self, release: RingReleaseOp) -> bool:
-        """Whether a running product reads a slot of the ring."""
-        operands = [operand for dot in self._running for operand in (dot.a, dot.b)]
-        waits = [slot_read(v) for v in operands if isinstance(v.type, SharedType)]
-        return any(wait is not None and wait.ring_of() is release.ring_of() for wait in waits)

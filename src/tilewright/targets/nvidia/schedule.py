@@ -17,6 +17,7 @@ from tilewright.schedule.global_barriers import InsertGlobalBarriers
 from tilewright.schedule.layout.assign import AssignLayouts, DecideLayouts, VerifyLayouts
 from tilewright.schedule.partition.release_late import ReleaseLate
 from tilewright.schedule.partition.ring_counters import CountRings
+from tilewright.schedule.partition.wait_in_loops import WaitInLoops
 from tilewright.schedule.partition.wait_late import WaitLate
 from tilewright.schedule.partition.warps import warps_of_tiles
 from tilewright.schedule.pipeline.overlap_products import OverlapProducts
@@ -85,6 +86,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         DecideCopies(),
         PipelineLoops(TmaEngine()),
         CopyAsync(),
+        WaitInLoops(),
         DecideExchanges(),
         VerifyExchanges(),
         InsertGlobalBarriers(),
