@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks import gpu_peers
+from tests.unit.targets.nvidia.attention_cases import KERNELS, Attention, backward_arguments
 from tests.unit.targets.nvidia.descriptor_launching import MACHINE, lowered
 from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.targets.nvidia.assembler import assemble_ptx
@@ -30,5 +31,16 @@ def test_gradients_assemble_for_roles(depth: int, is_causal: bool) -> None:
     kernel = gpu_peers.ours().attention_gradients
     ptx = to_ptx(lowered(kernel, arguments, {**sizes, **ROLES}).text, MACHINE)
     assert "stmatrix.sync.aligned.m8n8.x4" in ptx and "cp.reduce.async.bulk.tensor" in ptx
+    result = assemble_ptx(ptx, "sm_90a")
+    assert not result.resources.has_spills and result.remarks() == ()
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_gradients_of_pointers_run_as_roles_unasked(is_causal: bool) -> None:
+    case = Attention("pointers", "float16", is_causal, 128, 128, 32, 4, n=LENGTH)
+    arguments = backward_arguments(case)
+    program = lowered(KERNELS["backward"], arguments, case.options())
+    ptx = to_ptx(program.text, MACHINE)
+    assert "setmaxnreg.inc.sync.aligned.u32" in ptx
     result = assemble_ptx(ptx, "sm_90a")
     assert not result.resources.has_spills and result.remarks() == ()

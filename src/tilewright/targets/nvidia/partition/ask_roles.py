@@ -3,8 +3,10 @@
     for … { s = dot q, k; p = softmax(s); o = dot p, v, o }   ⇒   the same, {tt.warp_specialize}
 
 It asks where nobody says how the loops run, the roles can be formed with the products of each loop
-a stage apart, and they were measured to be faster. A hint of a loop is dropped where they were
-measured to be slower; a launch decides by `num_consumer_groups`, of which 0 asks for none.
+a stage apart, and they were measured to be faster. So it does for loops of attention's backward
+(`gradients.py`), whose products run in the order of the text. A hint of a loop is dropped where
+roles were measured to be slower; a launch decides by `num_consumer_groups`, of which 0 asks for
+none.
 
 Before `bulk-access`, which has the copy engine make what roles load; the roles are formed in a
 copy of the kernel to see whether they can be.
@@ -12,7 +14,7 @@ copy of the kernel to see whether they can be.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
 
@@ -22,6 +24,7 @@ from tilewright.ir.schedule_attributes import hint_of, place_of, schedule_of, ta
 from tilewright.ir.types import element_of, shape_of, width_bits
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.model import MachineModel
+from tilewright.ops.control_flow import ForOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.memory.ir import LoadOp
@@ -30,6 +33,7 @@ from tilewright.support.errors import TilewrightError
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.partition.decide import ROLES_HINT, DecideRoles
 from tilewright.targets.nvidia.partition.form import FormRoles, partition_remarks
+from tilewright.targets.nvidia.partition.gradients import GradientLoop, gradient_loops
 from tilewright.targets.nvidia.partition.order import Pair, pairs_of
 from tilewright.targets.nvidia.tma.bulk_access import BulkAccess
 from tilewright.targets.nvidia.tma.select_tensor_maps import add_remarks
@@ -42,6 +46,8 @@ four warps 504."""
 _LEAST_COLUMNS = 128
 """Measured on an H200, 2026-11-22, fp16 (4, 32, 4096, 64), TFLOP/s: 128 rows by two groups 349 and
 64 by one 264, as programs of four warps 387 and 472."""
+# By definition: one that is filled while another one is read.
+_LEAST_SLOTS = 2
 # By definition: float16 and bfloat16, which were measured.
 _OPERAND_BITS = 16
 
@@ -60,20 +66,33 @@ class AskRoles(Pass):
     def apply(self, module: ModuleOp) -> None:
         """Mark the loops of attention, or drop their hints, and say so."""
         kernel = find_kernel(module)
-        pairs = list(pairs_of(kernel))
-        if len(pairs) * 2 != sum(isinstance(op, ProductOp) for op in kernel.walk()):
+        if _is_placed(kernel):
             return
-        if not pairs or _is_placed(kernel) or not all(map(_is_measured, pairs)):
-            return
-        where, slower = describe(pairs[0].loop), next(filter(None, map(_slower, pairs)), "")
-        if any(ROLES_HINT in pair.loop.attributes for pair in pairs):
-            if slower:
-                _drop_hints(kernel)
-                text = f"no roles, as warp_specialize asks for: {slower} are slower so"
-                add_remarks(kernel, [f"{where}: {text}; num_consumer_groups makes them"])
-            return
-        if slower or any(self._stages(pair) == 1 for pair in pairs):
-            return
+        num_products = sum(isinstance(op, ProductOp) for op in kernel.walk())
+        pairs, gradients = list(pairs_of(kernel)), list(gradient_loops(kernel))
+        if pairs and len(pairs) * 2 == num_products:
+            if all(map(_is_measured, pairs)):
+                self._decide_pairs(module, pairs)
+        elif gradients and sum(len(found.products) for found in gradients) == num_products:
+            loops = [found.loop for found in gradients]
+            if all(map(_is_faster, gradients)) and not self._has_hint_or_one_stage(loops):
+                self._ask(module, loops)
+
+    def _decide_pairs(self, module: ModuleOp, pairs: list[Pair]) -> None:
+        """Ask for roles in attention's forward, or drop the hints where they are slower."""
+        kernel, loops = find_kernel(module), [pair.loop for pair in pairs]
+        slower = next(filter(None, map(_slower, pairs)), "")
+        if slower and any(ROLES_HINT in loop.attributes for loop in loops):
+            _drop_hints(kernel)
+            text = f"no roles, as warp_specialize asks for: {slower} are slower so"
+            text = f"{describe(loops[0])}: {text}; num_consumer_groups makes them"
+            add_remarks(kernel, [text])
+        elif not slower and not self._has_hint_or_one_stage(loops):
+            self._ask(module, loops)
+
+    def _ask(self, module: ModuleOp, loops: list[ForOp]) -> None:
+        """Mark the loops where the roles can be formed, and say so, or why they cannot."""
+        kernel, where = find_kernel(module), describe(loops[0])
         problem = self._problem(module)
         if problem:
             add_remarks(kernel, [f"{where}: no roles, which attention is faster in: {problem}"])
@@ -82,15 +101,20 @@ class AskRoles(Pass):
         text = "roles, as attention is faster so; num_consumer_groups=0 has one program"
         add_remarks(kernel, [f"{where}: {text}"])
 
-    def _stages(self, pair: Pair) -> int:
+    def _has_hint_or_one_stage(self, loops: list[ForOp]) -> bool:
+        """Whether a loop says itself that it runs as roles, or that nothing is to run ahead."""
+        return any(ROLES_HINT in loop.attributes or self._stages(loop) == 1 for loop in loops)
+
+    def _stages(self, loop: ForOp) -> int:
         """How many stages a loop is said to have; 0 where nothing is said."""
-        hint = pair.loop.attributes.get(_STAGES_HINT)
+        hint = loop.attributes.get(_STAGES_HINT)
         return hint.value.data if isinstance(hint, IntegerAttr) else self.num_stages
 
     def _problem(self, module: ModuleOp) -> str:
         """Why a kernel cannot run in roles that are faster; '' where it can."""
         clone = module.clone()
         kernel = find_kernel(clone)
+        has_pairs = next(pairs_of(kernel), None) is not None
         _mark(kernel)
         try:
             if self.is_bulk:
@@ -105,9 +129,12 @@ class AskRoles(Pass):
             return error.summary
         if partition_remarks(kernel):
             return "; ".join(partition_remarks(kernel))
-        if schedule is None or not schedule.loops:
-            reasons: Sequence[str] = () if schedule is None else schedule.reasons
-            return next(reversed(reasons), "its products do not run a stage apart")
+        if schedule is None:
+            return "its products do not run a stage apart"
+        if has_pairs and not schedule.loops:
+            return next(reversed(schedule.reasons), "its products do not run a stage apart")
+        if max(channel.slots for channel in schedule.channels) < _LEAST_SLOTS:
+            return "a ring of its loads has no room for a second slot"
         return ""
 
 
@@ -148,17 +175,36 @@ def _is_placed(kernel: FuncOp) -> bool:
     return any(hint_of(op) or place_of(op) or tasks_of(op) for op in kernel.walk())
 
 
+def _is_faster(found: GradientLoop) -> bool:
+    """Whether a loop of gradients is like those that were measured to be faster in roles.
+
+    *Source*: Triton's tutorial 06 backward, fp16 (4, 32, 4096, 128), H200, 2026-11-23, TFLOP/s: two
+    groups 344, as programs of eight warps 292 and of four 107, which spill.
+    """
+    sums = [shape_of(product.result.type) for product in found.sums]
+    operands = [product.operands[0].type for product in found.products]
+    is_sized = all(
+        len(shape) == 2 and shape[0] == _LEAST_ROWS and shape[1] >= _LEAST_COLUMNS for shape in sums
+    )
+    return is_sized and all(width_bits(element_of(type_)) == _OPERAND_BITS for type_ in operands)
+
+
+def _loops(kernel: FuncOp) -> list[ForOp]:
+    """The loops that may be asked for roles."""
+    return [found.loop for found in (*pairs_of(kernel), *gradient_loops(kernel))]
+
+
 def _plain_loads(kernel: FuncOp) -> Iterator[LoadOp]:
     """The loads of tiles in the loops that threads would make."""
-    for pair in pairs_of(kernel):
-        for op in pair.loop.walk():
+    for loop in _loops(kernel):
+        for op in loop.walk():
             if isinstance(op, LoadOp) and len(shape_of(op.result.type)) > 1:
                 yield op
 
 
 def _mark(kernel: FuncOp) -> None:
-    for pair in list(pairs_of(kernel)):
-        pair.loop.attributes[ROLES_HINT] = UnitAttr()
+    for loop in _loops(kernel):
+        loop.attributes[ROLES_HINT] = UnitAttr()
 
 
 def _drop_hints(kernel: FuncOp) -> None:

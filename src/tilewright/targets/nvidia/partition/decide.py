@@ -40,6 +40,7 @@ from tilewright.targets.nvidia.partition.default_roles import (
     leaves_open,
     runs_by_default,
 )
+from tilewright.targets.nvidia.partition.gradients import REGISTERS, gradient_groups
 from tilewright.targets.nvidia.partition.lines import crosses_lines
 from tilewright.targets.nvidia.partition.order import decide_order, pairs_of
 from tilewright.targets.nvidia.partition.room import stored_block, stored_bytes
@@ -118,7 +119,8 @@ class DecideRoles(Pass):
     def schedule(self, kernel: FuncOp, asked: int = 0) -> Schedule:
         """The roles of a kernel and the rings between them; `asked` groups if it is not 0."""
         groups = asked or self.groups or self._unsaid_groups(kernel)
-        load, math = _REGISTERS[groups]
+        is_of_gradients = groups == 2 and gradient_groups(kernel) > 0
+        load, math = REGISTERS if is_of_gradients else _REGISTERS[groups]
         split = _split(kernel, groups)
         roles = (
             Role("load", "load", registers=self.load_registers or load),
@@ -150,8 +152,8 @@ class DecideRoles(Pass):
     def _unsaid_groups(self, kernel: FuncOp) -> int:
         """As many groups as warps, or in attention as its rows are for: 64 each."""
         rows = [shape_of(pair.first.result.type)[-2] for pair in pairs_of(kernel)]
-        wanted = min(rows) // WGMMA.rows if rows else self.num_warps // 4
-        return min(3, max(1, wanted))
+        of_attention = min(rows) // WGMMA.rows if rows else gradient_groups(kernel)
+        return min(3, max(1, of_attention or self.num_warps // 4))
 
     def _check_registers(self, roles: tuple[Role, Role]) -> None:
         most = self.machine.registers_per_sm
