@@ -23,7 +23,6 @@ from benchmarks.harness import Row
 FAMILY = "gpu schedules"
 PRODUCTS = ((8192, 8192, 8192), (4096, 4096, 4096), (8192, 8192, 1024), (4000, 5000, 3000))
 BLOCKS = ((128, 256, 64), (256, 128, 64), (128, 128, 64))
-GROUPS = (8, 16)
 ATTENTIONS = ((8, 16, 8192, 128), (4, 32, 4096, 128), (4, 32, 4096, 64), (4, 16, 4096, 256))
 LONG_CAUSAL = (4, 32, 16384, 128)
 Options = Mapping[str, Any]
@@ -97,21 +96,19 @@ def rows() -> Iterator[Row]:
 
 
 def product_rows(size: tuple[int, int, int], operands: Operands) -> Iterator[Row]:
-    """Each schedule with the fastest of its blocks and groups of rows."""
+    """Each schedule with the fastest of its blocks."""
     m, n, k = size
     a, b, c = operands.tensors(m, n, k)
     num_programs = torch.cuda.get_device_properties(0).multi_processor_count
 
-    def run_with(
-        module: ModuleType, blocks: tuple[int, int, int], group: int, options: Options
-    ) -> Run:
+    def run_with(module: ModuleType, blocks: tuple[int, int, int], options: Options) -> Run:
         rows, columns, depth = blocks
         depth = 2 * depth // operands.dtype.itemsize
         of_b = [columns, depth] if operands.is_transposed else [depth, columns]
         pairs = ((a, [rows, depth]), (b, of_b), (c, [rows, columns]))
         descriptors = [module.TensorDescriptor.from_tensor(*pair) for pair in pairs]
         sizes = {"BLOCK_M": rows, "BLOCK_N": columns, "BLOCK_K": depth}
-        sizes |= {"GROUP_M": group, "B_TRANSPOSED": operands.is_transposed}
+        sizes |= {"GROUP_M": 8, "B_TRANSPOSED": operands.is_transposed}
         kernel = module.matmul_tiles[(num_programs,)]
         return lambda: kernel(*descriptors, m, n, k, **sizes, **options)
 
@@ -119,7 +116,7 @@ def product_rows(size: tuple[int, int, int], operands: Operands) -> Iterator[Row
         close_to(c, operands.product(a, b, torch.empty_like(c)), 4e-3)
 
     def best(module: ModuleType, choices: tuple[Options, ...]) -> Run:
-        runs = [run_with(module, *choice) for choice in product(BLOCKS, GROUPS, choices)]
+        runs = [run_with(module, *choice) for choice in product(BLOCKS, choices)]
         return fastest(_working(runs))
 
     out = torch.empty_like(c)

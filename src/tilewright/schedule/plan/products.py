@@ -180,8 +180,8 @@ def most_columns(op: ProductOp, machine: MachineModel) -> int:
     return min(WGMMA.max_columns, sums // WGMMA.rows // MMA.column_step * MMA.column_step)
 
 
-def _wgmma(num_warps: int, shape: tuple[int, int], step: int, most: int) -> ProductPlan:
-    rows, columns = shape
+def _wgmma(num_warps: int, extents: tuple[int, int], step: int, most: int) -> ProductPlan:
+    rows, columns = extents
     down, across = _share_groups(num_warps, rows)
     width = columns // across
     limit = min(width, most)

@@ -15,7 +15,16 @@ from tilewright.analysis.alias import tile_bytes
 from tilewright.ir.encoding import SharedType
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
-from tilewright.ops.roles import RingOp, RolesOp, TurnOp, find_roles, rings_of
+from tilewright.ops.program.persistence import cluster_of
+from tilewright.ops.roles import (
+    ClusterWaitOp,
+    RingOp,
+    RingWaitOp,
+    RolesOp,
+    TurnOp,
+    find_roles,
+    rings_of,
+)
 from tilewright.ops.staging import LocalAllocOp
 from tilewright.schedule.protocol.broken import broken, ring_name
 from tilewright.schedule.protocol.check_slots import check_slots
@@ -41,6 +50,35 @@ def check_protocol(kernel: FuncOp, machine: MachineModel) -> None:
     _check_barriers(roles, machine)
     _check_places(kernel, roles, rings)
     check_slots(roles, rings)
+    _check_clusters(kernel, roles, rings)
+
+
+# --- what programs share ------------------------------------------------------------------------
+
+
+def _check_clusters(kernel: FuncOp, roles: RolesOp, rings: Sequence[RingOp]) -> None:
+    """A launch starts the programs that share a ring, and none ends before the others."""
+    started = cluster_of(kernel)
+    if started == 1 and all(ring.programs == 1 for ring in rings):
+        return
+    for ring in rings:
+        if ring.programs not in (1, started):
+            what = f"ring {ring_name(ring)}: {ring.programs} programs share it"
+            raise broken("", f"{what}, and a launch starts clusters of {started}", ring)
+    for role, region in zip(roles.described(), roles.bodies, strict=True):
+        reading = [op for op in region.block.ops if _reads_shared_ring(op)]
+        behind = reading[-1].next_op if reading else None
+        while behind is not None and not isinstance(behind, ClusterWaitOp):
+            behind = behind.next_op
+        if reading and behind is None:
+            what = "ends while another program may still write to its slots"
+            raise broken(role.name, what, roles, "let it wait for its cluster at the end")
+
+
+def _reads_shared_ring(op: Operation) -> bool:
+    """Whether an op, or what it runs, waits for slots that programs share."""
+    waits = (inner for inner in op.walk() if isinstance(inner, RingWaitOp))
+    return any(wait.ring_of().programs > 1 for wait in waits)
 
 
 # --- what a cta has -----------------------------------------------------------------------------

@@ -21,10 +21,11 @@ from tilewright.ir.types import i1, i64
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.elementwise.ir import CmpIOp
 from tilewright.ops.function import find_kernel
-from tilewright.ops.program.persistence import cluster_of
-from tilewright.ops.roles import RingReleaseOp, find_roles
+from tilewright.ops.program.persistence import cluster_of, set_cluster
+from tilewright.ops.roles import ClusterWaitOp, RingReleaseOp, find_roles
 from tilewright.passes.tile_builder import TileBuilder
 from tilewright.runtime.grid import persistent_grid
+from tilewright.schedule.protocol.check import check_protocol
 from tilewright.schedule.protocol.run import run_protocol
 from tilewright.schedule.protocol.scalars import Launch
 from tilewright.support.errors import ProtocolBroken
@@ -303,6 +304,33 @@ def test_a_broken_protocol_of_two_programs_is_found(change: Callable[[Scheduled]
     with pytest.raises(ProtocolBroken, match=r"ring ab|waits"):
         for launch in LAUNCHES:
             run_protocol(kernel, launch)
+
+
+def _leaves_early(made: Scheduled) -> None:
+    wait = next(op for op in made.module.walk() if isinstance(op, ClusterWaitOp))
+    wait.detach()
+    wait.erase()
+
+
+def _starts_alone(made: Scheduled) -> None:
+    set_cluster(find_kernel(made.module), 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_leaves_early, "role math: ends while another program may still write to its slots"),
+        (_starts_alone, "ring ab: 2 programs share it, and a launch starts clusters of 1"),
+    ],
+)
+def test_programs_that_would_not_meet_are_refused(
+    change: Callable[[Scheduled], None], message: str
+) -> None:
+    made = placed()
+    check_protocol(find_kernel(made.module), named_machine("sm_90a"))
+    change(made)
+    with pytest.raises(ProtocolBroken, match=message):
+        check_protocol(find_kernel(made.module), named_machine("sm_90a"))
 
 
 def test_the_tuner_tries_neighbours_that_share() -> None:
