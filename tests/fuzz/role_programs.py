@@ -94,7 +94,7 @@ _COMPUTATIONS = (
     "acc, other = other % 256, acc % 256",
     "count += 1",
     "count = count * 2 % 7",
-    "other = tl.where(across[None, :] < count, other, other * 0.5)",
+    "other = tl.where(across[None, :] < count, other, other % 128 - 1.0)",
     "acc = tl.where(at[:, None] % 3 == count % 3, acc, acc + 1.0)",
     "acc = acc - other % 2",
 )
