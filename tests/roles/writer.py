@@ -269,7 +269,7 @@ class Writer:
         self, ring: RingOp, slot: SSAValue, desc: SSAValue, dst: SSAValue, *at: SSAValue
     ) -> None:
         """Copy a block into a tile of a slot."""
-        segments = integer_array((1, 1, 1, 1, len(at)))
+        segments = integer_array((1, 1, 1, 1, len(at), 0))
         made = self.emit(
             TmaFillOp, [desc, dst, ring.result, slot, *at], (), {"operandSegmentSizes": segments}
         )
