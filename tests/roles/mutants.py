@@ -85,6 +85,10 @@ def _changes(op: Operation) -> Iterator[tuple[str, Change]]:
             yield "given back first", _to_its_entrance
         if op.ring_of().num_slots > 1:
             yield "another slot", lambda op: _move_operand(op, 1, 1)
+    if isinstance(op, (*_ENTERS, *_LEAVES, RingFill)):
+        for other in _rings_like(op):
+            name = f"on ring {other.ring_name.data} instead"
+            yield name, lambda op, n=other.ring_name.data: _take_ring(op, n)
     if isinstance(op, RingFill):
         yield "behind the commit", _behind_the_block_but_one
     if isinstance(op, RingReleaseOp) and op.condition is not None:
@@ -100,6 +104,11 @@ def _changes(op: Operation) -> Iterator[tuple[str, Change]]:
         if op.consumers.value.data > 1:
             yield "one consumer less", lambda op: _count_on(op, "consumers", -1)
         yield "barriers in a tile", lambda op: _set(op, "offset_bytes", 0)
+        for other in _other_rings(op):
+            place = other.offset_bytes
+            if place is not None:
+                name = f"barriers of ring {other.ring_name.data} for"
+                yield name, lambda op, at=place.value.data: _set(op, "offset_bytes", at)
     if isinstance(op, RingSeekOp) and any(map(_is_asked_for, op.results)):
         yield "dropped", _stand_still
         yield "one further", lambda op: _move_operand(op, 1, 1)
@@ -111,6 +120,8 @@ def _changes(op: Operation) -> Iterator[tuple[str, Change]]:
     if isinstance(op, DotWaitOp):
         yield "dropped", _unwaited
         yield "one more pending", lambda op: _count_on(op, "pending", 1)
+        if _release_behind(op) is not None:
+            yield "behind a release", _behind_a_release
     if isinstance(op, _ORDERS):
         yield "dropped", _drop
     if isinstance(op, TmaStoreWaitOp):
@@ -121,6 +132,9 @@ def _changes(op: Operation) -> Iterator[tuple[str, Change]]:
         yield "one more time", lambda op: _move_operand(op, 1, _step_of(op))
         yield "one time less", lambda op: _move_operand(op, 1, -_step_of(op))
         yield "as often as it finds in memory", _bound_from_a_tile
+        for number in _counters_from_before(op):
+            name = f"counter {number} from the start in"
+            yield name, lambda op, n=number: _replace_operand(op, n, 0)
     if isinstance(op, RolesOp):
         yield from _changes_of_roles(op)
 
@@ -150,6 +164,46 @@ def _changes_of_roles(op: RolesOp) -> Iterator[tuple[str, Change]]:
             yield name, lambda op, n=number: _set_entry(op, "shared_bytes", n, 0)
         name = f"a barrier of the program in {role.name} of"
         yield name, lambda op, n=number: _insert_barrier(op, n)
+
+
+def _other_rings(op: Operation) -> list[RingOp]:
+    """The rings of the program but that of an op, or but itself."""
+    own = op if isinstance(op, RingOp) else _ring_of(op)
+    return [o for o in _kernel_of(op).walk() if isinstance(o, RingOp) and o is not own]
+
+
+def _ring_of(op: Operation) -> Operation:
+    owner = (op.ring if isinstance(op, RingFill) else op.operands[0]).owner
+    assert isinstance(owner, RingOp)
+    return owner
+
+
+def _rings_like(op: Operation) -> list[RingOp]:
+    """Other rings of as many slots of the same tiles."""
+    own = _ring_of(op)
+    kinds = [value.type for value in own.operands]
+    return [ring for ring in _other_rings(op) if [v.type for v in ring.operands] == kinds]
+
+
+def _release_behind(op: Operation) -> Operation | None:
+    """The first release behind an op in its block, if nothing is asked before it."""
+    following = op.next_op
+    while following is not None and not isinstance(following, RingReleaseOp):
+        following = following.next_op
+    is_plain = isinstance(following, RingReleaseOp) and following.condition is None
+    return following if is_plain else None
+
+
+def _counters_from_before(op: ForOp) -> list[int]:
+    """The operands that are where a ring stood before a loop, behind another loop or a seek."""
+    waits = [o for o in op.body.block.ops if isinstance(o, (*_ENTERS, *_LEAVES))]
+    asked = {value for wait in waits for value in wait.operands}
+    arguments = zip(op.iter_args, op.body.block.args[1:], strict=True)
+    return [
+        3 + number
+        for number, (value, inside) in enumerate(arguments)
+        if inside in asked and isinstance(value.owner, ForOp | RingSeekOp)
+    ]
 
 
 def _is_elsewhere(op: LocalAllocOp) -> bool:
@@ -184,6 +238,21 @@ def _enter_unasked(op: Operation) -> None:
         op.parent.insert_op_before(view, op)
         result.replace_all_uses_with(view.results[0])
     _drop(op)
+
+
+def _take_ring(op: Operation, name: str) -> None:
+    """The same on the ring of another name."""
+    ring = next(r for r in _other_rings(op) if r.ring_name.data == name)
+    index = next(i for i, v in enumerate(op.operands) if v.owner is _ring_of(op))
+    _give(op, index, ring.results[0])
+
+
+def _behind_a_release(op: Operation) -> None:
+    """A wait for products behind the release of what they read: nothing in between needs it."""
+    release, block = _release_behind(op), op.parent
+    assert isinstance(op, DotWaitOp) and release is not None and block is not None
+    release.detach()
+    block.insert_op_before(release, op)
 
 
 def _stand_still(op: Operation) -> None:
