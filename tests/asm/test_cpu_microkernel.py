@@ -22,6 +22,7 @@ from tests.asm.dot_harness import (
 )
 from tests.holes import before_a_hole
 from tilewright.codegen.llvm_builder import ModuleBuilder
+from tilewright.machine.cpus import LINE_BYTES
 from tilewright.targets.cpu.dot.block import UNROLL
 from tilewright.targets.cpu.dot.microkernel import (
     DotSpec,
@@ -406,14 +407,64 @@ def test_only_operands_kept_as_they_are_can_be_read_in_place() -> None:
     assert not dot_spec(machine, shape, "i8", "i8").can_read_a_in_place
 
 
-def test_every_line_of_the_next_tile_is_fetched_once_or_more() -> None:
-    machine = next(each for each in MACHINES if each.label == "avx512")
-    spec = dot_spec(machine, (24, 128, 16), "f32", "f32")
-    module = ModuleBuilder()
-    emit_dot(module, replace(spec, next_b=SourceTile(16, 4)))
-    (block,) = (text for name, text in module.functions.items() if "block" in name)
-    # Four row blocks by two panels: the turns of each fetch two rows of the panel's four lines.
-    assert block.count("call void @llvm.prefetch") == 4
+def record_fetches(module: ModuleBuilder, places: np.ndarray) -> None:
+    """Note every address that the functions of a module fetch: their number, then each of them."""
+    for name, text in module.functions.items():
+        module.functions[name] = text.replace("@llvm.prefetch.p0(", "@record(")
+    module.add_function(
+        "record",
+        f"""define internal void @record(ptr %at, i32 %is_write, i32 %level, i32 %is_data) {{
+  %places = inttoptr i64 {places.ctypes.data} to ptr
+  %count = load i64, ptr %places
+  %next = add i64 %count, 1
+  %place = getelementptr i64, ptr %places, i64 %next
+  store ptr %at, ptr %place
+  store i64 %next, ptr %places
+  ret void
+}}""",
+    )
+
+
+def lines_of(matrix: np.ndarray) -> set[int]:
+    """The addresses, from each row's start on in lines, of a matrix."""
+    base, (pitch, _), row_bytes = matrix.ctypes.data, matrix.strides, matrix.shape[1] * 4
+    return {
+        base + row * pitch + byte
+        for row in range(matrix.shape[0])
+        for byte in range(0, row_bytes, LINE_BYTES)
+    }
+
+
+@each_machine
+@pytest.mark.parametrize("shape", [(192, 128, 32), (192, 64, 32), (192, 256, 96)])
+def test_the_next_tile_of_b_and_the_next_rows_of_a_are_fetched_whole_and_nothing_else(
+    shape: tuple[int, int, int], machine: Machine, rng: np.random.Generator
+) -> None:
+    if machine.unit.features.isdisjoint(("avx2", "avx512f")):
+        return  # no product with limits is asked of it
+    spec = dot_spec(machine, shape, "f32", "f32", a_in_place=True, packs_b=True, is_limited=True)
+    spec = replace(spec, next_b=SourceTile(rows=spec.k, element_bytes=4))
+    module, places = ModuleBuilder(), np.zeros(1 << 16, np.int64)
+    name = emit_dot(module, spec)
+    record_fetches(module, places)
+    more = (*ARGUMENTS, "i64", "ptr", "i64", "ptr", "i64", "i64", "i64", "i64")
+    native = link(module, machine, {name: more})
+    sizes = ((spec.m + 40, 100), (200, 300), (spec.m, spec.n))
+    a, b, acc = (random_tile(rng, size, "f32") for size in sizes)
+    room = np.empty(spec.b_layout.size_elems(spec.k, spec.n), np.float32)
+    following = b[spec.k :]
+    operands = (a.ctypes.data, room.ctypes.data, acc.ctypes.data, a.shape[1])
+    sources = (following.ctypes.data, b.shape[1], b.ctypes.data, b.shape[1])
+    native.call(name, *operands, *sources, spec.m, spec.n, spec.k)
+    fetched = set(places[1 : places[0] + 1].tolist())
+    tile = lines_of(following[: spec.k, : spec.n])
+    # The first blocks, of 24 rows at most, fetch nothing while they pack B; behind the last block
+    # lies what comes next.
+    later = lines_of(a[48 : spec.m, : spec.k])
+    anywhere = lines_of(a[: spec.m + 24, : spec.k])
+    assert tile <= fetched
+    assert later <= fetched
+    assert fetched <= tile | anywhere
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda each: each.label)

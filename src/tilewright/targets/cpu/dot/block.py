@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 
@@ -10,6 +10,12 @@ from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.machine.cpus import LINE_BYTES
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
+from tilewright.targets.cpu.dot.line_fetches import (
+    TURN_STEPS,
+    LineFetch,
+    emit_fetches,
+    fetch_parameters,
+)
 from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES, Instruction, Multiply, PanelLayout
 from tilewright.targets.cpu.dot.vectors import (
     carried_loop,
@@ -31,13 +37,9 @@ Measured on Emerald Rapids, 2026-11-22: a block of 6x4 vectors unrolled by 1 is 
 than one unrolled by 8."""
 
 TARGET_ARGUMENTS = ", ptr %target, i64 %target_stride, i1 %is_first"
-"""The arguments of a product, and of a block of it, that is told where its sums go."""
+"""The arguments of a product, and of a block of it, that is told where its sums go.
 
-FETCH_STEPS = 8
-"""The steps over which the lines of one row of the next tile are fetched: every other step
-brings a line of a panel of 256 bytes, about as fast as the third-level cache delivers.
-
-Chosen, not measured: a prefetch changes no result."""
+A block is told in `ptr %later_target`, after them, where the sums of the next one go."""
 
 STEPS_AHEAD = 16
 """How many rows of B before it multiplies them a block of few rows fetches its columns.
@@ -66,8 +68,7 @@ class BlockSpec:
     """One microkernel; equal blocks of a module are one function.
 
     *Units* `lda`, `ldc` in elements; an `lda` of None comes as an argument at run time.
-    `fetch_lines` of a row of another tile are fetched every FETCH_STEPS steps, and where it
-    `fetches_rows` a line of A's rows of the next block. `source`: the
+    `fetches`: what is fetched meanwhile. `source`: the
     block reads row-major B of that dtype, and packs it if it `keeps` it for other blocks; if it
     waits for memory alone, it `fetches_ahead`.
     `is_limited`: rows, columns of the source and depth are limited at run time.
@@ -83,8 +84,7 @@ class BlockSpec:
     lda: int | None
     ldc: int
     zero_init: bool
-    fetch_lines: int = 0
-    fetches_rows: bool = False
+    fetches: tuple[LineFetch, ...] = ()
     source: str | None = None
     keeps: bool = False
     fetches_ahead: bool = False
@@ -113,8 +113,8 @@ class BlockSpec:
         """How many steps one turn of the loop takes; divides `num_steps`."""
         if self.source is not None or self.is_edge:
             return 1  # loads and stores are what it waits for, and few rows are packed with
-        if self.fetch_lines:
-            return FETCH_STEPS
+        if self.fetches:
+            return TURN_STEPS
         if self.is_limited:
             return min(UNROLL, self.num_steps)
         return next(factor for factor in (UNROLL, 2, 1) if self.num_steps % factor == 0)
@@ -124,12 +124,11 @@ def emit_block(module: ModuleBuilder, spec: BlockSpec) -> str:
     """Define `fastcc void @name(ptr %a, ptr %b, ptr %c, i64 %lda)` and return `@name`.
 
     `%a` and `%c` point to the block's first row, `%b` to its first panel; `%lda` is read
-    where the spec has none. With `fetch_lines`, `ptr %next, i64 %next_stride` (bytes) follow,
-    with `fetches_rows` then `ptr %next_a`, two rows of which are fetched, `%lda` apart,
-    with `source` then `ptr %source, i64 %source_stride` (elements) of the block's columns, and
+    where the spec has none. `fetch_parameters` follow,
+    with `source` `ptr %source, i64 %source_stride` (elements) of the block's columns, and
     where it is limited `i64 %rows, i64 %columns, i64 %depth`, from 1 on: rows from the last on
     are the last one again, columns of the source from `%columns` on are zero. Where it has a
-    target `ptr %target, i64 %target_stride` (elements), `i1 %is_first` follow.
+    target `ptr %target, i64 %target_stride` (elements), `i1 %is_first`, `ptr %later_target` follow.
     """
     digest = sha256(repr(replace(spec, features=frozenset())).encode()).hexdigest()[:12]
     name = f"tw.dot.block{spec.rows}x{len(spec.vectors)}.{digest}"
@@ -137,11 +136,10 @@ def emit_block(module: ModuleBuilder, spec: BlockSpec) -> str:
         return f"@{name}"
     c = "ptr %c" if spec.has_target else "ptr noalias %c"
     arguments = f"ptr noalias %a, ptr noalias %b, {c}, i64 %lda"
-    arguments += ", ptr %next, i64 %next_stride" * bool(spec.fetch_lines)
-    arguments += ", ptr %next_a" * spec.fetches_rows
+    arguments += fetch_parameters(spec.fetches)
     arguments += ", ptr %source, i64 %source_stride" * bool(spec.source)
     arguments += ", i64 %rows, i64 %columns, i64 %depth" * spec.is_limited
-    arguments += TARGET_ARGUMENTS * spec.has_target
+    arguments += (TARGET_ARGUMENTS + ", ptr %later_target") * spec.has_target
     header = f"define internal fastcc void @{name}({arguments}) noinline nounwind"
     fn = FunctionBuilder(module, header)
     if spec.has_target:
@@ -171,10 +169,10 @@ def _accumulate(fn: FunctionBuilder, spec: BlockSpec) -> Sequence[str]:
         first = scaled(fn, index, count * group)
         a = [element_address(fn, a_type, row, first) for row in rows]
         b = element_address(fn, b_type, "%b", scaled(fn, first, spec.layout.columns))
-        fetch = (lambda step: None) if is_tail else _fetch(fn, spec, index)
+        fetches = () if is_tail else spec.fetches
         source = _source_rows(fn, spec, index, count)
         for step in range(count):
-            fetch(step)
+            emit_fetches(fn, fetches, index, step, count)
             b_vectors = [
                 _load_b(fn, spec, b, step, vector, (source, mask))
                 for vector, mask in zip(spec.vectors, masks, strict=True)
@@ -206,38 +204,6 @@ def _column_masks(fn: FunctionBuilder, spec: BlockSpec) -> list[str | None]:
         numbers = ", ".join(f"i64 {vector.column + lane}" for lane in range(lanes))
         masks.append(fn.value(f"icmp slt <{lanes} x i64> <{numbers}>, {bound}"))
     return masks
-
-
-def _fetch(fn: FunctionBuilder, spec: BlockSpec, turn: str) -> Callable[[int], None]:
-    """What a step fetches of the row that belongs to a turn of the loop.
-
-    One at a time: a burst would stall on the few buffers for lines on their way.
-    """
-    if not spec.fetch_lines:
-        return lambda step: None
-    row = element_address(fn, "i8", "%next", fn.value(f"mul i64 {turn}, %next_stride"))
-    callee = fn.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
-    if spec.fetches_rows:
-        at = _fetched_line(fn, spec, turn)
-        fn.emit(f"call void {callee}(ptr {at}, i32 0, i32 2, i32 1)")
-
-    def fetch(step: int) -> None:
-        first, last = (spec.fetch_lines * each // FETCH_STEPS for each in (step, step + 1))
-        for line in range(first, last):
-            address = element_address(fn, "i8", row, line * LINE_BYTES)
-            fn.emit(f"call void {callee}(ptr {address}, i32 0, i32 2, i32 1)")
-
-    return fetch
-
-
-def _fetched_line(fn: FunctionBuilder, spec: BlockSpec, turn: str) -> str:
-    """The line of A that a turn fetches: one row in the first half of the turns, then the next."""
-    a_type = STORAGE_TYPE[spec.multiply.a_element]
-    lines = spec.k * ELEMENT_BYTES[spec.multiply.a_element] // LINE_BYTES
-    row = fn.value(f"udiv i64 {turn}, {lines}")
-    line = fn.value(f"urem i64 {turn}, {lines}")
-    start = element_address(fn, a_type, "%next_a", fn.value(f"mul i64 {row}, %lda"))
-    return element_address(fn, "i8", start, scaled(fn, line, LINE_BYTES))
 
 
 def _row_addresses(fn: FunctionBuilder, spec: BlockSpec) -> list[str]:
@@ -462,7 +428,8 @@ def _store_vector(
 
 
 def _fetch_target(fn: FunctionBuilder, spec: BlockSpec) -> None:
-    """Ask for the lines that the sums go to, which come while the block multiplies.
+    """Ask for the lines that the next block's sums go to, which come while this one multiplies:
+    its own would come too late for a product that is not deep.
 
     Not for those that are added to: they are near, and a burst of fetches costs 3 % of a block
     that is 256 deep (Emerald Rapids, 2026-11-22).
@@ -472,10 +439,10 @@ def _fetch_target(fn: FunctionBuilder, spec: BlockSpec) -> None:
     fn.place(away)
     callee = fn.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
     scalar = spec.multiply.accumulator_type
-    for row in _strided_rows(fn, spec, scalar, "%target", "%target_stride"):
+    for row in _strided_rows(fn, spec, scalar, "%later_target", "%target_stride"):
         for vector in spec.vectors:
             at = element_address(fn, scalar, row, vector.column)
-            fn.emit(f"call void {callee}(ptr {at}, i32 1, i32 3, i32 1)")
+            fn.emit(f"call void {callee}(ptr {at}, i32 1, i32 2, i32 1)")
     fn.branch(here)
     fn.place(here)
 
@@ -483,24 +450,49 @@ def _fetch_target(fn: FunctionBuilder, spec: BlockSpec) -> None:
 def _send_block(fn: FunctionBuilder, spec: BlockSpec, chains: Sequence[str]) -> None:
     """Store the sums at the target, added to `%c` where this is not the first product.
 
-    Rows beyond the limit are the last one again, in both places: the same sums, to be stored
-    twice. So all rows of a column are read before the first is written, for the target may be
-    what is added to. What is not read counts as zero, which changes no sum that began at +0.
+    Two ways, since a load waits for its line even where its mask hides every lane: a first
+    product that is 17 deep takes 1.09 to 1.16 times as long with such loads (Zen 5, 2026-11-23).
+    That no zero is added changes no sum, for one that began at +0 is never -0.
     """
     assert spec.is_limited and not spec.multiply.bias_a, spec
-    scalar, lanes = spec.multiply.accumulator_type, spec.layout.lanes
+    masks = _column_masks(fn, spec)
+    first, later, done = fn.new_label(), fn.new_label(), fn.new_label()
+    fn.branch_if("%is_first", first, later)
+    fn.place(first)
+    _send_sums(fn, spec, chains, masks)
+    fn.branch(done)
+    fn.place(later)
+    _send_sums(fn, spec, chains, masks, "%c")
+    fn.branch(done)
+    fn.place(done)
+
+
+def _send_sums(
+    fn: FunctionBuilder,
+    spec: BlockSpec,
+    chains: Sequence[str],
+    masks: Sequence[str | None],
+    addend: str = "",
+) -> None:
+    """Store the sums at the target, added to what is at `addend`, if anything is.
+
+    Rows beyond the limit are the last one again, in both places: the same sums, to be stored
+    twice. So all rows of a column are read before the first is written, for the target may be
+    what is added to.
+    """
+    scalar, lanes, count = spec.multiply.accumulator_type, spec.layout.lanes, len(spec.vectors)
     targets = _strided_rows(fn, spec, scalar, "%target", "%target_stride")
-    sources = _strided_rows(fn, spec, scalar, "%c", str(spec.ldc))
-    adds = splat(fn, lanes, "i1", fn.value("xor i1 %is_first, true"))
-    for position, (vector, mask) in enumerate(
-        zip(spec.vectors, _column_masks(fn, spec), strict=True)
-    ):
-        sums = chains[position :: len(spec.vectors)]
+    sources = _strided_rows(fn, spec, scalar, addend, str(spec.ldc)) if addend else []
+    for position, (vector, mask) in enumerate(zip(spec.vectors, masks, strict=True)):
         assert mask is not None
-        is_read = fn.value(f"and <{lanes} x i1> {mask}, {adds}")
-        places = [element_address(fn, scalar, row, vector.column) for row in sources]
-        old = [load_masked(fn, lanes, scalar, place, is_read) for place in places]
-        for row, before, value in zip(targets, old, sums, strict=True):
-            total = fn.value(f"fadd {spec.acc_type} {before}, {value}")
+        totals = chains[position : spec.rows * count : count]
+        if addend:
+            places = [element_address(fn, scalar, row, vector.column) for row in sources]
+            old = [load_masked(fn, lanes, scalar, place, mask) for place in places]
+            totals = [
+                fn.value(f"fadd {spec.acc_type} {before}, {value}")
+                for before, value in zip(old, totals, strict=True)
+            ]
+        for row, total in zip(targets, totals, strict=True):
             at = element_address(fn, scalar, row, vector.column)
             store_masked(fn, lanes, scalar, total, at, mask)

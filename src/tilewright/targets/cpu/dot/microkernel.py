@@ -10,8 +10,8 @@ its k loop, start from zero and meet the old `acc` once, after the loop:
         for k group: registers[r][v] += splat(a[r][k]) * b[k][v]
         acc[block] += registers
 
-With A read where the user has it, the two outer loops change places: the rows of a block are
-then fetched once from far away and all panels of B stream from the second-level cache.
+With a large A that is read where the user has it, the two outer loops change places: the rows of
+a block are then fetched once from far away and all panels of B stream from the second-level cache.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tilewright.machine.cpus import LINE_BYTES
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.targets.cpu.dot.amx_product import AmxBlocks, amx_blocks, emit_amx_product
 from tilewright.targets.cpu.dot.block import (
-    FETCH_STEPS,
     TARGET_ARGUMENTS,
     BlockSpec,
     BlockVector,
     emit_block,
 )
+from tilewright.targets.cpu.dot.line_fetches import TURN_STEPS, LineFetch
 from tilewright.targets.cpu.dot.packing import PackSpec
 from tilewright.targets.cpu.dot.panels import (
     ELEMENT_BYTES,
@@ -61,14 +61,22 @@ FEW_ROWS = 16
 """Rows of a product up to which reading B is all that it waits for.
 Measured on Zen 5, 2026-11-23, one thread, f32: see STEPS_AHEAD."""
 
-# By definition: FETCH_STEPS steps a turn, a line each, two rows of a step's depth.
-ROWS_FETCHED = 2
 
-FETCHING_PANELS = 2
-"""Panels of B up to which a block fetches the next block's rows of A: with few of them the rows are
-used up before the hardware has seen where the next lie.
-Measured on Emerald Rapids, 2026-11-22, one thread, f32: 4096x64x512 1.25 times the speed, tiles of
-64x64 1.04, of 128x128 0.99 to 1.02; four panels 0.95 to 0.97, eight 0.91."""
+NEAR_PANELS = 2
+"""Panels of B up to which the next block's rows of A are fetched into the first-level cache: more
+of them would push the rows out again before they are used.
+Measured on Emerald Rapids, 2026-11-22, one thread, f32, near: 4096x64x512 1.25 times the speed;
+with four panels 0.95 to 0.97, with eight 0.91. On Zen 5, 2026-11-23, with four panels far: 1.02 to
+1.04 at 512³ to 2048³."""
+
+
+NEAR_A_BYTES = 16 << 10
+"""Bytes of A up to which it stays in the first-level cache beside a panel of B: then all its rows
+meet one panel before the next, and none is fetched.
+Measured on Zen 5, 2026-11-23, one thread, f32: 32x4096x4096 with tiles of 32x128x128 1.2 to 1.27
+times the speed, of 32x256x128 1.36 to 1.46; with 64 KiB 1024³ with tiles of 128x128x128 up to 1.05.
+Measured on Emerald Rapids, 2026-11-23: with 64 KiB 1024³ with tiles of 128x256x128 0.93,
+1024x1024x17 0.75; with 16 KiB 32x4096x4096 1.27."""
 
 
 EDGE_VECTORS = 2
@@ -187,6 +195,16 @@ class DotSpec:
     def amx_blocks(self) -> AmxBlocks | None:
         """How AMX cuts the product; None where it is another unit's."""
         return amx_blocks((self.m, self.n, self.k), self.multiply) if self.is_amx else None
+
+    @property
+    def a_bytes(self) -> int:
+        """The bytes of A."""
+        return self.m * self.k * ELEMENT_BYTES[self.a_layout.element]
+
+    @property
+    def has_columns_outside(self) -> bool:
+        """Whether all rows of A meet one panel of B before the next: see `NEAR_A_BYTES`."""
+        return not self.a_in_place or self.a_bytes <= NEAR_A_BYTES
 
     @property
     def room_bytes(self) -> int:
@@ -348,7 +366,7 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
         strides = ("%a_stride" if spec.a_in_place else str(spec.a_stride), _ldc(spec))
         emit_amx_product(fn, spec.amx_blocks, strides, spec.zero_init)
     else:
-        emit = _emit_rows_outside if spec.a_in_place else _emit_columns_outside
+        emit = _emit_in_place if spec.a_in_place else _emit_columns_outside
         emit(fn, spec, _column_runs(spec))
     fn.emit("ret void")
     return module.add_function(name, fn.text())
@@ -383,15 +401,13 @@ def _emit_columns_outside(fn: FunctionBuilder, spec: DotSpec, columns: list[Colu
         column.run.emit(fn, lambda panel, column=column: row_blocks(panel, column))
 
 
-def _emit_rows_outside(fn: FunctionBuilder, spec: DotSpec, columns: list[ColumnRun]) -> None:
+def _emit_in_place(fn: FunctionBuilder, spec: DotSpec, columns: list[ColumnRun]) -> None:
+    """The blocks of an A that lies where the user has it: a small one is near from the first
+    panel on, of a large one each block of rows comes from far away once."""
     most = min(max_rows(spec.unit, spec.multiply, len(each.vectors)) for each in columns)
     row_limit, panel_limit = _block_limits(fn, spec)
-
-    def column_blocks(row: str, rows: Run) -> None:
-        for column in columns:
-            column.run.emit(
-                fn, lambda panel, column=column: block_call(row, rows, panel, column), panel_limit
-            )
+    runs = _row_runs(spec, most)
+    tallest = max(rows.size for rows in runs)
 
     def block_call(row: str, rows: Run, panel: str, column: ColumnRun) -> None:
         block = _Block(row, rows.size, panel, column, rows.first == 0)
@@ -400,8 +416,20 @@ def _emit_rows_outside(fn: FunctionBuilder, spec: DotSpec, columns: list[ColumnR
         else:
             _emit_edge_call(fn, spec, block, tallest)
 
-    runs = _row_runs(spec, most)
-    tallest = max(rows.size for rows in runs)
+    def column_blocks(row: str, rows: Run) -> None:
+        for column in columns:
+            column.run.emit(
+                fn, lambda panel, column=column: block_call(row, rows, panel, column), panel_limit
+            )
+
+    def row_blocks(panel: str, column: ColumnRun) -> None:
+        for rows in runs:
+            rows.emit(fn, lambda row, rows=rows: block_call(row, rows, panel, column), row_limit)
+
+    if spec.has_columns_outside:
+        for column in columns:
+            column.run.emit(fn, lambda panel, column=column: row_blocks(panel, column), panel_limit)
+        return
     for rows in runs:
         rows.emit(fn, lambda row, rows=rows: column_blocks(row, rows), row_limit)
 
@@ -480,9 +508,8 @@ def _emit_block_call(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
     layout = spec.b_layout
     a_bytes = ELEMENT_BYTES[spec.a_layout.element]
     c_bytes = ELEMENT_BYTES[spec.acc_dtype]
-    lines = _fetch_lines(spec, block)
     packs = spec.packs_b and block.is_first
-    fetches_rows = bool(lines) and _fetches_rows(spec)
+    fetches = _fetches(fn, spec, block)
     callee = emit_block(
         fn.module,
         BlockSpec(
@@ -494,8 +521,7 @@ def _emit_block_call(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
             lda=None if spec.a_in_place else spec.a_stride,
             ldc=_ldc(spec),
             zero_init=spec.zero_init,
-            fetch_lines=lines,
-            fetches_rows=fetches_rows,
+            fetches=tuple(fetch for fetch, _ in fetches),
             source=spec.b_dtype if packs else None,
             keeps=packs and block.rows < spec.m,
             fetches_ahead=packs and (block.is_of_few or spec.m <= FEW_ROWS),
@@ -505,8 +531,7 @@ def _emit_block_call(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
             is_edge=block.most_rows is not None,
         ),
     )
-    more = _fetch_arguments(fn, spec, block) if lines else ""
-    more += _fetched_rows(fn, spec, block) if fetches_rows else ""
+    more = "".join(arguments for _, arguments in fetches)
     more += _source_arguments(fn, spec, block) if packs else ""
     more += _limit_arguments(fn, spec, block) if spec.is_limited else ""
     more += _target_arguments(fn, spec, block) if spec.has_target else ""
@@ -521,51 +546,75 @@ def _emit_block_call(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
     fn.emit(f"call fastcc void {callee}(ptr {a}, ptr {b}, ptr {c}, i64 {lda}{more})")
 
 
-def _fetch_lines(spec: DotSpec, block: _Block) -> int:
-    """The lines of a row of the next tile that belong to a block's columns."""
-    is_whole = all(vector.valid == spec.b_layout.lanes for vector in block.column.vectors)
-    if spec.next_b is None or not is_whole or spec.b_layout.num_groups(spec.k) % FETCH_STEPS:
-        return 0
-    if spec.packs_b and block.is_first:
-        return 0  # it has loads enough: with fetches too it runs at 0.85 of its speed
-    columns = block.column.run.size * spec.b_layout.columns
-    return -(-columns * spec.next_b.element_bytes // LINE_BYTES)
+def _fetches(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> list[tuple[LineFetch, str]]:
+    """What a block fetches and its arguments: of the next step's B, of the next block's A.
 
-
-def _fetch_arguments(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> str:
-    """The rows of the next tile that a block fetches: the first blocks share them all.
-
-    Later ones fetch a line that is there, which costs less than a second microkernel.
+    Not the block that packs B, which has loads enough: with fetches too it runs at 0.85 of its
+    speed.
     """
-    tile = spec.next_b
-    assert tile is not None
-    number = f"{int(block.row) // block.rows}" if block.row.isdecimal() else None
-    number = number or fn.value(f"udiv i64 {block.row}, {block.rows}")
-    share = spec.b_layout.num_groups(spec.k) // FETCH_STEPS
-    row = scaled(fn, number, share, -share * spec.packs_b)
+    is_whole = all(vector.valid == spec.b_layout.lanes for vector in block.column.vectors)
+    packs = spec.packs_b and block.is_first
+    if not is_whole or packs or block.most_rows is not None or _num_turns(spec) == 0:
+        return []
+    found: list[tuple[LineFetch, str]] = []
+    if spec.next_b is not None:
+        found.append(_next_b(fn, spec, block, spec.next_b))
+    if not spec.has_columns_outside:
+        found.append(_next_rows(fn, spec, block))
+    return found
+
+
+def _num_turns(spec: DotSpec) -> int:
+    """The turns in which a block may fetch, 0 where its steps are no whole turns."""
+    turns, rest = divmod(spec.b_layout.num_groups(spec.k), TURN_STEPS)
+    return 0 if rest else turns
+
+
+def _next_b(
+    fn: FunctionBuilder, spec: DotSpec, block: _Block, tile: SourceTile
+) -> tuple[LineFetch, str]:
+    """The next step's rows of B above a block's columns: the last blocks of rows share them.
+
+    Fetched early, they would leave the cache again while A and the result pass through it.
+    """
+    columns = block.column.run.size * spec.b_layout.columns
+    lines = -(-columns * tile.element_bytes // LINE_BYTES)
+    total = lines * tile.rows
+    others = max(1, -(-spec.m // block.rows) - spec.packs_b)
+    per_turn = -(-total // (others * _num_turns(spec)))
+    share = per_turn * _num_turns(spec)
+    number = scaled(fn, _blocks_before(fn, block.row, block.rows), 1, -int(spec.packs_b))
+    skipped = str(others * share - total)
+    if spec.is_limited:
+        blocks = _blocks_before(fn, "%rows", block.rows)
+        smax = fn.module.declare("llvm.smax.i64", "i64", "i64, i64")
+        left = scaled(fn, blocks, share, -total - share * spec.packs_b)
+        skipped = fn.value(f"call i64 {smax}(i64 {left}, i64 0)")
+    first = fn.value(f"sub nsw i64 {scaled(fn, number, share)}, {skipped}")
     stride = scaled(fn, "%next_b_stride", tile.element_bytes)
     column = scaled(fn, block.panel, spec.b_layout.columns * tile.element_bytes)
-    line = element_address(fn, "i8", "%next_b", fn.value(f"mul i64 {row}, {stride}"))
-    line = element_address(fn, "i8", line, column)
-    is_inside = fn.value(f"icmp ult i64 {row}, {tile.rows}")
-    line = fn.value(f"select i1 {is_inside}, ptr {line}, ptr %b")
-    stride = fn.value(f"select i1 {is_inside}, i64 {stride}, i64 0")
-    return f", ptr {line}, i64 {stride}"
+    at = element_address(fn, "i8", "%next_b", column)
+    return LineFetch(lines, total, per_turn), f", ptr {at}, i64 {stride}, i64 {first}"
 
 
-def _fetches_rows(spec: DotSpec) -> bool:
-    """Whether blocks fetch the next rows of A: whole lines, one for every two turns."""
-    is_narrow = spec.b_layout.num_panels(spec.n) <= FETCHING_PANELS
-    has_lines = spec.k * ELEMENT_BYTES[spec.a_layout.element] % LINE_BYTES == 0
-    return spec.a_in_place and is_narrow and has_lines
+def _blocks_before(fn: FunctionBuilder, row: str, size: int) -> str:
+    """The number of whole blocks of `size` rows before a row."""
+    return str(int(row) // size) if row.isdecimal() else fn.value(f"udiv i64 {row}, {size}")
 
 
-def _fetched_rows(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> str:
-    """The two rows of the next block that a block fetches; behind the last it is a guess."""
-    panel = scaled(fn, block.panel, ROWS_FETCHED, block.rows)
-    first = scaled(fn, scaled(fn, block.row, 1, panel), "%a_stride")
-    at = element_address(fn, STORAGE_TYPE[spec.a_layout.element], "%a", first)
-    return f", ptr {at}"
+def _next_rows(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> tuple[LineFetch, str]:
+    """The rows of A of the next block, shared among the panels; behind the last it is a guess."""
+    size = ELEMENT_BYTES[spec.a_layout.element]
+    lines = -(-spec.k * size // LINE_BYTES)
+    panels = spec.b_layout.num_panels(spec.n)
+    blocks = -(-panels // block.column.run.size)
+    per_turn = -(-lines * block.rows // (blocks * _num_turns(spec)))
+    fetch = LineFetch(lines, lines * block.rows, per_turn, panels <= NEAR_PANELS)
+    number = _blocks_before(fn, block.panel, block.column.run.size)
+    first = scaled(fn, number, per_turn * _num_turns(spec))
+    stride = scaled(fn, "%a_stride", size)
+    at = element_address(fn, "i8", "%a", scaled(fn, scaled(fn, block.row, 1, block.rows), stride))
+    return fetch, f", ptr {at}, i64 {stride}, i64 {first}"
 
 
 def _limit_arguments(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> str:
@@ -587,9 +636,35 @@ def _source_arguments(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> str:
 
 
 def _target_arguments(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> str:
-    """Where the sums of a block go."""
+    """Where the sums of a block go, and those of the next one."""
+    at = _target_of(fn, spec, block.row, block.panel)
+    later = _later_target(fn, spec, block, at)
+    return f", ptr {at}, i64 %target_stride, i1 %is_first, ptr {later}"
+
+
+def _target_of(fn: FunctionBuilder, spec: DotSpec, row: str, panel: str) -> str:
+    """Where the sums of the block go that starts at a row and a panel."""
     c_bytes = ELEMENT_BYTES[spec.acc_dtype]
-    column = scaled(fn, block.panel, spec.b_layout.columns)
-    first = "0" if block.row == "0" else scaled(fn, block.row, "%target_stride")
-    at = element_address(fn, "i8", "%target", scaled(fn, scaled(fn, first, 1, column), c_bytes))
-    return f", ptr {at}, i64 %target_stride, i1 %is_first"
+    column = scaled(fn, panel, spec.b_layout.columns)
+    first = "0" if row == "0" else scaled(fn, row, "%target_stride")
+    return element_address(fn, "i8", "%target", scaled(fn, scaled(fn, first, 1, column), c_bytes))
+
+
+def _later_target(fn: FunctionBuilder, spec: DotSpec, block: _Block, here: str) -> str:
+    """Where the sums of the next block go; this one's where no row is left, or no panel.
+
+    What lies behind the last row is another program's.
+    """
+    next_row = scaled(fn, block.row, 1, block.rows)
+    next_panel = scaled(fn, block.panel, 1, block.column.run.size)
+    row, panel = (next_row, block.panel) if spec.has_columns_outside else (block.row, next_panel)
+    columns = scaled(fn, panel, spec.b_layout.columns)
+    is_row = fn.value(f"icmp slt i64 {row}, %rows")
+    is_column = fn.value(f"icmp slt i64 {columns}, %columns")
+    is_there = fn.value(f"and i1 {is_row}, {is_column}")
+    there = _target_of(fn, spec, row, panel)
+    if not spec.has_columns_outside:
+        is_below = fn.value(f"icmp slt i64 {next_row}, %rows")
+        below = _target_of(fn, spec, next_row, "0")
+        here = fn.value(f"select i1 {is_below}, ptr {below}, ptr {here}")
+    return fn.value(f"select i1 {is_there}, ptr {there}, ptr {here}")
