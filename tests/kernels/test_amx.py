@@ -363,3 +363,65 @@ def test_infinite_halves_make_infinities_and_nans_where_arithmetic_does(amx_jit:
         want = (a[:, :, None].astype(np.float64) * b[None].astype(np.float64)).sum(1)
     np.testing.assert_allclose(c, want, rtol=1e-4, atol=1e-5)
     assert np.isnan(c[4, 9]) and np.isinf(c[1]).any() and c[5, 3] == 32 * 2.0**-48
+
+
+def precise_matmul(
+    a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, P: tl.constexpr
+):
+    """c = a @ b of f32 in an input precision, with masks."""
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        k = start + tl.arange(0, BK)
+        x = tl.load(a + m[:, None] * K + k[None, :], (m < M)[:, None] & (k < K)[None, :], 0)
+        y = tl.load(b + k[:, None] * N + n[None, :], (k < K)[:, None] & (n < N)[None, :], 0)
+        acc = tl.dot(x, y, acc, input_precision=P)
+    tl.store(c + m[:, None] * N + n[None, :], acc, (m < M)[:, None] & (n < N)[None, :])
+
+
+@pytest.mark.parametrize("size", [(64, 64, 64), (33, 70, 100), (1, 17, 513), (65, 33, 0)], ids=str)
+@pytest.mark.parametrize("tile", [(256, 256, 32), (512, 256, 64)], ids=str)
+def test_bf16x3_takes_three_products_within_its_bound(
+    tile: tuple[int, int, int], size: tuple[int, int, int], amx_jit: Jit, rng: np.random.Generator
+) -> None:
+    (m, n, k), (bm, bn, bk) = size, tile
+    a, b = (rng.standard_normal(s).astype(np.float32) for s in ((m, k), (k, n)))
+    c = np.full((m + 1, n), 77, np.float32)
+    grid = (tilewright.cdiv(m, bm), tilewright.cdiv(n, bn))
+    kernel = amx_jit(precise_matmul)
+    compiled = kernel[grid](a, b, c, m, n, k, BM=bm, BN=bn, BK=bk, P="bf16x3")
+    assert set(units(compiled)) == {"amx"}
+    assert len(units(compiled)) % 3 == 0
+    wide = a.astype(np.float64) @ b.astype(np.float64)
+    # Parts of 8 bits each, and sums in f32 of all three products.
+    bound = (3 * 2.0**-18 + (3 * k + 3) * 2.0**-24) * (np.abs(a) @ np.abs(b))
+    assert (np.abs(c[:m] - wide) <= bound).all()
+    assert (c[m] == 77).all()
+
+
+def test_infinities_and_nans_of_bf16x3_are_those_of_f32(
+    amx_jit: Jit, rng: np.random.Generator
+) -> None:
+    a, b = (rng.standard_normal((64, 64)).astype(np.float32) for _ in range(2))
+    a[3, 5], a[7, 9], b[11, 2] = np.inf, np.nan, -np.inf
+    # Beyond the largest bfloat16: infinity, not NaN.
+    a[5], a[5, 0], b[0] = 0, 3.4e38, np.abs(b[0]) + 2
+    c = np.zeros((64, 64), np.float32)
+    kernel = amx_jit(precise_matmul)
+    compiled = kernel[(1, 1)](a, b, c, 64, 64, 64, BM=256, BN=256, BK=32, P="bf16x3")
+    assert set(units(compiled)) == {"amx"}
+    with np.errstate(invalid="ignore", over="ignore"):
+        want = (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32)
+    finite = np.isfinite(want)
+    np.testing.assert_array_equal(c[~finite], want[~finite])
+    np.testing.assert_allclose(c[finite], want[finite], rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("precision", ["ieee", "tf32", "bf16x6"])
+def test_other_precisions_of_f32_stay_with_vectors(precision: str, amx_jit: Jit) -> None:
+    a, c = np.ones((32, 32), np.float32), np.zeros((32, 32), np.float32)
+    kernel = amx_jit(precise_matmul)
+    compiled = kernel[(1, 1)](a, a, c, 32, 32, 32, BM=256, BN=256, BK=32, P=precision)
+    assert set(units(compiled)) == {"vectors"}
+    np.testing.assert_array_equal(c, 32)

@@ -640,7 +640,7 @@ def dot(
     on other operands than fp8 and fp16, and is never bf16.
     `max_num_imprecise_acc`, for fp8, is at most K.
     `input_precision` ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6") allows less than fp32 for
-    the products of fp32 operands; the CPU always computes as "ieee".
+    the products of fp32 operands; the CPU computes as "ieee", but "bf16x3" on AMX.
     Raises: DotShapeMismatch, DotDtypeMismatch, InvalidOption.
     """
 

@@ -50,32 +50,47 @@ class SplitProducts(Pass):
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every product of emulated precision."""
         for op in tuple(module.walk()):
-            if isinstance(op, DotOp) and _precision(op) in _TERMS:
-                _split(op, _precision(op))
+            if isinstance(op, DotOp) and precision_of(op) in _TERMS:
+                split_product(op)
 
 
-def _precision(op: DotOp) -> str:
+def precision_of(op: DotOp) -> str:
     """The precision of a float32 product; '' of others."""
     if op.input_precision is None or ir.element_of(op.a.type) != ir.f32:
         return ""
     return INPUT_PRECISIONS[op.input_precision.value.data]
 
 
-def _split(op: DotOp, precision: str) -> None:
-    make = TileBuilder(op)
+def split_product(op: DotOp, keeps_infinities: bool = False) -> None:
+    """Put products of parts in the place of a product of emulated precision.
+
+    An infinity is its own first part, and times the second part of a number it is NaN or has the
+    wrong sign. With `keeps_infinities` zeros meet second parts instead, in tiles of their own.
+    """
+    make, precision = TileBuilder(op), precision_of(op)
     terms = _TERMS[precision]
     count = 1 + max(max(term) for term in terms)
     split = _tf32_parts if precision == "tf32x3" else _bf16_parts
     a, b = (split(make, value, count) for value in (op.a, op.b))
+    small_a, small_b = ([*a], [*b])
+    if keeps_infinities:
+        small_a[0], small_b[0] = _finite(make, a[0]), _finite(make, b[0])
     narrow = "tf32" if precision == "tf32x3" else "ieee"
     code = IntegerAttr(INPUT_PRECISIONS.index(narrow), i32)
     properties = {**op.properties, "inputPrecision": code}
     total: SSAValue = op.c
     for i, j in terms:
-        total = make.emit(DotOp, [a[i], b[j], total], op.result.type, properties, op.attributes)
+        operands = [small_a[i], small_b[j], total] if i + j else [a[0], b[0], total]
+        total = make.emit(DotOp, operands, op.result.type, properties, op.attributes)
     op.result.replace_all_uses_with(total)
     op.detach()
     op.erase()
+
+
+def _finite(make: TileBuilder, value: SSAValue) -> SSAValue:
+    """`value` with zeros in the place of infinities and NaNs: where `value - value` is no zero."""
+    rest = make.emit(ELEMENTWISE["arith.subf"], [value, value], value.type)
+    return _where_number(make, rest, value)
 
 
 def _tf32_parts(make: TileBuilder, value: SSAValue, count: int) -> list[SSAValue]:
@@ -94,14 +109,20 @@ def _bf16_parts(make: TileBuilder, value: SSAValue, count: int) -> list[SSAValue
     parts = []
     for _ in range(count):
         parts.append(make.emit(TruncFOp, [value], narrow))
-        value = _rest(make, value, make.emit(ExtFOp, [parts[-1]], value.type))
+        # Numbers beyond the largest bfloat16 round to infinity, which leaves no rest either.
+        value = _finite(make, _rest(make, value, make.emit(ExtFOp, [parts[-1]], value.type)))
     return parts
 
 
 def _rest(make: TileBuilder, value: SSAValue, part: SSAValue) -> SSAValue:
     """`value` - `part`; 0 where that is no number, since infinity is its own first part."""
     rest = make.emit(ELEMENTWISE["arith.subf"], [value, part], value.type)
+    return _where_number(make, rest, rest)
+
+
+def _where_number(make: TileBuilder, tested: SSAValue, value: SSAValue) -> SSAValue:
+    """`value` where `tested` is no NaN, else 0."""
     flags = tile_of(ir.i1, shape_of(value.type))
     code: dict[str, Attribute] = {"predicate": IntegerAttr(_ORDERED, ir.i64)}
-    is_number = make.emit(CmpFOp, [rest, rest], flags, code)
-    return make.emit(SelectOp, [is_number, rest, make.constant(value.type, 0)], value.type)
+    is_number = make.emit(CmpFOp, [tested, tested], flags, code)
+    return make.emit(SelectOp, [is_number, value, make.constant(value.type, 0)], value.type)

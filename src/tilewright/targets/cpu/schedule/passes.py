@@ -10,6 +10,7 @@ from tilewright.ir.passes import Pass
 from tilewright.machine.cpus import MADE_UP_AMX_CPU, MADE_UP_CPU
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp, functions_of, require_launchable
+from tilewright.ops.matmul.ir import DotOp
 from tilewright.passes.fold_additions import FoldAdditions
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
@@ -23,6 +24,10 @@ from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.materialization import decide, normalize, operand_spec
 from tilewright.targets.cpu.schedule.peel_first_products import peel_first_products
 from tilewright.targets.cpu.schedule.pitches import spread_rows
+from tilewright.targets.cpu.schedule.split_amx_products import (
+    is_split_for_amx,
+    split_amx_products,
+)
 from tilewright.targets.cpu.schedule.widen_k_loops import (
     product_depth,
     reads_prefixes,
@@ -38,6 +43,7 @@ def cpu_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, 
         FoldAdditions(adds_last=True),
         WidenKLoops(machine),
         PeelFirstProducts(machine),
+        SplitAmxProducts(machine),
         WidenProducts(machine),
         EmitNests(machine),
         PlaceBuffers(),
@@ -73,7 +79,25 @@ class PeelFirstProducts(Pass):
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function."""
         for kernel in functions_of(module):
-            peel_first_products(kernel, lambda product: operand_spec(product, self.machine).is_amx)
+            peel_first_products(kernel, self._is_worth)
+
+    def _is_worth(self, product: DotOp) -> bool:
+        is_split = is_split_for_amx(product, self.machine)
+        return is_split or operand_spec(product, self.machine).is_amx
+
+
+@dataclass(frozen=True)
+class SplitAmxProducts(Pass):
+    """Let AMX take an f32 product as three of bf16; see `split_amx_products.py`."""
+
+    machine: MachineModel = MADE_UP_AMX_CPU
+    name = "split-amx-products"
+    after = ("widen-k-loops", "peel-first-products")
+
+    def apply(self, module: ModuleOp) -> None:
+        """Rewrite every function."""
+        for kernel in functions_of(module):
+            split_amx_products(kernel, self.machine)
 
 
 @dataclass(frozen=True)
@@ -82,7 +106,7 @@ class WidenProducts(Pass):
 
     machine: MachineModel = MADE_UP_CPU
     name = "widen-products"
-    after = ("widen-k-loops", "peel-first-products")
+    after = ("widen-k-loops", "peel-first-products", "split-amx-products")
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function."""

@@ -40,6 +40,7 @@ from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES
 from tilewright.targets.cpu.schedule.masked_ends import end_in_masks
 from tilewright.targets.cpu.schedule.materialization import operand_spec
 from tilewright.targets.cpu.schedule.shifts import Shifts, source_dim
+from tilewright.targets.cpu.schedule.split_amx_products import is_split_for_amx
 
 DEPTH = 128
 """The depth to which tiles are brought. Twice the depth halves the result's round trip once more,
@@ -62,6 +63,8 @@ since C's way to the registers and back is the longest part of a product."""
 
 def product_depth(product: ProductOp, machine: MachineModel) -> int:
     """The depth to which the tiles of a product are brought on a machine."""
+    if is_split_for_amx(product, machine):
+        return AMX_DEPTH_BYTES // ELEMENT_BYTES["bf16"]
     spec = operand_spec(product, machine)
     bytes_of_k = spec.multiply.parts * ELEMENT_BYTES[spec.multiply.a_element]
     return AMX_DEPTH_BYTES // bytes_of_k if spec.is_amx else DEPTH
@@ -69,6 +72,8 @@ def product_depth(product: ProductOp, machine: MachineModel) -> int:
 
 def reads_prefixes(product: ProductOp, machine: MachineModel) -> bool:
     """Whether a product reads no more of its operands than their masks leave, on a machine."""
+    if is_split_for_amx(product, machine):
+        return False
     return multiplies_prefixes(operand_spec(product, machine), machine)
 
 
