@@ -16,6 +16,8 @@ STORAGE_TYPE = {
     **dict.fromkeys(FLOAT8_DTYPES, "i8"),
 }
 """The LLVM type in which an element is addressed and moved; never computed with if narrow."""
+
+# By definition: the bytes of an LLVM type.
 STORAGE_BYTES = {"double": 8, "float": 4, "i32": 4, "i16": 2, "i8": 1}
 
 
