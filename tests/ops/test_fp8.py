@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tilewright
+import tilewright.language as tl
 from tests.fp8 import FORMATS, SOURCES, edges, every_value
 from tilewright.interp import casts
 from tilewright.ir import types as ir
@@ -70,3 +72,27 @@ def test_integers_saturate_too(name: str) -> None:
     got = casts.integer_to_float(values, held(name), signed=True)
     limit = largest(held(name))
     assert widened(got).tolist() == [0, 1, -1, limit, -limit]
+
+
+@tilewright.jit
+def flip_and_clear_signs(x, flipped, cleared, FORMAT: tl.constexpr):
+    at = tl.arange(0, 256)
+    values = tl.load(x + at).to(FORMAT, bitcast=True)
+    tl.store(flipped + at, (-values).to(tl.uint8, bitcast=True))
+    tl.store(cleared + at, tl.abs(values).to(tl.uint8, bitcast=True))
+
+
+@pytest.mark.parametrize("form", ["compiled", "interpreted", "simulated"])
+def test_signs_of_infinities_and_nans_are_bits(form: str) -> None:
+    """A conversion saturates: 57344 is the greatest number beside infinity, and no infinity."""
+    codes = np.arange(256, dtype=np.uint8)
+    flipped, cleared = np.zeros_like(codes), np.zeros_like(codes)
+    kernel = flip_and_clear_signs
+    launched = {
+        "compiled": kernel,
+        "interpreted": kernel.interpret,
+        "simulated": kernel.simulate,
+    }[form]
+    launched[(1,)](codes, flipped, cleared, FORMAT=tl.float8e5)
+    np.testing.assert_array_equal(flipped, codes ^ 0x80)
+    np.testing.assert_array_equal(cleared, codes & 0x7F)

@@ -13,11 +13,22 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.attributes import APPROXIMATE, CONTRACT, RECIPROCAL
 from tilewright.ir.types import shape_of
-from tilewright.language.core import dtype, float32, int1, int64, tensor, uint64, unwrap
+from tilewright.language.core import (
+    dtype,
+    float8e5,
+    float32,
+    int1,
+    int64,
+    tensor,
+    uint8,
+    uint64,
+    unwrap,
+)
 from tilewright.ops.builder import Builder, integer_property, shaped, ssa
 from tilewright.ops.casting import (
     broadcast_pair,
     convert,
+    reinterpret_bits,
     to_tensor,
     to_tensor_beside,
 )
@@ -340,9 +351,25 @@ def negate(b: Builder, x: tensor) -> tensor:
     """-x; unsigned integers wrap."""
     if x.dtype.is_ptr():
         raise PointerArithmetic("a pointer cannot be negated")
+    if x.dtype == float8e5:
+        return _on_bits(b, "arith.xori", x, 0x80)
     if x.dtype.is_floating():
         return elementwise(b, "arith.negf", x)
     return elementwise(b, "arith.subi", b.constant(0, x.type), x)
+
+
+def magnitude(b: Builder, x: tensor) -> tensor:
+    """|x| of floats."""
+    if x.dtype == float8e5:
+        return _on_bits(b, "arith.andi", x, 0x7F)
+    return elementwise(b, "math.absf", x)
+
+
+def _on_bits(b: Builder, op: str, x: tensor, mask: int) -> tensor:
+    """`x` of 8 bits with the bits of `mask` changed; conversions to it would lose infinities."""
+    bits = reinterpret_bits(b, x, uint8)
+    changed = elementwise(b, op, bits, b.constant(mask, bits.type))
+    return reinterpret_bits(b, changed, x.dtype)
 
 
 def unary(b: Builder, operator: str, operand: object) -> tensor:

@@ -21,7 +21,14 @@ from tilewright.ops.arguments import boolean_constant, constant
 from tilewright.ops.builder import Builder, integer_property, require_tensor
 from tilewright.ops.casting import broadcast_shapes, broadcast_tensor, convert, is_number, to_tensor
 from tilewright.ops.elementwise.ir import ClampFOp, FmaOp, SelectOp
-from tilewright.ops.elementwise.operators import arithmetic, binary, elementwise, meet, negate
+from tilewright.ops.elementwise.operators import (
+    arithmetic,
+    binary,
+    elementwise,
+    magnitude,
+    meet,
+    negate,
+)
 from tilewright.ops.surface import surface
 from tilewright.support.errors import DtypeNotAllowed, InvalidOption
 
@@ -78,7 +85,7 @@ def abs_(b: Builder, x: object) -> tensor:
     """The magnitude of x, element by element; unsigned integers stay as they are."""
     value = to_tensor(b, x)
     if value.dtype.is_floating():
-        return elementwise(b, "math.absf", value)
+        return magnitude(b, value)
     if value.dtype.is_int_signed():
         return elementwise(b, "math.absi", value)
     if value.dtype.is_int_unsigned():
