@@ -607,3 +607,27 @@ def test_a_profile_is_viewed_as_a_tree_with_rates(
     assert [r.name for r in only] == ["matmul"]
     with pytest.raises(ValueError, match="no metric 'watts/s'"):
         viewer.parse(["watts/s"], tmp_path / "p.hatchet")
+
+
+@triton.jit
+def axis_of_the_grid(x):
+    tl.program_id(20)
+
+
+@triton.jit
+def dimension_inserted_twice(x):
+    tl.expand_dims(tl.arange(0, 4), (0, -3))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "phrase"),
+    [
+        (axis_of_the_grid, "program_id axis must be 0, 1, or 2 but got 20"),
+        (dimension_inserted_twice, "duplicate axes, normalized axes = [0, 0]"),
+    ],
+)
+def test_what_a_function_of_the_language_refuses_is_the_cause(kernel, phrase) -> None:
+    with pytest.raises(triton.CompilationError) as caught:
+        kernel[(1,)](np.zeros(4, np.float32))
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert phrase in str(caught.value.__cause__)

@@ -73,14 +73,19 @@ def expand_dims(b: Builder, input: object, axis: object) -> tensor:
     x = to_tensor(b, input)
     axes = [integer_constant(a, "expand_dims", "axis") for a in sequence(axis)]
     rank = len(x.static_shape) + len(axes)
-    if any(not -rank <= a < rank for a in axes):
+    outside = [a for a in axes if not -rank <= a < rank]
+    if outside:
         raise AxisOutOfRange(
             f"expand_dims(): axis {axes} is out of range for a result of {rank} dimension(s)",
             argument="axis",
+            known_as=f"invalid axis {outside[0]}. Expected {-rank} <= axis < {rank}",
         )
     positions = sorted(a % rank for a in axes)
     if len(set(positions)) != len(positions):
-        raise AxisOutOfRange(f"expand_dims(): axis {axes} names one dimension twice")
+        raise AxisOutOfRange(
+            f"expand_dims(): axis {axes} names one dimension twice",
+            known_as=f"expand_dims received duplicate axes, normalized axes = {positions}",
+        )
     for position in positions:
         x = insert_dim(b, x, position)
     return x

@@ -81,13 +81,14 @@ def _with_position(error: TilewrightError, first_line: int | None) -> Tilewright
     return error
 
 
-def _cause_of(error: TilewrightError) -> TilewrightError | None:
+def _cause_of(error: TilewrightError) -> Exception | None:
     """What Triton raises in the function that was called: None for an error in the kernel itself.
 
-    Each call on the way is an error of its own, the cause of the one in its caller.
+    Each call on the way is an error of its own, the cause of the one in its caller. A function of
+    the language raises an error of Python with the phrase that Triton has for it.
     """
     if not error.chain:
-        return None
+        return ValueError(error.known_as) if error.known_as else None
     inner = copy(error)
     inner.__cause__ = None
     inner.chain, inner.preface = (), error.known_as
