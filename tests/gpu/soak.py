@@ -19,7 +19,8 @@ import torch
 from tests.corpus.case import Case
 from tests.corpus.partitioned import RINGS, Partitioned, attention_case, gemm, gemm_case, persistent
 from tests.gpu.test_corpus import DeviceMemory
-from tests.gpu.test_schedules import TURNS
+from tests.gpu.test_schedules import CLUSTERS, TURNS
+from tilewright.support.dataclass import replace
 
 ROUND_SECONDS = 10.0
 BATCH = 20
@@ -59,6 +60,7 @@ def subjects() -> Iterator[Subject]:
     yield Subject(product, {"num_consumer_groups": 1})
     yield Subject(tiles, {"num_consumer_groups": 2})
     yield Subject(tiles, {"schedule": TURNS.format(2, "late")})
+    yield Subject(replace(tiles, grid=(16,)), {"schedule": CLUSTERS.format(3)})
     for is_causal in (False, True):
         case = attention_case(1000, is_causal)
         yield Subject(case, {"schedule": Partitioned(case, RINGS).text(2)})

@@ -21,6 +21,7 @@ from tests.corpus.partitioned import (
     persistent,
 )
 from tests.gpu.test_corpus import DeviceMemory
+from tilewright.support.dataclass import replace
 
 pytestmark = pytest.mark.gpu
 
@@ -50,6 +51,16 @@ LARGE = [
     Partitioned(attention_case(1000, True), RINGS),
 ]
 TURNS = "roles load | math x{} split tiles; ring ab tiles load#0 load#1 slots 4 tma release {}"
+# Programs that load for each other: as many as tiles, fewer, more, and an odd number of tiles.
+CLUSTERS = "roles load | math x2 split m; ring ab tiles load#0 load#1 slots {}; cluster 2"
+PAIRS = [
+    replace(gemm_case(persistent, *sizes, name, GROUP=group), grid=(programs,))
+    for sizes, group, programs, name in (
+        ((1100, 520, 456), 4, 8, "gemm-pairs-large"),
+        ((1100, 520, 456), 1, 96, "gemm-pairs-of-rows"),
+        ((392, 200, 72), 3, 2, "gemm-pairs-odd"),
+    )
+]
 THREE = [
     gemm_case(gemm, 500, 264, 328, "gemm-192", M=192),
     gemm_case(persistent, 1100, 520, 456, "gemm-persistent-192", GROUP=4, M=192),
@@ -59,7 +70,7 @@ THREE = [
 
 
 def forms() -> list[Form]:
-    """Stages, roles of one, two and three groups, orders of products, and turns."""
+    """Stages, roles of one, two and three groups, orders of products, turns, and clusters."""
     found: list[Form] = []
     for each in (*WITH_STEPS, *LARGE):
         found += [Form(each.case, options) for options in STAGES]
@@ -76,6 +87,9 @@ def forms() -> list[Form]:
         for release in ("wait", "late"):
             text = TURNS.format(groups, release)
             found += [Form(each.case, {"schedule": text}) for each in (GEMMS[3], LARGE[1])]
+    found += [
+        Form(case, {"schedule": CLUSTERS.format(slots)}) for case in PAIRS for slots in (1, 2, 4)
+    ]
     return found + [Form(case, {"num_consumer_groups": 3}) for case in THREE]
 
 
