@@ -31,6 +31,8 @@ SUBJECTS = {
     "schedule/partition/wait_late": ("ops/staging",),
     "schedule/partition/waiting": ("ops/staging",),
     "targets/cpu/interpret": ("targets/cpu/ops",),
+    "targets/nvidia/bound_turns": ("ops/roles",),
+    "targets/nvidia/guard_overlap": ("ops/memory/ir",),
     "targets/nvidia/partition": ("ops/roles", "ops/channels", "ops/descriptors/ir"),
     "targets/nvidia/partition/gradients": ("ops/matmul/ir",),
     "targets/nvidia/partition/stage_channels": ("ops/staging",),

@@ -35,6 +35,7 @@ from tilewright.runtime.launch_numbers import LaunchGuard, LaunchNumber
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.targets.nvidia.tma.launch_conditions import add_guards, place_of
 
+# By definition: a launch computes in as many bits as addresses have.
 _BITS = 64
 
 
