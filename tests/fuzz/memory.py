@@ -30,7 +30,7 @@ class Memory(Expressions):
     def overlapping(self, depth: int) -> list[Node]:
         """Loads and stores in one stretch, in some order, perhaps in a loop."""
         forms = (self._move, self._move, self._two, self._again, self._recurring, self._product)
-        forms += (self._sequence, self._sequence)
+        forms += (self._sequence, self._sequence, self._summed)
         form = self.rng.choice(forms)
         body = form()
         if self.roll(0.3):
@@ -107,6 +107,23 @@ class Memory(Expressions):
             *([stored] if self.roll(0.5) else []),
             Assign(out, f"tl.minimum(tl.maximum({product}, -8.0), 8.0)"),
             Effect(f"tl.store({names[3]} + {place}, {out})"),
+        ]
+
+    def _summed(self) -> list[Node]:
+        """A row that is read again, once or twice, after sums of it were stored as numbers."""
+        shape = self.rng.choice("VVT")
+        row, total, most = (self.new_name("x") for _ in range(3))
+        mask, other = self._mask(shape)
+        other = ", other=2" if mask else ""
+        at = f"{self._base('m0')} + {self._place(shape)}"
+        second = Effect(f"tl.store({self._base('m0')}, {most} + pid)")
+        return [
+            Assign(row, f"tl.load({at}{mask}{other})"),
+            Assign(total, f"tl.sum({row}, axis=None)"),
+            Effect(f"tl.store({self._base('m0')}, {total} + 1)"),
+            Assign(most, f"tl.max({row} * 3 - {total}, axis=None)"),
+            *([second] if self.roll(0.5) else []),
+            Effect(f"tl.store({self._base('m0')} + {self._place(shape)}, {row} + {most}{mask})"),
         ]
 
     def _sequence(self) -> list[Node]:
