@@ -349,7 +349,10 @@ class BlockPlanner:
     def _numbers_stored(self, start: int, step: Step) -> list[Operation]:
         """The stores between a position and a nest if each writes one number; else none."""
         stores = self._written_between(start, step)
-        is_plain = all(isinstance(op, StoreOp) and not is_tile(op.ptr) for op in stores)
+        is_plain = all(
+            kind_of_root(type(op)) is RootKind.STORE and not is_tile(op.operands[0])
+            for op in stores
+        )
         return stores if step.roots and is_plain else []
 
     def _keep_loads(self, values: tuple[SSAValue, ...]) -> None:

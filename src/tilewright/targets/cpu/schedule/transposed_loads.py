@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.ir import SSAValue
 
-from tilewright.ops.memory.ir import LoadOp
 from tilewright.targets.cpu.nests.loop_order import MemoryAccess, stride_along, survey
 from tilewright.targets.cpu.schedule.bufferization import Bufferization
 from tilewright.targets.cpu.schedule.roots import Root, RootKind
@@ -40,8 +39,10 @@ def transposed_loads(bufferization: Bufferization, roots: Sequence[Root]) -> Ite
     if along is None or written:
         return
     for access in body.accesses:
-        if isinstance(access.op, LoadOp) and _crosses(bufferization, access, space, along):
-            yield access.op.result
+        if access.op is None or access.is_store:
+            continue
+        if _crosses(bufferization, access, space, along):
+            yield access.op.results[0]
 
 
 def _crosses(
