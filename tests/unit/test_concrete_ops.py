@@ -32,6 +32,7 @@ SUBJECTS = {
     "schedule/partition/waiting": ("ops/staging",),
     "targets/cpu/interpret": ("targets/cpu/ops",),
     "targets/nvidia/bound_turns": ("ops/roles",),
+    "targets/nvidia/bound_waits": ("targets/nvidia/ops",),
     "targets/nvidia/guard_overlap": ("ops/memory/ir",),
     "targets/nvidia/partition": ("ops/roles", "ops/channels", "ops/descriptors/ir"),
     "targets/nvidia/partition/gradients": ("ops/matmul/ir",),
