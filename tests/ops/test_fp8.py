@@ -96,3 +96,28 @@ def test_signs_of_infinities_and_nans_are_bits(form: str) -> None:
     launched[(1,)](codes, flipped, cleared, FORMAT=tl.float8e5)
     np.testing.assert_array_equal(flipped, codes ^ 0x80)
     np.testing.assert_array_equal(cleared, codes & 0x7F)
+
+
+@tilewright.jit
+def extrema_beside_zero(x, greater, lesser):
+    at = tl.arange(0, 256)
+    values = tl.load(x + at).to(tl.float8e5, bitcast=True)
+    zeros = tl.full((256,), 0.0, tl.float8e5)
+    tl.store(greater + at, tl.maximum(values, zeros).to(tl.uint8, bitcast=True))
+    tl.store(lesser + at, tl.minimum(values, zeros).to(tl.uint8, bitcast=True))
+
+
+@pytest.mark.parametrize("form", ["compiled", "interpreted", "simulated"])
+def test_extrema_are_one_of_their_operands(form: str) -> None:
+    numbers = np.array([c for c in range(256) if c & 0x7F <= 0x7C and c & 0x7F], np.uint8)
+    codes = np.resize(numbers, 256)
+    greater, lesser = np.zeros_like(codes), np.zeros_like(codes)
+    kernel = extrema_beside_zero
+    launched = {
+        "compiled": kernel,
+        "interpreted": kernel.interpret,
+        "simulated": kernel.simulate,
+    }[form]
+    launched[(1,)](codes, greater, lesser)
+    np.testing.assert_array_equal(greater, np.where(codes < 0x80, codes, 0))
+    np.testing.assert_array_equal(lesser, np.where(codes < 0x80, 0, codes))

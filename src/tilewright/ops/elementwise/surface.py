@@ -10,6 +10,7 @@ from tilewright.language.core import (
     PropagateNan,
     constexpr,
     dtype,
+    float8e5,
     float32,
     float64,
     int1,
@@ -113,9 +114,19 @@ def extremum(b: Builder, name: str, x: object, y: object, propagates_nan: bool) 
     """minimum or maximum of two tensors after promotion."""
     left, right = meet(b, x, y)
     signed, unsigned, number, propagating = _EXTREMA[name]
+    if left.dtype == float8e5:
+        return _extremum_of_float8e5(b, name, left, right, propagates_nan)
     if left.dtype.is_floating():
         return elementwise(b, propagating if propagates_nan else number, left, right)
     return elementwise(b, signed if left.dtype.is_int_signed() else unsigned, left, right)
+
+
+def _extremum_of_float8e5(
+    b: Builder, name: str, x: tensor, y: tensor, propagates_nan: bool
+) -> tensor:
+    """Found in float32; the way back is exact, and towards zero it keeps infinities."""
+    wide = extremum(b, name, convert(b, x, float32), convert(b, y, float32), propagates_nan)
+    return convert(b, wide, float8e5, "rtz")
 
 
 @surface()
