@@ -709,6 +709,7 @@ def expect_zero(x: object, mask: object) -> tensor:
     """`x` itself, with the promise that it is zero where `mask` holds.
 
     With the options `debug` or `checked` the promise is asserted.
+    Raises: DtypeNotAllowed for pointers.
     """
 
 
@@ -1102,6 +1103,7 @@ def reduce(input: object, axis: object, combine_fn: object, keep_dims: object = 
     `combine_fn` is a jit function of scalars: n accumulated, n new → n. It must be associative;
     unless it commutes too, elements are combined in the order of the axis. `axis=None` folds all
     elements, in row-major order, to scalars.
+    Raises: CombineHasEffects where `combine_fn` prints, asserts or touches memory.
     """
 
 
@@ -1146,7 +1148,10 @@ def softmax(
     keep_dims: object = None,
     ieee_rounding: object = False,
 ) -> tensor:
-    """exp(x - max(x)) / sum(exp(x - max(x))) along `dim`, dimension 0 by default."""
+    """exp(x - max(x)) / sum(exp(x - max(x))) along `dim`, dimension 0 by default.
+
+    Raises: DtypeNotAllowed for integers.
+    """
 
 
 @op("sort")
