@@ -25,7 +25,6 @@ from tests.asm.lane_harness import (
 from tilewright.codegen.convert import (
     FORMATS,
     emit_fp_to_fp,
-    emit_fp_to_int,
     emit_int_to_fp,
     llvm_element,
 )
@@ -318,17 +317,6 @@ def test_shorter_integers_round_once(num_bits: int, target: str, rng: np.random.
     kernel = compile_lanes(16, [f"i{num_bits}"], llvm_element(target), body, HOST)
     result = kernel.run(DTYPES[target], arguments)
     assert_same(result, nearest_even(arguments.astype(np.float64), target), arguments)
-
-
-@pytest.mark.parametrize("source", [*NARROW, "f32", "f64"])
-def test_floats_truncate_to_integers(source: str) -> None:
-    def body(fn: FunctionBuilder, values: Sequence[str]) -> str:
-        return emit_fp_to_int(fn, source, 32, True, 16, values[0], HOST)
-
-    arguments = np.array([0, -0.0, 1, -1.75, 2.5, 15.5, -15.5, 0.25], np.float32)
-    arguments = cast(arguments, source)
-    result = compile_lanes(16, [llvm_element(source)], "i32", body, HOST).run(np.int32, arguments)
-    assert result.tolist() == cast(arguments, "f64").astype(np.int32).tolist()
 
 
 @pytest.mark.parametrize("target", [*NARROW, "f32"])

@@ -314,25 +314,3 @@ def _shorten(value: LaneValue, is_signed: bool) -> LaneValue:
     lost = (1 << 11) - 1
     odd = (value | ((value & lost) + lost)) & ~lost
     return is_long.select(odd, value)
-
-
-def emit_fp_to_int(
-    fn: FunctionBuilder,
-    source: str,
-    num_bits: int,
-    is_signed: bool,
-    lanes: int | None,
-    value: str,
-    features: frozenset[str] = frozenset(),
-) -> str:
-    """Emit the truncation of a value of dtype `source` to an integer; return the result.
-
-    *Undefined*: the result for NaN and for values outside the integer's range; it is some
-    integer, the same at every use.
-    """
-    code = LaneCode(fn, lanes, features)
-    operand = code.wrap(llvm_element(source), value)
-    if source != "f64":
-        operand = to_single(code, source, operand)
-    result = operand.convert("fptosi" if is_signed else "fptoui", f"i{num_bits}")
-    return fn.value(f"freeze {result.type} {result.name}")

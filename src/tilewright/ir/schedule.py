@@ -33,7 +33,6 @@ PERSISTENCE = ("", "static")
 CLUSTERS = (1, 2)
 """How many programs load blocks for each other."""
 MASKS = ("always", "branch")
-ACTIONS = ("run", "wait", "release")
 
 
 @dataclass(frozen=True)
@@ -211,17 +210,3 @@ class Schedule:
         clauses += [f"persist {self.persist}"] if self.persist else []
         clauses += [f"mask {self.mask}"] if self.mask != "always" else []
         return (*clauses, *([f"cluster {self.cluster}"] if self.cluster != 1 else []))
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What a schedule takes of the machine, computed with it.
-
-    *Units*: `registers` of a thread, by role, as (name, estimate, granted); `shared_bytes` of
-    the cta; named `barriers`; `mbarriers`, each of 8 bytes that `shared_bytes` has in it.
-    """
-
-    registers: tuple[tuple[str, int, int], ...] = ()
-    shared_bytes: int = 0
-    barriers: int = 0
-    mbarriers: int = 0

@@ -87,12 +87,6 @@ def combine(columns: Sequence[int], combination: int) -> int:
     return total
 
 
-def complement(vectors: Iterable[int], num_bits: int) -> tuple[int, ...]:
-    """Unit vectors that, with the vectors, span all of `num_bits` bits."""
-    span = Span(vectors)
-    return tuple(1 << bit for bit in range(num_bits) if span.add(1 << bit))
-
-
 def intersection(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...]:
     """A reduced basis of the vectors in both spans."""
     span = Span((*left, *right))

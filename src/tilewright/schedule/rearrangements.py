@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from xdsl.ir import Operation
-
 from tilewright.ir.annotations import decided
 from tilewright.ir.encoding import layout_of
 from tilewright.ir.plans import ExchangeAttr, ExchangePlan
@@ -185,8 +183,3 @@ def _histogram_layouts(near: Neighbours, op: HistogramOp) -> Anchored:
 @register_scratch(HistogramOp)
 def _histogram_scratch(op: HistogramOp) -> int:
     return bin_places(op).size_bytes
-
-
-def num_elements(op: Operation) -> int:
-    """The number of elements of the op's first operand."""
-    return prod(shape_of(op.operands[0].type))

@@ -36,10 +36,6 @@ class CudaError(Exception):
 class Cuda(Protocol):
     """The calls that the driver of the NVIDIA target makes. Raises: CudaError from each."""
 
-    def device_count(self) -> int:
-        """The number of GPUs."""
-        ...
-
     def device_name(self, device: int) -> str:
         """A GPU's name."""
         ...
@@ -118,10 +114,6 @@ class BoundCuda:
 
     def _number(self, name: str, *arguments: object) -> int:
         return int(cast("int", self._call(name, *arguments)))
-
-    def device_count(self) -> int:
-        """The number of GPUs."""
-        return self._number("cuDeviceGetCount")
 
     def device_name(self, device: int) -> str:
         """A GPU's name."""

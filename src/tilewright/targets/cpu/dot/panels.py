@@ -227,10 +227,6 @@ class PanelLayout:
         row = group * self.columns + column
         return panel * self.panel_elems(k_extent) + row * self.k_group + part
 
-    def is_row_major(self, n: int) -> bool:
-        """Whether a row-major `[K][n]` tile of `element` is already in this layout."""
-        return self.k_group == 1 and n == self.columns
-
 
 @dataclass(frozen=True)
 class RowLayout:
