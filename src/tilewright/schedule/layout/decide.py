@@ -27,7 +27,6 @@ from tilewright.ops.matmul.ir import ProductOp
 from tilewright.schedule.layout.anchors import ANCHORS, Anchored, registers_in_a_row
 from tilewright.schedule.layout.annotations import LayoutPlanAttr
 from tilewright.schedule.layout.carried import Carried, carried_by
-from tilewright.schedule.layout.closed import close_open_tiles
 from tilewright.schedule.layout.decided import Layouts, is_laid_out
 from tilewright.schedule.layout.given import obeyed, require_own_tiles
 from tilewright.schedule.layout.products import anchor_product, values_of_products
@@ -49,7 +48,6 @@ def decide_layouts(kernel: FuncOp, machine: MachineModel, num_warps: int) -> Lay
     walk = _Walk(Layouts(machine, num_warps), values_of_products(kernel))
     walk.group_accesses(kernel)
     run(walk, kernel.body.block)
-    close_open_tiles(kernel, walk.layouts)
     return walk.layouts
 
 

@@ -19,6 +19,7 @@ from xdsl.traits import IsTerminator
 
 from tilewright.ir.annotations import decided
 from tilewright.ir.encoding import SharedType, laid_out, layout_of, shared_tile
+from tilewright.ir.locations import span_of
 from tilewright.ir.op import build
 from tilewright.ir.plans import ProductAttr
 from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge
@@ -33,7 +34,7 @@ from tilewright.schedule.layout.annotations import LayoutPlanAttr
 from tilewright.schedule.layout.decided import Layouts
 from tilewright.schedule.layout.stage_products import stage_product
 from tilewright.schedule.layout.transfer import is_flexible, is_source, is_tile, operand_layouts
-from tilewright.support.errors import InternalError
+from tilewright.support.errors import InternalError, UnsupportedLayout
 from tilewright.support.worklist import needed_first
 
 
@@ -81,7 +82,7 @@ class Rewriter:
         op = value.owner
         if self.layouts.own.get(value) is not None or isinstance(op, Block) or not is_flexible(op):
             return []
-        pairs = zip(op.operands, operand_layouts(op, layout), strict=True)
+        pairs = zip(op.operands, _taken(op, layout), strict=True)
         return [(v, at) for v, at in pairs if at is not None and is_tile(v)]
 
     def define(self, value: SSAValue, layout: LinearLayout, new: SSAValue) -> None:
@@ -104,7 +105,7 @@ class Rewriter:
         op = value.owner
         if isinstance(op, Block) or not is_flexible(op):
             raise InternalError(f"a value of type {value.type} has no layout of its own")
-        wanted = operand_layouts(op, layout)
+        wanted = _taken(op, layout)
         operands = [self.place(v, at) for v, at in zip(op.operands, wanted, strict=True)]
         index = next(i for i, result in enumerate(op.results) if result is value)
         new = self._copy(op, operands, [layout] * len(op.results))
@@ -271,6 +272,19 @@ class Rewriter:
         for block, arguments in self._old_arguments:
             for argument in reversed(arguments):
                 block.erase_arg(argument)  # type: ignore[arg-type]  # an argument of the block
+
+
+def _taken(op: Operation, layout: LinearLayout) -> list[LinearLayout | None]:
+    """The layouts of the operands of an open op. *Raises*: UnsupportedLayout that names its line.
+
+    Only a reshape has none, of a tile with an odd part in a dim that is not its first; no other
+    layout of that tile would do.
+    """
+    try:
+        return operand_layouts(op, layout)
+    except UnsupportedLayout as error:
+        error.span, error.chain = span_of(op)
+        raise
 
 
 def _block_of(value: SSAValue) -> Block:
