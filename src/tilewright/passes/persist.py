@@ -25,7 +25,7 @@ from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.types import DescriptorType
 from tilewright.ops.control_flow import ForOp, WhileOp, YieldOp
-from tilewright.ops.debug.ir import AssumeOp
+from tilewright.ops.debug.ir import is_assumption
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.program.ir import GetGridExtentOp, GetNumProgramsOp, GetProgramIdOp
 from tilewright.ops.program.persistence import (
@@ -75,7 +75,7 @@ def _reason(op: Operation, is_of_launch: bool) -> str:
         return "the kernel loops over its tiles itself"
     if isinstance(op, WhileOp):
         return "a `while` may wait for another program"
-    if not isinstance(op, AssumeOp) and not all(_is_plain(op, e) for e in own_effects(op)):
+    if not is_assumption(op) and not all(_is_plain(op, e) for e in own_effects(op)):
         return f"{op.name} may order programs, or tell them apart"
     text = op.properties.get(_ASSEMBLY)
     if isinstance(text, StringAttr) and any(name in text.data for name in _PROGRAM_REGISTERS):

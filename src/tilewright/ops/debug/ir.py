@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr, UnitAttr
+from xdsl.ir import Operation
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -64,6 +65,11 @@ class AssumeOp(TileOp):
 
     def effects(self) -> tuple[Effect, ...]:
         return (write(Resource.CONTROL),)
+
+
+def is_assumption(op: Operation) -> bool:
+    """Whether an op is a promise of the author, which holds whoever runs it."""
+    return isinstance(op, AssumeOp)
 
 
 @irdl_op_definition

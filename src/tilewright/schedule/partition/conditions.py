@@ -17,7 +17,7 @@ from tilewright.analysis.argument_effects import touched_arguments
 from tilewright.ir.effects import Access, Effect, Resource, global_access, is_free, own_effects
 from tilewright.ir.regions import is_control_flow, loops_around
 from tilewright.ir.types import DescriptorType
-from tilewright.ops.debug.ir import AssumeOp
+from tilewright.ops.debug.ir import is_assumption
 from tilewright.ops.function import FuncOp
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.schedule.partition.slices import Slice
@@ -31,11 +31,6 @@ def require_known_effects(kernel: FuncOp) -> None:
         for effect in own_effects(op):
             if not _is_plain(effect) or _is_volatile(op):
                 raise Refused(op, f"no role does {op.name} in the order of the program")
-
-
-def is_assumption(op: Operation) -> bool:
-    """Whether an op is a promise of the author, which holds in every role."""
-    return isinstance(op, AssumeOp)
 
 
 def writes_block(op: Operation) -> bool:

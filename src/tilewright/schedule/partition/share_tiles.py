@@ -23,8 +23,8 @@ from tilewright.ir.types import i1, i32, i64
 from tilewright.ops.channels import GetOp, SkipOp
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation.ir import ConstantOp, constant_of
+from tilewright.ops.debug.ir import is_assumption
 from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp
-from tilewright.schedule.partition.conditions import is_assumption
 from tilewright.schedule.partition.cuts import is_root
 from tilewright.schedule.partition.refusal import Refused
 

@@ -25,10 +25,10 @@ from tilewright.ir.types import element_of, i1, i32, i64, shape_of, tile_of
 from tilewright.ops.channels import SliceOp
 from tilewright.ops.control_flow import IfOp, YieldOp
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
-from tilewright.ops.debug.ir import HintOp
+from tilewright.ops.debug.ir import HintOp, is_assumption
 from tilewright.ops.descriptors.ir import DescriptorReduceOp, DescriptorStoreOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp
-from tilewright.schedule.partition.conditions import is_assumption, writes_block
+from tilewright.schedule.partition.conditions import writes_block
 from tilewright.schedule.partition.cuts import SOURCES, Cuts, is_root, maker_of
 from tilewright.schedule.partition.gathered_tiles import GatheredTiles
 from tilewright.schedule.partition.refusal import Refused

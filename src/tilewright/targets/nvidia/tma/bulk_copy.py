@@ -23,7 +23,7 @@ from tilewright.ir.locations import describe
 from tilewright.ir.op import build
 from tilewright.ir.types import DescriptorType, element_of, is_integer, tile_of, width_bits
 from tilewright.machine.model import MachineModel
-from tilewright.ops.debug.ir import AssumeOp
+from tilewright.ops.debug.ir import is_assumption
 from tilewright.ops.elementwise.ir import ExtSIOp, TruncIOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.memory.ir import CACHE_MODIFIERS, LoadOp, StoreOp
@@ -146,7 +146,7 @@ class Copy:
 def _first_stop(kernel: FuncOp) -> str:
     """What in a kernel may order its loads with other programs, or may end one; '' without it."""
     for op in kernel.body.block.walk():
-        if isinstance(op, AssumeOp):
+        if is_assumption(op):
             continue
         for effect in own_effects(op):
             if not _is_plain(op, effect):
