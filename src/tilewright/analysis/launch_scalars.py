@@ -9,6 +9,7 @@ from xdsl.ir import BlockArgument, OpResult, SSAValue
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.regions import ControlFlowOp, counter_of
 from tilewright.ops.creation.ir import ConstantOp
+from tilewright.ops.descriptors.ir import MakeTensorDescriptorOp
 from tilewright.ops.function import is_argument
 from tilewright.ops.program.ir import GetGridExtentOp, GetNumProgramsOp, GetProgramIdOp
 
@@ -24,7 +25,10 @@ def is_bounded(value: SSAValue) -> bool:
 
 
 def is_of_geometry(value: SSAValue) -> bool:
-    """Whether a scalar is computed from arguments, the grid and what loops count alone."""
+    """Whether a scalar is computed from arguments, the grid, what loops count and extents alone.
+
+    An extent is what the same block makes a descriptor with, wherever it comes from.
+    """
     return _is_made_of(value, _geometry)
 
 
@@ -59,10 +63,18 @@ def _bounded(value: SSAValue) -> Sequence[SSAValue] | None:
 
 
 def _geometry(value: SSAValue) -> Sequence[SSAValue] | None:
-    if type(value.owner) in (GetNumProgramsOp, GetGridExtentOp):
+    if type(value.owner) in (GetNumProgramsOp, GetGridExtentOp) or _is_extent(value):
         return ()
     bounded = _bounded(value)
     return _carried(value) if bounded is None else bounded
+
+
+def _is_extent(value: SSAValue) -> bool:
+    """Whether a descriptor, made wherever the value is computed, has it as an extent."""
+    block = value.block if isinstance(value, BlockArgument) else value.owner.parent
+    users = (use.operation for use in value.uses)
+    makers = (op for op in users if type(op) is MakeTensorDescriptorOp and op.parent is block)
+    return any(value in op.shape for op in makers)
 
 
 def _carried(value: SSAValue) -> Sequence[SSAValue] | None:

@@ -176,6 +176,29 @@ def test_a_divisor_that_is_loaded_may_be_negative() -> None:
 
 
 @tilewright.jit
+def of_extent(x, sizes, B: tl.constexpr, IN_BRANCH: tl.constexpr):
+    """Columns by a loaded number that a descriptor has as an extent, perhaps elsewhere."""
+    size = tl.load(sizes)
+    if IN_BRANCH:
+        if tl.program_id(0) > 2:
+            tl.make_tensor_descriptor(x, [size, 8], [8, 1], [8, 8]).store(
+                [0, 0], tl.zeros((8, 8), x.dtype.element_ty)
+            )
+    else:
+        tl.make_tensor_descriptor(x, [size, 8], [8, 1], [8, 8]).store(
+            [0, 0], tl.zeros((8, 8), x.dtype.element_ty)
+        )
+    columns = (tl.program_id(1) // size * B + tl.arange(0, B)) % 1024
+    tl.store(x + columns, columns)
+
+
+def test_an_extent_of_a_descriptor_is_positive_where_it_is_made() -> None:
+    for in_branch, width in ((False, 4), (True, 1)):
+        facts, found = accesses(of_extent, x=I32, sizes=I32, B=64, IN_BRANCH=in_branch)
+        assert facts.vector_width(found[-1], 4, 0) == width
+
+
+@tilewright.jit
 def parallel(x, n, B: tl.constexpr):
     """Two runs, and how far they are apart."""
     i = tl.arange(0, B)

@@ -42,6 +42,7 @@ from tilewright.targets.cpu.nests import masks
 from tilewright.targets.cpu.nests.emitter import Emitter, code
 from tilewright.targets.cpu.ops import GatherOp, LoadOp, ShuffleOp, StoreOp
 
+# By definition: the sign bit of an int32.
 _SIGN = -(1 << 31)
 
 
