@@ -24,6 +24,8 @@ from tilewright.targets.nvidia.schedule import CheckProtocol
 BF16 = ml_dtypes.bfloat16
 BLOCKS = {"BM": 128, "BN": 128, "BK": 64}
 ROLES = {"num_consumer_groups": 2, "num_buffers_warp_spec": 2}
+SPLIT = {"schedule": "roles load | math x2 split m; ring ab tiles load#0 load#1 slots 2"}
+"""Both replicas work on each tile, so that both wait for what is missing."""
 TURNS = {
     "schedule": "roles load | math x2 split tiles; "
     "ring ab tiles load#0 load#1 slots 2 tma release wait"
@@ -80,7 +82,7 @@ def described(*arrays: object) -> list[TensorDescriptor]:
 
 
 FAULTS = {
-    "release": (forget_a_release, product, GRID, ROLES),
+    "release": (forget_a_release, product, GRID, SPLIT),
     "turn": (forget_a_turn, tiles, (1,), TURNS),
 }
 
