@@ -61,20 +61,19 @@ def precision_of(op: DotOp) -> str:
     return INPUT_PRECISIONS[op.input_precision.value.data]
 
 
-def split_product(op: DotOp, keeps_infinities: bool = False) -> None:
+def split_product(op: DotOp) -> None:
     """Put products of parts in the place of a product of emulated precision.
 
     An infinity is its own first part, and times the second part of a number it is NaN or has the
-    wrong sign. With `keeps_infinities` zeros meet second parts instead, in tiles of their own.
+    wrong sign: zeros meet second parts instead, in tiles of their own.
     """
     make, precision = TileBuilder(op), precision_of(op)
     terms = _TERMS[precision]
     count = 1 + max(max(term) for term in terms)
     split = _tf32_parts if precision == "tf32x3" else _bf16_parts
     a, b = (split(make, value, count) for value in (op.a, op.b))
-    small_a, small_b = ([*a], [*b])
-    if keeps_infinities:
-        small_a[0], small_b[0] = _finite(make, a[0]), _finite(make, b[0])
+    small_a = [_finite(make, a[0]), *a[1:]]
+    small_b = [_finite(make, b[0]), *b[1:]]
     narrow = "tf32" if precision == "tf32x3" else "ieee"
     code = IntegerAttr(INPUT_PRECISIONS.index(narrow), i32)
     properties = {**op.properties, "inputPrecision": code}

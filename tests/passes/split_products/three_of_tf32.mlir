@@ -1,9 +1,14 @@
 // PASS: split-products
-// A float32 product of precision tf32x3 is three of tf32, the smallest first.
+// A float32 product of precision tf32x3 is three of tf32, the smallest first. What meets a second
+// part has zeros for infinities and NaNs.
 //
-// CHECK: %[[FIRST:.*]] = "tt.dot"(%{{.*}}, %{{.*}}, %c) <{inputPrecision = 0 : i32
-// CHECK: %[[SECOND:.*]] = "tt.dot"(%{{.*}}, %{{.*}}, %[[FIRST]]) <{inputPrecision = 0 : i32
-// CHECK: "tt.dot"(%{{.*}}, %{{.*}}, %[[SECOND]]) <{inputPrecision = 0 : i32
+// CHECK: "arith.select"
+// CHECK: "arith.select"
+// CHECK: %[[A:[0-9]+]] = "arith.select"(%{{[0-9]+}}, %[[HIGH_A:[0-9]+]], %{{[0-9]+}})
+// CHECK: %[[B:[0-9]+]] = "arith.select"(%{{[0-9]+}}, %[[HIGH_B:[0-9]+]], %{{[0-9]+}})
+// CHECK: %[[FIRST:.*]] = "tt.dot"(%{{.*}}, %[[B]], %c) <{inputPrecision = 0 : i32
+// CHECK: %[[SECOND:.*]] = "tt.dot"(%[[A]], %{{.*}}, %[[FIRST]]) <{inputPrecision = 0 : i32
+// CHECK: "tt.dot"(%[[HIGH_A]], %[[HIGH_B]], %[[SECOND]]) <{inputPrecision = 0 : i32
 // CHECK-NOT: tt.dot
 
 !a = tensor<16x16xf32>

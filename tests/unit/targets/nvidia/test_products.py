@@ -141,6 +141,27 @@ def test_float32_products_are_as_precise_as_they_say(precision: str) -> None:
     check_product(case)
 
 
+@tilewright.jit
+def dot_of_rows(a, b, c, PRECISION: tl.constexpr):
+    rows, columns, depth = tl.arange(0, 64)[:, None], tl.arange(0, 64)[None, :], tl.arange(0, 32)
+    x = tl.load(a + rows * 32 + depth[None, :])
+    y = tl.load(b + depth[:, None] * 64 + columns)
+    tl.store(c + rows * 64 + columns, tl.dot(x, y, input_precision=PRECISION))
+
+
+@pytest.mark.parametrize("precision", ["tf32", "tf32x3", "bf16x3", "bf16x6", "ieee"])
+def test_infinities_and_nans_are_those_of_float32(precision: str) -> None:
+    """Times numbers whose parts are zero, positive, or of the other sign."""
+    a, b = np.ones((64, 32), np.float32), np.ones((32, 64), np.float32)
+    a[0, 0], a[1, 3], a[2, 5], a[3, 0] = np.inf, -np.inf, np.nan, 0
+    b[:, 1], b[0, 2], b[0, 3], b[7, 4], b[:, 5] = 0.1, -0.3, 0, np.inf, 1.0039
+    c = np.zeros((64, 64), np.float32)
+    dot_of_rows.simulate[(1,)](a, b, c, PRECISION=precision)
+    with np.errstate(invalid="ignore"):
+        expected = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(c, expected, rtol=2e-3)
+
+
 @pytest.mark.parametrize(
     ("dtype", "shape", "out"),
     [

@@ -36,7 +36,7 @@ def split_amx_products(kernel: Operation, machine: MachineModel) -> None:
     """Split the products of a kernel that AMX takes in three."""
     for op in tuple(kernel.walk()):
         if isinstance(op, DotOp) and is_split_for_amx(op, machine):
-            split_product(op, keeps_infinities=True)
+            split_product(op)
 
 
 def is_split_for_amx(product: ProductOp, machine: MachineModel) -> bool:
