@@ -11,8 +11,8 @@ from types import ModuleType
 from typing import Any
 
 import tilewright
-from benchmarks.harness import Row, measure_pairs, show_seconds
-from benchmarks.peers import MISSING, load_torch
+from benchmarks.harness import Row
+from benchmarks.peers import MISSING, compare_tensors, load_torch
 from examples.decode_attention import combine_kernel, decode_kernel
 from examples.fused_attention import forward_kernel
 
@@ -106,14 +106,5 @@ def compare(
     peer: Callable[[], object],
 ) -> Row:
     """The row of two calls whose results agree."""
-    limit = TOLERANCES[dtype]
-    with torch.inference_mode():
-        torch.testing.assert_close(ours(), peer(), rtol=limit, atol=limit)
-        pairs = measure_pairs(ours, peer)
-    return Row(
-        *(FAMILY, work, threads, pairs.ratio),
-        bar=BAR,
-        ours=show_seconds(pairs.ours_seconds),
-        peer=f"torch {show_seconds(pairs.peer_seconds)}",
-        note=pairs.note,
-    )
+    row, limit = (FAMILY, work, threads), TOLERANCES[dtype]
+    return compare_tensors(torch, row, BAR, limit, ours, peer)

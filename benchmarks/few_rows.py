@@ -14,8 +14,8 @@ from typing import Any
 import tilewright
 import tilewright.language as tl
 from benchmarks.attention import element
-from benchmarks.harness import Row, measure_pairs, show_seconds
-from benchmarks.peers import MISSING, load_torch
+from benchmarks.harness import Row
+from benchmarks.peers import MISSING, compare_tensors, load_torch
 from examples.demo.decoding_kernels import linear
 
 FAMILY = "few rows"
@@ -125,14 +125,5 @@ def compare(
     peer: Callable[[], object],
 ) -> Row:
     """The row of two calls whose results agree but for the rounding of the peer's."""
-    limit = TOLERANCES[dtype]
-    with torch.inference_mode():
-        torch.testing.assert_close(ours(), peer(), rtol=limit, atol=limit, check_dtype=False)
-        pairs = measure_pairs(ours, peer)
-    return Row(
-        *(FAMILY, work, threads, pairs.ratio),
-        bar=BAR,
-        ours=show_seconds(pairs.ours_seconds),
-        peer=f"torch {show_seconds(pairs.peer_seconds)}",
-        note=pairs.note,
-    )
+    row, limit = (FAMILY, work, threads), TOLERANCES[dtype]
+    return compare_tensors(torch, row, BAR, limit, ours, peer, is_of_one_dtype=False)

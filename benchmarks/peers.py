@@ -65,3 +65,30 @@ def compare_with_torch(
         peer=f"torch {show_seconds(pairs.peer_seconds)}",
         note=pairs.note,
     )
+
+
+def compare_tensors(
+    torch: ModuleType,
+    row: tuple[str, str, int],
+    bar: float,
+    tolerance: float,
+    ours: Callable[[], object],
+    peer: Callable[[], object],
+    *,
+    is_of_one_dtype: bool = True,
+) -> Row:
+    """The row (family, work, threads) of two calls that return tensors of torch which agree.
+
+    `is_of_one_dtype` False lets ours return another dtype than the peer.
+    """
+    limits = {"rtol": tolerance, "atol": tolerance}
+    with torch.inference_mode():
+        torch.testing.assert_close(ours(), peer(), check_dtype=is_of_one_dtype, **limits)
+        pairs = measure_pairs(ours, peer)
+    return Row(
+        *(*row, pairs.ratio),
+        bar=bar,
+        ours=show_seconds(pairs.ours_seconds),
+        peer=f"torch {show_seconds(pairs.peer_seconds)}",
+        note=pairs.note,
+    )
