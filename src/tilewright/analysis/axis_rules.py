@@ -28,7 +28,7 @@ from tilewright.analysis.axis import (
 )
 from tilewright.analysis.launch_scalars import is_of_geometry
 from tilewright.ir.types import is_integer, is_pointer, shape_of, width_bits
-from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp, UnsplatOp
+from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp, UnsplatOp, splatted
 from tilewright.ops.elementwise.ir import (
     ELEMENTWISE,
     BitcastOp,
@@ -225,9 +225,8 @@ def _is_positive(divisor: SSAValue, facts: Facts) -> bool:
     """Whether a divisor, which is never 0, is known or promised to be positive."""
     if facts.is_nonnegative or facts.constant is not None:
         return facts.is_nonnegative
-    while isinstance(divisor.owner, SplatOp):
-        divisor = divisor.owner.src
-    return not shape_of(divisor.type) and is_of_geometry(divisor)
+    scalar = splatted(divisor) or divisor
+    return not shape_of(scalar.type) and is_of_geometry(scalar)
 
 
 @AXIS_RULES.register(ELEMENTWISE["arith.divsi"], ELEMENTWISE["arith.divui"])

@@ -181,6 +181,11 @@ class WhileOp(ControlFlowOp):
         )
 
 
+def counted_loops(op: Operation) -> tuple[ForOp, ...]:
+    """The loops with a counter in an op, itself among them, in the order of the text."""
+    return tuple(inner for inner in op.walk() if isinstance(inner, ForOp))
+
+
 def _end_of(region: Region) -> Operation:
     """What a region ends with."""
     end = region.block.last_op

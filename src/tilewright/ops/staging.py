@@ -6,8 +6,10 @@ program, a token (the async ops of one role), or a ring (between roles, or from 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_op_definition,
@@ -91,6 +93,12 @@ class LocalAllocOp(TileOp):
         """The source fits the place."""
         if self.src is not None:
             _require_fitting(self, self.src.type, self.result.type)
+
+
+def shared_tiles_of(value: SSAValue) -> Iterator[LocalAllocOp]:
+    """The shared tiles that are made of a value."""
+    users = (use.operation for use in value.uses)
+    return (user for user in users if isinstance(user, LocalAllocOp))
 
 
 @irdl_op_definition

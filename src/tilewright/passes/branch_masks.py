@@ -29,7 +29,7 @@ from tilewright.ir.regions import loops_around
 from tilewright.ir.schedule_attributes import schedule_of
 from tilewright.ir.types import element_of, i1, i64, shape_of
 from tilewright.ops.control_flow import IfOp, YieldOp
-from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp, constant_of
+from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp, constant_of, splatted
 from tilewright.ops.elementwise.ir import ELEMENTWISE, INTEGER_PREDICATES, CmpIOp, SelectOp
 from tilewright.ops.function import find_kernel
 from tilewright.support.dataclass import dataclass
@@ -182,8 +182,9 @@ def range_of(value: SSAValue) -> Range | None:
         return None
     if isinstance(op, MakeRangeOp):
         return Range((), op.start.value.data, op.end.value.data - 1, element)
-    if isinstance(op, SplatOp):
-        return Range((op.src,), 0, 0, element)
+    scalar = splatted(value)
+    if scalar is not None:
+        return Range((scalar,), 0, 0, element)
     number = constant_of(value)
     if number is not None:
         return Range((), int(number), int(number), element)

@@ -23,8 +23,9 @@ from tilewright.ir.effects import Access, Effect, Resource, is_free, own_effects
 from tilewright.ir.locations import describe
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
+from tilewright.ir.regions import ControlFlowOp, counter_of
 from tilewright.ir.types import DescriptorType
-from tilewright.ops.control_flow import ForOp, WhileOp, YieldOp
+from tilewright.ops.control_flow import ForOp, YieldOp
 from tilewright.ops.debug.ir import is_assumption
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.program.ir import GetGridExtentOp, GetNumProgramsOp, GetProgramIdOp
@@ -73,7 +74,7 @@ def reason_against(kernel: FuncOp) -> str:
 def _reason(op: Operation, is_of_launch: bool) -> str:
     if isinstance(op, GetNumProgramsOp) and any(_is_step(use) for use in op.result.uses):
         return "the kernel loops over its tiles itself"
-    if isinstance(op, WhileOp):
+    if isinstance(op, ControlFlowOp) and op.is_loop() and op.counter() is None:
         return "a `while` may wait for another program"
     if not is_assumption(op) and not all(_is_plain(op, e) for e in own_effects(op)):
         return f"{op.name} may order programs, or tell them apart"
@@ -87,9 +88,8 @@ def _reason(op: Operation, is_of_launch: bool) -> str:
 
 def _is_step(use: Use) -> bool:
     """Whether a value is the step of a loop."""
-    return isinstance(use.operation, ForOp) and use.operation.operands[use.index] is (
-        use.operation.step
-    )
+    counter = counter_of(use.operation)
+    return counter is not None and use.operation.operands[use.index] is counter.step
 
 
 def _is_plain(op: Operation, effect: Effect) -> bool:

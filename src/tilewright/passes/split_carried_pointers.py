@@ -29,7 +29,7 @@ from tilewright.ir.types import (
     tile_of,
     width_bits,
 )
-from tilewright.ops.creation.ir import ConstantOp, SplatOp, constant_of
+from tilewright.ops.creation.ir import ConstantOp, SplatOp, constant_of, splatted
 from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtSIOp, TruncIOp
 from tilewright.ops.memory.ir import AddPtrOp
 from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, ReshapeOp
@@ -126,8 +126,9 @@ def _is_uniform(value: SSAValue) -> bool:
     """Whether all elements of a tile are one scalar that can be computed as such."""
     pending, seen = [value], {value}
     while pending:
-        op = pending.pop().owner
-        if isinstance(op, SplatOp | ConstantOp):
+        value = pending.pop()
+        op = value.owner
+        if splatted(value) is not None or constant_of(value) is not None:
             continue
         if not isinstance(op, (*_SAME_VALUE, *_SCALABLE)):
             return False
@@ -238,8 +239,11 @@ def _make_scalar(
 ) -> SSAValue:
     assert isinstance(tile, OpResult)
     op = tile.op
-    if isinstance(op, (SplatOp, *_SAME_VALUE)):
-        return made.get(op.operands[0], op.operands[0])
+    scalar = splatted(tile)
+    if scalar is not None:
+        return scalar
+    if isinstance(op, _SAME_VALUE):
+        return made[op.operands[0]]
     kind = element_of(tile.type)
     number = constant_of(tile)
     if number is not None:

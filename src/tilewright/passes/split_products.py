@@ -25,7 +25,7 @@ from tilewright.ops.elementwise.ir import (
     SelectOp,
     TruncFOp,
 )
-from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.matmul.ir import DotOp, ProductOp
 from tilewright.passes.tile_builder import TileBuilder
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import INPUT_PRECISIONS
@@ -54,14 +54,14 @@ class SplitProducts(Pass):
                 split_product(op)
 
 
-def precision_of(op: DotOp) -> str:
+def precision_of(op: ProductOp) -> str:
     """The precision of a float32 product; '' of others."""
     if op.input_precision is None or ir.element_of(op.a.type) != ir.f32:
         return ""
     return INPUT_PRECISIONS[op.input_precision.value.data]
 
 
-def split_product(op: DotOp) -> None:
+def split_product(op: ProductOp) -> None:
     """Put products of parts in the place of a product of emulated precision.
 
     An infinity is its own first part, and times the second part of a number it is NaN or has the

@@ -78,6 +78,12 @@ class SplatOp(ViewOp):
         return np.broadcast_to(src, shape_of(self.result.type))
 
 
+def splatted(value: SSAValue) -> SSAValue | None:
+    """The scalar that every element of a tile is; None where no splat says so."""
+    op = value.owner
+    return op.src if isinstance(op, SplatOp) else None
+
+
 @irdl_op_definition
 class UnsplatOp(TileOp):
     """The one element of a tile of size 1, as a scalar."""

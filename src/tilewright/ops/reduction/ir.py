@@ -40,6 +40,12 @@ class CombineOp(TileOp):
     for a reduction whose function commutes so is their order.
     """
 
+    axis = prop_def(IntegerAttr)
+
+    def is_reverse(self) -> bool:
+        """Whether it folds from the end."""
+        return False
+
     def verify_combine(self) -> None:
         """The region's arguments are the operands' elements, twice."""
         elements = [element_of(v.type) for v in self.operands]

@@ -18,7 +18,7 @@ from xdsl.traits import IsTerminator
 
 from tilewright.ir.effects import is_free
 from tilewright.ir.op import build
-from tilewright.ir.regions import is_control_flow
+from tilewright.ir.regions import counter_of, is_control_flow
 from tilewright.ir.types import i1, i32, i64
 from tilewright.ops.channels import GetOp, SkipOp
 from tilewright.ops.control_flow import ForOp
@@ -110,12 +110,13 @@ class _Counting:
 
     def _trips(self, op: Operation, gets: list[GetOp]) -> SSAValue:
         """How often a loop inside of a tile runs, each time taking what stands in its block."""
-        if not isinstance(op, ForOp) or any(get.parent is not op.body.block for get in gets):
+        counter = counter_of(op)
+        if counter is None or any(get.parent is not counter.value.block for get in gets):
             raise Refused(op, "how often a tile takes from a ring follows from more than one loop")
-        by = constant_of(op.step)
-        if op.lb.type != i32 or not isinstance(by, int) or by < 1:
+        by = constant_of(counter.step)
+        if counter.start.type != i32 or not isinstance(by, int) or by < 1:
             raise Refused(op, "how often a tile takes from a ring is known for constant steps")
-        lb, ub = self._outside(op.lb), self._outside(op.ub)
+        lb, ub = self._outside(counter.start), self._outside(counter.end)
         one = self.constant(1)
         # Unsigned, as the difference of two i32 may need all 32 bits.
         reach = self.emit("arith.subi", self.emit("arith.subi", ub, lb), one)

@@ -22,7 +22,7 @@ from tilewright.ir.effects import Access, Resource, own_effects
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.passes import Pass
 from tilewright.ir.schedule_attributes import note_pipelining, pipelining_of
-from tilewright.ops.control_flow import ForOp
+from tilewright.ops.control_flow import ForOp, counted_loops
 from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import find_roles
 from tilewright.ops.staging import (
@@ -55,14 +55,14 @@ class WaitInLoops(Pass):
         kernel = find_kernel(module)
         if find_roles(kernel) is not None:
             return
-        for op in tuple(kernel.walk()):
-            if isinstance(op, ForOp) and _is_fit(op):
-                start_early(op.body.block)
-                transpose_late(op.body.block)
-                Waiting(op.body.block).run()
+        for loop in counted_loops(kernel):
+            if _is_fit(loop):
+                start_early(loop.body.block)
+                transpose_late(loop.body.block)
+                Waiting(loop.body.block).run()
                 text = "products run until something needs what they make"
-                before = pipelining_of(op)
-                note_pipelining(op, f"{before}; {text}" if before else text)
+                before = pipelining_of(loop)
+                note_pipelining(loop, f"{before}; {text}" if before else text)
 
 
 def _is_fit(loop: ForOp) -> bool:

@@ -23,7 +23,7 @@ from xdsl.ir import Block
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.passes import Pass
 from tilewright.ir.schedule_attributes import note_pipelining
-from tilewright.ops.control_flow import ForOp
+from tilewright.ops.control_flow import counted_loops
 from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import TurnWaitOp, find_roles
 from tilewright.ops.staging import LaidOutDotOp
@@ -47,12 +47,13 @@ class WaitLate(Pass):
     def apply(self, module: ModuleOp) -> None:
         """Rewrite the loops of the kernel's roles."""
         roles = find_roles(find_kernel(module))
-        for op in () if roles is None else tuple(roles.walk()):
-            if isinstance(op, ForOp) and _is_fit(op.body.block):
-                start_early(op.body.block)
-                transpose_late(op.body.block)
-                Waiting(op.body.block).run()
-                note_pipelining(op, "products run until something needs what they make")
+        for loop in () if roles is None else counted_loops(roles):
+            body = loop.body.block
+            if _is_fit(body):
+                start_early(body)
+                transpose_late(body)
+                Waiting(body).run()
+                note_pipelining(loop, "products run until something needs what they make")
 
 
 def _is_fit(block: Block) -> bool:

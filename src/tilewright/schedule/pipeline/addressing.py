@@ -14,7 +14,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from tilewright.ir.effects import is_free
 from tilewright.ir.locations import describe
 from tilewright.ops.control_flow import ForOp, YieldOp
-from tilewright.ops.creation.ir import SplatOp, constant_of
+from tilewright.ops.creation.ir import constant_of, splatted
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.schedule.plan.copies import is_volatile
 from tilewright.support.dataclass import dataclass
@@ -93,8 +93,5 @@ def needs_guard(op: Operation) -> bool:
     """Whether an op is a division that is not defined for every divisor."""
     if op.name not in DIVISIONS:
         return False
-    divisor = op.operands[1]
-    owner = divisor.owner
-    if isinstance(owner, SplatOp):
-        divisor = owner.src
+    divisor = splatted(op.operands[1]) or op.operands[1]
     return (constant_of(divisor) or 0) <= 0

@@ -11,7 +11,7 @@ from tilewright.ir.plans import AccessAttr, CopyAttr
 from tilewright.ir.types import element_of, shape_of, storage_bytes
 from tilewright.layout.build import shared_linear
 from tilewright.ops.memory.ir import LoadOp
-from tilewright.ops.staging import LocalAllocOp
+from tilewright.ops.staging import LocalAllocOp, shared_tiles_of
 from tilewright.schedule.plan.copies import copy_elems
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import LayoutError
@@ -60,11 +60,9 @@ def fetch_of(load: LoadOp) -> Fetch:
 
 def _alloc_of(load: LoadOp) -> LocalAllocOp | None:
     """The shared tile that is all that becomes of a load, in its block."""
-    uses = tuple(load.result.uses)
-    if len(uses) != 1 or not isinstance(uses[0].operation, LocalAllocOp):
-        return None
-    alloc = uses[0].operation
-    return alloc if alloc.parent is load.parent else None
+    alloc = next(shared_tiles_of(load.result), None)
+    is_all = alloc is not None and load.result.has_one_use() and alloc.parent is load.parent
+    return alloc if is_all else None
 
 
 def _plain_elems(load: LoadOp, tile: SharedType) -> int:

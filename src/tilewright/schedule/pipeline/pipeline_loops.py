@@ -20,7 +20,7 @@ from tilewright.ir.passes import Pass
 from tilewright.ir.plans import CopyAttr
 from tilewright.ir.schedule import Anchor, Channel, LoopSchedule, Schedule
 from tilewright.ir.schedule_attributes import anchor_of, note_pipelining, schedule_of
-from tilewright.ops.control_flow import ForOp
+from tilewright.ops.control_flow import ForOp, counted_loops
 from tilewright.ops.function import find_kernel
 from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.ops.roles import find_roles
@@ -50,11 +50,11 @@ class PipelineLoops(Pass):
         schedule = schedule_of(kernel)
         if schedule is None or find_roles(kernel) is not None:
             return  # rings bring what roles load
-        for op in tuple(kernel.walk()):
-            anchor = anchor_of(op)
-            loop = None if anchor is None else schedule.loop_of(anchor)
-            if loop is not None and loop.num_stages > 1 and isinstance(op, ForOp):
-                pipeline_loop(_Planned(op, schedule, loop, self.engine))
+        for loop in counted_loops(kernel):
+            anchor = anchor_of(loop)
+            planned = None if anchor is None else schedule.loop_of(anchor)
+            if planned is not None and planned.num_stages > 1:
+                pipeline_loop(_Planned(loop, schedule, planned, self.engine))
 
 
 def pipeline_loop(plan: _Planned) -> None:

@@ -25,7 +25,7 @@ from tilewright.ops.elementwise.ir import CastOp
 from tilewright.ops.function import find_kernel
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.ops.shape.ir import BroadcastOp
-from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp
+from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp, shared_tiles_of
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import PlanRefused
 
@@ -53,7 +53,7 @@ class DecideCopies(Pass):
 
 
 def _decide(load: LoadOp) -> None:
-    given, alloc = annotated(load, CopyAttr), _alloc_of(load)
+    given, alloc = annotated(load, CopyAttr), next(shared_tiles_of(load.result), None)
     if alloc is None and given is None:
         return
     reason = _no_copy(load, alloc)
@@ -67,12 +67,6 @@ def _decide(load: LoadOp) -> None:
         if reason:
             raise _refused(load, given, reason)
         annotate(load, CopyAttr(CopyPlan("async", elems)))
-
-
-def _alloc_of(load: LoadOp) -> LocalAllocOp | None:
-    """The shared tile that a load fills, or one of them."""
-    users = (use.operation for use in load.result.uses)
-    return next((user for user in users if isinstance(user, LocalAllocOp)), None)
 
 
 def _no_copy(load: LoadOp, alloc: LocalAllocOp | None) -> str:

@@ -14,12 +14,17 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.types import element_of, shape_of
 from tilewright.ops.elementwise.ir import SelectOp
-from tilewright.ops.memory.ir import LoadOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.nests import combining, extremes
 from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, Coords, normalized, source_coords
 from tilewright.targets.cpu.nests.evaluate import Evaluator
-from tilewright.targets.cpu.nests.full_chunks import Prefix, conjuncts, full_extent, is_prefix
+from tilewright.targets.cpu.nests.full_chunks import (
+    Prefix,
+    conjuncts,
+    full_extent,
+    is_prefix,
+    mask_of,
+)
 from tilewright.targets.cpu.nests.masked_values import MaskedValues, Number
 from tilewright.targets.cpu.schedule.inline import is_tile, owner, reads
 from tilewright.targets.cpu.schedule.roots import Root, RootKind
@@ -92,9 +97,7 @@ def _prefixes(ev: Evaluator, roots: Sequence[Root], coords: Coords, loop: int) -
 
 
 def _condition(op: Operation) -> SSAValue | None:
-    if isinstance(op, LoadOp):
-        return op.mask
-    return op.condition if isinstance(op, SelectOp) else None
+    return op.condition if isinstance(op, SelectOp) else mask_of(op)
 
 
 def _ends(ev: Evaluator, prefix: Prefix, loop: int) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from xdsl.ir import OpResult, SSAValue
 
 from tilewright.ir.types import shape_of
-from tilewright.ops.creation.ir import SplatOp, constant_of
+from tilewright.ops.creation.ir import constant_of, splatted
 from tilewright.ops.elementwise.ir import SelectOp, integer_predicate
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.support.worklist import needed_first
@@ -63,8 +63,9 @@ class MaskedValues:
         if is_stored or not isinstance(value, OpResult):
             return []
         op = value.op
-        if isinstance(op, SplatOp):
-            return [_at(op.operands[0], coords)]
+        scalar = splatted(value)
+        if scalar is not None:
+            return [_at(scalar, coords)]
         source = source_coords(op, coords, value.index)
         if source is not None and len(op.operands) == 1:
             return [_at(op.operands[0], source)]
@@ -113,7 +114,7 @@ def _origin(value: SSAValue, coords: Coords) -> Place:
     op = owner(value)
     while is_tile(value) and op is not None and len(op.operands) == 1:
         source = source_coords(op, coords)
-        if source is None and not isinstance(op, SplatOp):
+        if source is None and splatted(value) is None:
             break
         value, coords = _at(op.operands[0], source or ())
         op = owner(value)

@@ -15,13 +15,12 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import shape_of
-from tilewright.ops.indexing.ir import GatherOp
-from tilewright.ops.memory.ir import LoadOp
 from tilewright.ops.reduction.ir import ReduceOp
 from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp
 from tilewright.targets.cpu.schedule.bufferization import Bufferization
 from tilewright.targets.cpu.schedule.inline import (
     EXPENSIVE,
+    is_read,
     is_tile,
     num_folded,
     own_cost,
@@ -53,7 +52,7 @@ def sources_of_exchange(fold: Operation, bufferization: Bufferization) -> list[S
         if bufferization.costs.is_symbolic(value) or bufferization.is_stored(value):
             continue
         assert op is not None and operands is not None
-        if isinstance(op, LoadOp | GatherOp):
+        if is_read(op):
             return None
         if not value.has_one_use() and own_cost(op) and _is_dear(value, bufferization):
             shared.append(value)

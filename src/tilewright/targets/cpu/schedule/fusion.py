@@ -14,14 +14,20 @@ from dataclasses import field
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from tilewright.ir.effects import global_access, is_plain_read, overtakes_reads
+from tilewright.ir.effects import (
+    Order,
+    global_access,
+    is_plain_read,
+    overtakes_reads,
+    own_effects,
+)
 from tilewright.ir.op import AccumulatingOp
 from tilewright.ir.regions import ControlFlowOp, is_control_flow
 from tilewright.ops.atomics.ir import AtomicOp
 from tilewright.ops.creation.ir import UnsplatOp
-from tilewright.ops.debug.ir import AssertOp, AssumeOp, BarrierOp, PrintOp
+from tilewright.ops.debug.ir import AssertOp, PrintOp, is_assumption
 from tilewright.ops.memory.ir import StoreOp
-from tilewright.ops.reduction.ir import ReduceOp, ScanOp
+from tilewright.ops.reduction.ir import CombineOp, ReduceOp, ScanOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.forms import ELEMENTS, STEPS
 from tilewright.targets.cpu.schedule.bufferization import Bufferization, PackForm, chain_head
@@ -156,13 +162,13 @@ class BlockPlanner:
         kind = kind_of_root(type(op))
         if kind is None:
             return False
-        axis = op.axis.value.data if isinstance(op, ReduceOp | ScanOp) else None
+        axis = op.axis.value.data if isinstance(op, CombineOp) else None
         self._add(Root(kind, op, operands, space, position, axis))
         return True
 
     def _place_op(self, op: Operation, position: int) -> None:
         """Place an op that is a step of its own, with the copies that it needs before."""
-        if isinstance(op, AssumeOp | BarrierOp):
+        if is_assumption(op) or Order.BARRIER in own_effects(op):
             return
         is_end = op.has_trait(IsTerminator)
         if is_end or is_control_flow(op) or STEPS.find(type(op)) is not None:

@@ -20,7 +20,7 @@ from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp, constan
 from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.indexing.ir import GatherOp
 from tilewright.ops.memory.ir import LoadOp
-from tilewright.ops.reduction.ir import ReduceOp
+from tilewright.ops.reduction.ir import CombineOp, ReduceOp
 from tilewright.ops.shape.ir import (
     BroadcastOp,
     ExpandDimsOp,
@@ -136,9 +136,10 @@ def is_inline_fold(op: ReduceOp) -> bool:
 
 def num_folded(op: Operation) -> int:
     """How many elements of an operand make one of the result."""
-    if not isinstance(op, ReduceOp):
+    if not isinstance(op, CombineOp):
         return 1
-    return shape_of(op.operands[0].type)[op.axis.value.data]
+    shape = shape_of(op.operands[0].type)
+    return 1 if shape_of(op.results[0].type) == shape else shape[op.axis.value.data]
 
 
 def _combine_ops(op: Operation) -> list[Operation]:
@@ -196,7 +197,7 @@ class Costs:
         if not is_tile(value):
             return True
         op = owner(value)
-        if op is None or _is_read(op):
+        if op is None or is_read(op):
             return False
         operands = reads(op)
         if operands is None or own_cost(op) > 3 or num_folded(op) > 1:
@@ -216,7 +217,7 @@ class Costs:
             if op is None or operands is None:
                 total += times
                 continue
-            cost = self._load_cost(op) if _is_read(op) else own_cost(op)
+            cost = self._load_cost(op) if is_read(op) else own_cost(op)
             total += times * cost
             for operand, _ in operands:
                 if operand not in seen:
@@ -232,6 +233,6 @@ class Costs:
         return EXPENSIVE
 
 
-def _is_read(op: Operation) -> bool:
+def is_read(op: Operation) -> bool:
     """Whether an op reads memory that may be anywhere."""
     return isinstance(op, LoadOp | GatherOp)

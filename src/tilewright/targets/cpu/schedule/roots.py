@@ -9,7 +9,7 @@ from enum import Enum
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.ir.types import shape_of
-from tilewright.ops.reduction.ir import ScanOp
+from tilewright.ops.reduction.ir import CombineOp
 from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.schedule.inline import is_inline, is_tile, owner, reads
@@ -52,8 +52,8 @@ class Root:
     reached: dict[SSAValue, bool] = field(default_factory=dict)
 
     def is_reverse(self) -> bool:
-        """Whether a scan runs from the end."""
-        return isinstance(self.op, ScanOp) and self.op.is_reverse()
+        """Whether a fold runs from the end."""
+        return isinstance(self.op, CombineOp) and self.op.is_reverse()
 
     def outputs(self) -> tuple[SSAValue, ...]:
         """The values that exist once the nest has run."""

@@ -19,7 +19,7 @@ from xdsl.ir import Operation
 
 from tilewright.ir.types import bf16, shape_of
 from tilewright.machine.model import MachineModel
-from tilewright.ops.matmul.ir import DotOp, ProductOp
+from tilewright.ops.matmul.ir import ProductOp
 from tilewright.passes.split_products import precision_of, split_product
 from tilewright.targets.cpu.dot.types import dot_spec
 from tilewright.targets.cpu.dot.units import choose_unit
@@ -35,13 +35,13 @@ Measured on Emerald Rapids, 2026-11-23, one thread, times MKL's f32 product: til
 def split_amx_products(kernel: Operation, machine: MachineModel) -> None:
     """Split the products of a kernel that AMX takes in three."""
     for op in tuple(kernel.walk()):
-        if isinstance(op, DotOp) and is_split_for_amx(op, machine):
+        if isinstance(op, ProductOp) and is_split_for_amx(op, machine):
             split_product(op)
 
 
 def is_split_for_amx(product: ProductOp, machine: MachineModel) -> bool:
     """Whether a product is one that AMX takes in three on a machine."""
-    if not isinstance(product, DotOp) or precision_of(product) != "bf16x3":
+    if precision_of(product) != "bf16x3":
         return False
     a, b = (shape_of(value.type) for value in (product.a, product.b))
     m, n, shape = a[-2], b[-1], (a[-2], b[-1], a[-1])

@@ -29,7 +29,7 @@ from tilewright.ir.op import PointwiseOp, ViewOp, build
 from tilewright.ir.types import element_of, f32, f64, i32, i64, shape_of, tile_of
 from tilewright.machine.model import MachineModel
 from tilewright.ops.builder import constant_attribute
-from tilewright.ops.control_flow import ForOp, YieldOp
+from tilewright.ops.control_flow import ForOp, YieldOp, counted_loops
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, constant_of
 from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtSIOp, TruncIOp
 from tilewright.ops.matmul.ir import ProductOp
@@ -86,11 +86,10 @@ def widen_k_loops(
 
     `may_be_long`: whether a last step that is longer than the rest costs a product no more.
     """
-    for op in tuple(kernel.walk()):
-        if isinstance(op, ForOp):
-            product = _product_of(op)
-            if product is not None:
-                _deepen(op, product, depth_of(product), may_be_long(product))
+    for loop in counted_loops(kernel):
+        product = _product_of(loop)
+        if product is not None:
+            _deepen(loop, product, depth_of(product), may_be_long(product))
 
 
 def _product_of(loop: ForOp) -> ProductOp | None:

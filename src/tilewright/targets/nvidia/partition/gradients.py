@@ -11,7 +11,7 @@ from xdsl.ir import BlockArgument
 
 from tilewright.ir.types import shape_of
 from tilewright.machine.mma import WGMMA
-from tilewright.ops.control_flow import ForOp
+from tilewright.ops.control_flow import ForOp, counted_loops
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.support.dataclass import dataclass
@@ -34,13 +34,11 @@ class GradientLoop:
 
 def gradient_loops(kernel: FuncOp) -> Iterator[GradientLoop]:
     """The loops of a kernel with at least three products right in them, one of them a sum."""
-    for op in kernel.walk():
-        if not isinstance(op, ForOp):
-            continue
-        products = tuple(inner for inner in op.body.block.ops if isinstance(inner, DotOp))
-        sums = tuple(product for product in products if _is_carried(product, op))
+    for loop in counted_loops(kernel):
+        products = tuple(op for op in loop.body.block.ops if isinstance(op, DotOp))
+        sums = tuple(product for product in products if _is_carried(product, loop))
         if len(products) >= FEWEST_PRODUCTS and sums:
-            yield GradientLoop(op, products, sums)
+            yield GradientLoop(loop, products, sums)
 
 
 def gradient_groups(kernel: FuncOp) -> int:

@@ -18,7 +18,7 @@ from tilewright.ir.locations import describe
 from tilewright.ir.regions import ControlFlowOp
 from tilewright.ir.schedule import REST, Anchor, LoopSchedule, Place, Role, Schedule, Turns
 from tilewright.machine.model import MachineModel
-from tilewright.ops.control_flow import ForOp
+from tilewright.ops.control_flow import ForOp, counted_loops
 from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul.ir import ProductOp
@@ -83,12 +83,10 @@ class Pair:
 
 def pairs_of(kernel: FuncOp) -> Iterator[Pair]:
     """The loops of two products that an order is about, as the text has them."""
-    for op in kernel.walk():
-        if not isinstance(op, ForOp):
-            continue
-        products = [inner for inner in op.body.block.ops if isinstance(inner, ProductOp)]
+    for loop in counted_loops(kernel):
+        products = [op for op in loop.body.block.ops if isinstance(op, ProductOp)]
         if len(products) == 2 and _is_computed_of(products[1].a, products[0]):
-            yield Pair(op, *products)
+            yield Pair(loop, *products)
 
 
 def _is_computed_of(value: SSAValue, product: Operation) -> bool:

@@ -20,7 +20,7 @@ from tilewright.ir.schedule_attributes import schedule_of
 from tilewright.ir.schedule_text import parse_schedule
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.model import MachineModel
-from tilewright.ops.control_flow import ForOp
+from tilewright.ops.control_flow import counted_loops
 from tilewright.ops.descriptors.ir import DescriptorStoreOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.matmul.ir import ProductOp
@@ -105,7 +105,7 @@ def gains(kernel: FuncOp) -> bool:
     Source: products by hand, 1.03 to 1.17 times the speed of one program a tile; attention 0.95
     times (H200).
     """
-    loops = [op for op in kernel.walk() if isinstance(op, ForOp)]
+    loops = counted_loops(kernel)
     stores = [op for op in kernel.walk() if _writes(op)]
     if len(loops) != 1 or loops[0].parent is not kernel.body.block or not stores:
         return False

@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.ir.effects import global_access, is_free
-from tilewright.ir.regions import sources_of
+from tilewright.ir.regions import counter_of, sources_of
 from tilewright.ir.types import i1, i64
 from tilewright.ops.channels import GetOp, PutOp, SkipOp
 from tilewright.ops.control_flow import ForOp
@@ -99,9 +99,10 @@ def _require_same_fills(loop: ForOp, put: PutOp) -> None:
     around = put.parent_op()
     while around is not loop:
         assert around is not None
-        if not isinstance(around, ForOp):
+        counter = counter_of(around)
+        if counter is None:
             raise Refused(around, "how often a tile fills a ring may differ between programs")
-        bounds = (around.lb, around.ub, around.step)
+        bounds = (counter.start, counter.end, counter.step)
         if any(_follows(leaf, loop) for leaf in _reached(loop, bounds)):
             raise Refused(around, "how often a tile fills a ring follows from the tile")
         around = around.parent_op()

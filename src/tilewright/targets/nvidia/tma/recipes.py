@@ -22,7 +22,7 @@ from tilewright.runtime.launch_numbers import LaunchNumber
 
 # Chosen, not measured: an address that takes more arithmetic is left to the program.
 _MAX_DEPTH = 16
-_BINARY = {
+_KINDS = {
     "arith.addi": "add",
     "arith.subi": "sub",
     "arith.muli": "mul",
@@ -30,9 +30,11 @@ _BINARY = {
     "arith.remsi": "rem",
     "arith.minsi": "min",
     "arith.maxsi": "max",
+    "arith.extsi": "signed",
+    "arith.trunci": "signed",
+    "arith.extui": "unsigned",
+    AddPtrOp.name: "pointer",
 }
-_WIDENING = {"arith.extsi": "signed", "arith.trunci": "signed", "arith.extui": "unsigned"}
-
 
 Leaf: TypeAlias = "Callable[[SSAValue], LaunchNumber | None]"
 
@@ -54,8 +56,8 @@ def expression_of(
         return ("constant", int(number)) if is_integer else None
     if isinstance(op, HintOp):
         return expression_of(op.src, depth, leaf)
-    kind = _BINARY.get(op.name) or _WIDENING.get(op.name)
-    if kind is None and not isinstance(op, AddPtrOp):
+    kind = _KINDS.get(op.name)
+    if kind is None:
         return leaf(value)
     if depth > _MAX_DEPTH:
         return None
@@ -65,12 +67,12 @@ def expression_of(
         if found is None:
             return None
         operands.append(found)
-    if isinstance(op, AddPtrOp):
-        size = storage_bytes(_pointee(op.ptr))
+    if kind == "pointer":
+        size = storage_bytes(_pointee(op.operands[0]))
         return ("add", 64, operands[0], ("mul", 64, operands[1], ("constant", size)))
     if kind == "unsigned":
         return ("unsigned", width_bits(op.operands[0].type), *operands)
-    return (str(kind), _bits(value), *operands)
+    return (kind, _bits(value), *operands)
 
 
 def _bits(value: SSAValue) -> int:
