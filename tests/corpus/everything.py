@@ -11,6 +11,7 @@ from tests.corpus import (
     conversions,
     elementwise,
     exchanges,
+    grouped,
     hostile,
     indexing,
     matmul,
@@ -41,6 +42,7 @@ FAMILIES: dict[str, list[Case]] = {
     "nans": nans.CASES,
     "scaled": scaled.CASES,
     "hostile": hostile.CASES,
+    "grouped": grouped.CASES,
 }
 CASES = [case for family in FAMILIES.values() for case in family]
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 from examples.grouped_gemm import grouped_gemm_kernel
 from tests.corpus.case import Case, check
+from tests.corpus.grouped import GROUPED, WRAPPED, wrapped_case
 from tests.corpus.partitioned import (
     AB,
     GEMMS,
@@ -61,7 +62,10 @@ PAIRS = [
         ((392, 200, 72), 3, 2, "gemm-pairs-odd"),
     )
 ]
+# A program a tile, made to take several: shared by rows, and whole tiles in turn.
+PERSISTENT = "persist static; roles load | math x{} split {}; {} tma release {}"
 THREE = [
+    wrapped_case(400, 264, 136, M=192),
     gemm_case(gemm, 500, 264, 328, "gemm-192", M=192),
     gemm_case(persistent, 1100, 520, 456, "gemm-persistent-192", GROUP=4, M=192),
     attention_case(700, False, 192),
@@ -87,6 +91,17 @@ def forms() -> list[Form]:
         for release in ("wait", "late"):
             text = TURNS.format(groups, release)
             found += [Form(each.case, {"schedule": text}) for each in (GEMMS[3], LARGE[1])]
+    for groups, split, release in ((2, "m", "wait"), (2, "tiles", "late"), (3, "tiles", "wait")):
+        text = PERSISTENT.format(groups, split, AB.format(slots=4), release)
+        found.append(Form(LARGE[0].case, {"schedule": text}))
+    # Products by pointers, of which the grouped ones stay one program whatever is asked for.
+    asked = [*STAGES, *({"num_consumer_groups": groups} for groups in (1, 2, 3))]
+    found += [Form(case, options) for case in (*GROUPED, *WRAPPED) for options in asked]
+    found += [
+        Form(case, {**options, "bulk_access": "always"})
+        for case in WRAPPED
+        for options in ({"num_stages": 4}, {"num_consumer_groups": 2})
+    ]
     found += [
         Form(case, {"schedule": CLUSTERS.format(slots)}) for case in PAIRS for slots in (1, 2, 4)
     ]
