@@ -67,7 +67,7 @@ def mutants_of(module: ModuleOp) -> Iterator[Mutant]:
 
 def _changes(op: Operation) -> Iterator[tuple[str, Change]]:
     if isinstance(op, _ENTERS):
-        yield "dropped", _enter_unasked
+        yield "dropped", enter_unasked
         yield "doubled", _double
         for by in (1, -1, 2):
             yield f"{by} fills on", lambda op, by=by: _move_operand(op, 2, by)
@@ -229,7 +229,7 @@ def _double(op: Operation) -> None:
     op.parent.insert_op_after(op.clone(), op)
 
 
-def _enter_unasked(op: Operation) -> None:
+def enter_unasked(op: Operation) -> None:
     """The tiles of the slot, without a wait."""
     assert isinstance(op, RingAcquireOp | RingWaitOp) and op.parent is not None
     for tile, result in zip(op.ring_of().tiles, tuple(op.results), strict=True):
