@@ -203,6 +203,11 @@ def test_a_ring_in_a_while_inside_another_loop_counts_on(seed: int, tmp_path: Pa
     assert require_agreement(seed, tmp_path, to_threads=True)
 
 
+def test_a_wait_behind_a_turn_does_not_pass_a_loop(tmp_path: Path) -> None:
+    """It was put in front of a loop that goes through the same ring."""
+    assert require_agreement(3120128, tmp_path, to_threads=True)
+
+
 def test_a_ring_is_not_filled_around_what_fills_another(tmp_path: Path) -> None:
     """The role that computes waited for the whole fill, and took nothing in between: deadlock."""
     require_agreement(2345, tmp_path)
