@@ -34,7 +34,7 @@ GPU_SETUP := $(if $(filter $(GPU_VENV)/%,$(GPU_PYTHON)),$(GPU_VENV)/.installed)
 
 .DELETE_ON_ERROR:
 .PHONY: help demo test ptxas-test torch-test mlir-test iree-test aarch64-test bench gpu-test \
-  gpu-bench gpu-soak replay docs format lint typecheck clean
+  gpu-bench gpu-sanitize gpu-soak replay docs format lint typecheck clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z0-9-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -76,6 +76,10 @@ gpu-test: $(GPU_SETUP)  ## Tests on a real NVIDIA GPU.
 SECONDS ?= 1200
 gpu-soak: $(GPU_SETUP)  ## Roles with pauses on a real NVIDIA GPU for SECONDS: no hang, the same bits.
 	PYTHONPATH=src$${PYTHONPATH:+:$$PYTHONPATH} $(GPU_PYTHON) -m tests.gpu.soak --seconds $(SECONDS)
+
+gpu-sanitize: $(GPU_SETUP)  ## Kernels of every kind under compute-sanitizer's four tools.
+	PYTHONPATH=src$${PYTHONPATH:+:$$PYTHONPATH} $(GPU_PYTHON) -m pytest -q -n 4 -p no:benchmark \
+	  -m gpu tests/gpu/test_sanitizer.py
 
 gpu-bench: $(GPU_SETUP)  ## Measure on a real NVIDIA GPU; writes benchmarks/results/.
 	PYTHONPATH=src$${PYTHONPATH:+:$$PYTHONPATH} $(GPU_PYTHON) -m benchmarks.gpu
