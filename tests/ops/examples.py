@@ -170,6 +170,7 @@ EXAMPLES: dict[str, Example] = {
     "cpu.pack": Example(
         (P, "i64", P), (), 'rows = 8 : i64, columns = 8 : i64, role = "b", transposed'
     ),
+    "cpu.is_alone": Example(results=("i1",)),
     "cpu.poll": Example(),
     "cpu.print": Example(
         ("f32", "i32"), (), f'prefix = " x: ", hex = false, shape = array<i64: 8>, {segments(1, 1)}'

@@ -31,6 +31,7 @@ SUBJECTS = {
     "schedule/partition/wait_late": ("ops/staging",),
     "schedule/partition/waiting": ("ops/staging",),
     "targets/cpu/interpret": ("targets/cpu/ops",),
+    "targets/cpu/nests/alone": ("ops/atomics/ir", "ops/control_flow"),
     "targets/cpu/nests/masked_values": ("ops/memory/ir", "ops/elementwise/ir"),
     "targets/nvidia/bound_turns": ("ops/roles",),
     "targets/nvidia/bound_waits": ("targets/nvidia/ops",),

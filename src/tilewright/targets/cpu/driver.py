@@ -169,9 +169,10 @@ class CpuDriver:
         has_prints = bool(metadata.get("has_prints"))
         status = StatusRecord() if sites or has_prints else None
         address = None if status is None else ctypes.addressof(status)
+        flags = _atomic_flags(metadata.get("atomics", []))
         return CpuKernel(
             code,
-            runtime.pool.make_record(code.address, arena_bytes, address),
+            runtime.pool.make_record(code.address, arena_bytes, address, flags),
             tuple(map(str, slots)),
             runtime,
             str(metadata["name"]),
@@ -179,6 +180,13 @@ class CpuDriver:
             status,
             has_prints,
         )
+
+
+def _atomic_flags(atomics: object) -> int:
+    """The flags of a launch record for what the compiler says of a kernel's atomics."""
+    assert isinstance(atomics, list)
+    flags = {"any": KernelRecord.HAS_ATOMICS, "alone": KernelRecord.MAY_BE_ALONE}
+    return sum(flags[name] for name in atomics)
 
 
 def make_driver() -> CpuDriver:

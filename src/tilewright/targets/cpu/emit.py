@@ -13,7 +13,7 @@ from tilewright.codegen.math.emitter import MathEmitter
 from tilewright.ir.effects import Access, Resource, effects_of
 from tilewright.ir.locations import span_of
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.targets.cpu.ops import AssertOp, PollOp
+from tilewright.targets.cpu.ops import AssertOp, IsAloneOp, PollOp
 from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.rules import atomics as atomic_rules
 from tilewright.targets.cpu.rules import interrupts as interrupt_rules
@@ -69,7 +69,7 @@ def emit_kernel(
     ]
     _emit_program(builder, services, kernel, parameters, has_lines)
     types = [llvm_type(a.type) for a in kernel.body.block.args]
-    emit_entry(builder, types, _has_polls(kernel))
+    emit_entry(builder, types, _asks_context(kernel))
     text = builder.text()
     return text + ROUND_TO_BFLOAT if "bfloat" in text else text
 
@@ -106,8 +106,19 @@ def uses_amx(module: ModuleOp) -> bool:
     return any("unit" in op.properties for op in find_kernel(module).walk())
 
 
-def _has_polls(kernel: FuncOp) -> bool:
-    return any(isinstance(op, PollOp) for op in kernel.walk())
+def atomics_of(module: ModuleOp) -> list[str]:
+    """What the driver must know of atomics: whether there are "any", and form "alone" as well."""
+    kernel = find_kernel(module)
+    is_any = any(isinstance(e, Access) and e.atomic is not None for e in effects_of(kernel))
+    return ["any"] * is_any + ["alone"] * _has(kernel, IsAloneOp)
+
+
+def _asks_context(kernel: FuncOp) -> bool:
+    return _has(kernel, PollOp, IsAloneOp)
+
+
+def _has(kernel: FuncOp, *kinds: type[Operation]) -> bool:
+    return any(isinstance(op, kinds) for op in kernel.walk())
 
 
 def _emit_program(
@@ -120,7 +131,7 @@ def _emit_program(
     lines = LineTable.of_kernel(builder, kernel, "LineTablesOnly") if has_lines else None
     debug = f" !dbg {lines.scope}" if lines is not None else ""
     arguments = ", ".join([*parameters, _PROGRAM_IDS, "ptr %scratch", "ptr %status"])
-    if _has_polls(kernel):
+    if _asks_context(kernel):
         arguments += ", ptr %context"
     header = f"define internal fastcc void @program({arguments}) noinline nounwind{debug}"
     fn = FunctionBuilder(builder, header)
@@ -133,7 +144,7 @@ def _emit_program(
     builder.add_function("program", fn.text())
 
 
-def emit_entry(builder: ModuleBuilder, types: list[str], has_polls: bool) -> None:
+def emit_entry(builder: ModuleBuilder, types: list[str], asks_context: bool) -> None:
     """The function that the pool calls: it runs the module's `@program` for a range of programs.
 
     `types` are the LLVM types of the kernel's arguments, whose values are in slots.
@@ -166,7 +177,7 @@ def emit_entry(builder: ModuleBuilder, types: list[str], has_polls: bool) -> Non
         *(f"i32 {value}" for value in (*coordinates, *extents)),
         f"ptr {scratch}",
         f"ptr {status}",
-        *(["ptr %context"] if has_polls else []),
+        *(["ptr %context"] if asks_context else []),
     ]
     fn.emit(f"call fastcc void @program({', '.join(arguments)})")
     fn.lines.append("  %next = add i64 %program, 1")

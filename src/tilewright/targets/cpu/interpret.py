@@ -318,6 +318,12 @@ def _poll(operation: Operation, preparation: Preparation) -> PlainFunction:
     return lambda program: None  # Python itself stops the interpreter
 
 
+@CPU_INTERPRETATION.plain.register(ops.IsAloneOp)
+def _is_alone(operation: Operation, preparation: Preparation) -> PlainFunction:
+    """The only program of a launch is alone; programs take turns at any op."""
+    return lambda program: np.array(program.machine.grid == (1, 1, 1))
+
+
 @CPU_INTERPRETATION.plain.register(ops.PrefetchOp)
 def _prefetch(operation: Operation, preparation: Preparation) -> PlainFunction:
     return lambda program, pointer: None  # no memory of the interpreter is nearer than other

@@ -14,6 +14,7 @@ from tilewright.support.options import CompileOptions
 from tilewright.targets.cpu.emit import (
     argument_slots,
     assertion_sites,
+    atomics_of,
     emit_kernel,
     has_prints,
     uses_amx,
@@ -37,6 +38,7 @@ def _describe(module: ModuleOp, options: CompileOptions, reports: Reports) -> Sc
         "sites": [site.to_json() for site in assertion_sites(module)],
         "has_prints": has_prints(module),
         "uses_amx": uses_amx(module),
+        "atomics": atomics_of(module),
     }
     remarks = (*report.remarks, *(text for nest in report.nests for text in nest.remarks))
     return Scheduled(module, metadata, tuple(dict.fromkeys(remarks)), report)

@@ -358,6 +358,18 @@ class AssertOp(TileOp):
 
 
 @irdl_op_definition
+class IsAloneOp(TileOp):
+    """An i1: while this program runs, no other code of the process runs atomics.
+
+    It says the same wherever a program asks.
+    """
+
+    name = "cpu.is_alone"
+    result = result_def()
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
 class PollOp(TileOp):
     """Return from the program if its launch is to stop: an interrupt came (`interrupt_ir.py`)."""
 
@@ -386,5 +398,6 @@ CPU_OPS = (
     PackOp,
     PrintOp,
     AssertOp,
+    IsAloneOp,
     PollOp,
 )

@@ -30,9 +30,12 @@ MAX_THREADS = 8
 
 @pytest.fixture(scope="module")
 def parts() -> Functions:
-    names = "num_programs choose_width choose_chunk update_estimate publish_job run_job"
+    names = (
+        "num_programs choose_width choose_chunk update_estimate publish_job run_job choose_alone"
+    )
     text = pool_text(platform.machine(), sys.platform == "linux")
-    return load_parts(text, *names.split(), "borrow_arena", "return_arena")
+    words = "enter_alone leave_alone enter_beside leave_beside borrow_arena return_arena"
+    return load_parts(text, *names.split(), *words.split())
 
 
 class Pool:
@@ -125,8 +128,10 @@ def test_an_estimate_rises_at_once_and_falls_by_halves(parts: Functions):
     assert 0.5e30 <= kernel.program_ns < 0.51e30
 
 
-def publish(parts: Functions, pool: Pool, kernel: KernelRecord, programs: int, width: int) -> None:
-    parts["publish_job"](pool.address, ctypes.addressof(kernel), 0, 0, programs, width)
+def publish(
+    parts: Functions, pool: Pool, kernel: KernelRecord, programs: int, width: int, first: int = 0
+) -> None:
+    parts["publish_job"](pool.address, ctypes.addressof(kernel), 0, 0, first, programs, width)
 
 
 def test_a_job_gives_each_participant_a_range(parts: Functions):
@@ -134,6 +139,44 @@ def test_a_job_gives_each_participant_a_range(parts: Functions):
     publish(parts, pool, record(), 10, 4)
     assert [pool.range(i) for i in range(4)] == [(0, 3), (3, 6), (6, 8), (8, 10)]
     assert (pool.read("job_width"), pool.read("job_chunk")) == (4, 1)
+
+
+def test_what_has_run_alone_is_nobodys_range(parts: Functions):
+    pool = Pool(2)
+    publish(parts, pool, record(), 10, 2, first=3)
+    assert [pool.range(i) for i in range(2)] == [(3, 7), (7, 10)]
+
+
+@pytest.mark.parametrize(
+    ("alone_ns", "flags", "width", "first"),
+    [
+        (-1.0, KernelRecord.MAY_BE_ALONE, 1, 6400),
+        (-1.0, KernelRecord.MAY_BE_ALONE, 4, 100),  # a part, to learn how long a program takes
+        (20.0, KernelRecord.MAY_BE_ALONE, 4, 6400),  # 80 ns alone for 100 ns of four
+        (30.0, KernelRecord.MAY_BE_ALONE, 4, 0),
+        (20.0, KernelRecord.HAS_ATOMICS, 1, 0),
+        (20.0, KernelRecord.MAY_BE_ALONE | KernelRecord.ALWAYS_PARALLEL, 1, 0),
+    ],
+)
+def test_the_faster_form_of_a_launch_is_taken(
+    parts: Functions, alone_ns: float, flags: int, width: int, first: int
+):
+    kernel = record(100.0, flags=flags)
+    kernel.alone_ns = alone_ns
+    assert parts["choose_alone"](ctypes.addressof(kernel), 6400, width) == first
+
+
+def test_a_launch_is_alone_only_while_nobody_is_beside_it(parts: Functions):
+    assert parts["enter_alone"]()
+    assert not parts["enter_alone"]()
+    parts["enter_beside"]()  # of the same thread: it would wait for itself
+    parts["leave_beside"]()
+    parts["leave_alone"]()
+    parts["enter_beside"]()
+    assert not parts["enter_alone"]()
+    parts["leave_beside"]()
+    assert parts["enter_alone"]()
+    parts["leave_alone"]()
 
 
 def run_alone(

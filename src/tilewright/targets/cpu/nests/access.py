@@ -109,7 +109,7 @@ def _optional(
 ) -> tuple[tuple[SSAValue, ...], tuple[int, int]]:
     """The mask and `other` operands with their segment sizes."""
     other = op.other
-    mask = _mask_value(ev, op.mask, coords, wide)
+    mask = mask_value(ev, op.mask, coords, wide)
     if mask is None:
         return (), (0, 0)
     lanes = ev.lanes if wide else 1
@@ -119,9 +119,7 @@ def _optional(
     return tuple(values), (1, int(other is not None))
 
 
-def _mask_value(
-    ev: Evaluator, mask: SSAValue | None, coords: Coords, wide: bool
-) -> SSAValue | None:
+def mask_value(ev: Evaluator, mask: SSAValue | None, coords: Coords, wide: bool) -> SSAValue | None:
     """The mask of an access and the chunk's own limit; None where all lanes take part."""
     emit, lanes = ev.emit, ev.lanes if wide else 1
     value: SSAValue | None = None
@@ -360,7 +358,7 @@ def store(
     ptr, mask = op.operands[0], op.operands[2] if len(op.operands) > 2 else None
     emit = ev.emit
     wide = ev.lanes > 1
-    held = _mask_value(ev, mask, coords, wide)
+    held = mask_value(ev, mask, coords, wide)
     masks = () if held is None else (held,)
     value = emit.splat(value, ev.lanes)
     stride, jumps = ev.lane_stride(ptr, coords) if wide else (1, False)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.types import i1, i32, i64, shape_of
+from tilewright.ops.atomics.ir import AtomicRmwOp
 from tilewright.ops.elementwise.ir import SelectOp
 from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.support.dataclass import dataclass
@@ -58,8 +59,8 @@ def find_prefixes(ev: Evaluator, accesses: tuple[MemoryAccess, ...]) -> tuple[Pr
 
 
 def mask_of(op: Operation | None) -> SSAValue | None:
-    """The mask of a load or store."""
-    return op.mask if isinstance(op, LoadOp | StoreOp) else None
+    """The mask of a load, a store or an update."""
+    return op.mask if isinstance(op, LoadOp | StoreOp | AtomicRmwOp) else None
 
 
 def conjuncts(ev: Evaluator, mask: SSAValue, coords: Coords) -> list[tuple[SSAValue, Coords]]:

@@ -67,7 +67,7 @@ def survey(bufferization: Bufferization, roots: Sequence[Root], fresh: set[SSAVa
         start = tuple(loop_coord(dim) for dim in range(len(root.space)))
         pending.extend((value, start) for value in root.values if is_tile(value))
         widest = max([widest, *(width_bits(v.type) for v in root.values if not is_pointer(v.type))])
-        if root.kind is RootKind.STORE:
+        if root.kind in (RootKind.STORE, RootKind.UPDATE):
             accesses[MemoryAccess(root.values[0], normalized(start, root.space), root.op, True)] = (
                 None
             )
@@ -140,12 +140,22 @@ def choose_lane_dim(lowering: Lowering, roots: Sequence[Root], body: NestBody) -
     for dim, size in enumerate(space):
         if size == 1 or (roots[0].kind is RootKind.SCAN and dim == axis):
             continue
+        if roots[0].kind is RootKind.UPDATE and not _is_adjacent(lowering, roots[0], dim):
+            continue
         score = sum(_score(lowering, access, dim) for access in body.accesses)
         score -= 1.0 if dim in folds else 0.0
         score -= 3.0 if size < 8 else 0.0
         if best is None or score >= best[0]:
             best = (score, dim)
     return None if best is None else best[1]
+
+
+def _is_adjacent(lowering: Lowering, root: Root, dim: int) -> bool:
+    """Whether a root's addresses along a dimension are those of neighbours."""
+    place = tuple(loop_coord(each) for each in range(len(root.space)))
+    access = MemoryAccess(root.values[0], normalized(place, root.space), root.op)
+    stride = stride_along(lowering.bufferization.structure, access, dim)
+    return stride is not None and not stride.jumps and stride.as_int() == 1
 
 
 def _can_vectorize(root: Root) -> bool:

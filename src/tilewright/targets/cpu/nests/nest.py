@@ -38,6 +38,7 @@ from tilewright.targets.cpu.nests.loop_order import (
     survey,
 )
 from tilewright.targets.cpu.nests.scans import emit_scan
+from tilewright.targets.cpu.nests.updates import update
 from tilewright.targets.cpu.ops import NestOp
 from tilewright.targets.cpu.ops import YieldOp as NestYieldOp
 from tilewright.targets.cpu.report import NestSummary, line_of
@@ -122,7 +123,8 @@ def _fold_end(nest: Nest) -> FoldEnd | None:
 
 def _guard_stores(nest: Nest) -> SSAValue | None:
     """Redirect stores that could overtake accesses; the run-time flag if there is one."""
-    if nest.lane_dim is None and nest.roots[0].kind in SCALAR_KINDS:
+    # Atomics have no order among their elements; what they are made of was read before.
+    if nest.roots[0].kind in (*SCALAR_KINDS, RootKind.UPDATE):
         return None
     if prod(nest.space) == nest.lanes and nest.fold_axis is None:
         return None
@@ -198,6 +200,8 @@ def _emit_body(nest: Nest, coords: Coords) -> Values:
         elif root.kind is RootKind.STORE:
             value = ev.element(root.values[1], coords)
             writes.append(lambda r=root, v=value: _write_store(nest, r, coords, v))
+        elif root.kind is RootKind.UPDATE:
+            writes.append(lambda r=root: update(ev, r.op, coords))
         else:
             writes += elements.evaluate(ev, root, coords)
     for write in writes:

@@ -1,10 +1,13 @@
-"""The look at whether a launch is to stop: two loads and a branch that is never taken."""
+"""What a program asks of its launch: whether it is to stop, and whether it runs atomics alone.
+
+A look at whether to stop is two loads and a branch that is never taken.
+"""
 
 from __future__ import annotations
 
 from tilewright.codegen.context import EmitContext
 from tilewright.codegen.llvm_builder import FunctionBuilder
-from tilewright.targets.cpu.ops import PollOp
+from tilewright.targets.cpu.ops import IsAloneOp, PollOp
 from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.runtime.interrupt_ir import CONTEXT_FIELDS, LAUNCH_FIELDS
 
@@ -20,6 +23,15 @@ def _poll(ctx: EmitContext, op: PollOp) -> None:
     fn.place(stop)
     fn.emit("ret void")
     fn.place(go)
+
+
+@CPU_RULES.register(IsAloneOp)
+def _is_alone(ctx: EmitContext, op: IsAloneOp) -> None:
+    """The launch's word for it, which it says once."""
+    fn = ctx.fn
+    at = fn.prologue_value(f"getelementptr i8, ptr %context, i64 {CONTEXT_FIELDS['is_alone']}")
+    word = fn.prologue_value(f"load i64, ptr {at}, align 8")
+    ctx.define(op, fn.prologue_value(f"icmp ne i64 {word}, 0"))
 
 
 def branch_if_stopped(fn: FunctionBuilder, stop: str, go: str) -> None:

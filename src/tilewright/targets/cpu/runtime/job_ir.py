@@ -78,9 +78,15 @@ define internal i64 @choose_chunk(ptr %record, i64 %programs, i64 %width) {
   ret i64 %result
 }
 
+define internal void @update_estimate(ptr %record, i64 %start, i64 %programs) {
+  %each.at = getelementptr i8, ptr %record, i64 $record_program_ns
+  call void @update_time(ptr %each.at, i64 %start, i64 %programs)
+  ret void
+}
+
 ; The time of one program rises at once and falls by halves: taking a long job for a short one
 ; costs a factor, the other mistake a few microseconds.
-define internal void @update_estimate(ptr %record, i64 %start, i64 %programs) {
+define internal void @update_time(ptr %each.at, i64 %start, i64 %programs) {
 entry:
   ; The workers may have taken every program before this thread came to claim one.
   %none = icmp sle i64 %programs, 0
@@ -91,7 +97,6 @@ measure:
   %elapsed.f = sitofp i64 %elapsed to double
   %count = sitofp i64 %programs to double
   %sample = fdiv double %elapsed.f, %count
-  %each.at = getelementptr i8, ptr %record, i64 $record_program_ns
   %old = load atomic double, ptr %each.at monotonic, align 8
   %sum = fadd double %old, %sample
   %mean = fmul double %sum, 0.5
@@ -104,7 +109,7 @@ done:
 }
 
 define internal void @publish_job(ptr %pool, ptr %record, ptr %args, ptr %grid,
-                                  i64 %programs, i64 %width) {
+                                  i64 %first, i64 %programs, i64 %width) {
 entry:
   %kernel = call ptr @load_ptr(ptr %record, i64 $record_kernel)
   call void @store_ptr(ptr %pool, i64 $pool_job_kernel, ptr %kernel)
@@ -118,13 +123,14 @@ entry:
   store atomic i64 %width, ptr %width.at monotonic, align 8
   %chunk = call i64 @choose_chunk(ptr %record, i64 %programs, i64 %width)
   call void @store_i64(ptr %pool, i64 $pool_job_chunk, i64 %chunk)
-  %share = udiv i64 %programs, %width
-  %extra = urem i64 %programs, %width
+  %left = sub i64 %programs, %first
+  %share = udiv i64 %left, %width
+  %extra = urem i64 %left, %width
   br label %next
 next:
   ; Range i has `share` programs, the first `extra` ranges one more.
   %i = phi i64 [0, %entry], [%i.next, %next]
-  %begin = phi i64 [0, %entry], [%end, %next]
+  %begin = phi i64 [%first, %entry], [%end, %next]
   %longer = icmp slt i64 %i, %extra
   %one = zext i1 %longer to i64
   %length = add i64 %share, %one
@@ -195,9 +201,10 @@ done:
   ret void
 }
 
-define internal void @run_parallel(ptr %pool, ptr %record, ptr %args, ptr %grid,
+define internal void @run_parallel(ptr %pool, ptr %record, ptr %args, ptr %grid, i64 %first,
                                    i64 %programs, i64 %width, ptr %context) {
-  call void @publish_job(ptr %pool, ptr %record, ptr %args, ptr %grid, i64 %programs, i64 %width)
+  call void @publish_job(ptr %pool, ptr %record, ptr %args, ptr %grid, i64 %first,
+                         i64 %programs, i64 %width)
   %launch = call ptr @load_ptr(ptr %context, i64 $context_launch)
   call void @store_ptr(ptr %pool, i64 $pool_job_launch, ptr %launch)
   ; Open. Release: the job above happens before every worker that reads the odd value.
@@ -230,12 +237,14 @@ limit:
   ret i64 %result
 }
 
-define internal void @run_inline(ptr %record, ptr %args, ptr %grid, i64 %programs, ptr %context) {
+define internal void @run_inline(ptr %record, ptr %args, ptr %grid, i64 %first, i64 %programs,
+                                 ptr %context) {
   %start = call i64 @now_ns()
   call void @watch_if_due(i64 %start)
   %kernel = call ptr @load_ptr(ptr %record, i64 $record_kernel)
-  call void %kernel(ptr %args, ptr %grid, i64 0, i64 %programs, ptr %context)
-  call void @update_estimate(ptr %record, i64 %start, i64 %programs)
+  call void %kernel(ptr %args, ptr %grid, i64 %first, i64 %programs, ptr %context)
+  %count = sub i64 %programs, %first
+  call void @update_estimate(ptr %record, i64 %start, i64 %count)
   ret void
 }
 
@@ -244,6 +253,33 @@ define internal void @run_grid(ptr %pool, ptr %record, ptr %args, ptr %grid,
                                i64 %programs, ptr %context) {
 entry:
   %width = call i64 @choose_width(ptr %pool, ptr %record, i64 %programs)
+  %flags = call i64 @load_i64(ptr %record, i64 $record_flags)
+  %atomic.bit = and i64 %flags, 2
+  %is.atomic = icmp ne i64 %atomic.bit, 0
+  br i1 %is.atomic, label %atomic, label %plain
+plain:
+  call void @run_wide(ptr %pool, ptr %record, ptr %args, ptr %grid, i64 0,
+                      i64 %programs, i64 %width, ptr %context)
+  ret void
+atomic:
+  %first = call i64 @run_alone(ptr %record, ptr %args, ptr %grid, i64 %programs, i64 %width,
+                               ptr %context)
+  %more = icmp slt i64 %first, %programs
+  br i1 %more, label %beside, label %done
+beside:
+  call void @enter_beside()
+  call void @run_wide(ptr %pool, ptr %record, ptr %args, ptr %grid, i64 %first,
+                      i64 %programs, i64 %width, ptr %context)
+  call void @leave_beside()
+  ret void
+done:
+  ret void
+}
+
+; Run the programs from `first` on by `width` participants, if the pool is free.
+define internal void @run_wide(ptr %pool, ptr %record, ptr %args, ptr %grid, i64 %first,
+                               i64 %programs, i64 %width, ptr %context) {
+entry:
   %one = icmp sle i64 %width, 1
   br i1 %one, label %inline, label %try
 try:
@@ -255,12 +291,13 @@ try:
 parallel:
   %people = call i64 @staffed_width(ptr %pool, i64 %width)
   call void @make_room(ptr %pool)
-  call void @run_parallel(ptr %pool, ptr %record, ptr %args, ptr %grid,
+  call void @run_parallel(ptr %pool, ptr %record, ptr %args, ptr %grid, i64 %first,
                           i64 %programs, i64 %people, ptr %context)
   store atomic i32 0, ptr %busy.at release, align 4
   ret void
 inline:
-  call void @run_inline(ptr %record, ptr %args, ptr %grid, i64 %programs, ptr %context)
+  call void @run_inline(ptr %record, ptr %args, ptr %grid, i64 %first, i64 %programs,
+                        ptr %context)
   ret void
 }
 

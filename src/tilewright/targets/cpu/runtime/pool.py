@@ -31,7 +31,8 @@ class KernelRecord(ctypes.Structure):
     `context` is `{ptr scratch, ptr status, i64 worker_index, ptr launch}`. `scratch` is
     page-aligned, `arena_bytes` long and not initialised (null for 0 bytes).
 
-    Units: `program_ns` is the estimated time of one program, negative while unknown.
+    Units: `program_ns` is the estimated time of one program, negative while unknown; `alone_ns`
+    that of one that runs atomics alone.
     """
 
     _fields_ = (
@@ -41,11 +42,15 @@ class KernelRecord(ctypes.Structure):
         ("status", ctypes.c_void_p),
         ("pool", ctypes.c_void_p),
         ("flags", ctypes.c_int64),
+        ("alone_ns", ctypes.c_double),
     )
 
     # By definition: a bit of the flags. Ignore the estimate and use every thread: for kernels
     # whose programs wait on each other, and for tests.
     ALWAYS_PARALLEL = 1
+    # The kernel has atomics: its launches do not run beside one that runs them alone. It may do
+    # that itself: it has code for it, and waits for nobody.
+    HAS_ATOMICS, MAY_BE_ALONE = 2, 4
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ class ThreadPool:
         self, kernel: int, arena_bytes: int = 0, status: int | None = None, flags: int = 0
     ) -> KernelRecord:
         """A launch record for the kernel at address `kernel`, to be run by this pool."""
-        return KernelRecord(kernel, arena_bytes, -1.0, status, self._state, flags)
+        return KernelRecord(kernel, arena_bytes, -1.0, status, self._state, flags, -1.0)
 
     def run(self, record: KernelRecord, args: int, grid: tuple[int, int, int]) -> None:
         """Run every program of `grid` once; `args` is the address of the argument slots.

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from string import Template
 
+from tilewright.targets.cpu.runtime.alone_ir import ALONE
 from tilewright.targets.cpu.runtime.interrupt_ir import INTERRUPTS
 from tilewright.targets.cpu.runtime.job_ir import LAUNCH
 from tilewright.targets.cpu.runtime.platform_ir import platform_text
@@ -111,9 +112,10 @@ define internal void @return_arena(ptr %slot) {
 }
 """
 
-# Running programs. %Context is the kernel's last argument: scratch, status, index, launch.
+# Running programs. %Context is the kernel's last argument: scratch, status, index, launch,
+# and whether it runs atomics alone.
 _WORK = r"""
-%Context = type { ptr, ptr, i64, ptr }
+%Context = type { ptr, ptr, i64, ptr, i64 }
 
 define internal void @fill_context(ptr %context, ptr %scratch, ptr %status, i64 %index,
                                    ptr %launch) {
@@ -124,6 +126,8 @@ define internal void @fill_context(ptr %context, ptr %scratch, ptr %status, i64 
   store i64 %index, ptr %index.at
   %launch.at = getelementptr %Context, ptr %context, i32 0, i32 3
   store ptr %launch, ptr %launch.at
+  %alone.at = getelementptr %Context, ptr %context, i32 0, i32 4
+  store i64 0, ptr %alone.at
   ret void
 }
 
@@ -231,6 +235,7 @@ define void @pool_reset(ptr %pool) {
 entry:
   %thread = call i64 @current_pthread()
   store i64 %thread, ptr @main_thread
+  call void @forget_atomics()
   store atomic i32 0, ptr %pool seq_cst, align 4
   call void @store_i32(ptr %pool, i64 $pool_sleepers, i32 0)
   call void @store_i32(ptr %pool, i64 $pool_active, i32 0)
@@ -261,6 +266,6 @@ POOL_SYMBOLS = ("pool_run", "pool_close", "pool_reset")
 def pool_text(architecture: str, is_linux: bool) -> str:
     """The LLVM text of the pool for `architecture` (`x86_64`, `aarch64`, or any, serial)."""
     accessors = [Template(_ACCESSORS).substitute(type=name) for name in ("i32", "i64", "ptr")]
-    parts = (INTERRUPTS, _ARENAS, _WORK, PLACEMENT, WORKERS, LAUNCH, _LIFE)
+    parts = (INTERRUPTS, _ARENAS, _WORK, PLACEMENT, WORKERS, ALONE, LAUNCH, _LIFE)
     body = Template("".join(parts)).substitute(pool_constants())
     return "".join((platform_text(architecture, is_linux), *accessors, body))

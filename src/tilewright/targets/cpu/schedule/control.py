@@ -22,7 +22,7 @@ from tilewright.ops.shape.ir import CatOp, JoinOp, ReshapeOp
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.dot import direct, products
 from tilewright.targets.cpu.forms import SCALAR_STEPS, STEPS
-from tilewright.targets.cpu.nests import access, elements, guarded_loads, nest, sorts
+from tilewright.targets.cpu.nests import access, alone, elements, guarded_loads, nest, sorts
 from tilewright.targets.cpu.nests.coordinates import constant_coords
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
@@ -58,7 +58,9 @@ def emit_block(lowering: Lowering, source: Block, out: Block) -> None:
 
 
 def _emit_step(lowering: Lowering, step: Step, out: Block, fetches: Sequence[Fetch]) -> None:
-    if step.roots:
+    if step.roots and alone.has_form(lowering, step.roots):
+        alone.emit_forms(lowering, out, step.roots)
+    elif step.roots:
         nest.emit_nest(lowering, out, step.roots, fetches)
     elif step.pack is not None:
         products.emit_pack(lowering, out, step.pack)

@@ -68,6 +68,7 @@ class Lowering:
     entry: Block
     report: ReportBuilder
     location: LocationAttr | None = None
+    may_be_alone: bool = False
     scalars: dict[SSAValue, SSAValue] = field(default_factory=dict)
     buffers: dict[SSAValue, Buffer] = field(default_factory=dict)
     packed: dict[PackForm, Buffer] = field(default_factory=dict)

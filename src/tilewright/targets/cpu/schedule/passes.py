@@ -14,6 +14,7 @@ from tilewright.ops.matmul.ir import DotOp
 from tilewright.passes.fold_additions import FoldAdditions
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions
+from tilewright.targets.cpu.nests.alone import may_be_alone
 from tilewright.targets.cpu.report import NestReport, ReportBuilder
 from tilewright.targets.cpu.schedule.arena import place_buffers
 from tilewright.targets.cpu.schedule.bufferization import Bufferization
@@ -163,7 +164,8 @@ def _emit_nests(kernel: FuncOp, machine: MachineModel, reports: ReportBuilder) -
     out = Block(arg_types=[argument.type for argument in source.args])
     for old, new in zip(source.args, out.args, strict=True):
         new.name_hint = old.name_hint
-    lowering = Lowering(machine, bufferization, out, reports, kernel.location)
+    is_free = may_be_alone(kernel)
+    lowering = Lowering(machine, bufferization, out, reports, kernel.location, is_free)
     lowering.define(dict(zip(source.args, out.args, strict=True)))
     emit_block(lowering, source, out)
     kernel.detach_region(kernel.body)

@@ -26,6 +26,7 @@ class RootKind(Enum):
     ATOMIC = "atomic"
     PRINT = "print"
     ELEMENTS = "elements"
+    UPDATE = "update"
 
 
 # Kinds whose elements happen in index order, one scalar at a time, in a nest of their own.
