@@ -65,14 +65,16 @@ def test_rows_come_out_in_the_stable_order(
     np.testing.assert_array_equal(out.view(bits), expected.view(bits))
 
 
-@pytest.mark.parametrize("dtype", ["int32", "float16", "float32"])
-@pytest.mark.parametrize("k", [1, 8, 64])
+@pytest.mark.parametrize("dtype", ["int8", "int32", "float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    ("width", "k"), [(16, 1), (16, 8), (32, 16), (256, 1), (256, 8), (256, 64), (1024, 256)]
+)
 def test_the_greatest_keep_their_order_and_know_their_places(
-    dtype: str, k: int, rng: np.random.Generator
+    dtype: str, width: int, k: int, rng: np.random.Generator
 ) -> None:
-    x = rng.integers(-9, 9, (4, 256)).astype(dtype)
+    x = rng.integers(-9, 9, (4, width)).astype(dtype)
     values, places = np.zeros((4, k), dtype), np.zeros((4, k), np.int32)
-    first_rows[(1,)](x, values, places, WIDTH=256, K=k)
+    first_rows[(1,)](x, values, places, WIDTH=width, K=k)
     order = stable_order(x, descending=True)[:, :k]
     np.testing.assert_array_equal(places, order)
     np.testing.assert_array_equal(values, np.take_along_axis(x, order, axis=1))

@@ -69,12 +69,14 @@ class SortOp(TileOp):
     """`src` sorted along its last dimension and the i32 positions the values came from.
 
     Ascending unless `descending`; equal values keep their order (stable). NaN sorts as the
-    greatest value.
+    greatest value. Of both results only the first `kept` elements along the last dimension are
+    defined, where that is given: from 1 to the dimension's size.
     """
 
     name = "tw.sort"
     src = operand_def()
     descending = opt_prop_def(UnitAttr)
+    kept = opt_prop_def(IntegerAttr)
     result = result_def()
     indices = result_def()
     traits = traits_def(Pure(), EXCHANGES)
@@ -86,3 +88,9 @@ class SortOp(TileOp):
             flipped = np.argsort(src[..., ::-1], axis=-1, kind="stable")[..., ::-1]
             order = src.shape[-1] - 1 - flipped
         return np.take_along_axis(src, order, axis=-1), order.astype(np.int32)
+
+    def verify_(self) -> None:
+        """What is kept is part of a row."""
+        size = shape_of(self.src.type)[-1]
+        if self.kept is not None and not 1 <= self.kept.value.data <= size:
+            raise VerifyException(f"tw.sort: {self.kept.value.data} of {size} elements are kept")

@@ -77,9 +77,12 @@ def _last_dim(x: tensor, dim: object, function: str) -> int:
 
 
 def _sorted(
-    b: Builder, x: object, dim: object, descending: object, function: str
+    b: Builder, x: object, dim: object, descending: object, function: str, kept: int | None = None
 ) -> tuple[tensor, tensor]:
-    """The values of `x` in order along its last dimension, and where they came from."""
+    """The values of `x` in order along its last dimension, and where they came from.
+
+    Nobody looks at more than the first `kept`, where that is given.
+    """
     tile = require_tensor(x, function, "x")
     if not (tile.dtype.is_int() or tile.dtype.is_floating()):
         raise DtypeNotAllowed(
@@ -89,6 +92,8 @@ def _sorted(
     key = _signed_key(b, tile)
     is_descending = boolean_constant(descending, function, "descending")
     properties: dict[str, Attribute] = {"descending": UnitAttr()} if is_descending else {}
+    if kept is not None and kept < tile.static_shape[-1]:
+        properties["kept"] = integer_property(kept)
     types = [key.type, block_type(int32, tile.static_shape)]
     op = b.emit(SortOp, [ssa(key)], [ir_type(t) for t in types], properties)
     values, positions = (tensor(r, t) for r, t in zip(op.results, types, strict=True))
@@ -172,7 +177,7 @@ def topk(
     """
     count = integer_constant(k, "topk", "k")
     check_shape((count,), "topk", "k")
-    values, positions = _sorted(b, x, dim, descending, "topk")
+    values, positions = _sorted(b, x, dim, descending, "topk", count)
     if count > values.static_shape[-1]:
         raise InvalidOption(
             f"topk(): `k` is {count} but the dimension has {values.static_shape[-1]} elements",

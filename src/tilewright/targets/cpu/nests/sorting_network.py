@@ -85,19 +85,63 @@ def lanes_of_words(vector_bytes: int) -> int:
 
 
 def sort_row(net: Network, op: SortOp, keys: SSAValue, spare: SSAValue, places: SSAValue) -> None:
-    """Sort the row at `keys`; `spare` takes a copy of it, `places` the old positions."""
-    _each_vector(net, lambda index: _make_words(net, op, (keys, spare), index))
-    log2_lanes, log2_size = (n.bit_length() - 1 for n in (net.lanes, net.size))
+    """Sort the row at `keys`; `spare` takes a copy of it, `places` the old positions.
+
+    Where only the first elements are wanted, runs of as many are sorted, and of two runs one is
+    left, until there is one.
+    """
+    _each_vector(net, net.size, lambda index: _make_words(net, op, (keys, spare), index))
+    run = net.size if op.kept is None else max(op.kept.value.data, net.lanes)
+    log2_lanes, log2_run = (n.bit_length() - 1 for n in (net.lanes, run))
     stage, _ = net.emit.open_loop()
     _merge_runs(net, stage, log2_lanes)
-    net.emit.close_loop((log2_lanes + 1, log2_size + 1, 1))
-    _each_vector(net, lambda index: _take_apart(net, (keys, spare, places), index))
+    net.emit.close_loop((log2_lanes + 1, log2_run + 1, 1))
+    if run < net.size:
+        _drop_runs(net, run)
+    _each_vector(net, run, lambda index: _take_apart(net, (keys, spare, places), index))
 
 
-def _each_vector(net: Network, act: Callable[[SSAValue], None]) -> None:
+def _each_vector(net: Network, size: int, act: Callable[[SSAValue], None]) -> None:
     index, _ = net.emit.open_loop()
     act(index)
-    net.emit.close_loop((0, net.size, net.lanes))
+    net.emit.close_loop((0, size, net.lanes))
+
+
+def _drop_runs(net: Network, run: int) -> None:
+    """Of the sorted runs of `run` words leave one: the least of all.
+
+    The lesser of each word of a run and its mirror image in the next are the least of both: they
+    first rise and then fall, and a merge sorts them. Half as many runs are left each time.
+    """
+    emit, log2_lanes, log2_run = net.emit, net.lanes.bit_length() - 1, run.bit_length() - 1
+    halving, _ = emit.open_loop()
+    size = emit.integer("shrui", emit.index(net.size), halving)
+    target, _ = emit.open_loop()
+    _take_least(net, target, run)
+    emit.close_loop((0, size, run))
+    distance = run // 2
+    for log2_block in range(log2_run, log2_lanes, -1):
+        _compare_blocks(net, emit.index(log2_block), emit.index(distance), size, is_mirrored=False)
+        distance //= 2
+    _merge_in_vectors(net, size)
+    emit.close_loop((1, (net.size // run).bit_length(), 1))
+
+
+def _take_least(net: Network, target: SSAValue, run: int) -> None:
+    """Write the least words of two runs, which lie twice as far from the start, to `target`.
+
+    A run is read before the place where it lies is written.
+    """
+    emit = net.emit
+    source = emit.integer("addi", target, target)
+    turned = list(reversed(range(net.lanes)))
+    offset, _ = emit.open_loop()
+    rising = net.load(net.words, emit.integer("addi", source, offset))
+    end = emit.integer("addi", source, emit.index(2 * run - net.lanes))
+    falling = net.load(net.words, emit.integer("subi", end, offset))
+    least = emit.integer("minui", rising, _shuffled(net, falling, falling, turned))
+    net.store(net.words, emit.integer("addi", target, offset), least)
+    emit.close_loop((0, run, net.lanes))
 
 
 def _make_words(net: Network, op: SortOp, rows: tuple[SSAValue, SSAValue], at: SSAValue) -> None:
@@ -175,22 +219,27 @@ def _merge_runs(net: Network, stage: SSAValue, log2_lanes: int) -> None:
     emit = net.emit
     one, size = emit.index(1), emit.index(net.size)
     half = emit.integer("shli", one, emit.integer("subi", stage, one))
-    _compare_blocks(net, stage, half, is_mirrored=True)
+    _compare_blocks(net, stage, half, size, is_mirrored=True)
     step, _ = emit.open_loop()
     log2_block = emit.integer("subi", stage, step)
     distance = emit.integer("shrui", half, step)
-    _compare_blocks(net, log2_block, distance, is_mirrored=False)
+    _compare_blocks(net, log2_block, distance, size, is_mirrored=False)
     emit.close_loop((1, emit.integer("subi", stage, emit.index(log2_lanes)), 1))
-    index, _ = emit.open_loop()
+    _merge_in_vectors(net, size)
+
+
+def _merge_in_vectors(net: Network, size: SSAValue) -> None:
+    """The last steps of a merge of `size` words: each vector for itself."""
+    index, _ = net.emit.open_loop()
     merged = _merge_in_vector(net, net.load(net.words, index), net.lanes // 2)
     net.store(net.words, index, merged)
-    emit.close_loop((0, size, net.lanes))
+    net.emit.close_loop((0, size, net.lanes))
 
 
 def _compare_blocks(
-    net: Network, log2_block: SSAValue, distance: SSAValue, is_mirrored: bool
+    net: Network, log2_block: SSAValue, distance: SSAValue, size: SSAValue, is_mirrored: bool
 ) -> None:
-    """In each block put words of the lower half and their partners in the upper in order."""
+    """In each block of `size` words put those of the lower half and their partners in order."""
     emit = net.emit
     block, _ = emit.open_loop()
     start = emit.integer("shli", block, log2_block)
@@ -209,7 +258,7 @@ def _compare_blocks(
     net.store(net.words, below, low)
     net.store(net.words, above, _shuffled(net, high, high, turned) if is_mirrored else high)
     emit.close_loop((0, distance, net.lanes))
-    emit.close_loop((0, emit.integer("shrui", emit.index(net.size), log2_block), 1))
+    emit.close_loop((0, emit.integer("shrui", size, log2_block), 1))
 
 
 def _take_apart(net: Network, rows: tuple[SSAValue, SSAValue, SSAValue], at: SSAValue) -> None:

@@ -334,6 +334,8 @@ class BlockPlanner:
                     self._keep_loads((root.values[0], *root.values[2:]))
                 elif root.kind is RootKind.ATOMIC:
                     self._keep_loads(root.values)
+                elif root.kind is RootKind.ELEMENTS:
+                    self._keep_elements(root)
 
     def _is_overtaken(self, start: int, step: Step) -> bool:
         """Whether what is read at a position may be written before a step."""
@@ -366,6 +368,12 @@ class BlockPlanner:
         for value in self._reach(values):
             if value in self.loaded and is_tile(value):
                 self.bufferization.stored.add(value)
+
+    def _keep_elements(self, root: Root) -> None:
+        """What is visited one by one is computed by vectors before."""
+        value, costs = root.values[0], self.bufferization.costs
+        if is_inline(value) and not costs.is_symbolic(value):
+            self.bufferization.stored.add(value)
 
     def _keep_transposed_loads(self) -> None:
         """Materialise what a nest would load across the rows that it writes."""
