@@ -133,7 +133,7 @@ def _score(lowering: Lowering, access: MemoryAccess, dim: int) -> float:
 def choose_lane_dim(lowering: Lowering, roots: Sequence[Root], body: NestBody) -> int | None:
     """The dimension along which vectors lie; None for scalar loops."""
     space, axis = roots[0].space, roots[0].axis
-    if roots[0].kind in SCALAR_KINDS or not all(_can_vectorize(root) for root in roots):
+    if roots[0].kind in SCALAR_KINDS or not all(can_vectorize(root) for root in roots):
         return None
     best: tuple[float, int] | None = None
     folds = [root.axis for root in roots if root.axis is not None]
@@ -158,7 +158,7 @@ def _is_adjacent(lowering: Lowering, root: Root, dim: int) -> bool:
     return stride is not None and not stride.jumps and stride.as_int() == 1
 
 
-def _can_vectorize(root: Root) -> bool:
+def can_vectorize(root: Root) -> bool:
     """Whether the combine function of a fold works on vectors: it holds no control flow."""
     if not isinstance(root.op, CombineOp) or root.kind is RootKind.MATERIALIZE:
         return True

@@ -20,6 +20,7 @@ from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.nests import combining
 from tilewright.targets.cpu.nests.coordinates import ORIGIN, Coord, combine, loop_coord
 from tilewright.targets.cpu.nests.lane_loops import Nest
+from tilewright.targets.cpu.nests.scan_runs import Runs
 
 Values = list[SSAValue]
 Take = Callable[[tuple[Coord, ...]], Values]
@@ -49,6 +50,9 @@ class _Scan:
         self, first: Coord, size: int, inner: tuple[int, ...], carry: Values | None
     ) -> Values:
         """Scan `size` elements from `first` in blocks of the sizes `inner`; return their total."""
+        runs = Runs(self.nest, self.op, self._index, self.take, self.loops)
+        if len(inner) == 1 and runs.fits(size):
+            return runs.scan(first, size, carry)
         part = inner[-1] if inner else 1
         total = self._part(first, min(part, size), inner, carry)
         whole, rest = divmod(size, part)

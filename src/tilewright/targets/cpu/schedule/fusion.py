@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field
+from math import prod
 
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
@@ -335,7 +336,9 @@ class BlockPlanner:
                 elif root.kind is RootKind.ATOMIC:
                     self._keep_loads(root.values)
                 elif root.kind is RootKind.ELEMENTS:
-                    self._keep_elements(root)
+                    self._keep_elements(root.values[:1])
+                elif root.kind is RootKind.SCAN and root.space[root.axis or 0] == prod(root.space):
+                    self._keep_elements(root.values)
 
     def _is_overtaken(self, start: int, step: Step) -> bool:
         """Whether what is read at a position may be written before a step."""
@@ -369,11 +372,11 @@ class BlockPlanner:
             if value in self.loaded and is_tile(value):
                 self.bufferization.stored.add(value)
 
-    def _keep_elements(self, root: Root) -> None:
+    def _keep_elements(self, values: tuple[SSAValue, ...]) -> None:
         """What is visited one by one is computed by vectors before."""
-        value, costs = root.values[0], self.bufferization.costs
-        if is_inline(value) and not costs.is_symbolic(value):
-            self.bufferization.stored.add(value)
+        for value in values:
+            if is_inline(value) and not self.bufferization.costs.is_symbolic(value):
+                self.bufferization.stored.add(value)
 
     def _keep_transposed_loads(self) -> None:
         """Materialise what a nest would load across the rows that it writes."""
