@@ -18,7 +18,7 @@ from tilewright.compiler.pipeline import (
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.lower import lower_kernel
 from tilewright.frontend.passing import slot_count
-from tilewright.ir.levels import LEVELS, check_level, check_types
+from tilewright.ir.levels import LEVELS, LegalTypes, check_level, check_types
 from tilewright.ir.passes import Pass
 from tilewright.language.extensions import load_part
 from tilewright.runtime.artifact import Artifact
@@ -94,13 +94,15 @@ def _apply(
     changing = (item for item in pipeline.passes if _changes_types(item))
     reached = {item.name: item.produces for item in changing if item.produces in worked_at}
 
+    legal = LegalTypes()
+
     def look(name: str, result: ModuleOp) -> None:
         if name in reached:
-            check_types(result, target.contract(reached[name]))
+            check_types(result, target.contract(reached[name]), legal)
         watch(name, result)
 
     reports = pipeline.apply(module, look)
-    check_level(module, target.contract(target.level))
+    check_level(module, target.contract(target.level), legal)
     return reports
 
 

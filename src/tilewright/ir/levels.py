@@ -43,6 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
+from math import prod
 from types import MappingProxyType
 
 from xdsl.dialects.builtin import (
@@ -113,11 +114,9 @@ def _scalar_reason(type_: Attribute) -> str:
 
 def _tile_reason(type_: TensorType[Attribute], element: TypeRule) -> str:
     shape = type_.get_shape()
-    if not shape or any(extent <= 0 for extent in shape):
+    if not shape or min(shape) <= 0:
         return f"the shape {tuple(shape)} is not static and positive"
-    count = 1
-    for extent in shape:
-        count *= extent
+    count = prod(shape)
     if count > MAX_TILE_ELEMENTS:
         return f"{count} elements are more than {MAX_TILE_ELEMENTS}"
     return element(type_.element_type)
@@ -249,7 +248,22 @@ def verify_level(module: ModuleOp, level: Level) -> None:
             raise _broken(operation, level, "has no source location")
 
 
-def check_level(module: ModuleOp, level: Level) -> None:
+@dataclass(frozen=True)
+class LegalTypes:
+    """The types that passed a level's rule in one compile, which the next check need not ask.
+
+    By identity: to hash one with a layout takes longer than to look at it. They are held, so that
+    no other type takes the place of one.
+    """
+
+    by_rule: dict[TypeRule, dict[int, Attribute]] = field(default_factory=dict)
+
+    def at(self, level: Level) -> dict[int, Attribute]:
+        """Those of a level."""
+        return self.by_rule.setdefault(level.type_rule, {})
+
+
+def check_level(module: ModuleOp, level: Level, legal: LegalTypes | None = None) -> None:
     """Check what a level says of a module, and not what each op says of itself.
 
     An eighth of the time of `verify_level`: every compile takes it. Where an op came from is left
@@ -258,41 +272,43 @@ def check_level(module: ModuleOp, level: Level) -> None:
     *Raises* InternalError that names the op, its source line and the rule that it breaks.
     """
     _check_top(module, level)
-    operations: list[Operation] = []
-    _collect(module, operations)
+    operations = check_types(module, level, legal)
     standing = frozenset(map(id, operations))
-    # Types that passed, by identity: to hash one with a layout takes longer than to look at it.
-    seen: set[int] = set()
-    asked: dict[type, _Asked] = {}
     for operation in operations:
-        _check_operation(operation, level, asked)
         for value in _made_by(operation) if operation.regions else operation.results:
-            if id(value.type) not in seen:
-                _check_type(operation, value.type, level)
-                seen.add(id(value.type))
             for use in value.uses:
                 if id(use.operation) not in standing:
                     raise _used_from_nowhere(value, use.operation, level)
 
 
-def check_types(module: ModuleOp, level: Level) -> None:
-    """Check which ops a level has, and the types of what they make.
+def check_types(
+    module: ModuleOp, level: Level, legal: LegalTypes | None = None
+) -> Sequence[Operation]:
+    """Check which ops a level has, and the types of what they make; the ops of the module.
 
-    Two fifths of the time of `check_level`, for levels on the way: every compile takes it where
-    the types of a module change. What is left out, the last level's check finds as well.
+    For levels on the way: every compile takes it where the types of a module change. What is left
+    out, the last level's check finds as well.
 
     *Raises* InternalError that names the op, its source line and the rule that it breaks.
     """
     operations: list[Operation] = []
     _collect(module, operations)
-    seen: set[int] = set()
+    passed = (legal or LegalTypes()).at(level)
     asked: dict[type, _Asked] = {}
     for operation in operations:
-        _check_operation(operation, level, asked)
+        known = asked.get(type(operation))
+        if known is None:
+            known = asked[type(operation)] = _asked_of(operation, level)
+        if known:
+            _check_decided(operation, level, *known)
+        if operation.regions:
+            _check_regions(operation, level)
         for value in _made_by(operation) if operation.regions else operation.results:
-            if id(value.type) not in seen:
-                _check_type(operation, value.type, level)
-                seen.add(id(value.type))
+            type_ = value.type
+            if id(type_) not in passed:
+                _check_type(operation, type_, level)
+                passed[id(type_)] = type_
+    return operations
 
 
 def _collect(operation: Operation, found: list[Operation]) -> None:
@@ -328,18 +344,16 @@ def _check_top(module: ModuleOp, level: Level) -> None:
         raise _broken(module, level, f"the module has {public} public functions, not one")
 
 
-def _check_operation(operation: Operation, level: Level, asked: dict[type, _Asked]) -> None:
-    """Check an op but for what it makes; `asked` holds what was found out of its class before."""
-    cls = type(operation)
-    known = asked.get(cls)
-    if known is None:
-        if not level.allows(operation.name):
-            raise _broken(operation, level, "is no op of this level")
-        plans = plans_of(cls) if level.is_decided else ()
-        required = level.required.get(operation.name, ())
-        known = asked[cls] = (required, plans) if required or plans else ()
-    if known:
-        _check_decided(operation, level, *known)
+def _asked_of(operation: Operation, level: Level) -> _Asked:
+    """What a level asks of the ops of an op's class, which are ops of the level."""
+    if not level.allows(operation.name):
+        raise _broken(operation, level, "is no op of this level")
+    plans = plans_of(type(operation)) if level.is_decided else ()
+    required = level.required.get(operation.name, ())
+    return (required, plans) if required or plans else ()
+
+
+def _check_regions(operation: Operation, level: Level) -> None:
     for region in operation.regions:
         if region.first_block is not region.last_block:
             raise _broken(operation, level, "has a region of several blocks")

@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
@@ -105,7 +106,12 @@ class Target:
 
     def contract(self, level: str) -> Level:
         """What a module of this target may hold at a level."""
-        return LEVELS[level].extended(*(self.tile_ops if level == T0.name else self.ops))
+        return _extended(level, self.tile_ops if level == T0.name else self.ops)
+
+
+@cache
+def _extended(level: str, ops: tuple[type[Operation], ...]) -> Level:
+    return LEVELS[level].extended(*ops)
 
 
 TARGETS = ("cpu", "nvidia", "mlir")
