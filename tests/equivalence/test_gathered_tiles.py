@@ -16,7 +16,7 @@ from tilewright.ir.schedule_attributes import annotate_schedule
 from tilewright.ir.schedule_text import parse_schedule
 from tilewright.ops.channels import PutPartOp
 from tilewright.ops.function import find_kernel
-from tilewright.ops.roles import RingOp
+from tilewright.ops.rings import RingOp
 from tilewright.ops.staging import DotWaitOp, LaidOutDotOp
 from tilewright.schedule.protocol.run import run_protocol
 from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION

@@ -8,14 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tests.corpus.case import Array
 from tests.corpus.forming import run_tiles
-from tests.corpus.partitioned import (
-    AB,
-    ATTENTIONS,
-    PARTITIONED,
-    Partitioned,
-    gemm,
-    gemm_case,
-)
+from tests.corpus.partitioned import AB, ATTENTIONS, PARTITIONED, Partitioned, gemm, gemm_case
 from tests.corpus.run import run_module, tile_module
 from tests.corpus.threads import gpu_request, run_threads
 from tilewright.compiler.pipeline import Pipeline, schedule_pipeline
@@ -23,7 +16,8 @@ from tilewright.ir.levels import verify_level
 from tilewright.ir.schedule_attributes import annotate_schedule
 from tilewright.ir.schedule_text import parse_schedule
 from tilewright.ops.function import find_kernel
-from tilewright.ops.roles import RingSeekOp, RolesOp
+from tilewright.ops.rings import RingSeekOp
+from tilewright.ops.roles import RolesOp
 from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION
 from tilewright.targets.nvidia.partition.form import partition_remarks
 from tilewright.targets.target import load_target

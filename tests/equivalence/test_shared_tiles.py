@@ -8,14 +8,7 @@ import tilewright
 import tilewright.language as tl
 from tests.corpus.case import check
 from tests.corpus.forming import formed, run_formed, run_tiles
-from tests.corpus.partitioned import (
-    AB,
-    GEMMS,
-    Partitioned,
-    gemm_case,
-    persistent,
-    two_outputs_case,
-)
+from tests.corpus.partitioned import AB, GEMMS, Partitioned, gemm_case, persistent, two_outputs_case
 from tests.corpus.run import run_module
 from tests.corpus.threads import lower_for_gpu, run_threads
 from tests.equivalence.test_rings import lowered, over, require_same
@@ -24,7 +17,7 @@ from tilewright.ir.schedule_attributes import annotate_schedule, schedule_of
 from tilewright.ir.schedule_text import parse_schedule
 from tilewright.ops.channels import SkipOp
 from tilewright.ops.function import find_kernel
-from tilewright.ops.roles import RingReleaseOp
+from tilewright.ops.rings import RingReleaseOp
 from tilewright.schedule.protocol.run import run_protocol
 from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION
 

@@ -15,7 +15,7 @@ from tests.roles.writer import Position, Values, Writer
 from tilewright.ir.encoding import laid_out, shared_tile
 from tilewright.ir.types import bf16, f32, i32, pointer_to
 from tilewright.layout.build import wgmma_accumulator
-from tilewright.ops.roles import RingOp
+from tilewright.ops.rings import RingOp
 from tilewright.targets.nvidia.tma.boxes import BoxPlan, plan_boxes
 
 A, B, C, M, N, K = range(6)

@@ -17,7 +17,7 @@ from tilewright.ops.debug.ir import BarrierOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.function import FuncOp
 from tilewright.ops.memory.ir import LoadOp
-from tilewright.ops.roles import (
+from tilewright.ops.rings import (
     RingAcquireOp,
     RingCommitOp,
     RingFill,
@@ -25,16 +25,9 @@ from tilewright.ops.roles import (
     RingReleaseOp,
     RingSeekOp,
     RingWaitOp,
-    RolesOp,
-    TurnPassOp,
-    TurnWaitOp,
 )
-from tilewright.ops.staging import (
-    DotWaitOp,
-    LocalAllocOp,
-    LocalBarrierOp,
-    MemdescIndexOp,
-)
+from tilewright.ops.roles import RolesOp, TurnPassOp, TurnWaitOp
+from tilewright.ops.staging import DotWaitOp, LocalAllocOp, LocalBarrierOp, MemdescIndexOp
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 from tilewright.targets.nvidia.tma_ops import TmaStoreWaitOp
 

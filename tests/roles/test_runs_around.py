@@ -12,7 +12,7 @@ from tilewright.compiler import instruments
 from tilewright.compiler.compile import to_schedule, to_tiles
 from tilewright.compiler.instruments import verifier_of
 from tilewright.ops.function import find_kernel
-from tilewright.ops.roles import RingReleaseOp
+from tilewright.ops.rings import RingReleaseOp
 from tilewright.schedule.protocol.around import launches_around, run_around
 from tilewright.schedule.protocol.run import run_protocol
 from tilewright.schedule.protocol.scalars import Launch

@@ -32,7 +32,7 @@ from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.function import FuncOp, ReturnOp
 from tilewright.ops.program.ir import GetNumProgramsOp, GetProgramIdOp
-from tilewright.ops.roles import (
+from tilewright.ops.rings import (
     RING,
     RingAcquireOp,
     RingCommitOp,
@@ -40,11 +40,9 @@ from tilewright.ops.roles import (
     RingReleaseOp,
     RingSeekOp,
     RingWaitOp,
-    RolesOp,
-    TurnPassOp,
-    TurnWaitOp,
     slot_types,
 )
+from tilewright.ops.roles import RolesOp, TurnPassOp, TurnWaitOp
 from tilewright.ops.staging import (
     ConvertLayoutOp,
     DotWaitOp,
@@ -60,12 +58,7 @@ from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 from tilewright.targets.nvidia.tensor_map import TensorMapRecipe
 from tilewright.targets.nvidia.tma.box_annotations import annotate_box
 from tilewright.targets.nvidia.tma.boxes import BoxPlan, plan_boxes
-from tilewright.targets.nvidia.tma_ops import (
-    TensorMapOp,
-    TmaFillOp,
-    TmaStoreOp,
-    TmaStoreWaitOp,
-)
+from tilewright.targets.nvidia.tma_ops import TensorMapOp, TmaFillOp, TmaStoreOp, TmaStoreWaitOp
 
 Values = list[SSAValue]
 Position = tuple[SSAValue, SSAValue]

@@ -15,7 +15,7 @@ from tilewright.ir.text import parse_module
 from tilewright.ir.types import i32
 from tilewright.layout.build import blocked, shared_linear
 from tilewright.ops.dialects import make_dialects, tile_context
-from tilewright.ops.roles import RingType
+from tilewright.ops.rings import RingType
 from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION
 from tilewright.targets.nvidia.ops import NVIDIA_OPS
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import gcd
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilewright.analysis.axis import (
     Facts,
@@ -24,51 +24,16 @@ from tilewright.analysis.axis import (
     facts_from,
     power_of_two,
     scattered,
-    step_of,
 )
+from tilewright.analysis.axis_casts import sign_extended
+from tilewright.analysis.axis_table import AXIS_RULES, Operands, may_wrap, same_inputs, wrapped
 from tilewright.analysis.launch_scalars import is_of_geometry
-from tilewright.ir.types import is_integer, is_pointer, shape_of, width_bits
+from tilewright.ir.types import is_integer, shape_of, width_bits
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp, UnsplatOp, splatted
-from tilewright.ops.elementwise.ir import (
-    ELEMENTWISE,
-    BitcastOp,
-    CmpIOp,
-    ExtSIOp,
-    ExtUIOp,
-    IndexCastOp,
-    IntToPtrOp,
-    PtrToIntOp,
-    SelectOp,
-    TruncIOp,
-)
-from tilewright.ops.memory.ir import AddPtrOp, LoadOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE
+from tilewright.ops.memory.ir import AddPtrOp
 from tilewright.ops.program.ir import GetGridExtentOp, GetNumProgramsOp, GetProgramIdOp
 from tilewright.support.dataclass import replace
-from tilewright.support.rules import RuleTable
-
-Operands = tuple[Facts, ...]
-# Signed arithmetic of at least this width is taken as non-wrapping.
-_ADDRESS_BITS = 32
-Rule = Callable[[Operation, Operands], Facts]
-"""From an op and the facts of its operands to those of each of its results."""
-
-AXIS_RULES: RuleTable[Rule] = RuleTable("axis facts")
-
-
-@AXIS_RULES.register(LoadOp)
-def same_inputs(op: Operation, operands: Operands) -> Facts:
-    """Elements are equal where those of every operand are; scalar operands always are."""
-    type_ = op.results[0].type
-    extents = extents_of(type_)
-    return scattered(extents, _constancy(extents, operands), step=step_of(type_))
-
-
-def _constancy(extents: tuple[int, ...], operands: Operands) -> tuple[int, ...]:
-    groups = extents
-    for operand in operands:
-        if len(operand.extents) == len(extents) and operand.extents == extents:
-            groups = common_runs(groups, operand.constancy)
-    return groups
 
 
 @AXIS_RULES.register(ConstantOp)
@@ -110,32 +75,21 @@ def _grid(op: Operation, _: Operands) -> Facts:
     return scattered((1,), (1,), is_nonnegative=True)
 
 
-def _wrapped(value: int, type_: Attribute) -> int:
-    bits = width_bits(type_)
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if value >> (bits - 1) else value
-
-
 def _folded(op: Operation, operands: Operands, function: Callable[[int, int], int]) -> Facts | None:
     """The facts of an op on two constants; one-bit integers are left alone."""
     left, right = (operand.constant for operand in operands)
     type_ = op.results[0].type
     if left is None or right is None or not is_integer(type_) or width_bits(type_) == 1:
         return None
-    return constant_facts(extents_of(type_), _wrapped(function(left, right), type_))
-
-
-def _may_wrap(type_: Attribute) -> bool:
-    """Whether arithmetic in a type wraps in programs that use it for indices."""
-    return width_bits(type_) < _ADDRESS_BITS
+    return constant_facts(extents_of(type_), wrapped(function(left, right), type_))
 
 
 @AXIS_RULES.register(AddPtrOp)
 def _offset(op: Operation, operands: Operands) -> Facts:
     """A run plus equal values is a run; the offset counts elements."""
     pointer, offset = operands
-    if _may_wrap(op.operands[1].type):
-        offset = _sign_extended(op.operands[1].type, offset)
+    if may_wrap(op.operands[1].type):
+        offset = sign_extended(op.operands[1].type, offset)
     return _sum(op, (pointer, offset))
 
 
@@ -165,7 +119,7 @@ def _sum(op: Operation, operands: Operands) -> Facts:
 def _stay_nonnegative(op: Operation, left: Facts, right: Facts) -> bool:
     """Whether neither the operands of a sum or product nor its result are negative."""
     result = op.results[0].type
-    wraps = is_integer(result) and _may_wrap(result)
+    wraps = is_integer(result) and may_wrap(result)
     return left.is_nonnegative and right.is_nonnegative and not wraps
 
 
@@ -329,7 +283,7 @@ def _extremum(op: Operation, operands: Operands) -> Facts:
     else:
         is_nonnegative = left.is_nonnegative and right.is_nonnegative
     runs = common_runs(left.contiguity, right.contiguity)
-    if _may_wrap(op.results[0].type):
+    if may_wrap(op.results[0].type):
         runs = tuple(min(left.aligned_run(d), right.aligned_run(d)) for d in left.dims())
     return facts_from(
         left.extents,
@@ -348,131 +302,4 @@ def _unsigned_extremum(op: Operation, operands: Operands) -> Facts:
         common_runs(left.constancy, right.constancy),
         min(left.divisor(), right.divisor()),
         is_nonnegative=left.is_nonnegative and right.is_nonnegative,
-    )
-
-
-@AXIS_RULES.register(SelectOp)
-def _select(op: Operation, operands: Operands) -> Facts:
-    """One side or the other for as many elements as the condition keeps its value."""
-    condition, left, right = operands
-    groups = _constancy(left.extents, (condition,))
-    return facts_from(
-        left.extents,
-        common_runs(groups, common_runs(left.contiguity, right.contiguity)),
-        common_runs(groups, common_runs(left.constancy, right.constancy)),
-        lambda d, run: min(left.divisor_at(d, run), right.divisor_at(d, run)),
-        is_nonnegative=left.is_nonnegative and right.is_nonnegative,
-        step=left.step,
-    )
-
-
-_BELOW = frozenset({"slt", "sge", "ult", "uge"})
-"""Comparisons of a run with a bound that change at the bound itself."""
-_MIRRORED = {
-    "slt": "sgt",
-    "sgt": "slt",
-    "sle": "sge",
-    "sge": "sle",
-    "ult": "ugt",
-    "ugt": "ult",
-    "ule": "uge",
-    "uge": "ule",
-}
-
-
-@AXIS_RULES.register(CmpIOp)
-def _comparison(op: Operation, operands: Operands) -> Facts:
-    """A mask keeps its value where both sides do, or where a run does not meet the bound."""
-    assert isinstance(op, CmpIOp)
-    left, right = operands
-    predicate = op.predicate_name()
-    wraps = predicate[0] == "u" or _may_wrap(op.operands[0].type)
-    constancy = tuple(
-        max(
-            gcd(left.constancy[d], right.constancy[d]),
-            _beside_bound(left, right, predicate, d),
-            _beside_bound(right, left, _MIRRORED.get(predicate, ""), d),
-            1 if wraps else gcd(left.contiguity[d], right.contiguity[d]),
-        )
-        for d in left.dims()
-    )
-    return scattered(left.extents, constancy)
-
-
-def _beside_bound(run: Facts, bound: Facts, predicate: str, dim: int) -> int:
-    """The length of groups of a run that lie on one side of equal bounds."""
-    if predicate in _BELOW:
-        divisor = bound.divisor()
-    elif predicate in _MIRRORED and bound.constant is not None:
-        divisor = power_of_two(bound.constant + 1)  # x <= c is x < c + 1
-    else:
-        return 1
-    return gcd(min(run.aligned_run(dim), divisor), bound.constancy[dim])
-
-
-@AXIS_RULES.register(IndexCastOp)
-def same_numbers(op: Operation, operands: Operands) -> Facts:
-    """The same numbers in another type or layout."""
-    return operands[0]
-
-
-@AXIS_RULES.register(ExtSIOp)
-def _extended(op: Operation, operands: Operands) -> Facts:
-    return _sign_extended(op.operands[0].type, operands[0])
-
-
-def _sign_extended(type_: Attribute, source: Facts) -> Facts:
-    """Signed numbers in a wider type than `type_`: of narrow ones only what aligned runs keep."""
-    if source.constant is not None or not _may_wrap(type_):
-        return source
-    return _aligned(source, width_bits(type_), source.is_nonnegative)
-
-
-def _aligned(source: Facts, bits: int, is_nonnegative: bool) -> Facts:
-    return facts_from(
-        source.extents,
-        tuple(min(source.aligned_run(d), 1 << (bits - 1)) for d in source.dims()),
-        source.constancy,
-        source.divisor_at,
-        is_nonnegative=is_nonnegative,
-    )
-
-
-@AXIS_RULES.register(ExtUIOp)
-def _zero_extended(op: Operation, operands: Operands) -> Facts:
-    """The same bits as an unsigned number: of one that is not negative, itself."""
-    (source,) = operands
-    bits = width_bits(op.operands[0].type)
-    if source.constant is not None:
-        return constant_facts(source.extents, source.constant & ((1 << bits) - 1))
-    return source if source.is_nonnegative else _aligned(source, bits, is_nonnegative=True)
-
-
-@AXIS_RULES.register(TruncIOp)
-def _truncated(op: Operation, operands: Operands) -> Facts:
-    """The low bits: what aligned runs keep."""
-    (source,) = operands
-    type_ = op.results[0].type
-    if source.constant is not None:
-        low = source.constant & ((1 << width_bits(type_)) - 1)
-        return constant_facts(source.extents, _wrapped(low, type_))
-    return _aligned(source, width_bits(type_), is_nonnegative=False)
-
-
-@AXIS_RULES.register(BitcastOp, IntToPtrOp, PtrToIntOp)
-def _recast(op: Operation, operands: Operands) -> Facts:
-    """The same bits, where a pointer's elements may have another size now."""
-    (source,) = operands
-    before, after = op.operands[0].type, op.results[0].type
-    if not all(is_integer(t) or is_pointer(t) for t in (before, after)):
-        return same_inputs(op, operands)
-    step = step_of(after)
-    if step == source.step:
-        return replace(source, constant=None)
-    return scattered(
-        source.extents,
-        source.constancy,
-        source.divisor(),
-        is_nonnegative=source.is_nonnegative,
-        step=step,
     )

@@ -7,7 +7,7 @@ from math import gcd, prod
 from xdsl.ir import Operation
 
 from tilewright.analysis.axis import Facts, common_runs, extents_of, facts_from, scattered
-from tilewright.analysis.axis_rules import AXIS_RULES, Operands, Rule
+from tilewright.analysis.axis_table import AXIS_RULES, Operands, Rule
 from tilewright.ops.shape.ir import (
     BroadcastOp,
     CatOp,

@@ -16,9 +16,11 @@ from math import gcd
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
+from tilewright.analysis import axis_casts, axis_comparisons, axis_rules
 from tilewright.analysis.axis import Facts, meet, power_of_two, scattered, unknown
-from tilewright.analysis.axis_rules import Rule, same_inputs, same_numbers
+from tilewright.analysis.axis_casts import same_numbers
 from tilewright.analysis.axis_shapes import SHAPE_RULES
+from tilewright.analysis.axis_table import Rule, same_inputs
 from tilewright.analysis.dataflow import ValueFlow, run
 from tilewright.analysis.promises import assumed, hinted
 from tilewright.ir.op import ElementwiseOp
@@ -32,6 +34,8 @@ from tilewright.support.rules import RuleTable
 
 MAX_ACCESS_BYTES = 16
 """The widest access of one lane to global memory."""
+# Imported for the rules that they register.
+REGISTERED = (axis_casts, axis_comparisons, axis_rules)
 _RULES: RuleTable[Rule] = RuleTable("axis facts and promises", SHAPE_RULES)
 _RULES.register(HintOp)(hinted)
 _RULES.register(ConvertLayoutOp)(same_numbers)

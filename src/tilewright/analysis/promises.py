@@ -13,7 +13,7 @@ from math import gcd
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.analysis.axis import Facts, facts_from, power_of_two
-from tilewright.analysis.axis_rules import Operands
+from tilewright.analysis.axis_table import Operands
 from tilewright.ir.attributes import integers_of
 from tilewright.ir.types import shape_of
 from tilewright.ops.creation.ir import constant_of

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from xdsl.ir import Block, Operation
 
+from tilewright.ir.edits import erase
 from tilewright.ir.effects import is_free
 from tilewright.ir.regions import ControlFlowOp, phis_of, without_phis
 
@@ -29,8 +30,7 @@ def remove_unused(block: Block) -> None:
 def _visit(op: Operation) -> None:
     is_unused = bool(op.results) and all(result.first_use is None for result in op.results)
     if is_unused and is_free(op):
-        op.detach()
-        op.erase()
+        erase(op)
         return
     if isinstance(op, ControlFlowOp):
         op = _drop_unused(op)

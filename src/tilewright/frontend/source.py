@@ -13,7 +13,6 @@ from types import CellType, FunctionType, MethodType, ModuleType
 from tilewright.frontend.capture import (
     Extension,
     OrdinaryFunction,
-    Reference,
     captured,
     constant_of,
     is_aggregate_class,
@@ -35,6 +34,7 @@ from tilewright.frontend.constants import (
     Partial,
     Unusable,
 )
+from tilewright.frontend.parameters import parameter_of, require_runtime, with_flags
 from tilewright.frontend.parsing import (
     global_chains,
     located_at_parameters,
@@ -43,20 +43,15 @@ from tilewright.frontend.parsing import (
     text_of,
 )
 from tilewright.frontend.program import FunctionSource, Parameter
-from tilewright.frontend.scope import MISSING, Scope, annotated_class, annotation_text, cell_value
+from tilewright.frontend.scope import MISSING, Scope, annotated_class, cell_value
 from tilewright.language.aggregates import AggregateField, fields_of, is_constexpr_annotation
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.deep_calls import with_room
-from tilewright.support.errors import InvalidOption, SourceNotAvailable
+from tilewright.support.errors import SourceNotAvailable
 from tilewright.support.revisions import function_name
 
 MUST_USE_MARKER = "__tilewright_must_use__"
 GENERATED_MARKER = "__tilewright_generated__"
-_KINDS = {
-    inspect.Parameter.KEYWORD_ONLY: "keyword",
-    inspect.Parameter.VAR_POSITIONAL: "varargs",
-    inspect.Parameter.VAR_KEYWORD: "varkeywords",
-}
 
 
 def require_function(fn: object) -> None:
@@ -172,70 +167,12 @@ def snapshot(
     kernel = snapshotter.reference(function)
     sources = dict(snapshotter.sources)
     written = sources[kernel.key]
-    flagged = _flagged(written.parameters, do_not_specialize, do_not_specialize_on_alignment)
+    flagged = with_flags(written.parameters, do_not_specialize, do_not_specialize_on_alignment)
     sources[kernel.key] = replace(written, parameters=flagged)
     with located_at_parameters(sources, kernel.key):
-        _require_runtime(written.name, flagged)
+        require_runtime(written.name, flagged)
     guards, links = (tuple(found.values()) for found in (snapshotter.guards, snapshotter.links))
     return KernelSource(sources, kernel.key, guards, links)
-
-
-def _require_runtime(kernel: str, parameters: Sequence[Parameter]) -> None:
-    """Refuse flags on constants: each of their values is compiled for, or they are none."""
-    for p in parameters:
-        if p.is_constexpr and not (p.specialize and p.specialize_alignment):
-            option = "do_not_specialize" if not p.specialize else "do_not_specialize_on_alignment"
-            raise InvalidOption(
-                f"{kernel}(): `{option}` names `{p.name}`, which is a tl.constexpr",
-                argument=p.name,
-                hint=f"drop `{p.name}` from `{option}`, or its annotation tl.constexpr",
-            )
-
-
-def parameters_of(
-    function: FunctionType,
-    do_not_specialize: Sequence[str | int] = (),
-    do_not_specialize_on_alignment: Sequence[str | int] = (),
-) -> tuple[Parameter, ...]:
-    """The parameters of a kernel's function, without a look at what its body names."""
-    scope = Scope(function)
-    parameters = inspect.signature(function).parameters.values()
-    plain = [_parameter(p, scope, _named_only) for p in parameters]
-    return _flagged(plain, do_not_specialize, do_not_specialize_on_alignment)
-
-
-def _named_only(function: object) -> FunctionRef:
-    return FunctionRef(str(getattr(function, "__qualname__", "")))
-
-
-def _flagged(
-    parameters: Sequence[Parameter],
-    unspecialized: Sequence[str | int],
-    unaligned: Sequence[str | int],
-) -> tuple[Parameter, ...]:
-    return tuple(
-        Parameter(
-            p.name,
-            p.kind,
-            p.annotation,
-            p.has_default,
-            p.default,
-            specialize=index not in unspecialized and p.name not in unspecialized,
-            specialize_alignment=index not in unaligned and p.name not in unaligned,
-        )
-        for index, p in enumerate(parameters)
-    )
-
-
-def _parameter(parameter: inspect.Parameter, scope: Scope, reference: Reference) -> Parameter:
-    has_default = parameter.default is not inspect.Parameter.empty
-    return Parameter(
-        name=parameter.name,
-        kind=_KINDS.get(parameter.kind, "positional"),
-        annotation=annotation_text(parameter.annotation, scope),
-        has_default=has_default,
-        default=constant_of(parameter.default, reference) if has_default else None,
-    )
 
 
 class _Snapshotter:
@@ -359,7 +296,7 @@ class _Snapshotter:
             indent=len(text) - len(text.lstrip(" \t")),
             text=text,
             parameters=tuple(
-                _parameter(p, scope, self.reference)
+                parameter_of(p, scope, self.reference)
                 for p in inspect.signature(function).parameters.values()
             ),
             is_host=is_host,

@@ -19,6 +19,7 @@ from typing import Final
 
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue, Use
 
+from tilewright.ir.edits import erase
 from tilewright.ir.op import TileOp, build
 from tilewright.support.dataclass import dataclass
 
@@ -244,8 +245,7 @@ def replaced(
     for old, result in zip(kept, new.results, strict=False):
         result.name_hint = old.name_hint
         old.replace_all_uses_with(result)
-    op.detach()
-    op.erase()
+    erase(op)
     return new
 
 

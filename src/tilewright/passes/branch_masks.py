@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from tilewright.ir.edits import erase
 from tilewright.ir.effects import is_free
 from tilewright.ir.op import ElementwiseOp, build
 from tilewright.ir.passes import Pass
@@ -243,8 +244,7 @@ def _erase_unused(op: Operation) -> None:
     if any(result.first_use is not None for result in op.results) or not is_free(op):
         return
     operands = list(op.operands)
-    op.detach()
-    op.erase()
+    erase(op)
     for operand in operands:
         if isinstance(operand.owner, Operation) and operand.owner.parent is not None:
             _erase_unused(operand.owner)

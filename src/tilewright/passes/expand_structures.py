@@ -13,6 +13,7 @@ from dataclasses import field
 
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
+from tilewright.ir.edits import erase
 from tilewright.ir.locations import span_of
 from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge, blocks_of, rebuilt
 from tilewright.ir.types import (
@@ -106,8 +107,7 @@ class Expansion:
     def finish(self) -> None:
         """Erase the ops that were replaced, users before definitions."""
         for op in reversed(self.dead):
-            op.detach()
-            op.erase()
+            erase(op)
 
     def _flat(self, values: Sequence[SSAValue]) -> list[SSAValue]:
         result: list[SSAValue] = []

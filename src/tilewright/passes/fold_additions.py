@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.ir.attributes import FastMathAttr
+from tilewright.ir.edits import erase
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.types import element_of, f32, f64, i32, width_bits
@@ -78,5 +79,4 @@ def _fold(addition: Operation, product: DotOp, addend: SSAValue) -> None:
     addition.parent.insert_op_before(new, addition)
     addition.results[0].replace_all_uses_with(new.results[0])
     for old in (addition, product):
-        old.detach()
-        old.erase()
+        erase(old)

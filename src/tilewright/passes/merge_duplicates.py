@@ -11,6 +11,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 
+from tilewright.ir.edits import erase
 from tilewright.ir.effects import is_free
 from tilewright.ir.passes import Pass
 from tilewright.ir.regions import is_control_flow
@@ -53,8 +54,7 @@ def _merge(block: Block, seen: dict[Key, Operation]) -> None:
         else:
             for old, new in zip(op.results, earlier.results, strict=True):
                 old.replace_all_uses_with(new)
-            op.detach()
-            op.erase()
+            erase(op)
     for key in own:
         del seen[key]
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, UnitAttr, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, Use
 
+from tilewright.ir.edits import erase, replace_by
 from tilewright.ir.effects import Access, Effect, Resource, is_free, own_effects
 from tilewright.ir.locations import describe
 from tilewright.ir.op import build
@@ -29,11 +30,7 @@ from tilewright.ops.control_flow import ForOp, YieldOp
 from tilewright.ops.debug.ir import is_assumption
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.program.ir import GetGridExtentOp, GetNumProgramsOp, GetProgramIdOp
-from tilewright.ops.program.persistence import (
-    clear_most_programs,
-    most_programs,
-    set_most_programs,
-)
+from tilewright.ops.program.persistence import clear_most_programs, most_programs, set_most_programs
 from tilewright.passes.tile_builder import TileBuilder
 from tilewright.support.dataclass import dataclass
 
@@ -125,9 +122,9 @@ def persist(kernel: FuncOp, programs: int) -> None:
     body = Block(arg_types=[i32])
     for op in list(kernel.walk()):
         if isinstance(op, GetProgramIdOp):
-            _replace(op, _coordinate(op, body.args[0], extents))
+            replace_by(op, _coordinate(op, body.args[0], extents))
         if isinstance(op, GetNumProgramsOp):
-            _replace(op, extents[op.axis.value.data])
+            replace_by(op, extents[op.axis.value.data])
     fixed |= {extent.owner for extent in extents}
     moved = [op for op in entry.ops if op not in fixed and op is not end]
     tiles = make.binary("muli", make.binary("muli", extents[0], extents[1]), extents[2])
@@ -158,12 +155,6 @@ def _axis(axis: int) -> dict[str, Attribute]:
     return {"axis": IntegerAttr(axis, i32)}
 
 
-def _replace(op: Operation, value: SSAValue) -> None:
-    op.results[0].replace_all_uses_with(value)
-    op.detach()
-    op.erase()
-
-
 def undo(kernel: FuncOp) -> None:
     """Make a kernel that `persist` has rewritten what it was."""
     loop = next(op for op in kernel.body.block.ops if _TILES in op.attributes)
@@ -172,21 +163,20 @@ def undo(kernel: FuncOp) -> None:
         axis = op.attributes.get(_COORDINATE)
         if isinstance(axis, IntegerAttr):
             quotient = op.operands[0].owner
-            _replace(op, TileBuilder(op).emit(GetProgramIdOp, (), i32, _axis(axis.value.data)))
+            replace_by(op, TileBuilder(op).emit(GetProgramIdOp, (), i32, _axis(axis.value.data)))
             _erase_unused(quotient)
     *moved, _ = loop.body.block.ops
     for op in moved:
         op.detach()
         loop.parent.insert_op_before(op, loop)
     counts = [value.owner for value in (loop.lb, loop.ub, loop.step)]
-    loop.detach()
-    loop.erase()
+    erase(loop)
     for op in counts:
         _erase_unused(op)
     for op in list(kernel.walk()):
         if isinstance(op, GetGridExtentOp):
             count = TileBuilder(op).emit(GetNumProgramsOp, (), i32, {"axis": op.axis})
-            _replace(op, count)
+            replace_by(op, count)
     clear_most_programs(kernel)
 
 
@@ -195,7 +185,6 @@ def _erase_unused(op: Operation | Block) -> None:
     if not isinstance(op, Operation) or any(result.first_use for result in op.results):
         return
     owners = [operand.owner for operand in op.operands]
-    op.detach()
-    op.erase()
+    erase(op)
     for owner in owners:
         _erase_unused(owner)

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
+from tilewright.ir.edits import erase
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.regions import ControlFlowOp, Phi, phis_of, rebuilt
@@ -158,8 +159,7 @@ def _rebuild(loop: ControlFlowOp, tiles: Sequence[_CarriedTile]) -> None:
     starts = {tile.result: loop.operands[tile.start[1]] for tile in tiles}
     for old, result in zip(loop.results, new.results, strict=True):
         _replace_result(old, result, starts.get(old))
-    loop.detach()
-    loop.erase()
+    erase(loop)
 
 
 def _zero(loop: Operation, kind: Attribute) -> SSAValue:

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Attribute, SSAValue
 
 from tilewright.ir import types as ir
+from tilewright.ir.edits import erase
 from tilewright.ir.passes import Pass
 from tilewright.ir.types import shape_of, tile_of
 from tilewright.ops.elementwise.ir import (
@@ -82,8 +83,7 @@ def split_product(op: ProductOp) -> None:
         operands = [small_a[i], small_b[j], total] if i + j else [a[0], b[0], total]
         total = make.emit(DotOp, operands, op.result.type, properties, op.attributes)
     op.result.replace_all_uses_with(total)
-    op.detach()
-    op.erase()
+    erase(op)
 
 
 def _finite(make: TileBuilder, value: SSAValue) -> SSAValue:

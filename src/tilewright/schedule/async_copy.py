@@ -15,6 +15,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from tilewright.ir.annotations import annotate, annotated, decided
 from tilewright.ir.attributes import integer_array
+from tilewright.ir.edits import erase
 from tilewright.ir.effects import Group, overtakes_reads, own_effects, stops_reads
 from tilewright.ir.encoding import TOKEN
 from tilewright.ir.op import build
@@ -22,12 +23,7 @@ from tilewright.ir.passes import Pass
 from tilewright.ir.plans import AccessAttr, CopyAttr
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.memory.ir import LoadOp
-from tilewright.ops.staging import (
-    AsyncCommitOp,
-    AsyncCopyOp,
-    AsyncWaitOp,
-    LocalAllocOp,
-)
+from tilewright.ops.staging import AsyncCommitOp, AsyncCopyOp, AsyncWaitOp, LocalAllocOp
 from tilewright.support.dataclass import dataclass, replace
 
 
@@ -91,8 +87,7 @@ def _replace(alloc: LocalAllocOp) -> None:
     block.insert_op_before(wait, _latest(load, alloc))
     alloc.result.replace_all_uses_with(empty.results[0])
     for op in (alloc, load):
-        op.detach()
-        op.erase()
+        erase(op)
 
 
 def _earliest(load: LoadOp, block: Block) -> Operation:

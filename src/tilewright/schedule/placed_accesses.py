@@ -12,7 +12,8 @@ from tilewright.analysis.alias import SharedAliases
 from tilewright.ir.effects import Extent, Group, Order
 from tilewright.ir.locations import describe
 from tilewright.ir.regions import is_control_flow
-from tilewright.ops.roles import is_in_ring, orders_roles
+from tilewright.ops.rings import is_in_ring
+from tilewright.ops.roles import orders_roles
 from tilewright.schedule.ring_positions import RingPosition, counted_from, position_of
 from tilewright.schedule.scratch import scratch_bytes, scratch_offset
 from tilewright.schedule.shared_effects import Counted, SharedAccess, shared_steps

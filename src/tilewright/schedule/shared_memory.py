@@ -28,7 +28,8 @@ from tilewright.ir.types import storage_bytes
 from tilewright.layout.linear import LinearLayout
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
-from tilewright.ops.roles import RingOp, RolesOp, find_roles, rings_of, role_around
+from tilewright.ops.rings import RingOp, rings_of
+from tilewright.ops.roles import RolesOp, find_roles, role_around
 from tilewright.ops.staging import LaidOutDotOp
 from tilewright.schedule.product_registers import OTHER_REGISTERS, programs_per_sm
 from tilewright.schedule.scratch import place_scratch, scratch_bytes

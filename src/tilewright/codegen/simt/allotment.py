@@ -10,7 +10,8 @@ from xdsl.ir import Block, Operation
 from tilewright.codegen.simt.partition import Partition
 from tilewright.ir.effects import Access, Effect, Extent, Resource, own_effects
 from tilewright.ir.regions import is_control_flow
-from tilewright.ops.roles import RingAccess, RolesOp, TurnOp
+from tilewright.ops.rings import RingAccess
+from tilewright.ops.roles import RolesOp, TurnOp
 from tilewright.support.dataclass import dataclass
 
 _FIRST_BARRIER = 1  # Barrier 0 is where the whole cta meets before the roles part.

@@ -27,19 +27,16 @@ from tilewright.interp.rules.staging import STAGED_RULES, located, shared_memory
 from tilewright.interp.shared_memory import SharedMemory
 from tilewright.ir.encoding import SharedType, slot_bytes
 from tilewright.ir.op import Array
-from tilewright.ops.roles import (
-    ClusterWaitOp,
+from tilewright.ops.rings import (
     RingAcquireOp,
     RingCommitOp,
     RingOp,
     RingReleaseOp,
     RingSeekOp,
     RingWaitOp,
-    RolesOp,
-    TurnPassOp,
-    TurnWaitOp,
     slot_side,
 )
+from tilewright.ops.roles import ClusterWaitOp, RolesOp, TurnPassOp, TurnWaitOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import Deadlock, KernelFault
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from tilewright.interp.simt.types import CTA_WINDOW, SHARED_BASE
-from tilewright.ops.roles import slot_side
+from tilewright.ops.rings import slot_side
 from tilewright.support.dataclass import dataclass
 
 # By definition of the rings that are emitted: an mbarrier for full and one for empty.

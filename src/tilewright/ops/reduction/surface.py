@@ -2,155 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from math import prod
 
-from xdsl.dialects.builtin import BoolAttr, UnitAttr
-from xdsl.ir import Block, Operation, Region
-
-from tilewright.ir.effects import Order, Resource, own_effects
-from tilewright.ir.locations import span_of
-from tilewright.language.core import (
-    dtype,
-    float32,
-    int32,
-    tensor,
-    tuple_,
-    uint32,
-    unwrap,
-)
-from tilewright.ops.arguments import axis_of, boolean_constant, dtype_constant, is_none, sequence
-from tilewright.ops.builder import Builder, integer_property, ir_type, require_tensor, shaped, ssa
+from tilewright.language.core import dtype, float32, int32, tensor, tuple_, uint32, unwrap
+from tilewright.ops.arguments import axis_of, boolean_constant, dtype_constant, is_none
+from tilewright.ops.builder import Builder
 from tilewright.ops.casting import broadcast_tensor, convert
 from tilewright.ops.creation.surface import arange
 from tilewright.ops.elementwise.operators import binary, elementwise
 from tilewright.ops.elementwise.surface import extremum, select
-from tilewright.ops.reduction.ir import ReduceOp, ReduceReturnOp, ScanOp, ScanReturnOp
+from tilewright.ops.reduction.folds import Combine, folded, scan_axis, tiles_to_fold, user_combine
 from tilewright.ops.shape.surface import insert_dim, reshape_to
 from tilewright.ops.surface import surface
-from tilewright.support.errors import (
-    CombineHasEffects,
-    DtypeMismatch,
-    DtypeNotAllowed,
-    ShapeMismatch,
-)
-
-Combine = Callable[[Builder, Sequence[tensor]], Sequence[tensor]]
-
-# What a combine function may not touch. Assembly says only that it has some effect.
-_SEEN = (Resource.GLOBAL, Resource.SHARED, Resource.CONSOLE, Resource.CONTROL)
-
-
-def _combine_region(
-    b: Builder, sources: Sequence[tensor], combine: Combine, end: type[Operation]
-) -> Region:
-    scalars = [source.dtype for source in sources] * 2
-    block = Block(arg_types=[ir_type(s) for s in scalars])
-    arguments = [tensor(arg, s) for arg, s in zip(block.args, scalars, strict=True)]
-    with b.combining(block):
-        results = combine(b, arguments)
-        for result, source in zip(results, sources, strict=True):
-            if result.type != source.dtype:
-                raise DtypeMismatch(
-                    f"the combine function returns {result.type} for an element of {source.dtype}",
-                    argument="combine_fn",
-                )
-        b.emit(end, [ssa(r) for r in results])
-    _require_no_effect(block)
-    return Region(block)
-
-
-def _require_no_effect(block: Block) -> None:
-    """Refuse what a combine function does besides computing: it runs as often as it happens to."""
-    for op in block.walk():
-        seen = [e for e in own_effects(op) if isinstance(e, Order) or e.resource in _SEEN]
-        if seen:
-            span, chain = span_of(op)
-            raise CombineHasEffects(
-                "a combine function only computes, but this one prints, asserts or touches memory",
-                span=span,
-                chain=chain,
-            )
-
-
-def reduce_axis(
-    b: Builder,
-    sources: Sequence[tensor],
-    axis: int,
-    combine: Combine,
-    is_commutative: bool = False,
-) -> list[tensor]:
-    """The sources folded along `axis` with `combine`, which emits on scalars.
-
-    `is_commutative` is a promise where the compiler cannot see it in the function.
-    """
-    region = _combine_region(b, sources, combine, ReduceReturnOp)
-    shape = sources[0].static_shape
-    shape = shape[:axis] + shape[axis + 1 :]
-    types = [shaped(source.dtype, shape) for source in sources]
-    op = b.emit(
-        ReduceOp,
-        [ssa(source) for source in sources],
-        [ir_type(t) for t in types],
-        {"axis": integer_property(axis), **({"commutative": UnitAttr()} if is_commutative else {})},
-        [region],
-    )
-    return [tensor(result, type_) for result, type_ in zip(op.results, types, strict=True)]
-
-
-def user_combine(function: object) -> Combine:
-    """A jit function of 2n scalars as a combine callback."""
-
-    def combine(b: Builder, arguments: Sequence[tensor]) -> Sequence[tensor]:
-        result = b.call_function(function, list(arguments))
-        values = list(result) if isinstance(result, tuple_) else [result]
-        return [require_tensor(v, "reduce", "combine_fn") for v in values]
-
-    return combine
-
-
-def _sources(input: object, function: str) -> tuple[list[tensor], bool]:
-    plain = unwrap(input)
-    is_tuple = isinstance(plain, tuple_ | tuple | list)
-    values = [require_tensor(unwrap(v), function, "input") for v in sequence(input)]
-    shapes = {v.static_shape for v in values}
-    if len(shapes) != 1:
-        raise ShapeMismatch(f"{function}(): inputs differ in shape: {sorted(shapes)}")
-    if not values[0].static_shape:
-        is_pointer = values[0].dtype.is_ptr()
-        raise ShapeMismatch(
-            f"{function}(): `input` is a scalar; a tile is needed",
-            argument="input",
-            hint="load a tile first: tl.load(pointer + offsets)" if is_pointer else "",
-        )
-    return values, is_tuple
-
-
-def _fold(
-    b: Builder,
-    sources: list[tensor],
-    axis: object,
-    keep_dims: bool,
-    function: str,
-    combine: Combine,
-    is_commutative: bool = False,
-) -> list[tensor]:
-    rank = len(sources[0].static_shape)
-    if is_none(axis):
-        flat = [reshape_to(b, s, (_numel(s.static_shape),)) for s in sources]
-        results = reduce_axis(b, flat, 0, combine, is_commutative)
-        if keep_dims:
-            results = [broadcast_tensor(b, r, (1,) * rank) for r in results]
-        return results
-    position = axis_of(axis, rank, function)
-    results = reduce_axis(b, sources, position, combine, is_commutative)
-    return [insert_dim(b, r, position) for r in results] if keep_dims else results
-
-
-def _numel(shape: tuple[int, ...]) -> int:
-    result = 1
-    for extent in shape:
-        result *= extent
-    return result
+from tilewright.support.errors import DtypeNotAllowed
 
 
 @surface(member=True)
@@ -164,9 +29,9 @@ def reduce(
     elements, in row-major order, to scalars.
     Raises: CombineHasEffects where `combine_fn` prints, asserts or touches memory.
     """
-    sources, is_tuple = _sources(input, "reduce")
+    sources, is_tuple = tiles_to_fold(input, "reduce")
     keep = boolean_constant(keep_dims, "reduce", "keep_dims")
-    results = _fold(b, sources, axis, keep, "reduce", user_combine(unwrap(combine_fn)))
+    results = folded(b, sources, axis, keep, "reduce", user_combine(unwrap(combine_fn)))
     return tuple_(results) if is_tuple else results[0]
 
 
@@ -188,7 +53,7 @@ def accumulation_dtype(type_: dtype) -> dtype:
 
 def _summand(b: Builder, input: object, function: str, to: object) -> tensor:
     """The tile to add up, in the dtype of the result."""
-    (source,), _ = _sources(input, function)
+    (source,), _ = tiles_to_fold(input, function)
     target = sum_dtype(source.dtype)
     if not is_none(to):
         target = dtype_constant(to, function).scalar
@@ -200,7 +65,7 @@ def _total(
 ) -> tensor:
     """The fold of `source` with an operator, accumulated wide and rounded at the end."""
     wide = convert(b, source, accumulation_dtype(source.dtype))
-    total = _fold(b, [wide], axis, keep, function, _operator_combine(operator))[0]
+    total = folded(b, [wide], axis, keep, function, _operator_combine(operator))[0]
     return convert(b, total, source.dtype)
 
 
@@ -229,21 +94,21 @@ def sum(
 @surface(member=True)
 def xor_sum(b: Builder, input: object, axis: object = None, keep_dims: object = False) -> tensor:
     """The exclusive or of integers along `axis`, or of all elements."""
-    (source,), _ = _sources(input, "xor_sum")
+    (source,), _ = tiles_to_fold(input, "xor_sum")
     if not source.dtype.is_int():
         raise DtypeNotAllowed(f"xor_sum(): `input` is {source.dtype}; integers are needed")
     keep = boolean_constant(keep_dims, "xor_sum", "keep_dims")
-    return _fold(b, [source], axis, keep, "xor_sum", _operator_combine("BitXor"))[0]
+    return folded(b, [source], axis, keep, "xor_sum", _operator_combine("BitXor"))[0]
 
 
 @surface(member=True)
 def reduce_or(b: Builder, input: object, axis: object, keep_dims: object = False) -> tensor:
     """The bitwise or of integers along `axis`."""
-    (source,), _ = _sources(input, "reduce_or")
+    (source,), _ = tiles_to_fold(input, "reduce_or")
     if not source.dtype.is_int():
         raise DtypeNotAllowed(f"reduce_or(): `input` is {source.dtype}; integers are needed")
     keep = boolean_constant(keep_dims, "reduce_or", "keep_dims")
-    return _fold(b, [source], axis, keep, "reduce_or", _operator_combine("BitOr"))[0]
+    return folded(b, [source], axis, keep, "reduce_or", _operator_combine("BitOr"))[0]
 
 
 def _extremum_combine(name: str) -> Combine:
@@ -284,7 +149,7 @@ def _with_indices(
 ) -> list[tensor]:
     shape = source.static_shape
     if is_none(axis):
-        source = reshape_to(b, source, (_numel(shape),))
+        source = reshape_to(b, source, (prod(shape),))
         shape = source.static_shape
         position = 0
     else:
@@ -297,7 +162,7 @@ def _with_indices(
     combine = _indexed_combine(name, prefers_left)
     # Comparisons of narrow floats are made in fp32: widened once, not at each of them.
     wide = convert(b, source, accumulation_dtype(source.dtype))
-    value, index = _fold(b, [wide, indices], position, keep, name, combine, True)
+    value, index = folded(b, [wide, indices], position, keep, name, combine, True)
     return [convert(b, value, source.dtype), index]
 
 
@@ -311,14 +176,14 @@ def _extremum_fold(
     keep_dims: object,
 ) -> object:
     short = "max" if name == "maximum" else "min"
-    (source,), _ = _sources(input, short)
+    (source,), _ = tiles_to_fold(input, short)
     keep = boolean_constant(keep_dims, short, "keep_dims")
     if boolean_constant(return_indices, short, "return_indices"):
         left = boolean_constant(tie_break_left, short, "return_indices_tie_break_left")
         return tuple_(_with_indices(b, source, axis, keep, name, left))
     if source.dtype.primitive_bitwidth < 32:
         source = convert(b, source, float32 if source.dtype.is_floating() else int32)
-    return _fold(b, [source], axis, keep, short, _extremum_combine(name))[0]
+    return folded(b, [source], axis, keep, short, _extremum_combine(name))[0]
 
 
 @surface(member=True)
@@ -364,7 +229,7 @@ def _position_of(
     b: Builder, name: str, input: object, axis: object, tie_break_left: object, keep_dims: object
 ) -> tensor:
     function = "argmax" if name == "maximum" else "argmin"
-    (source,), _ = _sources(input, function)
+    (source,), _ = tiles_to_fold(input, function)
     keep = boolean_constant(keep_dims, function, "keep_dims")
     left = boolean_constant(tie_break_left, function, "tie_break_left")
     return _with_indices(b, source, axis, keep, name, left)[1]
@@ -398,21 +263,6 @@ def argmin(
     return _position_of(b, "minimum", input, axis, tie_break_left, keep_dims)
 
 
-def scan_axis(
-    b: Builder, sources: Sequence[tensor], axis: int, combine: Combine, reverse: bool
-) -> list[tensor]:
-    """The running folds of the sources along `axis`."""
-    region = _combine_region(b, sources, combine, ScanReturnOp)
-    op = b.emit(
-        ScanOp,
-        [ssa(source) for source in sources],
-        [ir_type(source.type) for source in sources],
-        {"axis": integer_property(axis), "reverse": BoolAttr.from_bool(reverse)},
-        [region],
-    )
-    return [tensor(r, s.type) for r, s in zip(op.results, sources, strict=True)]
-
-
 @surface(member=True)
 def associative_scan(
     b: Builder, input: object, axis: object, combine_fn: object, reverse: object = False
@@ -423,7 +273,7 @@ def associative_scan(
     says; rounding errors grow with the depth of a tree, not with the length. `reverse` starts at
     the end.
     """
-    sources, is_tuple = _sources(input, "associative_scan")
+    sources, is_tuple = tiles_to_fold(input, "associative_scan")
     position = axis_of(axis, len(sources[0].static_shape), "associative_scan")
     backwards = boolean_constant(reverse, "associative_scan", "reverse")
     combine = user_combine(unwrap(combine_fn))
@@ -476,7 +326,7 @@ def softmax(
 
     Raises: DtypeNotAllowed for integers.
     """
-    (source,), _ = _sources(x, "softmax")
+    (source,), _ = tiles_to_fold(x, "softmax")
     if not source.dtype.is_floating():
         raise DtypeNotAllowed(
             f"softmax(): `x` is {source.dtype}; floats are needed",
@@ -486,7 +336,7 @@ def softmax(
     rank = len(source.static_shape)
     axis = 0 if is_none(dim) else axis_of(dim, rank, "softmax", "dim")
     boolean_constant(ieee_rounding, "softmax", "ieee_rounding")
-    greatest = _fold(b, [source], axis, True, "softmax", _extremum_combine("maximum"))[0]
+    greatest = folded(b, [source], axis, True, "softmax", _extremum_combine("maximum"))[0]
     exponentials = elementwise(b, "math.exp", binary(b, "Sub", source, greatest))
     total = _total(b, exponentials, axis, True, "softmax", "Add")
     return binary(b, "Div", exponentials, total)

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import (
-    DenseIntOrFPElementsAttr,
-    LocationAttr,
-    TensorType,
-)
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, LocationAttr, TensorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from tilewright.ir.annotations import decided
+from tilewright.ir.edits import erase
 from tilewright.ir.encoding import SharedType, laid_out, layout_of, shared_tile
 from tilewright.ir.locations import span_of
 from tilewright.ir.op import build
@@ -263,12 +260,10 @@ class Rewriter:
             for result in op.results:
                 if any(True for _ in result.uses):
                     raise InternalError(f"{op.name} is still used after its layout was assigned")
-            op.detach()
-            op.erase()
+            erase(op)
         for trans in reversed(self._bypassed):
             if not any(True for _ in trans.results[0].uses):
-                trans.detach()
-                trans.erase()
+                erase(trans)
         for block, arguments in self._old_arguments:
             for argument in reversed(arguments):
                 block.erase_arg(argument)  # type: ignore[arg-type]  # an argument of the block

@@ -17,7 +17,7 @@ from xdsl.traits import IsTerminator
 from tilewright.ir.effects import is_free, is_plain_read
 from tilewright.ir.encoding import SharedType
 from tilewright.ops.memory.ir import LoadOp
-from tilewright.ops.roles import RingWaitOp
+from tilewright.ops.rings import RingWaitOp
 from tilewright.ops.staging import LaidOutDotOp
 from tilewright.schedule.plan.copies import is_volatile
 

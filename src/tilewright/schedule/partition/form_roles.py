@@ -14,15 +14,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DenseArrayBase,
-    IntegerAttr,
-    StringAttr,
-    UnitAttr,
-)
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from tilewright.ir.edits import erase
 from tilewright.ir.effects import is_free
 from tilewright.ir.op import build
 from tilewright.ir.regions import is_control_flow
@@ -322,8 +317,7 @@ def _replace_body(
         body.insert_op_before(op, end)
     for op in reversed(forming.old):
         if not forming.is_kept(op):
-            op.detach()
-            op.erase()
+            erase(op)
 
 
 def _discard(block: Block) -> None:

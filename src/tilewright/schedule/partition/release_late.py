@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.ir.attributes import integer_array
+from tilewright.ir.edits import erase
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.plans import SHARED
@@ -31,7 +32,8 @@ from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation.ir import ConstantOp, constant_of
 from tilewright.ops.elementwise.ir import CmpIOp
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.ops.roles import RingOp, RingReleaseOp, RingWaitOp, TurnPassOp
+from tilewright.ops.rings import RingOp, RingReleaseOp, RingWaitOp
+from tilewright.ops.roles import TurnPassOp
 from tilewright.ops.staging import DotWaitOp, LaidOutDotOp, MemdescSliceOp, MemdescTransOp
 from tilewright.support.dataclass import dataclass
 
@@ -139,8 +141,7 @@ def _rewrite(loop: ForOp, product: LaidOutDotOp, releases: Sequence[RingReleaseO
     made = _with_slots(loop, len(releases))
     _finish(made, number, releases)
     for release in releases:
-        release.detach()
-        release.erase()
+        erase(release)
 
 
 def _with_slots(loop: ForOp, count: int) -> ForOp:
@@ -154,8 +155,7 @@ def _with_slots(loop: ForOp, count: int) -> ForOp:
     for old, new in zip(loop.results, made.results, strict=False):
         new.name_hint = old.name_hint
         old.replace_all_uses_with(new)
-    loop.detach()
-    loop.erase()
+    erase(loop)
     assert isinstance(made, ForOp)
     return made
 

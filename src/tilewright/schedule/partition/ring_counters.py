@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.ir.attributes import integer_array, integers_of
+from tilewright.ir.edits import erase
 from tilewright.ir.locations import describe
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
@@ -28,7 +29,7 @@ from tilewright.ir.regions import ControlFlowOp, is_control_flow
 from tilewright.ops.carried_values import carry
 from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.function import find_kernel
-from tilewright.ops.roles import (
+from tilewright.ops.rings import (
     RingAcquireOp,
     RingCommitOp,
     RingFill,
@@ -36,8 +37,8 @@ from tilewright.ops.roles import (
     RingReleaseOp,
     RingSeekOp,
     RingWaitOp,
-    find_roles,
 )
+from tilewright.ops.roles import find_roles
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 
@@ -207,8 +208,7 @@ def _sought(op: RingSeekOp, position: Position) -> Position:
     seek = build(RingSeekOp, operands, [i32, i32], location=op.location)
     assert op.parent is not None
     op.parent.insert_op_before(seek, op)
-    op.detach()
-    op.erase()
+    erase(op)
     return seek.results[0], seek.results[1]
 
 

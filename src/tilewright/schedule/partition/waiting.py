@@ -8,7 +8,7 @@ from xdsl.traits import IsTerminator
 
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.op import build
-from tilewright.ops.roles import RingReleaseOp, RingWaitOp
+from tilewright.ops.rings import RingReleaseOp, RingWaitOp
 from tilewright.ops.shape.ir import PermutingOp
 from tilewright.ops.staging import DotWaitOp, LaidOutDotOp, MemdescSliceOp, MemdescTransOp
 

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import IntegerAttr, TensorType, UnitAttr, i32
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
+from tilewright.ir.edits import erase
 from tilewright.ir.op import build
 from tilewright.ops.control_flow import ForOp, IfOp, YieldOp
 from tilewright.ops.staging import DotWaitOp
@@ -58,8 +59,7 @@ class _Expander:
             new, results = self._guarded()
         for old, value in zip(loop.results, results, strict=True):
             old.replace_all_uses_with(value)
-        loop.detach()
-        loop.erase()
+        erase(loop)
         return new
 
     def _is_late(self, value: SSAValue) -> bool:

@@ -20,14 +20,8 @@ from tilewright.ir.locations import describe
 from tilewright.ir.schedule import REST, Anchor, LoopSchedule, Place
 from tilewright.ir.schedule_attributes import anchor_of
 from tilewright.ops.control_flow import ForOp
-from tilewright.ops.roles import (
-    RingOp,
-    orders_roles,
-    passes_turn,
-    ring_entered,
-    ring_released,
-    waits_for_turn,
-)
+from tilewright.ops.rings import RingOp, ring_entered, ring_released
+from tilewright.ops.roles import orders_roles, passes_turn, waits_for_turn
 from tilewright.schedule.pipeline.addressing import end_of, taken_by
 from tilewright.support.dataclass import dataclass
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from xdsl.ir import Block, Operation
 
-from tilewright.ops.roles import passes_turn, ring_entered, shared_by_roles
+from tilewright.ops.rings import ring_entered
+from tilewright.ops.roles import passes_turn, shared_by_roles
 
 
 def wait_behind_turns(body: Block) -> None:

@@ -11,18 +11,15 @@ from typing import TypeAlias
 from xdsl.ir import Block, Operation
 
 from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
-from tilewright.ops.roles import (
-    ClusterWaitOp,
+from tilewright.ops.rings import (
     RingAcquireOp,
     RingCommitOp,
     RingFill,
     RingReleaseOp,
     RingSeekOp,
     RingWaitOp,
-    TurnPassOp,
-    TurnWaitOp,
-    shared_by_roles,
 )
+from tilewright.ops.roles import ClusterWaitOp, TurnPassOp, TurnWaitOp, shared_by_roles
 from tilewright.ops.staging import DotWaitOp, LaidOutDotOp
 from tilewright.schedule.protocol.replica import Replica, Slot, ring_of
 from tilewright.schedule.protocol.state import Broken, Phases

@@ -15,7 +15,8 @@ from tilewright.ir.regions import counter_of
 from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.function import FuncOp
 from tilewright.ops.program.persistence import most_programs
-from tilewright.ops.roles import find_roles, rings_of, shared_by_roles
+from tilewright.ops.rings import rings_of
+from tilewright.ops.roles import find_roles, shared_by_roles
 from tilewright.schedule.protocol.run import run_protocol
 from tilewright.schedule.protocol.scalars import Launch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from tilewright.ir.locations import span_of
-from tilewright.ops.roles import RingOp
+from tilewright.ops.rings import RingOp
 from tilewright.support.errors import ProtocolBroken
 
 

@@ -13,7 +13,7 @@ from tilewright.ir.effects import own_effects
 from tilewright.ir.regions import ControlFlowOp, is_control_flow, sources_of
 from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.debug.ir import BarrierOp
-from tilewright.ops.roles import (
+from tilewright.ops.rings import (
     RingAcquireOp,
     RingCommitOp,
     RingFill,
@@ -21,12 +21,9 @@ from tilewright.ops.roles import (
     RingReleaseOp,
     RingSeekOp,
     RingWaitOp,
-    Role,
-    RolesOp,
     SlotAccess,
-    role_around,
-    shared_by_roles,
 )
+from tilewright.ops.roles import Role, RolesOp, role_around, shared_by_roles
 from tilewright.schedule.protocol.broken import broken, ring_name
 from tilewright.support.rules import RuleTable
 

@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.ir.effects import Access, Resource, own_effects
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.locations import span_of
-from tilewright.ops.roles import RingAcquireOp, RingFill, RingOp, RingWaitOp
+from tilewright.ops.rings import RingAcquireOp, RingFill, RingOp, RingWaitOp
 from tilewright.ops.staging import DotWaitOp, LaidOutDotOp
 from tilewright.schedule.protocol.scalars import Launch, scalar_of
 from tilewright.schedule.protocol.state import Broken, Ring, Turns

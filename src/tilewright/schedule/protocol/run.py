@@ -15,7 +15,8 @@ from contextlib import suppress
 
 from tilewright.ops.function import FuncOp
 from tilewright.ops.program.persistence import cluster_of
-from tilewright.ops.roles import RolesOp, find_roles, rings_of
+from tilewright.ops.rings import rings_of
+from tilewright.ops.roles import RolesOp, find_roles
 from tilewright.schedule.protocol.acts import GivenUp, Running, run_role
 from tilewright.schedule.protocol.replica import Replica, SharedState
 from tilewright.schedule.protocol.scalars import Launch

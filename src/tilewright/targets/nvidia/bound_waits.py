@@ -19,7 +19,8 @@ from tilewright.ir.attributes import integer_array, integers_of
 from tilewright.ir.locations import describe
 from tilewright.ir.passes import Pass
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.ops.roles import RingAcquireOp, RingWaitOp, SlotAccess, find_roles, slot_side
+from tilewright.ops.rings import RingAcquireOp, RingWaitOp, SlotAccess, slot_side
+from tilewright.ops.roles import find_roles
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.ops import AwaitTurnOp
 from tilewright.targets.nvidia.tma_ops import TmaWaitOp, TmaWaitSlotOp

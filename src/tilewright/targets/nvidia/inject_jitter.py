@@ -15,7 +15,8 @@ from xdsl.ir import Operation
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ops.function import find_kernel
-from tilewright.ops.roles import SlotAccess, TurnOp
+from tilewright.ops.rings import SlotAccess
+from tilewright.ops.roles import TurnOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.ops import PauseOp
 

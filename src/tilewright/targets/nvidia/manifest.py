@@ -9,7 +9,7 @@ from tilewright.machine.model import MachineModel
 from tilewright.ops.channels import ChannelType
 from tilewright.ops.function import find_kernel
 from tilewright.ops.program.persistence import cluster_of, most_programs
-from tilewright.ops.roles import RingType
+from tilewright.ops.rings import RingType
 from tilewright.runtime.launch_numbers import GUARDS
 from tilewright.schedule.annotations import shared_bytes
 from tilewright.schedule.layout.annotations import LayoutPlanAttr

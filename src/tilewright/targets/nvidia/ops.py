@@ -8,7 +8,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def
 from tilewright.ir.effects import Effect, Order, Resource, update
 from tilewright.ir.op import TileOp, ops_of
 from tilewright.ir.types import i32
-from tilewright.ops import roles, staging
+from tilewright.ops import rings, roles, staging
 from tilewright.ops.channels import CHANNEL_OPS
 from tilewright.targets.nvidia.tma_ops import TMA_OPS
 
@@ -84,5 +84,6 @@ class TellTurnOp(TileOp):
 
 TURN_OPS = (TurnBarriersOp, AwaitTurnOp, TellTurnOp)
 NVIDIA_OPS = (
-    *ops_of(staging), *ops_of(roles), *CHANNEL_OPS, FenceAsyncSharedOp, PauseOp, *TURN_OPS, *TMA_OPS
+    *ops_of(staging), *ops_of(rings), *ops_of(roles), *CHANNEL_OPS, FenceAsyncSharedOp, PauseOp,
+    *TURN_OPS, *TMA_OPS
 )  # fmt: skip

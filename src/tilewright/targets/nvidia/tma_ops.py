@@ -40,7 +40,7 @@ from tilewright.ir.encoding import SharedType
 from tilewright.ir.op import DerivedAddress, TileOp
 from tilewright.ir.types import DescriptorType, element_of, i1, i32, shape_of
 from tilewright.ops.function import FuncOp
-from tilewright.ops.roles import RingFill, RingOp, RingType
+from tilewright.ops.rings import RingFill, RingOp, RingType
 
 
 @irdl_op_definition

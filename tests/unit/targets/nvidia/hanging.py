@@ -16,7 +16,8 @@ from xdsl.ir import Operation
 import tilewright
 import tilewright.language as tl
 from tilewright.ops.function import find_kernel
-from tilewright.ops.roles import RingReleaseOp, TurnPassOp
+from tilewright.ops.rings import RingReleaseOp
+from tilewright.ops.roles import TurnPassOp
 from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.support.errors import Deadlock
 from tilewright.targets.nvidia.schedule import CheckProtocol

@@ -22,7 +22,8 @@ from tilewright.ops.control_flow import ForOp
 from tilewright.ops.elementwise.ir import CmpIOp
 from tilewright.ops.function import find_kernel
 from tilewright.ops.program.persistence import cluster_of, set_cluster
-from tilewright.ops.roles import ClusterWaitOp, RingReleaseOp, find_roles
+from tilewright.ops.rings import RingReleaseOp
+from tilewright.ops.roles import ClusterWaitOp, find_roles
 from tilewright.passes.tile_builder import TileBuilder
 from tilewright.runtime.grid import persistent_grid
 from tilewright.schedule.protocol.check import check_protocol

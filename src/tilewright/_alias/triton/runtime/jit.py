@@ -12,18 +12,14 @@ from types import FunctionType, MethodType
 from typing import cast
 
 from tilewright.frontend.devices import DevicePlacement
-from tilewright.frontend.source import KernelSource, parameters_of
+from tilewright.frontend.parameters import parameters_of
+from tilewright.frontend.source import KernelSource
 from tilewright.jit import Call
 from tilewright.jit import JITFunction as _JITFunction
 from tilewright.runtime.grid import GridLike
 from tilewright.runtime.kernel import CompiledKernel as _CompiledKernel
 from tilewright.support.dataclass import replace
-from tilewright.support.errors import (
-    HostCall,
-    NotAKernelLaunch,
-    TilewrightError,
-    UnsupportedError,
-)
+from tilewright.support.errors import HostCall, NotAKernelLaunch, TilewrightError, UnsupportedError
 from tilewright.support.options import CompileOptions
 from tilewright.support.revisions import REVISIONS, function_name
 

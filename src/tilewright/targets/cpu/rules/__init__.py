@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tilewright.codegen.context import Rule
-from tilewright.codegen.rules import DEFAULT_RULES, arithmetic, control
+from tilewright.codegen.rules import DEFAULT_RULES, arithmetic, casts, control
 from tilewright.support.rules import RuleTable
 
 # Imported for the rules they register.
-REGISTERED = (arithmetic, control)
+REGISTERED = (arithmetic, casts, control)
 
 CPU_RULES: RuleTable[Rule] = RuleTable("cpu", DEFAULT_RULES)

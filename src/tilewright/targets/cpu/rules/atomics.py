@@ -9,7 +9,7 @@ from xdsl.ir import Attribute, SSAValue
 from tilewright.codegen.context import EmitContext
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.codegen.llvm_types import llvm_type
-from tilewright.codegen.rules.arithmetic import is_narrow
+from tilewright.codegen.rules.compute_types import is_narrow
 from tilewright.ir import types as ir
 from tilewright.ops.atomics.ir import AtomicCasOp, AtomicLoadOp, AtomicRmwOp, AtomicStoreOp
 from tilewright.targets.cpu.rules import CPU_RULES

@@ -7,7 +7,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from tilewright.codegen.context import EmitContext
 from tilewright.codegen.llvm_types import constant_text, lanes_of, llvm_type
-from tilewright.codegen.rules.arithmetic import storage_type, suffix
+from tilewright.codegen.rules.compute_types import storage_type, suffix
 from tilewright.ir import types as ir
 from tilewright.ir.attributes import integers_of
 from tilewright.machine.cpus import LINE_BYTES

@@ -6,7 +6,8 @@ from tilewright.codegen.context import EmitContext
 from tilewright.codegen.llvm_types import lanes_of
 from tilewright.codegen.math.lanes import LaneCode
 from tilewright.codegen.rules import DEFAULT_RULES
-from tilewright.codegen.rules.arithmetic import BinaryFloatOp, narrowed, widened
+from tilewright.codegen.rules.arithmetic import BinaryFloatOp
+from tilewright.codegen.rules.compute_types import narrowed, widened
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.targets.cpu.rules import CPU_RULES
 

@@ -7,7 +7,7 @@ from xdsl.ir import Attribute
 from tilewright.codegen.context import EmitContext
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm_types import llvm_type
-from tilewright.codegen.rules.arithmetic import is_narrow
+from tilewright.codegen.rules.compute_types import is_narrow
 from tilewright.ir import types as ir
 from tilewright.ir.attributes import integers_of
 from tilewright.targets.cpu.ops import AssertOp, PrintOp

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilewright.ir.edits import erase
 from tilewright.ir.effects import global_access
 from tilewright.ir.regions import is_control_flow
 from tilewright.ir.types import is_pointer, storage_bytes
@@ -56,8 +57,7 @@ def _number(block: Block, counter: int, numbers: dict[Operation, tuple[int, int]
 def _live_range(alloc: AllocOp, numbers: dict[Operation, tuple[int, int]]) -> LiveRange | None:
     chains = [_ancestors(user, numbers) for user in _users(alloc.results[0])]
     if not chains:
-        alloc.detach()
-        alloc.erase()
+        erase(alloc)
         return None
     depth = 0
     while all(len(chain) > depth + 1 for chain in chains):

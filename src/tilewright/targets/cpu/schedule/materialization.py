@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from tilewright.analysis.affine.tiles import AffineTiles
+from tilewright.ir.edits import replace_by
 from tilewright.ir.effects import global_access, is_plain_read
 from tilewright.ir.op import ViewOp, build
 from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge, edges_given
@@ -75,9 +76,7 @@ def _accumulate_wide(op: DotOp, machine: MachineModel) -> None:
     result = build(TruncFOp, dot.results, (op.results[0].type,), location=op.location)
     for new in (addend, dot, result):
         block.insert_op_before(new, op)
-    op.results[0].replace_all_uses_with(result.results[0])
-    op.detach()
-    op.erase()
+    replace_by(op, result.results[0])
 
 
 def _define_handed_on(op: ControlFlowOp) -> None:

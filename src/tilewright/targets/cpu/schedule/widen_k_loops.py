@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorT
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from tilewright.analysis.affine.tiles import AffineTiles
+from tilewright.ir.edits import erase
 from tilewright.ir.effects import is_free
 from tilewright.ir.op import PointwiseOp, ViewOp, build
 from tilewright.ir.types import element_of, f32, f64, i32, i64, shape_of, tile_of
@@ -206,8 +207,7 @@ class _Widening:
             return
         for old, new in zip(loop.results, deep.results, strict=True):
             old.replace_all_uses_with(new)
-        loop.detach()
-        loop.erase()
+        erase(loop)
 
     def widen(self, value: SSAValue, dim: int) -> SSAValue:
         """A tile `factor` times as long along a dimension, continued."""

@@ -8,14 +8,8 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.ir.locations import describe
 from tilewright.ops.function import FuncOp
-from tilewright.ops.roles import (
-    RingAccess,
-    RingAcquireOp,
-    RingReleaseOp,
-    RingWaitOp,
-    TurnWaitOp,
-    role_around,
-)
+from tilewright.ops.rings import RingAccess, RingAcquireOp, RingReleaseOp, RingWaitOp
+from tilewright.ops.roles import TurnWaitOp, role_around
 from tilewright.ops.staging import AsyncWaitOp, DotWaitOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.rules import RuleTable

@@ -9,7 +9,8 @@ from tilewright.ir.encoding import SharedType
 from tilewright.ir.locations import describe
 from tilewright.ir.schedule_attributes import schedule_of
 from tilewright.ops.program.persistence import cluster_of, most_programs
-from tilewright.ops.roles import RingOp, RolesOp
+from tilewright.ops.rings import RingOp
+from tilewright.ops.roles import RolesOp
 from tilewright.targets.nvidia.remarks import REMARKS
 
 

@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.analysis.provenance import base_argument
+from tilewright.ir.edits import erase, insert_before
 from tilewright.ir.encoding import TOKEN, laid_out, layout_of
 from tilewright.ir.locations import describe
 from tilewright.ir.op import build
@@ -38,12 +39,7 @@ from tilewright.ops.descriptors.ir import DescriptorReduceOp, DescriptorStoreOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.roles import find_roles
-from tilewright.ops.staging import (
-    ExtractSliceOp,
-    LocalAllocOp,
-    LocalBarrierOp,
-    LocalStoreOp,
-)
+from tilewright.ops.staging import ExtractSliceOp, LocalAllocOp, LocalBarrierOp, LocalStoreOp
 from tilewright.schedule.global_barriers import global_accesses
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import UnsupportedLayout
@@ -209,8 +205,7 @@ class _Rewrite:
                 self._stages[number % len(self._stages)],
                 self._indices(i, j),
             )
-        store.detach()
-        store.erase()
+        erase(store)
 
     def _emit(
         self,
@@ -220,7 +215,7 @@ class _Rewrite:
         properties: dict[str, Attribute] | None = None,
     ) -> Operation:
         op = build(cls, operands, types, properties, location=self._store.location)
-        return _before(self._store, op)
+        return insert_before(self._store, op)
 
     def _strip(self, j: int) -> SSAValue:
         """The columns of a chunk, with all rows of the block."""
@@ -248,7 +243,7 @@ class _Rewrite:
         return self._emit(ELEMENTWISE["arith.addi"], [index, step], [i32]).results[0]
 
     def _store_chunk(self, part: SSAValue, stage: SSAValue, indices: list[SSAValue]) -> None:
-        _before(self._store, _wait(len(self._stages) - 1, self._store))
+        insert_before(self._store, _wait(len(self._stages) - 1, self._store))
         self._emit(LocalBarrierOp)
         self._emit(LocalStoreOp, [part, stage])
         self._emit(FenceAsyncSharedOp)
@@ -263,9 +258,3 @@ class _Rewrite:
 def _wait(pending: int, like: Operation, kept: Sequence[SSAValue] = ()) -> Operation:
     properties: dict[str, Attribute] = {"pending": IntegerAttr(pending, i32)}
     return build(TmaStoreWaitOp, kept, (), properties, location=like.location)
-
-
-def _before(op: Operation, new: Operation) -> Operation:
-    assert op.parent is not None
-    op.parent.insert_op_before(new, op)
-    return new

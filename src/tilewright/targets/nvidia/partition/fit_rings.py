@@ -14,6 +14,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.analysis.alias import tile_bytes
+from tilewright.ir.edits import erase
 from tilewright.ir.encoding import SharedType, layout_of, shared_tile
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
@@ -21,7 +22,8 @@ from tilewright.ir.schedule_attributes import annotate_schedule, schedule_of
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.ops.roles import RingOp, find_roles, rings_of
+from tilewright.ops.rings import RingOp, rings_of
+from tilewright.ops.roles import find_roles
 from tilewright.ops.staging import LocalAllocOp
 from tilewright.schedule.shared_memory import plan_role_memory
 from tilewright.support.dataclass import dataclass, replace
@@ -79,8 +81,7 @@ def _shorten(ring: RingOp) -> None:
         new = build(LocalAllocOp, (), [shorter], location=alloc.location)
         alloc.parent.insert_op_before(new, alloc)
         tile.replace_all_uses_with(new.results[0])
-        alloc.detach()
-        alloc.erase()
+        erase(alloc)
 
 
 def _note(kernel: FuncOp, asked: dict[RingOp, int]) -> None:

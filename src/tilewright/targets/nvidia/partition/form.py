@@ -38,13 +38,9 @@ from tilewright.schedule.plan.verify_schedule import require_legal
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import NotPowerOfTwo, UnsupportedLayout
 from tilewright.support.tile_extents import is_power_of_two
+from tilewright.targets.nvidia.partition.landed import part_landed, swizzled_rows
 from tilewright.targets.nvidia.partition.room import stored_bytes
-from tilewright.targets.nvidia.partition.smaller_maps import (
-    SmallerMaps,
-    drop_unused_maps,
-    maps_of,
-)
-from tilewright.targets.nvidia.partition.stage_channels import part_landed, swizzled_rows
+from tilewright.targets.nvidia.partition.smaller_maps import SmallerMaps, drop_unused_maps, maps_of
 from tilewright.targets.nvidia.tma.stage import tile_type
 
 REMARKS_ATTRIBUTE = "tw.partition_remarks"

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i32
 from xdsl.ir import Attribute, SSAValue
 
+from tilewright.ir.edits import erase
 from tilewright.ir.op import build
 from tilewright.ir.types import DescriptorType, element_of, shape_of, storage_bytes, tile_of
 from tilewright.ops.function import FuncOp
@@ -75,8 +76,7 @@ class SmallerMaps:
     def undo(self) -> None:
         """Take back all maps, which nobody uses."""
         for made in self._made.values():
-            made.detach()
-            made.erase()
+            erase(made)
         self._made.clear()
 
 
@@ -84,8 +84,7 @@ def drop_unused_maps(kernel: FuncOp) -> None:
     """Erase maps that nobody uses, and number the others anew."""
     for op in maps_of(kernel):
         if op.result.first_use is None:
-            op.detach()
-            op.erase()
+            erase(op)
     ordered = sorted(maps_of(kernel), key=lambda op: op.index.value.data)
     for index, op in enumerate(ordered):
         op.properties["index"] = IntegerAttr(index, i32)

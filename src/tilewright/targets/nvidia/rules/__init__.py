@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.codegen.context import Rule
-from tilewright.codegen.rules import arithmetic
+from tilewright.codegen.rules import arithmetic, casts
 from tilewright.codegen.simt.rules import (
     SIMT_RULES,
     affine,
@@ -29,6 +29,7 @@ NVIDIA_RULES: RuleTable[Rule] = RuleTable("nvidia", SIMT_RULES)
 DEFAULT_RULE_MODULES = (
     affine,
     arithmetic,
+    casts,
     atomics,
     conversion,
     float_casts,

@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 
 from tilewright.codegen.context import EmitContext
 from tilewright.codegen.rules import DEFAULT_RULES
-from tilewright.codegen.rules.arithmetic import narrowed, widened
+from tilewright.codegen.rules.compute_types import narrowed, widened
 from tilewright.codegen.simt.context import SimtContext
 from tilewright.ir.attributes import FastMathAttr
 from tilewright.ir.types import element_of, f32

@@ -20,8 +20,7 @@ from tilewright.codegen.simt.rules.staging import add
 from tilewright.codegen.simt.shared import shared_pointer
 from tilewright.ir.encoding import SharedType, slot_bytes
 from tilewright.ops.creation.ir import ConstantOp
-from tilewright.ops.roles import (
-    ClusterWaitOp,
+from tilewright.ops.rings import (
     RingAcquireOp,
     RingCommitOp,
     RingFill,
@@ -29,18 +28,14 @@ from tilewright.ops.roles import (
     RingReleaseOp,
     RingSeekOp,
     RingWaitOp,
-    role_around,
 )
+from tilewright.ops.roles import ClusterWaitOp, role_around
 from tilewright.ops.staging import LaidOutDotOp
 from tilewright.schedule.shared_memory import RING_SLOT_BYTES
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
 from tilewright.targets.nvidia.rules.clusters import meet_cluster, start_halves
-from tilewright.targets.nvidia.rules.tma import (
-    announce,
-    in_one_thread,
-    start_copies,
-)
+from tilewright.targets.nvidia.rules.tma import announce, in_one_thread, start_copies
 from tilewright.targets.nvidia.rules.waiting import giving_up, wait_parity
 from tilewright.targets.nvidia.tma.box_annotations import box_plan
 from tilewright.targets.nvidia.tma_ops import TmaFillOp

@@ -22,6 +22,7 @@ from typing import TypeVar
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i32
 from xdsl.ir import Operation, SSAValue
 
+from tilewright.ir.edits import erase
 from tilewright.ir.effects import is_free
 from tilewright.ir.locations import describe
 from tilewright.ir.op import build
@@ -194,8 +195,7 @@ class _Rewrite:
         value = self._loaded(make, load, copy, (desc, *indices))
         value.name_hint = load.result.name_hint
         load.result.replace_all_uses_with(value)
-        load.detach()
-        load.erase()
+        erase(load)
 
     def _loaded(
         self, make: TileBuilder, load: LoadOp, copy: Copy, operands: Sequence[SSAValue]
@@ -226,8 +226,7 @@ class _Rewrite:
         annotate_box(made, copy.plan)
         assert store.parent is not None
         store.parent.insert_op_before(made, store)
-        store.detach()
-        store.erase()
+        erase(store)
 
 
 def _erase_dead(kernel: FuncOp) -> None:
@@ -235,5 +234,4 @@ def _erase_dead(kernel: FuncOp) -> None:
     for op in reversed(list(kernel.walk())):
         is_used = any(result.first_use is not None for result in op.results)
         if op.results and not op.regions and not is_used and is_free(op):
-            op.detach()
-            op.erase()
+            erase(op)

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import Operation, OpResult
 
 from tilewright.ir.attributes import integer_array
+from tilewright.ir.edits import erase
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.passes import Pass
 from tilewright.ir.types import storage_bytes
@@ -76,8 +77,7 @@ def _join(first: TmaWaitOp, others: Sequence[TmaWaitOp]) -> None:
     first.operands = tokens
     first.properties["operandSegmentSizes"] = integer_array((len(tokens), 0))
     for wait in others:
-        wait.detach()
-        wait.erase()
+        erase(wait)
 
 
 def _share(wait: TmaWaitOp, number: IntegerAttr) -> None:

@@ -23,6 +23,7 @@ from xdsl.traits import IsTerminator
 
 from tilewright.analysis.alias import tile_bytes
 from tilewright.ir.attributes import integer_array
+from tilewright.ir.edits import erase, replace_by
 from tilewright.ir.effects import stops_reads, touches_only_shared
 from tilewright.ir.encoding import TOKEN, SharedType, layout_of, shared_tile
 from tilewright.ir.op import build
@@ -31,11 +32,7 @@ from tilewright.ir.regions import is_control_flow
 from tilewright.ir.schedule_attributes import anchor_of, name_anchor
 from tilewright.ir.types import DescriptorType, element_of, shape_of
 from tilewright.layout.build import shared_linear
-from tilewright.ops.descriptors.ir import (
-    DescriptorLoadOp,
-    DescriptorReduceOp,
-    DescriptorStoreOp,
-)
+from tilewright.ops.descriptors.ir import DescriptorLoadOp, DescriptorReduceOp, DescriptorStoreOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.shape.ir import PermutingOp
 from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp, LocalLoadOp, MemdescTransOp
@@ -149,8 +146,7 @@ def _stage_load(load: DescriptorLoadOp) -> None:
         block.insert_op_before(op, place)
     block.insert_op_before(wait, _latest(load, type_))
     _Readers(tile.results[0], type_, wait).replace(load.result)
-    load.detach()
-    load.erase()
+    erase(load)
 
 
 def _earliest(load: DescriptorLoadOp) -> Operation:
@@ -244,9 +240,9 @@ class _Readers:
             elif isinstance(user, PermutingOp):
                 self._replace_transposed(user)
             elif isinstance(user, LocalAllocOp):
-                _replace_op(user, self._tile)
+                replace_by(user, self._tile)
             else:
-                _replace_op(user, self._register_tile(user.results[0].type))
+                replace_by(user, self._register_tile(user.results[0].type))
 
     def _replace_transposed(self, trans: PermutingOp) -> None:
         """Let the allocations of the transposed tile be the shared tile, seen transposed."""
@@ -256,9 +252,8 @@ class _Readers:
         view = build(MemdescTransOp, [self._tile], [type_], properties, location=trans.location)
         self._insert(view)
         for use in tuple(trans.result.uses):
-            _replace_op(use.operation, view.results[0])
-        trans.detach()
-        trans.erase()
+            replace_by(use.operation, view.results[0])
+        erase(trans)
 
     def _register_tile(self, type_: Attribute) -> SSAValue:
         if type_ not in self._read:
@@ -272,12 +267,6 @@ class _Readers:
         assert block is not None
         block.insert_op_after(op, self._last)
         self._last = op
-
-
-def _replace_op(op: Operation, value: SSAValue) -> None:
-    op.results[0].replace_all_uses_with(value)
-    op.detach()
-    op.erase()
 
 
 # --- stores -----------------------------------------------------------------------------------
@@ -295,8 +284,7 @@ def _stage_store(op: DescriptorStoreOp | DescriptorReduceOp) -> None:
     copy_box(op, store)
     for new in (tile, store):
         block.insert_op_before(new, op)
-    op.detach()
-    op.erase()
+    erase(op)
 
 
 def _wait_for_stores(block: Block) -> None:

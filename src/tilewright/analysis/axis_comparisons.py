@@ -1,0 +1,72 @@
+"""Axis facts of comparisons and of choices by them."""
+
+from __future__ import annotations
+
+from math import gcd
+
+from xdsl.ir import Operation
+
+from tilewright.analysis.axis import Facts, common_runs, facts_from, power_of_two, scattered
+from tilewright.analysis.axis_table import AXIS_RULES, Operands, joint_constancy, may_wrap
+from tilewright.ops.elementwise.ir import CmpIOp, SelectOp
+
+
+@AXIS_RULES.register(SelectOp)
+def _select(op: Operation, operands: Operands) -> Facts:
+    """One side or the other for as many elements as the condition keeps its value."""
+    condition, left, right = operands
+    groups = joint_constancy(left.extents, (condition,))
+    return facts_from(
+        left.extents,
+        common_runs(groups, common_runs(left.contiguity, right.contiguity)),
+        common_runs(groups, common_runs(left.constancy, right.constancy)),
+        lambda d, run: min(left.divisor_at(d, run), right.divisor_at(d, run)),
+        is_nonnegative=left.is_nonnegative and right.is_nonnegative,
+        step=left.step,
+    )
+
+
+_BELOW = frozenset({"slt", "sge", "ult", "uge"})
+"""Comparisons of a run with a bound that change at the bound itself."""
+
+
+_MIRRORED = {
+    "slt": "sgt",
+    "sgt": "slt",
+    "sle": "sge",
+    "sge": "sle",
+    "ult": "ugt",
+    "ugt": "ult",
+    "ule": "uge",
+    "uge": "ule",
+}
+
+
+@AXIS_RULES.register(CmpIOp)
+def _comparison(op: Operation, operands: Operands) -> Facts:
+    """A mask keeps its value where both sides do, or where a run does not meet the bound."""
+    assert isinstance(op, CmpIOp)
+    left, right = operands
+    predicate = op.predicate_name()
+    wraps = predicate[0] == "u" or may_wrap(op.operands[0].type)
+    constancy = tuple(
+        max(
+            gcd(left.constancy[d], right.constancy[d]),
+            _beside_bound(left, right, predicate, d),
+            _beside_bound(right, left, _MIRRORED.get(predicate, ""), d),
+            1 if wraps else gcd(left.contiguity[d], right.contiguity[d]),
+        )
+        for d in left.dims()
+    )
+    return scattered(left.extents, constancy)
+
+
+def _beside_bound(run: Facts, bound: Facts, predicate: str, dim: int) -> int:
+    """The length of groups of a run that lie on one side of equal bounds."""
+    if predicate in _BELOW:
+        divisor = bound.divisor()
+    elif predicate in _MIRRORED and bound.constant is not None:
+        divisor = power_of_two(bound.constant + 1)  # x <= c is x < c + 1
+    else:
+        return 1
+    return gcd(min(run.aligned_run(dim), divisor), bound.constancy[dim])

@@ -1,0 +1,28 @@
+"""Small changes of a block: an op put in front of another, replaced by a value, or taken out."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from xdsl.ir import Operation, SSAValue
+
+Op = TypeVar("Op", bound=Operation)
+
+
+def insert_before(op: Operation, new: Op) -> Op:
+    """Put an op in front of another one; the new one."""
+    assert op.parent is not None
+    op.parent.insert_op_before(new, op)
+    return new
+
+
+def replace_by(op: Operation, value: SSAValue) -> None:
+    """Let who uses the one result of an op use another value; the op goes."""
+    op.results[0].replace_all_uses_with(value)
+    erase(op)
+
+
+def erase(op: Operation) -> None:
+    """Take an op out of its block for good. Nothing uses its results."""
+    op.detach()
+    op.erase()
