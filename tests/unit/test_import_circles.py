@@ -22,24 +22,11 @@ def circles(imports: Mapping[str, set[str]]) -> Iterator[list[str]]:
                     ways.append([*way, imported])
 
 
-def imports_of(*, types_too: bool) -> dict[str, set[str]]:
-    """What each module imports, with or without what it imports for annotations alone."""
-    graph = grimp.build_graph(
-        "tilewright", exclude_type_checking_imports=not types_too, cache_dir=None
-    )
-    return {m: set(graph.find_modules_directly_imported_by(m)) for m in graph.modules}
-
-
 def test_no_circle_of_imports() -> None:
-    imports = imports_of(types_too=True)
-    # Below `_alias` the modules are those that another package has; they may annotate freely.
-    own = {m: v for m, v in imports.items() if not m.startswith("tilewright._alias")}
-    assert not list(circles(own))
-
-
-def test_no_circle_of_imports_under_the_published_names() -> None:
-    # A function may wait with an import that few programs need, but not to hide a circle.
-    assert not list(circles(imports_of(types_too=False)))
+    # What is imported for annotations alone counts, too.
+    graph = grimp.build_graph("tilewright", cache_dir=None)
+    imports = {m: set(graph.find_modules_directly_imported_by(m)) for m in graph.modules}
+    assert not list(circles(imports))
 
 
 def test_a_circle_is_found() -> None:

@@ -7,7 +7,6 @@ the name of what it does to memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -15,12 +14,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilewright.compiler.build import make_request
 from tilewright.frontend.lower import lower_kernel
+from tilewright.frontend.program import Specialization
+from tilewright.frontend.source import KernelSource
 from tilewright.ir.text import print_module
 from tilewright.support.options import CompileOptions
-
-if TYPE_CHECKING:
-    from ..backends.compiler import GPUTarget
-    from .source import ASTSource
 
 _PUBLISHED_NAMES = {
     "tw.atomic_load": "tt.load",
@@ -166,8 +163,6 @@ def _inside_first(op: Operation) -> Iterator[Operation]:
     yield op
 
 
-def module_of(source: ASTSource, target: GPUTarget) -> Module:
+def module_of(source: KernelSource, specialization: Specialization) -> Module:
     """The IR of a kernel as the frontend gives it, before any pass. Raises: `CompilationError`."""
-    specialized = source.specialized()
-    request = make_request(specialized.source, specialized.specialization, CompileOptions())
-    return Module(lower_kernel(request))
+    return Module(lower_kernel(make_request(source, specialization, CompileOptions())))

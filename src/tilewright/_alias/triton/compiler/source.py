@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from tilewright.frontend.capture import constant_of
 from tilewright.frontend.constants import Constant, Unusable
@@ -16,11 +16,47 @@ from tilewright.support.errors import ArgumentNotSupported
 
 if TYPE_CHECKING:
     from ..backends.compiler import BackendOptions, GPUTarget
-    from ..runtime.jit import JITFunction
+    from ..runtime.interface import KernelParam
 
 IndexPath = tuple[int, ...]
 Attributes = Mapping[IndexPath, Sequence[Sequence[object]]]
 Signature = Mapping[str, object]
+
+
+class KernelFunction(Protocol):
+    """What a source asks of its kernel; `runtime.jit.JITFunction` is one."""
+
+    __name__: str
+    module: str
+
+    @property
+    def arg_names(self) -> Sequence[str]:
+        """The names of the parameters, in order."""
+        ...
+
+    @property
+    def params(self) -> Sequence[KernelParam]:
+        """The parameters, in order."""
+        ...
+
+    @property
+    def cache_key(self) -> str:
+        """The identity of the sources of the kernel and of what it reaches, in hex."""
+        ...
+
+    @property
+    def source(self) -> KernelSource:
+        """The snapshot of the kernel."""
+        ...
+
+    @property
+    def def_line(self) -> int:
+        """The line of the file where `def` stands."""
+        ...
+
+    def named(self, snapshot: KernelSource, source: ASTSource) -> KernelSource:
+        """The snapshot under the name that the kernel has for these constants."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -44,7 +80,7 @@ class ASTSource:
 
     def __init__(
         self,
-        fn: JITFunction,
+        fn: KernelFunction,
         signature: Signature,
         constexprs: Mapping[str | IndexPath, object] | None = None,
         attrs: Attributes | None = None,
@@ -77,14 +113,15 @@ class ASTSource:
         """The tile IR of the kernel, for clients that walk it."""
         from .ir import module_of  # loads the compiler, which launches do without
 
-        return module_of(self, target)
+        found = self.specialized()
+        return module_of(found.source, found.specialization)
 
     def specialized(self) -> Specialized:
         """The snapshot and the specialisation that these types and constants stand for."""
         return _Specializer(self).specialized()
 
 
-def _path(fn: JITFunction, key: str | IndexPath) -> IndexPath:
+def _path(fn: KernelFunction, key: str | IndexPath) -> IndexPath:
     return (fn.arg_names.index(key),) if isinstance(key, str) else tuple(key)
 
 

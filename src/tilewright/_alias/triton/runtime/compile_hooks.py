@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from tilewright.frontend.program import Specialization, TupleType, TypeTree
 from tilewright.jit import Call
 
-from ..compiler.compiler import ASTSource
-
-if TYPE_CHECKING:
-    from .jit import JITFunction
+from ..compiler.source import ASTSource, KernelFunction
 
 
-def source_of(function: JITFunction, specialization: Specialization) -> ASTSource:
+def source_of(function: KernelFunction, specialization: Specialization) -> ASTSource:
     """The `ASTSource` that stands for a specialisation."""
     names = [name for name, _ in specialization.signature]
     constants: dict[str | tuple[int, ...], object] = {
@@ -35,13 +32,13 @@ def _type_words(type_: TypeTree) -> object:
 class JitFunctionInfo:
     """What compile hooks are told about the function."""
 
-    def __init__(self, module: str, name: str, jit_function: JITFunction) -> None:
+    def __init__(self, module: str, name: str, jit_function: KernelFunction) -> None:
         self.module = module
         self.name = name
         self.jit_function = jit_function
 
 
-def hook_info(function: JITFunction, call: Call) -> dict[str, object]:
+def hook_info(function: KernelFunction, call: Call) -> dict[str, object]:
     source = source_of(function, call.specialization)
     options = {name: getattr(call.options, name) for name in ("num_warps", "num_stages")}
     types = ", ".join(f"{name}: {type_}" for name, type_ in source.signature.items())

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from tilewright.support.errors import InvalidOption
 
-from ..compiler.compiler import ASTSource, CompiledKernel, compile
-
-if TYPE_CHECKING:
-    from .jit import JITFunction
+from ..compiler.compiler import CompiledKernel, compile
+from ..compiler.source import ASTSource, KernelFunction
 
 _Json = Mapping[str, object]
 
@@ -33,7 +31,7 @@ def _rows(values: Mapping[tuple[int, ...], object]) -> list[list[object]]:
     return [[list(path), value] for path, value in values.items()]
 
 
-def preload(function: JITFunction, data: str | bytes) -> CompiledKernel:
+def preload(function: KernelFunction, data: str | bytes) -> CompiledKernel:
     """Compile `function` for a specialisation that `serialize` wrote.
 
     Raises: `InvalidOption` when it was written for another function.
