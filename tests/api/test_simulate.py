@@ -11,6 +11,7 @@ import pytest
 
 import tilewright
 import tilewright.language as tl
+from tilewright.interp.simt.faults import GlobalRace
 from tilewright.support.errors import OutOfBoundsAccess, UnsupportedError
 from tilewright.tools.simulate import line_accesses
 
@@ -85,6 +86,21 @@ def test_an_access_out_of_bounds_names_the_line_of_the_kernel() -> None:
     span = caught.value.span
     assert span is not None and span.file == __file__
     assert "tl.store(out + row, tl.sum(values, 0))" in str(caught.value)
+
+
+@tilewright.jit
+def halves(x_ptr, out_ptr, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    tl.store(out_ptr + at // 2, tl.load(x_ptr + at))
+
+
+def test_elements_of_one_store_that_meet_in_a_place_race_unless_they_are_equal() -> None:
+    out = np.zeros(128, np.float32)
+    halves.simulate[(1,)](np.ones(256, np.float32), out, SIZE=256)
+    assert (out == 1).all()
+    with pytest.raises(GlobalRace, match=r"writes a different value in one instruction") as fault:
+        halves.simulate[(1,)](np.arange(256, dtype=np.float32), out, SIZE=256)
+    assert "tl.store(out_ptr + at // 2" in str(fault.value)
 
 
 def test_accesses_are_counted_by_line() -> None:

@@ -19,7 +19,10 @@ class SharedRace(DataRace):
 class GlobalRace(DataRace):
     """Two threads of a program access global memory without an order, and one of them writes."""
 
-    help = "a barrier must lie between the two accesses"
+    help = (
+        "put tl.debug_barrier() between two accesses; elements that one store writes need places "
+        "of their own, or atomics"
+    )
 
 
 class ProxyRace(DataRace):

@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.interp.simt import types as t
 from tilewright.interp.simt.arithmetic import LOCAL_WINDOW, SHARED_WINDOW
 from tilewright.interp.simt.copies import Copies
-from tilewright.interp.simt.faults import DivergentCollective, Fault
+from tilewright.interp.simt.faults import DivergentCollective, Fault, GlobalRace
 from tilewright.interp.simt.global_shadow import GlobalShadow
 from tilewright.interp.simt.in_flight import InFlight
 from tilewright.interp.simt.memory import GlobalMemory, Region, space_of
@@ -269,6 +269,20 @@ class Machine:
             changed = (before != data).any(1)
             self._check_write(addresses, threads, num_bytes, changed, site, is_atomic=False)
         self.memory.scatter(addresses, data, align)
+        if self.global_shadow is not None:
+            lost = (self.memory.gather(addresses, num_bytes, align) != data).any(1)
+            if lost.any():
+                self._report_lost(addresses, int(threads[int(np.argmax(lost))]), lost)
+
+    def _report_lost(self, addresses: Array, thread: int, lost: Array) -> None:
+        """Tell of a write in whose place another thread's is, by the same instruction."""
+        region, _ = next(iter(self.memory.by_region(addresses[lost][:1])))
+        offset = int(addresses[int(np.argmax(lost))]) - region.base
+        raise Fault(
+            GlobalRace,
+            f"thread {thread} (warp {thread // 32}) writes offset {offset} of {region.name}, where "
+            "another thread writes a different value in one instruction",
+        )
 
     def _check_write(
         self,

@@ -56,7 +56,7 @@ class Rewriter:
         self._dead: list[Operation] = []
         # Transposes of tiles that are staged as they are; in the order of a dict's keys.
         self._bypassed: dict[Operation, None] = {}
-        self._old_arguments: list[tuple[Block, list[SSAValue]]] = []
+        self._old_arguments: list[tuple[Block, list[BlockArgument]]] = []
 
     # --- values ---
 
@@ -212,12 +212,12 @@ class Rewriter:
         self, block: Block, old: Sequence[SSAValue], layouts: Sequence[LinearLayout | None]
     ) -> None:
         """New arguments with layouts, each behind its old one, which goes in the end."""
-        gone: list[SSAValue] = []
+        gone: list[BlockArgument] = []
         for argument, layout in zip(old, layouts, strict=True):
+            assert isinstance(argument, BlockArgument)
             type_ = argument.type
             if layout is not None:
                 type_ = laid_out(element_of(argument.type), layout)
-            assert isinstance(argument, BlockArgument)
             new = block.insert_arg(type_, argument.index + 1)
             new.name_hint = argument.name_hint
             if layout is None:
@@ -266,7 +266,7 @@ class Rewriter:
                 erase(trans)
         for block, arguments in self._old_arguments:
             for argument in reversed(arguments):
-                block.erase_arg(argument)  # type: ignore[arg-type]  # an argument of the block
+                block.erase_arg(argument)
 
 
 def _taken(op: Operation, layout: LinearLayout) -> list[LinearLayout | None]:

@@ -68,6 +68,7 @@ def simulate_launch(
         shared_bytes,
         cluster=cluster,
         seed=seed,
+        checks_global_order=True,
         timeline=timeline,
     )
 

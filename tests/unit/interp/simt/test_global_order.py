@@ -44,3 +44,10 @@ def test_atomics_do_not_race() -> None:
     launch(add + add.replace("%old", "%old2"))
     with pytest.raises(GlobalRace):
         launch(add + "  %v = load i32, ptr addrspace(1) %x\n")
+
+
+def test_threads_that_write_one_place_in_one_instruction_race_unless_they_write_the_same() -> None:
+    first = "  %one = getelementptr i32, ptr addrspace(1) %x, i32 7\n"
+    launch(first + "  store i32 4, ptr addrspace(1) %one\n")
+    with pytest.raises(GlobalRace, match="writes offset 28 of x, where another thread writes a"):
+        launch(first + "  store i32 %tid, ptr addrspace(1) %one\n")
