@@ -23,7 +23,7 @@ import torch
 from tests.corpus.partitioned import gemm
 from tests.roles.mutants import enter_unasked
 from tilewright.ops.function import find_kernel
-from tilewright.ops.roles import RingWaitOp
+from tilewright.ops.rings import RingWaitOp
 from tilewright.ops.staging import LocalBarrierOp
 from tilewright.targets.nvidia.schedule import CheckProtocol
 
