@@ -356,12 +356,14 @@ class JITFunction:
         if self.source.is_relinked():
             self.reconsider()
         source = self.source
-        changed = source.changed_names()
+        changed = source.changed()
         if changed:
+            names = ", ".join(guard.name for guard in changed)
             raise CapturedValueChanged(
-                f"{self.fn.__name__}(): the global(s) {', '.join(changed)} changed since the "
+                f"{self.fn.__name__}(): the global(s) {names} changed since the "
                 "kernel was first used",
                 hint="pass values that vary as arguments",
+                known_as=changed[0].change(),
             )
         names = {p.name for p in source.parameters}
         known = option_names()

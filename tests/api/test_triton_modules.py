@@ -25,7 +25,7 @@ MODULES = (
     *("triton.language.random", "triton.language.math", "triton.language.extra"),
     *("triton.language.extra.cuda", "triton.language.extra.libdevice", "triton.errors"),
     *("triton.language.extra.cuda.libdevice", "triton.language.target_info"),
-    *("triton._C", "triton._C.libtriton", "triton._C.libtriton.ir"),
+    *("triton._internal_testing", "triton._C", "triton._C.libtriton", "triton._C.libtriton.ir"),
 )
 
 

@@ -74,6 +74,13 @@ def mask_of_another_shape(x):
 
 @wrong(tile())
 @tilewright.jit
+def value_of_fewer_dimensions(x):
+    offsets = tl.arange(0, 4)[:, None] * 8 + tl.arange(0, 8)[None, :]
+    tl.store(x + offsets, tl.arange(0, 8).to(tl.float32))
+
+
+@wrong(tile())
+@tilewright.jit
 def mask_that_is_no_boolean(x):
     tl.store(x + tl.arange(0, 8), 0.0, mask=tl.arange(0, 8))
 

@@ -145,6 +145,11 @@ class Unusable:
     kind: str
     text: str
 
+    def in_closure(self) -> Unusable:
+        """The same of a variable of the function around the kernel."""
+        is_value = self.kind == "GlobalNotConstexpr"
+        return Unusable("OuterNotConstexpr", self.text) if is_value else self
+
 
 # A union of names, since the alias refers to itself and strings cannot be joined by `|`.
 Constant: TypeAlias = Union[

@@ -35,6 +35,7 @@ from tilewright.support.errors import (
     ReturnTypeMismatch,
     TilewrightError,
 )
+from tilewright.support.source import Span
 
 RETURN, BREAK, CONTINUE, VALUE = "%return", "%break", "%continue", "%value"
 FLAGS = (RETURN, BREAK, CONTINUE)
@@ -216,7 +217,7 @@ def _merge(
     names = _names_of_pairs(trees, len(pairs))
     for name, x, y in zip(names, left, right, strict=True):
         if x.type != y.type:
-            raise _type_error(name, x, y, then, other)
+            raise _type_error(frame, name, (x, y), then, other)
     results = emit_branch(frame, node, test, (then.block, left), (other.block, right))
     for name, tree in trees.items():
         frame.variables[name] = fill(tree, results.__getitem__)
@@ -294,7 +295,8 @@ def _join_variables(
         try:
             trees[name] = join(a, b, pairs)
         except Mismatch as mismatch:
-            raise _type_error(name, mismatch.left, mismatch.right, then, other) from None
+            sides = (mismatch.left, mismatch.right)
+            raise _type_error(frame, name, sides, then, other) from None
     return trees, pairs
 
 
@@ -330,14 +332,18 @@ def _lose_one_sided(
 
 
 def _type_error(
-    name: str, a: object, b: object, then: Branch, other: Branch
+    frame: Frame, name: str, sides: tuple[object, object], then: Branch, other: Branch
 ) -> BranchTypeMismatch | ReturnTypeMismatch:
+    a, b = sides
     lines = [branch.scope.assigned_at.get(name, 0) for branch in (then, other)]
     if name == VALUE:
         return ReturnTypeMismatch(
             f"the `return` at line {lines[0]} gives {type_text(a)}, "
             f"the one at line {lines[1]} gives {type_text(b)}",
             hint="return one type on every path, for example with .to(dtype)",
+            span=_return_span(frame, max(lines)),
+            source=frame.code.line(max(lines)),
+            known_as=f"Inconsistent return types: {type_text(a)} and {type_text(b)}",
         )
     texts = [
         f"{type_text(value)} (line {line})" if line else type_text(value)
@@ -348,3 +354,9 @@ def _type_error(
         known_as=f"Mismatched type for {name} between then block ({type_text(a)}) "
         f"and else block ({type_text(b)})",
     )
+
+
+def _return_span(frame: Frame, line: int) -> Span | None:
+    """The place of the `return` in a line; None where the line is not known."""
+    nodes = (node for node in ast.walk(frame.code.node) if isinstance(node, ast.Return))
+    return next((frame.span(node) for node in nodes if node.lineno == line), None)

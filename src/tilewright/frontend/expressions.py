@@ -252,6 +252,8 @@ def _ternary_error(a: object, b: object) -> BranchTypeMismatch:
     return BranchTypeMismatch(
         f"the two sides of `… if … else …` are {type_text(a)} and {type_text(b)}",
         hint="give both sides one type, for example with .to(dtype)",
+        known_as="Ternary expression with dynamic condition has inconsistent types "
+        f"{type_text(a)} and {type_text(b)}",
     )
 
 

@@ -282,7 +282,9 @@ class Frame:
             end_column = len(text.rstrip()) + 1
         else:
             end_column = self.code.column(line, end)
-        return Span(self.code.source.file, line, column, end_column, self.code.source.name)
+        source = self.code.source
+        definition = (self.code.node.lineno, source.indent)
+        return Span(source.file, line, column, end_column, source.name, definition)
 
     def location(self, node: ast.AST) -> LocationAttr:
         """The IR location of `node`, with the chain of calls that led here."""
@@ -408,6 +410,13 @@ def unusable(path: str, reason: Unusable) -> errors.CompileError:
             f"`{path}` is a global variable with the value {reason.text}, "
             "which kernels cannot read",
             hint=f"declare it as `{path} = tl.constexpr({reason.text})`, or pass it as an argument",
+        )
+    if reason.kind == "OuterNotConstexpr":
+        return GlobalNotConstexpr(
+            f"`{path}` is a variable of the function around the kernel with the value "
+            f"{reason.text}, which kernels cannot read",
+            hint=f"declare it as `{path} = tl.constexpr({reason.text})`, or pass it as an argument",
+            known_as=f"{path} is not defined",
         )
     if reason.kind == "UndefinedName":
         return _undefined(path)

@@ -45,6 +45,7 @@ from tilewright.frontend.parsing import (
 from tilewright.frontend.program import FunctionSource, Parameter
 from tilewright.frontend.scope import MISSING, Scope, annotated_class, cell_value
 from tilewright.language.aggregates import AggregateField, fields_of, is_constexpr_annotation
+from tilewright.language.core import constexpr
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.deep_calls import with_room
 from tilewright.support.errors import SourceNotAvailable
@@ -74,18 +75,31 @@ _LINKS = (FunctionRef, HostFunctionRef, AggregateRef, Partial, Unusable)
 class Guard:
     """One variable that a snapshot read: it must still mean the same at the next launch.
 
-    `namespace` is the globals (or module) dictionary, or the closure cell.
+    `namespace` is the globals (or module) dictionary, or the closure cell; `held` is what a
+    constexpr held when it was read.
     """
 
     name: str
     namespace: Mapping[str, object] | CellType
     value: object
     constant: Constant
+    held: object = None
 
     def is_changed(self) -> bool:
         """Whether the variable now means something else."""
         current = self._current()
-        return current is not self.value and _again(current, self.name) != self.constant
+        is_same = current is self.value and _held(current) is self.held
+        return not is_same and _again(current, self.name) != self.constant
+
+    def change(self) -> str:
+        """What Triton says of a variable that now means something else."""
+        owner = "" if isinstance(self.namespace, CellType) else "Global variable "
+        is_constexpr = isinstance(self.value, constexpr)
+        before = constexpr(self.held) if is_constexpr else self.value
+        return (
+            f"{owner}{self.name} has changed since we compiled this kernel, "
+            f"from {before!r} to {self._current()!r}"
+        )
 
     def is_rebound(self) -> bool:
         """Whether the variable holds another object; methods are bound anew by each look-up."""
@@ -144,11 +158,11 @@ class KernelSource:
 
     def is_stale(self) -> bool:
         """Whether anything that the snapshot read means something else."""
-        return self.is_relinked() or bool(self.changed_names())
+        return self.is_relinked() or bool(self.changed())
 
-    def changed_names(self) -> tuple[str, ...]:
+    def changed(self) -> tuple[Guard, ...]:
         """The captured variables whose values changed since the snapshot."""
-        return tuple(guard.name for guard in self.guards if guard.is_changed())
+        return tuple(guard for guard in self.guards if guard.is_changed())
 
 
 def snapshot(
@@ -358,10 +372,12 @@ class _Snapshotter:
             constant = read(value, self.reference)
             if isinstance(constant, Unusable) and variable.origin is not None:
                 return variable.origin
+            if isinstance(constant, Unusable) and isinstance(variable.namespace, CellType):
+                constant = constant.in_closure()
         if reader.is_ordinary or isinstance(constant, _NEVER_CHANGED):
             return constant
         kept = self.links if isinstance(constant, _LINKS) else self.guards
-        guard = Guard(path, variable.namespace, value, constant)
+        guard = Guard(path, variable.namespace, value, constant, _held(value))
         kept.setdefault((id(variable.namespace), path), guard)
         return constant
 
@@ -404,6 +420,11 @@ def _names_of(namespace: object) -> list[str]:
     if not is_namespace(namespace) or is_of_language(namespace):
         return []
     return sorted(name for name in vars(namespace) if not name.startswith("_"))
+
+
+def _held(value: object) -> object:
+    """What a constexpr holds, which may be assigned; None for any other value."""
+    return value.value if isinstance(value, constexpr) else None
 
 
 def _again(value: object, name: str) -> Constant:

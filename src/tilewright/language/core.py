@@ -383,7 +383,7 @@ class pointer_type(dtype):
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
-            type(other) is pointer_type
+            isinstance(other, pointer_type)
             and other.element_ty == self.element_ty
             and other.const == self.const
         )

@@ -152,7 +152,8 @@ class Autotuner(Wrapper):
     def prune_configs(self, kwargs: Keywords) -> list[Config]:
         """The configurations that the author's pruning leaves for a call, in order."""
         rest = {name: value for name, value in kwargs.items() if name not in _NOT_ARGUMENTS}
-        return self._pruned(Call((), {**(self.nargs or {}), **rest}, (1,)))
+        pruning = self._settings.pruning
+        return prune(self.__name__, self.configs, pruning, self.nargs or {}, rest)
 
     def _tuned(self, key: TuningKey, is_cached: bool) -> None:
         """What happens after a configuration was chosen: nothing; derived classes tell others."""
@@ -202,15 +203,19 @@ class Autotuner(Wrapper):
             self.nargs = None
 
     def _compiled(self, call: Call, keywords: Keywords) -> object:
-        return self.fn.warmup(*call.args, grid=call.grid, **keywords)
+        warmup = getattr(self.fn, "warmup", None)
+        if warmup is None:  # an object of the author's own that only runs: each time is another
+            return object()
+        return warmup(*call.args, grid=call.grid, **keywords)
 
     def _choose(self, key: TuningKey, call: Call) -> Config:
         with self._lock:
             if key not in self.cache:
                 self.bench_time = None
-                self.cache[key] = self._find(key, call)
+                self.cache[key], is_compared = self._find(key, call)
                 self.best_config = self.cache[key]
-                self._tuned(key, self.bench_time is None)
+                if is_compared:
+                    self._tuned(key, self.bench_time is None)
             return self.cache[key]
 
     def _tuning_key(self, args: Arguments, kwargs: Keywords) -> TuningKey:
@@ -230,12 +235,13 @@ class Autotuner(Wrapper):
                 is_on_gpu = is_gpu_array(base_array(value))
         return (*values, *dtypes, _ON_GPU) if is_on_gpu else (*values, *dtypes)
 
-    def _find(self, key: TuningKey, call: Call) -> Config:
+    def _find(self, key: TuningKey, call: Call) -> tuple[Config, bool]:
+        """The configuration to use, and whether it was compared with others, now or before."""
         tried = self._tried(call)
         configs = [each.config for each in tried]
         # The interpreter's times say nothing about compiled code.
         if len(configs) == 1 or getattr(self.base_fn, "is_interpreted", False):
-            return configs[0]
+            return configs[0], False
         record = self._record_key(key, configs)
         outcome = None if record is None else read_record(record, configs)
         if outcome is None:
@@ -244,7 +250,7 @@ class Autotuner(Wrapper):
                 open_default().put_json(record, to_record(outcome))
         self.configs_timings = {t.config: t.times_ms for t in outcome.trials}
         self.failures = outcome.failures
-        return outcome.best.config
+        return outcome.best.config, True
 
     def _tune(self, tried: Sequence[TriedConfig], call: Call) -> Outcome:
         started = time.perf_counter()
@@ -334,8 +340,8 @@ class Autotuner(Wrapper):
 
     def _pruned(self, call: Call) -> list[Config]:
         """The configurations left by the author's pruning, in order."""
-        named = self._named(call.args, call.kwargs)
-        return prune(self.__name__, self.configs, self._settings.pruning, named, call.kwargs)
+        positional = dict(zip(self.arg_names, call.args, strict=False))
+        return prune(self.__name__, self.configs, self._settings.pruning, positional, call.kwargs)
 
     def _tried(self, call: Call) -> list[TriedConfig]:
         """The configurations that are compiled and timed for a call, in order."""

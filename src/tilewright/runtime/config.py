@@ -109,6 +109,8 @@ class Config:
 
     def __str__(self) -> str:
         values = {**self.kwargs, **{name: getattr(self, name) for name in _OPTION_FIELDS}}
+        if self.ir_override is not None:
+            values["ir_override"] = self.ir_override
         return ", ".join(f"{name}: {value}" for name, value in values.items())
 
     def short(self) -> str:

@@ -12,9 +12,10 @@ from tilewright.support.errors import InvalidOption
 class Pruning(TypedDict, total=False):
     """How configurations are left out before any is timed.
 
-    `early_config_prune(configs, named_args, **kwargs)` returns those to keep; `perf_model`
-    estimates the time of one from all arguments as keywords, and the `top_k` fastest by
-    its estimate stay: a count, or a share (up to 1.0) of all configurations.
+    `early_config_prune(configs, named_args, **kwargs)` returns those to keep: `named_args` are the
+    arguments given by place, `kwargs` those given by name. `perf_model` estimates the time of one
+    from all arguments as keywords, and the `top_k` fastest by its estimate stay: a count, or a
+    share (up to 1.0) of those that are left.
     """
 
     early_config_prune: Callable[..., Sequence[Config]]
@@ -26,29 +27,30 @@ def prune(
     name: str,
     configs: Sequence[Config],
     pruning: Pruning,
-    named: Mapping[str, object],
+    positional: Mapping[str, object],
     kwargs: Mapping[str, object],
 ) -> list[Config]:
     """The configurations that are left for a call of the kernel `name`, in order.
 
-    `named` are all arguments by name, `kwargs` those that the call names.
+    `positional` are the arguments that the call gives by place, by their names; `kwargs` those
+    that it names.
 
     Raises: `InvalidOption` when none is left, or for another `top_k`.
     """
     left = list(configs)
     early = pruning.get("early_config_prune")
     if early is not None:
-        left = list(early(left, dict(named), **kwargs))
+        left = list(early(left, dict(positional), **kwargs))
         if not left:
             raise InvalidOption(
                 f"autotune(): early_config_prune of {name}() left no configuration",
                 hint="it must return at least one of the configurations",
             )
     model = pruning.get("perf_model")
-    count = _count(pruning.get("top_k", 1.0), len(configs))
+    count = _count(pruning.get("top_k", 1.0), len(left))
     if model is None or count >= len(left):
         return left
-    estimates = [float(model(**{**named, **config.all_kwargs()})) for config in left]
+    estimates = [float(model(**{**positional, **kwargs, **config.all_kwargs()})) for config in left]
     fastest = sorted(range(len(left)), key=lambda i: estimates[i])[:count]
     return [left[i] for i in sorted(fastest)]
 

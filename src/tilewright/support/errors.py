@@ -107,8 +107,8 @@ class CompileError(TilewrightError):
 
     @property
     def error_message(self) -> str:
-        """What is wrong, without the place."""
-        return self.summary
+        """What is wrong, without the place; first in Triton's words where it has some."""
+        return f"{self.known_as}: {self.summary}" if self.known_as else self.summary
 
     @property
     def src(self) -> str | None:

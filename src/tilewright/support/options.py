@@ -221,8 +221,12 @@ class CompileOptions:
         for name, (is_valid, domain) in _DOMAINS.items():
             value = getattr(self, name)
             if not is_valid(value):
+                is_power = is_valid is _is_power_of_two
                 raise InvalidOption(
-                    f"option `{name}` is {value!r}", argument=name, hint=f"pass {domain}"
+                    f"option `{name}` is {value!r}",
+                    argument=name,
+                    hint=f"pass {domain}",
+                    known_as=f"{name} must be a power of 2" if is_power else "",
                 )
 
     def replaced(self, changes: Mapping[str, object]) -> CompileOptions:

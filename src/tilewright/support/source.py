@@ -13,13 +13,18 @@ from tilewright.support.dataclass import dataclass
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of one source line; columns count from 1, `end_column` is exclusive."""
+    """A stretch of one source line; columns count from 1, `end_column` is exclusive.
+
+    `definition` is the line of the `def` of the function around it and the columns that it is
+    indented by, where they are known.
+    """
 
     file: str
     line: int
     column: int = 1
     end_column: int = 0
     function: str = ""
+    definition: tuple[int, int] | None = None
 
     def position(self) -> str:
         """`file:line, col a-b, in function` as shown in messages."""

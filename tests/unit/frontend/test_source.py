@@ -97,13 +97,13 @@ def test_do_not_specialize_takes_names_and_positions():
 def test_a_changed_constexpr_is_noticed():
     global SIZE
     source = snapshot(helper)
-    assert source.changed_names() == ()
+    assert [guard.name for guard in source.changed()] == []
     saved = SIZE
     try:
         SIZE = tl.constexpr(4)
-        assert source.changed_names() == ()
+        assert [guard.name for guard in source.changed()] == []
         SIZE = tl.constexpr(5)
-        assert source.changed_names() == ("SIZE",)
+        assert [guard.name for guard in source.changed()] == ["SIZE"]
     finally:
         SIZE = saved
 
@@ -126,7 +126,7 @@ def test_a_changed_closure_variable_is_noticed():
     inner, rebind = make(1)
     source = snapshot(inner)
     rebind(2)
-    assert source.changed_names() == ("bound",)
+    assert [guard.name for guard in source.changed()] == ["bound"]
 
 
 def test_functions_of_two_closures_have_two_keys():

@@ -46,6 +46,7 @@ from tilewright.ops.memory.surface import (
     mask_like,
     pointee,
     require_pointer,
+    require_rank,
 )
 from tilewright.ops.program.ir import ClockOp
 from tilewright.ops.surface import surface
@@ -96,6 +97,7 @@ def _target(pointer: object, function: str, allowed: tuple[dtype, ...]) -> tenso
 def _value(b: Builder, value: object, pointer: tensor, function: str, argument: str) -> tensor:
     """`value` as the pointer's element type and shape."""
     converted = convert(b, to_tensor(b, value), pointee(pointer))
+    require_rank(converted, pointer, function, argument)
     return fit_to_pointer(b, converted, pointer, function, argument)
 
 

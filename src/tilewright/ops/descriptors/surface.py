@@ -181,6 +181,8 @@ def _check_block(extents: tuple[int, ...], element: dtype) -> None:
             f"{size_bytes} bytes of {element}; at least {_ALIGNMENT_BYTES} are needed",
             argument="block_shape",
             hint=f"make it {_ALIGNMENT_BYTES // element.itemsize} or more",
+            known_as=f"Descriptor block shape must have at least {_ALIGNMENT_BYTES} bytes in the "
+            f"last dimension, but got {extents[-1]} * {element.itemsize} = {size_bytes} bytes",
         )
 
 

@@ -183,6 +183,7 @@ def _imprecise_steps(x: tensor, y: tensor, steps: object) -> int:
         raise InvalidOption(
             f"dot(): max_num_imprecise_acc ({number}) must be <= K ({depth})",
             argument="max_num_imprecise_acc",
+            known_as=f"max_num_imprecise_acc ({number}) must be <= K ({depth})",
             types={"a": str(x.type), "b": str(y.type)},
         )
     return number

@@ -96,6 +96,23 @@ def fit_to_pointer(
         ) from error
 
 
+def require_rank(value: tensor, pointer: tensor, function: str, argument: str) -> None:
+    """Raise ShapeMismatch for a tile to write that has fewer dimensions than its pointers.
+
+    Each element would be written to many places, which is rarely meant; a scalar is.
+    """
+    shape, wanted = list(value.static_shape), list(pointer.static_shape)
+    if 0 < len(shape) < len(wanted):
+        raise ShapeMismatch(
+            f"{function}(): `{argument}` of shape {shape} has fewer dimensions than the "
+            f"pointer's {wanted}",
+            argument=argument,
+            hint=f"add dimensions where the {argument} repeats, such as `{argument}[None, :]`",
+            types={"pointer": str(pointer.type), argument: str(value.type)},
+            known_as=f"Cannot broadcast, rank mismatch: {shape}, {wanted}",
+        )
+
+
 def cache_properties(
     cache_modifier: object, eviction_policy: object, function: str, modifiers: tuple[str, ...]
 ) -> dict[str, Attribute]:
@@ -261,6 +278,7 @@ def store(
     element = pointee(x)
     converted = to_tensor(b, value)
     converted = convert(b, converted, int1) if is_bool else converted
+    require_rank(converted, x, "store", "value")
     fitted = fit_to_pointer(b, convert(b, converted, element), x, "store", "value")
     masked = mask_like(b, mask, x, "store")
     b.emit(StoreOp, [ssa(v) for v in (x, fitted, masked) if v is not None], [], hints)

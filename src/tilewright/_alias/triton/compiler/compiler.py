@@ -76,7 +76,7 @@ def compile(
             wanted,
         )
     except TilewrightError as error:
-        raised = as_triton_raises(error, first_line=src.fn.def_line)
+        raised = as_triton_raises(error, first_line=src.fn.def_line, indent=src.fn.def_indent)
         raise raised.with_traceback(None) from raised.__cause__
 
 

@@ -6,6 +6,7 @@ from typing import cast
 
 from tilewright.frontend.program import Specialization, TupleType, TypeTree
 from tilewright.jit import Call
+from tilewright.support.options import option_names
 
 from ..compiler.source import ASTSource, KernelFunction
 
@@ -38,7 +39,8 @@ class JitFunctionInfo:
         self.jit_function = jit_function
 
 
-def hook_info(function: KernelFunction, call: Call) -> dict[str, object]:
+def hook_info(function: KernelFunction, call: Call, is_warmup: bool) -> dict[str, object]:
+    """What hooks are told about a call that is compiled for; `is_warmup` where it is not run."""
     source = source_of(function, call.specialization)
     options = {name: getattr(call.options, name) for name in ("num_warps", "num_stages")}
     types = ", ".join(f"{name}: {type_}" for name, type_ in source.signature.items())
@@ -54,15 +56,16 @@ def hook_info(function: KernelFunction, call: Call) -> dict[str, object]:
     from .preload import serialize  # loads JSON, which few programs need
 
     compile_info = {
+        **{name: getattr(call.options, name) for name in option_names()},
         **{"key": key, "signature": source.signature, "device": 0},
         **{"constants": source.constants, "configs": [source.attrs], "extern_libs": None},
-        **{"specialization_data": serialize(specialization), "is_warmup": False, **options},
+        **{"specialization_data": serialize(specialization), "is_warmup": is_warmup},
     }
     return {
         "key": key,
         "repr": f"{function.__name__}[num_warps={call.options.num_warps}]({types})",
         "fn": JitFunctionInfo(function.module, function.__name__, function),
         "compile": compile_info,
-        "is_manual_warmup": False,
+        "is_manual_warmup": is_warmup,
         "already_compiled": False,
     }

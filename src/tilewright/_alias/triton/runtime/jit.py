@@ -7,6 +7,7 @@ import inspect
 import textwrap
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from functools import partial
 from types import FunctionType, MethodType
 from typing import cast
@@ -201,6 +202,13 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
         return first + text[: definition_index(text)].count("\n")
 
     @property
+    def def_indent(self) -> int:
+        """The columns that `def` is indented by in the file."""
+        text = self._whole_text()[0]
+        line = text[definition_index(text) :]
+        return len(line) - len(line.lstrip())
+
+    @property
     def src(self) -> str:
         """The source from `def` on, without decorators."""
         return _from_def(self._whole_text()[0])
@@ -328,7 +336,11 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
         try:
             if mode is not None:
                 return cast("_CompiledKernel", self._submit(mode, wrapped, named))
-            return super().warmup(*wrapped, grid=grid, **named)
+            token = _is_warmup.set(True)
+            try:
+                return super().warmup(*wrapped, grid=grid, **named)
+            finally:
+                _is_warmup.reset(token)
         except _Skipped:
             return None
         except TilewrightError as error:
@@ -376,7 +388,8 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
         return super()._options(changes)
 
     def _as_triton_raises(self, error: TilewrightError) -> TilewrightError:
-        return as_triton_raises(error, first_line=self.def_line).with_traceback(None)
+        raised = as_triton_raises(error, first_line=self.def_line, indent=self.def_indent)
+        return raised.with_traceback(None)
 
     def _build(self, call: Call) -> _CompiledKernel:
         source = source_of(self, call.specialization)
@@ -384,7 +397,7 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
         compile_hook, done_hook = knobs.runtime.jit_cache_hook, knobs.runtime.jit_post_compile_hook
         info = None
         if compile_hook is not None or done_hook is not None:
-            info = hook_info(self, call)
+            info = hook_info(self, call, _is_warmup.get())
         if compile_hook is not None and info is not None and compile_hook(**info):
             raise _Skipped
         where = call.placement
@@ -446,6 +459,10 @@ def _from_def(text: str) -> str:
     """The text of a function from `def` on, without decorators."""
     plain = textwrap.dedent(text)
     return plain[definition_index(plain) :]
+
+
+# Whether what is compiled now is asked for by `warmup`; hooks are told.
+_is_warmup: ContextVar[bool] = ContextVar("_is_warmup", default=False)
 
 
 class _Skipped(Exception):

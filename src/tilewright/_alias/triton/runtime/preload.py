@@ -6,12 +6,16 @@ import json
 from collections.abc import Mapping
 from typing import cast
 
+from tilewright.frontend.type_text import parse_scalar
+from tilewright.language import dtype
 from tilewright.support.errors import InvalidOption
 
 from ..compiler.compiler import CompiledKernel, compile
 from ..compiler.source import ASTSource, KernelFunction
 
 _Json = Mapping[str, object]
+# The key of a constant that is a type.
+_TYPE = "dtype"
 
 
 def serialize(specialization: _Json) -> str:
@@ -24,7 +28,17 @@ def serialize(specialization: _Json) -> str:
         "attrs": _rows(cast("Mapping[tuple[int, ...], object]", specialization["attrs"])),
         "options": specialization["options"],
     }
-    return json.dumps(rows, default=repr)
+    return json.dumps(rows, default=_as_json)
+
+
+def _as_json(value: object) -> object:
+    """A constant that JSON has no word for: types by their name, others by their text."""
+    return {_TYPE: value.short_name()} if isinstance(value, dtype) else repr(value)
+
+
+def _constant(value: object) -> object:
+    """A constant again, from what `_as_json` made."""
+    return parse_scalar(str(value[_TYPE])) if isinstance(value, dict) else value
 
 
 def _rows(values: Mapping[tuple[int, ...], object]) -> list[list[object]]:
@@ -47,7 +61,7 @@ def preload(function: KernelFunction, data: str | bytes) -> CompiledKernel:
     source = ASTSource(
         function,
         cast("Mapping[str, object]", record["signature"]),
-        {tuple(path): value for path, value in constants},
+        {tuple(path): _constant(value) for path, value in constants},
         {tuple(path): value for path, value in facts},
     )
     return compile(source, None, cast("Mapping[str, object]", record["options"]))

@@ -10,12 +10,14 @@ from tilewright.support.errors import (
     CapturedValueChanged,
     CompileError,
     DuplicateArgument,
+    InvalidOption,
     LiteralOutOfRange,
     MissingArgument,
     NotAKernelLaunch,
     TilewrightError,
     UnexpectedArgument,
 )
+from tilewright.support.source import Span
 
 # What Triton raises where we raise errors of our own: programs catch these classes.
 _PYTHON_CLASSES: dict[type[TilewrightError], type[Exception]] = {
@@ -51,14 +53,16 @@ def as_triton_raises(
     error: TilewrightError,
     python: type[Exception] | None = None,
     first_line: int | None = None,
+    indent: int = 0,
 ) -> TilewrightError:
     """`error`, also of the class of Python that Triton raises in its place.
 
     An error with a place in a kernel is a `CompilationError` in Triton too; where the line of
-    the kernel's `def` is known it says the place in Triton's words, `at LINE:COLUMN:`.
+    the kernel's `def` is known it says the place in Triton's words, `at LINE:COLUMN:`, in the
+    text of the kernel without the `indent` columns before that `def`.
     """
     if error.span is not None and python is None:
-        return _with_position(error, first_line)
+        return _with_position(error, first_line, indent)
     wanted = python or _PYTHON_CLASSES.get(type(error))
     if wanted is None or isinstance(error, wanted):
         return error
@@ -67,18 +71,29 @@ def as_triton_raises(
 
 def as_launch_raises(error: TilewrightError) -> TilewrightError:
     """`error` about the arguments of a launch, of the class that Triton's binder raises."""
+    error.preface = error.preface or error.known_as
+    if isinstance(error, InvalidOption) and error.known_as:
+        return as_triton_raises(error, AssertionError)
     return as_triton_raises(error, _PYTHON_CLASSES.get(type(error)))
 
 
-def _with_position(error: TilewrightError, first_line: int | None) -> TilewrightError:
-    if isinstance(error, tuple(_PYTHON_CLASSES.values())):
+def _with_position(error: TilewrightError, first_line: int | None, indent: int) -> TilewrightError:
+    if isinstance(error, (AssertionError, *_PYTHON_CLASSES.values())):
         return error  # of a launch: it names the parameter, where Triton names no place
     error.__cause__ = _cause_of(error)
     place = error.chain[-1] if error.chain else error.span
     if isinstance(error, CompileError) and place is not None and first_line is not None:
-        position = f"at {place.line - first_line + 1}:{place.column - 1}:"
-        error.preface = f"{position} {error.known_as}" if error.known_as else position
+        error.preface = _preface(place, (first_line, indent), error.known_as)
     return error
+
+
+def _preface(place: Span, definition: tuple[int, int] | None, known_as: str) -> str:
+    """Triton's words for a place in a function, and its phrase for what is wrong there."""
+    if definition is None:
+        return known_as
+    first_line, indent = definition
+    position = f"at {place.line - first_line + 1}:{place.column - 1 - indent}:"
+    return f"{position} {known_as}" if known_as else position
 
 
 def _cause_of(error: TilewrightError) -> Exception | None:
@@ -91,9 +106,13 @@ def _cause_of(error: TilewrightError) -> Exception | None:
         return ValueError(error.known_as) if error.known_as else None
     inner = copy(error)
     inner.__cause__ = None
-    inner.chain, inner.preface = (), error.known_as
+    inner.chain = ()
+    if inner.span is not None:
+        inner.preface = _preface(inner.span, inner.span.definition, error.known_as)
     for depth in range(1, len(error.chain)):
         outer = copy(inner)
         outer.chain, outer.__cause__ = error.chain[:depth], inner
+        place = error.chain[depth - 1]
+        outer.preface = _preface(place, place.definition, error.known_as)
         inner = outer
     return inner
