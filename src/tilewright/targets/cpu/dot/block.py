@@ -23,6 +23,7 @@ from tilewright.targets.cpu.dot.vectors import (
     element_address,
     load_masked,
     load_prefix,
+    prefix_mask,
     scaled,
     splat,
     store_masked,
@@ -70,7 +71,7 @@ class BlockSpec:
     *Units* `lda`, `ldc` in elements; an `lda` of None comes as an argument at run time.
     `fetches`: what is fetched meanwhile. `source`: the
     block reads row-major B of that dtype, and packs it if it `keeps` it for other blocks; if it
-    waits for memory alone, it `fetches_ahead`.
+    may wait for memory alone, it `fetches_ahead`, by as many rows as it is told.
     `is_limited`: rows, columns of the source and depth are limited at run time.
     `has_target`: where the sums go, and whether anything is added to them, is told at run time.
     `is_edge`: short code rather than the last percents, for the block at a result's right edge.
@@ -125,7 +126,8 @@ def emit_block(module: ModuleBuilder, spec: BlockSpec) -> str:
 
     `%a` and `%c` point to the block's first row, `%b` to its first panel; `%lda` is read
     where the spec has none. `fetch_parameters` follow,
-    with `source` `ptr %source, i64 %source_stride` (elements) of the block's columns, and
+    with `source` `ptr %source, i64 %source_stride` (elements) of the block's columns, `i64
+    %rows_ahead` if it `fetches_ahead`, and
     where it is limited `i64 %rows, i64 %columns, i64 %depth`, from 1 on: rows from the last on
     are the last one again, columns of the source from `%columns` on are zero. Where it has a
     target `ptr %target, i64 %target_stride` (elements), `i1 %is_first`, `ptr %later_target` follow.
@@ -138,6 +140,7 @@ def emit_block(module: ModuleBuilder, spec: BlockSpec) -> str:
     arguments = f"ptr noalias %a, ptr noalias %b, {c}, i64 %lda"
     arguments += fetch_parameters(spec.fetches)
     arguments += ", ptr %source, i64 %source_stride" * bool(spec.source)
+    arguments += ", i64 %rows_ahead" * spec.fetches_ahead
     arguments += ", i64 %rows, i64 %columns, i64 %depth" * spec.is_limited
     arguments += (TARGET_ARGUMENTS + ", ptr %later_target") * spec.has_target
     header = f"define internal fastcc void @{name}({arguments}) noinline nounwind"
@@ -197,13 +200,9 @@ def _column_masks(fn: FunctionBuilder, spec: BlockSpec) -> list[str | None]:
     """Which lanes of each vector are before the limit of the columns."""
     if not spec.is_limited:
         return [None] * len(spec.vectors)
-    lanes = spec.layout.lanes
-    bound = splat(fn, lanes, "i64", "%columns")
-    masks: list[str | None] = []
-    for vector in spec.vectors:
-        numbers = ", ".join(f"i64 {vector.column + lane}" for lane in range(lanes))
-        masks.append(fn.value(f"icmp slt <{lanes} x i64> <{numbers}>, {bound}"))
-    return masks
+    return [
+        prefix_mask(fn, spec.layout.lanes, "%columns", vector.column) for vector in spec.vectors
+    ]
 
 
 def _row_addresses(fn: FunctionBuilder, spec: BlockSpec) -> list[str]:
@@ -304,7 +303,7 @@ def _fetch_ahead(fn: FunctionBuilder, spec: BlockSpec, row: str, vector: BlockVe
     type_ = STORAGE_TYPE[spec.source]
     if vector.column * STORAGE_BYTES[type_] % LINE_BYTES:
         return
-    later = element_address(fn, type_, row, scaled(fn, "%source_stride", STEPS_AHEAD))
+    later = element_address(fn, type_, row, scaled(fn, "%source_stride", "%rows_ahead"))
     at = element_address(fn, type_, later, vector.column)
     callee = fn.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
     fn.emit(f"call void {callee}(ptr {at}, i32 0, i32 2, i32 1)")

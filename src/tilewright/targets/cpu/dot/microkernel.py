@@ -24,11 +24,13 @@ from tilewright.machine.cpus import LINE_BYTES
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.targets.cpu.dot.amx_product import AmxBlocks, amx_blocks, emit_amx_product
 from tilewright.targets.cpu.dot.block import (
+    STEPS_AHEAD,
     TARGET_ARGUMENTS,
     BlockSpec,
     BlockVector,
     emit_block,
 )
+from tilewright.targets.cpu.dot.edge_packing import emit_edge_pack
 from tilewright.targets.cpu.dot.line_fetches import TURN_STEPS, LineFetch
 from tilewright.targets.cpu.dot.packing import PackSpec
 from tilewright.targets.cpu.dot.panels import (
@@ -207,6 +209,11 @@ class DotSpec:
         return not self.a_in_place or self.a_bytes <= NEAR_A_BYTES
 
     @property
+    def fetches_ahead(self) -> bool:
+        """Whether the rows that pack B may be all there are, so that B is all they wait for."""
+        return self.packs_b and (self.is_limited or self.m <= FEW_ROWS)
+
+    @property
     def room_bytes(self) -> int:
         """Bytes of `%room`, where the product keeps copies of A's rows; 0 for none."""
         return 0 if self.amx_blocks is None else self.amx_blocks.room_bytes
@@ -267,7 +274,7 @@ class _Block:
     """One call of a microkernel: first row and panel (values) and sizes.
 
     At a right edge it computes no more than `most_rows` of its rows, so that blocks of two
-    heights share one function. Where it `is_of_few`, the product has FEW_ROWS at most.
+    heights share one function.
     """
 
     row: str
@@ -276,7 +283,6 @@ class _Block:
     column: ColumnRun
     is_first: bool
     most_rows: int | None = None
-    is_of_few: bool = False
 
 
 def split_rows(m: int, most: int) -> list[Run]:
@@ -411,10 +417,7 @@ def _emit_in_place(fn: FunctionBuilder, spec: DotSpec, columns: list[ColumnRun])
 
     def block_call(row: str, rows: Run, panel: str, column: ColumnRun) -> None:
         block = _Block(row, rows.size, panel, column, rows.first == 0)
-        if spec.is_limited and spec.packs_b and block.is_first and spec.m > FEW_ROWS:
-            _emit_first_call(fn, spec, block, tallest)
-        else:
-            _emit_edge_call(fn, spec, block, tallest)
+        _emit_edge_call(fn, spec, block, tallest)
 
     def column_blocks(row: str, rows: Run) -> None:
         for column in columns:
@@ -434,17 +437,6 @@ def _emit_in_place(fn: FunctionBuilder, spec: DotSpec, columns: list[ColumnRun])
         rows.emit(fn, lambda row, rows=rows: column_blocks(row, rows), row_limit)
 
 
-def _emit_first_call(fn: FunctionBuilder, spec: DotSpec, block: _Block, tallest: int) -> None:
-    """The first rows, which read B where it lies: ahead of themselves where few others follow."""
-    few, many, done = fn.new_label(), fn.new_label(), fn.new_label()
-    fn.branch_if(fn.value(f"icmp sle i64 %rows, {FEW_ROWS}"), few, many)
-    for label, is_of_few in ((few, True), (many, False)):
-        fn.place(label)
-        _emit_edge_call(fn, spec, replace(block, is_of_few=is_of_few), tallest)
-        fn.branch(done)
-    fn.place(done)
-
-
 def _emit_edge_call(fn: FunctionBuilder, spec: DotSpec, block: _Block, tallest: int) -> None:
     """A block, or one of few vectors where no more columns of it are left.
 
@@ -459,15 +451,39 @@ def _emit_edge_call(fn: FunctionBuilder, spec: DotSpec, block: _Block, tallest: 
     fits = fn.value(f"icmp sle i64 {left}, {EDGE_VECTORS * spec.b_layout.lanes}")
     fn.branch_if(fits, narrow, whole)
     fn.place(narrow)
+    if spec.packs_b and block.is_first:
+        _emit_edge_pack(fn, spec, block.panel, left)
     column = ColumnRun(block.column.run, vectors[:EDGE_VECTORS])
     rows = tallest if spec.has_target else block.rows
-    edge = replace(block, column=column, rows=rows, most_rows=block.rows)
+    edge = replace(block, column=column, rows=rows, most_rows=block.rows, is_first=False)
     _emit_block_call(fn, replace(spec, next_b=None), edge)
     fn.branch(done)
     fn.place(whole)
     _emit_block_call(fn, spec, block)
     fn.branch(done)
     fn.place(done)
+
+
+def _emit_edge_pack(fn: FunctionBuilder, spec: DotSpec, panel: str, columns: str) -> None:
+    """Pack the last `columns` columns of B, of a panel."""
+    callee = emit_edge_pack(fn.module, spec.b_layout, EDGE_VECTORS)
+    source, stride = _source_of(fn, spec, panel), "i64 %b_source_stride"
+    b = _panel_of(fn, spec, panel)
+    more = f"{stride}, i64 {columns}, i64 %depth"
+    fn.emit(f"call fastcc void {callee}(ptr {b}, ptr {source}, {more})")
+
+
+def _panel_of(fn: FunctionBuilder, spec: DotSpec, panel: str) -> str:
+    """Where a panel of packed B is."""
+    layout = spec.b_layout
+    panel_bytes = layout.panel_elems(spec.k) * ELEMENT_BYTES[layout.element]
+    return element_address(fn, "i8", "%b", scaled(fn, panel, panel_bytes))
+
+
+def _source_of(fn: FunctionBuilder, spec: DotSpec, panel: str) -> str:
+    """Where the columns of a panel are in an unpacked B."""
+    column = scaled(fn, panel, spec.b_layout.columns)
+    return element_address(fn, STORAGE_TYPE[spec.b_dtype], "%b_source", column)
 
 
 def _block_limits(fn: FunctionBuilder, spec: DotSpec) -> tuple[str, str]:
@@ -524,7 +540,7 @@ def _emit_block_call(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
             fetches=tuple(fetch for fetch, _ in fetches),
             source=spec.b_dtype if packs else None,
             keeps=packs and block.rows < spec.m,
-            fetches_ahead=packs and (block.is_of_few or spec.m <= FEW_ROWS),
+            fetches_ahead=packs and spec.fetches_ahead,
             features=spec.features,
             is_limited=spec.is_limited,
             has_target=spec.has_target,
@@ -535,8 +551,7 @@ def _emit_block_call(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> None:
     more += _source_arguments(fn, spec, block) if packs else ""
     more += _limit_arguments(fn, spec, block) if spec.is_limited else ""
     more += _target_arguments(fn, spec, block) if spec.has_target else ""
-    panel_bytes = layout.panel_elems(spec.k) * ELEMENT_BYTES[layout.element]
-    b = element_address(fn, "i8", "%b", scaled(fn, block.panel, panel_bytes))
+    b = _panel_of(fn, spec, block.panel)
     c_column = scaled(fn, block.panel, layout.columns * c_bytes)
     c = element_address(fn, "i8", "%c", scaled(fn, block.row, _ldc(spec) * c_bytes, c_column))
     stride = "%a_stride" if spec.a_in_place else spec.a_stride
@@ -630,9 +645,17 @@ def _limit_arguments(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> str:
 
 def _source_arguments(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> str:
     """Where a block finds its columns of an unpacked B."""
-    column = scaled(fn, block.panel, spec.b_layout.columns)
-    source = element_address(fn, STORAGE_TYPE[spec.b_dtype], "%b_source", column)
-    return f", ptr {source}, i64 %b_source_stride"
+    source = _source_of(fn, spec, block.panel)
+    arguments = f", ptr {source}, i64 %b_source_stride"
+    return arguments + f", i64 {_rows_ahead(fn, spec)}" if spec.fetches_ahead else arguments
+
+
+def _rows_ahead(fn: FunctionBuilder, spec: DotSpec) -> str:
+    """How many rows of B ahead of themselves the first rows fetch it: none where more follow."""
+    if spec.m <= FEW_ROWS:
+        return str(STEPS_AHEAD)
+    is_few = fn.value(f"icmp sle i64 %rows, {FEW_ROWS}")
+    return fn.value(f"select i1 {is_few}, i64 {STEPS_AHEAD}, i64 0")
 
 
 def _target_arguments(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> str:

@@ -151,6 +151,12 @@ def load_prefix(fn: FunctionBuilder, lanes: int, type_: str, address: str, valid
     return shuffle(fn, valid, type_, short, "zeroinitializer", indices)
 
 
+def prefix_mask(fn: FunctionBuilder, lanes: int, bound: str, first: int) -> str:
+    """Which lanes of a vector that begins at column `first` are before `bound`, an i64 value."""
+    numbers = ", ".join(f"i64 {first + lane}" for lane in range(lanes))
+    return fn.value(f"icmp slt <{lanes} x i64> <{numbers}>, {splat(fn, lanes, 'i64', bound)}")
+
+
 def load_masked(fn: FunctionBuilder, lanes: int, type_: str, address: str, mask: str) -> str:
     """A vector whose lanes come from memory where `mask` is set, and are zero elsewhere."""
     suffix = {"float": "f32", "double": "f64"}[type_]
