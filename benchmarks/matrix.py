@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import tilewright
+import tilewright.language as tl
 from benchmarks.cpu_microkernel import Peak
 from benchmarks.harness import Pairs, Row, measure_pairs, show_seconds
 from benchmarks.peers import MISSING, load_torch
@@ -19,10 +20,13 @@ from tilewright.targets.cpu.host import host_machine
 FAMILY = "matmul"
 THREADS = (1, 2)
 SIZES = (512, 1000, 1024, 2048)
+AMX_SIZES = (512, 1024, 2048)
 ODD_SHAPES = ((1023, 777, 515), (4096, 64, 512), (64, 4096, 512), (1024, 1024, 17))
 """m, n, k: odd, tall, wide and shallow."""
+THIN_SHAPES = ((4096, 32, 4096), (32, 4096, 4096), (1024, 17, 1024), (17, 1024, 1024))
+"""m, n, k: few columns and few rows of matrices from far away."""
 F32_BARS = {1: 1.0, 2: 0.97}
-BF16_BAR, AMX_BAR = 0.9, 1.0
+BF16_BAR, AMX_BAR, INT8_BAR = 0.9, 1.0, 1.15
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,8 +43,8 @@ def blocks_for(size: int, threads: int, on_amx: bool = False) -> Blocks:
     """The tile that measured best: the largest that leaves each thread some programs."""
     if on_amx and size > 512:
         return Blocks(1024 if size > 1024 else 512, 512, 512, group_m=1)
-    if on_amx and threads == 1:
-        return Blocks(256, 512, 512, group_m=1)
+    if on_amx:
+        return Blocks(512 // threads, 512, 512, group_m=1)
     if size <= 512 and threads > 1:
         return Blocks(128, 256, 128, group_m=1)
     return Blocks(512, 256, 256, group_m=1)
@@ -56,9 +60,33 @@ def rows(threads: int) -> Iterator[Row]:
         yield f32_row((size,) * 3, threads, blocks_for(size, threads))
     for shape in ODD_SHAPES:
         yield f32_row(shape, threads, Blocks(128, 128, 128))
+    for shape in THIN_SHAPES:
+        m, n, _ = shape
+        yield f32_row(shape, threads, Blocks(min(m, 128), min(n, 128), 128))
     for blocks in GPU_BLOCKS:
         yield f32_row((1024,) * 3, threads, blocks, f", tiles of {blocks.m}×{blocks.n}×{blocks.k}")
-    yield bf16_row(1024, threads)
+    for size in AMX_SIZES if has_amx() else (1024,):
+        yield bf16_row(size, threads)
+    for size in AMX_SIZES if has_amx() else ():
+        yield int8_row(size, threads)
+
+
+@tilewright.jit
+def int8_matmul_kernel(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """`c = a @ b` of bytes, summed in int32; row-major; one program a tile."""
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    columns = tl.program_id(1) * BN + tl.arange(0, BN)
+    steps = tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.int32)
+    for k in range(0, K, BK):
+        inside = steps < K - k
+        x = tl.load(a + (rows % M)[:, None] * K + k + steps[None, :], mask=inside[None, :], other=0)
+        y = tl.load(
+            b + (k + steps)[:, None] * N + (columns % N)[None, :], mask=inside[:, None], other=0
+        )
+        acc = tl.dot(x, y, acc)
+    mask = (rows[:, None] < M) & (columns[None, :] < N)
+    tl.store(c + rows[:, None] * N + columns[None, :], acc, mask=mask)
 
 
 def launch(
@@ -124,6 +152,32 @@ def bf16_row(size: int, threads: int) -> Row:
     )
 
 
+def int8_row(size: int, threads: int) -> Row:
+    """The product of matrices of bytes, int32 sums; torch tensors as arguments."""
+    work = f"matmul int8 {size}³"
+    torch = load_torch(threads)
+    if torch is None:
+        return Row(FAMILY, work, threads, None, bar=INT8_BAR, note=MISSING)
+    torch.manual_seed(0)
+    x, y = (torch.randint(-128, 128, (size, size), dtype=torch.int8) for _ in range(2))
+    z = torch.empty(size, size, dtype=torch.int32)
+    theirs = torch.empty_like(z)
+    blocks = blocks_for(size, threads, on_amx=True)
+    grid = (tilewright.cdiv(size, blocks.m), tilewright.cdiv(size, blocks.n))
+    sizes = {"BM": blocks.m, "BN": blocks.n, "BK": blocks.k}
+
+    def ours() -> None:
+        int8_matmul_kernel[grid](x, y, z, size, size, size, **sizes)
+
+    def peer() -> None:
+        torch._int_mm(x, y, out=theirs)
+
+    ours()
+    peer()
+    assert torch.equal(z, theirs)
+    return row_of(work, (size,) * 3, threads, INT8_BAR, ours, peer)
+
+
 def row_of(
     work: str,
     shape: tuple[int, int, int],
@@ -133,9 +187,10 @@ def row_of(
     peer: Callable[[], object],
 ) -> Row:
     """Measure both and add the fraction of the peak that each reaches."""
-    dtype = "bf16" if "bf16" in work else "f32"
+    dtype = next((name for name in ("bf16", "int8") if name in work), "f32")
     # bf16 multiplies in pairs or widened to f32; which is faster depends on the machine.
-    peaks = [Peak("bf16", bf16_dot=True), Peak("f32")] if dtype == "bf16" else [Peak(dtype)]
+    peaks = [Peak("i8" if dtype == "int8" else "f32")]
+    peaks += [Peak("bf16", bf16_dot=True)] if dtype == "bf16" else []
     before = [max(peak.rate() for peak in peaks) for _ in range(5)]
     pairs = measure_pairs(ours, peer)
     rate = threads * statistics.median([*before, *(max(p.rate() for p in peaks) for _ in range(5))])

@@ -298,17 +298,20 @@ def test_results_with_gaps_between_their_rows_are_those_without(
     np.testing.assert_array_equal(turned, want.T)
 
 
-def counted(a, b, out, low, high, STEP: tl.constexpr, SIZE: tl.constexpr):
-    """As many products as there are steps from low to high."""
+def counted(
+    a, b, out, low, high, STEP: tl.constexpr, SIZE: tl.constexpr, TWICE: tl.constexpr
+):  # fmt: skip
+    """As many products as there are steps from low to high, or twice as many."""
     i = tl.arange(0, SIZE)
     here = i[:, None] * SIZE + i[None, :]
     x, y = tl.load(a + here), tl.load(b + here)
     acc = tl.zeros((SIZE, SIZE), tl.float32)
     for _ in range(low, high, STEP):
         acc = tl.dot(x, y, acc)
-    tl.store(out + here, acc)
+    tl.store(out + here, acc * 2 if TWICE else acc)
 
 
+@pytest.mark.parametrize("twice", [False, True])
 @pytest.mark.parametrize(
     ("low", "high", "count"),
     [
@@ -317,13 +320,15 @@ def counted(a, b, out, low, high, STEP: tl.constexpr, SIZE: tl.constexpr):
     ],
 )
 def test_every_step_of_a_loop_is_multiplied_once(
-    low: int, high: int, count: int, amx_jit: Jit, rng: np.random.Generator
+    low: int, high: int, count: int, twice: bool, amx_jit: Jit, rng: np.random.Generator
 ) -> None:
     a, b = random(rng, (2, 32, 32), BF16)
     out = np.full((32, 32), -1, np.float32)
-    compiled = amx_jit(counted)[(1,)](a, b, out, low, high, STEP=64, SIZE=32)
-    assert units(compiled) == ["amx", "amx"]
-    np.testing.assert_array_equal(out, count * (a.astype(np.float32) @ b.astype(np.float32)))
+    compiled = amx_jit(counted)[(1,)](a, b, out, low, high, STEP=64, SIZE=32, TWICE=twice)
+    # What is done with a sum keeps it from being stored by the product: the first is peeled.
+    assert units(compiled) == ["amx"] * (1 + twice)
+    times = count * (1 + twice)
+    np.testing.assert_array_equal(out, times * (a.astype(np.float32) @ b.astype(np.float32)))
 
 
 @pytest.mark.parametrize("shape", [(32, 64, 64), (64, 256, 128), (8, 16, 16)], ids=str)
@@ -425,3 +430,137 @@ def test_other_precisions_of_f32_stay_with_vectors(precision: str, amx_jit: Jit)
     compiled = kernel[(1, 1)](a, a, c, 32, 32, 32, BM=256, BN=256, BK=32, P=precision)
     assert set(units(compiled)) == {"vectors"}
     np.testing.assert_array_equal(c, 32)
+
+
+def told_targets(compiled: object) -> list[str]:
+    """The element type that each product is told to store its sum as; "" where it is not told."""
+    text = compiled.asm["nests"]  # type: ignore[attr-defined]
+    found = []
+    for line in text.splitlines():
+        if "cpu.dot" in line:
+            types = line.rsplit(" : (", 1)[1].split(")")[0].split(", ")
+            found.append(types[-4] if types[-2:] == ["i1", "i1"] else "")
+    return found
+
+
+def stored(
+    a, b, c, M, N, K, pitch, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    ACC: tl.constexpr, TWICE: tl.constexpr,
+):  # fmt: skip
+    """c = a @ b rounded to c's type, one program a tile; TWICE: doubled before."""
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), ACC)
+    for start in range(0, K, BK):
+        k = start + tl.arange(0, BK)
+        x = tl.load(a + m[:, None] * K + k[None, :], (m < M)[:, None] & (k < K)[None, :], 0)
+        y = tl.load(b + k[:, None] * N + n[None, :], (k < K)[:, None] & (n < N)[None, :], 0)
+        acc = tl.dot(x, y, acc)
+    if TWICE:
+        acc *= 2
+    inside = (m < M)[:, None] & (n < N)[None, :]
+    tl.store(c + m[:, None] * pitch + n[None, :], acc.to(c.dtype.element_ty), inside)
+
+
+RESULTS = [
+    *[(BF16, np.dtype(np.float32)), (BF16, BF16), (BF16, F16), (F16, F16)],
+    *[(np.dtype(np.int8), np.dtype(np.int32)), (F16, BF16)],
+]
+# Whole tiles, ragged ones, no k, one k, more than a deep step of bf16 and a part of one.
+STORED_SIZES = [(64, 128, 64), (33, 70, 100), (32, 64, 0), (17, 64, 1), (40, 64, 1100)]
+
+
+@pytest.mark.parametrize("tile", [(32, 64, 32), (16, 16, 64), (32, 256, 512), (8, 8, 16)], ids=str)
+@pytest.mark.parametrize(("dtype", "result"), RESULTS, ids=str)
+def test_products_store_their_own_sums_rounded_once(
+    dtype: np.dtype, result: np.dtype, tile: tuple[int, int, int], amx_jit: Jit,
+    rng: np.random.Generator,
+) -> None:  # fmt: skip
+    (bm, bn, bk), kernel = tile, amx_jit(stored)
+    acc = np.dtype(np.int32 if dtype == np.int8 else np.float32)
+    for m, n, k in STORED_SIZES:
+        a, b = random(rng, (m, k), dtype), random(rng, (k, n), dtype)
+        c = np.full((m + 1, n + 3), 77, result)
+        grid = (tilewright.cdiv(m, bm), tilewright.cdiv(n, bn))
+        compiled = kernel[grid](
+            *(a, b, c, m, n, k, n + 3),
+            **{"BM": bm, "BN": bn, "BK": bk, "TWICE": False},
+            ACC=tl.int32 if dtype == np.int8 else tl.float32,
+        )
+        want = (a.astype(acc) @ b.astype(acc)).astype(result)
+        np.testing.assert_array_equal(c[:m, :n], want, str((m, n, k)))
+        assert (c[m] == 77).all() and (c[:, n:] == 77).all()
+        names = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "int32": "i32"}
+        assert set(told_targets(compiled)) == {f"!tt.ptr<{names[result.name]}>"}
+
+
+def test_what_is_done_with_a_sum_keeps_it_in_its_place(
+    amx_jit: Jit, rng: np.random.Generator
+) -> None:
+    a, b = random(rng, (32, 64), BF16), random(rng, (64, 32), BF16)
+    c = np.zeros((32, 32), np.float32)
+    compiled = amx_jit(stored)[(1, 1)](
+        a, b, c, 32, 32, 64, 32, BM=32, BN=32, BK=32, ACC=tl.float32, TWICE=True
+    )
+    assert set(told_targets(compiled)) == {""}
+    np.testing.assert_array_equal(c, 2 * (a.astype(np.float32) @ b.astype(np.float32)))
+
+
+def test_stored_sums_are_rounded_to_nearest_even_denormals_included(amx_jit: Jit) -> None:
+    # Row by row one number: ties, just beyond, overflow, infinities, NaN, numbers that are
+    # denormal as bf16 and as f32, each times one.
+    halves = [1 + 2.0**-8, 1 + 3 * 2.0**-8, 1 + 2.0**-8 + 2.0**-16, -(1 + 2.0**-8), 3.4e38]
+    numbers = np.array([*halves, np.inf, -np.inf, np.nan, 2.0**-126, 2.0**-120], np.float32)
+    upper = numbers.astype(BF16)
+    with np.errstate(invalid="ignore"):
+        rest = np.where(np.isfinite(numbers), numbers - upper.astype(np.float32), 0).astype(BF16)
+    a, b = np.zeros((16, 32), BF16), np.zeros((32, 16), BF16)
+    a[: len(numbers), 0], a[: len(numbers), 2] = upper, rest
+    b[0], b[2] = 1, 1
+    exact = np.zeros((16, 16), np.float32)
+    jit = amx_jit(stored)
+    sizes = {"BM": 16, "BN": 16, "BK": 32, "ACC": tl.float32, "TWICE": False}
+    jit[(1, 1)](a, b, exact, 16, 16, 32, 16, **sizes)
+    rounded = np.zeros((16, 16), BF16)
+    jit[(1, 1)](a, b, rounded, 16, 16, 32, 16, **sizes)
+    want = exact.astype(BF16)
+    np.testing.assert_array_equal(np.isnan(rounded), np.isnan(want))
+    kept = ~np.isnan(want)
+    np.testing.assert_array_equal(rounded.view(np.uint16)[kept], want.view(np.uint16)[kept])
+    assert rounded[0, 0] == 1 and rounded[1, 0] == 1 + 2.0**-6 and rounded[2, 0] > 1
+
+
+@pytest.mark.parametrize("shift", [0, 2, 64, 2046, 2048, 4094, 4096, 4098])
+@pytest.mark.parametrize("operand", ["a", "b"])
+@pytest.mark.parametrize("result", [BF16, np.dtype(np.float32)], ids=str)
+def test_a_result_over_an_operand_is_stored_when_that_is_read(
+    operand: str, shift: int, result: np.dtype, amx_jit: Jit, rng: np.random.Generator
+) -> None:
+    memory = np.zeros(16384, np.uint8)
+    mine = memory[6144:8192].view(BF16).reshape(32, 32)
+    mine[...] = random(rng, (32, 32), BF16)
+    other = random(rng, (32, 32), BF16)
+    size = 1024 * result.itemsize
+    start = 6144 + shift - size // 2
+    c = memory[start - start % result.itemsize :][:size].view(result).reshape(32, 32)
+    a, b = (mine, other) if operand == "a" else (other, mine)
+    want = (a.astype(np.float32) @ b.astype(np.float32)).astype(result)
+    compiled = amx_jit(stored)[(1, 1)](
+        a, b, c, 32, 32, 32, 32, BM=32, BN=32, BK=32, ACC=tl.float32, TWICE=False
+    )
+    assert set(told_targets(compiled)) != {""}
+    np.testing.assert_array_equal(c, want)
+
+
+@pytest.mark.parametrize("pitch", [0, 1, 31, 32, 33])
+def test_rows_that_overlap_are_stored_in_order(
+    pitch: int, amx_jit: Jit, rng: np.random.Generator
+) -> None:
+    a, b = random(rng, (32, 32), BF16), random(rng, (32, 32), BF16)
+    memory, want = np.zeros(1200, BF16), np.zeros(1200, BF16)
+    amx_jit(stored)[(1, 1)](
+        a, b, memory, 32, 32, 32, pitch, BM=32, BN=32, BK=32, ACC=tl.float32, TWICE=False
+    )
+    for row, values in enumerate(a.astype(np.float32) @ b.astype(np.float32)):
+        want[row * pitch : row * pitch + 32] = values.astype(BF16)
+    np.testing.assert_array_equal(memory, want)

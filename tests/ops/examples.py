@@ -163,9 +163,9 @@ EXAMPLES: dict[str, Example] = {
     "cpu.shuffle": Example((VECTOR, VECTOR), ("vector<2xf32>",), "pattern = array<i32: 0, 9>"),
     "cpu.reduce_lanes": Example((VECTOR,), ("f32",), "", LANES),
     "cpu.dot": Example(
-        (P, P, P, "i64", P, P, "i64", P, "i64", "i64", "i64", "i64", P, "i64", "i1"),
+        (P, P, P, "i64", P, P, "i64", P, "i64", "i64", "i64", "i64", P, "i64", "i1", "i1"),
         (),
-        f"m = 8 : i64, n = 8 : i64, k = 8 : i64, zero_init, {segments(*(1,) * 15)}",
+        f"m = 8 : i64, n = 8 : i64, k = 8 : i64, zero_init, {segments(*(1,) * 16)}",
     ),
     "cpu.pack": Example(
         (P, "i64", P), (), 'rows = 8 : i64, columns = 8 : i64, role = "b", transposed'

@@ -33,6 +33,8 @@ SUBJECTS = {
     "targets/cpu/interpret": ("targets/cpu/ops",),
     "targets/cpu/nests/alone": ("ops/atomics/ir", "ops/control_flow"),
     "targets/cpu/nests/masked_values": ("ops/memory/ir", "ops/elementwise/ir"),
+    "targets/cpu/schedule/direct_stores": ("ops/memory/ir", "ops/matmul/ir", "ops/elementwise/ir"),
+    "targets/cpu/schedule/lengthen_counters": ("ops/control_flow", "ops/matmul/ir"),
     "targets/nvidia/bound_turns": ("ops/roles",),
     "targets/nvidia/bound_waits": ("targets/nvidia/ops",),
     "targets/nvidia/guard_overlap": ("ops/memory/ir",),

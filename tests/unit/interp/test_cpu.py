@@ -200,7 +200,7 @@ def dot_body(element: str, kept: str, acc: str, *, transposed: bool, zero: bool)
     "cpu.pack"(%1, %wide, %b) <{{rows = 6 : i64, columns = 5 : i64, role = "b"{b_flag}}}> :
       ({source}, i64, {packed}) -> ()
     "cpu.dot"(%a, %b, %2) <{{m = 4 : i64, n = 5 : i64, k = 6 : i64{", zero_init" * zero},
-      {segments(1, 1, 1, *(0,) * 12)}}}> :
+      {segments(1, 1, 1, *(0,) * 13)}}}> :
       ({packed}, {packed}, {total}) -> ()"""
 
 
@@ -237,11 +237,32 @@ def test_a_product_with_a_target_leaves_what_it_adds_to(first: int) -> None:
     %seven = "arith.constant"() <{{value = 7 : i64}}> : () -> i64
     %first = "arith.constant"() <{{value = {first} : i1}}> : () -> i1
     "cpu.dot"(%0, %1, %2, %six, %3, %seven, %first) <{{m = 4 : i64, n = 5 : i64, k = 6 : i64,
-      {segments(1, 1, 1, 1, *(0,) * 8, 1, 1, 1)}}}> :
+      {segments(1, 1, 1, 1, *(0,) * 8, 1, 1, 1, 0)}}}> :
       (!tt.ptr<f32>, !tt.ptr<f32>, !tt.ptr<f32>, i64, !tt.ptr<f32>, i64, i1) -> ()"""
     run(("!tt.ptr<f32>",) * 4, body, a, b, acc, target)
     assert np.array_equal(target[:, :5], a @ b + (1 - first))
     assert (target[:, 5:] == 9).all() and (acc == 1).all()
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("last", [0, 1])
+def test_product_that_is_told_whether_its_sum_is_rounded_to_a_place(last: int, first: int) -> None:
+    rng = np.random.default_rng(5)
+    a, b = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((4, 6), (6, 5)))
+    acc, target = np.full((4, 5), 1000, np.float32), np.full((4, 7), 9, ml_dtypes.bfloat16)
+    body = f"""
+    %six = "arith.constant"() <{{value = 6 : i64}}> : () -> i64
+    %seven = "arith.constant"() <{{value = 7 : i64}}> : () -> i64
+    %first = "arith.constant"() <{{value = {first} : i1}}> : () -> i1
+    %last = "arith.constant"() <{{value = {last} : i1}}> : () -> i1
+    "cpu.dot"(%0, %1, %2, %six, %3, %seven, %first, %last) <{{m = 4 : i64, n = 5 : i64, k = 6 : i64,
+      {segments(1, 1, 1, 1, *(0,) * 8, 1, 1, 1, 1)}}}> :
+      (!tt.ptr<f32>, !tt.ptr<f32>, !tt.ptr<f32>, i64, !tt.ptr<bf16>, i64, i1, i1) -> ()"""
+    run((*("!tt.ptr<f32>",) * 3, "!tt.ptr<bf16>"), body, a, b, acc, target)
+    want = a @ b + 1000 * (1 - first)
+    assert np.array_equal(target[:, :5], want.astype(target.dtype) if last else np.full((4, 5), 9))
+    assert np.array_equal(acc, np.full((4, 5), 1000) if last else want)
+    assert (target[:, 5:] == 9).all()
 
 
 def test_product_of_rows_that_lie_apart() -> None:
@@ -251,7 +272,7 @@ def test_product_of_rows_that_lie_apart() -> None:
     body = f"""
     %nine = "arith.constant"() <{{value = 9 : i64}}> : () -> i64
     "cpu.dot"(%0, %1, %2, %nine) <{{m = 4 : i64, n = 5 : i64, k = 6 : i64,
-      {segments(1, 1, 1, 1, *(0,) * 11)}}}> :
+      {segments(1, 1, 1, 1, *(0,) * 12)}}}> :
       (!tt.ptr<f32>, !tt.ptr<f32>, !tt.ptr<f32>, i64) -> ()"""
     want = a[:, :6] @ b + 1
     run(("!tt.ptr<f32>",) * 3, body, a, b, acc)

@@ -263,7 +263,8 @@ class DotOp(TileOp):
     undefined afterwards. The rows of `acc` lie `acc_stride` elements apart, or n. With `target`,
     its `target_stride` (i64) and `is_first` (i1) the sum goes to the rows there, which may be
     `acc` but overlap no operand, and where `is_first` nothing is added to it; with limits no
-    byte beyond them is written there.
+    byte beyond them is written there. With `is_last` (i1), a product of `unit`, it goes there only
+    where that holds, rounded to the element type there, and to `acc` elsewhere.
     """
 
     name = "cpu.dot"
@@ -282,6 +283,7 @@ class DotOp(TileOp):
     target = opt_operand_def()
     target_stride = opt_operand_def()
     is_first = opt_operand_def()
+    is_last = opt_operand_def()
     m = prop_def(IntegerAttr)
     n = prop_def(IntegerAttr)
     k = prop_def(IntegerAttr)

@@ -5,7 +5,7 @@
       for block of 32 columns (a panel of B)
         C's four tiles: zero, or loaded
         for 64 bytes of k: load two tiles of A and two of B, four products
-        store C's four tiles
+        store C's four tiles: where they were, or at their target, rounded on the way
 
 *Why* the copy: rows of A that lie a multiple of 1 KiB apart share few sets of the cache, and are
 read once for each panel. *Why* the hint at B's loads: the panels stream from the second-level
@@ -25,6 +25,8 @@ from __future__ import annotations
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.machine.cpus import LINE_BYTES
 from tilewright.support.dataclass import dataclass
+from tilewright.targets.cpu.dot.amx_blocks import AmxBlocks
+from tilewright.targets.cpu.dot.amx_results import AmxResults, AmxTarget, Place, amx_results
 from tilewright.targets.cpu.dot.amx_tiles import (
     A_TILES,
     ACCUMULATOR_BYTES,
@@ -32,16 +34,11 @@ from tilewright.targets.cpu.dot.amx_tiles import (
     SIDE,
     TILE_BYTES,
     TILE_ROWS,
-    TileShape,
     emit_configure,
     emit_load,
     emit_release,
-    emit_store,
     emit_tile_product,
-    emit_zero,
-    tile_shape,
 )
-from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES, Multiply
 from tilewright.targets.cpu.dot.vectors import counted_loop, element_address, scaled
 
 STREAMED_BYTES = 16 << 10
@@ -49,11 +46,6 @@ STREAMED_BYTES = 16 << 10
 
 Source: measured (Emerald Rapids, 48 KiB of first-level cache): a panel of 16 KiB stays there
 beside the rows of A, one of 32 KiB with plain loads takes a quarter of the speed."""
-
-COPYING_PANELS = 8
-"""Panels of B from which a copy of A's rows pays: it takes the time of half a panel's product.
-
-Source: measured (Emerald Rapids): tiles of 64 and 128 columns are faster without, 256 with."""
 
 FETCHING_STEPS = 8
 """Steps of k over which the 64 lines of the next block of C are spread, or they are not fetched.
@@ -71,115 +63,30 @@ MAX_STRAIGHT_LINES = 16
 Chosen, not measured: any number gives the same copy."""
 
 
-@dataclass(frozen=True)
-class AmxBlocks:
-    """How a product of `m` rows, `n` columns and depth `k` is cut into blocks of tiles."""
-
-    m: int
-    n: int
-    k: int
-    multiply: Multiply
-    tiles: TileShape
-
-    @property
-    def row_tiles(self) -> int:
-        """Tiles of C along a block's rows."""
-        return min(SIDE, self.m // self.tiles.rows)
-
-    @property
-    def column_tiles(self) -> int:
-        """Tiles of C along a block's columns."""
-        return min(SIDE, self.n // self.tiles.columns)
-
-    @property
-    def rows(self) -> int:
-        """Rows of a block."""
-        return self.row_tiles * self.tiles.rows
-
-    @property
-    def num_row_blocks(self) -> int:
-        """Blocks along the rows of C."""
-        return self.m // self.rows
-
-    @property
-    def num_panels(self) -> int:
-        """Blocks along the columns of C: B's panels."""
-        return self.n // (self.column_tiles * self.tiles.columns)
-
-    @property
-    def a_bytes(self) -> int:
-        """Bytes of an element of A, and of B."""
-        return ELEMENT_BYTES[self.multiply.a_element]
-
-    @property
-    def k_bytes(self) -> int:
-        """Bytes of one part of a row of A."""
-        return self.k * self.a_bytes
-
-    @property
-    def parts(self) -> int:
-        """Numbers that stand for an element; PART_PAIRS says which are multiplied."""
-        return self.multiply.parts
-
-    @property
-    def panel_bytes(self) -> int:
-        """Bytes of a panel of B, all its parts."""
-        return self.parts * self.num_steps * self.step_bytes
-
-    @property
-    def num_steps(self) -> int:
-        """Steps of k, each as deep as a tile."""
-        return self.k_bytes // self.tiles.k_bytes
-
-    @property
-    def panel_row_bytes(self) -> int:
-        """Bytes of one k-group of a panel."""
-        return self.column_tiles * self.tiles.columns * ACCUMULATOR_BYTES
-
-    @property
-    def step_bytes(self) -> int:
-        """Bytes of one step's part of a panel."""
-        return self.tiles.k_bytes // 4 * self.panel_row_bytes
-
-    @property
-    def copies_rows(self) -> bool:
-        """Whether the rows of a block are copied before they are multiplied."""
-        is_full = self.tiles.k_bytes == TILE_BYTES and self.rows == SIDE * TILE_ROWS
-        return is_full and self.num_panels >= COPYING_PANELS
-
-    @property
-    def room_bytes(self) -> int:
-        """Bytes of the room for copied rows; 0 without a copy."""
-        return self.rows * self.k_bytes * self.parts * self.copies_rows
-
-
-def amx_blocks(shape: tuple[int, int, int], multiply: Multiply) -> AmxBlocks:
-    """How a product of `shape` (m, n, k) that AMX covers is cut."""
-    tiles = tile_shape(*shape, ELEMENT_BYTES[multiply.a_element])
-    assert tiles is not None, shape
-    return AmxBlocks(*shape, multiply, tiles)
-
-
 def emit_amx_product(
-    fn: FunctionBuilder, blocks: AmxBlocks, strides: tuple[str, int], zero_init: bool
+    fn: FunctionBuilder,
+    blocks: AmxBlocks,
+    strides: tuple[str, int],
+    zero_init: bool,
+    target: AmxTarget | None = None,
 ) -> None:
     """Emit the body of a product of `%a`, `%b` and `%c`, with `%room` where rows are copied.
 
     *Units* `strides`: elements between the rows of A (a value or a number) and of C.
     """
-    a_stride = scaled(fn, strides[0], blocks.a_bytes)
-    _Emission(fn, blocks, a_stride, strides[1] * ACCUMULATOR_BYTES, zero_init).emit()
+    a_stride, c_stride = scaled(fn, strides[0], blocks.a_bytes), strides[1] * ACCUMULATOR_BYTES
+    results = amx_results(fn, blocks, c_stride, zero_init, target)
+    _Emission(fn, blocks, a_stride, results).emit()
 
 
 @dataclass(frozen=True)
 class _Emission:
-    """The product being written: strides of A and C in bytes, A's known or a value."""
+    """The product being written: the stride of A in bytes, known or a value."""
 
     fn: FunctionBuilder
     blocks: AmxBlocks
     a_stride: str
-    c_stride: int
-    zero_init: bool
+    results: AmxResults
 
     def emit(self) -> None:
         """The loops over blocks of rows and columns."""
@@ -190,10 +97,10 @@ class _Emission:
     def _row_block(self, block: str) -> None:
         fn, blocks = self.fn, self.blocks
         a = self._rows_from("%a", scaled(fn, block, blocks.rows))
-        c_row = element_address(fn, "i8", "%c", scaled(fn, block, blocks.rows * self.c_stride))
+        row = self.results.block_row(block)
         if blocks.copies_rows:
             self._copy_rows(a)
-        counted_loop(fn, blocks.num_panels, lambda panel: self._block(panel, a, c_row))
+        counted_loop(fn, blocks.num_panels, lambda panel: self._block(panel, a, row))
 
     def _rows_from(self, base: str, row: str) -> str:
         offset = "0" if row == "0" else scaled(self.fn, row, self.a_stride)
@@ -231,44 +138,21 @@ class _Emission:
 
         counted_loop(fn, self.blocks.rows, copy_row)
 
-    def _block(self, panel: str, a: str, c_row: str) -> None:
+    def _block(self, panel: str, a: str, row: Place) -> None:
         fn, blocks = self.fn, self.blocks
-        c = element_address(fn, "i8", c_row, scaled(fn, panel, blocks.panel_row_bytes))
+        place = self.results.block(row, panel)
         b = element_address(fn, "i8", "%b", scaled(fn, panel, blocks.panel_bytes))
-        places = self._tiles_of_c(c)
-        for number, place in places:
-            if self.zero_init:
-                emit_zero(fn, number)
-            else:
-                emit_load(fn, number, place, self.c_stride)
+        self.results.begin(place)
         next_rows = self._fetched_rows(panel, a)
+        following = self.results.following(place)
 
         def step(index: str) -> None:
-            self._fetch_c(c, index)
+            self._fetch_c(following, index)
             self._fetch_a(next_rows, index)
             self._step(index, a, b)
 
         counted_loop(fn, blocks.num_steps, step)
-        for number, place in places:
-            emit_store(fn, number, place, self.c_stride)
-
-    def _tiles_of_c(self, c: str) -> list[tuple[int, str]]:
-        """The registers of a block with their places in memory."""
-        blocks = self.blocks
-        width = blocks.tiles.columns * ACCUMULATOR_BYTES
-        return [
-            (
-                SIDE * row + column,
-                element_address(
-                    self.fn,
-                    "i8",
-                    c,
-                    row * blocks.tiles.rows * self.c_stride + column * width,
-                ),
-            )
-            for row in range(blocks.row_tiles)
-            for column in range(blocks.column_tiles)
-        ]
+        self.results.end(place)
 
     def _step(self, index: str, a: str, b: str) -> None:
         """One step of k: the tiles of B and A in turn, then their products, part by part."""
@@ -315,20 +199,19 @@ class _Emission:
         at = element_address(fn, "i8", rows, scaled(fn, index, blocks.tiles.k_bytes, start))
         emit_load(fn, A_TILES[position], at, self.a_stride)
 
-    def _fetch_c(self, c: str, index: str) -> None:
+    def _fetch_c(self, following: tuple[str, int | str], index: str) -> None:
         """A step's share of the next block of C, to be written: behind the last panel of a row
         that is a guess, which costs nothing."""
         blocks = self.blocks
         if blocks.num_steps < FETCHING_STEPS:
             return
-        fn = self.fn
+        fn, (place, stride) = self.fn, following
         rows = -(-blocks.rows // blocks.num_steps)
-        first = scaled(fn, index, rows * self.c_stride, blocks.panel_row_bytes)
-        start = element_address(fn, "i8", c, first)
         for row in range(rows):
+            below = scaled(fn, scaled(fn, index, rows, row), stride)
+            start = element_address(fn, "i8", place, below)
             for line in range(0, blocks.panel_row_bytes, LINE_BYTES):
-                at = element_address(fn, "i8", start, row * self.c_stride + line)
-                _prefetch(fn, at, is_written=True, level=3)
+                _prefetch(fn, element_address(fn, "i8", start, line), is_written=True, level=3)
 
     def _fetched_rows(self, panel: str, a: str) -> list[str]:
         """The rows of the next block that one panel's product fetches, each from its start.

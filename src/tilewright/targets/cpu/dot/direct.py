@@ -13,13 +13,20 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import Block, SSAValue
 
 from tilewright.ir.op import build
-from tilewright.ir.types import i1, i32, shape_of
+from tilewright.ir.types import (
+    PointerType,
+    element_of,
+    i1,
+    i32,
+    pointer_to,
+    shape_of,
+    storage_bytes,
+)
 from tilewright.ops.control_flow import YieldOp
 from tilewright.ops.elementwise.ir import ELEMENTWISE, PtrToIntOp
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu import ops as cpu
-from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES
 from tilewright.targets.cpu.nests import nest
 from tilewright.targets.cpu.nests.coordinates import constant_coords
 from tilewright.targets.cpu.nests.emitter import Emitter
@@ -41,6 +48,12 @@ class Matrix:
     stride: SSAValue
     rows: SSAValue
     columns: SSAValue
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element."""
+        assert isinstance(self.base.type, PointerType)
+        return storage_bytes(self.base.type.pointee)
 
 
 def begin(lowering: Lowering, out: Block, direct: DirectStore) -> None:
@@ -91,41 +104,81 @@ def redirection(
     operands: tuple[tuple[SSAValue, SSAValue], tuple[SSAValue, SSAValue]],
     limits: Limits,
 ) -> tuple[SSAValue, ...]:
-    """Where a product writes its sum, the stride there, and whether it is the first; or nothing.
+    """Where a product writes its sum, the stride there, and whether it is the first.
 
     `operands`: addresses and strides of A and B as they are read now.
     """
-    direct = lowering.direct.get(op)
-    if direct is None:
-        return ()
-    number = direct.products.index(op)
-    loop, here = direct.loops[number], lowering.buffer(op.result)
-    variable, low, high, step = (
-        emit.widen(lowering.scalar(v))
-        for v in (loop.body.block.args[0], loop.lb, loop.ub, loop.step)
-    )
-    is_first = emit.integer(
-        "andi",
-        emit.compare("eq", variable, low),
-        _are_empty(lowering, emit, direct, direct.loops[:number]),
-    )
-    result = _result(lowering, emit, direct, here)
+    here = lowering.buffer(op.result)
     stride = emit.constant(i64, here.row_stride)
-    if result is None:
+    is_first = _is_first(lowering, emit, op)
+    found = _last_store(lowering, emit, op, _operands(operands, limits), limits)
+    if found is None:
         return here.base, stride, is_first
+    place, is_last = found
+    select = ELEMENTWISE["arith.select"]
+    target = emit.pure(select, (is_last, place.base, here.base), here.base.type)
+    return target, emit.pure(select, (is_last, place.stride, stride), i64), is_first
+
+
+def amx_redirection(
+    lowering: Lowering,
+    emit: Emitter,
+    op: DotOp,
+    a: SSAValue,
+    a_stride: Sequence[SSAValue],
+    limits: Limits,
+) -> tuple[SSAValue, ...]:
+    """The same on AMX, and whether the sum goes there, rounded to the type there.
+
+    Only a tile that is seen whole goes there. B is packed before, and A, where it has no stride.
+    """
+    here = lowering.buffer(op.result)
+    read = [Matrix(a, stride, limits.rows, limits.depth) for stride in a_stride]
+    is_first = _is_first(lowering, emit, op)
+    found = _last_store(lowering, emit, op, read, limits)
+    if found is None:
+        stride = emit.constant(i64, here.row_stride)
+        return here.base, stride, is_first, emit.constant(i1, 0)
+    place, is_last = found
+    return place.base, place.stride, is_first, is_last
+
+
+def _is_first(lowering: Lowering, emit: Emitter, op: DotOp) -> SSAValue:
+    """An i1: nothing was added up before a product."""
+    direct = lowering.direct[op]
+    number = direct.products.index(op)
+    loop = direct.loops[number]
+    variable, low = (emit.widen(lowering.scalar(v)) for v in (loop.body.block.args[0], loop.lb))
+    before = _are_empty(lowering, emit, direct, direct.loops[:number])
+    return emit.integer("andi", emit.compare("eq", variable, low), before)
+
+
+def _last_store(
+    lowering: Lowering, emit: Emitter, op: DotOp, read: Sequence[Matrix], limits: Limits
+) -> tuple[Matrix, SSAValue] | None:
+    """Where the program wants a sum, and an i1: this product stores it there, as is noted.
+
+    `read`: what the product reads meanwhile. None where the place cannot be known yet.
+    """
+    direct = lowering.direct[op]
+    number = direct.products.index(op)
+    loop = direct.loops[number]
+    result = _result(lowering, emit, direct, lowering.buffer(op.result))
+    if result is None:
+        return None
     place, is_shown = result
     for extent, seen in ((place.rows, limits.rows), (place.columns, limits.columns)):
         is_shown = emit.integer("andi", emit.compare("eq", extent, seen), is_shown)
+    variable, high, step = (
+        emit.widen(lowering.scalar(v)) for v in (loop.body.block.args[0], loop.ub, loop.step)
+    )
     is_last = emit.compare("sge", emit.integer("addi", variable, step), high)
     later = _are_empty(lowering, emit, direct, direct.loops[number + 1 :])
     is_last = emit.integer("andi", emit.integer("andi", is_last, later), is_shown)
-    element_bytes = ELEMENT_BYTES[str(here.element)]
-    for matrix in _operands(operands, limits):
-        is_last = emit.integer("andi", is_last, _are_apart(emit, place, matrix, element_bytes))
-    select = ELEMENTWISE["arith.select"]
+    for matrix in read:
+        is_last = emit.integer("andi", is_last, _are_apart(emit, place, matrix))
     emit.effect(cpu.StoreOp, (lowering.flags[direct].base, _as_i32(emit, is_last)))
-    target = emit.pure(select, (is_last, place.base, here.base), here.base.type)
-    return target, emit.pure(select, (is_last, place.stride, stride), i64), is_first
+    return place, is_last
 
 
 def _as_i32(emit: Emitter, flag: SSAValue) -> SSAValue:
@@ -146,7 +199,9 @@ def _result(
         return None
     ev = with_scalars_of(lowering, emit, store.ptr)
     base = ev.element(store.ptr, constant_coords((0, 0)), False)
-    if base.type != here.base.type:
+    stored = element_of(store.value.type)
+    is_rounded = stored != element_of(direct.products[0].result.type)
+    if base.type != (pointer_to(stored) if is_rounded else here.base.type):
         return None
     pitch = _pitch(ev, store.ptr)
     if pitch is None:
@@ -188,16 +243,16 @@ def _operands(
     return left, Matrix(b, b_stride, limits.depth, limits.columns)
 
 
-def _are_apart(emit: Emitter, place: Matrix, other: Matrix, element_bytes: int) -> SSAValue:
-    """An i1: two matrices of the same element type share no byte."""
-    (low, high), (start, end) = (_range(emit, each, element_bytes) for each in (place, other))
+def _are_apart(emit: Emitter, place: Matrix, other: Matrix) -> SSAValue:
+    """An i1: two matrices share no byte."""
+    (low, high), (start, end) = (_range(emit, each) for each in (place, other))
     before, after = emit.compare("sle", high, start), emit.compare("sle", end, low)
     return emit.integer("ori", before, after)
 
 
-def _range(emit: Emitter, matrix: Matrix, element_bytes: int) -> tuple[SSAValue, SSAValue]:
+def _range(emit: Emitter, matrix: Matrix) -> tuple[SSAValue, SSAValue]:
     """The byte addresses [low, high) that rows cover."""
-    size, zero = emit.constant(i64, element_bytes), emit.constant(i64, 0)
+    size, zero = emit.constant(i64, matrix.element_bytes), emit.constant(i64, 0)
     last = emit.integer("subi", matrix.rows, emit.constant(i64, 1))
     span = emit.integer("muli", emit.integer("muli", last, matrix.stride), size)
     base = emit.pure(PtrToIntOp, (matrix.base,), i64)

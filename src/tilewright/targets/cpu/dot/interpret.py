@@ -76,6 +76,7 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
     assert isinstance(operation, ops.DotOp)
     extents = tuple(getattr(operation, name).value.data for name in "mnk")
     is_limited, has_target = operation.rows is not None, operation.target is not None
+    has_choice = operation.is_last is not None
     ldc = extents[1] if operation.acc_stride is None else operation.acc_stride.value.data
     types = [_packed_dtype(operation, v) for v in (operation.a, operation.b)]
     types.append(memory_dtype_of(pointee_of(operation.acc.type)))
@@ -84,12 +85,18 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
     source = operation.b_source
     has_source = source is not None
     b_type = types[1] if source is None else memory_dtype_of(pointee_of(source.type))
+    away = operation.acc if operation.target is None else operation.target
+    target_type = memory_dtype_of(pointee_of(away.type))
 
     def evaluate(program: Program, a: Array, b: Array, acc: Array, *more: Array) -> None:
         target, adds = types[2], not starts_at_zero
-        place, place_stride = acc, ldc
+        place, place_stride, stored = acc, ldc, types[2]
+        is_away = has_target and not (has_choice and not bool(more[-1]))
+        more = more[:-1] if has_choice else more
         if has_target:
-            place, place_stride, adds = more[-3], int(more[-2]), not bool(more[-1])
+            adds = not bool(more[-1])
+            if is_away:
+                place, place_stride, stored = more[-3], int(more[-2]), target_type
             more = more[:-3]
         m, n, k = (int(value) for value in more[-3:]) if is_limited else extents
         more = more[:-3] if is_limited else more
@@ -99,7 +106,7 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
         rhs, rhs_lost = _operand(program, b, (k, n), b_type, b_stride)
         rhs = _converted(rhs, types[1])
         lost = lhs_lost.any(axis=1, keepdims=True) | rhs_lost.any(axis=0, keepdims=True)
-        lanes = _matrix(place, m, n, place_stride, target.itemsize)
+        lanes = _matrix(place, m, n, place_stride, stored.itemsize)
         total = _product(lhs, rhs, target)
         if adds:
             before, before_lost = _operand(program, acc, (m, n), target, ldc)
@@ -109,9 +116,9 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
         if is_limited and not has_target:
             whole = _matrix(acc, extents[0], extents[1], ldc, target.itemsize)
             forget_lanes(program, whole, target.itemsize)
-        write(program, lanes, result.ravel())
+        write(program, lanes, _converted(result, stored).ravel())
         if lost.any():
-            forget_lanes(program, lanes.select(np.flatnonzero(lost.ravel())), target.itemsize)
+            forget_lanes(program, lanes.select(np.flatnonzero(lost.ravel())), stored.itemsize)
 
     return evaluate
 

@@ -22,7 +22,9 @@ from typing import Literal
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.machine.cpus import LINE_BYTES
 from tilewright.support.dataclass import dataclass, replace
-from tilewright.targets.cpu.dot.amx_product import AmxBlocks, amx_blocks, emit_amx_product
+from tilewright.targets.cpu.dot.amx_blocks import AmxBlocks, amx_blocks
+from tilewright.targets.cpu.dot.amx_product import emit_amx_product
+from tilewright.targets.cpu.dot.amx_results import AmxTarget
 from tilewright.targets.cpu.dot.block import (
     STEPS_AHEAD,
     TARGET_ARGUMENTS,
@@ -119,6 +121,7 @@ class DotSpec:
     both operands are then where the user has them.
     `has_target` writes the sum elsewhere than it adds to, or adds nothing, as it is told at run
     time: a loop's last step writes where the user wants the result, its first finds no zeros.
+    On AMX that is rows of `target_dtype`, and it is told, too, whether they are to be written.
     *Source* all measured on Emerald Rapids, f32 1024³.
     """
 
@@ -140,6 +143,7 @@ class DotSpec:
     is_amx: bool = False
     is_limited: bool = False
     has_target: bool = False
+    target_dtype: str | None = None
 
     @property
     def unit(self) -> VectorUnit:
@@ -336,7 +340,7 @@ def dot_name(spec: DotSpec) -> str:
     if spec.next_b is not None:
         name += f".next{spec.next_b.rows}.{spec.next_b.element_bytes}"
     name += ".rows" * spec.packs_b + ".zero" * spec.zero_init + ".part" * spec.is_limited
-    return name + ".to" * spec.has_target
+    return name + ".to" * spec.has_target + (spec.target_dtype or "")
 
 
 def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
@@ -347,7 +351,7 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
     %next_b_stride` (elements) if `next_b`, then `ptr %b_source, i64 %b_source_stride`
     (elements) if `packs_b`, `%b_panels` being its room, then `i64 %rows, i64 %columns,
     i64 %depth` (at least 1) if `is_limited`, then `ptr %target, i64 %target_stride` (elements),
-    `i1 %is_first` if `has_target`.
+    `i1 %is_first` if `has_target`, then `i1 %is_last` if it `is_amx`, too.
     *Constraints* the three buffers do not overlap, nor the target the operands; they are aligned
     to their elements (to 64 bytes for speed). A is padded with zeros to whole k-groups and B as
     `PanelLayout` says.
@@ -355,7 +359,7 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
     assert spec.can_read_a_in_place or not spec.a_in_place, spec
     assert spec.can_pack_b or not spec.packs_b, spec
     assert (spec.a_in_place and spec.packs_b) or not spec.is_limited, spec
-    assert spec.is_limited or not spec.has_target, spec
+    assert spec.is_limited or spec.is_amx or not spec.has_target, spec
     name = dot_name(spec)
     if module.has_function(name):
         return f"@{name}"
@@ -366,16 +370,23 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
     arguments += ", ptr %b_source, i64 %b_source_stride" * spec.packs_b
     arguments += ", i64 %rows, i64 %columns, i64 %depth" * spec.is_limited
     arguments += TARGET_ARGUMENTS * spec.has_target
+    arguments += ", i1 %is_last" * (spec.has_target and spec.is_amx)
     header = f"define internal void @{name}({arguments}) noinline nounwind"
     fn = FunctionBuilder(module, header)
     if spec.amx_blocks is not None:
         strides = ("%a_stride" if spec.a_in_place else str(spec.a_stride), _ldc(spec))
-        emit_amx_product(fn, spec.amx_blocks, strides, spec.zero_init)
+        emit_amx_product(fn, spec.amx_blocks, strides, spec.zero_init, _amx_target(spec))
     else:
         emit = _emit_in_place if spec.a_in_place else _emit_columns_outside
         emit(fn, spec, _column_runs(spec))
     fn.emit("ret void")
     return module.add_function(name, fn.text())
+
+
+def _amx_target(spec: DotSpec) -> AmxTarget | None:
+    if not spec.has_target:
+        return None
+    return AmxTarget(spec.target_dtype or spec.acc_dtype, spec.features)
 
 
 def _column_runs(spec: DotSpec) -> list[ColumnRun]:

@@ -24,7 +24,7 @@ from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.support.dataclass import replace
 from tilewright.targets.cpu import ops as cpu
-from tilewright.targets.cpu.dot.direct import redirection
+from tilewright.targets.cpu.dot.direct import amx_redirection, redirection
 from tilewright.targets.cpu.dot.fetching import fetch_address
 from tilewright.targets.cpu.dot.limits import limits_of
 from tilewright.targets.cpu.dot.microkernel import DotSpec
@@ -239,7 +239,9 @@ def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
         target = lowering.buffer(op.results[0])
         fetch = () if spec.is_amx else fetch_address(lowering, emit, op, forms[1])
         found, place = lowering.limits.get(op), ()
-        if stride and source and op in lowering.direct:
+        if op in lowering.direct and spec.is_amx:
+            place = amx_redirection(lowering, emit, op, a, stride, _whole(emit, spec))
+        elif op in lowering.direct and stride and source:
             found = found or _whole(emit, spec)
             place = redirection(lowering, emit, op, ((a, stride[0]), (source[0], source[1])), found)
         limits = () if found is None else (found.rows, found.columns, found.depth)
@@ -314,7 +316,7 @@ def _call(
     """The call; `more`: the stride of A in place, the room for its rows, where to fetch from,
     the source of B, limits, where the sum goes."""
     stride, room, fetch, source, limits, place = more
-    groups = (fetch, fetch, source, source, *(limits,) * 3, *(place,) * 3)
+    groups = (fetch, fetch, source, source, *(limits,) * 3, *(place,) * 3, place[3:])
     sizes = (1, 1, 1, len(stride), len(room), *(int(bool(group)) for group in groups))
     properties: dict[str, Attribute] = {
         "operandSegmentSizes": DenseArrayBase.from_list(i32, list(sizes)),

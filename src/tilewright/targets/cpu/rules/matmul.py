@@ -12,7 +12,7 @@ from tilewright.support.dataclass import replace
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.dot.microkernel import DotSpec, SourceTile, emit_dot
 from tilewright.targets.cpu.dot.packing import emit_pack
-from tilewright.targets.cpu.dot.types import dot_spec
+from tilewright.targets.cpu.dot.types import dot_spec, dtype_key
 from tilewright.targets.cpu.ops import DotOp, PackOp
 from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.services import CpuServices
@@ -59,11 +59,19 @@ def _dot(ctx: EmitContext, op: DotOp) -> None:
         is_amx=op.unit is not None,
         is_limited=op.rows is not None,
         has_target=op.target is not None,
+        target_dtype=_target_dtype(op),
         ldc=None if op.acc_stride is None else op.acc_stride.value.data,
     )
     function = emit_dot(ctx.module, spec)
     operands = ", ".join(ctx.typed(v) for v in op.operands)
     ctx.fn.emit(f"call void {function}({operands})")
+
+
+def _target_dtype(op: DotOp) -> str | None:
+    """The element type to which a sum is rounded; None where it is as it is added up."""
+    if op.target is None or pointee(op.target) == pointee(op.acc):
+        return None
+    return dtype_key(pointee(op.target))
 
 
 @CPU_RULES.register(PackOp)

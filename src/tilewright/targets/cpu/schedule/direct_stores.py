@@ -4,6 +4,8 @@
     for k in …: acc = dot(a, b, acc)        first step: nothing is added, the zeros are not made
     store(c, acc)                           last step: the sums go to c; the store has nothing to do
 
+Or rounded, where the products are AMX's: `store(c, acc.to(bf16))`.
+
 Why: zeros are written and read back, a sum is read and stored once more at the end: a quarter of
 the time of a product of 128x128 that is 128 deep, half of one that is 17 deep. Whether the place
 of the result is what a product may write to (rows, apart from the operands, not hidden by the
@@ -15,23 +17,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
+from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.effects import is_free
-from tilewright.ir.regions import counter_of
+from tilewright.ir.op import ElementwiseOp
+from tilewright.ir.regions import counter_of, receivers_of
 from tilewright.ir.types import element_of, shape_of
 from tilewright.machine.model import MachineModel
 from tilewright.ops.control_flow import ForOp
+from tilewright.ops.elementwise.ir import TruncFOp
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.memory.ir import StoreOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.dot.limits import multiplies_prefixes
-from tilewright.targets.cpu.schedule.bufferization import Bufferization, is_zero
+from tilewright.targets.cpu.schedule.bufferization import Bufferization, is_zero, single_use
 from tilewright.targets.cpu.schedule.fusion import Step
 from tilewright.targets.cpu.schedule.inline import owner
 from tilewright.targets.cpu.schedule.lowering import DirectStore
 from tilewright.targets.cpu.schedule.materialization import operand_spec
 from tilewright.targets.cpu.schedule.roots import RootKind
+
+# By definition: the types that an f32 is rounded to in one instruction, or a few.
+_ROUNDED = ("bf16", "f16")
 
 Chain = tuple[tuple[ForOp, ...], tuple[DotOp, ...], SSAValue]
 """Loops one after the other, their products, and the argument in which the first has the sum."""
@@ -55,8 +63,43 @@ def find_direct_stores(
         found
         for found in every
         if found is not None
-        and all(_can_redirect(bufferization, machine, op) for op in found.direct.products)
+        and all(
+            _can_redirect(bufferization, machine, op, found.direct.store)
+            for op in found.direct.products
+        )
     ]
+
+
+def will_store_directly(product: DotOp) -> bool:
+    """Whether a product on AMX is one of those that will store their sum, as T0 is.
+
+    Where something comes between after all, they start from zeros that are written for them.
+    """
+    store = _store_of(product)
+    if store is None or store.parent is None or not _has_rows(AffineTiles(), store):
+        return False
+    chain = _chain(store, {op: op for op in store.parent.walk() if isinstance(op, DotOp)})
+    if chain is None or product not in chain[1]:
+        return False
+    between = chain[0][0].next_op
+    while between is not None and between is not store:
+        if between not in chain[0] and not is_free(between):
+            return False
+        between = between.next_op
+    return str(element_of(store.value.type)) in ("f32", "i32", *_ROUNDED)
+
+
+def _store_of(product: DotOp) -> StoreOp | None:
+    """The store that alone uses what is made of a sum, element by element, handed on by loops."""
+    use = single_use(product.result)
+    while use is not None:
+        op = use.operation
+        if isinstance(op, StoreOp):
+            return op if use.index == 1 else None
+        results = op.results if isinstance(op, ElementwiseOp) else receivers_of(use)
+        outside = [value for value in results if isinstance(value, OpResult)]
+        use = single_use(outside[0]) if outside else None
+    return None
 
 
 def _found(bufferization: Bufferization, steps: Sequence[Step]) -> Found | None:
@@ -66,7 +109,7 @@ def _found(bufferization: Bufferization, steps: Sequence[Step]) -> Found | None:
         return None
     store = roots[0].op
     assert isinstance(store, StoreOp), store.name
-    if not _has_rows(bufferization, store):
+    if not _has_rows(bufferization.structure, store):
         return None
     chain = _chain(store, {op: op for op in bufferization.operands})
     if chain is None:
@@ -105,11 +148,11 @@ def _fills(bufferization: Bufferization, step: Step, argument: SSAValue) -> bool
     return is_there and is_zero(root.values[0]) and root.strides is None
 
 
-def _has_rows(bufferization: Bufferization, store: StoreOp) -> bool:
+def _has_rows(structure: AffineTiles, store: StoreOp) -> bool:
     """Whether a store writes a matrix whose rows are contiguous."""
     if len(shape_of(store.ptr.type)) != 2:
         return False
-    pitch, step = bufferization.structure.strides(store.ptr)
+    pitch, step = structure.strides(store.ptr)
     if pitch is None or pitch.jumps or step is None or step.jumps:
         return False
     return step.as_int() == 1
@@ -119,7 +162,7 @@ def _chain(store: StoreOp, known: Mapping[Operation, DotOp]) -> Chain | None:
     """The loops and products whose sum, from zero, is all that a store stores."""
     loops: list[ForOp] = []
     products: list[DotOp] = []
-    value = argument = store.value
+    value = argument = _unrounded(store.value)
     while not is_zero(value):
         loop = owner(value)
         if loop is None or counter_of(loop) is None or not value.has_one_use():
@@ -133,6 +176,14 @@ def _chain(store: StoreOp, known: Mapping[Operation, DotOp]) -> Chain | None:
         products.insert(0, product)
         value = loop.iter_args[index]
     return (tuple(loops), tuple(products), argument) if loops else None
+
+
+def _unrounded(value: SSAValue) -> SSAValue:
+    """The sum that a stored value is, rounded to a narrower type."""
+    op = owner(value)
+    if isinstance(op, TruncFOp) and value.has_one_use():
+        return op.operands[0]
+    return value
 
 
 def _summed(loop: ForOp, index: int, known: Mapping[Operation, DotOp]) -> DotOp | None:
@@ -159,16 +210,25 @@ def _ends_with(product: DotOp, end: Operation) -> bool:
     return True
 
 
-def _can_redirect(bufferization: Bufferization, machine: MachineModel, product: DotOp) -> bool:
+def _can_redirect(
+    bufferization: Bufferization, machine: MachineModel, product: DotOp, store: StoreOp
+) -> bool:
     """Whether the microkernel of a product may write elsewhere than it adds to.
 
-    Both operands are read where the user has them, and it may be told its limits.
+    Both operands are read where the user has them, and it may be told its limits. On AMX B was
+    packed before, A may have been, and sums are rounded to the type of the result.
     """
+    spec = operand_spec(product, machine)
+    if str(element_of(product.result.type)) != spec.acc_dtype:
+        return False
+    stored = str(element_of(store.value.type))
+    if spec.is_amx:
+        return stored == spec.acc_dtype or stored in _ROUNDED
+    if stored != spec.acc_dtype:
+        return False
     forms = bufferization.operands[product]
     if any(form not in bufferization.unpacked for form in forms):
         return False
     if isinstance(product.c, BlockArgument) and product.c in bufferization.pitches:
         return False
-    spec = operand_spec(product, machine)
-    is_same = str(element_of(product.result.type)) == spec.acc_dtype
-    return is_same and multiplies_prefixes(spec, machine)
+    return multiplies_prefixes(spec, machine)

@@ -19,8 +19,10 @@ from tilewright.targets.cpu.report import NestReport, ReportBuilder
 from tilewright.targets.cpu.schedule.arena import place_buffers
 from tilewright.targets.cpu.schedule.bufferization import Bufferization
 from tilewright.targets.cpu.schedule.control import emit_block
+from tilewright.targets.cpu.schedule.direct_stores import will_store_directly
 from tilewright.targets.cpu.schedule.in_place import read_in_place
 from tilewright.targets.cpu.schedule.inline import Costs
+from tilewright.targets.cpu.schedule.lengthen_counters import lengthen_counters
 from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.materialization import decide, normalize, operand_spec
 from tilewright.targets.cpu.schedule.peel_first_products import peel_first_products
@@ -44,6 +46,7 @@ def cpu_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, 
         FoldAdditions(adds_last=True),
         WidenKLoops(machine),
         PeelFirstProducts(machine),
+        LengthenCounters(machine),
         SplitAmxProducts(machine),
         WidenProducts(machine),
         EmitNests(machine),
@@ -83,8 +86,28 @@ class PeelFirstProducts(Pass):
             peel_first_products(kernel, self._is_worth)
 
     def _is_worth(self, product: DotOp) -> bool:
-        is_split = is_split_for_amx(product, self.machine)
-        return is_split or operand_spec(product, self.machine).is_amx
+        if is_split_for_amx(product, self.machine):
+            return True
+        is_amx = operand_spec(product, self.machine).is_amx
+        return is_amx and not will_store_directly(product)
+
+
+@dataclass(frozen=True)
+class LengthenCounters(Pass):
+    """Count loops of products that store their sums in 64 bits; see `lengthen_counters.py`."""
+
+    machine: MachineModel = MADE_UP_AMX_CPU
+    name = "lengthen-counters"
+    after = ("widen-k-loops", "peel-first-products")
+
+    def apply(self, module: ModuleOp) -> None:
+        """Rewrite every function."""
+        for kernel in functions_of(module):
+            lengthen_counters(kernel, self._is_worth)
+
+    def _is_worth(self, product: DotOp) -> bool:
+        is_amx = operand_spec(product, self.machine).is_amx
+        return is_amx and will_store_directly(product)
 
 
 @dataclass(frozen=True)
@@ -93,7 +116,7 @@ class SplitAmxProducts(Pass):
 
     machine: MachineModel = MADE_UP_AMX_CPU
     name = "split-amx-products"
-    after = ("widen-k-loops", "peel-first-products")
+    after = ("widen-k-loops", "peel-first-products", "lengthen-counters")
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function."""
