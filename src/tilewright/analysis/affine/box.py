@@ -11,6 +11,7 @@ from __future__ import annotations
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.analysis.affine.access import AccessDim, Accesses, TileAccess
+from tilewright.analysis.affine.choice import as_bounded
 from tilewright.analysis.affine.demand import is_cut_off
 from tilewright.analysis.affine.expression import (
     ONE,
@@ -35,7 +36,7 @@ from tilewright.analysis.launch_scalars import is_known_at_launch
 from tilewright.ir.effects import global_access
 from tilewright.machine.model import MachineModel
 from tilewright.ops.creation.ir import ConstantOp, SplatOp
-from tilewright.ops.elementwise.ir import ELEMENTWISE
+from tilewright.ops.elementwise.ir import ELEMENTWISE, FpToFpOp
 from tilewright.ops.function import is_argument
 from tilewright.ops.shape.ir import BroadcastOp
 from tilewright.runtime.tensor_descriptor import MAX_RANK
@@ -53,7 +54,7 @@ class BoxDim:
 
     The tensor ends at the least of `sizes`; without one it goes on as far as the program reads.
     With a `modulus` the box starts at start mod modulus, and does not wrap. Where it `is_cut`, the
-    program's elements beyond the tensor wrap, but nothing looks at them. Where it `may_precede`,
+    program has other elements beyond the tensor, but nothing looks at them. Where it `may_precede`,
     the program leaves out what lies before the tensor.
     """
 
@@ -116,10 +117,12 @@ class _Boxing:
     def __init__(
         self, op: Operation, accesses: Accesses, access: TileAccess, facts: AxisFacts
     ) -> None:
-        self._op, self._accesses = op, accesses
-        self._access, self._facts = access, facts
+        self._op, self._accesses, self._facts = op, accesses, facts
         effect = global_access(op)
         self._is_store = effect is not None and effect.writes
+        self._ended = {} if self._is_store else self._chosen_rows(access)
+        dims = (self._ended.get(number, dim) for number, dim in enumerate(access.dims))
+        self._access = replace(access, dims=tuple(dims))
         self._guards: list[Guard] = []
         self._within: list[Within] = []
         self._chosen: dict[Factors, Expression] = {}
@@ -146,6 +149,17 @@ class _Boxing:
         guards, within = tuple(dict.fromkeys(self._guards)), tuple(self._within)
         size = access.element_bytes
         return TensorBox(access.base, size, offset, tuple(dims), tuple(order), guards, within)
+
+    def _chosen_rows(self, access: TileAccess) -> dict[int, AccessDim]:
+        """The dimensions whose rows are chosen up to a bound behind which nothing looks."""
+        found: dict[int, AccessDim] = {}
+        for number, dim in enumerate(access.dims):
+            bounded = as_bounded(dim, self._accesses)
+            if bounded is None:
+                continue
+            if is_cut_off(self._accesses, self._op.results[0], number, bounded.upper[-1]):
+                found[number] = bounded
+        return found
 
     def _check_whole(self) -> None:
         """What is asked of the access as a whole."""
@@ -226,7 +240,8 @@ class _Boxing:
             self._check_stride(f"the stride of dimension {number}", dim.stride)
         else:
             self._demand_multiple(dim.start, f"where dimension {number} starts")
-        is_cut = dim.modulus is not None and self._is_cut_off(number, dim)
+        is_wrapped = dim.modulus is not None
+        is_cut = number in self._ended or (is_wrapped and self._is_cut_off(number, dim))
         if dim.modulus is not None and not is_cut:
             self._check_wrap(number, dim, dim.modulus)
         self._check_lower(number, dim)
@@ -407,4 +422,6 @@ def _is_zero(value: SSAValue) -> bool:
     return str(value.op.splat_value()) in ("0", "0.0", "False")
 
 
-_KEEP_ZERO = frozenset((SplatOp, BroadcastOp, *(ELEMENTWISE[f"arith.{n}"] for n in _CONVERSIONS)))
+_KEEP_ZERO = frozenset(
+    (FpToFpOp, SplatOp, BroadcastOp, *(ELEMENTWISE[f"arith.{n}"] for n in _CONVERSIONS))
+)

@@ -19,6 +19,7 @@ from tilewright.ir.regions import is_control_flow, loops_around
 from tilewright.ir.types import DescriptorType
 from tilewright.ops.debug.ir import is_assumption
 from tilewright.ops.function import FuncOp
+from tilewright.schedule.partition.apart import are_apart
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.schedule.partition.slices import Slice
 
@@ -102,7 +103,8 @@ def _require_own_parts(
     """Hold what replicas write to places of their own, which they touch once."""
     for write in writes:
         for op in ops:
-            if op is not write and touched[op] & touched[write]:
+            is_other = op is not write and not are_apart(op, write)
+            if is_other and touched[op] & touched[write]:
                 raise Refused(op, f"{op.name} and {write.name} of two replicas may meet")
         is_loop = next(loops_around(write), None) is not None
         if is_loop and not writes_block(write):

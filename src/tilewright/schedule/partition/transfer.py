@@ -7,6 +7,7 @@ along `dim`; WHOLE where all of an operand is needed. An op without a row cannot
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 from types import MappingProxyType
 from typing import Final
 
@@ -19,7 +20,14 @@ from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.ops.reduction.ir import ReduceOp, ScanOp
-from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, JoinOp, SplitOp, TransOp
+from tilewright.ops.shape.ir import (
+    BroadcastOp,
+    ExpandDimsOp,
+    JoinOp,
+    ReshapeOp,
+    SplitOp,
+    TransOp,
+)
 
 WHOLE: Final = None
 Dim = int | None
@@ -83,6 +91,17 @@ def _trans(op: Operation, dim: int) -> Dims:
     return (op.permutation()[dim],)
 
 
+def _reshape(op: Operation, dim: int) -> Dims | None:
+    """A dimension that both shapes have, with as many elements before it in both."""
+    assert isinstance(op, ReshapeOp)
+    before, after = shape_of(op.src.type), shape_of(op.result.type)
+    if op.allow_reorder is not None:
+        return None
+    same = (d for d, extent in enumerate(before) if extent == after[dim])
+    found = next((d for d in same if prod(before[:d]) == prod(after[:dim])), None)
+    return None if found is None else (found,)
+
+
 def _reduce(op: Operation, dim: int) -> Dims:
     assert isinstance(op, ReduceOp)
     return (dim + (op.axis.value.data <= dim),) * len(op.operands)
@@ -102,6 +121,7 @@ _RULES: Mapping[type[Operation], Transfer] = MappingProxyType({
     ExpandDimsOp: _expand_dims,
     BroadcastOp: _alike,
     TransOp: _trans,
+    ReshapeOp: _reshape,
     ReduceOp: _reduce,
     ScanOp: _scan,
     JoinOp: _join,

@@ -8,6 +8,7 @@ from tilewright.passes.fold_additions import FoldAdditions
 from tilewright.passes.forward_invariants import ForwardInvariants
 from tilewright.passes.lower_block_pointers import LowerBlockPointers
 from tilewright.passes.lower_descriptors import LowerDescriptors
+from tilewright.passes.merge_counters import MergeCounters
 from tilewright.passes.merge_duplicates import MergeDuplicates
 from tilewright.passes.refuse_ops import RefuseOps
 from tilewright.passes.require_rules import RequireRules
@@ -27,6 +28,7 @@ def nvidia_tile_passes(machine: MachineModel, options: CompileOptions) -> tuple[
     return (
         RefuseOps(NVIDIA_COVERAGE.target),
         LowerBlockPointers(),
+        MergeCounters(),
         _descriptors(machine, options) if has_engine else LowerDescriptors(),
         ForwardInvariants(),
         SplitCarriedPointers(),

@@ -41,6 +41,7 @@ from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.roles import find_roles
 from tilewright.ops.staging import ExtractSliceOp, LocalAllocOp, LocalBarrierOp, LocalStoreOp
 from tilewright.schedule.global_barriers import global_accesses
+from tilewright.schedule.partition.apart import are_apart
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import UnsupportedLayout
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
@@ -74,13 +75,14 @@ def chunk_stores(kernel: FuncOp) -> None:
     if roles is None or schedule is None or schedule.epilogue.kind != "tma":
         return
     stores = [op for op in kernel.walk() if isinstance(op, Store)]
+    against = {store: _reason(kernel, store) for store in stores}
     reasons = list(schedule.reasons)
     chunking = _Chunking(kernel, schedule.epilogue)
     for body in roles.bodies:
         inside = set(body.block.walk())
         own = _Role(body.block, chunking)
         for store in (op for op in stores if op in inside):
-            reason = _reason(kernel, store) or own.rewrite(store)
+            reason = against[store] or own.rewrite(store)
             if reason:
                 reasons.append(f"the store at {describe(store)} is made whole: {reason}")
         own.end()
@@ -92,7 +94,7 @@ def _reason(kernel: FuncOp, store: Store) -> str:
     """Why a store must not overtake what comes behind it; '' where it may."""
     base = base_argument(store.desc)
     for op in kernel.walk():
-        touched = () if op is store else global_accesses(op)
+        touched = () if op is store or are_apart(op, store) else global_accesses(op)
         if base is None or any(access.base in (base, None) for access in touched):
             return f"{op.name} at {describe(op)} may touch what it writes"
     if isinstance(store, DescriptorReduceOp):

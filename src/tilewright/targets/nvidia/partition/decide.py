@@ -37,6 +37,7 @@ from tilewright.support.errors import InvalidOption
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.partition.default_roles import (
     GROUPS,
+    large_product,
     leaves_open,
     runs_by_default,
 )
@@ -150,7 +151,9 @@ class DecideRoles(Pass):
         return PROGRAMS if may_be and is_able and crosses_lines(kernel) else 1
 
     def _unsaid_groups(self, kernel: FuncOp) -> int:
-        """As many groups as warps, or in attention as its rows are for: 64 each."""
+        """As many groups as warps; as products of large tiles need, or the rows of attention."""
+        if large_product(kernel, self.machine) is not None:
+            return GROUPS
         rows = [shape_of(pair.first.result.type)[-2] for pair in pairs_of(kernel)]
         of_attention = min(rows) // WGMMA.rows if rows else gradient_groups(kernel)
         return min(3, max(1, of_attention or self.num_warps // 4))

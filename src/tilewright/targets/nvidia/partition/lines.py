@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from tilewright.ir.types import i32
 from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp
 from tilewright.runtime.launch_numbers import LaunchNumber, slots_of
@@ -39,9 +40,14 @@ def _is_uneven(kernel: FuncOp, op: TensorMapOp) -> bool:
 
 
 def _is_odd_argument(kernel: FuncOp, stride: LaunchNumber) -> bool:
-    """Whether a stride is an argument that is no multiple of 16."""
+    """Whether a stride is an argument that is no multiple of 16.
+
+    Strides of 64 bits are those of descriptors that a launch passes, and nobody has divided them.
+    """
     if stride[0] != "slot":
         return False
     (slot,) = slots_of(stride)
-    is_argument = slot < len(kernel.body.block.args)
-    return is_argument and _DIVISIBILITY not in kernel.argument_facts(slot)
+    arguments = kernel.body.block.args
+    if slot >= len(arguments) or arguments[slot].type != i32:
+        return False
+    return _DIVISIBILITY not in kernel.argument_facts(slot)

@@ -95,6 +95,7 @@ class SelectTensorMaps(Pass):
     num_slots: int = SM_90A.num_sms * SM_90A.max_warps_per_sm // 4
     may_guard: bool = True
     name = "select-tensor-maps"
+    after = ("merge-counters",)
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function that makes a descriptor."""
