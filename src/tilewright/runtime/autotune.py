@@ -261,7 +261,9 @@ class Autotuner(Wrapper):
         check = None if tolerance is None else ResultCheck(named, tolerance)
         trials = [self._candidate(each, call, state, check) for each in tried]
         try:
-            outcome = tune(self.__name__, trials, self._measure, debug_options().print_autotuning)
+            is_verbose = debug_options().print_autotuning
+            again = self._again if self._is_on_gpu(call) else None
+            outcome = tune(self.__name__, trials, self._measure, is_verbose, again)
         except Exception:
             # After a fault on a GPU nothing can be put back, and the fault is what matters.
             with suppress(Exception):
@@ -321,6 +323,12 @@ class Autotuner(Wrapper):
     def _measure(self, candidate: Candidate, best_ms: float) -> Times:
         """The times of a candidate; derived classes may have another way."""
         return self._settings.measure.time(candidate, best_ms)
+
+    @property
+    def _again(self) -> Callable[[Candidate], Times] | None:
+        """A short time of a candidate, for those that are close; None with the author's timer."""
+        measure = self._settings.measure
+        return measure.again if measure.do_bench is None else None
 
     def bench_one(self, config: Config, call: Call) -> Times:
         """The times of one configuration, infinite if it fails; the arguments stay as they are."""

@@ -11,6 +11,7 @@ from typing import Final
 from tilewright.runtime.ahead import ArgumentPath, CompileJob, drop, wait_for_news
 from tilewright.runtime.call import Call
 from tilewright.runtime.config import Config
+from tilewright.runtime.play_off import close_ones, timed_in_turn
 from tilewright.runtime.progress import Step, progress_bar
 from tilewright.runtime.timer import do_bench
 from tilewright.support.dataclass import dataclass
@@ -22,6 +23,8 @@ DEFAULT_WARMUP_MS = 25.0
 DEFAULT_REP_MS = 100.0
 # A configuration this much slower than the best so far in a tenth of the time is not tried on.
 _HOPELESS = 1.5
+# Chosen, not measured: the part of the time of a trial that a round of a play-off takes.
+_ROUND = 0.25
 
 Times = tuple[float, float, float]
 Benchmarker = Callable[..., object]
@@ -89,6 +92,10 @@ class Measure:
                 return first
         return self._run(candidate, 1.0)
 
+    def again(self, candidate: Candidate) -> Times:
+        """The times of a candidate in a short run."""
+        return self._run(candidate, _ROUND)
+
     def _run(self, candidate: Candidate, share: float) -> Times:
         warmup, rep = share * self.warmup_ms, share * self.rep_ms
         launch, prepare = candidate.launch, candidate.prepare
@@ -138,9 +145,15 @@ TimeCandidate = Callable[[Candidate, float], Times]
 
 
 def tune(
-    name: str, candidates: Sequence[Candidate], time: TimeCandidate, is_verbose: bool = False
+    name: str,
+    candidates: Sequence[Candidate],
+    time: TimeCandidate,
+    is_verbose: bool = False,
+    again: Callable[[Candidate], Times] | None = None,
 ) -> Outcome:
     """Try every candidate. Ctrl-C ends the search with the best so far.
+
+    With `again` those with close times are timed once more, in turn.
 
     All are compiled at once, in other processes where that is faster, and timed as they are
     ready. Those with equal parameters whose compiled kernels are the same one are timed once.
@@ -153,6 +166,8 @@ def tune(
     try:
         with progress_bar(f"tuning {name}", len(candidates)) as step:
             search.run(step)
+            if again is not None:
+                search.play_off(again)
     except KeyboardInterrupt:
         if not search.best:
             raise
@@ -208,6 +223,23 @@ class Search:
                 self._settle(entry, step)
         finally:
             drop([entry.job for entry in self._entries if entry.job is not None])
+
+    def play_off(self, again: Callable[[Candidate], Times]) -> None:
+        """Time those of different kernels that are close to the best one again, in turn."""
+        rivals: dict[object, list[_Entry]] = {}
+        for index, entry in enumerate(self._entries):
+            if entry.trial is not None and not entry.trial.failure:
+                key = _identity(entry.candidate.config.kwargs, entry.kernel) or index
+                rivals.setdefault(key, []).append(entry)
+        groups = list(rivals.values())
+        close = close_ones([_median_of(entries[0]) for entries in groups])
+        if len(close) < 2:
+            return
+        contenders = [groups[index][0].candidate for index in close]
+        found = timed_in_turn(contenders, _median_of(groups[close[0]][0]), again)
+        for index, times_ms in zip(close, found, strict=True):
+            for entry in groups[index]:
+                entry.trial = Trial(entry.candidate.config, times_ms)
 
     def _compile(self, step: Step) -> None:
         """Submit every candidate, and compile here those that no other process takes."""
@@ -307,6 +339,10 @@ class Search:
         if self._is_verbose:
             _say(f"  {trial.config.short()}: {trial.failure or f'{trial.times_ms[0]:.4g} ms'}")
         step("" if self.best is None else f"best {self.best.times_ms[0]:.4g} ms")
+
+
+def _median_of(entry: _Entry) -> float:
+    return math.inf if entry.trial is None else entry.trial.times_ms[0]
 
 
 def _effects(entry: _Entry) -> Effects | None:
