@@ -14,6 +14,7 @@ SOURCES = Path(tilewright.__file__).parent
 # Where classes are what a function is for: definitions of ops, and the rules for them.
 _DEFINITIONS = ("rules", "ops")
 SUBJECTS = {
+    "analysis/affine/choice": ("ops/elementwise/ir",),
     "passes/fold_additions": ("ops/matmul/ir",),
     "passes/insert_checks": ("ops/memory/ir",),
     "passes/branch_masks": ("ops/elementwise/ir",),
@@ -25,6 +26,7 @@ SUBJECTS = {
     "passes/split_products": ("ops/matmul/ir",),
     "schedule/async_copy": ("ops/memory/ir", "ops/staging"),
     "schedule/partition": ("ops/roles", "ops/rings", "ops/channels"),
+    "schedule/partition/apart": ("ops/descriptors/ir",),
     "schedule/partition/early_products": ("ops/staging", "ops/memory/ir"),
     "schedule/partition/release_late": ("ops/staging",),
     "schedule/partition/wait_in_loops": ("ops/staging",),
