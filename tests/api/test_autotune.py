@@ -90,6 +90,29 @@ def test_another_key_value_or_dtype_is_tuned_again(x: np.ndarray, n: int) -> Non
     assert len(tuner.cache) == 2
 
 
+def test_configurations_that_a_script_replaces_are_launched_from_then_on() -> None:
+    kernel = make_fake()
+    tuner = tuned(kernel, [SLOW, FAST])
+    tuner[(1,)](data(), 4)
+    for block in (8, 16):
+        tuner.configs = [Config({"BLOCK": block})]
+        tuner[(1,)](data(), 4)
+        assert kernel.launches[-1]["BLOCK"] == block
+
+
+def test_a_choice_that_a_script_makes_or_takes_back_counts() -> None:
+    kernel = make_fake()
+    tuner = tuned(kernel, [SLOW, FAST], cache_results=False)
+    tuner[(1,)](data(), 4)
+    (key,) = tuner.cache
+    tuner.cache[key] = SLOW
+    tuner[(1,)](data(), 4)
+    assert kernel.launches[-1]["BLOCK"] == 8
+    tuner.cache.clear()
+    tuner[(1,)](data(), 4)
+    assert kernel.launches[-1]["BLOCK"] == 1
+
+
 def test_arrays_on_a_gpu_have_a_choice_of_their_own() -> None:
     class OnGpu(np.ndarray):
         is_cuda = True

@@ -161,12 +161,21 @@ class Autotuner(Wrapper):
     def _run(self, args: Arguments, kwargs: Keywords, grid: GridLike) -> object:
         key = self._tuning_key(args, kwargs)
         plan = self._plans.get((len(args), *kwargs, key))
-        if plan is None:
+        if plan is None or not self._is_chosen(plan.config, key):
             plan = self._make_plan(key, Call(args, kwargs, grid))
         elif plan.config.pre_hook is not None:
             self._run_hook(plan.config, Call(args, kwargs, grid))
         self.best_config = plan.config
         return self._launch(args, {**kwargs, **plan.chosen}, grid)
+
+    def _is_chosen(self, config: Config, key: TuningKey) -> bool:
+        """Whether a configuration is still that of a key: scripts change `configs` and `cache`."""
+        return config is (self.configs[0] if self._has_one_choice else self.cache.get(key))
+
+    @property
+    def _has_one_choice(self) -> bool:
+        """Whether there is nothing to try."""
+        return len(self.configs) == 1 and not self._settings.tries_schedules
 
     def _make_plan(self, key: TuningKey, call: Call) -> _Plan:
         """What calls of this shape and key launch with; the configuration's hook has run."""
@@ -178,8 +187,7 @@ class Autotuner(Wrapper):
             )
         self.nargs = dict(zip(self.arg_names, call.args, strict=False))
         try:
-            is_only_one = len(self.configs) == 1 and not self._settings.tries_schedules
-            config = self.configs[0] if is_only_one else self._choose(key, call)
+            config = self.configs[0] if self._has_one_choice else self._choose(key, call)
             # A hook may change what the kernel is compiled for, such as a descriptor's block.
             self._run_hook(config, call)
             keywords = self._keywords(config, call)
