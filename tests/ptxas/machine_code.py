@@ -12,6 +12,7 @@ import struct
 from tilewright.support.dataclass import dataclass
 
 BRANCH, ELECT, COPY, PRODUCT, WARPSYNC = 0x947, 0x82F, 0x5B4, 0x9F0, 0x348
+TO_UNIFORM = 0x2CA
 _BYTES = 16
 
 

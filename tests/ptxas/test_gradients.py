@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks import gpu_peers
+from tests.ptxas.machine_code import PRODUCT, TO_UNIFORM, machine_code
 from tests.unit.targets.nvidia.attention_cases import KERNELS, Attention, backward_arguments
 from tests.unit.targets.nvidia.descriptor_launching import MACHINE, lowered
 from tilewright.runtime.tensor_descriptor import TensorDescriptor
@@ -44,3 +45,20 @@ def test_gradients_of_pointers_run_as_roles_unasked(is_causal: bool) -> None:
     assert "setmaxnreg.inc.sync.aligned.u32" in ptx
     result = assemble_ptx(ptx, "sm_90a")
     assert not result.resources.has_spills and result.remarks() == ()
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_every_loop_has_its_descriptors_in_uniform_registers(is_causal: bool) -> None:
+    case = Attention("pointers", "float16", is_causal, 64, 128, 32, 4, n=LENGTH)
+    arguments = backward_arguments(case)
+    ptx = to_ptx(lowered(KERNELS["backward"], arguments, case.options()).text, MACHINE)
+    assert "setmaxnreg" not in ptx
+    code = machine_code(assemble_ptx(ptx, "sm_90a").cubin, entry_of(ptx))
+    loops = [loop for loop in code.loops() if 8 <= loop.count(PRODUCT) <= 24]
+    assert len(loops) >= (4 if is_causal else 2)
+    assert all(loop.count(TO_UNIFORM) <= 4 for loop in loops)
+
+
+def entry_of(ptx: str) -> str:
+    """The name of the kernel."""
+    return ptx.split(".visible .entry ")[1].split("(")[0]

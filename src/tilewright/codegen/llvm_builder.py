@@ -90,6 +90,8 @@ class FunctionBuilder:
     # String attributes by name, known as late as the body is, and what follows them.
     attributes: dict[str, str] = field(default_factory=dict)
     attachment: str = ""
+    # Where shared memory begins: its symbol, or a value of the prologue.
+    shared: str = "@shared"
 
     def __post_init__(self) -> None:
         self.prologue = self.prologues[0]

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
 
-SHARED = "@shared"
-
 
 def shared_pointer(fn: FunctionBuilder, offset: str) -> str:
     """The address of byte `offset` (i32, or a number) of the program's shared memory."""
-    return fn.value(f"getelementptr i8, ptr addrspace(3) {SHARED}, i32 {offset}")
+    return fn.value(f"getelementptr i8, ptr addrspace(3) {fn.shared}, i32 {offset}")
 
 
 def load_shared(fn: FunctionBuilder, offset: str, words: int, word_bits: int) -> list[str]:
