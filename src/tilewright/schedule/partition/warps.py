@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import IntegerAttr
+
+from tilewright.ir.types import i32
 from tilewright.ops.function import FuncOp
 from tilewright.ops.roles import Role, find_roles
 from tilewright.support.errors import InternalError
+
+_WARPS = "tt.num_warps"
+
+
+def set_warps(kernel: FuncOp, num_warps: int) -> None:
+    """Run each program of a kernel with so many warps, whatever the launch asks for."""
+    kernel.attributes[_WARPS] = IntegerAttr(num_warps, i32)
+
+
+def warps_of_program(kernel: FuncOp, num_warps: int) -> int:
+    """The warps of a program without roles, where the launch asks for `num_warps`."""
+    decided = kernel.attributes.get(_WARPS)
+    return decided.value.data if isinstance(decided, IntegerAttr) else num_warps
 
 
 def roles_of(kernel: FuncOp) -> tuple[Role, ...]:
@@ -14,11 +30,11 @@ def roles_of(kernel: FuncOp) -> tuple[Role, ...]:
 
 
 def warps_of_tiles(kernel: FuncOp, num_warps: int) -> int:
-    """The warps among which the tiles of a kernel lie, of `num_warps` where it has no roles.
+    """The warps among which the tiles of a kernel lie, with `num_warps` asked for.
 
     All roles have as many: a layout says nothing of the role that it is for.
     """
     warps = {role.warps for role in roles_of(kernel)}
     if len(warps) > 1:
         raise InternalError(f"roles of {sorted(warps)} warps in one kernel")
-    return warps.pop() if warps else num_warps
+    return warps.pop() if warps else warps_of_program(kernel, num_warps)

@@ -38,6 +38,7 @@ from tilewright.ops.control_flow import ForOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.roles import find_roles
 from tilewright.ops.shape.ir import PermutingOp
+from tilewright.schedule.partition.warps import warps_of_program
 from tilewright.schedule.plan.anchors import anchors_of, by_engine, kind_of, require_anchors
 from tilewright.schedule.plan.default_stages import LoopOfProducts
 from tilewright.schedule.plan.read_schedule import together
@@ -84,7 +85,8 @@ class DecideSchedule(Pass):
                 return
         else:
             anchors = require_anchors(schedule, kernel)
-            require_legal(kernel, schedule, anchors, self.machine, self.num_warps)
+            num_warps = warps_of_program(kernel, self.num_warps)
+            require_legal(kernel, schedule, anchors, self.machine, num_warps)
         if kernel.attributes.pop(PARTIAL, None) is not None:
             schedule = self._completed(kernel, schedule)
         annotate_schedule(kernel, schedule)
@@ -94,8 +96,9 @@ class DecideSchedule(Pass):
 
     def _completed(self, kernel: FuncOp, given: Schedule) -> Schedule:
         """A schedule with that of all loops which it says nothing of."""
-        decided = decide_schedule(kernel, self.machine, self.num_stages, self.num_warps)
-        return _legal_part(decided, given, kernel, self.machine, self.num_warps)
+        num_warps = warps_of_program(kernel, self.num_warps)
+        decided = decide_schedule(kernel, self.machine, self.num_stages, num_warps)
+        return _legal_part(decided, given, kernel, self.machine, num_warps)
 
 
 def _legal_part(

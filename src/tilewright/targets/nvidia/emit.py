@@ -20,6 +20,7 @@ from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.program.persistence import most_programs
 from tilewright.ops.roles import find_roles
+from tilewright.schedule.partition.warps import warps_of_program
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.math import NvidiaMath
 from tilewright.targets.nvidia.rules import (
@@ -65,9 +66,11 @@ def emit_kernel(module: ModuleOp, machine: MachineModel, options: CompileOptions
 
 
 def num_warps_of(kernel: FuncOp, options: CompileOptions) -> int:
-    """The warps that run a program: those of its roles, or as many as the options say."""
+    """The warps that run a program: those of its roles, of a pass, or of the options."""
     roles = find_roles(kernel)
-    return options.num_warps if roles is None else allot(roles).cta_warps
+    if roles is None:
+        return warps_of_program(kernel, options.num_warps)
+    return allot(roles).cta_warps
 
 
 def emit_function(

@@ -31,6 +31,7 @@ from tilewright.ops.memory.ir import LoadOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import TilewrightError
 from tilewright.support.options import CompileOptions
+from tilewright.targets.nvidia.partition.ask_warps import AskWarps
 from tilewright.targets.nvidia.partition.decide import ROLES_HINT, DecideRoles
 from tilewright.targets.nvidia.partition.form import FormRoles, partition_remarks
 from tilewright.targets.nvidia.partition.gradients import GradientLoop, gradient_loops
@@ -139,7 +140,7 @@ class AskRoles(Pass):
 
 
 def asked_roles(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...]:
-    """The pass where options leave it to the compiler how a kernel runs."""
+    """The passes where options leave it to the compiler how a kernel runs."""
     is_open = options.num_consumer_groups is None and options.num_ctas == 1
     is_plain = options.schedule is None and options.plan is None and options.loop_schedule is None
     is_checked = options.checked or options.debug or options.sanitize_overflow
@@ -150,7 +151,8 @@ def asked_roles(machine: MachineModel, options: CompileOptions) -> tuple[Pass, .
     if options.descriptors == "pointers":
         return ()
     is_bulk = options.bulk_access != "never"
-    return (AskRoles(machine, options.num_warps, options.num_stages or 0, is_bulk),)
+    roles = AskRoles(machine, options.num_warps, options.num_stages or 0, is_bulk)
+    return (roles, AskWarps(options.num_warps)) if is_bulk else (roles,)
 
 
 def _is_measured(pair: Pair) -> bool:
