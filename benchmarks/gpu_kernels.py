@@ -250,6 +250,16 @@ def attend_to(
 
 
 @triton.jit
+def block_of(CAUSAL: tl.constexpr):
+    """The program's block of queries; under a mask the longest first, so that short ones end."""
+    block = tl.program_id(0)
+    if CAUSAL:
+        block = tl.num_programs(0) - 1 - block
+        tl.assume(block >= 0)
+    return block
+
+
+@triton.jit
 def attention_tiles(
     q_desc, k_desc, v_desc, out_desc, length, scale, CAUSAL: tl.constexpr,
     HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
@@ -259,7 +269,7 @@ def attention_tiles(
     `length` is a multiple of both blocks.
     """
     tl.assume(length >= 0)
-    first = tl.program_id(0) * BLOCK_M
+    first = block_of(CAUSAL) * BLOCK_M
     row = tl.program_id(1) * length
     queries = first + tl.arange(0, BLOCK_M)
     q = q_desc.load([row + first, 0])
@@ -286,7 +296,7 @@ def attention_rows(
     HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """Attention of any length; `BLOCK_M` may be 192 where three groups of warps share the rows."""
-    first = tl.program_id(0) * BLOCK_M
+    first = block_of(CAUSAL) * BLOCK_M
     row = tl.program_id(1) * length
     queries = first + tl.arange(0, BLOCK_M)
     q = q_desc.load([row + first, 0])
