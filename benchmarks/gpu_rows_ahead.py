@@ -33,7 +33,7 @@ def rows() -> Iterator[Row]:
     """Softmax, layer norm, and a loop over blocks of vectors."""
     for (height, width), (densities, warps) in SOFTMAX_SHAPES.items():
         yield from softmax_rows(height, width, choices(densities, warps))
-    yield from layer_norm_rows(choices((2, 4), (4, 8)))
+    yield from layer_norm_rows(choices((2, 4, 8), (4, 8)))
     yield from sum_rows(choices((4, 8), (4, 8)))
 
 
