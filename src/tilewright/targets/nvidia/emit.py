@@ -36,7 +36,8 @@ from tilewright.targets.nvidia.rules import (
 )
 from tilewright.targets.nvidia.services import NvidiaServices
 from tilewright.targets.nvidia.symbols import entry_symbol
-from tilewright.targets.nvidia.tma_ops import TensorMapOp, TmaLoadOp, TmaLoadSlotOp
+from tilewright.targets.nvidia.tma.barriers import find_init
+from tilewright.targets.nvidia.tma_ops import TensorMapOp
 
 SHARED_SYMBOL = "@shared"
 _TENSOR_MAP = 'ptr byval([128 x i8]) align 64 "nvvm.grid_constant"'
@@ -114,8 +115,8 @@ def emit_function(
 
 
 def _has_copies_of_one_thread(kernel: FuncOp) -> bool:
-    """Whether the copy engine fills shared memory that threads read."""
-    return any(isinstance(op, TmaLoadOp | TmaLoadSlotOp) for op in kernel.walk())
+    """Whether one thread of a program without roles has the copy engine fill shared memory."""
+    return find_roles(kernel) is None and find_init(kernel) is not None
 
 
 def _start_of_shared(fn: FunctionBuilder) -> str:

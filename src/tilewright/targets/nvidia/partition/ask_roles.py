@@ -26,7 +26,6 @@ from tilewright.machine.gpus import SM_90A
 from tilewright.machine.model import MachineModel
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import TilewrightError
@@ -34,7 +33,11 @@ from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.partition.ask_warps import AskWarps
 from tilewright.targets.nvidia.partition.decide import ROLES_HINT, DecideRoles
 from tilewright.targets.nvidia.partition.form import FormRoles, partition_remarks
-from tilewright.targets.nvidia.partition.gradients import GradientLoop, gradient_loops
+from tilewright.targets.nvidia.partition.gradients import (
+    GradientLoop,
+    gradient_loops,
+    num_products,
+)
 from tilewright.targets.nvidia.partition.order import Pair, pairs_of
 from tilewright.targets.nvidia.tma.bulk_access import BulkAccess
 from tilewright.targets.nvidia.tma.select_tensor_maps import add_remarks
@@ -69,12 +72,12 @@ class AskRoles(Pass):
         kernel = find_kernel(module)
         if _is_placed(kernel):
             return
-        num_products = sum(isinstance(op, ProductOp) for op in kernel.walk())
+        total = num_products(kernel)
         pairs, gradients = list(pairs_of(kernel)), list(gradient_loops(kernel))
-        if pairs and len(pairs) * 2 == num_products:
+        if pairs and len(pairs) * 2 == total:
             if all(map(_is_measured, pairs)):
                 self._decide_pairs(module, pairs)
-        elif gradients and sum(len(found.products) for found in gradients) == num_products:
+        elif gradients and sum(len(found.products) for found in gradients) == total:
             loops = [found.loop for found in gradients]
             if all(map(_is_faster, gradients)) and not self._has_hint_or_one_stage(loops):
                 self._ask(module, loops)

@@ -18,11 +18,14 @@ from tilewright.ir.locations import describe
 from tilewright.ir.passes import Pass
 from tilewright.ir.types import element_of, shape_of, width_bits
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.ops.matmul.ir import ProductOp
 from tilewright.schedule.partition.warps import set_warps
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.partition.decide import ROLES_HINT
-from tilewright.targets.nvidia.partition.gradients import GradientLoop, gradient_loops
+from tilewright.targets.nvidia.partition.gradients import (
+    GradientLoop,
+    gradient_loops,
+    num_products,
+)
 from tilewright.targets.nvidia.tma.select_tensor_maps import add_remarks
 
 _ASKED, _FASTER = 4, 8
@@ -56,8 +59,7 @@ class AskWarps(Pass):
 
 
 def _has_no_other_products(kernel: FuncOp, loops: list[GradientLoop]) -> bool:
-    num_products = sum(isinstance(op, ProductOp) for op in kernel.walk())
-    return sum(len(found.products) for found in loops) == num_products
+    return sum(len(found.products) for found in loops) == num_products(kernel)
 
 
 def _is_measured(found: GradientLoop) -> bool:

@@ -13,7 +13,7 @@ from tilewright.ir.types import shape_of
 from tilewright.machine.mma import WGMMA
 from tilewright.ops.control_flow import ForOp, counted_loops
 from tilewright.ops.function import FuncOp
-from tilewright.ops.matmul.ir import DotOp
+from tilewright.ops.matmul.ir import DotOp, ProductOp
 from tilewright.support.dataclass import dataclass
 
 # By definition: loops of two have an order of their own (`order.py`).
@@ -39,6 +39,11 @@ def gradient_loops(kernel: FuncOp) -> Iterator[GradientLoop]:
         sums = tuple(product for product in products if _is_carried(product, loop))
         if len(products) >= FEWEST_PRODUCTS and sums:
             yield GradientLoop(loop, products, sums)
+
+
+def num_products(kernel: FuncOp) -> int:
+    """How many products a kernel has, in its loops and beside them."""
+    return sum(isinstance(op, ProductOp) for op in kernel.walk())
 
 
 def gradient_groups(kernel: FuncOp) -> int:
