@@ -196,6 +196,7 @@ def test_what_other_processes_see_stays_atomic() -> None:
 
 def test_a_row_is_added_by_vectors() -> None:
     f32 = np.zeros(128, np.float32)
-    module, _ = nests(add_row, x=f32, out=f32, width=100, BLOCK=128)
+    module, report = nests(add_row, x=f32, out=f32, width=100, BLOCK=128)
+    assert any("beside other launches" in text for nest in report.nests for text in nest.remarks)
     assert "vector<64xf32>, vector<64xi1>) -> ()" in str(module)
     assert "cpu.is_alone" in str(module)

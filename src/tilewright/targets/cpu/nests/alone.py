@@ -26,6 +26,12 @@ from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.roots import Root, RootKind
 
 
+_REMARK = (
+    "atomics run element by element beside other launches that run some; a launch that runs them "
+    "alone on one thread reads and writes without"
+)
+
+
 def may_be_alone(kernel: FuncOp) -> bool:
     """Whether a kernel waits for nobody, so that others may wait for it.
 
@@ -53,6 +59,8 @@ def emit_forms(lowering: Lowering, out: Block, roots: Sequence[Root]) -> None:
     update = replace(root, kind=RootKind.UPDATE)
     nest.emit_nest(lowering, alone, [update], is_detour=True)
     nest.emit_nest(lowering, beside, [root])
+    summaries = lowering.report.nests
+    summaries[-1] = replace(summaries[-1], remarks=(_REMARK,))
     for block in (alone, beside):
         block.add_op(build(YieldOp, location=location))
     asked = build(IsAloneOp, (), (i1,), location=location)
