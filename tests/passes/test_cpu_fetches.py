@@ -26,6 +26,25 @@ def double(x, out, n, BLOCK: tl.constexpr):
 
 
 @tilewright.jit
+def column_sums(x, out, rows, width, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+    """The sums of some columns, a tile of rows at a time."""
+    c = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
+    total = tl.zeros((WIDTH,), tl.float32)
+    for first in range(0, rows, ROWS):
+        r = first + tl.arange(0, ROWS)
+        mask = (r[:, None] < rows) & (c[None, :] < width)
+        total += tl.sum(tl.load(x + r[:, None] * width + c[None, :], mask=mask, other=0.0), axis=0)
+    tl.store(out + c, total, mask=c < width)
+
+
+@tilewright.jit
+def picked_sums(x, rows, out, width, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+    """The sums over rows that a table names: where the next ones lie is in memory."""
+    c, r = tl.arange(0, WIDTH), tl.load(rows + tl.arange(0, ROWS))
+    tl.store(out + c, tl.sum(tl.load(x + r[:, None] * width + c[None, :]), axis=0))
+
+
+@tilewright.jit
 def same_row(x, out, n, BLOCK: tl.constexpr):
     """Every program reads the same row; only its result moves."""
     i = tl.arange(0, BLOCK)
@@ -244,3 +263,29 @@ def test_a_masked_load_ends_no_store_and_a_masked_store_no_other(
     np.testing.assert_array_equal(out, np.where(np.arange(size) < n, x * 2, CANARY))
     np.testing.assert_array_equal(other, x * 2)
     assert (memory[:first] == CANARY).all() and (memory[first + 2 * size :] == CANARY).all()
+
+
+def test_a_fold_across_rows_fetches_its_piece_of_those_that_come() -> None:
+    given = {"x": F32, "out": F32, "rows": 4096, "width": 1000}
+    module, _ = nests(column_sums, **given, ROWS=64, WIDTH=64)
+    (fetched,) = named(module, "cpu.prefetch")
+    assert fetched.properties["num_lines"].value.data == 5
+    assert not count(nests(column_sums, **given, ROWS=8, WIDTH=64)[0], "cpu.prefetch")
+
+
+def test_rows_that_a_table_names_are_not_fetched() -> None:
+    rows = np.arange(64, dtype=np.int32)
+    module, _ = nests(picked_sums, x=F32, rows=rows, out=F32, width=100, ROWS=64, WIDTH=64)
+    assert not count(module, "cpu.prefetch")
+
+
+@pytest.mark.parametrize("width", [17, 64, 1000])
+def test_columns_at_the_end_of_memory_are_summed(width: int, rng: np.random.Generator) -> None:
+    """What is fetched behind an array may lie on a page that does not exist."""
+    with mmap.mmap(-1, 300 * width * 4) as memory:
+        x = np.frombuffer(memory, np.float32)[-300 * width :].reshape(300, width)
+        x[...] = rng.standard_normal((300, width))
+        out = np.zeros(width, np.float32)
+        column_sums[(tilewright.cdiv(width, 64),)](x, out, 300, width, ROWS=64, WIDTH=64)
+        np.testing.assert_allclose(out, x.astype(np.float64).sum(0), rtol=1e-4, atol=1e-4)
+        del x

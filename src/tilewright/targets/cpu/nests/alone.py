@@ -25,7 +25,6 @@ from tilewright.targets.cpu.ops import IsAloneOp
 from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.roots import Root, RootKind
 
-
 _REMARK = (
     "atomics run element by element beside other launches that run some; a launch that runs them "
     "alone on one thread reads and writes without"

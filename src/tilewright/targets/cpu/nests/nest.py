@@ -20,7 +20,7 @@ from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, ORIGIN, Coord, C
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.fetching import Fetcher
-from tilewright.targets.cpu.nests.fetching_ahead import fetch_ahead
+from tilewright.targets.cpu.nests.fetching_ahead import fetch_ahead, fetch_rows
 from tilewright.targets.cpu.nests.fold_ends import FoldEnd, find_fold_end
 from tilewright.targets.cpu.nests.full_chunks import Prefix, assume, find_prefixes
 from tilewright.targets.cpu.nests.lane_loops import (
@@ -358,6 +358,7 @@ def _fold_axis(nest: Nest, axis: int) -> None:
         if not first and nest.fold_end is not None:
             assume(ev, nest.fold_end.prefixes)
         folded = combine(nest, carried, _emit_body(nest, _at(nest, axis, loop_coord(axis))))
+        fetch_rows(ev, nest.body.accesses, axis, size)
         accumulators = list(emit.close_loop((first, last, 1), accumulators, folded))
     if combine is _advance:
         accumulators = _folded(nest, accumulators)
