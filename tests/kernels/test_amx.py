@@ -470,7 +470,7 @@ RESULTS = [
 STORED_SIZES = [(64, 128, 64), (33, 70, 100), (32, 64, 0), (17, 64, 1), (40, 64, 1100)]
 
 
-@pytest.mark.parametrize("tile", [(32, 64, 32), (16, 16, 64), (32, 256, 512), (8, 8, 16)], ids=str)
+@pytest.mark.parametrize("tile", [(32, 64, 32), (32, 8, 16), (32, 256, 512), (8, 8, 16)], ids=str)
 @pytest.mark.parametrize(("dtype", "result"), RESULTS, ids=str)
 def test_products_store_their_own_sums_rounded_once(
     dtype: np.dtype, result: np.dtype, tile: tuple[int, int, int], amx_jit: Jit,
@@ -491,7 +491,8 @@ def test_products_store_their_own_sums_rounded_once(
         np.testing.assert_array_equal(c[:m, :n], want, str((m, n, k)))
         assert (c[m] == 77).all() and (c[:, n:] == 77).all()
         names = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "int32": "i32"}
-        assert set(told_targets(compiled)) == {f"!tt.ptr<{names[result.name]}>"}
+        told = f"!tt.ptr<{names[result.name]}>" if bm > 16 else ""
+        assert set(told_targets(compiled)) == {told}
 
 
 def test_what_is_done_with_a_sum_keeps_it_in_its_place(
@@ -514,15 +515,16 @@ def test_stored_sums_are_rounded_to_nearest_even_denormals_included(amx_jit: Jit
     upper = numbers.astype(BF16)
     with np.errstate(invalid="ignore"):
         rest = np.where(np.isfinite(numbers), numbers - upper.astype(np.float32), 0).astype(BF16)
-    a, b = np.zeros((16, 32), BF16), np.zeros((32, 16), BF16)
+    a, b = np.zeros((32, 32), BF16), np.zeros((32, 16), BF16)
     a[: len(numbers), 0], a[: len(numbers), 2] = upper, rest
     b[0], b[2] = 1, 1
-    exact = np.zeros((16, 16), np.float32)
+    exact = np.zeros((32, 16), np.float32)
     jit = amx_jit(stored)
-    sizes = {"BM": 16, "BN": 16, "BK": 32, "ACC": tl.float32, "TWICE": False}
-    jit[(1, 1)](a, b, exact, 16, 16, 32, 16, **sizes)
-    rounded = np.zeros((16, 16), BF16)
-    jit[(1, 1)](a, b, rounded, 16, 16, 32, 16, **sizes)
+    sizes = {"BM": 32, "BN": 16, "BK": 32, "ACC": tl.float32, "TWICE": False}
+    jit[(1, 1)](a, b, exact, 32, 16, 32, 16, **sizes)
+    rounded = np.zeros((32, 16), BF16)
+    compiled = jit[(1, 1)](a, b, rounded, 32, 16, 32, 16, **sizes)
+    assert set(told_targets(compiled)) == {"!tt.ptr<bf16>"}
     want = exact.astype(BF16)
     np.testing.assert_array_equal(np.isnan(rounded), np.isnan(want))
     kept = ~np.isnan(want)

@@ -462,11 +462,12 @@ def _emit_edge_call(fn: FunctionBuilder, spec: DotSpec, block: _Block, tallest: 
     fits = fn.value(f"icmp sle i64 {left}, {EDGE_VECTORS * spec.b_layout.lanes}")
     fn.branch_if(fits, narrow, whole)
     fn.place(narrow)
-    if spec.packs_b and block.is_first:
-        _emit_edge_pack(fn, spec, block.panel, left)
     column = ColumnRun(block.column.run, vectors[:EDGE_VECTORS])
     rows = tallest if spec.has_target else block.rows
-    edge = replace(block, column=column, rows=rows, most_rows=block.rows, is_first=False)
+    edge = replace(block, column=column, rows=rows, most_rows=block.rows)
+    if spec.packs_b and block.is_first and block.rows < spec.m:
+        _emit_edge_pack(fn, spec, block.panel, left)
+        edge = replace(edge, is_first=False)
     _emit_block_call(fn, replace(spec, next_b=None), edge)
     fn.branch(done)
     fn.place(whole)

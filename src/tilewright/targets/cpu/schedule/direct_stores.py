@@ -30,6 +30,7 @@ from tilewright.ops.elementwise.ir import TruncFOp
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.memory.ir import StoreOp
 from tilewright.support.dataclass import dataclass
+from tilewright.targets.cpu.dot.amx_tiles import TILE_ROWS
 from tilewright.targets.cpu.dot.limits import multiplies_prefixes
 from tilewright.targets.cpu.schedule.bufferization import Bufferization, is_zero, single_use
 from tilewright.targets.cpu.schedule.fusion import Step
@@ -79,7 +80,7 @@ def will_store_directly(product: DotOp) -> bool:
     if store is None or store.parent is None or not _has_rows(AffineTiles(), store):
         return False
     chain = _chain(store, {op: op for op in store.parent.walk() if isinstance(op, DotOp)})
-    if chain is None or product not in chain[1]:
+    if chain is None or product not in chain[1] or not _has_many_rows(product):
         return False
     between = chain[0][0].next_op
     while between is not None and between is not store:
@@ -87,6 +88,14 @@ def will_store_directly(product: DotOp) -> bool:
             return False
         between = between.next_op
     return str(element_of(store.value.type)) in ("f32", "i32", *_ROUNDED)
+
+
+def _has_many_rows(product: DotOp) -> bool:
+    """Whether a product on AMX has rows for two registers.
+
+    Sums of fewer stay in the first-level cache, and a product of few rows may read B where it lies.
+    """
+    return shape_of(product.result.type)[0] > TILE_ROWS
 
 
 def _store_of(product: DotOp) -> StoreOp | None:
@@ -223,7 +232,7 @@ def _can_redirect(
         return False
     stored = str(element_of(store.value.type))
     if spec.is_amx:
-        return stored == spec.acc_dtype or stored in _ROUNDED
+        return _has_many_rows(product) and (stored == spec.acc_dtype or stored in _ROUNDED)
     if stored != spec.acc_dtype:
         return False
     forms = bufferization.operands[product]
