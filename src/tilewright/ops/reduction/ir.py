@@ -47,7 +47,10 @@ class CombineOp(TileOp):
         return False
 
     def verify_combine(self) -> None:
-        """The region's arguments are the operands' elements, twice."""
+        """Tiles of one shape have the axis; the region's arguments are their elements, twice."""
+        shapes = {shape_of(v.type) for v in self.operands}
+        if len(shapes) != 1 or not 0 <= self.axis.value.data < len(min(shapes)):
+            raise VerifyException(f"{self.name}: axis {self.axis.value.data} of {sorted(shapes)}")
         elements = [element_of(v.type) for v in self.operands]
         arguments = [a.type for a in self.regions[0].block.args]
         if arguments != elements * 2:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, UnitAttr
+from xdsl.ir import SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -13,9 +16,17 @@ from xdsl.irdl import (
     traits_def,
 )
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.op import EXCHANGES, Array, DerivedAddress, TileOp, ViewOp, require_one_element
 from tilewright.ir.types import shape_of
+
+
+def _require_shape(op: TileOp, value: SSAValue, shape: tuple[int, ...]) -> None:
+    """Refuse a value of another shape. *Raises*: VerifyException."""
+    found = shape_of(value.type)
+    if found != shape:
+        raise VerifyException(f"{op.name}: a shape is {found}, expected {shape}")
 
 
 @irdl_op_definition
@@ -27,6 +38,14 @@ class ExpandDimsOp(ViewOp):
     axis = prop_def(IntegerAttr)
     result = result_def()
     traits = traits_def(Pure(), DerivedAddress())
+
+    def verify_(self) -> None:
+        """The new dimension is one of the result's, of extent 1."""
+        super().verify_()
+        shape, axis = shape_of(self.src.type), self.axis.value.data
+        if not 0 <= axis <= len(shape):
+            raise VerifyException(f"{self.name}: axis {axis} of a tile of {len(shape)} dimensions")
+        _require_shape(self, self.result, (*shape[:axis], 1, *shape[axis:]))
 
     def source_dims(self) -> tuple[int, ...]:
         """All but the new one."""
@@ -45,6 +64,15 @@ class BroadcastOp(ViewOp):
     src = operand_def()
     result = result_def()
     traits = traits_def(Pure(), DerivedAddress())
+
+    def verify_(self) -> None:
+        """Dimensions that are not repeated keep their extent."""
+        super().verify_()
+        shape, wide = shape_of(self.src.type), shape_of(self.result.type)
+        if len(shape) != len(wide) or any(
+            a not in (1, b) for a, b in zip(shape, wide, strict=True)
+        ):
+            raise VerifyException(f"{self.name}: {shape} does not broadcast to {wide}")
 
     def source_dims(self) -> tuple[int, ...]:
         """The same ones."""
@@ -66,8 +94,11 @@ class ReshapeOp(TileOp):
     traits = traits_def(Pure(), DerivedAddress())
 
     def verify_(self) -> None:
-        """The elements keep their type."""
+        """The elements keep their number and type."""
         require_one_element(self, (*self.operands, *self.results))
+        shape, new = shape_of(self.src.type), shape_of(self.result.type)
+        if prod(shape) != prod(new):
+            raise VerifyException(f"{self.name}: {shape} has another number of elements than {new}")
 
     def reference(self, src: Array) -> Array:
         return src.reshape(shape_of(self.result.type))
@@ -95,6 +126,14 @@ class TransOp(PermutingOp, ViewOp):
     name = "tt.trans"
     traits = traits_def(Pure(), DerivedAddress())
 
+    def verify_(self) -> None:
+        """The order is a permutation, and the result's extents are the source's in it."""
+        super().verify_()
+        shape, order = shape_of(self.src.type), self.permutation()
+        if sorted(order) != list(range(len(shape))):
+            raise VerifyException(f"{self.name}: {order} is no order of {len(shape)} dimensions")
+        _require_shape(self, self.result, tuple(shape[dim] for dim in order))
+
     def source_dims(self) -> tuple[int, ...]:
         """Where the permutation puts each."""
         order = self.permutation()
@@ -115,8 +154,11 @@ class JoinOp(TileOp):
     traits = traits_def(Pure())
 
     def verify_(self) -> None:
-        """The elements keep their type."""
+        """Two tiles of one shape and element, side by side in a new last dimension."""
         require_one_element(self, (*self.operands, *self.results))
+        shape = shape_of(self.lhs.type)
+        _require_shape(self, self.rhs, shape)
+        _require_shape(self, self.result, (*shape, 2))
 
     def reference(self, lhs: Array, rhs: Array) -> Array:
         return np.stack([lhs, rhs], axis=-1)
@@ -133,8 +175,11 @@ class SplitOp(TileOp):
     traits = traits_def(Pure())
 
     def verify_(self) -> None:
-        """The elements keep their type."""
+        """The last dimension, of extent 2, is gone; the elements keep their type."""
         require_one_element(self, (*self.operands, *self.results))
+        shape = shape_of(self.out_lhs.type)
+        _require_shape(self, self.out_rhs, shape)
+        _require_shape(self, self.src, (*shape, 2))
 
     def reference(self, src: Array) -> tuple[Array, ...]:
         return src[..., 0], src[..., 1]
@@ -151,8 +196,13 @@ class CatOp(TileOp):
     traits = traits_def(Pure())
 
     def verify_(self) -> None:
-        """The elements keep their type."""
+        """Tiles that differ in dimension 0 alone; the elements keep their type."""
         require_one_element(self, (*self.operands, *self.results))
+        first, *rest = shape_of(self.lhs.type)
+        second, *others = shape_of(self.rhs.type)
+        if rest != others:
+            raise VerifyException(f"{self.name}: tiles of {(first, *rest)} and {(second, *others)}")
+        _require_shape(self, self.result, (first + second, *rest))
 
     def reference(self, lhs: Array, rhs: Array) -> Array:
         return np.concatenate([lhs, rhs], axis=0)
@@ -169,8 +219,12 @@ class FlipOp(TileOp):
     traits = traits_def(Pure(), EXCHANGES)
 
     def verify_(self) -> None:
-        """The elements keep their type."""
+        """The axis is one of the tile's, which keeps its shape and element type."""
         require_one_element(self, (*self.operands, *self.results))
+        shape = shape_of(self.src.type)
+        if not 0 <= self.axis.value.data < len(shape):
+            raise VerifyException(f"{self.name}: axis {self.axis.value.data} of {shape}")
+        _require_shape(self, self.result, shape)
 
     def reference(self, src: Array) -> Array:
         return np.flip(src, self.axis.value.data)
