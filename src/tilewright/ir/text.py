@@ -82,12 +82,10 @@ def parse_module(text: str, context: Context, *, name: str = "<text>") -> Module
     *Raises* MalformedText with the reason and the place when the text is no module, uses an op
     or attribute that `context` does not know, or breaks an op's own rules.
     """
-    from xdsl.parser import Parser
-
     normal = normalize(text, name)
     _check_strings(normal, name)
     try:
-        module = Parser(context, normal, name).parse_module()
+        module = _parsed(context, normal, name)
         _verify(module, normal, name)
     except ParseError as error:
         start, end = _blamed(error, normal)
@@ -98,6 +96,18 @@ def parse_module(text: str, context: Context, *, name: str = "<text>") -> Module
         reason = "regions or attributes are nested too deeply"
         raise MalformedText(f"{name}: {reason}", hint=_GENERIC_FORM) from error
     return module
+
+
+def _parsed(context: Context, text: str, name: str) -> ModuleOp:
+    """The module of a text. *Raises*: MalformedText where an attribute breaks its own rules."""
+    from xdsl.parser import Parser
+
+    parser = Parser(context, text, name)
+    try:
+        return parser.parse_module()
+    except VerifyException as error:
+        reason = str(error).splitlines()[0]
+        raise _malformed(reason, text, name, parser.pos, parser.pos) from error
 
 
 _GENERIC_FORM = "modules are read in MLIR's generic form, as `tilewright ir` prints them"

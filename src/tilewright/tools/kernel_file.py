@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from tilewright.support.errors import InvalidOption
+
 _EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -22,6 +24,11 @@ class _KernelFile(click.ParamType[tuple[Path, str]]):
         if not path.exists() and ":" in text:
             head, _, kernel = text.rpartition(":")
             path = Path(head)
+        if path.suffix == ".mlir":
+            raise InvalidOption(
+                f"{path} holds IR, and this command takes a Python file",
+                hint=f'run passes on it: tilewright passes {path} "PASS …"',
+            )
         return _EXISTING.convert(str(path), param, ctx), kernel
 
 

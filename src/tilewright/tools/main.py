@@ -22,6 +22,7 @@ from tilewright.tools.environment import env
 from tilewright.tools.explain import explain as explain_request
 from tilewright.tools.kernel_file import ARGUMENTS, FILE, FUNCTION, KERNEL, OPTIONS, TARGET
 from tilewright.tools.layout import layout
+from tilewright.tools.passes import passes
 from tilewright.tools.replay import replay
 from tilewright.tools.show import ValueNames, echo_diff, title
 from tilewright.tools.simulate import simulate
@@ -163,6 +164,7 @@ tool.add_command(compile_)
 tool.add_command(cache)
 tool.add_command(env)
 tool.add_command(layout)
+tool.add_command(passes)
 tool.add_command(replay)
 tool.add_command(simulate)
 

@@ -203,3 +203,9 @@ def test_line_numbers_of_errors_are_those_of_the_text() -> None:
 
 def test_normalizing_keeps_the_number_of_lines() -> None:
     assert normalize(FOREIGN).count("\n") == FOREIGN.count("\n")
+
+
+def test_an_attribute_that_breaks_its_own_rules_is_refused_at_its_place() -> None:
+    with pytest.raises(MalformedText, match="out of range for type i0") as error:
+        parse_module('"builtin.module"() ({}) {a = 1 : i0} : () -> ()', tile_context(), name="k")
+    assert "k:1, col" in str(error.value)
