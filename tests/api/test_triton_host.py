@@ -40,6 +40,19 @@ def make_kernel(**options):
     return filled
 
 
+def test_a_cubin_of_more_warps_than_were_asked_for_is_not_handed_out() -> None:
+    from triton.compiler.compiler import _is_launched_plainly
+
+    def is_plain(**metadata: object) -> bool:
+        options = {"num_warps": 4}
+        found = {"num_warps": 4, "options": options, **metadata}
+        return _is_launched_plainly(SimpleNamespace(metadata=found, sections={"cubin": b""}))
+
+    assert is_plain() and is_plain(tensor_maps=[])
+    assert not is_plain(num_warps=8)
+    assert not is_plain(tensor_maps=[{}])
+
+
 # --- jit functions ----------------------------------------------------------------------------
 
 

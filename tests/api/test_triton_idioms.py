@@ -49,11 +49,11 @@ def test_a_kernel_is_warmed_up_asked_and_launched_with_every_argument(
         out, x, 781, 781, 183, 781, BLOCK=block, STAGES=4, num_stages=4, num_warps=8, grid=(1,)
     )
     kernel._init_handles()
-    assert kernel.n_regs >= 0
-    assert kernel.metadata.shared >= 0
-    assert properties["warpSize"] >= 1
-    assert {"max_num_regs", "max_shared_mem", "multiprocessor_count"} <= set(properties)
-    num_programs = min(properties["multiprocessor_count"], 183)
+    by_registers = properties["max_num_regs"] // (kernel.n_regs * properties["warpSize"] * 8)
+    by_memory = properties["max_shared_mem"] // kernel.metadata.shared
+    occupancy = min(by_registers, by_memory)
+    assert occupancy >= 1
+    num_programs = min(properties["multiprocessor_count"] * occupancy, 183)
     kernel[(num_programs, 1, 1)](out, x, 781, 781, 183, 781, block, 4)
     shifted = np.exp(x - x.max(1, keepdims=True))
     np.testing.assert_allclose(out, shifted / shifted.sum(1, keepdims=True), rtol=1e-5)

@@ -133,8 +133,8 @@ def _is_launched_plainly(artifact: Artifact) -> bool:
     """Whether its arguments and a grid are all that the launch of a cubin takes.
 
     Tensor maps and the grid of a persistent kernel are parameters behind the arguments that the
-    launcher fills in, and programs that wait for each other start together: who finds no cubin
-    launches through `run`.
+    launcher fills in, programs that wait for each other start together, and a program may have more
+    warps than were asked for: who finds no cubin launches through `run`.
     """
     metadata = artifact.metadata
     options = cast("Mapping[str, object]", metadata.get("options", {}))
@@ -142,6 +142,7 @@ def _is_launched_plainly(artifact: Artifact) -> bool:
         metadata.get("tensor_maps")
         or metadata.get("most_programs")
         or options.get("launch_cooperative_grid")
+        or metadata.get("num_warps") != options.get("num_warps")
     )
     return "cubin" in artifact.sections and not needs_more
 

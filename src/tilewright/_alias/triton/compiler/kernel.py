@@ -118,7 +118,8 @@ class CompiledKernel:
         self.function: int | None = None
         self.run: Run | None = None
         resources = _resources(artifact)
-        self.n_regs = int(str(resources.get("registers", 0)))
+        # A program on a CPU has all registers of its core.
+        self.n_regs = int(str(resources.get("registers", request.machine.num_registers)))
         self.n_spills = int(str(resources.get("spill_store_bytes", 0))) // 4
         self.n_max_threads = 1024
 
@@ -344,6 +345,10 @@ def _resources(artifact: Artifact) -> Mapping[str, object]:
     return {} if section is None else json.loads(section)
 
 
+# Scripts divide by it; a program on a CPU takes nothing that others could run out of.
+_LEAST_BYTES = 1
+
+
 class KernelMetadata(NamedTuple):
     """What a kernel was compiled for and what it needs."""
 
@@ -372,7 +377,7 @@ def _metadata(request: CompileRequest, artifact: Artifact, target: GPUTarget) ->
         num_stages=int(options.get("num_stages") or 1),
         num_ctas=int(options.get("num_ctas") or 1),
         cluster_dims=_cluster(options.get("cluster_dims")),
-        shared=int(str(artifact.metadata.get("shared_bytes", 0))),
+        shared=int(str(artifact.metadata.get("shared_bytes", _LEAST_BYTES))),
         warp_size=target.warp_size,
         debug=bool(options.get("debug")),
         backend_name=target.backend,

@@ -16,17 +16,23 @@ from tilewright.support.options import runtime_options
 
 from ..backends.compiler import GPUTarget
 
+# By definition: CUDA's, and Triton's, programs have at most 1024 threads.
+_MOST_WARPS = 32
+
 
 class Utilities:
     """Questions about a device."""
 
     def get_device_properties(self, device: int = 0) -> dict[str, int]:
-        """The sizes that scripts plan their grids with; a core stands for a multiprocessor."""
+        """The sizes that scripts plan their grids with; a core stands for a multiprocessor.
+
+        It has the registers of as many warps as a program may have: a kernel has all of a warp.
+        """
         machine = load_driver("cpu").machine()
         return {
             "multiprocessor_count": usable_cpu_count(),
             "max_shared_mem": machine.l2_bytes,
-            "max_num_regs": machine.num_registers,
+            "max_num_regs": machine.num_registers * _MOST_WARPS,
             "warpSize": 1,
             "sm_clock_rate": 0,
             "mem_clock_rate": 0,
