@@ -186,3 +186,27 @@ def test_sums_wrap_under_debug_as_they_do_without(form: str, dtype) -> None:
     expected = np.cumsum(x.astype(wide), dtype=wide)
     assert total[0] == expected[-1]
     np.testing.assert_array_equal(running, expected)
+
+
+@tilewright.jit
+def count_steps(x, start, end, step):
+    count = 0
+    for _ in range(start, end, step):
+        count += 1
+    tl.store(x, count)
+
+
+@pytest.mark.parametrize("step", [0, -3])
+@pytest.mark.parametrize("form", ["compiled", "interpreted", "simulated"])
+def test_a_step_of_the_run_is_positive_under_debug(form: str, step: int) -> None:
+    """By 0 the loop would not end: it does not begin, and the launch says why."""
+    launched = {
+        "compiled": count_steps,
+        "interpreted": count_steps.interpret,
+        "simulated": count_steps.simulate,
+    }[form]
+    x = np.full(1, -1, np.int32)
+    launched[(1,)](x, 2, 17, 4, debug=True)
+    assert x[0] == 4
+    with pytest.raises(AssertionFailed, match="a step that only the run knows must be positive"):
+        launched[(1,)](x, 2, 17, step, debug=True)

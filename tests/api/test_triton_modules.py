@@ -151,3 +151,21 @@ print(*(name for name in names if name in sys.modules))
 """
     result = run_script(tmp_path / "script.py", text, {})
     assert result.stdout.split() == [], result.stderr
+
+
+def test_what_the_compiler_makes_is_of_tritons_classes() -> None:
+    @triton.aggregate
+    class Pair:
+        first: tl.constexpr
+        second: tl.tuple
+
+    pair = Pair(3, (1, tl.constexpr(2)))
+    assert isinstance(pair.first, tl.constexpr) and not isinstance(3, tl.constexpr)
+    assert isinstance(pair.second, tl.tuple) and isinstance(pair.second[1], tl.constexpr)
+    assert isinstance(tl.pointer_type(tl.int32), tl.dtype)
+    assert not isinstance(tl.int32, tl.pointer_type)
+
+    class Marked(tl.constexpr):
+        pass
+
+    assert isinstance(Marked(3), Marked) and not isinstance(tl.constexpr(3), Marked)

@@ -121,3 +121,35 @@ def test_extrema_are_one_of_their_operands(form: str) -> None:
     launched[(1,)](codes, greater, lesser)
     np.testing.assert_array_equal(greater, np.where(codes < 0x80, codes, 0))
     np.testing.assert_array_equal(lesser, np.where(codes < 0x80, 0, codes))
+
+
+@tilewright.jit
+def limit_and_order(x, limited, ordered, greatest):
+    at = tl.arange(0, 256)
+    values = tl.load(x + at).to(tl.float8e5, bitcast=True)
+    low = tl.full((256,), 0xFC, tl.uint8).to(tl.float8e5, bitcast=True)
+    high = tl.full((256,), 0x7C, tl.uint8).to(tl.float8e5, bitcast=True)
+    tl.store(limited + at, tl.clamp(values, low, high).to(tl.uint8, bitcast=True))
+    tl.store(ordered + at, tl.sort(values).to(tl.uint8, bitcast=True))
+    tl.store(greatest + tl.arange(0, 8), tl.topk(values, 8).to(tl.uint8, bitcast=True))
+
+
+@pytest.mark.parametrize("form", ["compiled", "interpreted", "simulated"])
+def test_values_that_are_chosen_keep_their_infinities(form: str) -> None:
+    """`clamp`, `sort` and `topk` choose among their inputs, where a conversion saturates."""
+    codes = np.arange(256, dtype=np.uint8)
+    finite_or_infinite = codes[(codes & 0x7F) <= 0x7C]
+    x = np.resize(finite_or_infinite, 256)
+    limited, ordered, greatest = np.zeros_like(x), np.zeros_like(x), np.zeros(8, np.uint8)
+    launched = {
+        "compiled": limit_and_order,
+        "interpreted": limit_and_order.interpret,
+        "simulated": limit_and_order.simulate,
+    }[form]
+    launched[(1,)](x, limited, ordered, greatest)
+    e5 = DTYPES[ir.f8e5m2]
+    values = x.view(e5).astype(np.float32)
+    np.testing.assert_array_equal(limited, x)
+    np.testing.assert_array_equal(ordered.view(e5).astype(np.float32), np.sort(values))
+    expected = np.sort(values)[::-1][:8]
+    np.testing.assert_array_equal(greatest.view(e5).astype(np.float32), expected)

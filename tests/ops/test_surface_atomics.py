@@ -276,5 +276,7 @@ def test_a_poll_has_one_pointer_and_a_scalar_timeout() -> None:
     emission = Emission()
     with pytest.raises(DtypeNotAllowed, match="timeout_ns"):
         emission.call("atomic_poll", emission.pointer(int32), 1, timeout_ns=0.5)
+    with pytest.raises(InvalidOption, match="`timeout_ns` is -1"):
+        emission.call("atomic_poll", emission.pointer(int32), 1, timeout_ns=-1)
     with pytest.raises(ShapeMismatch, match="scalar pointer"):
         emission.call("atomic_poll", emission.pointer(int32, 4), 1)

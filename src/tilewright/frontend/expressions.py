@@ -354,6 +354,8 @@ def _bind(frame: Frame, target: ast.expr, value: object) -> None:
         if isinstance(part, ast.Name):
             frame.variables[part.id] = item
         elif isinstance(part, ast.Tuple | ast.List):
+            if any(isinstance(element, ast.Starred) for element in part.elts):
+                raise starred_target()
             items = unpack(item, len(part.elts))
             open_pairs += zip(part.elts, items, strict=True)
         else:

@@ -26,9 +26,11 @@ from tilewright.language.core import (
     uint32,
 )
 from tilewright.language.iterators import RANGE_HINTS
-from tilewright.ops.builder import integer_property
+from tilewright.ops.builder import Builder, integer_property
 from tilewright.ops.casting import convert, to_tensor
+from tilewright.ops.debug.surface import device_assert, is_checking
 from tilewright.ops.elementwise.operators import binary
+from tilewright.ops.elementwise.surface import select
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
     IteratorNotSupported,
@@ -185,6 +187,8 @@ def _runtime_range(frame: Frame, name: str, bound: Mapping[str, object]) -> Loop
     bounds = [_integer(frame, name, value) for value in given]
     common = int64 if any(_needs_64_bits(t.dtype) for t in bounds) else int32
     lower, upper, stride = (convert(b, t, common) for t in bounds)
+    if distance is None and is_checking(b):
+        upper = _checked_end(b, name, lower, upper, stride)
     if any(t.static_shape for t in bounds):  # each lane has a range of its own
         lower, upper, stride = (spread(b, t) for t in (lower, upper, stride))
     if not is_descending:
@@ -193,6 +197,18 @@ def _runtime_range(frame: Frame, name: str, bound: Mapping[str, object]) -> Loop
     length = binary(b, "Sub", lower, upper)
     start = spread(b, b.constant(0, common)) if lower.static_shape else b.constant(0, common)
     return LoopRange(start, length, stride, lower, _hints(bound))
+
+
+def _checked_end(b: Builder, name: str, lower: tensor, upper: tensor, step: tensor) -> tensor:
+    """The end of a range whose step is asserted to be positive: its start where it is not.
+
+    By 0 the loop would not end, and an assertion alone does not stop it.
+    """
+    if step.static_shape:  # lanes that do not run may hold any step
+        return upper
+    positive = binary(b, "Gt", step, constexpr(0))
+    device_assert(b, positive, f"{name}(): a step that only the run knows must be positive")
+    return select(b, positive, upper, lower)
 
 
 def _checked_step(name: str, step: object) -> int | None:

@@ -149,9 +149,10 @@ def _as_declared(annotation: object, value: object) -> object:
     """A field's value as kernels have it: known numbers as constexprs, tuples as the language's."""
     if is_constexpr_annotation(annotation) and not isinstance(value, constexpr):
         return constexpr(value)
-    if isinstance(value, tuple) and isinstance(annotation, type) and issubclass(annotation, tuple_):
+    cls = _tuple_class(annotation)
+    if isinstance(value, tuple) and cls is not None:
         items = [v if isinstance(v, constexpr) else constexpr(v) for v in value]
-        return annotation(items, getattr(value, "_fields", None), type(value))
+        return cls(items, getattr(value, "_fields", None), type(value))
     return value
 
 
@@ -207,6 +208,15 @@ def _must_use(function: Used, reason: str) -> Used:
     target = getattr(function, "fn", function)
     target.__dict__["__tilewright_must_use__"] = reason
     return function
+
+
+def _tuple_class(annotation: object) -> type[tuple_] | None:
+    """The tuple of the language that an annotation, postponed or not, names; None for others."""
+    if isinstance(annotation, str):
+        return tuple_ if annotation.endswith(".tuple") else None
+    if isinstance(annotation, type) and issubclass(annotation, tuple_):
+        return annotation
+    return None
 
 
 def is_constexpr_annotation(annotation: object) -> bool:

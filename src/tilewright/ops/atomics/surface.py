@@ -23,6 +23,7 @@ from tilewright.language.core import (
     uint16,
     uint32,
     uint64,
+    unwrap,
 )
 from tilewright.ops.arguments import choice, is_none
 from tilewright.ops.atomics.ir import (
@@ -52,6 +53,7 @@ from tilewright.ops.program.ir import ClockOp
 from tilewright.ops.surface import surface
 from tilewright.support.errors import (
     DtypeNotAllowed,
+    InvalidOption,
     ShapeMismatch,
     StoreToConst,
 )
@@ -384,6 +386,13 @@ def atomic_poll(
 
 def _deadline(b: Builder, timeout_ns: object) -> tensor:
     """The time at which a wait ends."""
+    known = unwrap(timeout_ns)
+    if isinstance(known, int) and known < 0:
+        raise InvalidOption(
+            f"atomic_poll(): `timeout_ns` is {known}",
+            argument="timeout_ns",
+            hint="pass nanoseconds from now, 0 to look once, or None to wait without an end",
+        )
     timeout = to_tensor(b, timeout_ns)
     if timeout.static_shape or not timeout.dtype.is_int():
         raise DtypeNotAllowed(

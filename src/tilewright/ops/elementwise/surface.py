@@ -162,7 +162,11 @@ def clamp(
         )
     code = PropagateNan.ALL.value if propagates else PropagateNan.NONE.value
     properties = {"propagateNan": integer_property(code)}
-    return b.tensor(ClampFOp, [value, low, high], value.type, properties)
+    if value.dtype != float8e5:
+        return b.tensor(ClampFOp, [value, low, high], value.type, properties)
+    # Found in float32; the way back is exact, and towards zero it keeps infinities.
+    wide = [convert(b, each, float32) for each in (value, low, high)]
+    return convert(b, b.tensor(ClampFOp, wide, wide[0].type, properties), float8e5, "rtz")
 
 
 def select(b: Builder, condition: tensor, x: tensor, y: tensor) -> tensor:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute
 
-from tilewright.language.core import block_type, dtype, float32, int8, int32, tensor, tuple_
+from tilewright.language.core import (
+    block_type,
+    dtype,
+    float8e5,
+    float32,
+    int8,
+    int32,
+    tensor,
+    tuple_,
+)
 from tilewright.ops.arguments import (
     axis_of,
     boolean_constant,
@@ -114,7 +123,8 @@ def _signed_key(b: Builder, x: tensor) -> tensor:
 def _from_signed_key(b: Builder, key: tensor, to: dtype) -> tensor:
     if to.is_int_unsigned() and not to.is_bool():
         return _flip_sign(b, tensor(key.handle, shaped(to, key.static_shape)))
-    return convert(b, key, to)
+    # The way back is exact, and towards zero it keeps infinities.
+    return convert(b, key, to, "rtz" if to == float8e5 else None)
 
 
 def _flip_sign(b: Builder, x: tensor) -> tensor:

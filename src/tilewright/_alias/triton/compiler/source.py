@@ -54,6 +54,11 @@ class KernelFunction(Protocol):
         """The line of the file where `def` stands."""
         ...
 
+    @property
+    def def_indent(self) -> int:
+        """The columns that `def` is indented by in the file."""
+        ...
+
     def named(self, snapshot: KernelSource, source: ASTSource) -> KernelSource:
         """The snapshot under the name that the kernel has for these constants."""
         ...

@@ -25,13 +25,22 @@ TRITON_MAX_TENSOR_NUMEL = _core.MAX_TILE_ELEMS
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
-class constexpr(_core.constexpr):
+class _Class(type):
+    """A class under Triton's name: what the compiler makes is an instance of it too."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        base = cls.__bases__[0]
+        is_ours = base.__module__ == _core.__name__
+        return isinstance(instance, base) if is_ours else super().__instancecheck__(instance)
+
+
+class constexpr(_core.constexpr, metaclass=_Class):
     """A value known at compile time."""
 
     __slots__ = ()
 
 
-class dtype(_core.dtype):
+class dtype(_core.dtype, metaclass=_Class):
     """The type of one element."""
 
     __slots__ = ()
@@ -45,25 +54,25 @@ class dtype(_core.dtype):
         return (dtype, (self.name,))
 
 
-class pointer_type(_core.pointer_type):
+class pointer_type(_core.pointer_type, metaclass=_Class):
     """The type of a pointer to elements."""
 
     __slots__ = ()
 
 
-class block_type(_core.block_type):
+class block_type(_core.block_type, metaclass=_Class):
     """The type of a tile."""
 
     __slots__ = ()
 
 
-class tensor(_core.tensor):
+class tensor(_core.tensor, metaclass=_Class):
     """A tile or scalar inside a kernel."""
 
     __slots__ = ()
 
 
-class tuple(_tuple):
+class tuple(_tuple, metaclass=_Class):
     """The tuple of the language."""
 
     __slots__ = ()
@@ -73,7 +82,7 @@ class const(_core.const):
     """An annotation for pointers that are only read."""
 
 
-class constexpr_type(_core.constexpr_type):
+class constexpr_type(_core.constexpr_type, metaclass=_Class):
     """The type of a constexpr."""
 
     __slots__ = ()
@@ -83,7 +92,7 @@ class tensor_descriptor(_core.tensor_descriptor):
     """The class of tensor descriptors, for annotations."""
 
 
-class tuple_type(_core.tuple_type):
+class tuple_type(_core.tuple_type, metaclass=_Class):
     """The type of a tuple."""
 
     __slots__ = ()
