@@ -255,7 +255,6 @@ def block_of(LAST_FIRST: tl.constexpr):
     block = tl.program_id(0)
     if LAST_FIRST:
         block = tl.num_programs(0) - 1 - block
-        tl.assume(block >= 0)
     return block
 
 

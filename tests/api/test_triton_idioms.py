@@ -22,7 +22,7 @@ from tests.api.idiom_kernels import (  # isort: skip
 import triton  # isort: skip
 import triton.language as tl  # isort: skip
 import triton.profiler as proton  # isort: skip
-from triton.runtime import driver  # isort: skip
+from triton.runtime import _allocation, driver  # isort: skip
 from triton.tools.tensor_descriptor import TensorDescriptor  # isort: skip
 
 
@@ -33,6 +33,7 @@ def on_the_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
     driver.set_active(triton.backends.backends["cpu"].driver())
     yield
     driver.reset_active()
+    _allocation._allocator.set(_allocation.NullAllocator())
 
 
 # --- a persistent kernel that is compiled first and asked about -------------------------------

@@ -26,6 +26,7 @@ from tilewright.analysis.axis import (
     scattered,
 )
 from tilewright.analysis.axis_casts import sign_extended
+from tilewright.analysis.axis_programs import is_counted_from_the_last
 from tilewright.analysis.axis_table import AXIS_RULES, Operands, may_wrap, same_inputs, wrapped
 from tilewright.analysis.launch_scalars import is_of_geometry
 from tilewright.ir.types import is_integer, shape_of, width_bits
@@ -136,6 +137,7 @@ def _difference(op: Operation, operands: Operands) -> Facts:
         common_runs(left.contiguity, right.constancy),
         tuple(map(max, equal, parallel)),
         lambda d, run: min(left.divisor_at(d, run), right.divisor_at(d, run)),
+        is_nonnegative=is_counted_from_the_last(op.results[0]),
     )
 
 

@@ -208,3 +208,37 @@ def parallel(x, n, B: tl.constexpr):
 def test_two_runs_are_as_much_apart_all_along() -> None:
     facts, (store,) = accesses(parallel, x=I32, n=1024, B=64)
     assert facts.of(store.operands[0]).constancy == (64,)
+
+
+@tilewright.jit
+def from_the_last(x, n, WAY: tl.constexpr):
+    """A number of each program."""
+    program, count = tl.program_id(0), tl.num_programs(0)
+    if WAY == "last":
+        at = count - 1 - program
+    elif WAY == "behind":
+        at = count - (program + 1)
+    elif WAY == "count":
+        at = count - program
+    elif WAY == "too far":
+        at = count - 2 - program
+    elif WAY == "other axis":
+        at = tl.num_programs(1) - 1 - program
+    elif WAY == "twice":
+        at = count - 1 - program - program
+    else:
+        at = n - 1 - program
+    tl.store(x + at, 1)
+
+
+def test_programs_that_count_from_the_last_one_are_not_negative() -> None:
+    for way in ("last", "behind", "count"):
+        assert is_nonnegative(way), way
+    for way in ("too far", "other axis", "twice", "argument"):
+        assert not is_nonnegative(way), way
+
+
+def is_nonnegative(way: str) -> bool:
+    """Whether the index of a store is known not to be negative."""
+    facts, (store,) = accesses(from_the_last, x=F32, n=16, WAY=way)
+    return facts.of(store.operands[0].owner.operands[1]).is_nonnegative
