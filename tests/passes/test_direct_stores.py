@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 import tilewright
 import tilewright.language as tl
@@ -62,6 +63,18 @@ def whole(a, b, c, K, SIZE: tl.constexpr, STEP: tl.constexpr):
     tl.store(c + i[:, None] * SIZE + i[None, :], acc)
 
 
+@tilewright.jit
+def other_zeros(a, b, c, K, ZERO: tl.constexpr, SIZE: tl.constexpr, STEP: tl.constexpr):
+    """c = a @ b, where what a mask hides is ZERO."""
+    i, s = tl.arange(0, SIZE), tl.arange(0, STEP)
+    acc = tl.zeros((SIZE, SIZE), tl.float32)
+    for k in range(0, K, STEP):
+        x = tl.load(a + i[:, None] * K + k + s[None, :], s[None, :] < K - k, other=ZERO)
+        y = tl.load(b + (k + s)[:, None] * SIZE + i[None, :], s[:, None] < K - k, other=ZERO)
+        acc = tl.dot(x, y, acc)
+    tl.store(c + i[:, None] * SIZE + i[None, :], acc)
+
+
 def targets(module: ModuleOp) -> list[bool]:
     """Of each product, whether it is told where its sum goes."""
     dots = [op for op in named(module, "cpu.dot") if isinstance(op, DotOp)]
@@ -101,6 +114,20 @@ def run(
     grid = (tilewright.cdiv(m, 32) + 1, tilewright.cdiv(n, 64) + 1)
     kernel[grid](x, y, c, m, n, k, pitch, BM=32, BN=64, BK=32, FORM=form)
     np.testing.assert_allclose(c, want, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize(("zero", "limited"), [(0, True), (0.0, True), (False, True), (1, False)])
+def test_zero_is_zero_of_any_type(zero: float, limited: bool, rng) -> None:
+    module = nests(other_zeros, a=F32, b=F32, c=F32, K=100, ZERO=zero, SIZE=32, STEP=64)[0]
+    dots = [op for op in named(module, "cpu.dot") if isinstance(op, DotOp)]
+    depths = [op.depth.owner for op in dots if op.depth is not None]
+    assert all(isinstance(depth, Operation) for depth in depths) and len(depths) == len(dots)
+    # Where nothing ends the sum early its depth is the tile's.
+    assert {getattr(depth, "name", "") == "arith.constant" for depth in depths} == {not limited}
+    a, b = (rng.standard_normal(size, dtype=np.float32) for size in ((32, 100), (100, 32)))
+    c = np.full((32, 32), np.nan, np.float32)
+    other_zeros[(1,)](before_a_hole(a), before_a_hole(b), c, 100, ZERO=zero, SIZE=32, STEP=64)
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b + 28 * zero, rtol=1e-4, atol=1e-3)
 
 
 SHAPES = [(1, 1, 0), (1, 1, 1), (32, 64, 32), (33, 65, 31), (5, 17, 200), (100, 130, 129)]

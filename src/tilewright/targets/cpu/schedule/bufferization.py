@@ -246,6 +246,12 @@ def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(strides)
 
 
+# The ops that make zeros of a zero: `other=0` of floats is an integer that is converted.
+_KEEPS_ZERO = frozenset(
+    ("tt.splat", "tt.broadcast", "arith.sitofp", "arith.uitofp", "arith.extf", "arith.truncf")
+)
+
+
 def is_zero(value: SSAValue) -> bool:
     """Whether a tile is the constant zero."""
     op = owner(value)
@@ -260,7 +266,8 @@ def fills_zeros(load: Operation) -> bool:
 
 
 def _is_zero_everywhere(value: SSAValue) -> bool:
-    if is_zero(value):
-        return True
     op = owner(value)
-    return op is not None and op.name in ("tt.splat", "tt.broadcast") and is_zero(op.operands[0])
+    while op is not None and op.name in _KEEPS_ZERO:
+        value = op.operands[0]
+        op = owner(value)
+    return is_zero(value)
