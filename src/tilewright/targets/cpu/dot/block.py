@@ -9,14 +9,18 @@ from hashlib import sha256
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.machine.cpus import LINE_BYTES
 from tilewright.support.dataclass import dataclass
-from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.dot.line_fetches import (
     TURN_STEPS,
     LineFetch,
     emit_fetches,
     fetch_parameters,
 )
-from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES, Instruction, Multiply, PanelLayout
+from tilewright.targets.cpu.dot.multiply_add import (
+    add_column_sums,
+    emit_multiply_add,
+    take_off_bias,
+)
+from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES, Multiply, PanelLayout
 from tilewright.targets.cpu.dot.vectors import (
     carried_loop,
     carried_while,
@@ -249,7 +253,9 @@ def _emit_step(
                 emit_multiply_add(fn, spec.multiply, spec.layout.lanes, chain, a_splat, b_vector)
             )
     for position, chain in enumerate(chains[spec.rows * count :]):
-        following.append(_add_column_sums(fn, spec, chain, b_vectors[position]))
+        following.append(
+            add_column_sums(fn, spec.multiply, spec.layout.lanes, chain, b_vectors[position])
+        )
     return following
 
 
@@ -317,85 +323,6 @@ def _load_a(fn: FunctionBuilder, spec: BlockSpec, a: str, offset: int) -> str:
     return splat(fn, spec.layout.lanes, multiply.lane_type, scalar)
 
 
-def emit_multiply_add(
-    fn: FunctionBuilder, multiply: Multiply, lanes: int, acc: str, a: str, b: str
-) -> str:
-    """`acc + a·b` with the instruction of `multiply`, over one k-group per lane."""
-    type_ = f"<{lanes} x {multiply.accumulator_type}>"
-    match multiply.instruction:
-        case Instruction.FMA:
-            name = f"llvm.fma.v{lanes}{multiply.accumulator}"
-            callee = fn.module.declare(name, type_, f"{type_}, {type_}, {type_}")
-            return fn.value(f"call {type_} {callee}({type_} {a}, {type_} {b}, {type_} {acc})")
-        case Instruction.MULTIPLY_ADD:
-            product = fn.value(f"fmul {type_} {a}, {b}")
-            return fn.value(f"fadd {type_} {acc}, {product}")
-        case Instruction.I32:
-            product = fn.value(f"mul {type_} {a}, {b}")
-            return fn.value(f"add {type_} {acc}, {product}")
-        case Instruction.I16_PAIRS:
-            return fn.value(f"add {type_} {acc}, {_i16_pair_sums(fn, lanes, a, b)}")
-        case Instruction.BF16_DOT:
-            base = "llvm.x86.avx512bf16.dpbf16ps"
-            return _group_dot(fn, f"{base}.{32 * lanes}", lanes, "2 bfloat", acc, a, b)
-        case Instruction.I8_DOT:
-            first, second = (a, b) if _is_a_unsigned(multiply) else (b, a)
-            return _byte_dot(fn, lanes, acc, first, second)
-        case Instruction.I8_DOT_NEON:
-            kind = "udot" if multiply.a_element == "u8" else "sdot"
-            name = f"llvm.aarch64.neon.{kind}.v{lanes}i32.v{4 * lanes}i8"
-            return _group_dot(fn, name, lanes, "4 i8", acc, a, b)
-        case Instruction.AMX:
-            raise InternalError("AMX multiplies tiles, not vectors")
-
-
-def _is_a_unsigned(multiply: Multiply) -> bool:
-    """Whether A is the unsigned operand of `vpdpbusd`; a bias turns its sign around."""
-    return (multiply.a_element == "u8") != multiply.bias_a
-
-
-def _add_column_sums(fn: FunctionBuilder, spec: BlockSpec, acc: str, b: str) -> str:
-    """`acc + Σ b` over one k-group: what each unit of A's bias adds to a column."""
-    ones = f"splat (i32 {0x01010101})"
-    is_b_unsigned = not _is_a_unsigned(spec.multiply)
-    first, second = (b, ones) if is_b_unsigned else (ones, b)
-    return _byte_dot(fn, spec.layout.lanes, acc, first, second)
-
-
-def _byte_dot(fn: FunctionBuilder, lanes: int, acc: str, unsigned: str, signed: str) -> str:
-    name = f"llvm.x86.avx512.vpdpbusd.{32 * lanes}"
-    return _group_dot(fn, name, lanes, "4 i8", acc, unsigned, signed)
-
-
-def _group_dot(
-    fn: FunctionBuilder, name: str, lanes: int, group: str, acc: str, a: str, b: str
-) -> str:
-    """A call of an intrinsic that adds the products of a group (`4 i8`) to each lane."""
-    count, element = group.split()
-    parts = f"<{lanes * int(count)} x {element}>"
-    acc_type = f"<{lanes} x {'float' if element == 'bfloat' else 'i32'}>"
-    callee = fn.module.declare(name, acc_type, f"{acc_type}, {parts}, {parts}")
-    first, second = (_parts(fn, lanes, value, parts) for value in (a, b))
-    operands = f"{acc_type} {acc}, {parts} {first}, {parts} {second}"
-    return fn.value(f"call {acc_type} {callee}({operands})")
-
-
-def _parts(fn: FunctionBuilder, lanes: int, value: str, type_: str) -> str:
-    return fn.value(f"bitcast <{lanes} x i32> {value} to {type_}")
-
-
-def _i16_pair_sums(fn: FunctionBuilder, lanes: int, a: str, b: str) -> str:
-    names = {
-        16: "llvm.x86.avx512.pmaddw.d.512",
-        8: "llvm.x86.avx2.pmadd.wd",
-        4: "llvm.x86.sse2.pmadd.wd",
-    }
-    parts, sums = f"<{2 * lanes} x i16>", f"<{lanes} x i32>"
-    callee = fn.module.declare(names[lanes], sums, f"{parts}, {parts}")
-    first, second = (_parts(fn, lanes, value, parts) for value in (a, b))
-    return fn.value(f"call {sums} {callee}({parts} {first}, {parts} {second})")
-
-
 def _store_block(fn: FunctionBuilder, spec: BlockSpec, chains: Sequence[str]) -> None:
     count = len(spec.vectors)
     excess = chains[spec.rows * count :]
@@ -403,15 +330,8 @@ def _store_block(fn: FunctionBuilder, spec: BlockSpec, chains: Sequence[str]) ->
         for position, vector in enumerate(spec.vectors):
             value = chains[row * count + position]
             if excess:
-                value = _take_off_bias(fn, spec, value, excess[position])
+                value = take_off_bias(fn, spec.multiply, spec.layout.lanes, value, excess[position])
             _store_vector(fn, spec, row * spec.ldc + vector.column, vector.valid, value)
-
-
-def _take_off_bias(fn: FunctionBuilder, spec: BlockSpec, value: str, sums: str) -> str:
-    """A signed A was raised by 128 to become unsigned, an unsigned one lowered to be signed."""
-    excess = fn.value(f"shl {spec.acc_type} {sums}, splat (i32 7)")
-    sign = "sub" if spec.multiply.a_element == "i8" else "add"
-    return fn.value(f"{sign} {spec.acc_type} {value}, {excess}")
 
 
 def _store_vector(

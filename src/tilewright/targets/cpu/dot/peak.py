@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
-from tilewright.targets.cpu.dot.block import emit_multiply_add
+from tilewright.targets.cpu.dot.multiply_add import emit_multiply_add
 from tilewright.targets.cpu.dot.panels import Instruction, Multiply, VectorUnit
 from tilewright.targets.cpu.dot.vectors import carried_loop, element_address
 
