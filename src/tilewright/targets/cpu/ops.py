@@ -256,7 +256,8 @@ class DotOp(TileOp):
     the rows of `a` lie that many elements apart, wherever they are. `next_b` with its
     `next_b_stride` (i64) is where the next product's B lies in memory, to be fetched meanwhile.
     With `b_source` and its `b_source_stride` (i64), B lies there row-major, and `b` is room
-    that the product fills with panels. `unit` "amx" multiplies tile registers; its panels are
+    that the product fills with panels; with `transposed_b` its transpose [n][k] lies there, row
+    by row, and `b` is not used. `unit` "amx" multiplies tile registers; its panels are
     its own, those of "amx f16" hold each f16 as two bf16, and `a_room` is where it may copy rows
     of `a`. With `rows`, `columns` and `depth` (i64, all three, from 1 to m, n and k) only so much
     of the operands is read and summed, and what `acc` holds beyond those rows and columns is
@@ -290,6 +291,7 @@ class DotOp(TileOp):
     zero_init = opt_prop_def(UnitAttr)
     unit = opt_prop_def(StringAttr)
     acc_stride = opt_prop_def(IntegerAttr)
+    transposed_b = opt_prop_def(UnitAttr)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def effects(self) -> tuple[Effect, ...]:
@@ -301,6 +303,8 @@ class DotOp(TileOp):
         if self.b_source is None:
             return (read(Resource.GLOBAL, self.a), read(Resource.GLOBAL, self.b), *room, sum_)
         source = read(Resource.GLOBAL, self.b_source)
+        if self.transposed_b is not None:
+            return (source, read(Resource.GLOBAL, self.a), *room, sum_)
         packed = update(Resource.GLOBAL, self.b)
         return (source, packed, read(Resource.GLOBAL, self.a), *room, sum_)
 

@@ -41,15 +41,20 @@ def fetch_address(
         return ()
     if counter.value.block is not op.parent:
         return ()
-    if load.parent is not op.parent or form.transposed or not _has_rows(lowering, load):
+    if load.parent is not op.parent:
         return ()
     here, pitch = source
+    is_across = form in lowering.bufferization.unpacked_transposes
+    if not is_across and (form.transposed or not _has_rows(lowering, load)):
+        return ()
     scalars = (counter.value, counter.end, counter.step)
     variable, end, step = (lowering.scalar(v) for v in scalars)
-    rows = emit.constant(i64, shape_of(form.value.type)[0])
-    following = emit.advance(here, emit.integer("muli", pitch, rows))
+    depth = emit.constant(i64, shape_of(op.a.type)[1])
+    following = emit.advance(here, depth if is_across else emit.integer("muli", pitch, depth))
     goes_on = emit.compare("slt", emit.integer("addi", variable, step), end)
-    last = _result_place(lowering, emit, op, here) or (here, pitch)
+    # A product across its source asks for rows as long as this one's, whatever lies there.
+    found = None if is_across else _result_place(lowering, emit, op, here)
+    last = found or (here, pitch)
     select = ELEMENTWISE["arith.select"]
     address = emit.pure(select, (goes_on, following, last[0]), here.type)
     return address, emit.pure(select, (goes_on, pitch, last[1]), pitch.type)

@@ -83,7 +83,7 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
     starts_at_zero = operation.zero_init is not None
     has_stride = operation.a_stride is not None
     source = operation.b_source
-    has_source = source is not None
+    has_source, is_across = source is not None, operation.transposed_b is not None
     b_type = types[1] if source is None else memory_dtype_of(pointee_of(source.type))
     away = operation.acc if operation.target is None else operation.target
     target_type = memory_dtype_of(pointee_of(away.type))
@@ -100,10 +100,13 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
             more = more[:-3]
         m, n, k = (int(value) for value in more[-3:]) if is_limited else extents
         more = more[:-3] if is_limited else more
-        stride = int(more[0]) if has_stride else k
+        stride = int(more[0]) if has_stride else extents[2]
         b, b_stride = (more[-2], int(more[-1])) if has_source else (b, n)
         lhs, lhs_lost = _operand(program, a, (m, k), types[0], stride)
-        rhs, rhs_lost = _operand(program, b, (k, n), b_type, b_stride)
+        shape = (n, k) if is_across else (k, n)
+        rhs, rhs_lost = _operand(program, b, shape, b_type, b_stride)
+        if is_across:
+            rhs, rhs_lost = rhs.T, rhs_lost.T
         rhs = _converted(rhs, types[1])
         lost = lhs_lost.any(axis=1, keepdims=True) | rhs_lost.any(axis=0, keepdims=True)
         lanes = _matrix(place, m, n, place_stride, stored.itemsize)

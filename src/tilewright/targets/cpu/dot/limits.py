@@ -41,7 +41,7 @@ _MASKED_LOADS = frozenset(("avx2", "avx512f"))
 
 
 def limits_of(lowering: Lowering, emit: Emitter, op: DotOp) -> Limits | None:
-    """The limits of a product whose operands are both read in place; None where it has none."""
+    """The limits of a product that reads its operands in place; None where it has none."""
     if not _takes_limits(lowering, op):
         return None
     shape = shape_of(op.result.type)
@@ -55,12 +55,16 @@ def limits_of(lowering: Lowering, emit: Emitter, op: DotOp) -> Limits | None:
 
 
 def _takes_limits(lowering: Lowering, op: DotOp) -> bool:
-    forms = lowering.bufferization.operands[op]
-    if not all(form in lowering.bufferization.unpacked for form in forms):
+    bufferization = lowering.bufferization
+    forms = bufferization.operands[op]
+    uses = sum(form in each for each in bufferization.operands.values() for form in forms)
+    if uses != len(forms):
         return False
-    uses = sum(form in each for each in lowering.bufferization.operands.values() for form in forms)
     spec = operand_spec(op, lowering.machine)
-    return uses == len(forms) and multiplies_prefixes(spec, lowering.machine)
+    if forms[1] in bufferization.unpacked_transposes:
+        return not spec.is_amx
+    is_in_place = all(form in bufferization.unpacked for form in forms)
+    return is_in_place and multiplies_prefixes(spec, lowering.machine)
 
 
 def multiplies_prefixes(spec: DotSpec, machine: MachineModel) -> bool:

@@ -25,6 +25,11 @@ from tilewright.support.dataclass import dataclass, replace
 from tilewright.targets.cpu.dot.amx_blocks import AmxBlocks, amx_blocks
 from tilewright.targets.cpu.dot.amx_product import emit_amx_product
 from tilewright.targets.cpu.dot.amx_results import AmxTarget
+from tilewright.targets.cpu.dot.amx_transposed import (
+    AmxTransposed,
+    covers_transposed,
+    emit_amx_transposed,
+)
 from tilewright.targets.cpu.dot.block import (
     STEPS_AHEAD,
     TARGET_ARGUMENTS,
@@ -46,6 +51,11 @@ from tilewright.targets.cpu.dot.panels import (
     choose_multiply,
     panel_layout,
     row_layout,
+)
+from tilewright.targets.cpu.dot.transposed_b import (
+    TransposedProduct,
+    emit_transposed_product,
+    reads_transposed,
 )
 from tilewright.targets.cpu.dot.vectors import (
     counted_loop,
@@ -119,6 +129,7 @@ class DotSpec:
     `is_amx` multiplies tile registers; `units.py` says where it may.
     `is_limited` takes, at run time, how many rows and columns are seen and how many k are summed;
     both operands are then where the user has them.
+    `transposed_b` reads B where the user has it, as `[N, K]`: see `transposed_b.py`.
     `has_target` writes the sum elsewhere than it adds to, or adds nothing, as it is told at run
     time: a loop's last step writes where the user wants the result, its first finds no zeros.
     On AMX that is rows of `target_dtype`, and it is told, too, whether they are to be written.
@@ -144,6 +155,7 @@ class DotSpec:
     is_limited: bool = False
     has_target: bool = False
     target_dtype: str | None = None
+    transposed_b: bool = False
 
     @property
     def unit(self) -> VectorUnit:
@@ -183,6 +195,26 @@ class DotSpec:
         return self.multiply.instruction in (Instruction.FMA, Instruction.MULTIPLY_ADD)
 
     @property
+    def can_read_transposed_b(self) -> bool:
+        """Whether B as `[N, K]` in memory is what the kernel reads: where rows are few."""
+        if self.is_amx:
+            return covers_transposed((self.m, self.n, self.k), self.multiply)
+        lanes = self.b_layout.lanes
+        return self.m <= FEW_ROWS and reads_transposed(self.multiply, self.b_dtype, lanes, self.n)
+
+    @property
+    def amx_transposed(self) -> AmxTransposed | None:
+        """How AMX multiplies with a transposed B; None where it does not."""
+        if not (self.is_amx and self.transposed_b):
+            return None
+        return AmxTransposed(
+            *(self.m, self.n, self.k, self.multiply, self.a_stride),
+            ldc=self.n if self.ldc is None else self.ldc,
+            zero_init=self.zero_init,
+            fetches=self.next_b is not None,
+        )
+
+    @property
     def a_layout(self) -> RowLayout:
         """The rows in which `%a` is expected."""
         return row_layout(self.multiply)
@@ -220,6 +252,8 @@ class DotSpec:
     @property
     def room_bytes(self) -> int:
         """Bytes of `%room`, where the product keeps copies of A's rows; 0 for none."""
+        if self.amx_transposed is not None:
+            return self.amx_transposed.room_bytes
         return 0 if self.amx_blocks is None else self.amx_blocks.room_bytes
 
     def pack_spec(self, role: Literal["a", "b"], transposed: bool = False) -> PackSpec:
@@ -340,7 +374,8 @@ def dot_name(spec: DotSpec) -> str:
     if spec.next_b is not None:
         name += f".next{spec.next_b.rows}.{spec.next_b.element_bytes}"
     name += ".rows" * spec.packs_b + ".zero" * spec.zero_init + ".part" * spec.is_limited
-    return name + ".to" * spec.has_target + (spec.target_dtype or "")
+    name += ".to" * spec.has_target + (spec.target_dtype or "")
+    return name + ".across" * spec.transposed_b
 
 
 def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
@@ -349,16 +384,19 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
     `void @name(ptr %a, ptr %b_panels, ptr %acc)`, then `i64 %a_stride` (elements) if
     `a_in_place`, then `ptr %room` if it has `room_bytes`, then `ptr %next_b, i64
     %next_b_stride` (elements) if `next_b`, then `ptr %b_source, i64 %b_source_stride`
-    (elements) if `packs_b`, `%b_panels` being its room, then `i64 %rows, i64 %columns,
-    i64 %depth` (at least 1) if `is_limited`, then `ptr %target, i64 %target_stride` (elements),
-    `i1 %is_first` if `has_target`, then `i1 %is_last` if it `is_amx`, too.
+    (elements) if `packs_b`, `%b_panels` being its room, or `transposed_b`, then `i64 %rows,
+    i64 %columns, i64 %depth` (at least 1) if `is_limited`, then `ptr %target,
+    i64 %target_stride` (elements), `i1 %is_first` if `has_target`, then `i1 %is_last`
+    if it `is_amx`, too.
     *Constraints* the three buffers do not overlap, nor the target the operands; they are aligned
     to their elements (to 64 bytes for speed). A is padded with zeros to whole k-groups and B as
     `PanelLayout` says.
     """
     assert spec.can_read_a_in_place or not spec.a_in_place, spec
     assert spec.can_pack_b or not spec.packs_b, spec
-    assert (spec.a_in_place and spec.packs_b) or not spec.is_limited, spec
+    has_sources = (spec.a_in_place and spec.packs_b) or spec.transposed_b
+    assert has_sources or not spec.is_limited, spec
+    assert spec.can_read_transposed_b or not spec.transposed_b, spec
     assert spec.is_limited or spec.is_amx or not spec.has_target, spec
     name = dot_name(spec)
     if module.has_function(name):
@@ -367,15 +405,21 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
     arguments += ", i64 %a_stride" * spec.a_in_place
     arguments += ", ptr noalias %room" * bool(spec.room_bytes)
     arguments += ", ptr %next_b, i64 %next_b_stride" * (spec.next_b is not None)
-    arguments += ", ptr %b_source, i64 %b_source_stride" * spec.packs_b
+    arguments += ", ptr %b_source, i64 %b_source_stride" * (spec.packs_b or spec.transposed_b)
     arguments += ", i64 %rows, i64 %columns, i64 %depth" * spec.is_limited
     arguments += TARGET_ARGUMENTS * spec.has_target
     arguments += ", i1 %is_last" * (spec.has_target and spec.is_amx)
     header = f"define internal void @{name}({arguments}) noinline nounwind"
     fn = FunctionBuilder(module, header)
-    if spec.amx_blocks is not None:
+    if spec.amx_transposed is not None:
+        emit_amx_transposed(fn, spec.amx_transposed)
+    elif spec.amx_blocks is not None:
         strides = ("%a_stride" if spec.a_in_place else str(spec.a_stride), _ldc(spec))
         emit_amx_product(fn, spec.amx_blocks, strides, spec.zero_init, _amx_target(spec))
+    elif spec.transposed_b:
+        sizes = (str(spec.m), str(spec.n), str(spec.k))
+        limits = ("%rows", "%columns", "%depth") if spec.is_limited else sizes
+        emit_transposed_product(fn, _transposed_product(spec), limits)
     else:
         emit = _emit_in_place if spec.a_in_place else _emit_columns_outside
         emit(fn, spec, _column_runs(spec))
@@ -387,6 +431,16 @@ def _amx_target(spec: DotSpec) -> AmxTarget | None:
     if not spec.has_target:
         return None
     return AmxTarget(spec.target_dtype or spec.acc_dtype, spec.features)
+
+
+def _transposed_product(spec: DotSpec) -> TransposedProduct:
+    return TransposedProduct(
+        *(spec.m, spec.n, spec.k, spec.multiply, spec.unit, spec.b_layout.lanes, spec.b_dtype),
+        lda=None if spec.a_in_place else spec.a_stride,
+        ldc=_ldc(spec),
+        zero_init=spec.zero_init,
+        fetches=spec.next_b is not None,
+    )
 
 
 def _column_runs(spec: DotSpec) -> list[ColumnRun]:

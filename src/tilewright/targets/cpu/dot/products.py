@@ -47,7 +47,7 @@ from tilewright.targets.cpu.schedule.storage import Buffer
 
 def emit_pack(lowering: Lowering, out: Block, form: PackForm) -> None:
     """Pack an operand right here, from memory or from its buffer."""
-    if form in lowering.bufferization.unpacked:
+    if _is_in_place(lowering, form):
         lowering.unpacked[form] = _rows_in_place(lowering, out, form)
         return
     spec = _spec_of(lowering, form)
@@ -58,6 +58,12 @@ def emit_pack(lowering: Lowering, out: Block, form: PackForm) -> None:
         return
     emit = Emitter(out, _location(form))
     _pack_buffer(emit, form, lowering.buffer(form.value), dst)
+
+
+def _is_in_place(lowering: Lowering, form: PackForm) -> bool:
+    """Whether a product reads an operand, or its transpose, as rows in memory."""
+    bufferization = lowering.bufferization
+    return form in bufferization.unpacked or form in bufferization.unpacked_transposes
 
 
 def _location(form: PackForm) -> LocationAttr | None:
@@ -173,18 +179,20 @@ def _rows_in_place(lowering: Lowering, out: Block, form: PackForm) -> tuple[SSAV
     op = owner(form.value)
     assert isinstance(op, LoadOp)
     ev = Evaluator(lowering, Emitter(out, op.location))
-    columns = ev.emit.constant(i64, shape_of(form.value.type)[1])
+    along = 1 if _has_rows(lowering, op) else 0
+    length = ev.emit.constant(i64, shape_of(form.value.type)[along])
     if lowering.bufferization.is_stored(form.value):
-        return lowering.buffer(form.value).base, columns
+        assert along == 1, "a tile that is stored has rows"
+        return lowering.buffer(form.value).base, length
     limits = _limits(lowering, ev.emit, form)
     condition = whole_tile(ev, op, () if limits is None else limits.of(form))
     if condition is None:
-        return _materialize(lowering, out, form).base, columns
+        return _materialize(lowering, out, form, along).base, length
     in_memory = lowering.sources[form] = _matrix(ev, op)
     if not isinstance(condition, SSAValue):
         return in_memory
     copying = Block()
-    copied = _materialize(lowering, copying, form).base, columns
+    copied = _materialize(lowering, copying, form, along).base, length
     copying.add_op(build(YieldOp, location=op.location))
     ev.emit.choose(condition, (Block([build(YieldOp, location=op.location)]), copying))
     select = ELEMENTWISE["arith.select"]
@@ -211,13 +219,13 @@ def _pack_general(lowering: Lowering, out: Block, form: PackForm, dst: Buffer) -
     _pack_buffer(Emitter(out, op.location), form, temporary, dst)
 
 
-def _materialize(lowering: Lowering, out: Block, form: PackForm) -> Buffer:
-    """A copy of the tile in the arena, made right here."""
+def _materialize(lowering: Lowering, out: Block, form: PackForm, last: int = 1) -> Buffer:
+    """A copy of the tile in the arena, made right here; contiguous along dimension `last`."""
     op = owner(form.value)
     assert op is not None
     shape = shape_of(form.value.type)
     temporary = lowering.allocate(shape, element_of(form.value.type), "unpacked")
-    lowering.buffers[form.value] = temporary
+    lowering.buffers[form.value] = temporary = replace(temporary, last=None if last else 0)
     root = Root(RootKind.MATERIALIZE, op, (form.value,), shape, 0)
     nest.emit_nest(lowering, out, [root])
     del lowering.buffers[form.value]
@@ -234,10 +242,13 @@ def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
     batch = shape_of(op.results[0].type)[:-2]
     if not batch:
         (a, *stride), (b, *source) = (_operand(lowering, form, spec) for form in forms)
+        is_across = forms[1] in lowering.bufferization.unpacked_transposes
         if source:
-            b, source = _packed_buffer(lowering, forms[1], spec).base, [b, *source]
+            room = b if is_across else _packed_buffer(lowering, forms[1], spec).base
+            b, source = room, [b, *source]
         target = lowering.buffer(op.results[0])
-        fetch = () if spec.is_amx else fetch_address(lowering, emit, op, forms[1])
+        is_silent = spec.is_amx and not is_across
+        fetch = () if is_silent else fetch_address(lowering, emit, op, forms[1])
         found, place = lowering.limits.get(op), ()
         if op in lowering.direct and spec.is_amx:
             place = amx_redirection(lowering, emit, op, a, stride, _whole(emit, spec))
@@ -245,8 +256,8 @@ def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
             found = found or _whole(emit, spec)
             place = redirection(lowering, emit, op, ((a, stride[0]), (source[0], source[1])), found)
         limits = () if found is None else (found.rows, found.columns, found.depth)
+        spec = replace(spec, ldc=target.pitch, transposed_b=is_across)
         more = (stride, _room(lowering, spec), fetch, source, limits, place)
-        spec = replace(spec, ldc=target.pitch)
         _call(emit, op, spec, (a, b, target.base), more)
         return
     _emit_batch(lowering, emit, op, spec)
@@ -264,10 +275,10 @@ def _summary(lowering: Lowering, op: DotOp, spec: DotSpec) -> ProductSummary:
     packed = [
         form.role.upper()
         for form in bufferization.operands[op]
-        if not (form in bufferization.unpacked or is_direct(form, spec, bufferization))
+        if not (_is_in_place(lowering, form) or is_direct(form, spec, bufferization))
     ]
     in_place = [
-        form.role.upper() for form in bufferization.operands[op] if form in bufferization.unpacked
+        form.role.upper() for form in bufferization.operands[op] if _is_in_place(lowering, form)
     ]
     # What the choice was made from: a spec that is not AMX's yet.
     choice = choose_unit(replace(spec, is_amx=False))
@@ -327,6 +338,8 @@ def _call(
     }
     if spec.ldc is not None:
         properties["acc_stride"] = IntegerAttr(spec.ldc, i64)
+    if spec.transposed_b:
+        properties["transposed_b"] = UnitAttr()
     if is_zero(op.operands[2]):
         properties["zero_init"] = UnitAttr()
     values = (*operands, *stride, *room, *fetch, *source, *limits, *place)

@@ -67,6 +67,8 @@ class Bufferization:
     """The decisions about materialised tiles of one kernel.
 
     `crossed`: tiles that a nest of stores reads in another order than they are loaded.
+    `unpacked`: operands that a product reads as rows in memory; `unpacked_transposes`: the B of few
+    rows, read as the rows of its transpose.
     `guarded`: for a store of one number, the loaded rows that are read again after it.
     """
 
@@ -78,6 +80,7 @@ class Bufferization:
     packs_before: dict[Operation, list[PackForm]] = field(default_factory=dict)
     elements: dict[SSAValue, Attribute] = field(default_factory=dict)
     unpacked: set[PackForm] = field(default_factory=set)
+    unpacked_transposes: set[PackForm] = field(default_factory=set)
     pitches: dict[SSAValue, int] = field(default_factory=dict)
     in_place: dict[SSAValue, SSAValue] = field(default_factory=dict)
     crossed: set[SSAValue] = field(default_factory=set)

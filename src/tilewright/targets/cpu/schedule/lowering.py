@@ -34,8 +34,10 @@ class Limits:
     depth: SSAValue
 
     def of(self, form: PackForm) -> tuple[SSAValue, SSAValue]:
-        """How much of an operand is read, along its rows and its columns."""
-        return (self.rows, self.depth) if form.role == "a" else (self.depth, self.columns)
+        """How much of an operand's tile is read, along its rows and its columns."""
+        if form.role == "a":
+            return (self.rows, self.depth)
+        return (self.columns, self.depth) if form.transposed else (self.depth, self.columns)
 
 
 @dataclass(frozen=True, eq=False)
