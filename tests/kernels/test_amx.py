@@ -87,7 +87,9 @@ def test_masked_products_of_any_size_and_order_are_exact(
                 **{"BM": bm, "BN": bn, "BK": bk},
                 ACC=tl.int32 if dtype == np.int8 else tl.float32,
             )
-            assert set(units(compiled)) == {"amx"}
+            # An f16 is packed in three parts, which pays from 24 rows on.
+            is_amx = dtype != F16 or bm >= 24
+            assert set(units(compiled)) == {"amx" if is_amx else "vectors"}
             np.testing.assert_array_equal(c[:m], a.astype(acc) @ b.astype(acc), str((m, n, k)))
             assert (c[m] == 77).all()
 
@@ -331,7 +333,7 @@ def test_every_step_of_a_loop_is_multiplied_once(
     np.testing.assert_array_equal(out, times * (a.astype(np.float32) @ b.astype(np.float32)))
 
 
-@pytest.mark.parametrize("shape", [(32, 64, 64), (64, 256, 128), (8, 16, 16)], ids=str)
+@pytest.mark.parametrize("shape", [(32, 64, 64), (64, 256, 128), (32, 16, 16)], ids=str)
 def test_halves_are_multiplied_exactly_and_summed_in_float32(
     shape: tuple[int, int, int], amx_jit: Jit, rng: np.random.Generator
 ) -> None:

@@ -19,7 +19,7 @@ MIN_AMX_ROWS = 8
 """Rows of A from which AMX is the faster unit where B has to be packed for it.
 
 Source: computed from measured rates (Emerald Rapids): packing a vector of 16 columns takes 1.3 ns
-for each k, the multiply-adds of a row 0.16 ns."""
+for each k, the multiply-adds of a row 0.16 ns. Several parts are packed one by one."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def _why_not_amx(spec: DotSpec) -> str:
     feature = _FEATURES[width]
     if not {"amx-tile", feature} <= spec.features or spec.vector_bytes != _VECTOR_BYTES:
         return "the machine has no AMX, or its system does not permit it to this process"
-    if spec.m < MIN_AMX_ROWS:
+    if spec.m < MIN_AMX_ROWS * multiply.parts:
         return f"for {spec.m} rows, packing B costs more than AMX saves"
     if tile_shape(spec.m, spec.n, spec.k, width) is None:
         return f"AMX's tiles do not cover {spec.m}x{spec.n}x{spec.k} exactly"
