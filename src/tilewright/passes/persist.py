@@ -155,9 +155,14 @@ def _axis(axis: int) -> dict[str, Attribute]:
     return {"axis": IntegerAttr(axis, i32)}
 
 
+def tile_loops(kernel: FuncOp) -> list[Operation]:
+    """The loop over the tiles of a program that was made persistent: they come in any order."""
+    return [op for op in kernel.body.block.ops if _TILES in op.attributes]
+
+
 def undo(kernel: FuncOp) -> None:
     """Make a kernel that `persist` has rewritten what it was."""
-    loop = next(op for op in kernel.body.block.ops if _TILES in op.attributes)
+    (loop,) = tile_loops(kernel)
     assert isinstance(loop, ForOp) and loop.parent is not None
     for op in list(loop.walk()):
         axis = op.attributes.get(_COORDINATE)

@@ -3,7 +3,8 @@
 Within a program a tile load completes before a later tile store. A thread keeps that order for
 what it touches itself; where another thread may touch the same element, all warps wait between
 the two. Accesses through different arguments are taken not to overlap, unless at the same
-elements by the same threads: see the memory model.
+elements by the same threads, or where a kernel is compiled for arguments that may: see the memory
+model.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ from tilewright.ops.staging import LocalBarrierOp
 from tilewright.schedule.atomics import waits_after, waits_before
 from tilewright.schedule.scratch import scratch_bytes
 from tilewright.schedule.shared_effects import ended_by, shared_steps
-from tilewright.support.dataclass import dataclass
+from tilewright.support.dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)
 class InsertGlobalBarriers(Pass):
-    """The pass (T1 to T1); see the module."""
+    """The pass (T1 to T1); see the module. With `may_overlap` all arguments may be one array."""
 
+    may_overlap: bool = False
     name = "insert-global-barriers"
     requires = "T1"
     produces = "T1"
@@ -41,7 +43,7 @@ class InsertGlobalBarriers(Pass):
 
     def apply(self, module: ModuleOp) -> None:
         """Insert the barriers."""
-        insert_global_barriers(find_kernel(module))
+        insert_global_barriers(find_kernel(module), may_overlap=self.may_overlap)
 
 
 @dataclass(frozen=True)
@@ -103,9 +105,9 @@ def _is_private(pointers: SSAValue) -> bool:
     return find_apart(AffineTiles(), pointers) is Apart.YES
 
 
-def insert_global_barriers(kernel: FuncOp) -> int:
+def insert_global_barriers(kernel: FuncOp, *, may_overlap: bool = False) -> int:
     """Insert the barriers into a T1 kernel; how many there are."""
-    walk = BarrierWalk()
+    walk = BarrierWalk(may_overlap=may_overlap)
     run(walk, kernel.body.block)
     return walk.count
 
@@ -113,8 +115,9 @@ def insert_global_barriers(kernel: FuncOp) -> int:
 class BarrierWalk(StateFlow[Pending]):
     """One walk, which puts barriers in; the state is what was touched since the last of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, may_overlap: bool = False) -> None:
         super().__init__({})
+        self.may_overlap = may_overlap
         self.count = 0
 
     def join(self, left: Pending, right: Pending) -> Pending:
@@ -127,6 +130,8 @@ class BarrierWalk(StateFlow[Pending]):
         if is_control_flow(op) or _does_nothing(op):
             return state
         accesses = global_accesses(op)
+        if self.may_overlap:
+            accesses = tuple(replace(access, base=None) for access in accesses)
         if waits_before(op):
             state = {}
         if any(access.conflicts(state) for access in accesses):

@@ -1,8 +1,15 @@
 // PASS: insert-global-barriers
+// PASS(SHARED): insert-global-barriers{may_overlap=true}
 // No barrier where each thread loads just what it stores, or where the arguments differ.
 //
 // CHECK-NOT: ttg.barrier
 // CHECK: "tt.return"
+//
+// Where the arguments may be one array the second store waits for the load.
+//
+// SHARED: "tt.load"
+// SHARED-NEXT: "ttg.barrier"
+// SHARED-NEXT: "tt.store"
 
 #l = #ttg.linear<"register(1 2 4) lane(8 16 32 64 128) warp(256 512) atom(1024)">
 !p = tensor<1024x!tt.ptr<f16>, #l>

@@ -1,10 +1,15 @@
 // PASS: mark-visible
+// PASS(SHARED): mark-visible{may_overlap=true}
 // A copy of what threads of the launch write through the same argument takes a fence; a copy
 // through another argument does not.
 //
 // CHECK: %a = "ttng.tma_load"(%d, {{.*}}, is_fenced}>
 // CHECK: %b = "ttng.tma_load"(%e
 // CHECK-NOT: is_fenced
+//
+// It does where the arguments may be one array.
+//
+// SHARED: %b = "ttng.tma_load"(%e, {{.*}}, is_fenced}>
 
 #w = #ttg.linear<"offset(0:1 0:2 0:4 0:8 0:16 0:32 1:8 2:16 4:32 8:0 16:0 32:0) atom(64x64)">
 #t = #ttg.linear<"register(0:1 0:2 0:4 16:0 32:0) lane(0:8 0:16 0:32 1:0 2:0) warp(4:0 8:0) atom(64x64)">

@@ -1,8 +1,8 @@
 """When a program may run as roles: what its ops do, and in which order memory is touched.
 
 A role that loads runs ahead of the others, and replicas do not wait for each other. So nothing
-may write what is loaded ahead, and what replicas write must not meet. Accesses through different
-arguments do not overlap, as everywhere (see `schedule/global_order.py`).
+may write what is loaded ahead, and what replicas write must not meet. What is written before a load
+through another argument is for the target to see to: `written_before` has those pairs.
 """
 
 from __future__ import annotations
@@ -89,9 +89,30 @@ def require_memory_order(kernel: FuncOp, loads: Sequence[Operation], replicas: i
         _require_own_parts(others, writes, touched)
 
 
-def _may_precede(first: Operation, second: Operation, order: dict[Operation, int]) -> bool:
-    """Whether an op may be done before another one."""
-    around = set(loops_around(first))
+def written_before(
+    kernel: FuncOp, loads: Sequence[Operation], unordered: Sequence[Operation]
+) -> Iterator[tuple[Operation, Operation]]:
+    """Loads that would run ahead of a write through other arguments, each with that write.
+
+    The iterations of the loops `unordered` keep no order among each other.
+    """
+    touched = touched_arguments(kernel)
+    order = {op: place for place, op in enumerate(kernel.walk())}
+    for load in loads:
+        for write in filter(_writes, touched):
+            is_other = not touched[load] & touched[write]
+            if is_other and _may_precede(write, load, order, unordered):
+                yield load, write
+
+
+def _may_precede(
+    first: Operation,
+    second: Operation,
+    order: dict[Operation, int],
+    unordered: Sequence[Operation] = (),
+) -> bool:
+    """Whether an op may be done before another one, other than in `unordered` loops."""
+    around = set(loops_around(first)).difference(unordered)
     return order[first] < order[second] or any(loop in around for loop in loops_around(second))
 
 

@@ -19,20 +19,22 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.analysis.affine.access import AccessDim, Accesses, TileAccess
+from tilewright.analysis.affine.access import Accesses, TileAccess
 from tilewright.analysis.affine.expression import Expression, Term
 from tilewright.analysis.affine.guards import is_known_at_launch, is_of_launch
-from tilewright.ir.effects import stops_reads
+from tilewright.analysis.provenance import base_argument
+from tilewright.ir.effects import global_access, is_plain_read, stops_reads
 from tilewright.ir.locations import describe
 from tilewright.ir.passes import Pass
 from tilewright.ir.regions import counter_of
 from tilewright.ir.schedule import LoopSchedule, Schedule
 from tilewright.ir.schedule_attributes import anchor_of, annotate_schedule, schedule_of
-from tilewright.ops.function import FuncOp, find_kernel, is_argument
+from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.ops.roles import find_roles
 from tilewright.runtime.launch_numbers import LaunchGuard, LaunchNumber
 from tilewright.support.dataclass import dataclass, replace
+from tilewright.targets.nvidia.address_ranges import apart, no_overlap, span_of, subtract, symbol
 from tilewright.targets.nvidia.tma.launch_conditions import add_guards, place_of
 
 # By definition: a launch computes in as many bits as addresses have.
@@ -94,7 +96,7 @@ def _guards_of(
     ahead = {anchor for anchor, place in planned.places if place.stage < planned.num_stages - 1}
     ops = list(loop.regions[0].block.ops)
     loads = _needed([op for op in ops if anchor_of(op) in ahead], loop)
-    stores = [op for op in ops if isinstance(op, StoreOp) and stops_reads(op)]
+    stores = [op for op in ops if _writes(op) and stops_reads(op)]
     guards: list[LaunchGuard] = []
     for load in loads:
         for store in stores:
@@ -105,8 +107,13 @@ def _guards_of(
     return guards
 
 
-def _needed(ahead: Sequence[Operation], loop: Operation) -> list[LoadOp]:
-    """The loads of plain pointers that run ahead, with those that their addresses come from."""
+def _writes(op: Operation) -> bool:
+    access = global_access(op)
+    return access is not None and access.writes
+
+
+def _needed(ahead: Sequence[Operation], loop: Operation) -> list[Operation]:
+    """The loads that run ahead, with those that their addresses come from."""
     pending, seen = list(ahead), set(ahead)
     while pending:
         owners = [operand.owner for operand in pending.pop().operands]
@@ -115,7 +122,7 @@ def _needed(ahead: Sequence[Operation], loop: Operation) -> list[LoadOp]:
             if isinstance(owner, Operation) and is_inside and owner not in seen:
                 seen.add(owner)
                 pending.append(owner)
-    return [op for op in loop.walk() if isinstance(op, LoadOp) and op in seen]
+    return [op for op in loop.walk() if op in seen and is_plain_read(op)]
 
 
 class _Pair:
@@ -124,45 +131,39 @@ class _Pair:
     def __init__(self, loop: Operation, accesses: Accesses) -> None:
         self._loop, self._accesses = loop, accesses
 
-    def guard(self, load: LoadOp, store: StoreOp) -> list[LaunchGuard] | str:
+    def guard(self, load: Operation, store: Operation) -> list[LaunchGuard] | str:
         """The test that they touch no element in another order; a reason where there is none."""
-        read, written = self._accesses.of(load), self._accesses.of(store)
-        pair = f"{describe(load)} and {describe(store)}"
-        for found in (read, written):
-            if isinstance(found, str):
-                return f"a launch cannot tell whether {pair} touch the same elements: {found}"
-        assert isinstance(read, TileAccess) and isinstance(written, TileAccess)
-        if read.base is written.base:
+        read, written = _argument_of(load), _argument_of(store)
+        if read is not None and read is written:
             return []  # `pipeline-loops` keeps their order
-        places = [_address_of(access) for access in (read, written)]
-        if None in places:
-            return f"a launch cannot tell whether {pair} touch the same elements"
-        first, second = (place for place in places if place is not None)
-        ways = [
-            _sub(_sub(second, first), ("constant", read.element_bytes)),
-            _sub(_sub(first, second), ("constant", written.element_bytes)),
-            *self._in_place(read, written),
-        ]
-        number = ways[0]
-        for way in ways[1:]:
+        number = apart(load, store, self._accesses)
+        if isinstance(number, str) or read is None or written is None:
+            pair = f"{describe(load)} and {describe(store)}"
+            why = number if isinstance(number, str) else "they may be of several arguments"
+            return f"a launch cannot tell whether {pair} touch the same elements: {why}"
+        for way in self._in_place(load, store):
             number = ("max", _BITS, number, way)
-        text = f"{_name(read.base)} and {_name(written.base)} do not overlap"
-        return [LaunchGuard(number, "at_least", 0, text)]
+        return [LaunchGuard(number, "at_least", 0, no_overlap(read, written))]
 
-    def _in_place(self, read: TileAccess, written: TileAccess) -> list[LaunchNumber]:
+    def _in_place(self, load: Operation, store: Operation) -> list[LaunchNumber]:
         """Numbers of which one is positive where both go through one array, row by row.
 
         The same elements of an iteration, and iterations further apart than elements of one are.
         """
+        if not (isinstance(load, LoadOp) and isinstance(store, StoreOp)):
+            return []
+        read, written = self._accesses.of(load), self._accesses.of(store)
+        if isinstance(read, str) or isinstance(written, str):
+            return []
         same, step = _sameness(read, written), self._step_of(read)
-        ours, theirs = _span_of(read), _span_of(written)
+        ours, theirs = span_of(read), span_of(written)
         if same is None or step is None or ours is None or theirs is None:
             return []
         # How far an element that is read lies behind one that is written, in one iteration.
-        within = _sub(ours, theirs)
+        within = subtract(ours, theirs)
         forward: LaunchNumber = ("add", _BITS, step, within)
-        backward = _sub(_sub(("constant", 0), step), within)
-        return [("min", _BITS, same, _sub(way, ("constant", 1))) for way in (forward, backward)]
+        backward = subtract(subtract(("constant", 0), step), within)
+        return [("min", _BITS, same, subtract(way, ("constant", 1))) for way in (forward, backward)]
 
     def _step_of(self, access: TileAccess) -> LaunchNumber | None:
         """How many elements an iteration starts behind the one before; None if that varies."""
@@ -179,7 +180,7 @@ class _Pair:
                 return None
         if not all(self._stays(factor) for _, factors in ahead for factor in factors):
             return None
-        each, step = place_of(Expression(tuple(ahead))), place_of(_symbol(counter.step))
+        each, step = place_of(Expression(tuple(ahead))), place_of(symbol(counter.step))
         return None if each is None or step is None else ("mul", _BITS, each, step)
 
     def _stays(self, value: SSAValue) -> bool:
@@ -187,10 +188,6 @@ class _Pair:
         owner = value.owner
         inside = owner if isinstance(owner, Operation) else owner.parent_op()
         return inside is not None and not self._loop.is_ancestor(inside)
-
-
-def _symbol(value: SSAValue) -> Expression:
-    return Expression(((1, (value,)),))
 
 
 def _start_of(access: TileAccess) -> Expression:
@@ -208,7 +205,7 @@ def _sameness(read: TileAccess, written: TileAccess) -> LaunchNumber | None:
     """
     if read.element_bytes != written.element_bytes or len(read.dims) != len(written.dims):
         return None
-    differences = [_symbol(written.base).minus(_symbol(read.base))]
+    differences = [symbol(written.base).minus(symbol(read.base))]
     for one, other in zip(read.dims, written.dims, strict=True):
         if not (one.is_plain() and other.is_plain() and one.extent == other.extent):
             return None
@@ -219,8 +216,8 @@ def _sameness(read: TileAccess, written: TileAccess) -> LaunchNumber | None:
         found = place_of(difference)
         if found is None or not is_of_launch(difference):
             return None
-        distance: LaunchNumber = ("max", _BITS, found, _sub(("constant", 0), found))
-        number = ("min", _BITS, number, _sub(("constant", 0), distance))
+        distance: LaunchNumber = ("max", _BITS, found, subtract(("constant", 0), found))
+        number = ("min", _BITS, number, subtract(("constant", 0), distance))
     return number
 
 
@@ -234,51 +231,7 @@ def _known_parts(expression: Expression) -> list[Expression]:
     return [Expression(tuple(terms)) for terms in parts.values()]
 
 
-def _address_of(access: TileAccess) -> LaunchNumber | None:
-    """The address of an element that an access may touch, in bytes; None if it is not known."""
-    base, start, span = place_of(_symbol(access.base)), place_of(access.offset), _span_of(access)
-    starts = [place_of(dim.stride.times(dim.start)) for dim in access.dims if dim.modulus is None]
-    if not is_argument(access.base) or base is None or start is None or span is None:
-        return None
-    total: LaunchNumber = ("add", _BITS, start, span)
-    for part in starts:
-        if part is None:
-            return None
-        total = ("add", _BITS, total, part)
-    scaled: LaunchNumber = ("mul", _BITS, total, ("constant", access.element_bytes))
-    return ("add", _BITS, base, scaled)
-
-
-def _span_of(access: TileAccess) -> LaunchNumber | None:
-    """How far behind its start an element of an access may lie, in elements."""
-    total: LaunchNumber = ("constant", 0)
-    for dim in access.dims:
-        stride, count = place_of(dim.stride), _count_of(dim)
-        if stride is None or count is None:
-            return None
-        total = ("add", _BITS, total, ("mul", _BITS, stride, count))
-    return total
-
-
-def _count_of(dim: AccessDim) -> LaunchNumber | None:
-    """An index of a dimension: those that the mask hides do not count."""
-    if dim.indices is not None:
-        return None
-    end: LaunchNumber = ("constant", dim.extent)
-    if dim.modulus is not None:
-        period = place_of(dim.modulus)
-        if period is None:
-            return None
-        end = period
-    else:
-        for limit in map(place_of, dim.upper):
-            end = end if limit is None else ("min", _BITS, end, limit)
-    return ("count", _BITS, ("constant", 0), end, ("constant", 1))
-
-
-def _sub(left: LaunchNumber, right: LaunchNumber) -> LaunchNumber:
-    return ("sub", _BITS, left, right)
-
-
-def _name(argument: SSAValue) -> str:
-    return argument.name_hint or "an argument"
+def _argument_of(op: Operation) -> SSAValue | None:
+    """The argument that an access goes through; None where it may be any of several."""
+    access = global_access(op)
+    return None if access is None or access.value is None else base_argument(access.value)

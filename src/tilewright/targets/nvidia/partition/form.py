@@ -29,7 +29,7 @@ from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.program.persistence import most_programs
 from tilewright.ops.roles import role_around
 from tilewright.passes.persist import undo
-from tilewright.schedule.partition.form_roles import Site, form_roles
+from tilewright.schedule.partition.form_roles import Site, form_roles, sites_of
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.schedule.partition.split_tiles import Smaller
 from tilewright.schedule.partition.tasks import has_tasks, refused_tasks
@@ -39,8 +39,10 @@ from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import NotPowerOfTwo, UnsupportedLayout
 from tilewright.support.tile_extents import is_power_of_two
 from tilewright.targets.nvidia.partition.landed import part_landed, swizzled_rows
+from tilewright.targets.nvidia.partition.overlap_guards import overlap_guards
 from tilewright.targets.nvidia.partition.room import stored_bytes
 from tilewright.targets.nvidia.partition.smaller_maps import SmallerMaps, drop_unused_maps, maps_of
+from tilewright.targets.nvidia.tma.launch_conditions import add_guards
 from tilewright.targets.nvidia.tma.stage import tile_type
 
 REMARKS_ATTRIBUTE = "tw.partition_remarks"
@@ -52,9 +54,10 @@ _RESERVED_BYTES = 2048
 
 @dataclass(frozen=True)
 class FormRoles(Pass):
-    """The pass; see the module."""
+    """The pass; see the module. `may_overlap`: no load runs ahead of a store."""
 
     machine: MachineModel = SM_90A
+    may_overlap: bool = False
     name = "form-roles"
     produces = "T0r"
     after = ("select-tensor-maps", "merge-duplicates", "decide-roles")
@@ -89,7 +92,10 @@ class FormRoles(Pass):
         """Make the roles of a schedule; why not, with the kernel as it was."""
         gpu = _Gpu(kernel, self.machine, schedule.epilogue)
         try:
+            loads = [load for site in sites_of(kernel, schedule) for load in site.loads]
+            guards = overlap_guards(kernel, loads, may_overlap=self.may_overlap)
             form_roles(kernel, schedule, gpu)
+            add_guards(kernel, guards)
         except Refused as refused:
             if has_tasks(kernel):
                 raise refused_tasks(refused) from refused

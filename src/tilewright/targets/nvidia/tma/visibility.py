@@ -31,8 +31,9 @@ from tilewright.targets.nvidia.tma_ops import (
 
 @dataclass(frozen=True)
 class MarkVisible(Pass):
-    """The pass (T1 to T1); see the module."""
+    """The pass (T1 to T1); see the module. With `may_overlap` all arguments may be one array."""
 
+    may_overlap: bool = False
     name = "mark-visible"
     requires = "T1"
     produces = "T1"
@@ -40,10 +41,10 @@ class MarkVisible(Pass):
 
     def apply(self, module: ModuleOp) -> None:
         """Mark the copies of the kernel."""
-        mark_visible(find_kernel(module))
+        mark_visible(find_kernel(module), may_overlap=self.may_overlap)
 
 
-def mark_visible(kernel: FuncOp) -> None:
+def mark_visible(kernel: FuncOp, *, may_overlap: bool = False) -> None:
     """Mark the loads that need a fence and the waits for stores that must be complete."""
     ops = list(kernel.walk())
     if not any(isinstance(op, TmaLoadOp | TmaStoreOp | TmaStoreWaitOp) for op in ops):
@@ -55,6 +56,8 @@ def mark_visible(kernel: FuncOp) -> None:
     written = _bases(plain, is_write=True)
     read = _bases([op for op in ops if not isinstance(op, TmaStoreOp)], is_write=False)
     stores = [op for op in copies if isinstance(op, TmaStoreOp)]
+    if may_overlap:
+        written, read = (_unknown(bases) for bases in (written, read))
     for op in ops:
         if isinstance(op, TmaLoadOp) and (synchronizes or _meets(op.desc, written)):
             op.properties["is_fenced"] = UnitAttr()
@@ -63,7 +66,9 @@ def mark_visible(kernel: FuncOp) -> None:
             is_seen = releases or any(_meets(store.desc, read) for store in own)
             # A map that a program made is changed or given away once its copies are done.
             is_made = any(isinstance(store.desc.owner, MakeTensorMapOp) for store in own)
-            if is_seen or is_made or any(is_overwritten(store, stores) for store in own):
+            is_again = len(stores) > 1 and may_overlap
+            is_again = is_again or any(is_overwritten(store, stores) for store in own)
+            if is_seen or is_made or is_again:
                 op.properties["is_complete"] = UnitAttr()
 
 
@@ -119,6 +124,11 @@ def _bases(ops: Iterable[Operation], *, is_write: bool) -> set[SSAValue | None]:
     """The arguments that ops read or write through; None for those that are not known."""
     accesses: list[GlobalAccess] = [access for op in ops for access in global_accesses(op)]
     return {access.base for access in accesses if access.is_write == is_write}
+
+
+def _unknown(bases: set[SSAValue | None]) -> set[SSAValue | None]:
+    """What is known of arguments that may be one array: whether there are any."""
+    return {None} if bases else set()
 
 
 def _meets(desc: SSAValue, bases: set[SSAValue | None]) -> bool:

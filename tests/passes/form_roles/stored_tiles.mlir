@@ -1,0 +1,40 @@
+// PASS: select-tensor-maps form-roles
+// PASS(SHARED): select-tensor-maps form-roles{may_overlap=true}
+// A tile is loaded ahead of the store of the one before, where the launch finds their arguments apart.
+//
+// CHECK: "tw.roles"
+// CHECK: ttng.launch_guards = "{{.*}}at_least{{.*}}x and z do not overlap{{.*}}y and z do not overlap
+//
+// SHARED-NOT: tw.roles
+// SHARED-NOT: ttng.launch_guards
+// SHARED: the kernel is not split into roles: tt.descriptor_store at stored_tiles.mlir:{{[0-9]+}} may write what is loaded ahead of it: arguments may overlap
+
+!a = tensor<128x64xf16>
+!b = tensor<64x64xf16>
+!c = tensor<128x64xf32>
+"builtin.module"() ({
+  "tt.func"() <{sym_name = "k", sym_visibility = "public", function_type = (!tt.ptr<f16>, !tt.ptr<f16>, !tt.ptr<f32>, i32, i32) -> ()}> ({
+  ^bb0(%x: !tt.ptr<f16>, %y: !tt.ptr<f16>, %z: !tt.ptr<f32>, %n: i32, %m: i32):
+    %zero = "arith.constant"() <{value = 0 : i32}> : () -> i32
+    %step = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %one = "arith.constant"() <{value = 1 : i64}> : () -> i64
+    %wide = "arith.constant"() <{value = 1024 : i64}> : () -> i64
+    %init = "arith.constant"() <{value = dense<0.0> : !c}> : () -> !c
+    %dx = "tt.make_tensor_descriptor"(%x, %m, %n, %wide, %one) <{operandSegmentSizes = array<i32: 1, 2, 2>}> : (!tt.ptr<f16>, i32, i32, i64, i64) -> !tt.tensordesc<!a>
+    %dy = "tt.make_tensor_descriptor"(%y, %n, %m, %wide, %one) <{operandSegmentSizes = array<i32: 1, 2, 2>}> : (!tt.ptr<f16>, i32, i32, i64, i64) -> !tt.tensordesc<!b>
+    %dz = "tt.make_tensor_descriptor"(%z, %m, %m, %wide, %one) <{operandSegmentSizes = array<i32: 1, 2, 2>}> : (!tt.ptr<f32>, i32, i32, i64, i64) -> !tt.tensordesc<!c>
+    "scf.for"(%zero, %m, %step) ({
+    ^bb2(%row: i32):
+      %sum = "scf.for"(%zero, %n, %step, %init) ({
+      ^bb1(%k: i32, %acc: !c):
+        %a = "tt.descriptor_load"(%dx, %row, %k) : (!tt.tensordesc<!a>, i32, i32) -> !a
+        %b = "tt.descriptor_load"(%dy, %k, %zero) : (!tt.tensordesc<!b>, i32, i32) -> !b
+        %d = "tt.dot"(%a, %b, %acc) <{inputPrecision = 0 : i32, maxNumImpreciseAcc = 0 : i32}> : (!a, !b, !c) -> !c
+        "scf.yield"(%d) : (!c) -> ()
+      }) : (i32, i32, i32, !c) -> !c
+      "tt.descriptor_store"(%dz, %sum, %row, %zero) : (!tt.tensordesc<!c>, !c, i32, i32) -> ()
+      "scf.yield"() : () -> ()
+    }) : (i32, i32, i32) -> ()
+    "tt.return"() : () -> ()
+  }) {tw.schedule = #tw.schedule<"roles load | math; ring ab tiles load#0 load#1 slots 2">} : () -> ()
+}) : () -> ()
