@@ -37,6 +37,11 @@ SUBJECTS = {
     "targets/cpu/nests/masked_values": ("ops/memory/ir", "ops/elementwise/ir"),
     "targets/cpu/schedule/direct_stores": ("ops/memory/ir", "ops/matmul/ir", "ops/elementwise/ir"),
     "targets/cpu/schedule/lengthen_counters": ("ops/control_flow", "ops/matmul/ir"),
+    "targets/nvidia/address_ranges": (
+        "ops/memory/ir",
+        "ops/descriptors/ir",
+        "targets/nvidia/tma_ops",
+    ),
     "targets/nvidia/bound_turns": ("ops/roles",),
     "targets/nvidia/bound_waits": ("targets/nvidia/ops",),
     "targets/nvidia/guard_overlap": ("ops/memory/ir",),

@@ -20,7 +20,7 @@ from tilewright.ir.locations import describe
 from tilewright.ops.function import FuncOp
 from tilewright.passes.persist import tile_loops
 from tilewright.runtime.launch_numbers import LaunchGuard
-from tilewright.schedule.partition.conditions import written_before
+from tilewright.schedule.partition.conditions import require_known_effects, written_before
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.targets.nvidia.address_ranges import apart, no_overlap
 
@@ -32,6 +32,7 @@ def overlap_guards(
 
     *Raises*: Refused where a launch cannot tell, and where arguments `may_overlap`.
     """
+    require_known_effects(kernel)
     accesses, guards = Accesses(), list[LaunchGuard]()
     for load, write in written_before(kernel, loads, tile_loops(kernel)):
         pair = f"{write.name} at {describe(write)} may write what is loaded ahead of it"
