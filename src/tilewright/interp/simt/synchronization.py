@@ -11,6 +11,7 @@ from tilewright.interp.simt.cluster_barrier import ClusterBarrier
 from tilewright.interp.simt.faults import Fault
 from tilewright.interp.simt.syntax import Site
 from tilewright.interp.simt.timeline import Timeline
+from tilewright.interp.simt.types import CTA_WINDOW, SHARED_BASE
 from tilewright.interp.simt.waited_ring import Awaited
 from tilewright.ir.op import Array
 from tilewright.support.dataclass import dataclass
@@ -141,6 +142,10 @@ class Synchronization:
         for number, barrier in list(self.barriers.items()):
             self._complete_if_full(number, barrier)
         self._end_cluster_phase_if_full()
+        if self.exited.all():
+            for rank in range(self.cluster):
+                first = rank * self.cta_threads
+                self.cluster_barrier.require_met(rank, slice(first, first + self.cta_threads))
 
     def _complete_if_full(self, number: int, barrier: NamedBarrier) -> None:
         missing = 0
@@ -193,6 +198,7 @@ class Synchronization:
         is_over = barrier.arrivals[threads] <= barrier.ended
         if is_over.any() and barrier.done is not None:
             self.clocks.acquire(threads[is_over], barrier.done)
+        barrier.waited[threads[is_over]] = barrier.ended
         barrier.waiting[threads[~is_over]] = True
         self.waiting[threads[~is_over]] = True
 
@@ -205,6 +211,7 @@ class Synchronization:
         barrier.joint, barrier.done = None, barrier.joint
         released = np.flatnonzero(barrier.waiting)
         self.waiting[released] = barrier.waiting[released] = False
+        barrier.waited[released] = barrier.ended
         self.completed += 1
         if len(released):
             assert barrier.done is not None
@@ -225,6 +232,11 @@ class Synchronization:
 
     def arrive_at(self, address: int, threads: Array, num_bytes: int, arrivals: int) -> None:
         """Threads announce bytes and arrive, `arrivals` each."""
+        if self.cluster > 1:
+            rank = (address - SHARED_BASE) // CTA_WINDOW
+            others = threads[threads // self.cta_threads != rank]
+            if len(others):
+                self.cluster_barrier.reach(others, rank)
         barrier = self.memory_barrier(address)
         barrier.bytes += num_bytes * len(threads)
         if arrivals and self.timeline is not None:
