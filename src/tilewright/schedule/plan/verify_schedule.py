@@ -7,7 +7,7 @@ equal and c comes later in the body. Ops that are not named run with what needs 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
@@ -50,6 +50,17 @@ def require_legal(
     found = problems(schedule, anchors, machine, num_warps)
     if schedule.roles:
         found = role_problems(schedule, anchors, machine)
+    _refuse(kernel, found)
+
+
+def require_room(
+    kernel: FuncOp, schedule: Schedule, anchors: Mapping[Anchor, Operation], machine: MachineModel
+) -> None:
+    """Check that the rings of roles alone fit shared memory. *Raises*: PlanRefused."""
+    _refuse(kernel, _size_problems(schedule, anchors, machine))
+
+
+def _refuse(kernel: FuncOp, found: Iterator[Problem]) -> None:
     for problem in found:
         span, chain = span_of(problem.op)
         raise PlanRefused(
@@ -133,7 +144,7 @@ def _size_problems(
 ) -> Iterator[Problem]:
     total = 0
     for channel in schedule.channels:
-        total += channel.slots * sum(slot_step(_tile_bytes(anchors[t])) for t in channel.tiles)
+        total += channel.slots * _slot_bytes([anchors[tile] for tile in channel.tiles])
         if total > machine.max_shared_bytes:
             yield Problem(
                 anchors[channel.tiles[0]],
@@ -141,6 +152,14 @@ def _size_problems(
                 f"{machine.max_shared_bytes} of shared memory",
             )
             return
+
+
+def _slot_bytes(loads: Sequence[Operation]) -> int:
+    """The bytes of a slot: loads of one block fill it together, those of others in turn."""
+    fills: dict[Block | None, int] = {}
+    for load in loads:
+        fills[load.parent] = fills.get(load.parent, 0) + slot_step(_tile_bytes(load))
+    return max(fills.values())
 
 
 class _LoopCheck:

@@ -31,7 +31,8 @@ from tilewright.ops.program.persistence import most_programs
 from tilewright.ops.shape.ir import PermutingOp
 from tilewright.passes.branch_masks import find_masks
 from tilewright.schedule.partition.tasks import ask_for_roles, groups_of_tasks
-from tilewright.schedule.plan.anchors import anchors_of
+from tilewright.schedule.plan.anchors import anchors_of, require_anchors
+from tilewright.schedule.plan.verify_schedule import require_room
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InvalidOption
 from tilewright.support.options import CompileOptions
@@ -105,9 +106,12 @@ class DecideRoles(Pass):
         """Annotate the kernel.
 
         *Raises*: InvalidOption for more registers than there are, PlanRefused for tasks of the
-        author's that are no roles.
+        author's that are no roles, and for rings of the author's that do not fit.
         """
         kernel = find_kernel(module)
+        given = schedule_of(kernel)
+        if given is not None and given.roles:
+            require_room(kernel, given, require_anchors(given, kernel), self.machine)
         is_hinted = any(ROLES_HINT in op.attributes for op in kernel.walk())
         is_hinted = is_hinted or ask_for_roles(kernel)
         asked = groups_of_tasks(kernel, self.groups)
