@@ -115,7 +115,7 @@ class Overlapping:
 
 def memory_of(seed: int) -> np.ndarray:
     """The array that all of it lies in."""
-    return np.random.default_rng(seed).integers(-2, 3, 1 << 16).astype(np.float16)
+    return np.random.default_rng(seed).integers(-2, 3, 1 << 17).astype(np.float16)
 
 
 def generate_overlapping(seed: int) -> Overlapping:
