@@ -16,7 +16,6 @@ from tilewright.analysis.affine.stride import Stride
 from tilewright.ir.effects import is_plain_read
 from tilewright.ir.types import shape_of
 from tilewright.machine.cpus import LINE_BYTES
-from tilewright.ops.memory.ir import LoadOp
 from tilewright.targets.cpu.nests.access import pointee_bytes
 from tilewright.targets.cpu.nests.coordinates import LANE_LOOP
 from tilewright.targets.cpu.nests.evaluate import Evaluator
@@ -73,7 +72,7 @@ def fetch_rows(ev: Evaluator, accesses: Sequence[MemoryAccess], axis: int, exten
 
 def _stride_of_pieces(ev: Evaluator, access: MemoryAccess, axis: int) -> Stride | None:
     """How many elements apart the rows lie of which an access loads pieces; None without any."""
-    if access.is_store or access.op is None or not is_plain_read(access.op):
+    if not _reads_memory(access):
         return None
     if ev.lanes == 1 or ev.lane_stride(access.value, access.coords) != (1, False):
         return None
@@ -83,9 +82,14 @@ def _stride_of_pieces(ev: Evaluator, access: MemoryAccess, axis: int) -> Stride 
 
 def _is_matrix(ev: Evaluator, access: MemoryAccess) -> bool:
     """Whether an access loads rows, one after the other, of narrow elements."""
-    if access.is_store or not isinstance(access.op, LoadOp) or len(shape_of(access.value.type)) < 2:
+    if not _reads_memory(access) or len(shape_of(access.value.type)) < 2:
         return False
     is_narrow = pointee_bytes(access.value) <= NARROW_BYTES
     loops = {loop for coord in access.coords for loop, _ in coord.terms}
     is_along_lanes = ev.lane_stride(access.value, access.coords) == (1, False)
     return is_narrow and is_along_lanes and len(loops - {LANE_LOOP}) > 0
+
+
+def _reads_memory(access: MemoryAccess) -> bool:
+    """Whether an access loads what the author stored, not a tile of the arena."""
+    return access.op is not None and not access.is_store and is_plain_read(access.op)
