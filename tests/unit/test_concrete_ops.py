@@ -35,7 +35,7 @@ SUBJECTS = {
     "targets/cpu/interpret": ("targets/cpu/ops",),
     "targets/cpu/nests/alone": ("ops/atomics/ir", "ops/control_flow"),
     "targets/cpu/nests/masked_values": ("ops/memory/ir", "ops/elementwise/ir"),
-    "targets/cpu/schedule/direct_stores": ("ops/memory/ir", "ops/matmul/ir", "ops/elementwise/ir"),
+    "targets/cpu/schedule/direct_stores": ("ops/memory/ir", "ops/matmul/ir"),
     "targets/cpu/schedule/lengthen_counters": ("ops/control_flow", "ops/matmul/ir"),
     "targets/nvidia/address_ranges": (
         "ops/memory/ir",

@@ -26,7 +26,7 @@ from tilewright.ir.regions import counter_of, receivers_of
 from tilewright.ir.types import element_of, shape_of
 from tilewright.machine.model import MachineModel
 from tilewright.ops.control_flow import ForOp
-from tilewright.ops.elementwise.ir import TruncFOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.memory.ir import StoreOp
 from tilewright.support.dataclass import dataclass
@@ -41,6 +41,7 @@ from tilewright.targets.cpu.schedule.roots import RootKind
 
 # By definition: the types that an f32 is rounded to in one instruction, or a few.
 _ROUNDED = ("bf16", "f16")
+_ROUND = ELEMENTWISE["arith.truncf"]
 
 Chain = tuple[tuple[ForOp, ...], tuple[DotOp, ...], SSAValue]
 """Loops one after the other, their products, and the argument in which the first has the sum."""
@@ -190,7 +191,7 @@ def _chain(store: StoreOp, known: Mapping[Operation, DotOp]) -> Chain | None:
 def _unrounded(value: SSAValue) -> SSAValue:
     """The sum that a stored value is, rounded to a narrower type."""
     op = owner(value)
-    if isinstance(op, TruncFOp) and value.has_one_use():
+    if op is not None and type(op) is _ROUND and value.has_one_use():
         return op.operands[0]
     return value
 
