@@ -2,7 +2,7 @@
 
 Weights are `[inputs, outputs]` or, as torch keeps them, `[outputs, inputs]`; a matrix of 64 MiB
 of float32 does not fit in a cache. A product is written as `tl.dot` with a tile of 16 rows, most
-of them masked, and one row of it as the sum that the demo decodes with.
+of which a mask may hide, and one row of it as the sum that the demo decodes with.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FAMILY = "few rows"
 THREADS = (1, 2)
 BAR = 1.0
 INPUTS = OUTPUTS = 4096
-COUNTS = (1, 8)
+COUNTS = (1, 8, 16)
 TOLERANCES = {"f32": 1e-4, "bf16": 2e-2}
 BLOCKS = {"BLOCK_M": 16, "BLOCK_K": 64, "BLOCK_N": 128}
 ROWS = 4
@@ -58,7 +58,7 @@ def product(
 
 
 def rows(threads: int) -> Iterator[Row]:
-    """One row and eight, each dtype, both orders of the weights; then sums of one row."""
+    """Each count of rows, each dtype, both orders of the weights; then sums of one row."""
     for dtype in TOLERANCES:
         for count in COUNTS:
             for is_transposed in (False, True):
