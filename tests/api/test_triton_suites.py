@@ -157,3 +157,14 @@ def test_listeners_hear_of_comparisons_only() -> None:
 def test_configurations_of_other_ir_have_other_names() -> None:
     texts = {str(triton.Config({"BLOCK": 32}, ir_override=ir)) for ir in (None, "a.ttir", "b.ttir")}
     assert len(texts) == 3
+
+
+def test_views_under_another_type_are_simulated() -> None:
+    @triton.jit
+    def kernel(x, out):
+        tl.store(out + tl.arange(0, 8), tl.load(x + tl.arange(0, 8)).to(tl.float32))
+
+    halves = np.arange(8, dtype=np.float16)
+    out = np.zeros(8, np.float32)
+    kernel.simulate[(1,)](triton.reinterpret(halves.view(np.int16), tl.float16), out)
+    np.testing.assert_array_equal(out, halves.astype(np.float32))

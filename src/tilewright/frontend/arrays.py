@@ -232,7 +232,8 @@ def array_bounds(value: object) -> tuple[int, int]:
     interface = getattr(value, "__array_interface__", None)
     if isinstance(interface, dict):
         return _strided_bounds(interface)
-    return 0, (1 << 63) - 1
+    base = getattr(value, "base", None)  # of a view under another type
+    return (0, (1 << 63) - 1) if base is None else array_bounds(base)
 
 
 class _Storage(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.codegen.llvm_types import constant_text
+from tilewright.codegen.llvm_types import constant_text, llvm_type
 from tilewright.codegen.rules.control import emit_for, emit_if, emit_terminator, emit_while
 from tilewright.codegen.simt.context import SimtContext, element_type
 from tilewright.codegen.simt.rules import SIMT_RULES
@@ -195,7 +195,18 @@ def _join(ctx: SimtContext, op: JoinOp) -> None:
     moves = registers_at(source, target, lambda at: at[:-1])
     last = [at[-1] for at in target.register_offsets()]
     rows = zip(moves, last, strict=True)
-    ctx.define_tile(op.result, [sides[side][index] for index, side in rows])
+    # The side is the exclusive or of what the register and the thread say.
+    thread = coordinate(ctx, target, target.rank - 1)
+    if thread == "0":
+        ctx.define_tile(op.result, [sides[side][index] for index, side in rows])
+        return
+    kind = llvm_type(element_type(op.lhs.type))
+    is_second = ctx.fn.value(f"icmp ne i32 {thread}, 0")
+    names = []
+    for index, side in rows:
+        first, second = sides[side][index], sides[1 - side][index]
+        names.append(ctx.fn.value(f"select i1 {is_second}, {kind} {second}, {kind} {first}"))
+    ctx.define_tile(op.result, names)
 
 
 @SIMT_RULES.register(SplitOp)
