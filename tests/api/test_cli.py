@@ -432,3 +432,35 @@ def test_run_takes_a_module() -> None:
 def test_run_refuses_a_script_that_is_not_there() -> None:
     done = command("run", "nothing.py")
     assert done.returncode == 2 and "there is no file nothing.py" in done.stderr
+
+
+MODULE = """
+"builtin.module"() ({
+  "tt.func"() <{sym_name = "k", function_type = () -> ()}> ({
+    %a = "arith.constant"() <{value = 1 : i32}> : () -> i32
+    %b = "arith.constant"() <{value = 1 : i32}> : () -> i32
+    %c = "arith.addi"(%a, %b) : (i32, i32) -> i32
+    "tt.assert"(%c) <{message = "never"}> : (i32) -> ()
+    "tt.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()
+"""
+
+
+def test_passes_run_on_a_module_of_text(tmp_path: Path) -> None:
+    path = tmp_path / "module.mlir"
+    path.write_text(MODULE)
+    assert call("passes", path, "merge-duplicates").stdout.count("arith.constant") == 1
+    path.write_text(MODULE.replace('"(%a, %b)', '"(%a, %z)'))
+    found = call("passes", path, "merge-duplicates", code=1).stderr
+    assert "MalformedText" in found and "module.mlir:6, col" in found
+    path.write_bytes(b"\xff\xfe")
+    assert "byte 0 is not UTF-8" in call("passes", path, "merge-duplicates", code=1).stderr
+
+
+@pytest.mark.parametrize("command", ["ir", "explain", "compile", "simulate"])
+def test_a_module_of_text_is_no_python_file(command: str, tmp_path: Path) -> None:
+    path = tmp_path / "module.mlir"
+    path.write_text(MODULE)
+    found = call(command, path, code=1).stderr
+    assert "this command takes a Python file" in found and "tilewright passes" in found

@@ -90,14 +90,16 @@ def decided(op: Operation, attribute: type[PlanAttr[PlanT]]) -> PlanT:
     """The plan of an op. *Raises*: PlanMissing before it is decided."""
     plan = annotated(op, attribute)
     if plan is None:
-        span, chain = span_of(op)
-        raise PlanMissing(
-            f"{op.name} is rewritten before it is planned: it has no `{attribute.name}`",
-            hint=f"run `{attribute.plan.DECIDED_BY}` first, or annotate it",
-            span=span,
-            chain=chain,
-        )
+        hint = f"run `{attribute.plan.DECIDED_BY}` first, or annotate it"
+        raise missing(op, f"it has no `{attribute.name}`", hint)
     return plan
+
+
+def missing(op: Operation, what: str, hint: str) -> PlanMissing:
+    """The error about an op that a pass reads before another pass has decided `what`."""
+    span, chain = span_of(op)
+    summary = f"{op.name} is rewritten before it is planned: {what}"
+    return PlanMissing(summary, hint=hint, span=span, chain=chain)
 
 
 def annotate(op: Operation, attribute: PlanAttr[PlanT]) -> None:

@@ -105,7 +105,7 @@ def _parsed(context: Context, text: str, name: str) -> ModuleOp:
     parser = Parser(context, text, name)
     try:
         return parser.parse_module()
-    except VerifyException as error:
+    except (VerifyException, NotImplementedError) as error:  # of attributes
         reason = str(error).splitlines()[0]
         raise _malformed(reason, text, name, parser.pos, parser.pos) from error
 

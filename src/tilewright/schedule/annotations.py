@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Operation
 
+from tilewright.ir.annotations import missing
 from tilewright.ir.attributes import integer_array, integers_of
-from tilewright.support.errors import InternalError
 
 _RUNS, _SHARED = "equal_runs", "shared_bytes"
 
@@ -29,8 +29,8 @@ def set_shared_bytes(kernel: Operation, count: int) -> None:
 
 
 def shared_bytes(kernel: Operation) -> int:
-    """The shared memory that a kernel takes. *Raises*: InternalError before it has its place."""
+    """The shared memory that a kernel takes. *Raises*: PlanMissing before it has its place."""
     count = kernel.attributes.get(_SHARED)
     if not isinstance(count, IntegerAttr):
-        raise InternalError("the shared memory of the kernel has no place")
+        raise missing(kernel, "its shared memory has no place", "run `place-shared` first")
     return count.value.data

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.analysis.alias import SharedAliases
+from tilewright.ir.annotations import missing
 from tilewright.ir.effects import Extent, Group, Order
 from tilewright.ir.locations import describe
 from tilewright.ir.regions import is_control_flow
@@ -18,7 +19,6 @@ from tilewright.schedule.ring_positions import RingPosition, counted_from, posit
 from tilewright.schedule.scratch import scratch_bytes, scratch_offset
 from tilewright.schedule.shared_effects import Counted, SharedAccess, shared_steps
 from tilewright.support.dataclass import dataclass
-from tilewright.support.errors import InternalError
 
 Span = tuple[int, int]
 
@@ -133,5 +133,5 @@ class PlacedAccesses:
 def _offset(root: Operation) -> int:
     offset = root.properties.get("offset_bytes")
     if not isinstance(offset, IntegerAttr):
-        raise InternalError(f"the shared tile of {describe(root)} has no place")
+        raise missing(root, "its shared tile has no place", "run `place-shared` first")
     return offset.value.data

@@ -9,10 +9,9 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Operation
 
-from tilewright.ir.annotations import annotated, decided
+from tilewright.ir.annotations import annotated, decided, missing
 from tilewright.ir.plans import ExchangeAttr
 from tilewright.schedule.exchanges import may_exchange
-from tilewright.support.errors import InternalError
 
 _ATTRIBUTE = "scratch_offset"
 
@@ -39,8 +38,8 @@ def has_place(op: Operation) -> bool:
 
 
 def scratch_offset(op: Operation) -> int:
-    """The place that `place_scratch` gave. *Raises*: InternalError before it did."""
+    """The place that `place_scratch` gave. *Raises*: PlanMissing before it did."""
     offset = op.attributes.get(_ATTRIBUTE)
     if not isinstance(offset, IntegerAttr):
-        raise InternalError(f"the scratch of {op.name} has no place")
+        raise missing(op, "its scratch has no place", "run `place-shared` first")
     return offset.value.data

@@ -205,7 +205,15 @@ def test_normalizing_keeps_the_number_of_lines() -> None:
     assert normalize(FOREIGN).count("\n") == FOREIGN.count("\n")
 
 
-def test_an_attribute_that_breaks_its_own_rules_is_refused_at_its_place() -> None:
-    with pytest.raises(MalformedText, match="out of range for type i0") as error:
-        parse_module('"builtin.module"() ({}) {a = 1 : i0} : () -> ()', tile_context(), name="k")
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [("1 : i0", "out of range for type i0"), ("dense<1> : tensor<4xi4096>", "for i4096")],
+)
+def test_an_attribute_that_breaks_its_own_rules_is_refused_at_its_place(
+    value: str, reason: str
+) -> None:
+    with pytest.raises(MalformedText, match=reason) as error:
+        parse_module(
+            f'"builtin.module"() ({{}}) {{a = {value}}} : () -> ()', tile_context(), name="k"
+        )
     assert "k:1, col" in str(error.value)
