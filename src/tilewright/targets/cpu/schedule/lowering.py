@@ -15,13 +15,11 @@ from tilewright.machine.model import MachineModel
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.matmul.ir import DotOp
 from tilewright.ops.memory.ir import StoreOp
-from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.targets.cpu.ops import AllocOp
 from tilewright.targets.cpu.report import ReportBuilder
 from tilewright.targets.cpu.schedule.bufferization import Bufferization, PackForm
-from tilewright.targets.cpu.schedule.inline import owner
-from tilewright.targets.cpu.schedule.roots import Root
+from tilewright.targets.cpu.schedule.roots import Root, reshaped_from
 from tilewright.targets.cpu.schedule.storage import Buffer
 
 
@@ -92,9 +90,9 @@ class Lowering:
 
     def buffer(self, value: SSAValue) -> Buffer:
         """The buffer of a materialised tile; allocated on first mention."""
-        op = owner(value)
-        if isinstance(op, ReshapeOp) and value not in self.bufferization.stored:
-            return self.buffer(op.operands[0]).reshaped(shape_of(value.type))
+        source = reshaped_from(value)
+        if source is not None and value not in self.bufferization.stored:
+            return self.buffer(source).reshaped(shape_of(value.type))
         key = self.bufferization.key(value)
         found = self.buffers.get(key)
         if found is None:

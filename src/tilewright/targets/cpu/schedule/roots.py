@@ -63,10 +63,16 @@ class Root:
         return () if self.kind is RootKind.COPY else tuple(self.op.results)
 
 
+def reshaped_from(value: SSAValue) -> SSAValue | None:
+    """The tile that a value is another shape of; None for other values."""
+    op = owner(value)
+    return op.operands[0] if isinstance(op, ReshapeOp) else None
+
+
 def viewed(value: SSAValue) -> SSAValue | None:
     """The tile whose buffer a value is another shape of; None where it has elements of its own."""
-    op = owner(value)
-    return op.operands[0] if isinstance(op, ReshapeOp) and not is_inline(value) else None
+    source = reshaped_from(value)
+    return None if source is None or is_inline(value) else source
 
 
 Sources = dict[SSAValue, tuple[tuple[SSAValue, bool], ...]]
