@@ -212,7 +212,10 @@ def _emit_block(module: ModuleBuilder, product: TransposedProduct, rows: int) ->
     `%rows` and `%columns` may be more than the block has; what is `%ahead` bytes behind B is
     fetched.
     """
-    digest = sha256(repr((replace(product, m=rows, n=0, k=0), rows)).encode()).hexdigest()[:12]
+    # A module is for one machine, whose features would be told in the order of a set.
+    unit = replace(product.unit, features=frozenset())
+    key = replace(product, m=rows, n=0, k=0, unit=unit)
+    digest = sha256(repr(key).encode()).hexdigest()[:12]
     name = f"tw.dot.transposed{rows}.{digest}"
     if module.has_function(name):
         return f"@{name}"
