@@ -208,6 +208,11 @@ def test_a_wait_behind_a_turn_does_not_pass_a_loop(tmp_path: Path) -> None:
     assert require_agreement(3120128, tmp_path, to_threads=True)
 
 
+def test_a_slot_is_not_held_around_what_takes_the_next_one(tmp_path: Path) -> None:
+    """A product ran on across a branch that goes through the same ring."""
+    assert require_agreement(3300272, tmp_path, to_threads=True, over_tiles=True)
+
+
 def test_a_ring_is_not_filled_around_what_fills_another(tmp_path: Path) -> None:
     """The role that computes waited for the whole fill, and took nothing in between: deadlock."""
     require_agreement(2345, tmp_path)

@@ -9,7 +9,8 @@ and products of slots start where the body begins (`early_products.py`), the oth
 order of the text. A product is waited for right before the first op that takes its result, and all
 that run where the iteration ends. A slot that a running product reads is given back behind
 that wait. Only slots of rings are read so: what a role writes to shared memory itself it would
-write again too early.
+write again too early. A body with loops or branches that go through rings stays as it is: a slot
+would be held while they ask for the next ones.
 
 *Why here*: behind `overlap-products`, whose loops have their waits, and in front of the passes that
 order accesses, which see how long a product reads.
@@ -25,7 +26,7 @@ from tilewright.ir.passes import Pass
 from tilewright.ir.schedule_attributes import note_pipelining
 from tilewright.ops.control_flow import counted_loops
 from tilewright.ops.function import find_kernel
-from tilewright.ops.roles import TurnWaitOp, find_roles
+from tilewright.ops.roles import TurnWaitOp, find_roles, shared_by_roles
 from tilewright.ops.staging import LaidOutDotOp
 from tilewright.schedule.partition.early_products import start_early
 from tilewright.schedule.partition.waiting import Waiting, slot_read, transpose_late
@@ -60,9 +61,11 @@ def _is_fit(block: Block) -> bool:
     """Whether the products of a loop may run on: as many as are worth it, and of slots alone."""
     products = [op for op in block.ops if isinstance(op, LaidOutDotOp)]
     takes_turns = any(isinstance(op, TurnWaitOp) for op in block.ops)
+    inner = (op for outer in block.ops if outer.regions for op in outer.walk())
     return (
         len(products) >= FEWEST_PRODUCTS
         and not takes_turns
+        and not any(map(shared_by_roles, inner))
         and all(_reads_slots(op) for op in products)
     )
 
