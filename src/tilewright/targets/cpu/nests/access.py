@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -109,7 +110,9 @@ def _optional(
 ) -> tuple[tuple[SSAValue, ...], tuple[int, int]]:
     """The mask and `other` operands with their segment sizes."""
     other = op.other
-    mask = mask_value(ev, op.mask, coords, wide)
+    is_in_chunk = wide or any(coord.lane_scale() for coord in coords)
+    with nullcontext() if is_in_chunk else ev.without_assumptions():
+        mask = mask_value(ev, op.mask, coords, wide)
     if mask is None:
         return (), (0, 0)
     lanes = ev.lanes if wide else 1

@@ -7,7 +7,8 @@ outside of it (the emitter's doing), and nothing is computed twice in one nest.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import field
 
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -87,6 +88,16 @@ class Evaluator:
         self.assumed.clear()
         self.limit = None
 
+    @contextmanager
+    def without_assumptions(self) -> Generator[None]:
+        """Evaluate what may run where a chunk does not: an assumption may not hold there.
+
+        What is the same in all lanes goes to a loop outside of the chunk's.
+        """
+        assumed, self.assumed = self.assumed, {}
+        yield
+        self.assumed = assumed
+
     def limit_lanes(self, start: SSAValue, bound: SSAValue) -> None:
         """Let accesses of this chunk touch only elements start + lane < bound."""
         emit = self.emit
@@ -118,7 +129,8 @@ class Evaluator:
         coords = normalized(coords, shape_of(value.type))
         moves = any(c.lane_scale() for c in coords)
         wide = vector and self.lanes > 1 and moves
-        key = ("element", value, coords, wide, self.chunk if moves else 0)
+        # What is computed under an assumption is not for the chunks that do not make it.
+        key = ("element", value, coords, wide, self.chunk if moves or self.assumed else 0)
         return Request(value, coords, wide, key)
 
     def _known(self, request: Request) -> SSAValue | None:

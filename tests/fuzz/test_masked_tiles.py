@@ -1,0 +1,44 @@
+"""Masks that hide rows, parts of rows or nothing: compiled code does what the interpreter does."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.fuzz.masked_tiles import programs
+
+LAUNCHES = 4
+
+
+def check(seeds: range, folder: Path) -> None:
+    """Hold random launches of random programs to the interpreter, bit for bit."""
+    text, made = programs(seeds)
+    path = folder / f"masked_{seeds.start}.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for program in made:
+        kernel = getattr(module, program.name)
+        for number, launch in enumerate(program.launches(LAUNCHES)):
+            expected, found = (program.arguments(launch, number) for _ in range(2))
+            kernel.interpret[(launch.programs,)](**expected)
+            kernel[(launch.programs,)](**found)
+            for name in ("out", "table"):
+                message = f"{name} of {program.name}, {launch}:\n{program.text()}"
+                np.testing.assert_array_equal(found[name], expected[name], message)
+
+
+@pytest.mark.parametrize("first", range(0, 60, 10))
+def test_random_masks_of_tiles_agree(first: int, tmp_path: Path) -> None:
+    check(range(first, first + 10), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(1000, 3000, 50))
+def test_many_random_masks_of_tiles_agree(first: int, tmp_path: Path) -> None:
+    check(range(first, first + 50), tmp_path)
