@@ -79,7 +79,7 @@ def test_an_error_reaches_the_end_of_the_block_after_the_other_kernels() -> None
     kernel, wrong = make_kernel(), make_wrong_kernel()
     with ThreadPoolExecutor(1) as pool:
         mode = triton.AsyncCompileMode(pool)
-        with pytest.raises(triton.CompilationError, match=r"^at 2:38:\n.*`nothing`"), mode:
+        with pytest.raises(triton.CompilationError, match=r"^at 2:34:\n.*`nothing`"), mode:
             wrong.warmup(X, 16, grid=(1,))
             others = [kernel.warmup(X, factor, grid=(1,)) for factor in range(4)]
         assert all(future.future.done() for future in mode.future_kernels.values())

@@ -63,7 +63,8 @@ def test_rows_over_rows(first: tuple[int, int, int], stride: int) -> None:
     expected, found, simulated = memory(), memory(), memory()
     rows.interpret[(1,)](*(expected[at:] for at in first), 6, stride, B=128)
     rows[(1,)](*(found[at:] for at in first), 6, stride, B=128)
-    rows.simulate[(1,)](*(simulated[at:] for at in first), 6, stride, B=128, num_warps=1)
+    options = {"B": 128, "num_warps": 1, "may_overlap": True}
+    rows.simulate[(1,)](*(simulated[at:] for at in first), 6, stride, **options)
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(simulated, expected)
 

@@ -11,7 +11,7 @@ from tests.ops.harness import interpret
 from tilewright.interp.evaluate import run_kernel
 from tilewright.ir.text import parse_module
 from tilewright.ops.dialects import tile_context
-from tilewright.support.errors import InternalError, LoopStepNotPositive
+from tilewright.support.errors import AssertionFailed, InternalError, LoopStepNotPositive
 
 
 @tilewright.jit
@@ -30,7 +30,7 @@ def test_for_loops_run_like_range(bounds: tuple[int, int, int]) -> None:
 
 
 def test_step_of_zero_is_reported() -> None:
-    with pytest.raises(LoopStepNotPositive):
+    with pytest.raises(AssertionFailed, match="a step that only the run knows must be positive"):
         interpret(count, (1,), np.zeros(1, np.int32), 0, 4, 0)
 
 
@@ -118,6 +118,26 @@ def test_calls_that_were_not_inlined_run() -> None:
     out = np.zeros(1, np.int32)
     run_kernel(parse_module(CALL, tile_context()), [out], (1,))
     assert out[0] == 16
+
+
+UNCHECKED_LOOP = """builtin.module {
+  "tt.func"() <{sym_name = "kernel", sym_visibility = "public",
+                function_type = (i32) -> ()}> ({
+  ^bb0(%step: i32):
+    %zero = "arith.constant"() <{value = 0 : i32}> : () -> i32
+    %four = "arith.constant"() <{value = 4 : i32}> : () -> i32
+    "scf.for"(%zero, %four, %step) ({
+    ^bb1(%i: i32):
+      "scf.yield"() : () -> ()
+    }) : (i32, i32, i32) -> ()
+    "tt.return"() : () -> ()
+  }) : () -> ()
+}"""
+
+
+def test_step_of_zero_is_reported_where_the_text_does_not_ask() -> None:
+    with pytest.raises(LoopStepNotPositive):
+        run_kernel(parse_module(UNCHECKED_LOOP, tile_context()), [0], (1,))
 
 
 def test_number_of_arguments_is_checked() -> None:

@@ -6,7 +6,6 @@ and questions about the machine. Values and ranges are our own; the names are wh
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from importlib import import_module
@@ -53,7 +52,7 @@ tma_skip_msg = "descriptors need a GPU of compute capability 9.0 or later"
 
 def is_interpreter() -> bool:
     """Whether kernels are interpreted (`TRITON_INTERPRET=1`)."""
-    return os.environ.get("TRITON_INTERPRET", "0") == "1"
+    return bool(knobs.runtime.interpret)
 
 
 def get_current_target() -> GPUTarget | None:

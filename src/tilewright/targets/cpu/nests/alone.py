@@ -4,7 +4,7 @@
     else:             nest of atomics, one element after the other
 
 An atomic holds one number and costs 20 to 30 cycles: adding rows to a table took 5.3 ns an f32 and
-takes 0.15, a histogram of random numbers 15 ns an element and takes 0.5 (measured: one thread of a
+takes 0.15, counting random numbers 15 ns an element and takes 0.5 (measured: one thread of a
 Zen 5, busy, 2026-11-23).
 """
 
