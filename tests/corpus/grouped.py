@@ -9,6 +9,7 @@ import numpy as np
 import tilewright
 import tilewright.language as tl
 from tests.corpus.case import Case, Values, blank, whole, wide
+from tilewright.jit import JITFunction
 
 SHAPES = ((200, 72, 104), (64, 64, 64), (17, 40, 200), (128, 136, 0), (130, 8, 72))
 """M, N and K of each product of a group; rows are multiples of 16 bytes."""
@@ -117,7 +118,7 @@ def _starts() -> list[tuple[int, int, int]]:
     return found
 
 
-def grouped_case(kernel: object, programs: int, **sizes: int) -> Case:
+def grouped_case(kernel: JITFunction, programs: int, **sizes: int) -> Case:
     """All products of `SHAPES` by so many programs."""
     tile = {"M": 64, "N": 32, "K": 32, **sizes}
 
@@ -134,8 +135,7 @@ def grouped_case(kernel: object, programs: int, **sizes: int) -> Case:
             product = wide(left.reshape(m, k)) @ wide(right.reshape(k, n))
             v.c_all[c : c + m * n] = product.reshape(-1)
 
-    name = f"{kernel.__name__}-{programs}"  # type: ignore[attr-defined]  # a kernel
-    return Case(name, kernel, (programs,), inputs, reference)  # type: ignore[arg-type]  # a kernel
+    return Case(f"{kernel.__name__}-{programs}", kernel, (programs,), inputs, reference)
 
 
 def wrapped_case(m: int, n: int, k: int, is_transposed: bool = False, **sizes: int) -> Case:

@@ -12,6 +12,7 @@ import tilewright
 import tilewright.language as tl
 from tests.asm.amx_host import has_amx, use_modelled_amx
 from tilewright.jit import JITFunction
+from tilewright.runtime.kernel import CompiledKernel
 
 BF16, F16 = np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16)
 Jit = Callable[[Callable[..., object]], JITFunction]
@@ -33,7 +34,8 @@ def amx_jit(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 def units(compiled: object) -> list[str]:
     """The unit of each product of a compiled kernel, in order."""
-    text = compiled.asm["nests"]  # type: ignore[attr-defined]
+    assert isinstance(compiled, CompiledKernel)
+    text = compiled.asm["nests"]
     return ["amx" if 'unit = "amx' in x else "vectors" for x in text.splitlines() if "cpu.dot" in x]
 
 
@@ -436,7 +438,8 @@ def test_other_precisions_of_f32_stay_with_vectors(precision: str, amx_jit: Jit)
 
 def told_targets(compiled: object) -> list[str]:
     """The element type that each product is told to store its sum as; "" where it is not told."""
-    text = compiled.asm["nests"]  # type: ignore[attr-defined]
+    assert isinstance(compiled, CompiledKernel)
+    text = compiled.asm["nests"]
     found = []
     for line in text.splitlines():
         if "cpu.dot" in line:
