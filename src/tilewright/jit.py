@@ -151,7 +151,7 @@ class JITFunction:
 
     @property
     def interpret(self) -> Interpreted:
-        """The reference interpreter: `kernel.interpret[grid](…)`."""
+        """The reference interpreter: `kernel.interpret[grid](…)`; `reachable` as of `simulate`."""
         from tilewright.compiler.emulated import Interpreted
 
         return Interpreted(self)
@@ -160,7 +160,8 @@ class JITFunction:
     def simulate(self) -> Simulated:
         """The simulator of a GPU's threads: `kernel.simulate[grid](…)`, on this machine.
 
-        `machine="sm_90a"` and `seed=None` are keywords of the launch beside the kernel's own.
+        `machine="sm_90a"`, `seed=None` and `reachable=None` (arrays that pointers in memory lead
+        to; left out, those that the callers hold) are keywords of the launch beside the kernel's.
         It compiles for that GPU, runs the emitted threads on arrays of the host and gives a
         `Simulation`. Raises: a KernelFault at the kernel's line for an access out of bounds, a
         race, a missing fence, a read of shared memory that nobody wrote, or a deadlock.

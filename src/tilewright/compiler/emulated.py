@@ -35,8 +35,10 @@ class Interpreted:
     function: EmulatedFunction
 
     def __getitem__(self, grid: GridLike) -> Callable[..., None]:
-        def launch(*args: object, **kwargs: object) -> None:
-            run_interpreted(*_bound(self.function, grid, args, kwargs))
+        def launch(
+            *args: object, reachable: Sequence[object] | None = None, **kwargs: object
+        ) -> None:
+            run_interpreted(*_bound(self.function, grid, args, kwargs, reachable))
 
         return launch
 
@@ -49,10 +51,15 @@ class Simulated:
 
     def __getitem__(self, grid: GridLike) -> Callable[..., Simulation]:
         def launch(
-            *args: object, machine: str = "", seed: int | None = None, **kwargs: object
+            *args: object,
+            machine: str = "",
+            seed: int | None = None,
+            reachable: Sequence[object] | None = None,
+            **kwargs: object,
         ) -> Simulation:
             chosen = machine or self.function.simulated_machine or DEFAULT_MACHINE
-            return run_simulated(*_bound(self.function, grid, args, kwargs), chosen, seed)
+            bound = _bound(self.function, grid, args, kwargs, reachable)
+            return run_simulated(*bound, chosen, seed)
 
         return launch
 
@@ -71,6 +78,7 @@ def _bound(
     grid: GridLike,
     args: Sequence[object],
     kwargs: Mapping[str, object],
+    reachable: Sequence[object] | None,
 ) -> tuple[InterpretedLaunch, Grid]:
     """A launch on arrays of the host, bound and specialised, with its grid."""
     with placing_at_launch():
@@ -79,4 +87,5 @@ def _bound(
     leaves = call.specialization.runtime_leaves()
     values = [(type_, value_at(path, call.arguments)) for path, type_ in leaves]
     options = {name: getattr(call.options, name) for name in option_names()}
-    return InterpretedLaunch(call.source, call.specialization, values, options), extents
+    launch = InterpretedLaunch(call.source, call.specialization, values, options, reachable)
+    return launch, extents

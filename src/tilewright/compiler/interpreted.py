@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from tilewright.compiler.reachable import Named, reachable_arrays
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.arrays import array_facts, descriptor_slots
 from tilewright.frontend.lower import lower_kernel
@@ -16,18 +17,27 @@ from tilewright.interp.evaluate import Argument, run_kernel
 from tilewright.interp.memory import BufferArgument
 from tilewright.interp.values import dtype_of
 from tilewright.ops.builder import ir_type
+from tilewright.ops.elementwise.ir import IntToPtrOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import ArgumentNotSupported
 
 
 @dataclass(frozen=True)
 class InterpretedLaunch:
-    """A launch bound and specialised: what the interpreter needs."""
+    """A launch bound and specialised: what the interpreter needs.
+
+    `reachable` are further arrays, for a kernel that reads pointers from memory.
+    """
 
     source: KernelSource
     specialization: Specialization
     values: Sequence[tuple[str, object]]
     options: Mapping[str, int | float | str | bool | None]
+    reachable: Sequence[object] | None = None
+
+    def reached(self) -> tuple[Named, ...]:
+        """The arrays that pointers in memory may lead to; see `reachable.py`."""
+        return reachable_arrays([value for _, value in self.values], self.reachable)
 
 
 class StorageLike(Protocol):
@@ -54,7 +64,11 @@ def run_interpreted(launch: InterpretedLaunch, grid: tuple[int, int, int]) -> No
     arguments: list[Argument] = []
     for type_, value in launch.values:
         arguments.extend(_arguments(type_, value))
-    run_kernel(module, arguments, grid)
+    reads_pointers = any(isinstance(op, IntToPtrOp) for op in module.walk())
+    reached = [_buffer(value) for _, value in launch.reached()] if reads_pointers else []
+    # Of arrays that nobody named bounds are known where a caller holds them.
+    reaches_foreign = launch.reachable is None
+    run_kernel(module, arguments, grid, reachable=reached, reaches_foreign=reaches_foreign)
 
 
 def _arguments(type_: str, value: object) -> list[Argument]:

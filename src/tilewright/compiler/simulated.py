@@ -31,6 +31,8 @@ from tilewright.targets.target import Scheduled, load_target
 
 DEFAULT_MACHINE = "sm_90a"
 _TARGET = "nvidia"
+# By definition: the instruction that makes a pointer of what memory holds.
+_READS_POINTERS = "inttoptr"
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,10 @@ def run_simulated(
     if collector is not None and seed is None:
         seed = collector.seed
     timeline = Timeline() if collector is not None and collector.draws else None
-    report = target.simulate(scheduled, text, request.name, grid, launch.values, seed, timeline)
+    reached = launch.reached() if _READS_POINTERS in text else ()
+    report = target.simulate(
+        scheduled, text, request.name, grid, launch.values, seed, timeline, reached
+    )
     simulation = Simulation(request.name, machine, grid, report, timeline)
     if collector is not None:
         collector.simulations.append(simulation)

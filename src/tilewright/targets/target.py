@@ -67,8 +67,12 @@ class SimulateLike(Protocol):
         values: Sequence[tuple[str, object]],
         seed: int | None = None,
         timeline: Timeline | None = None,
+        reached: Sequence[tuple[str, object]] = (),
     ) -> Report:
-        """Run the programs of `grid` on runtime arguments with their types, in place."""
+        """Run the programs of `grid` on runtime arguments with their types, in place.
+
+        `reached` names the arrays that pointers in memory lead to.
+        """
         ...
 
 

@@ -42,12 +42,13 @@ class StepLimit(KernelFault):
 class Fault(Exception):
     """A fault on its way to the place that knows the instruction."""
 
-    def __init__(self, kind: type[KernelFault], message: str) -> None:
+    def __init__(self, kind: type[KernelFault], message: str, hint: str = "") -> None:
         super().__init__(message)
         self.kind = kind
         self.message = message
+        self.hint = hint
 
     def at(self, site: Site, cta: tuple[int, int, int]) -> KernelFault:
         """The error to raise, with the instruction and the program."""
         span = site.source if site.source is not None and site.source.file else None
-        return self.kind(f"{self.message}\n  in program {cta}, {site}", span=span)
+        return self.kind(f"{self.message}\n  in program {cta}, {site}", hint=self.hint, span=span)

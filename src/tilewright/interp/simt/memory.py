@@ -17,6 +17,8 @@ from tilewright.support.errors import (
     UninitializedRead,
 )
 
+# Above every address of a process (47 bits), so that a real one is told from one of ours.
+_FIRST = 1 << 52
 _SPACING_LOG2 = 40
 _PADDING = 64
 
@@ -124,16 +126,17 @@ class GlobalMemory:
     """The arrays of the caller and the constants of the module, 2^40 bytes apart.
 
     The bytes of the arrays are copied in when they are mapped and copied back by `flush`.
-    Addresses agree with the real ones modulo 16.
+    Addresses agree with the real ones modulo 16. Pointers that a kernel reads from memory are real
+    addresses; `translate` has the virtual ones.
     """
 
     def __init__(self) -> None:
         self.regions: list[Region] = []
-        self._arrays: list[tuple[Region, int]] = []
+        self._mapped: list[tuple[Region, int]] = []
 
     def add(self, name: str, size: int, low_bits: int = 0, *, initialized: bool = True) -> Region:
         """A new region of `size` bytes."""
-        base = (len(self.regions) + 1 << _SPACING_LOG2) + low_bits
+        base = _FIRST + (len(self.regions) << _SPACING_LOG2) + low_bits
         region = Region(name, base, size, is_initialized=initialized)
         self.regions.append(region)
         return region
@@ -167,23 +170,38 @@ class GlobalMemory:
         region = self.add(" and ".join(name for name, _, _ in members), size, low % 16)
         region.bytes()[:] = _real_bytes(low, size)
         region.is_writable = any(array.flags.writeable for _, array, _ in members)
-        if region.is_writable:
-            self._arrays.append((region, low))
+        self._mapped.append((region, low))
         for index, (_, array, _) in zip(group, members, strict=True):
             pointers[index] = region.base + array.__array_interface__["data"][0] - low
 
     def flush(self) -> None:
         """Copy what the program wrote into the caller's arrays."""
-        for region, real in self._arrays:
-            _real_bytes(real, region.size)[:] = region.bytes()
+        for region, real in self._mapped:
+            if region.is_writable:
+                _real_bytes(real, region.size)[:] = region.bytes()
+
+    def translate(self, addresses: Array) -> Array:
+        """Real addresses in mapped arrays as virtual ones; others stay as they are."""
+        if (addresses >= np.uint64(_FIRST)).all():
+            return addresses
+        found = addresses.copy()
+        for region, real in self._mapped:
+            inside = (addresses >= real) & (addresses < real + max(region.size, 1))
+            found[inside] = addresses[inside] - np.uint64(real) + np.uint64(region.base)
+        return found
 
     def find(self, address: int) -> Region:
         """The region that an address points into or near."""
-        index = (address + (1 << _SPACING_LOG2 - 1) >> _SPACING_LOG2) - 1
+        index = address - _FIRST + (1 << _SPACING_LOG2 - 1) >> _SPACING_LOG2
         if 0 <= index < len(self.regions):
             return self.regions[index]
-        what = "a null pointer" if address < 1 << 16 else f"address {address:#x}"
-        raise Fault(OutOfBoundsAccess, f"{what} lies in no argument")
+        if address < 1 << 16:
+            raise Fault(OutOfBoundsAccess, "a null pointer lies in no argument")
+        raise Fault(
+            OutOfBoundsAccess,
+            f"address {address:#x} lies in no argument",
+            hint="pass the arrays that pointers in memory lead to as `reachable`",
+        )
 
     def gather(self, addresses: Array, num_bytes: int, align: int) -> Array:
         """The bytes at global addresses, shape [accesses, num_bytes]."""
@@ -222,7 +240,8 @@ class GlobalMemory:
     def _parts(self, addresses: Array) -> list[tuple[int, Array]]:
         """The accesses of each region."""
         half = np.uint64(1 << _SPACING_LOG2 - 1)
-        owners = ((addresses + half) >> np.uint64(_SPACING_LOG2)).astype(np.int64) - 1
+        beyond = (addresses + half).view(np.int64) - _FIRST
+        owners = beyond >> _SPACING_LOG2
         for address in addresses[(owners < 0) | (owners >= len(self.regions))]:
             self.find(int(address))
         return [(int(i), np.flatnonzero(owners == i)) for i in np.unique(owners)]

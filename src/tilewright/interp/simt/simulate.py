@@ -73,6 +73,7 @@ def simulate(
     arguments: Sequence[Argument],
     shared_bytes: int = 0,
     *,
+    reachable: Sequence[tuple[str, Array]] = (),
     cluster: int = 1,
     tensor_maps: Mapping[int, TensorMap] | None = None,
     seed: int | None = None,
@@ -84,7 +85,8 @@ def simulate(
 
     Arrays become global memory and are written in place, also when a fault ends the launch. A
     `TensorMap` is the argument of a parameter that is passed by value; `tensor_maps` gives those
-    that lie in arrays, by the number of that argument.
+    that lie in arrays, by the number of that argument. `reachable` names further arrays, for
+    kernels that read pointers from memory.
     Programs run one after the other in the order of their ids; those of a cluster, `cluster` that
     follow each other along the first axis, run at once. `shared_bytes` is the dynamic
     shared memory. With a `seed` the warp groups of a program take turns at random, to find what
@@ -104,7 +106,7 @@ def simulate(
     machine.synchronization.timeline = timeline
     program = Program(module, machine, step_limit)
     function = program.function(kernel)
-    _bind(machine, function, arguments, tensor_maps or {})
+    _bind(machine, function, arguments, tensor_maps or {}, reachable)
     try:
         with np.errstate(all="ignore"):
             _run_grid(machine, function, step_limit, seed)
@@ -132,6 +134,7 @@ def _bind(
     function: Translated,
     arguments: Sequence[Argument],
     tensor_maps: Mapping[int, TensorMap],
+    reachable: Sequence[tuple[str, Array]],
 ) -> None:
     parameters = function.function.parameters
     if len(parameters) != len(arguments):
@@ -143,7 +146,7 @@ def _bind(
             arrays.append((parameter.name, array))
         if index in tensor_maps:
             arrays.append((f"{parameter.name} of the tensor map", tensor_maps[index].array))
-    pointers = iter(machine.memory.map_arrays(arrays))
+    pointers = iter(machine.memory.map_arrays([*arrays, *reachable]))
     for index, slot in enumerate(function.parameters):
         argument = arguments[index]
         value: float

@@ -36,12 +36,13 @@ def simulate_launch(
     values: Sequence[tuple[str, object]],
     seed: int | None = None,
     timeline: Timeline | None = None,
+    reached: Sequence[tuple[str, object]] = (),
 ) -> Report:
     """The launch of an emitted kernel over `grid`, simulated; arrays are written in place.
 
-    `values` are the runtime arguments with the types that they were specialised to. *Raises* a
-    `KernelFault` for what the program does wrong, `UnsupportedError` for what the simulator
-    does not know.
+    `values` are the runtime arguments with the types that they were specialised to, `reached`
+    names the arrays that pointers in memory lead to. *Raises* a `KernelFault` for what the program
+    does wrong, `UnsupportedError` for what the simulator does not know.
     """
     arguments: list[Argument] = []
     slots: list[object] = []
@@ -66,6 +67,7 @@ def simulate_launch(
         threads,
         everything,
         shared_bytes,
+        reachable=[(name, _array(value)) for name, value in reached],
         cluster=cluster,
         seed=seed,
         checks_global_order=True,

@@ -58,13 +58,21 @@ def _compare(fn: Translated, op: Instruction) -> Compute:
 
 
 @rule("trunc", "zext", "sext", "fptrunc", "fpext", "fptoui", "fptosi", "uitofp", "sitofp")
-@rule("ptrtoint", "inttoptr", "bitcast", "addrspacecast")
+@rule("ptrtoint", "bitcast", "addrspacecast")
 def _cast(fn: Translated, op: Instruction) -> Compute:
     values, read, a = fn.machine.values, fn.machine.read, fn.use(op.operands[0])
     if op.opcode == "bitcast" and op.operands[0].type == op.type:
         return lambda: values[a]
     operation = cast(op.opcode, op.operands[0].type, op.type)
     return lambda: operation(read(a))
+
+
+@rule("inttoptr")
+def _pointer(fn: Translated, op: Instruction) -> Compute:
+    """An address; a real one, as memory holds them, becomes the one that its array has here."""
+    memory, read, a = fn.machine.memory, fn.machine.read, fn.use(op.operands[0])
+    operation = cast(op.opcode, op.operands[0].type, op.type)
+    return lambda: memory.translate(operation(read(a)))
 
 
 @rule("select")

@@ -1,0 +1,126 @@
+"""Products of a group, whose addresses, sizes and strides lie in arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+import tilewright
+import tilewright.language as tl
+from tilewright.ir.op import Array
+
+Shape = tuple[int, int, int]
+
+
+@tilewright.jit
+def by_pointers(
+    a_all, b_all, c_all, sizes, rows, count,
+    P: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """A program takes every P-th tile of all products; masked at the edges."""
+    tile, first = tl.program_id(0), 0
+    for g in range(count):
+        m = tl.load(sizes + g * 3)
+        n = tl.load(sizes + g * 3 + 1)
+        k = tl.load(sizes + g * 3 + 2)
+        columns = tl.cdiv(n, N)
+        end = first + tl.cdiv(m, M) * columns
+        while tile >= first and tile < end:
+            a = tl.load(a_all + g).to(tl.pointer_type(tl.float16))
+            b = tl.load(b_all + g).to(tl.pointer_type(tl.float16))
+            c = tl.load(c_all + g).to(tl.pointer_type(tl.float16))
+            i = (tile - first) // columns * M + tl.arange(0, M)
+            j = (tile - first) % columns * N + tl.arange(0, N)
+            kk = tl.arange(0, K)
+            x = a + i[:, None] * tl.load(rows + g * 3) + kk[None, :]
+            y = b + j[None, :] * tl.load(rows + g * 3 + 1) + kk[:, None]
+            acc = tl.zeros((M, N), tl.float32)
+            for start in range(0, k, K):
+                left = (i < m)[:, None] & (kk < k - start)[None, :]
+                right = (kk < k - start)[:, None] & (j < n)[None, :]
+                p = tl.load(x, mask=left, other=0.0)
+                q = tl.load(y, mask=right, other=0.0)
+                acc = tl.dot(p, q, acc)
+                x += K
+                y += K
+            inside = (i < m)[:, None] & (j < n)[None, :]
+            at = c + i[:, None] * tl.load(rows + g * 3 + 2) + j[None, :]
+            tl.store(at, acc.to(tl.float16), mask=inside)
+            tile += P
+        first = end
+
+
+@tilewright.jit
+def by_descriptors(
+    a_all, b_all, c_all, sizes, rows, count,
+    P: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """The same with descriptors that a program makes for each product that it has a tile of."""
+    tile, first = tl.program_id(0), 0
+    for g in range(count):
+        m = tl.load(sizes + g * 3)
+        n = tl.load(sizes + g * 3 + 1)
+        k = tl.load(sizes + g * 3 + 2)
+        columns = tl.cdiv(n, N)
+        end = first + tl.cdiv(m, M) * columns
+        if tile >= first and tile < end:
+            a = tl.load(a_all + g).to(tl.pointer_type(tl.float16))
+            b = tl.load(b_all + g).to(tl.pointer_type(tl.float16))
+            c = tl.load(c_all + g).to(tl.pointer_type(tl.float16))
+            left = tl.make_tensor_descriptor(a, [m, k], [tl.load(rows + g * 3), 1], [M, K])
+            right = tl.make_tensor_descriptor(b, [n, k], [tl.load(rows + g * 3 + 1), 1], [N, K])
+            out = tl.make_tensor_descriptor(c, [m, n], [tl.load(rows + g * 3 + 2), 1], [M, N])
+            while tile >= first and tile < end:
+                i = (tile - first) // columns * M
+                j = (tile - first) % columns * N
+                acc = tl.zeros((M, N), tl.float32)
+                for start in range(0, k, K):
+                    acc = tl.dot(left.load([i, start]), right.load([j, start]).T, acc)
+                out.store([i, j], acc.to(tl.float16))
+                tile += P
+        first = end
+
+
+class Group:
+    """Arrays of small whole halves for products of `shapes` (m, n, k); B is [n, k].
+
+    Rows are padded to multiples of 16 bytes. `arguments` are those of the kernels above.
+    """
+
+    def __init__(self, rng: np.random.Generator, shapes: Sequence[Shape]) -> None:
+        self.a = [_padded(rng, m, k) for m, _, k in shapes]
+        self.b = [_padded(rng, n, k) for _, n, k in shapes]
+        self.c = [_padded(rng, m, n) for m, n, _ in shapes]
+        for product in self.c:
+            product[:] = np.nan
+        self.shapes = shapes
+
+    def arguments(self) -> tuple[object, ...]:
+        """The arrays of addresses, of sizes and of the rows' distances, and how many there are."""
+        addresses = [
+            np.array([part.ctypes.data for part in parts], np.int64)
+            for parts in (self.a, self.b, self.c)
+        ]
+        rows = [
+            [part.strides[0] // part.itemsize for part in parts]
+            for parts in zip(self.a, self.b, self.c, strict=True)
+        ]
+        sizes = np.array(self.shapes, np.int32)
+        return (*addresses, sizes, np.array(rows, np.int32), len(self.shapes))
+
+    def arrays(self) -> list[Array]:
+        """All that the addresses lead to."""
+        return [*self.a, *self.b, *self.c]
+
+    def check(self) -> None:
+        """Hold every product to NumPy's in float64, rounded once."""
+        for a, b, c in zip(self.a, self.b, self.c, strict=True):
+            expected = a.astype(np.float64) @ b.astype(np.float64).T
+            np.testing.assert_array_equal(c, expected.astype(np.float16))
+
+
+def _padded(rng: np.random.Generator, rows: int, columns: int) -> Array:
+    width = max(8, -(-columns // 8) * 8)
+    whole = rng.integers(-3, 4, (rows, width)).astype(np.float16)
+    return whole[:, :columns]
