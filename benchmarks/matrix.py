@@ -23,8 +23,11 @@ SIZES = (512, 1000, 1024, 2048)
 AMX_SIZES = (512, 1024, 2048)
 ODD_SHAPES = ((1023, 777, 515), (4096, 64, 512), (64, 4096, 512), (1024, 1024, 17))
 """m, n, k: odd, tall, wide and shallow."""
-THIN_SHAPES = ((4096, 32, 4096), (32, 4096, 4096), (1024, 17, 1024), (17, 1024, 1024))
-"""m, n, k: few columns and few rows of matrices from far away."""
+THIN_SHAPES = (
+    *((4096, 32, 4096), (32, 4096, 4096), (1024, 17, 1024), (17, 1024, 1024)),
+    *((4096, 4096, 17), (4096, 17, 4096), (17, 4096, 4096)),
+)
+"""m, n, k: few columns, few rows and little depth of matrices from far away."""
 F32_BARS = {1: 1.0, 2: 0.97}
 BF16_BAR, AMX_BAR, INT8_BAR = 0.9, 1.0, 1.15
 
@@ -41,8 +44,10 @@ class Blocks:
 
 def blocks_for(size: int, threads: int, on_amx: bool = False) -> Blocks:
     """The tile that measured best: the largest that leaves each thread some programs."""
+    if on_amx and size > 1024:
+        return Blocks(1024, 512, 512, group_m=1)
     if on_amx and size > 512:
-        return Blocks(1024 if size > 1024 else 512, 512, 512, group_m=1)
+        return Blocks(512, 1024, 512, group_m=1)
     if on_amx:
         return Blocks(512 // threads, 512, 512, group_m=1)
     if size <= 512 and threads > 1:
@@ -62,13 +67,18 @@ def rows(threads: int) -> Iterator[Row]:
         yield f32_row(shape, threads, Blocks(128, 128, 128))
     for shape in THIN_SHAPES:
         m, n, _ = shape
-        yield f32_row(shape, threads, Blocks(min(m, 128), min(n, 128), 128))
+        yield f32_row(shape, threads, Blocks(*(tile_side(extent) for extent in (m, n)), 128))
     for blocks in GPU_BLOCKS:
         yield f32_row((1024,) * 3, threads, blocks, f", tiles of {blocks.m}×{blocks.n}×{blocks.k}")
     for size in AMX_SIZES if has_amx() else (1024,):
         yield bf16_row(size, threads)
     for size in AMX_SIZES if has_amx() else ():
         yield int8_row(size, threads)
+
+
+def tile_side(extent: int) -> int:
+    """A side of the tile for rows or columns that may be few; sides are powers of two."""
+    return min(tilewright.next_power_of_2(extent), 128)
 
 
 @tilewright.jit

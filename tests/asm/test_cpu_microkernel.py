@@ -466,6 +466,45 @@ def test_the_next_tile_of_b_and_the_next_rows_of_a_are_fetched_whole_and_nothing
     assert fetched <= tile | anywhere | lines_of(b[: spec.k, : spec.n])
 
 
+@each_machine
+@pytest.mark.parametrize("columns", [128, 100, 40])
+def test_lines_that_sums_go_to_are_fetched_before_unless_they_are_the_tiles_own(
+    columns: int, machine: Machine, rng: np.random.Generator
+) -> None:
+    if machine.unit.features.isdisjoint(("avx2", "avx512f")):
+        return  # no product with a target is asked of it
+    shape = (192, 128, 32)
+    spec = dot_spec(machine, shape, "f32", "f32", a_in_place=True, packs_b=True, is_limited=True)
+    spec = replace(spec, has_target=True)
+    module, places = ModuleBuilder(), np.zeros(1 << 16, np.int64)
+    name = emit_dot(module, spec)
+    record_fetches(module, places)
+    more = (*ARGUMENTS, "i64", "ptr", "i64", "i64", "i64", "i64", "ptr", "i64", "i1")
+    native = link(module, machine, {name: more})
+    a, b, acc = (random_tile(rng, size, "f32") for size in ((192, 32), (32, 128), (192, 128)))
+    room = np.empty(spec.b_layout.size_elems(spec.k, spec.n), np.float32)
+    target = np.zeros((230, 300), np.float32)
+    for place, pitch in ((acc, 128), (target, 300)):
+        places[:] = 0
+        operands = (a.ctypes.data, room.ctypes.data, acc.ctypes.data, a.shape[1], b.ctypes.data)
+        limits = (b.shape[1], 190, columns, 32)
+        native.call(name, *operands, *limits, place.ctypes.data, pitch, 1)
+        fetched = places[1 : places[0] + 1]
+        fetched = fetched[fetched >= target.ctypes.data]
+        lines = set((fetched[fetched < target[-1].ctypes.data] // LINE_BYTES).tolist())
+        if place is acc:
+            assert not lines
+            continue
+        # A line in which a row begins ends what lies left of it.
+        ends = {
+            (target[row].ctypes.data + byte) // LINE_BYTES
+            for row in range(190)
+            for byte in range(LINE_BYTES, 4 * columns, LINE_BYTES)
+        }
+        # Of one panel, the second block's rows are not.
+        assert ends <= lines if columns > 64 else lines
+
+
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda each: each.label)
 def test_the_peak_loop_keeps_its_chains_apart(machine: Machine) -> None:
     module = ModuleBuilder()

@@ -44,7 +44,8 @@ than one unrolled by 8."""
 TARGET_ARGUMENTS = ", ptr %target, i64 %target_stride, i1 %is_first"
 """The arguments of a product, and of a block of it, that is told where its sums go.
 
-A block is told in `ptr %later_target`, after them, where the sums of the next one go."""
+A block is told in `ptr %later_target`, after them, where the sums of the block after the next
+one go."""
 
 STEPS_AHEAD = 16
 """How many rows of B before it multiplies them a block of few rows fetches its columns.
@@ -347,8 +348,8 @@ def _store_vector(
 
 
 def _fetch_target(fn: FunctionBuilder, spec: BlockSpec) -> None:
-    """Ask for the lines that the next block's sums go to, which come while this one multiplies:
-    its own would come too late for a product that is not deep.
+    """Ask for the lines that later sums go to, which come while blocks multiply: a block's own
+    would come too late for a product that is not deep, as they do for the first rows.
 
     Not for those that are added to: they are near, and a burst of fetches costs 3 % of a block
     that is 256 deep (Emerald Rapids, 2026-11-22).
@@ -356,14 +357,26 @@ def _fetch_target(fn: FunctionBuilder, spec: BlockSpec) -> None:
     away, here = fn.new_label(), fn.new_label()
     fn.branch_if(fn.value("icmp ne ptr %target, %c"), away, here)
     fn.place(away)
-    callee = fn.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
-    scalar = spec.multiply.accumulator_type
-    for row in _strided_rows(fn, spec, scalar, "%later_target", "%target_stride"):
-        for vector in spec.vectors:
-            at = element_address(fn, scalar, row, vector.column)
-            fn.emit(f"call void {callee}(ptr {at}, i32 1, i32 2, i32 1)")
+    for first in ("%target", "%later_target") if spec.source else ("%later_target",):
+        _fetch_rows(fn, spec, first)
     fn.branch(here)
     fn.place(here)
+
+
+def _fetch_rows(fn: FunctionBuilder, spec: BlockSpec, first: str) -> None:
+    """Ask for the lines in which a block's vectors end, in rows of the target from `first` on.
+
+    Where rows do not begin with a line, that in which they begin ends what another block writes.
+    An edge block is followed by whole ones.
+    """
+    lanes = spec.layout.lanes
+    columns = max(spec.layout.columns, spec.vectors[-1].column + lanes)
+    callee = fn.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
+    scalar = spec.multiply.accumulator_type
+    for row in _strided_rows(fn, spec, scalar, first, "%target_stride"):
+        for end in range(lanes, columns + 1, lanes):
+            at = element_address(fn, scalar, row, end - 1)
+            fn.emit(f"call void {callee}(ptr {at}, i32 1, i32 2, i32 1)")
 
 
 def _send_block(fn: FunctionBuilder, spec: BlockSpec, chains: Sequence[str]) -> None:

@@ -100,6 +100,13 @@ Source: the FMA units of Intel (Skylake and later): six rows by two vectors take
 four 12; by one 4, which is latency."""
 
 
+BLOCKS_AHEAD = 2
+"""How many blocks before its sums come a block's place in the user's memory is fetched.
+Measured on Emerald Rapids, 2026-11-23, one thread, 6x4 vectors stored 17 steps after each other in
+tiles of 126x128: 2016x4096 f32 in 2.5 ms, one block ahead 5.4, none 7.1; 1008x1024 279 µs, 383 and
+473."""
+
+
 @dataclass(frozen=True)
 class SourceTile:
     """The B of the next `dot` as it lies in memory: what this one fetches meanwhile.
@@ -740,20 +747,32 @@ def _target_of(fn: FunctionBuilder, spec: DotSpec, row: str, panel: str) -> str:
 
 
 def _later_target(fn: FunctionBuilder, spec: DotSpec, block: _Block, here: str) -> str:
-    """Where the sums of the next block go; this one's where no row is left, or no panel.
+    """Where the sums of the block after the next one go; this one's where that is not seen.
 
     What lies behind the last row is another program's.
     """
-    next_row = scaled(fn, block.row, 1, block.rows)
-    next_panel = scaled(fn, block.panel, 1, block.column.run.size)
-    row, panel = (next_row, block.panel) if spec.has_columns_outside else (block.row, next_panel)
+    is_below = spec.has_columns_outside or spec.n <= spec.b_layout.columns * block.column.run.size
+    if is_below:
+        row, panel = scaled(fn, block.row, 1, BLOCKS_AHEAD * block.rows), block.panel
+    else:
+        row, panel = _second_next(fn, spec, block)
     columns = scaled(fn, panel, spec.b_layout.columns)
     is_row = fn.value(f"icmp slt i64 {row}, %rows")
     is_column = fn.value(f"icmp slt i64 {columns}, %columns")
     is_there = fn.value(f"and i1 {is_row}, {is_column}")
     there = _target_of(fn, spec, row, panel)
-    if not spec.has_columns_outside:
-        is_below = fn.value(f"icmp slt i64 {next_row}, %rows")
-        below = _target_of(fn, spec, next_row, "0")
-        here = fn.value(f"select i1 {is_below}, ptr {below}, ptr {here}")
     return fn.value(f"select i1 {is_there}, ptr {there}, ptr {here}")
+
+
+def _second_next(fn: FunctionBuilder, spec: DotSpec, block: _Block) -> tuple[str, str]:
+    """The row and the panel of the block after the next one, along the panels and then below."""
+    size, columns = block.column.run.size, spec.b_layout.columns
+    following, second = (scaled(fn, block.panel, 1, count * size) for count in (1, BLOCKS_AHEAD))
+    has_next, has_second = (
+        fn.value(f"icmp slt i64 {scaled(fn, panel, columns)}, %columns")
+        for panel in (following, second)
+    )
+    below = scaled(fn, block.row, 1, block.most_rows or block.rows)
+    row = fn.value(f"select i1 {has_second}, i64 {block.row}, i64 {below}")
+    first = fn.value(f"select i1 {has_next}, i64 0, i64 {size}")
+    return row, fn.value(f"select i1 {has_second}, i64 {second}, i64 {first}")
