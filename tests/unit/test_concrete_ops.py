@@ -37,6 +37,7 @@ SUBJECTS = {
     "targets/cpu/nests/masked_values": ("ops/memory/ir", "ops/elementwise/ir"),
     "targets/cpu/schedule/direct_stores": ("ops/memory/ir", "ops/matmul/ir"),
     "targets/cpu/schedule/lengthen_counters": ("ops/control_flow", "ops/matmul/ir"),
+    "targets/cpu/schedule/round_early": ("ops/matmul/ir",),
     "targets/nvidia/address_ranges": (
         "ops/memory/ir",
         "ops/descriptors/ir",

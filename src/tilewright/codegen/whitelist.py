@@ -150,6 +150,7 @@ CPU_INTRINSICS: dict[str, Allowed] = {
     ),
     **_same("x86.avx512.mask.getexp.ps.512 x86.avx512.mask.getexp.pd.512", _AVX512),
     **_same("x86.avx512.mask.getmant.ps.512 x86.avx512.mask.getmant.pd.512", _AVX512),
+    **_same("x86.avx512.max.ps.512 x86.avx512.min.ps.512", _AVX512),
     **_same("x86.avx512.rcp14.ps.512 x86.avx512.rsqrt14.ps.512", _AVX512),
     **_same("x86.avx512.vpermi2var.ps.512 x86.avx512.vpermi2var.d.512", _AVX512),
     **_same("x86.avx512.permvar.sf.512 x86.avx512.permvar.si.512", _AVX512),

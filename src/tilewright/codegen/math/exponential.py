@@ -232,12 +232,14 @@ def exp2(code: LaneCode, x: LaneValue) -> LaneValue:
     mnemonic, width = _SCALEF[x.element]
     if code.has("avx512dq") and code.lanes is not None and code.lanes % width == 0:
         # No bounds: beyond them the rest of any x, infinite too, is 0, and the scaling saturates.
+        # The difference is exact, and one operation where rounding is two on Intel's cores.
         r = code.join([_reduced(mnemonic, part) for part in code.split(x, width)])
+        n = x - r
     else:
         low, high = _EXP2_RANGE[x.element]
         x = x.at_most(high).at_least(low)
-        r = x - code.intrinsic("roundeven", x)
-    n = code.intrinsic("roundeven", x)
+        n = code.intrinsic("roundeven", x)
+        r = x - n
     return scale(code, code.multiply_add(r, code.horner(r, EXP2[x.element]), 1.0), n)
 
 

@@ -37,6 +37,7 @@ from tilewright.targets.cpu.nests.loop_order import (
     choose_lanes,
     survey,
 )
+from tilewright.targets.cpu.nests.row_factors import row_factor, where_it_changes
 from tilewright.targets.cpu.nests.scans import emit_scan
 from tilewright.targets.cpu.nests.updates import update
 from tilewright.targets.cpu.ops import NestOp
@@ -177,13 +178,22 @@ def _emit_loops(nest: Nest) -> None:
 
 def _emit_inner(nest: Nest, axis: int | None) -> None:
     if axis is None:
-        for chunk in lane_chunks(nest):
-            in_chunk(nest, chunk, lambda: _do_body(nest))
+        factor = row_factor(nest)
+        if factor is None:
+            _emit_chunks(nest)
+        else:
+            where_it_changes(nest, factor, lambda: _emit_chunks(nest))
     elif axis == nest.lane_dim:
         _fold_lanes(nest)
     else:
         for chunk in lane_chunks(nest):
             in_chunk(nest, chunk, lambda: _fold_axis(nest, axis))
+
+
+def _emit_chunks(nest: Nest) -> None:
+    """The vectors of a row in which nothing is folded."""
+    for chunk in lane_chunks(nest):
+        in_chunk(nest, chunk, lambda: _do_body(nest))
 
 
 def _emit_body(nest: Nest, coords: Coords) -> Values:

@@ -14,6 +14,7 @@ from tilewright.ops.function import ReturnOp
 from tilewright.ops.program.ir import ClockOp, GetNumProgramsOp, GetProgramIdOp
 from tilewright.targets.cpu.ops import NestOp, ReduceLanesOp, YieldOp
 from tilewright.targets.cpu.rules import CPU_RULES
+from tilewright.targets.cpu.rules.extreme_lanes import emit_extreme, takes_extreme
 from tilewright.targets.cpu.rules.memory import splat_text
 
 
@@ -108,6 +109,10 @@ def _reduce_lanes(ctx: EmitContext, op: ReduceLanesOp) -> None:
     values = [ctx.value(v) for v in op.srcs]
     elements = [ir.element_of(v.type) for v in op.srcs]
     lanes = lanes_of(op.srcs[0].type) or 1
+    features = getattr(ctx.target, "features", frozenset())
+    if takes_extreme(block, lanes, features):
+        ctx.define(op, emit_extreme(ctx.fn, block, values[0], lanes))
+        return
     if not is_liftable(block) or lanes & (lanes - 1):
         ctx.define(op, *_fold_in_order(ctx, block, values, elements, lanes))
         return

@@ -27,6 +27,7 @@ from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.materialization import decide, normalize, operand_spec
 from tilewright.targets.cpu.schedule.peel_first_products import peel_first_products
 from tilewright.targets.cpu.schedule.pitches import spread_rows
+from tilewright.targets.cpu.schedule.round_early import round_early
 from tilewright.targets.cpu.schedule.split_amx_products import (
     is_split_for_amx,
     split_amx_products,
@@ -48,6 +49,7 @@ def cpu_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, 
         PeelFirstProducts(machine),
         LengthenCounters(machine),
         SplitAmxProducts(machine),
+        RoundEarly(),
         WidenProducts(machine),
         EmitNests(machine),
         PlaceBuffers(),
@@ -125,12 +127,25 @@ class SplitAmxProducts(Pass):
 
 
 @dataclass(frozen=True)
+class RoundEarly(Pass):
+    """Round a product's operands where they are made; see `round_early.py`."""
+
+    name = "round-early"
+    after = ("split-amx-products",)
+
+    def apply(self, module: ModuleOp) -> None:
+        """Rewrite every function."""
+        for kernel in functions_of(module):
+            round_early(kernel)
+
+
+@dataclass(frozen=True)
 class WidenProducts(Pass):
     """Accumulate products in the microkernel's type, and define what blocks hand on."""
 
     machine: MachineModel = MADE_UP_CPU
     name = "widen-products"
-    after = ("widen-k-loops", "peel-first-products", "split-amx-products")
+    after = ("widen-k-loops", "peel-first-products", "split-amx-products", "round-early")
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite every function."""
