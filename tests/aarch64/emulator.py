@@ -161,6 +161,7 @@ def _add_context(image: Image, arena_bytes: int, status: int) -> int:
         "status": status,
         "index": 0,
         "launch": image.add(bytes(launch)),
+        "is_alone": 0,
     }
     context = bytearray(8 * len(CONTEXT_FIELDS))
     for name, offset in CONTEXT_FIELDS.items():

@@ -280,6 +280,33 @@ def test_the_bf16_instruction_is_a_choice_and_needs_its_feature() -> None:
     assert choose_multiply("bf16", "bf16", with_dot, contract=False).k_group == 1
 
 
+def test_an_arm_core_multiplies_what_its_features_say() -> None:
+    base = frozenset({"neon", "dotprod"})
+    n1, v2 = VectorUnit(base, 16), VectorUnit(base | {"bf16", "i8mm"}, 16)
+    assert choose_multiply("bf16", "bf16", n1).instruction is Instruction.FMA
+    assert choose_multiply("bf16", "bf16", v2).instruction is Instruction.BF16_DOT_NEON
+    assert choose_multiply("bf16", "bf16", v2, contract=False).k_group == 1
+    assert choose_multiply("i8", "u8", n1).instruction is Instruction.I32
+    assert choose_multiply("i8", "u8", v2).instruction is Instruction.I8_DOT_NEON
+
+
+@pytest.mark.parametrize(
+    ("types", "name"),
+    [
+        (("i8", "u8"), "usdot"),
+        (("u8", "i8"), "usdot"),
+        (("i8", "i8"), "sdot"),
+        (("bf16", "bf16"), "bfdot"),
+    ],
+)
+def test_neon_has_an_instruction_for_each_pair_of_types(types: tuple[str, str], name: str) -> None:
+    features = frozenset({"neon", "dotprod", "i8mm", "bf16"})
+    machine = replace(NEON, cpu="neoverse-v2", unit=VectorUnit(features, 16))
+    module, spec = ModuleBuilder(), DotSpec(8, 16, 32, *types, features, 16)
+    words = assemble(module, machine, {emit_dot(module, spec): ARGUMENTS}).split()
+    assert {word for word in words if word.endswith("dot")} == {name}
+
+
 @each_machine
 @pytest.mark.parametrize("shape", [(1, 1, 1), (13, 48, 8), (37, 50, 24), (128, 176, 16)])
 def test_a_read_in_place_gives_the_same_bits(

@@ -189,6 +189,8 @@ CPU_INTRINSICS: dict[str, Allowed] = {
         "aarch64.neon.sdot.v4i32.v16i8 aarch64.neon.udot.v4i32.v16i8",
         Allowed(features=frozenset({"dotprod"})),
     ),
+    **_same("aarch64.neon.usdot.v4i32.v16i8", Allowed(features=frozenset({"i8mm"}))),
+    **_same("aarch64.neon.bfdot.v4f32.v8bf16", Allowed(features=frozenset({"bf16"}))),
     **_same("x86.sse2.pause", Allowed(features=frozenset({"sse2"}))),
     **_same("aarch64.isb", Allowed(features=frozenset({"neon"}))),
 }

@@ -6,6 +6,14 @@ from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.dot.panels import Instruction, Multiply
 
+# By definition: the instructions for products of bytes, by the types of A and B.
+_NEON_DOTS = {
+    ("i8", "i8"): "sdot",
+    ("u8", "u8"): "udot",
+    ("u8", "i8"): "usdot",
+    ("i8", "u8"): "usdot",
+}
+
 
 def emit_multiply_add(
     fn: FunctionBuilder, multiply: Multiply, lanes: int, acc: str, a: str, b: str
@@ -31,10 +39,15 @@ def emit_multiply_add(
         case Instruction.I8_DOT:
             first, second = (a, b) if _is_a_unsigned(multiply) else (b, a)
             return _byte_dot(fn, lanes, acc, first, second)
+        case Instruction.BF16_DOT_NEON:
+            name = f"llvm.aarch64.neon.bfdot.v{lanes}f32.v{2 * lanes}bf16"
+            return _group_dot(fn, name, lanes, "2 bfloat", acc, a, b)
         case Instruction.I8_DOT_NEON:
-            kind = "udot" if multiply.a_element == "u8" else "sdot"
+            kind = _NEON_DOTS[multiply.a_element, multiply.b_element]
             name = f"llvm.aarch64.neon.{kind}.v{lanes}i32.v{4 * lanes}i8"
-            return _group_dot(fn, name, lanes, "4 i8", acc, a, b)
+            # `usdot` takes the unsigned operand first.
+            first, second = (b, a) if multiply.a_element == "i8" and kind == "usdot" else (a, b)
+            return _group_dot(fn, name, lanes, "4 i8", acc, first, second)
         case Instruction.AMX:
             raise InternalError("AMX multiplies tiles, not vectors")
 

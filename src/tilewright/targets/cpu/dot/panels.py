@@ -38,6 +38,7 @@ class Instruction(Enum):
     FMA = "fma"
     MULTIPLY_ADD = "multiply_add"
     BF16_DOT = "bf16_dot"
+    BF16_DOT_NEON = "bf16_dot_neon"
     I8_DOT = "i8_dot"
     I8_DOT_NEON = "i8_dot_neon"
     I16_PAIRS = "i16_pairs"
@@ -53,8 +54,9 @@ class Multiply:
     and then added to `acc`. `FMA` rounds once per step; `MULTIPLY_ADD` rounds product and
     sum; `BF16_DOT` adds the two products of a pair with the rounding of `vdpbf16ps`
     (round to nearest even without exceptions, denormal inputs and results flushed to
-    zero); the integer instructions are exact modulo 2^32. `AMX` multiplies tiles, not vectors
-    (`amx_product.py`).
+    zero), `BF16_DOT_NEON` with that of `bfdot` (products exact, their sum and its addition rounded
+    to odd, denormals flushed alike); the integer instructions are exact modulo 2^32. `AMX`
+    multiplies tiles, not vectors (`amx_product.py`).
     `bias_a`: A is kept with its top bit flipped (`vpdpbusd` takes one unsigned and one signed
     operand); the kernel takes the excess `128·Σ_k b[k, n]` off again.
     `parts`: each operand is kept in so many parts, one behind the other along k (`widen.py`).
@@ -115,22 +117,25 @@ class VectorUnit:
 
     @property
     def has_bf16_dot(self) -> bool:
-        """Whether `vdpbf16ps` exists at this vector width."""
+        """Whether `vdpbf16ps` exists at this vector width, or `bfdot`."""
+        if self.is_arm:
+            return "bf16" in self.features
         return "avx512bf16" in self.features and (
             self.vector_bytes == 64 or "avx512vl" in self.features
         )
 
     @property
     def is_bf16_dot_fast(self) -> bool:
-        """Whether `vdpbf16ps` beats conversion to f32 and FMA.
+        """Whether the instruction for pairs of bf16 beats conversion to f32 and FMA.
 
         No feature bit tells, so a bit that only one maker sets stands for it; a wrong guess
         costs speed, not correctness.
         *Source* measured: Zen 4 starts a 512-bit `vdpbf16ps` and an FMA in each cycle, so the
         instruction doubles the rate; Emerald Rapids starts one `vdpbf16ps` in two cycles but
-        two FMAs in one, so f32 is twice as fast as the instruction made for bf16.
+        two FMAs in one, so f32 is twice as fast as the instruction made for bf16. Arm's guide to
+        optimization for Neoverse V2: `bfdot` and `fmla` start equally often.
         """
-        return self.has_bf16_dot and "sse4a" in self.features
+        return self.has_bf16_dot and (self.is_arm or "sse4a" in self.features)
 
 
 def choose_multiply(
@@ -146,13 +151,14 @@ def choose_multiply(
     *Dtypes* f64 with anything: f64. i8/u8: exact, accumulated in i32. Every other pair
     (f32, f16, bf16, fp8): kept and accumulated in f32, which is exact for the operands.
     `contract=False` asks for separately rounded products and sums. `bf16_dot` decides for or
-    against `vdpbf16ps`; `None` takes it where it is the faster way.
+    against products of pairs; `None` takes it where it is the faster way.
     """
     if a_dtype in INTEGER_DTYPES and b_dtype in INTEGER_DTYPES:
         return _choose_integer(a_dtype, b_dtype, unit)
     use_dot = unit.is_bf16_dot_fast if bf16_dot is None else bf16_dot
     if a_dtype == b_dtype == "bf16" and use_dot and contract and unit.has_bf16_dot:
-        return Multiply(Instruction.BF16_DOT, "bf16", "bf16", "f32", k_group=2)
+        pairs = Instruction.BF16_DOT_NEON if unit.is_arm else Instruction.BF16_DOT
+        return Multiply(pairs, "bf16", "bf16", "f32", k_group=2)
     wide = "f64" if "f64" in (a_dtype, b_dtype) else "f32"
     instruction = Instruction.FMA if contract and unit.has_fma else Instruction.MULTIPLY_ADD
     return Multiply(instruction, wide, wide, wide)
@@ -171,7 +177,8 @@ def amx_multiply(a_dtype: str, b_dtype: str) -> Multiply | None:
 
 def _choose_integer(a_dtype: str, b_dtype: str, unit: VectorUnit) -> Multiply:
     if unit.is_arm:
-        if "dotprod" in unit.features and a_dtype == b_dtype:
+        feature = "dotprod" if a_dtype == b_dtype else "i8mm"
+        if feature in unit.features:
             return Multiply(Instruction.I8_DOT_NEON, a_dtype, b_dtype, "i32", k_group=4)
         return Multiply(Instruction.I32, "i32", "i32", "i32")
     if unit.has_byte_dot:

@@ -40,6 +40,7 @@ _NAMES = {
     Instruction.FMA: "fused multiply-adds",
     Instruction.MULTIPLY_ADD: "multiplications and additions",
     Instruction.BF16_DOT: "bf16 pair products",
+    Instruction.BF16_DOT_NEON: "bf16 pair products",
     Instruction.I8_DOT: "byte products in fours",
     Instruction.I8_DOT_NEON: "byte products in fours",
     Instruction.I16_PAIRS: "pair products of widened bytes",
