@@ -297,7 +297,7 @@ class JITFunction:
             if callable(grid):
                 grid = grid(dict(zip(shape.names, values, strict=False)))
             if type(grid) is not tuple:
-                grid = tuple(grid) if isinstance(grid, list) else (grid,)
+                grid = tuple(grid) if isinstance(grid, tuple | list) else (grid,)
         if len(grid) == 1:
             extents = (grid[0], 1, 1)
         elif len(grid) in (2, 3):

@@ -168,3 +168,8 @@ def test_views_under_another_type_are_simulated() -> None:
     out = np.zeros(8, np.float32)
     kernel.simulate[(1,)](triton.reinterpret(halves.view(np.int16), tl.float16), out)
     np.testing.assert_array_equal(out, halves.astype(np.float32))
+
+
+def test_descriptors_move_types_of_at_most_32_bits() -> None:
+    sizes = {suites.str_to_triton_dtype(name).primitive_bitwidth for name in suites.tma_dtypes}
+    assert sizes == {8, 16, 32} and "bfloat16" in suites.tma_dtypes

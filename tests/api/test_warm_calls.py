@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from types import BuiltinFunctionType
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -30,6 +31,10 @@ def make_kernel():
 X = np.arange(100, dtype=np.float32)
 
 
+class Extents(NamedTuple):
+    rows: int
+
+
 def calls():
     """Ways of writing the same call, after the grid."""
     return {
@@ -43,6 +48,7 @@ def calls():
         "two axes": lambda k, out: k[(2, 1)](X, out, 100),
         "callable grid": lambda k, out: k[lambda meta: (128 // meta["BLOCK"],)](X, out, 100),
         "list grid": lambda k, out: k[[2]](X, out, 100),
+        "named grid": lambda k, out: k[Extents(2)](X, out, 100),  # as torch.Size, a tuple's class
     }
 
 

@@ -37,6 +37,8 @@ dtypes = [*integral_dtypes, *float_dtypes]
 dtypes_with_bfloat16 = [*dtypes, "bfloat16"]
 torch_float8_dtypes = ["float8_e4m3fn", "float8_e5m2"]
 torch_dtypes = ["bool", *int_dtypes, "uint8", *float_dtypes, "bfloat16"]
+# Elements of 64 bits are not among those that suites move through descriptors.
+tma_dtypes = sorted({*dtypes_with_bfloat16} - {"int64", "uint64", "float64"})
 
 # Names that NumPy and torch have for elements, where the language has another one.
 _LANGUAGE_NAMES = {
