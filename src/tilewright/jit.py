@@ -412,8 +412,10 @@ class JITFunction:
     def _kernel_key(self, call: Call) -> object:
         added = call.source.functions.keys() - self.source.functions.keys()
         passed = tuple(repr(call.source.functions[name]) for name in sorted(added))
-        options = effective(call.options, load_driver(call.placement.target).ignored_options)
-        return (identity(call.specialization), options, passed, call.placement)
+        driver = load_driver(call.placement.target)
+        options = effective(call.options, driver.ignored_options)
+        compiled_for = call.specialization.with_divisors_from(driver.least_divisor)
+        return (identity(compiled_for), options, passed, call.placement)
 
     def _kernel(self, call: Call) -> CompiledKernel:
         key = self._kernel_key(call)
@@ -447,15 +449,19 @@ class JITFunction:
             self._shapes[key] = shape
         call = prepared.call
         stored = stored_paths(prepared.kernel.artifact.metadata)
-        guards = parameter_guards(self.source.parameters, call.specialization, stored)
+        driver = load_driver(call.placement.target)
+        guards = parameter_guards(
+            self.source.parameters, call.specialization, stored, driver.least_divisor
+        )
         if guards is None or call.options.checked:
             return
         if has_mutable_constants(call.specialization, call.arguments):
             return
-        ignored = load_driver(call.placement.target).ignored_options
         stream_slot = num_slots(call.specialization)
         extras = [(name, call.extras[name]) for name in shape.extras]
-        guards += [extra_guard(name, value, ignored, stream_slot) for name, value in extras]
+        guards += [
+            extra_guard(name, value, driver.ignored_options, stream_slot) for name, value in extras
+        ]
         values = [call.arguments[name] for name in shape.names] + [value for _, value in extras]
         other = None if prepared.otherwise is None else prepared.otherwise.loaded
         launcher = prepared.kernel.loaded.fast_launcher(guards, values, other)

@@ -15,7 +15,6 @@ from tilewright.codegen.launch_guards import VALUE_GUARDS
 from tilewright.runtime.launch_table import (
     ACCESSOR_FIELDS,
     FLAGS,
-    INTEGER_CLASSES,
     KINDS,
     OBJECT_FIELDS,
     ROW_BYTES,
@@ -465,7 +464,7 @@ def launcher_text(target: str, constants: Mapping[str, str]) -> str:
     `@run_table(table, args, grid)` checks the rows and runs the grid; it returns what `launch`
     does. `constants` are substituted in all of it.
     """
-    numbers = {"kind": KINDS, "flag": FLAGS, "class": INTEGER_CLASSES}
+    numbers = {"kind": KINDS, "flag": FLAGS}
     offsets = field_offsets(
         table=TABLE_FIELDS,
         row=ROW_FIELDS,

@@ -95,19 +95,28 @@ fail:
   ret i32 0
 }
 
-; The class of a value: 1 for one, 2 for a multiple of 16, 0 for the others.
+; Whether a value is of the class of a row: a multiple of one power of two, whose other bits stand
+; in the low half of `bits`, and of none that is larger, whose bits stand in the high half.
 define internal i32 @class_matches(ptr %row, i64 %value) {
   %checked = call i1 @has_flag(ptr %row, i32 $flag_check_class)
   br i1 %checked, label %check, label %holds
 check:
+  %masks = call i64 @row_entry(ptr %row, i64 $row_bits)
+  %below = and i64 %masks, 4294967295
+  %below.set = and i64 %value, %below
+  %is.multiple = icmp eq i64 %below.set, 0
+  %larger = lshr i64 %masks, 32
+  %larger.set = and i64 %value, %larger
+  %not.larger = icmp ne i64 %larger.set, 0
+  %is.largest = icmp eq i64 %larger, 0
+  %of.none.larger = or i1 %not.larger, %is.largest
+  %of.class = and i1 %is.multiple, %of.none.larger
   %is.one = icmp eq i64 %value, 1
-  %low = and i64 %value, 15
-  %is.multiple = icmp eq i64 %low, 0
-  %rest = select i1 %is.multiple, i64 $class_multiple_of_16, i64 $class_other
-  %class = select i1 %is.one, i64 $class_one, i64 %rest
-  %wanted = call i64 @row_entry(ptr %row, i64 $row_bits)
-  %same = icmp eq i64 %class, %wanted
-  %result = zext i1 %same to i32
+  %one.excluded = call i1 @has_flag(ptr %row, i32 $flag_excludes_one)
+  %excluded = and i1 %is.one, %one.excluded
+  %taken = xor i1 %excluded, true
+  %matches = and i1 %of.class, %taken
+  %result = zext i1 %matches to i32
   ret i32 %result
 holds:
   ret i32 1

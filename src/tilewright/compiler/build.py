@@ -50,7 +50,7 @@ def make_request(
     return CompileRequest(
         source.functions,
         source.kernel,
-        specialization,
+        specialization.with_divisors_from(driver.least_divisor),
         fields,
         where.target,
         machine,

@@ -12,6 +12,7 @@ from tilewright.frontend.arrays import (
     scalar_value,
 )
 from tilewright.frontend.capture import is_aggregate_class
+from tilewright.frontend.divisors import MOST_DIVISOR, DivisorClass, divisor_class
 from tilewright.frontend.program import ArgumentPath, Parameter, Specialization, TupleType
 from tilewright.language.aggregates import field_values
 from tilewright.language.core import constexpr
@@ -28,16 +29,19 @@ class ParameterFacts:
     is_aligned: bool | None
     is_annotated: bool
     is_stored: bool = False
+    integer_class: DivisorClass | None = None
 
 
 def parameter_guards(
     parameters: Sequence[Parameter],
     specialization: Specialization,
     stored: Collection[ArgumentPath] = (),
+    least_divisor: int = MOST_DIVISOR,
 ) -> list[ParameterFacts] | None:
     """What the fast launcher checks, parameter by parameter; None with tuples.
 
-    `stored` are the paths of the arguments that the kernel stores through.
+    `stored` are the paths of the arguments that the kernel stores through, `least_divisor` is that
+    of its target.
     """
     guards: list[ParameterFacts] = []
     slot = 0
@@ -52,14 +56,30 @@ def parameter_guards(
             guards.append(ParameterFacts(type_, slot, True, bool(p.annotation), is_stored))
             slot += slot_count(type_)
             continue
-        checks = p.specialize and p.specialize_alignment and not p.annotation
-        is_pointer_checked = type_.startswith("*") and p.specialize and p.specialize_alignment
-        is_divisible = (name,) in specialization.divisibility
-        is_aligned = is_divisible if checks or is_pointer_checked else None
-        is_annotated, is_stored = bool(p.annotation), (name,) in stored
-        guards.append(ParameterFacts(type_, slot, is_aligned, is_annotated, is_stored))
+        guards.append(_guard(p, type_, slot, specialization, stored, least_divisor))
         slot += 1
     return guards
+
+
+def _guard(
+    p: Parameter,
+    type_: str,
+    slot: int,
+    specialization: Specialization,
+    stored: Collection[ArgumentPath],
+    least_divisor: int,
+) -> ParameterFacts:
+    """What is checked of a pointer or a number."""
+    path: ArgumentPath = (p.name,)
+    divisor = specialization.with_divisors_from(least_divisor).divisibility.get(path, 1)
+    is_aligned, integers = None, None
+    if p.specialize and p.specialize_alignment:
+        types = [leaf for _, leaf in specialization.leaves()]
+        is_aligned = divisor > 1 if type_.startswith("*") else None
+        integers = divisor_class(divisor, types, least_divisor, takes_one=bool(p.annotation))
+    return ParameterFacts(
+        type_, slot, is_aligned, bool(p.annotation), path in stored, integer_class=integers
+    )
 
 
 def has_mutable_constants(specialization: Specialization, arguments: Mapping[str, object]) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Protocol, TypeAlias
 
 from tilewright.frontend.constants import AggregateRef, Constant, NamedTupleClass
-from tilewright.support.dataclass import dataclass
+from tilewright.support.dataclass import dataclass, replace
 
 ArgumentPath: TypeAlias = "tuple[str | int, ...]"
 
@@ -85,6 +85,11 @@ class Specialization:
     signature: tuple[tuple[str, TypeTree], ...]
     constants: Mapping[ArgumentPath, Constant] = field(default_factory=dict)
     divisibility: Mapping[ArgumentPath, int] = field(default_factory=dict)
+
+    def with_divisors_from(self, least: int) -> Specialization:
+        """What is compiled for a target to which smaller divisors than `least` say nothing."""
+        known = {path: value for path, value in self.divisibility.items() if value >= least}
+        return replace(self, divisibility=known)
 
     def leaves(self) -> Iterator[tuple[ArgumentPath, str]]:
         """Every leaf of the signature with its path, constants included, in order."""

@@ -26,6 +26,7 @@ from tilewright.frontend.constants import (
     NamedTupleClass,
     Unusable,
 )
+from tilewright.frontend.divisors import divisors_of, known_divisor
 from tilewright.frontend.program import (
     ArgumentPath,
     Parameter,
@@ -37,7 +38,7 @@ from tilewright.frontend.suggestions import of_parameter
 from tilewright.frontend.type_text import parse_scalar
 from tilewright.language.aggregates import field_values
 from tilewright.language.core import constexpr, dtype, tuple_
-from tilewright.support.dataclass import dataclass
+from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import (
     ArgumentNotSupported,
     DuplicateArgument,
@@ -48,8 +49,7 @@ from tilewright.support.errors import (
 )
 
 ALIGNMENT_BYTES = 16
-# What a divisible integer is known to be a multiple of: one key class, as for pointers.
-INTEGER_DIVISOR = 16
+_POWERS_OF_TWO = (16, 8, 4, 2)
 
 FunctionReference = Callable[[object], "FunctionRef | HostFunctionRef | AggregateRef"]
 
@@ -156,11 +156,15 @@ def specialize(
     classify = _Classifier(function, reference or _no_functions)
     leaves = [(p.name, classify.argument(p, arguments[p.name])) for p in parameters]
     constants: dict[ArgumentPath, Constant] = {}
-    divisibility: dict[ArgumentPath, int] = {}
+    multiples: dict[ArgumentPath, int] = {}
     for _, leaf in leaves:
         constants.update(leaf.constants)
-        divisibility.update(leaf.divisibility)
-    return Specialization(tuple((n, leaf.type) for n, leaf in leaves), constants, divisibility)
+        multiples.update(leaf.divisibility)
+    found = Specialization(tuple((n, leaf.type) for n, leaf in leaves), constants)
+    divisors = divisors_of(type_ for _, type_ in found.leaves())
+    known = {path: known_divisor(multiple, divisors) for path, multiple in multiples.items()}
+    divisibility = {path: divisor for path, divisor in known.items() if divisor > 1}
+    return replace(found, divisibility=divisibility)
 
 
 def _no_functions(value: object) -> FunctionRef:
@@ -327,8 +331,9 @@ def _scalar_text(type_: dtype) -> str:
 
 
 def _divisor(path: ArgumentPath, p: Parameter, value: int) -> dict[ArgumentPath, int]:
-    known = p.specialize and p.specialize_alignment and value % INTEGER_DIVISOR == 0
-    return {path: INTEGER_DIVISOR} if known else {}
+    if not (p.specialize and p.specialize_alignment):
+        return {}
+    return {path: known_divisor(value, _POWERS_OF_TWO)}
 
 
 def integer_type(value: int, name: str = "value", function: str = "kernel") -> str:

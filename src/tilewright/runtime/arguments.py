@@ -45,7 +45,8 @@ def guard_of(
         return _descriptor_guard(parameter, slot, value, device)
     if type_ in ("i32", "i64", "u64") and type(value) is int:
         takes_all = type_ == "i64" and parameter.is_annotated
-        return table.integer(slot, "any_i64" if takes_all else type_, _integer_class(parameter))
+        dtype = "any_i64" if takes_all else type_
+        return table.integer(slot, dtype, parameter.integer_class)
     if type_ == "fp32" and type(value) is float:
         return table.float32(slot)
     if type_ == "fp64" and type(value) is float:
@@ -53,12 +54,6 @@ def guard_of(
     if type_ == "u1" and type(value) is bool:
         return table.boolean(slot)
     return None
-
-
-def _integer_class(parameter: ParameterGuard) -> str | None:
-    if parameter.is_aligned is None:
-        return None
-    return "multiple_of_16" if parameter.is_aligned else "other"
 
 
 def _descriptor_guard(

@@ -42,6 +42,25 @@ class LoadedKernel(Protocol):
         ...
 
 
+class IntegerClass(Protocol):
+    """Integers that the specialisation does not tell apart."""
+
+    @property
+    def divisor(self) -> int:
+        """A power of two of which each is a multiple."""
+        ...
+
+    @property
+    def larger(self) -> int:
+        """A power of two of which none is a multiple; 0 where there is none."""
+        ...
+
+    @property
+    def takes_one(self) -> bool:
+        """Whether 1 may be among them: it is not where that is a constant."""
+        ...
+
+
 class ParameterGuard(Protocol):
     """What the specialisation says about one parameter of the kernel."""
 
@@ -52,7 +71,12 @@ class ParameterGuard(Protocol):
 
     @property
     def is_aligned(self) -> bool | None:
-        """Whether the value is a multiple of 16 (None: it does not matter)."""
+        """Whether an address is a multiple of 16 (None: it does not matter)."""
+        ...
+
+    @property
+    def integer_class(self) -> IntegerClass | None:
+        """Which integers the kernel was compiled for (None: all of the type)."""
         ...
 
     @property
@@ -79,6 +103,8 @@ class Driver(Protocol):
     stages: tuple[str, ...]
     # Compile options that change nothing on this target; they are no part of a request.
     ignored_options: frozenset[str]
+    # The least divisor of an integer that a launch tells its kernel.
+    least_divisor: int
 
     def machine(self, device: int | None = None) -> MachineModel:
         """The features of a device (None: the current one) that decide what is compiled."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tilewright.runtime.accessors import TensorAccessors
+    from tilewright.runtime.driver import IntegerClass
 
 # Byte offsets in the table, all fields 8 bytes.
 TABLE_FIELDS: dict[str, int] = {
@@ -99,10 +100,8 @@ FLAGS: dict[str, int] = {
     "outside_i32": 8,
     "is_unsigned": 16,
     "check_is_cpu": 32,
+    "excludes_one": 64,
 }
-
-# Classes of an integer's value, as the specialisation sees them.
-INTEGER_CLASSES: dict[str, int] = {"other": 0, "one": 1, "multiple_of_16": 2}
 
 # Offsets in the state of a kernel's warm calls, and in each way of calling it that is known.
 WARM_FIELDS: dict[str, int] = {"fallback": 0, "count": 8, "entries": 16}
@@ -249,19 +248,19 @@ def address_of(data: bytes) -> int:
     return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
-def integer(slot: int | None, dtype: str, value_class: str | None = None) -> Guard:
+def integer(slot: int | None, dtype: str, integers: IntegerClass | None = None) -> Guard:
     """An `int` that the specialisation types as `dtype` (`i32`, `i64`, `u64`).
 
     `i64` takes what does not fit in `i32`, `u64` what does not fit in `i64`; `any_i64` takes
-    every value of 64 bits, for a parameter that is annotated. `value_class` is one of
-    `one`, `multiple_of_16`, `other` (None: any).
+    every value of 64 bits, for a parameter that is annotated. `integers` are those that the kernel
+    was compiled for (None: all).
     """
     lower, upper = _INT32 if dtype == "i32" else _INT64
     flags = {"i64": FLAGS["outside_i32"], "u64": FLAGS["is_unsigned"]}.get(dtype, 0)
     bits = 0
-    if value_class is not None:
-        flags |= FLAGS["check_class"]
-        bits = INTEGER_CLASSES[value_class]
+    if integers is not None:
+        flags |= FLAGS["check_class"] | (0 if integers.takes_one else FLAGS["excludes_one"])
+        bits = integers.divisor - 1 | max(0, integers.larger - 1) << 32
     return Guard("integer", slot, flags, lower=lower, upper=upper, bits=bits)
 
 

@@ -12,7 +12,12 @@ import pytest
 
 from tilewright.codegen.link import LoadedCode, load_object
 from tilewright.codegen.optimize import compile_module
+from tilewright.frontend.divisors import DivisorClass
+from tilewright.frontend.passing import parameter_guards
+from tilewright.frontend.program import Parameter
+from tilewright.frontend.signature import specialize
 from tilewright.runtime import launch_table as guard
+from tilewright.runtime.arguments import guard_of
 from tilewright.runtime.launch_table import Guard, has_known_object_layout
 from tilewright.runtime.launcher import SLOW_PATH, Launch
 from tilewright.support.errors import InternalError
@@ -294,13 +299,38 @@ def test_an_integer_guard_takes_exactly_the_values_of_its_type(make, out, dtype,
             assert out[1] == (value if value < 1 << 63 else value - (1 << 64))
 
 
-@pytest.mark.parametrize("value_class, members", [
-    ("one", {1}), ("multiple_of_16", {0, 16, -32, 1 << 20}), ("other", {2, 15, -1, 17}),
+@pytest.mark.parametrize("divisor, larger, takes_one, members", [
+    (16, 0, False, {0, 16, -32, 1 << 20}), (1, 16, False, {2, 4, 8, 12, -8, 15, -1, 17}),
+    (1, 16, True, {1, 2, 4, 8, 12, -8, 15, -1, 17}), (8, 16, False, {8, -8}),
+    (4, 16, False, {4, 8, 12, -8}), (4, 8, False, {4, 12}), (1, 2, True, {1, 15, -1, 17}),
 ])  # fmt: skip
-def test_an_integer_guard_tells_the_classes_of_values_apart(make, out, value_class, members):
-    launch = make(guard.integer(1, "i32", value_class))
-    for value in (1, 0, 16, -32, 1 << 20, 2, 15, -1, 17):
+def test_an_integer_guard_tells_the_classes_of_values_apart(
+    make, out, divisor, larger, takes_one, members
+):
+    launch = make(guard.integer(1, "i32", DivisorClass(divisor, larger, takes_one)))
+    for value in (1, 0, 16, -32, 1 << 20, 2, 4, 8, 12, -8, 15, -1, 17):
         assert accepts(launch, out, value) == (value in members), value
+
+
+@pytest.mark.parametrize("pointer", ["*fp8e4nv", "*fp16", "*fp32", "*fp64"])
+@pytest.mark.parametrize("annotation", ["", "i32"])
+@pytest.mark.parametrize("least", [2, 16])
+def test_a_warm_launch_takes_what_the_kernel_was_compiled_for(
+    make, out, pointer, annotation, least
+):
+    """A launcher made for one integer takes another one where both have one specialisation."""
+    parameters = (Parameter("x", annotation=pointer), Parameter("n", annotation=annotation))
+    values = (*range(-3, 35), 48, 1000, 4096, 4097)
+    keys = {}
+    for value in values:
+        found = specialize("kernel", parameters, {"x": aligned(np.uint8, 16), "n": value})
+        keys[value] = found.with_divisors_from(least)
+    for made_for, key in keys.items():
+        facts = parameter_guards(parameters, key, least_divisor=least)
+        assert facts is not None
+        launch = make(guard_of(facts[1], made_for))
+        for value in values:
+            assert accepts(launch, out, value) == (keys[value] == key), (made_for, value)
 
 
 @pytest.mark.parametrize("argument", [True, 1.0, "1", None, np.int64(1), np.zeros(1, np.int64)])

@@ -126,6 +126,9 @@ class CpuDriver:
         )
     )
 
+    # Vectors of this machine begin anywhere: what is smaller changes no access.
+    least_divisor = 16
+
     def __init__(self, cache: DiskCache | None) -> None:
         self._cache = cache
 

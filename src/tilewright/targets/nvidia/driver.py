@@ -197,6 +197,8 @@ class NvidiaDriver:
     slow_path: object = SLOW_PATH
     stages = ("source", "ttir", "t1", "t2", "llir", "ptx", "cubin", "sass")
     ignored_options: frozenset[str] = frozenset()
+    # Copies of 4 bytes are two elements of 16 bits.
+    least_divisor = 2
 
     def __init__(self, cache: DiskCache | None, cuda: Cuda | None = None) -> None:
         self._cache = cache

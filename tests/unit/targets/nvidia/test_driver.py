@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from tilewright.frontend.divisors import DivisorClass
 from tilewright.frontend.passing import ParameterFacts
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.launcher import GATE, SLOW_PATH
@@ -23,7 +24,9 @@ from tilewright.targets.nvidia.launcher import HISTORY, NUM_ENTRY_SLOTS
 from .fake_cuda import FLOAT16, ILLEGAL_ADDRESS, FakeCuda, FakeTensor
 
 POINTER_ARGUMENT = ParameterFacts("*fp32", 0, True, False)
-SIZE_ARGUMENT = ParameterFacts("i32", 1, False, False)
+SIZE_ARGUMENT = ParameterFacts(
+    "i32", 1, None, False, integer_class=DivisorClass(1, 16, takes_one=False)
+)
 BLOCK_ARGUMENT = ParameterFacts("constexpr", None, None, False)
 PARAMETERS = (POINTER_ARGUMENT, SIZE_ARGUMENT, BLOCK_ARGUMENT)
 
@@ -319,7 +322,7 @@ def test_many_arguments_are_noted_as_far_as_they_fit() -> None:
     cuda = FakeCuda()
     names = [[[f"a{i}"], "i32"] for i in range(count)]
     kernel = loaded(cuda, slots=slots, arguments=names)
-    parameters = [ParameterFacts("i32", i, False, False) for i in range(count)]
+    parameters = [ParameterFacts("i32", i, None, False) for i in range(count)]
     values = [2 * i + 3 for i in range(count)]
     launcher = kernel.fast_launcher(parameters, values)
     assert launcher is not None and launcher(1, 1, 1, *values) is None

@@ -19,8 +19,10 @@ def source_of(function: KernelFunction, specialization: Specialization) -> ASTSo
         for path, value in specialization.constants.items()
     }
     attributes = {
-        (names.index(str(path[0])), *cast("tuple[int, ...]", path[1:])): [["tt.divisibility", 16]]
-        for path in specialization.divisibility
+        (names.index(str(path[0])), *cast("tuple[int, ...]", path[1:])): [
+            ["tt.divisibility", divisor]
+        ]
+        for path, divisor in specialization.divisibility.items()
     }
     signature = {name: _type_words(type_) for name, type_ in specialization.signature}
     return ASTSource(function, signature, constants, attributes)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from xdsl.dialects.builtin import IntegerAttr
+
 from tilewright.ir.types import i32
 from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp
@@ -12,8 +14,9 @@ from tilewright.targets.nvidia.partition.smaller_maps import maps_of
 from tilewright.targets.nvidia.tensor_map import TensorMapRecipe
 from tilewright.targets.nvidia.tma_ops import TensorMapOp
 
-# By definition: an argument that a launch found to be a multiple of 16 says so.
+# By definition: what an argument that a launch found to be a multiple says.
 _DIVISIBILITY = "tt.divisibility"
+_UNEVEN_ELEMENTS = 16
 # Source: CUDA C++ Programming Guide 13.0, "Device Memory Accesses": lines of 128 bytes.
 _LINE_BYTES = 128
 
@@ -34,7 +37,7 @@ def _is_loaded(op: TensorMapOp) -> bool:
 
 def _is_uneven(kernel: FuncOp, op: TensorMapOp) -> bool:
     recipe = TensorMapRecipe.from_metadata(json.loads(op.recipe.data))
-    if not recipe.strides or 16 * recipe.element_bytes > _LINE_BYTES:
+    if not recipe.strides or _UNEVEN_ELEMENTS * recipe.element_bytes > _LINE_BYTES:
         return False
     return _is_odd_argument(kernel, recipe.strides[-1])
 
@@ -50,4 +53,5 @@ def _is_odd_argument(kernel: FuncOp, stride: LaunchNumber) -> bool:
     arguments = kernel.body.block.args
     if slot >= len(arguments) or arguments[slot].type != i32:
         return False
-    return _DIVISIBILITY not in kernel.argument_facts(slot)
+    known = kernel.argument_facts(slot).get(_DIVISIBILITY)
+    return not isinstance(known, IntegerAttr) or known.value.data % _UNEVEN_ELEMENTS != 0
