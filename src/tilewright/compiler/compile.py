@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from itertools import accumulate
+from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -15,15 +17,19 @@ from tilewright.compiler.pipeline import (
     schedule_pipeline,
     tile_pipeline,
 )
-from tilewright.compiler.request import CompileRequest
+from tilewright.compiler.request import CompileRequest, OptionValue
 from tilewright.frontend.lower import lower_kernel
 from tilewright.frontend.passing import slot_count
 from tilewright.ir.levels import LEVELS, LegalTypes, check_level, check_types
 from tilewright.ir.passes import Pass
 from tilewright.language.extensions import load_part
 from tilewright.runtime.artifact import Artifact
+from tilewright.support.dataclass import dataclass, replace
+from tilewright.support.errors import TilewrightError
 from tilewright.targets.target import Scheduled, Target, load_target
 
+FORM = "form"
+"""The entry of an artifact's metadata with the options of its form that are not the request's."""
 StageResult = ModuleOp | str | Mapping[str, bytes]
 Observer = Callable[[str, StageResult], None]
 
@@ -35,12 +41,40 @@ def compile_request(
 
     `observe(stage, result)` sees what each stage gives: the module of an IR stage, the text
     that is handed to the assembler (`llir`), the sections that it returns (`object`).
+
+    Where the assembler says that a form of the kernel is slow, the first of the target's other
+    forms of which it says nothing is taken, with a remark; without one the first form stays.
     """
     started = time.perf_counter()
+    target, watch = load_target(request.target), observe or _nobody
+    made = _compile_form(request, watch)
+    problem = "" if target.problem_of is None else target.problem_of(made.sections)
+    if problem:
+        made = _better_form(request, made, problem)
+    return made.artifact(key, time.perf_counter() - started)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What a request was compiled to, and the options of the form that it has."""
+
+    request: CompileRequest
+    scheduled: Scheduled
+    effects: ArgumentEffects
+    sections: Mapping[str, bytes]
+    form: Mapping[str, object] = field(default_factory=dict)
+
+    def artifact(self, key: str, seconds: float) -> Artifact:
+        """The artifact of the request."""
+        metadata = _metadata(self.request, self.scheduled, self.effects, seconds)
+        return Artifact(key, {**metadata, FORM: dict(self.form)}, self.sections)
+
+
+def _compile_form(request: CompileRequest, watch: Observer) -> _Made:
+    """Compile a request as its options say."""
     target, options = load_target(request.target), request.compile_options
     module = read_kernel(request)
     effects = argument_effects(module)
-    watch = observe or _nobody
     watch("frontend", module)
     reports = _apply(full_pipeline(target, request.machine, options), module, target, watch)
     scheduled = target.describe(module, options, reports)
@@ -48,9 +82,29 @@ def compile_request(
     watch("llir", text)
     sections = target.assemble(text, request.machine, options)
     watch("object", sections)
-    seconds = time.perf_counter() - started
-    metadata = _metadata(request, scheduled, effects, seconds)
-    return Artifact(key, metadata, sections)
+    return _Made(request, scheduled, effects, sections)
+
+
+def _better_form(request: CompileRequest, first: _Made, problem: str) -> _Made:
+    """The first of the other forms that the assembler has nothing against; else the first one."""
+    target = load_target(request.target)
+    assert target.problem_of is not None
+    for form in target.other_forms(first.scheduled, request.compile_options, problem):
+        try:
+            made = _compile_form(in_form(request, form.options), _nobody)
+        except TilewrightError:  # what the target cannot make of the kernel is no form of it
+            continue
+        if not target.problem_of(made.sections) and form.is_right(made.scheduled):
+            remarks = (form.remark, *made.scheduled.remarks)
+            scheduled = replace(made.scheduled, remarks=remarks)
+            return replace(made, request=request, scheduled=scheduled, form=form.options)
+    return first
+
+
+def in_form(request: CompileRequest, form: Mapping[str, object]) -> CompileRequest:
+    """A request with the options of another form; `form` is the entry `FORM` of an artifact."""
+    options = {**request.options, **cast("Mapping[str, OptionValue]", form)}
+    return replace(request, options=options)
 
 
 def read_kernel(request: CompileRequest) -> ModuleOp:

@@ -8,11 +8,12 @@ T0 as the target takes it, `plan` T0 with all decisions, `t1` what lays tiles ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tilewright.compiler.compile import read_kernel, to_schedule, to_tiles
+from tilewright.compiler.compile import FORM, in_form, read_kernel, to_schedule, to_tiles
 from tilewright.compiler.pipeline import Pipeline, full_pipeline, tile_pipeline
 from tilewright.compiler.request import CompileRequest
 from tilewright.ir.text import print_module
@@ -83,7 +84,12 @@ def artifact_stage(request: CompileRequest, artifact: Artifact, stage: str) -> s
         return data.decode() if stage in _TEXT_SECTIONS else data
     if stage in load_target(request.target).views:
         return load_target(request.target).views[stage](artifact.sections)
-    return stage_text(request, stage)
+    return stage_text(formed_request(request, artifact), stage)
+
+
+def formed_request(request: CompileRequest, artifact: Artifact) -> CompileRequest:
+    """The request whose stages led to an artifact: of another form where the first one was slow."""
+    return in_form(request, cast("Mapping[str, object]", artifact.metadata.get(FORM, {})))
 
 
 def stage_names(request: CompileRequest) -> tuple[str, ...]:

@@ -55,6 +55,34 @@ def report_of(reports: Reports, kind: type[Report_]) -> Report_:
     return next(report for report in reports if isinstance(report, kind))
 
 
+@dataclass(frozen=True)
+class Form:
+    """Another form of a kernel: `options` that differ from those asked for.
+
+    `remark` says to a person that this one is taken, and why. `is_right` says whether what was
+    made of the options is that form.
+    """
+
+    options: Mapping[str, object]
+    remark: str
+    is_right: Callable[[Scheduled], bool]
+
+
+class OtherForms(Protocol):
+    """The forms that a target may give a kernel in place of one that its assembler makes slow."""
+
+    def __call__(
+        self, scheduled: Scheduled, options: CompileOptions, problem: str
+    ) -> Sequence[Form]:
+        """The forms, the fastest first; `problem` is what the assembler says."""
+        ...
+
+
+def no_other_forms(scheduled: Scheduled, options: CompileOptions, problem: str) -> Sequence[Form]:
+    """Those of a target that gives kernels one form."""
+    return ()
+
+
 class SimulateLike(Protocol):
     """A launch of emitted text without the device, every access checked."""
 
@@ -89,6 +117,8 @@ class Target:
     `tile_ops` are those of its `ops` that its tile passes leave in T0.
     `simulate` runs emitted text on this machine, where the target has a simulator.
     `enumerate_schedules` says among which schedules a tuner chooses, where there are several.
+    `problem_of` says what the assembler found slow in an artifact's sections ('' for nothing), and
+    `other_forms` what to try then.
     """
 
     name: str
@@ -107,6 +137,8 @@ class Target:
     tile_ops: tuple[type[Operation], ...] = ()
     simulate: SimulateLike | None = None
     enumerate_schedules: Schedules | None = None
+    problem_of: Callable[[Mapping[str, bytes]], str] | None = None
+    other_forms: OtherForms = no_other_forms
 
     def contract(self, level: str) -> Level:
         """What a module of this target may hold at a level."""

@@ -10,7 +10,7 @@ import click
 
 from tilewright.compiler.compile import compile_request
 from tilewright.compiler.request import CompileRequest
-from tilewright.compiler.stages import schedule_of, stages
+from tilewright.compiler.stages import formed_request, schedule_of, stages
 from tilewright.runtime.artifact import RESOURCES_SECTION, Artifact
 from tilewright.runtime.fingerprint import compiler_fingerprint
 from tilewright.support.errors import InvalidOption, UnsupportedError
@@ -108,7 +108,7 @@ def _print_form(
 
 
 def _write_all(request: CompileRequest, artifact: Artifact, directory: Path) -> None:
-    for index, (name, show) in enumerate(stages(request)):
+    for index, (name, show) in enumerate(stages(formed_request(request, artifact))):
         path = directory / f"{index:02d}-{name}.{_SUFFIXES.get(name, 'mlir')}"
         path.write_text(show(), encoding="utf-8")
     for name, suffix in _SECTION_SUFFIXES.items():

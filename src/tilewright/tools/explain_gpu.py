@@ -8,9 +8,11 @@ from pathlib import Path
 import click
 from xdsl.dialects.builtin import ModuleOp
 
-from tilewright.compiler.compile import compile_request, to_tiles
+from tilewright.compiler.compile import FORM, compile_request, to_tiles
 from tilewright.compiler.request import CompileRequest
+from tilewright.compiler.stages import formed_request, schedule_of
 from tilewright.ops.function import find_kernel
+from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.fingerprint import compiler_fingerprint
 from tilewright.schedule.annotations import shared_bytes
 from tilewright.support.errors import TilewrightError
@@ -29,6 +31,10 @@ from tilewright.tools.show import echo_table, size_text
 
 def explain_gpu(request: CompileRequest, scheduled: Scheduled) -> None:
     """Print the report on one kernel, and what the assembler made of it where there is one."""
+    found = _artifact_of(request)
+    if isinstance(found, Artifact) and found.metadata.get(FORM):
+        request = formed_request(request, found)
+        scheduled = schedule_of(request)
     report = scheduled.report
     assert isinstance(report, NvidiaReport)
     kernel = find_kernel(scheduled.module)
@@ -43,15 +49,21 @@ def explain_gpu(request: CompileRequest, scheduled: Scheduled) -> None:
     _echo_products(summary)
     _echo_shared(summary, shared_bytes(kernel))
     _echo_barriers(summary)
-    try:
-        artifact = compile_request(request, request.cache_key(compiler_fingerprint()))
-    except TilewrightError as error:
-        click.echo(f"  registers are not known: {error.summary}")
-        if error.hint:
-            click.echo(f"    {error.hint}")
-        _echo_remarks(scheduled.remarks)
+    if isinstance(found, Artifact):
+        echo_resources(request, found)
         return
-    echo_resources(request, artifact)
+    click.echo(f"  registers are not known: {found.summary}")
+    if found.hint:
+        click.echo(f"    {found.hint}")
+    _echo_remarks(scheduled.remarks)
+
+
+def _artifact_of(request: CompileRequest) -> Artifact | TilewrightError:
+    """What a request is compiled to; the error where this machine does not assemble it."""
+    try:
+        return compile_request(request, request.cache_key(compiler_fingerprint()))
+    except TilewrightError as error:
+        return error
 
 
 def _echo_remarks(remarks: Iterable[str]) -> None:

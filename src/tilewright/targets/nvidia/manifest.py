@@ -30,6 +30,7 @@ from tilewright.targets.nvidia.fit import assemble_for_occupancy
 from tilewright.targets.nvidia.ops import NVIDIA_OPS
 from tilewright.targets.nvidia.partition import account
 from tilewright.targets.nvidia.partition.form import partition_remarks
+from tilewright.targets.nvidia.partition.other_forms import other_forms, problem_of
 from tilewright.targets.nvidia.ptx import to_ptx
 from tilewright.targets.nvidia.remarks import schedule_remarks
 from tilewright.targets.nvidia.schedule import nvidia_schedule
@@ -97,6 +98,8 @@ TARGET = Target(
     tile_ops=TENSOR_MAP_OPS,
     simulate=simulate_launch,
     enumerate_schedules=enumerate_schedules,
+    problem_of=problem_of,
+    other_forms=other_forms,
 )
 
 # Imported for the remarks that it registers.

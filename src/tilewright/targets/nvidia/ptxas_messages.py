@@ -27,7 +27,7 @@ _FUNCTION_OF_TEXT = re.compile(r" in (?:the )?function (?:'[^']*'|\w+)")
 
 # The codes of what stops matrix instructions from overlapping; C7519 (a fence was added) does
 # not. Measured with ptxas 13.0, 2026-11.
-_SERIALIZED = frozenset(f"C{number}" for number in range(7509, 7519))
+SERIALIZED = frozenset(f"C{number}" for number in range(7509, 7519))
 _SETMAXNREG_IGNORED = "C7508"
 _EXCEEDED = ("too much shared data", "Insufficient registers")
 
@@ -106,7 +106,7 @@ def _kind(severity: str, code: str, text: str) -> str:
         return "error"
     if code == _SETMAXNREG_IGNORED or "setmaxnreg" in text:
         return "setmaxnreg"
-    if code in _SERIALIZED or "serialized" in text:
+    if code in SERIALIZED or "serialized" in text:
         return "serialized"
     return "note"
 
