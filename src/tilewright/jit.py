@@ -37,7 +37,7 @@ from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.fingerprint import digest
 from tilewright.runtime.grid import GridLike, check_grid
 from tilewright.runtime.kernel import CompiledKernel
-from tilewright.runtime.launch_numbers import fits
+from tilewright.runtime.launch_numbers import fits, plainer_options
 from tilewright.runtime.launch_site import place_at_launch, placing_at_launch
 from tilewright.runtime.warm import WarmCalls, is_native
 from tilewright.support.dataclass import dataclass, replace
@@ -56,7 +56,9 @@ if TYPE_CHECKING:
     from tilewright.compiler.emulated import Interpreted, Simulated
     from tilewright.runtime.ahead import CompileJob
 
-_MAX_LAUNCHERS = 8
+# Chosen, not measured: as many kernels as a program calls in turn under one name. One that is not
+# among them is looked up by its key. Measured on an H200, 2026-11-23, 20 in turn: a millisecond.
+_MAX_LAUNCHERS = 64
 # Compiled variants of one function that are kept loaded, the least recently used go first; each
 # takes 60 KB. The disk cache has the others.
 _MAX_KERNELS = 256
@@ -347,10 +349,15 @@ class JITFunction:
 
     def _fitting(self, prepared: _Prepared, grid: Grid, values: Sequence[object]) -> _Prepared:
         """The kernel of a call with another one where it is not made for this launch."""
-        if fits(prepared.kernel.artifact.metadata, grid, values):
+        metadata, options = prepared.kernel.artifact.metadata, prepared.call.options
+        if fits(metadata, grid, values):
             return prepared
-        options = prepared.call.options.without_guards()
-        return replace(prepared, otherwise=self._kernel(replace(prepared.call, options=options)))
+        others: list[CompiledKernel] = []
+        for plainer in plainer_options(options, metadata, grid, values):
+            others.append(self._kernel(replace(prepared.call, options=plainer)))
+            if fits(others[-1].artifact.metadata, grid, values):
+                break
+        return replace(prepared, others=tuple(others))
 
     def specialize_call(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
         """Bind the arguments of a call, and say what the kernel must be compiled for."""
@@ -463,8 +470,8 @@ class JITFunction:
             extra_guard(name, value, driver.ignored_options, stream_slot) for name, value in extras
         ]
         values = [call.arguments[name] for name in shape.names] + [value for _, value in extras]
-        other = None if prepared.otherwise is None else prepared.otherwise.loaded
-        launcher = prepared.kernel.loaded.fast_launcher(guards, values, other)
+        others = [other.loaded for other in prepared.others]
+        launcher = prepared.kernel.loaded.fast_launcher(guards, values, others)
         if launcher is None:
             return
         shape.launchers.insert(0, (launcher, prepared.kernel))
@@ -489,16 +496,19 @@ def _global_object(function: FunctionType | None) -> object:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A call with its compiled kernel, and the one in its place where it is not made for it."""
+    """A call with its compiled kernel, and those in its place where it is not made for it.
+
+    The last of `others` is; those before it are not either.
+    """
 
     call: Call
     kernel: CompiledKernel
-    otherwise: CompiledKernel | None = None
+    others: tuple[CompiledKernel, ...] = ()
 
     @property
     def launched(self) -> CompiledKernel:
         """The kernel that runs."""
-        return self.otherwise or self.kernel
+        return (self.kernel, *self.others)[-1]
 
 
 class PassedFunctions:

@@ -20,8 +20,7 @@ from tilewright.frontend.devices import DevicePlacement
 from tilewright.interp.simt.statistics import Report
 from tilewright.interp.simt.timeline import Timeline
 from tilewright.machine.model import MachineModel
-from tilewright.runtime.driver import Grid
-from tilewright.runtime.launch_numbers import fits
+from tilewright.runtime.launch_numbers import fits, plainer_options
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import UnsupportedError
 from tilewright.support.options import CompileOptions
@@ -86,11 +85,6 @@ def _scheduled(
     return request, to_schedule(request, target, to_tiles(request, target, None), None)
 
 
-def _fits(scheduled: Scheduled, launch: InterpretedLaunch, grid: Grid) -> bool:
-    """Whether the compiled kernel is made for a launch."""
-    return fits(scheduled.metadata, grid, launch_words(launch.values))
-
-
 def run_simulated(
     launch: InterpretedLaunch, grid: tuple[int, int, int], machine: str, seed: int | None = None
 ) -> Simulation:
@@ -106,8 +100,12 @@ def run_simulated(
         raise UnsupportedError(f"kernels for {machine} are not simulated")
     options = CompileOptions().replaced(launch.options)
     request, scheduled = _scheduled(launch, options, features)
-    if not _fits(scheduled, launch, grid):
-        request, scheduled = _scheduled(launch, options.without_guards(), features)
+    words = launch_words(launch.values)
+    if not fits(scheduled.metadata, grid, words):
+        for plainer in plainer_options(options, scheduled.metadata, grid, words):
+            request, scheduled = _scheduled(launch, plainer, features)
+            if fits(scheduled.metadata, grid, words):
+                break
     text = target.emit(scheduled, request.machine, request.compile_options)
     collector = _COLLECTOR.get()
     if collector is not None and seed is None:

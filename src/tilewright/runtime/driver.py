@@ -30,14 +30,15 @@ class LoadedKernel(Protocol):
         self,
         parameters: Sequence[ParameterGuard],
         arguments: Sequence[object],
-        otherwise: LoadedKernel | None = None,
+        others: Sequence[LoadedKernel] = (),
     ) -> FastLaunch | None:
         """A callable `f(x, y, z, *arguments)` that launches if every argument is as before.
 
         It returns `slow_path` of the driver, having run nothing, when one is not. None where
         the target or one of the arguments has no such path. A parameter whose slot comes after
-        the runtime arguments is the stream of the launch. `otherwise` is launched where the
-        guards of this kernel's artifact do not hold (`runtime/launch_numbers.py`).
+        the runtime arguments is the stream of the launch. Where the guards of this kernel's
+        artifact do not hold, the first of `others` whose guards do is launched
+        (`runtime/launch_numbers.py`).
         """
         ...
 

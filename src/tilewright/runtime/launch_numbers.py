@@ -7,10 +7,11 @@ what is to be computed; the words of a launch's arguments, its slots, are what i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias, cast
 
 from tilewright.support.dataclass import dataclass
+from tilewright.support.options import CompileOptions
 
 LaunchNumber: TypeAlias = "tuple[str | int | LaunchNumber, ...] | list[str | int | LaunchNumber]"
 """`("slot", index, bits)`, `("constant", value)`, or an operation, its width and its operands.
@@ -169,13 +170,15 @@ _DEMANDS: dict[str, Callable[[Bounds, int], bool]] = {
 class LaunchGuard:
     """What a kernel demands of a launch: `number` is a "multiple", "at_least" or "at_most" `bound`.
 
-    It has to be so in every program. `text` says it in the words of the kernel.
+    It has to be so in every program. `text` says it in the words of the kernel. `of_stores` says
+    that a kernel whose stores are those of threads demands it no more.
     """
 
     number: LaunchNumber
     demand: str
     bound: int
     text: str = ""
+    of_stores: bool = False
 
     def holds(self, slots: Slots, grid: Grid) -> bool:
         """Whether a launch is known to keep to it; what may divide by zero is not."""
@@ -191,12 +194,14 @@ class LaunchGuard:
     @staticmethod
     def from_metadata(entry: Sequence[object]) -> LaunchGuard:
         """The guard that `to_metadata` wrote."""
-        number, demand, bound, text = entry
-        return LaunchGuard(cast("LaunchNumber", number), str(demand), cast("int", bound), str(text))
+        number, demand, bound, text, *rest = entry
+        shown = cast("LaunchNumber", number), str(demand), cast("int", bound), str(text)
+        return LaunchGuard(*shown, of_stores=bool(rest))
 
     def to_metadata(self) -> list[object]:
         """This guard as JSON takes it."""
-        return [self.number, self.demand, self.bound, self.text]
+        rest = [True] if self.of_stores else []
+        return [self.number, self.demand, self.bound, self.text, *rest]
 
 
 class LaunchConditions:
@@ -230,12 +235,29 @@ def launch_guards(metadata: Mapping[str, object]) -> tuple[LaunchGuard, ...]:
 
 
 def fits(metadata: Mapping[str, object], grid: Grid, arguments: Sequence[object]) -> bool:
-    """Whether a compiled kernel is made for a launch; where not, one `without_guards` is.
+    """Whether a compiled kernel is made for a launch; where not, one of `plainer_options` is.
 
     `arguments` are the runtime arguments, arrays by their address.
     """
     guards = launch_guards(metadata)
     return 0 in grid or not guards or LaunchConditions(guards).hold(words_of(arguments), grid)
+
+
+def plainer_options(
+    options: CompileOptions,
+    metadata: Mapping[str, object],
+    grid: Grid,
+    arguments: Sequence[object],
+) -> Iterator[CompileOptions]:
+    """What to compile a kernel with for a launch that the one of `options` does not fit.
+
+    What makes the most of the launch comes first; the last fits every launch.
+    """
+    guards, words = launch_guards(metadata), words_of(arguments)
+    with_plain_stores = options.with_plain_stores()
+    if all(guard.of_stores or guard.holds(words, grid) for guard in guards) and with_plain_stores:
+        yield with_plain_stores
+    yield options.without_guards()
 
 
 def words_of(arguments: Sequence[object]) -> list[int]:

@@ -30,7 +30,7 @@ _GROUP_WARPS = {0: 1, 1: 4, 2: 8, 3: 8}
 # Measured on an H200, 2026-11-22: products of plain pointers are fastest with 4 stages (see
 # docs/internals/pipelining.md).
 _PLAIN_STAGES = 4
-BULK_ACCESS_MODES = ("auto", "never", "always")
+BULK_ACCESS_MODES = ("auto", "loads", "never", "always")
 
 
 class DefaultStages(int):
@@ -136,7 +136,7 @@ _DOMAINS: dict[str, tuple[Callable[[object], bool], str]] = {
         "None or one of " + ", ".join(repr(name) for name in INPUT_PRECISIONS),
     ),
     "descriptors": (_is_descriptor_mode, "'auto' or 'pointers'"),
-    "bulk_access": (_is_bulk_access_mode, "'auto', 'never' or 'always'"),
+    "bulk_access": (_is_bulk_access_mode, "'auto', 'loads', 'never' or 'always'"),
     "may_overlap": (_is_flag, "True or False"),
     "plan": (_is_text, "None or lines such as `load#0 copy registers`, as a str"),
     "num_consumer_groups": (_is_group_count, "None or an int from 0 to 3"),
@@ -167,8 +167,9 @@ class CompileOptions:
     `descriptors` "pointers" makes loads and stores through tensor descriptors plain ones, where
     "auto" leaves them to copy engines as far as the machine has them. `bulk_access` "auto" has
     copy engines also make loads of plain pointers that feed pipelined products or roles, where
-    launches allow it, "always" all that it could, and "never" none. `may_overlap` has no load run
-    ahead of a store through another argument; without it they do where launches allow it.
+    launches allow it, and the stores behind those; "loads" leaves the stores to threads, "always"
+    has all loads that it could, and "never" none. `may_overlap` has no load run ahead of a store
+    through another argument; without it they do where launches allow it.
     `plan` takes decisions from the compiler, a line for each (`schedule/plan/given.py`).
     `num_consumer_groups` makes
     roles of a program on a GPU: one that loads, and so many groups of 4 warps that share the rows
@@ -238,18 +239,29 @@ class CompileOptions:
             _require_option(name)
         return replace(self, **changes)
 
+    def with_plain_stores(self) -> CompileOptions | None:
+        """The options of a kernel for launches whose stores alone copy engines do not make.
+
+        None where the author says how it runs, or leaves them fewer accesses.
+        """
+        is_open = self.schedule is None and self.plan is None and self.bulk_access == "auto"
+        return replace(self, bulk_access="loads") if is_open else None
+
     def without_guards(self) -> CompileOptions:
         """The options of a kernel for launches that one with these makes too much of.
 
         It makes its loads by pointers, so there are no roles; its loads still run ahead, but for
         those of loops that store through other arguments.
         """
+        plain = replace(self, bulk_access="never", may_overlap=True)
         if not self.num_consumer_groups and self.schedule is None:
-            return replace(self, bulk_access="never", may_overlap=True)
+            return plain
+        return plain.without_roles()
+
+    def without_roles(self) -> CompileOptions:
+        """The options of the same kernel as one program, with the warps that its roles have."""
         return replace(
             self,
-            bulk_access="never",
-            may_overlap=True,
             num_consumer_groups=0,
             schedule=None,
             loop_schedule=None,

@@ -75,8 +75,16 @@ def sorted_ops(needed: Slice) -> Iterator[Operation]:
     return (op for op in needed.block.walk() if op in needed.ops)
 
 
-def require_memory_order(kernel: FuncOp, loads: Sequence[Operation], replicas: int) -> None:
-    """Hold loads that run ahead to memory that nothing writes before. *Raises*: Refused."""
+def require_memory_order(
+    kernel: FuncOp,
+    loads: Sequence[Operation],
+    replicas: int,
+    unordered: Sequence[Operation] = (),
+) -> None:
+    """Hold loads that run ahead to memory that nothing writes before. *Raises*: Refused.
+
+    The iterations of the loops `unordered` keep no order among each other.
+    """
     touched = touched_arguments(kernel)
     order = {op: place for place, op in enumerate(kernel.walk())}
     writes = [op for op in touched if _writes(op)]
@@ -86,7 +94,7 @@ def require_memory_order(kernel: FuncOp, loads: Sequence[Operation], replicas: i
                 raise Refused(load, f"{write.name} may write what is loaded ahead of it")
     if replicas > 1:
         others = [op for op in touched if op not in loads]
-        _require_own_parts(others, writes, touched)
+        _require_own_parts(others, writes, touched, unordered)
 
 
 def written_before(
@@ -120,14 +128,18 @@ def _require_own_parts(
     ops: Sequence[Operation],
     writes: Sequence[Operation],
     touched: dict[Operation, frozenset[int]],
+    unordered: Sequence[Operation],
 ) -> None:
-    """Hold what replicas write to places of their own, which they touch once."""
+    """Hold what replicas write to places of their own, which they touch once.
+
+    What iterations without an order write to one place is anybody's.
+    """
     for write in writes:
         for op in ops:
             is_other = op is not write and not are_apart(op, write)
             if is_other and touched[op] & touched[write]:
                 raise Refused(op, f"{op.name} and {write.name} of two replicas may meet")
-        is_loop = next(loops_around(write), None) is not None
+        is_loop = not set(loops_around(write)).issubset(unordered)
         if is_loop and not writes_block(write):
             raise Refused(write, f"{write.name} in a loop: two replicas may write one element")
 

@@ -72,6 +72,10 @@ class Target(Protocol):
         """The ops that are left in front of the roles, for all of them."""
         ...
 
+    def unordered(self) -> Sequence[Operation]:
+        """The loops whose iterations are programs of the author's, which keep no order."""
+        ...
+
     def shrink(self, desc: SSAValue, tile: Attribute) -> Smaller | None:
         """A descriptor of smaller blocks; see `split_tiles`."""
         ...
@@ -96,7 +100,7 @@ def form_roles(kernel: FuncOp, schedule: Schedule, target: Target) -> None:
     body = kernel.body.block
     needed = _load_slice(body, loads)
     require_scalars(needed, loads)
-    require_memory_order(kernel, loads, math_role.replicas)
+    require_memory_order(kernel, loads, math_role.replicas, target.unordered())
     locked = _locked_ring(kernel, schedule, sites)
     forming = _Forming(body, sites, frozenset(target.stays()))
     if locked:

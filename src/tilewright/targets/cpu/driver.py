@@ -73,7 +73,7 @@ class CpuKernel:
         self,
         parameters: Sequence[ParameterGuard],
         arguments: Sequence[object],
-        otherwise: LoadedKernel | None = None,
+        others: Sequence[LoadedKernel] = (),
     ) -> FastLaunch | None:
         """The guarded native launcher for arguments like these, or None."""
         if self.has_prints:

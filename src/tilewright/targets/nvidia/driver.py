@@ -100,7 +100,7 @@ class NvidiaKernel:
         self,
         parameters: Sequence[ParameterGuard],
         arguments: Sequence[object],
-        otherwise: LoadedKernel | None = None,
+        others: Sequence[LoadedKernel] = (),
     ) -> FastLaunch | None:
         """The guarded native launcher for arguments like these, or None."""
         if self.factory is None:
@@ -116,10 +116,13 @@ class NvidiaKernel:
         getter = None if has_stream else stream_getter(a for a in arrays if a is not None)
         stream_slot = len(self.types) if has_stream else -1
         record, *kept = self._record_for(getter, stream_slot)
-        if isinstance(otherwise, NvidiaKernel):
-            other = otherwise._record_for(getter, stream_slot)
-            record.otherwise = ctypes.addressof(other[0])
-            kept += [otherwise, *other]
+        last: LaunchRecord = record
+        for other in others:
+            assert isinstance(other, NvidiaKernel)
+            found = other._record_for(getter, stream_slot)
+            last.otherwise = ctypes.addressof(found[0])
+            last = found[0]
+            kept += [other, *found]
         keepalive = (self, getter, self.device, *kept)
         return self.factory.make(guards, record, self.report, keepalive)
 

@@ -58,7 +58,8 @@ def _bulk_access(machine: MachineModel, options: CompileOptions) -> tuple[Pass, 
     else:
         stages, groups = options.num_stages or 0, options.num_consumer_groups or 0
     is_eager = options.bulk_access == "always"
-    return (BulkAccess(machine, stages, groups, is_eager, leaves_open(options)),)
+    loads_alone = options.bulk_access == "loads"
+    return (BulkAccess(machine, stages, groups, is_eager, leaves_open(options), loads_alone),)
 
 
 def _num_programs(machine: MachineModel, options: CompileOptions) -> int:

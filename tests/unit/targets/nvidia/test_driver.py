@@ -453,16 +453,15 @@ SMALL = [["program", 0], "at_most", 4, "the grid is small"]
 EVEN = [["slot", 1, 32], "multiple", 8, "h is a multiple of 8"]
 
 
-def guarded(cuda: FakeCuda) -> tuple[NvidiaKernel, NvidiaKernel]:
+def guarded(cuda: FakeCuda, **changes: object) -> tuple[NvidiaKernel, NvidiaKernel]:
     """A kernel with a map and guards, and the one in its place."""
     names = [
         [[name], type_] for name, type_ in zip("xhws", ("*fp32", "i32", "i32", "i64"), strict=True)
     ]
     slots = ("ptr", "i32", "i32", "i64")
     maps = [RECIPE]
-    first = loaded(
-        cuda, slots=slots, arguments=names, tensor_maps=maps, launch_guards=[SMALL, EVEN]
-    )
+    fields: dict[str, object] = {"tensor_maps": maps, "launch_guards": [SMALL, EVEN], **changes}
+    first = loaded(cuda, slots=slots, arguments=names, **fields)
     return first, loaded(cuda, slots=slots, arguments=names, name="other", num_warps=8)
 
 
@@ -476,7 +475,7 @@ def test_a_launch_goes_to_the_kernel_that_is_made_for_it(
     cuda = FakeCuda()
     first, other = guarded(cuda)
     x = FakeTensor(0x7000)
-    launcher = first.fast_launcher(MAPPED_PARAMETERS, (x, 64, 48, 64), other)
+    launcher = first.fast_launcher(MAPPED_PARAMETERS, (x, 64, 48, 64), (other,))
     assert launcher is not None
     cuda.num_maps = int(is_fit)
     for _ in range(3):
@@ -488,11 +487,34 @@ def test_a_launch_goes_to_the_kernel_that_is_made_for_it(
     assert len(cuda.launches) == 3
 
 
+@pytest.mark.parametrize(
+    ("height", "width", "block"), [(64, 48, 128), (63, 48, 64), (64, 47, 256), (63, 47, 256)]
+)
+def test_a_launch_goes_to_the_first_of_several_kernels_that_fits(
+    height: int, width: int, block: int
+) -> None:
+    """One of even heights and widths, one of even widths, and one of all."""
+    cuda = FakeCuda()
+    _, last = guarded(cuda)
+    even_width = ["slot", 2, 32], "multiple", 8, "w is a multiple of 8"
+    first, middle = (
+        guarded(cuda, num_warps=warps, launch_guards=guards)[0]
+        for warps, guards in ((4, [EVEN, even_width]), (2, [even_width]))
+    )
+    x = FakeTensor(0x7000)
+    launcher = first.fast_launcher(MAPPED_PARAMETERS, (x, 64, 48, 64), (middle, last))
+    assert launcher is not None
+    cuda.num_maps = int(block != 256)
+    for _ in range(2):
+        assert launcher(1, 1, 1, x, height, width, 64) is None
+        assert cuda.launches[-1].block == (block, 1, 1)
+
+
 def test_kernels_take_turns_as_launches_do() -> None:
     cuda = FakeCuda()
     first, other = guarded(cuda)
     x = FakeTensor(0x7000)
-    launcher = first.fast_launcher(MAPPED_PARAMETERS, (x, 64, 48, 64), other)
+    launcher = first.fast_launcher(MAPPED_PARAMETERS, (x, 64, 48, 64), (other,))
     assert launcher is not None
     for height in (64, 63, 72, 63, 64, 65, 64):
         cuda.num_maps = int(height % 8 == 0)

@@ -270,7 +270,8 @@ class _Launcher:
         is_fit = fits(self._artifact.metadata, grid, values)
         other = None if is_fit else self._without_guards()
         if self._facts is not None:
-            launcher = self._module.fast_launcher(self._facts, args, other)
+            others = () if other is None else (other,)
+            launcher = self._module.fast_launcher(self._facts, args, others)
             if launcher is not None:
                 launchers.insert(0, launcher)
                 del launchers[_MAX_LAUNCHERS:]

@@ -72,7 +72,7 @@ class DecideRoles(Pass):
     """The pass; see the module. `groups` 0 asks for roles only where a loop does.
 
     With `is_open` large products get them though nobody asks; see `default_roles.py`. With
-    `is_clustered` a launch starts pairs of programs as clusters.
+    `is_clustered` a launch starts pairs of programs as clusters, with `loads_alone` threads store.
     """
 
     machine: MachineModel = SM_90A
@@ -84,6 +84,7 @@ class DecideRoles(Pass):
     loop_schedule: str = ""
     is_open: bool = False
     is_clustered: bool = False
+    loads_alone: bool = False
     name = "decide-roles"
     after = ("select-tensor-maps", "merge-duplicates")
 
@@ -100,6 +101,7 @@ class DecideRoles(Pass):
             options.loop_schedule or "",
             leaves_open(options),
             options.cluster_dims == (PROGRAMS, 1, 1),
+            options.bulk_access == "loads",
         )
 
     def apply(self, module: ModuleOp) -> None:
@@ -115,11 +117,14 @@ class DecideRoles(Pass):
         is_hinted = any(ROLES_HINT in op.attributes for op in kernel.walk())
         is_hinted = is_hinted or ask_for_roles(kernel)
         asked = groups_of_tasks(kernel, self.groups)
-        if not (asked or is_hinted) and self.is_open and runs_by_default(kernel, self.machine):
+        if not (asked or is_hinted) and self._runs_by_default(kernel):
             asked = GROUPS
         if schedule_of(kernel) is not None or not (asked or is_hinted):
             return
         annotate_schedule(kernel, self.schedule(kernel, asked))
+
+    def _runs_by_default(self, kernel: FuncOp) -> bool:
+        return self.is_open and runs_by_default(kernel, self.machine, self.loads_alone)
 
     def schedule(self, kernel: FuncOp, asked: int = 0) -> Schedule:
         """The roles of a kernel and the rings between them; `asked` groups if it is not 0."""

@@ -54,22 +54,25 @@ def large_product(kernel: FuncOp, machine: MachineModel) -> ProductOp | None:
     return product if _is_sum(product) and _is_large(product) else None
 
 
-def runs_by_default(kernel: FuncOp, machine: MachineModel) -> bool:
+def runs_by_default(kernel: FuncOp, machine: MachineModel, loads_alone: bool = False) -> bool:
     """Whether a kernel that goes from tile to tile is to run as roles, though nobody asks."""
     product = large_product(kernel, machine)
-    if product is None or not is_moved_by_engine(kernel):
+    if product is None or not is_moved_by_engine(kernel, loads_alone):
         return False
     return bool(most_programs(kernel)) or len(list(loops_around(product))) > 1
 
 
-def is_moved_by_engine(kernel: FuncOp) -> bool:
-    """Whether all that loops load, and all that is stored, goes by the copy engine."""
+def is_moved_by_engine(kernel: FuncOp, loads_alone: bool = False) -> bool:
+    """Whether all that loops load, and all that is stored, goes by the copy engine.
+
+    With `loads_alone` threads may store.
+    """
     accesses = [(op, access) for op in kernel.walk() if (access := global_access(op)) is not None]
     stores = [op for op, access in accesses if access.writes]
     loads = [op for op, access in accesses if not access.writes and _is_in_loop(op)]
     return (
         bool(stores and loads)
-        and all(isinstance(op, DescriptorStoreOp) for op in stores)
+        and (loads_alone or all(isinstance(op, DescriptorStoreOp) for op in stores))
         and all(isinstance(op, DescriptorLoadOp) for op in loads)
     )
 

@@ -28,7 +28,7 @@ from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.program.persistence import most_programs
 from tilewright.ops.roles import role_around
-from tilewright.passes.persist import undo
+from tilewright.passes.persist import tile_loops, undo
 from tilewright.schedule.partition.form_roles import Site, form_roles, sites_of
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.schedule.partition.split_tiles import Smaller
@@ -156,6 +156,10 @@ class _Gpu:
     def stays(self) -> Sequence[Operation]:
         """The tensor maps, which the launch makes."""
         return maps_of(self._kernel)
+
+    def unordered(self) -> Sequence[Operation]:
+        """The loop over tiles of a program that was made persistent."""
+        return tile_loops(self._kernel)
 
     def shrink(self, desc: SSAValue, tile: Attribute) -> Smaller | None:
         """A tensor map of smaller blocks."""

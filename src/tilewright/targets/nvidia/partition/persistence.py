@@ -42,7 +42,8 @@ _ROLES_HINT = "tt.warp_specialize"
 class DecidePersistence(Pass):
     """The pass; see the module. `text` is the schedule of the kernel, '' where nobody says one.
 
-    With `is_open` large products are persistent though nobody asks for roles.
+    With `is_open` large products are persistent though nobody asks for roles, with `loads_alone`
+    those, too, that threads store.
 
     *Raises*: PlanRefused where a schedule asks for what cannot be.
     """
@@ -52,6 +53,7 @@ class DecidePersistence(Pass):
     groups: int = 0
     is_alone: bool = True
     is_open: bool = False
+    loads_alone: bool = False
     name = "decide-persistence"
     after = ("select-tensor-maps", "lower-descriptors", "bulk-access", "merge-duplicates")
 
@@ -60,7 +62,8 @@ class DecidePersistence(Pass):
         """The pass as the options of a launch ask for it."""
         is_alone = not (options.cluster_dims or options.launch_cooperative_grid)
         text, groups = options.schedule or "", options.num_consumer_groups or 0
-        return cls(machine, text, groups, is_alone, leaves_open(options))
+        loads_alone = options.bulk_access == "loads"
+        return cls(machine, text, groups, is_alone, leaves_open(options), loads_alone)
 
     def apply(self, module: ModuleOp) -> None:
         """Rewrite the kernel where that is asked for, or is faster."""
@@ -80,7 +83,7 @@ class DecidePersistence(Pass):
                     chain=chain,
                 )
             persist(kernel, self.machine.num_sms)
-        elif self._is_in_roles(kernel) and not reason and gains(kernel):
+        elif self._is_in_roles(kernel) and not reason and gains(kernel, self.loads_alone):
             persist(kernel, self.machine.num_sms)
 
     def _is_asked(self, kernel: FuncOp) -> bool:
@@ -96,11 +99,13 @@ class DecidePersistence(Pass):
         if self.groups or any(_ROLES_HINT in op.attributes for op in kernel.walk()):
             return True
         is_large = self.is_open and large_product(kernel, self.machine) is not None
-        return is_large and is_moved_by_engine(kernel)
+        return is_large and is_moved_by_engine(kernel, self.loads_alone)
 
 
-def gains(kernel: FuncOp) -> bool:
+def gains(kernel: FuncOp, loads_alone: bool = False) -> bool:
     """Whether a kernel in roles is faster with persistent programs, as far as is known.
+
+    With `loads_alone` it stores by threads, as it has to.
 
     Source: products by hand, 1.03 to 1.17 times the speed of one program a tile; attention 0.95
     times (H200).
@@ -111,7 +116,7 @@ def gains(kernel: FuncOp) -> bool:
         return False
     products = [op for op in kernel.walk() if isinstance(op, ProductOp)]
     is_sum = len(products) == 1 and products[0].parent is loops[0].body.block
-    return is_sum and all(isinstance(op, DescriptorStoreOp) for op in stores)
+    return is_sum and (loads_alone or all(isinstance(op, DescriptorStoreOp) for op in stores))
 
 
 def _writes(op: Operation) -> bool:

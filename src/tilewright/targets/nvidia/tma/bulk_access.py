@@ -39,7 +39,7 @@ from tilewright.ops.memory.ir import LoadOp, StoreOp
 from tilewright.ops.shape.ir import PermutingOp, ReshapeOp, TransOp
 from tilewright.passes.merge_duplicates import MergeDuplicates
 from tilewright.passes.tile_builder import TileBuilder
-from tilewright.support.dataclass import dataclass
+from tilewright.support.dataclass import dataclass, replace
 from tilewright.targets.nvidia.partition.default_roles import large_product
 from tilewright.targets.nvidia.tma.box_annotations import annotate_box
 from tilewright.targets.nvidia.tma.bulk_copy import Copies, Copy, Stays, index_of
@@ -55,6 +55,7 @@ class BulkAccess(Pass):
     """The pass; see the module. `is_eager` rewrites every load that is a box.
 
     With `is_open` products that would get roles by default are rewritten where all of it may be.
+    With `loads_alone` stores stay as they are.
     """
 
     machine: MachineModel = SM_90A
@@ -62,6 +63,7 @@ class BulkAccess(Pass):
     groups: int = 0
     is_eager: bool = False
     is_open: bool = False
+    loads_alone: bool = False
     name = "bulk-access"
     after = (
         "select-tensor-maps",
@@ -78,7 +80,7 @@ class BulkAccess(Pass):
         is_asked = self._asks_for_roles(kernel)
         if not is_asked and self.is_open and large_product(kernel, self.machine) is not None:
             loads, stores = self._accesses(kernel, in_roles=True)
-            if rewrite.may_all(loads, stores):
+            if (stores or self.loads_alone) and rewrite.may_all(loads, stores):
                 is_asked = True
         loads, stores = self._accesses(kernel, is_asked)
         if loads and rewrite.run(loads, stores):
@@ -89,7 +91,7 @@ class BulkAccess(Pass):
         """The loads and the stores that are worth a copy of the engine."""
         ops = list(kernel.walk())
         loads = [op for op in ops if isinstance(op, LoadOp) and self._is_wanted(op, in_roles)]
-        is_product = in_roles and _has_product(kernel)
+        is_product = in_roles and not self.loads_alone and _has_product(kernel)
         stores = [op for op in ops if is_product and isinstance(op, StoreOp) and _is_stored(op)]
         return loads, stores
 
@@ -157,19 +159,21 @@ class _Rewrite:
         for store, copy in written.items():
             self._replace_store(store, copy)
         copies = (*copied.values(), *written.values())
-        add_guards(self._kernel, [guard for copy in copies for guard in copy.guards])
+        add_guards(self._kernel, [guard for copy in copied.values() for guard in copy.guards])
+        behind = [guard for copy in written.values() for guard in copy.guards]
+        add_guards(self._kernel, [replace(guard, of_stores=True) for guard in behind])
         add_remarks(self._kernel, self._remarks)
         if copies:
             _erase_dead(self._kernel)
         return bool(copies)
 
     def may_all(self, loads: Sequence[LoadOp], stores: Sequence[StoreOp]) -> bool:
-        """Whether the engine may make each of these accesses, and there are both."""
+        """Whether the engine may make each of these accesses, and there are loads."""
         try:
             copies = [*map(self._copies.of_load, loads), *map(self._copies.of_store, stores)]
         except Stays:
             return False
-        return bool(loads and stores and copies)
+        return bool(loads and copies)
 
     def _found(
         self, what: str, ops: Sequence[_Plain], copy_of: Callable[[_Plain], Copy]

@@ -135,7 +135,11 @@ def _is_varying(number: object) -> bool:
 
 def add_guards(kernel: FuncOp, guards: Sequence[LaunchGuard]) -> None:
     """Demand more of the launches of a kernel."""
-    kept = {_key(guard): guard for guard in (*guards_of(kernel), *guards)}
+    kept: dict[str, LaunchGuard] = {}
+    for guard in (*guards_of(kernel), *guards):
+        known = kept.setdefault(_key(guard), guard)
+        if known.of_stores:
+            kept[_key(guard)] = guard  # what loads demand, too, is not of the stores alone
     if kept:
         entries = [guard.to_metadata() for guard in kept.values()]
         kernel.attributes[_ATTRIBUTE] = StringAttr(json.dumps(entries))
