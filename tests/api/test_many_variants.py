@@ -11,7 +11,7 @@ import tilewright.language as tl
 
 @tilewright.jit
 def shifted(x, out, BY: tl.constexpr):
-    """x + BY"""
+    """x + BY."""
     at = tl.arange(0, 16)
     tl.store(out + at, tl.load(x + at) + BY)
 

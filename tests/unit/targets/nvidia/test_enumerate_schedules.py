@@ -69,6 +69,19 @@ def test_a_product_with_a_program_a_tile_is_tried_with_persistent_programs() -> 
     assert splits == {"", "tiles"}  # one group, and two that take whole tiles in turn
 
 
+def test_a_wide_tile_is_also_tried_with_all_of_it_waiting_to_be_stored() -> None:
+    """Four buffers of 64 columns, and the slots that they leave; narrower tiles keep two."""
+    c = np.zeros((256, 256), np.float16)
+    a, b = np.zeros((256, 320), np.float16), np.zeros((320, 256), np.float16)
+    for columns, expected in ((256, {(2, 4), (4, 3)}), (128, {(2, 6)})):
+        sizes = {"BM": 128, "BN": columns, "BK": 64, "GROUP": 2, "num_warps": 8}
+        found = schedules(request_of(blocks, (a, b, c, 256, 256, 320), sizes))
+        parsed = [parse_schedule(str(options["schedule"])) for options in found[1:]]
+        two = [s for s in parsed if s.persist and s.roles[1].replicas == 2 and s.cluster == 1]
+        deep = {(s.epilogue.buffers, s.channels[0].slots) for s in two if s.channels[0].slots > 2}
+        assert deep == expected
+
+
 def test_the_order_is_the_same_every_time() -> None:
     assert of_product() == of_product()
 

@@ -73,6 +73,7 @@ class DecideRoles(Pass):
 
     With `is_open` large products get them though nobody asks; see `default_roles.py`. With
     `is_clustered` a launch starts pairs of programs as clusters, with `loads_alone` threads store.
+    What is stored in chunks goes through so many `buffers`.
     """
 
     machine: MachineModel = SM_90A
@@ -85,6 +86,7 @@ class DecideRoles(Pass):
     is_open: bool = False
     is_clustered: bool = False
     loads_alone: bool = False
+    buffers: int = 2
     name = "decide-roles"
     after = ("select-tensor-maps", "merge-duplicates")
 
@@ -138,7 +140,7 @@ class DecideRoles(Pass):
         )
         self._check_registers(roles)
         rings = _rings(kernel)
-        epilogue = _epilogue(kernel)
+        epilogue = _epilogue(kernel, self.buffers)
         slots, reason = self._slots(kernel, rings, roles[1], epilogue)
         release = "late" if split == "tiles" and slots > 1 else "wait"
         channels = tuple(ring.channel(slots, release) for ring in rings)
@@ -277,7 +279,7 @@ def _product_of(value: SSAValue) -> Operation | None:
     return None
 
 
-def _epilogue(kernel: FuncOp) -> Epilogue:
+def _epilogue(kernel: FuncOp, buffers: int) -> Epilogue:
     """Chunks as wide as a row that the copy engine swizzles, where something is stored by blocks.
 
     Source: two buffers of 64 columns, 1.06 to 1.17 times the speed of whole tiles (K = 1024, H200).
@@ -287,7 +289,7 @@ def _epilogue(kernel: FuncOp) -> Epilogue:
     sizes = [storage_bytes(block) for _, block in chunked or blocks]
     if not sizes:
         return Epilogue()
-    return Epilogue("tma", _SWIZZLED_BYTES // max(sizes), 2)
+    return Epilogue("tma", _SWIZZLED_BYTES // max(sizes), buffers)
 
 
 def _parts(math: Role) -> int:
