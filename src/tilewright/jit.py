@@ -15,7 +15,14 @@ from functools import partial, update_wrapper
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, SupportsIndex, cast
 
-from tilewright.frontend.bound_call import Call, effective, identity, launch_watched, placed
+from tilewright.frontend.bound_call import (
+    Call,
+    compiled_for,
+    effective,
+    identity,
+    launch_watched,
+    placed,
+)
 from tilewright.frontend.constants import AggregateRef, FunctionRef, HostFunctionRef
 from tilewright.frontend.devices import DevicePlacement
 from tilewright.frontend.parsing import located_at_parameters, text_of
@@ -419,10 +426,8 @@ class JITFunction:
     def _kernel_key(self, call: Call) -> object:
         added = call.source.functions.keys() - self.source.functions.keys()
         passed = tuple(repr(call.source.functions[name]) for name in sorted(added))
-        driver = load_driver(call.placement.target)
-        options = effective(call.options, driver.ignored_options)
-        compiled_for = call.specialization.with_divisors_from(driver.least_divisor)
-        return (identity(compiled_for), options, passed, call.placement)
+        options = effective(call.options, load_driver(call.placement.target).ignored_options)
+        return (identity(compiled_for(call)), options, passed, call.placement)
 
     def _kernel(self, call: Call) -> CompiledKernel:
         key = self._kernel_key(call)

@@ -316,6 +316,7 @@ def test_launch_hooks_are_called_around_each_launch():
 
 def test_a_function_keeps_a_bounded_number_of_compiled_variants(monkeypatch) -> None:
     monkeypatch.setattr(sys.modules["tilewright.jit"], "_MAX_KERNELS", 4)
+    monkeypatch.setattr(sys.modules["tilewright.jit"], "_MAX_LAUNCHERS", 4)
 
     @tilewright.jit
     def variants(out, K: tl.constexpr):

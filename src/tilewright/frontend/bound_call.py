@@ -44,6 +44,12 @@ def placed(
     return DevicePlacement(placement.target, load_driver(placement.target).device(addresses))
 
 
+def compiled_for(call: Call) -> Specialization:
+    """What the target of a call compiles it for: all that changes its code there."""
+    least = load_driver(call.placement.target).least_divisor
+    return call.specialization.with_divisors_from(least)
+
+
 def launch_watched(
     call: Call, kernel: CompiledKernel, grid: Grid, values: Sequence[object]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from tilewright.frontend.bound_call import compiled_for
 from tilewright.frontend.program import Specialization, TupleType, TypeTree
 from tilewright.jit import Call
 from tilewright.support.options import option_names
@@ -43,7 +44,7 @@ class JitFunctionInfo:
 
 def hook_info(function: KernelFunction, call: Call, is_warmup: bool) -> dict[str, object]:
     """What hooks are told about a call that is compiled for; `is_warmup` where it is not run."""
-    source = source_of(function, call.specialization)
+    source = source_of(function, compiled_for(call))
     options = {name: getattr(call.options, name) for name in ("num_warps", "num_stages")}
     types = ", ".join(f"{name}: {type_}" for name, type_ in source.signature.items())
     key = source.hash()

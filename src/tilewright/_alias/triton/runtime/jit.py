@@ -12,6 +12,7 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import cast
 
+from tilewright.frontend.bound_call import compiled_for
 from tilewright.frontend.devices import DevicePlacement
 from tilewright.frontend.parameters import parameters_of
 from tilewright.frontend.source import KernelSource
@@ -310,7 +311,7 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
     ) -> FutureKernel:
         """The future of the kernel for arguments like these."""
         call = self.specialize_call(args, kwargs)
-        key = (source_of(self, call.specialization).hash(), call.options, call.placement)
+        key = (source_of(self, compiled_for(call)).hash(), call.options, call.placement)
 
         def compile() -> object:
             try:
@@ -392,7 +393,8 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
         return raised.with_traceback(None)
 
     def _build(self, call: Call) -> _CompiledKernel:
-        source = source_of(self, call.specialization)
+        specialization = compiled_for(call)
+        source = source_of(self, specialization)
         snapshot = self.named(call.source, source)
         compile_hook, done_hook = knobs.runtime.jit_cache_hook, knobs.runtime.jit_post_compile_hook
         info = None
@@ -402,7 +404,7 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
             raise _Skipped
         where = call.placement
         target = _target_of(where)
-        kernel = compiled_kernel(source, snapshot, call.specialization, call.options, target, where)
+        kernel = compiled_kernel(source, snapshot, specialization, call.options, target, where)
         if done_hook is not None and info is not None:
             done_hook(**info)
         return cast("_CompiledKernel", kernel)
