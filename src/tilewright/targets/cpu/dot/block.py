@@ -369,10 +369,10 @@ def _fetch_rows(fn: FunctionBuilder, spec: BlockSpec, first: str) -> None:
     Where rows do not begin with a line, that in which they begin ends what another block writes.
     An edge block is followed by whole ones.
     """
-    lanes = spec.layout.lanes
-    columns = max(spec.layout.columns, spec.vectors[-1].column + lanes)
     callee = fn.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
-    scalar = spec.multiply.accumulator_type
+    scalar, lanes = spec.multiply.accumulator_type, spec.layout.lanes
+    columns = max(spec.layout.columns, spec.vectors[-1].column + lanes)
+
     for row in _strided_rows(fn, spec, scalar, first, "%target_stride"):
         for end in range(lanes, columns + 1, lanes):
             at = element_address(fn, scalar, row, end - 1)
@@ -382,49 +382,46 @@ def _fetch_rows(fn: FunctionBuilder, spec: BlockSpec, first: str) -> None:
 def _send_block(fn: FunctionBuilder, spec: BlockSpec, chains: Sequence[str]) -> None:
     """Store the sums at the target, added to `%c` where this is not the first product.
 
-    Two ways, since a load waits for its line even where its mask hides every lane: a first
+    A branch, since a load waits for its line even where its mask hides every lane: a first
     product that is 17 deep takes 1.09 to 1.16 times as long with such loads (Zen 5, 2026-11-23).
     That no zero is added changes no sum, for one that began at +0 is never -0.
-    """
-    assert spec.is_limited and not spec.multiply.bias_a, spec
-    masks = _column_masks(fn, spec)
-    first, later, done = fn.new_label(), fn.new_label(), fn.new_label()
-    fn.branch_if("%is_first", first, later)
-    fn.place(first)
-    _send_sums(fn, spec, chains, masks)
-    fn.branch(done)
-    fn.place(later)
-    _send_sums(fn, spec, chains, masks, "%c")
-    fn.branch(done)
-    fn.place(done)
-
-
-def _send_sums(
-    fn: FunctionBuilder,
-    spec: BlockSpec,
-    chains: Sequence[str],
-    masks: Sequence[str | None],
-    addend: str = "",
-) -> None:
-    """Store the sums at the target, added to what is at `addend`, if anything is.
 
     Rows beyond the limit are the last one again, in both places: the same sums, to be stored
-    twice. So all rows of a column are read before the first is written, for the target may be
-    what is added to.
+    twice. So all rows are read before the first is written, for the target may be what is added
+    to.
     """
+    assert spec.is_limited and not spec.multiply.bias_a, spec
     scalar, lanes, count = spec.multiply.accumulator_type, spec.layout.lanes, len(spec.vectors)
-    targets = _strided_rows(fn, spec, scalar, "%target", "%target_stride")
-    sources = _strided_rows(fn, spec, scalar, addend, str(spec.ldc)) if addend else []
-    for position, (vector, mask) in enumerate(zip(spec.vectors, masks, strict=True)):
-        assert mask is not None
-        totals = chains[position : spec.rows * count : count]
-        if addend:
-            places = [element_address(fn, scalar, row, vector.column) for row in sources]
-            old = [load_masked(fn, lanes, scalar, place, mask) for place in places]
-            totals = [
-                fn.value(f"fadd {spec.acc_type} {before}, {value}")
-                for before, value in zip(old, totals, strict=True)
-            ]
-        for row, total in zip(targets, totals, strict=True):
-            at = element_address(fn, scalar, row, vector.column)
-            store_masked(fn, lanes, scalar, total, at, mask)
+    masks = _column_masks(fn, spec)
+    before, later, done = fn.block, fn.new_label(), fn.new_label()
+    fn.branch_if("%is_first", done, later)
+    fn.place(later)
+    sums = _added(fn, spec, chains, masks)
+    fn.branch(done)
+    fn.place(done)
+    totals = [
+        fn.value(f"phi {spec.acc_type} [ {chain}, %{before} ], [ {total}, %{later} ]")
+        for chain, total in zip(chains, sums, strict=True)
+    ]
+    for row, at in enumerate(_strided_rows(fn, spec, scalar, "%target", "%target_stride")):
+        of_row = totals[row * count : (row + 1) * count]
+        for vector, mask, total in zip(spec.vectors, masks, of_row, strict=True):
+            assert mask is not None
+            place = element_address(fn, scalar, at, vector.column)
+            store_masked(fn, lanes, scalar, total, place, mask)
+
+
+def _added(
+    fn: FunctionBuilder, spec: BlockSpec, chains: Sequence[str], masks: Sequence[str | None]
+) -> list[str]:
+    """The sums of a block with what is at `%c`."""
+    scalar, lanes, count = spec.multiply.accumulator_type, spec.layout.lanes, len(spec.vectors)
+    sums: list[str] = []
+    for row, at in enumerate(_strided_rows(fn, spec, scalar, "%c", str(spec.ldc))):
+        of_row = chains[row * count : (row + 1) * count]
+        for vector, mask, chain in zip(spec.vectors, masks, of_row, strict=True):
+            assert mask is not None
+            place = element_address(fn, scalar, at, vector.column)
+            old = load_masked(fn, lanes, scalar, place, mask)
+            sums.append(fn.value(f"fadd {spec.acc_type} {old}, {chain}"))
+    return sums
