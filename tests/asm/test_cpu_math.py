@@ -138,6 +138,21 @@ def test_error_is_within_the_stated_bound(
     assert_within(name, element, result, operands)
 
 
+@pytest.mark.parametrize("features", [HOST, AVX2], ids=["host", "avx2"])
+def test_the_error_function_of_floats_joins_its_intervals_and_ends_at_one(
+    features: frozenset[str],
+) -> None:
+    """Around each end of an interval of the table, and from where the function is 1."""
+    ends = np.arange(1, 33, dtype=np.float32) / np.float32(8)
+    x = np.concatenate([np.nextafter(ends, np.float32(0)), ends, np.nextafter(ends, np.float32(9))])
+    erf = compile_math("erf", "float", 8, features)
+    assert_within("erf", "float", erf.run(np.float32, x), [x])
+    large = np.array([3.93, 3.99, 4, 5, 16, 1e30, np.inf, 7], np.float32)
+    np.testing.assert_array_equal(erf.run(np.float32, large), 1)
+    np.testing.assert_array_equal(erf.run(np.float32, -large), -1)
+    assert np.signbit(erf.run(np.float32, np.full(8, -0.0, np.float32))).all()
+
+
 @pytest.mark.parametrize("element", ["float", "double"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_width_and_feature_set_gives_the_same_bits(

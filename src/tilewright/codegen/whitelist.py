@@ -165,6 +165,7 @@ CPU_INTRINSICS: dict[str, Allowed] = {
     ),
     **_same("x86.vcvtps2ph.512 x86.avx512.mask.vcvtps2ph.512", _AVX512),
     **_same("x86.vcvtps2ph.256 x86.vcvtps2ph.128", Allowed(features=frozenset({"f16c"}))),
+    **_same("x86.avx2.permps", Allowed(features=frozenset({"avx2"}))),
     **_same("x86.avx2.gather.d.ps.256", Allowed(features=frozenset({"avx2"}))),
     **_same("x86.avx.rcp.ps.256 x86.avx.rsqrt.ps.256", Allowed(features=frozenset({"avx"}))),
     **_same("x86.avx512.vpdpbusd.256 x86.avx512.vpdpbusd.128", _AVX512_VNNI_NARROW),

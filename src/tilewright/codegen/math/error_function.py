@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewright.codegen.math import error_table
 from tilewright.codegen.math.exponential import exp_parts, scale
 from tilewright.codegen.math.lanes import LaneCode, LaneValue
 
@@ -79,7 +80,12 @@ def near(code: LaneCode, x: LaneValue) -> LaneValue:
 
 
 def erf(code: LaneCode, x: LaneValue) -> LaneValue:
-    """The error function: a polynomial for `|x| < 1`, one minus an exponential beyond."""
+    """The error function: a polynomial for `|x| < 1`, one minus an exponential beyond.
+
+    Where floats are picked out of a register, f32 takes that table.
+    """
+    if error_table.is_covered(code, x):
+        return error_table.erf(code, x)
     magnitude = x.absolute().at_most(_LIMIT[x.element])
     far = (1.0 - _complement(code, magnitude)).with_sign_of(x)
     return magnitude.compare("olt", 1.0).select(near(code, x), far)
