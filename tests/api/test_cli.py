@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -285,14 +286,47 @@ def test_explain_says_which_unit_multiplies_and_why_not_amx(tmp_path: Path) -> N
     lines = call("explain", path).stdout.splitlines()
     few, wide = (index for index, line in enumerate(lines) if line.startswith("  product "))
     assert lines[few].startswith("  product 4x64x64 of i8: ") and "packs A and B" in lines[few]
-    assert "tl.dot(x, y)" in lines[few + 1]
+    assert "tl.dot(x, y)" in lines[few + 2]
     reasons = ("no AMX", "for 4 rows, packing B costs more")
-    assert any(reason in lines[few + 2] for reason in reasons)
+    assert any(reason in lines[few + 3] for reason in reasons)
     assert lines[wide].startswith("  product 64x64x64 of f64: ") and "nothing" in lines[wide]
-    assert lines[wide + 2] == "    not on AMX: AMX multiplies bf16, f16 and bytes, not f64"
+    assert lines[wide + 3] == "    not on AMX: AMX multiplies bf16, f16 and bytes, not f64"
     assert " · packs nothing · 524288 operations" in lines[wide] and " columns · " in lines[wide]
-    assert lines[wide + 3].startswith("    reads A and B in place")
-    assert "reads" not in lines[few + 3]
+    assert lines[wide + 4].startswith("    reads A and B in place")
+    assert "reads" not in lines[few + 4]
+
+
+LOOP = """
+import numpy as np
+import tilewright
+import tilewright.language as tl
+
+@tilewright.jit
+def attend(q, k, out, turns, N: tl.constexpr):
+    i = tl.arange(0, N)
+    places = i[:, None] * N + i[None, :]
+    x, total = tl.load(q + places), tl.zeros((N,), tl.float32)
+    for turn in range(turns):
+        scores = tl.dot(x, tl.trans(tl.load(k + turn * N * N + places)))
+        total += tl.sum(tl.exp(scores), axis=1)
+    tl.store(out + i, total)
+
+x = np.ones((64, 64), np.float32)
+attend[(1,)](x, np.ones((3, 64, 64), np.float32), np.zeros(64, np.float32), 3, N=64)
+"""
+
+
+def test_explain_estimates_shares_of_the_time(tmp_path: Path) -> None:
+    path = tmp_path / "loop.py"
+    path.write_text(LOOP)
+    shown = call("explain", path).stdout
+    inside = re.findall(r"about (\d+) % of a step of the loop at loop.py:11", shown)
+    outside = re.findall(r"about (\d+) % of the time outside of loops", shown)
+    assert len(inside) >= 2 and len(outside) >= 2
+    for shares in (inside, outside):
+        assert abs(sum(map(int, shares)) - 100) <= len(shares)
+    (product,) = re.findall(r"  product 64x64x64.*\n    about (\d+) % of a step", shown)
+    assert int(product) > 50
 
 
 SUM = """

@@ -11,7 +11,13 @@ import click
 from tilewright.compiler.request import CompileRequest
 from tilewright.compiler.stages import schedule_of
 from tilewright.support.source import source_line
-from tilewright.targets.cpu.report import Access, NestReport, NestSummary, ProductSummary
+from tilewright.targets.cpu.report import (
+    Access,
+    Loop,
+    NestReport,
+    NestSummary,
+    ProductSummary,
+)
 from tilewright.targets.mlir.decide_access_forms import AccessForms
 from tilewright.tools.explain_gpu import explain_gpu
 from tilewright.tools.show import echo_table, size_text, title
@@ -42,10 +48,11 @@ def _explain_accesses(report: AccessForms) -> None:
 
 
 def _explain_nests(report: NestReport) -> None:
+    shares = _shares(report)
     for nest, numbers in _equal_nests(report.nests).items():
-        _explain_nest(numbers, nest)
+        _explain_nest(numbers, nest, shares)
     for product in dict.fromkeys(report.products):
-        _explain_product(product)
+        _explain_product(product, shares)
     total_bytes = sum(nest.bytes for nest in report.nests)
     total_flops = sum(nest.flops for nest in report.nests)
     click.echo(
@@ -54,6 +61,25 @@ def _explain_nests(report: NestReport) -> None:
     )
     for remark in dict.fromkeys(report.remarks):
         click.echo(f"  remark: {remark}")
+
+
+Part = NestSummary | ProductSummary
+
+
+def _shares(report: NestReport) -> dict[Part, str]:
+    """What part of the time of its surroundings each nest and product takes, by estimate."""
+    parts: list[Part] = [*report.products, *(nest for nest in report.nests if not nest.is_rare)]
+    totals: dict[Loop | None, int] = {}
+    for part in parts:
+        totals[part.loop] = totals.get(part.loop, 0) + part.cycles
+    return {part: _share_text(part, totals[part.loop]) for part in parts}
+
+
+def _share_text(part: Part, total: int) -> str:
+    place = "the time outside of loops"
+    if part.loop is not None:
+        place = f"a step of the loop at {_short(part.loop.line)}"
+    return f"about {100 * part.cycles / max(total, 1):.0f} % of {place}"
 
 
 def _equal_nests(nests: Sequence[NestSummary]) -> dict[NestSummary, list[int]]:
@@ -76,13 +102,14 @@ def _numbers_text(numbers: Sequence[int]) -> str:
     return f"nest {texts[0]}" if len(numbers) == 1 else f"nests {', '.join(texts)}, each"
 
 
-def _explain_nest(numbers: Sequence[int], nest: NestSummary) -> None:
+def _explain_nest(numbers: Sequence[int], nest: NestSummary, shares: dict[Part, str]) -> None:
     bounds = " × ".join(str(bound) for bound in nest.bounds) or "1"
     click.echo(
         f"  {_numbers_text(numbers)}: {bounds} elements · {_vector_text(nest)} · "
         f"{size_text(nest.bytes)} · {nest.flops} operations · "
         f"{', '.join(dict.fromkeys(nest.fused))}"
     )
+    click.echo(f"    {shares.get(nest, 'runs only where a fast path does not')}")
     for line in nest.lines:
         click.echo(f"    {_short(line)}  {_text_of(line)}")
     if nest.accesses:
@@ -92,7 +119,7 @@ def _explain_nest(numbers: Sequence[int], nest: NestSummary) -> None:
         click.echo(f"    remark: {remark}")
 
 
-def _explain_product(product: ProductSummary) -> None:
+def _explain_product(product: ProductSummary, shares: dict[Part, str]) -> None:
     dtypes = " by ".join(dict.fromkeys(product.dtypes))
     shape = "x".join(map(str, product.shape))
     packed = f"packs {product.packed}" if product.packed else "packs nothing"
@@ -100,6 +127,8 @@ def _explain_product(product: ProductSummary) -> None:
     panels = f"{number} panel{'s' * (number > 1)} of {columns} columns"
     work = f"{2 * prod(product.shape)} operations"
     click.echo(f"  product {shape} of {dtypes}: {product.unit} · {panels} · {packed} · {work}")
+    with_packing = " with its packing" if product.packed else ""
+    click.echo(f"    {shares[product]}{with_packing}")
     click.echo(f"    {_short(product.line)}  {_text_of(product.line)}")
     if product.why_not_faster:
         click.echo(f"    not on AMX: {product.why_not_faster}")

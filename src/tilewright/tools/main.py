@@ -150,9 +150,10 @@ def explain(
     """Explain what the kernels of a file become, in their own lines.
 
     On the CPU, for each loop nest: its bounds, vector width, bytes and operations, how every
-    access reaches memory, and why a slow one is slow. On a GPU: vectors and sectors of every
-    access, conversions with cost and cause, matrix instructions, shared memory, barriers,
-    registers, occupancy. No GPU is needed. The file is run as by `ir`.
+    access reaches memory, and why a slow one is slow; for each product its unit and what it packs;
+    for both an estimate of their share of the time, by a core's rates. On a GPU: vectors and
+    sectors of every access, conversions with cost and cause, matrix instructions, shared memory,
+    barriers, registers, occupancy. No GPU is needed. The file is run as by `ir`.
     """
     collected = requests_of(file[0], kernel or file[1], arguments, machine, options, function)
     for request in collected.requests:

@@ -12,8 +12,9 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     NameLoc,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
+from tilewright.ir.regions import OUTSIDE, ControlFlowOp
 from tilewright.support.dataclass import dataclass
 
 
@@ -32,8 +33,20 @@ class Access:
 
 
 @dataclass(frozen=True)
+class Loop:
+    """A loop of a kernel: its line, and its number among those in which something is computed."""
+
+    line: str
+    number: int
+
+
+@dataclass(frozen=True)
 class NestSummary:
-    """One loop nest: its bounds, its vectors, its accesses and its work per execution."""
+    """One loop nest: its bounds, its vectors, its accesses and its work per execution.
+
+    `cycles` are estimated (`estimate.py`) for one execution, in a step of `loop`. What `is_rare`
+    runs where a mask hides a part, or a product could not store its sums itself.
+    """
 
     lines: tuple[str, ...]
     bounds: tuple[int, ...]
@@ -44,6 +57,9 @@ class NestSummary:
     bytes: int
     flops: int
     remarks: tuple[str, ...] = ()
+    loop: Loop | None = None
+    cycles: int = 0
+    is_rare: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,6 +69,7 @@ class ProductSummary:
     `shape` is (m, n, k); `packed` names the operands that are copied before it, `in_place` those
     that are read where the user has them. B is cut into `panels`: how many, of how many columns.
     `is_stored`: its sum may go to the user's memory without a store's loop over the tile.
+    `cycles` are estimated for one execution and what packs its operands, in a step of `loop`.
     """
 
     line: str
@@ -64,6 +81,8 @@ class ProductSummary:
     panels: tuple[int, int]
     is_stored: bool
     why_not_faster: str = ""
+    loop: Loop | None = None
+    cycles: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,11 +102,29 @@ class ReportBuilder:
     nests: list[NestSummary] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     products: list[ProductSummary] = field(default_factory=list)
+    loops: dict[Operation, Loop] = field(default_factory=dict)
+
+    def loop_of(self, op: Operation) -> Loop | None:
+        """The innermost loop around an op; None outside of all."""
+        around = op.parent_op()
+        while around is not None and not _repeats(around):
+            around = around.parent_op()
+        if around is None:
+            return None
+        found = Loop(line_of(around.location), len(self.loops) + 1)
+        return self.loops.setdefault(around, found)
 
     def finish(self, arena_bytes: int) -> NestReport:
         """The report of the whole kernel."""
         products = tuple(self.products)
         return NestReport(tuple(self.nests), arena_bytes, tuple(self.remarks), products)
+
+
+def _repeats(op: Operation) -> bool:
+    """Whether a region of an op may be run again."""
+    if not isinstance(op, ControlFlowOp):
+        return False
+    return any(OUTSIDE not in (edge.source, edge.target) for edge in op.edges())
 
 
 def line_of(location: LocationAttr | None) -> str:

@@ -72,11 +72,11 @@ def finish(lowering: Lowering, out: Block, direct: DirectStore, step: Step) -> N
     ).results[0]
     is_stored = emit.compare("ne", flag, emit.constant(i32, 0))
     storing, filling = Block(), Block()
-    nest.emit_nest(lowering, filling, [direct.fill])
+    nest.emit_nest(lowering, filling, [direct.fill], is_rare=True)
     inner = Emitter(storing, direct.store.location)
     is_empty = _are_empty(lowering, inner, direct, direct.loops)
     inner.choose(is_empty, (_closed(filling, direct), _closed(Block(), direct)))
-    nest.emit_nest(lowering, storing, step.roots)
+    nest.emit_nest(lowering, storing, step.roots, is_rare=True)
     emit.choose(is_stored, (_closed(Block(), direct), _closed(storing, direct)))
 
 

@@ -29,6 +29,7 @@ from tilewright.targets.cpu.dot.fetching import fetch_address
 from tilewright.targets.cpu.dot.limits import limits_of
 from tilewright.targets.cpu.dot.microkernel import DotSpec
 from tilewright.targets.cpu.dot.units import choose_unit
+from tilewright.targets.cpu.estimate import product_cycles
 from tilewright.targets.cpu.forms import STEPS
 from tilewright.targets.cpu.nests import nest
 from tilewright.targets.cpu.nests.coordinates import constant_coords
@@ -147,7 +148,7 @@ def _pack_load(lowering: Lowering, out: Block, form: PackForm, dst: Buffer) -> N
         ev.emit.effect(YieldOp, ())
         ev.emit.pin = 0
         ev.emit.pop()
-        _pack_general(lowering, slow, form, dst)
+        _pack_general(lowering, slow, form, dst, is_rare=True)
         ev.emit.push(slow)
         ev.emit.effect(YieldOp, ())
         ev.emit.pop()
@@ -192,7 +193,7 @@ def _rows_in_place(lowering: Lowering, out: Block, form: PackForm) -> tuple[SSAV
     if not isinstance(condition, SSAValue):
         return in_memory
     copying = Block()
-    copied = _materialize(lowering, copying, form, along).base, length
+    copied = _materialize(lowering, copying, form, along, is_rare=True).base, length
     copying.add_op(build(YieldOp, location=op.location))
     ev.emit.choose(condition, (Block([build(YieldOp, location=op.location)]), copying))
     select = ELEMENTWISE["arith.select"]
@@ -211,15 +212,19 @@ def _limits(lowering: Lowering, emit: Emitter, form: PackForm) -> Limits | None:
     return lowering.limits[users[0]]
 
 
-def _pack_general(lowering: Lowering, out: Block, form: PackForm, dst: Buffer) -> None:
+def _pack_general(
+    lowering: Lowering, out: Block, form: PackForm, dst: Buffer, is_rare: bool = False
+) -> None:
     """Materialise the tile with a nest of its own, then pack the buffer."""
-    temporary = _materialize(lowering, out, form)
+    temporary = _materialize(lowering, out, form, is_rare=is_rare)
     op = owner(form.value)
     assert op is not None
     _pack_buffer(Emitter(out, op.location), form, temporary, dst)
 
 
-def _materialize(lowering: Lowering, out: Block, form: PackForm, last: int = 1) -> Buffer:
+def _materialize(
+    lowering: Lowering, out: Block, form: PackForm, last: int = 1, is_rare: bool = False
+) -> Buffer:
     """A copy of the tile in the arena, made right here; contiguous along dimension `last`."""
     op = owner(form.value)
     assert op is not None
@@ -227,7 +232,7 @@ def _materialize(lowering: Lowering, out: Block, form: PackForm, last: int = 1) 
     temporary = lowering.allocate(shape, element_of(form.value.type), "unpacked")
     lowering.buffers[form.value] = temporary = replace(temporary, last=None if last else 0)
     root = Root(RootKind.MATERIALIZE, op, (form.value,), shape, 0)
-    nest.emit_nest(lowering, out, [root])
+    nest.emit_nest(lowering, out, [root], is_rare=is_rare)
     del lowering.buffers[form.value]
     return temporary
 
@@ -292,7 +297,20 @@ def _summary(lowering: Lowering, op: DotOp, spec: DotSpec) -> ProductSummary:
         (spec.b_layout.num_panels(spec.n), spec.b_layout.columns),
         op in lowering.direct,
         "" if spec.unit.is_arm else choice.why_not_amx,
+        lowering.report.loop_of(op),
+        product_cycles(choice.spec, _packed_beside(lowering, op, packed)),
     )
+
+
+def _packed_beside(lowering: Lowering, op: DotOp, packed: Sequence[str]) -> tuple[str, ...]:
+    """The packed operands that are packed in the product's loop, not before it."""
+    loop_of, beside = lowering.report.loop_of, []
+    for form in lowering.bufferization.operands[op]:
+        made = form.value.owner
+        is_beside = isinstance(made, Block) or loop_of(made) == loop_of(op)
+        if form.role.upper() in packed and is_beside:
+            beside.append(form.role.upper())
+    return tuple(beside)
 
 
 def _unit_property(is_amx: bool, operand: SSAValue) -> dict[str, Attribute]:

@@ -49,12 +49,16 @@ class MemoryAccess:
 
 @dataclass(frozen=True)
 class NestBody:
-    """What evaluating a nest's roots touches and costs, before any code exists."""
+    """What evaluating a nest's roots touches and costs, before any code exists.
+
+    `cost`: vector instructions for each vector of elements, addresses not counted.
+    """
 
     accesses: tuple[MemoryAccess, ...]
     widest_bits: int
     is_heavy: bool
     num_ops: int
+    cost: int
 
 
 def survey(bufferization: Bufferization, roots: Sequence[Root], fresh: set[SSAValue]) -> NestBody:
@@ -62,7 +66,7 @@ def survey(bufferization: Bufferization, roots: Sequence[Root], fresh: set[SSAVa
     accesses: dict[MemoryAccess, None] = {}
     seen: set[tuple[SSAValue, Coords]] = set()
     pending: list[tuple[SSAValue, Coords]] = []
-    widest, heavy, count = 8, False, 0
+    widest, heavy, count, cost = 8, False, 0, 0
     for root in roots:
         start = tuple(loop_coord(dim) for dim in range(len(root.space)))
         pending.extend((value, start) for value in root.values if is_tile(value))
@@ -90,6 +94,7 @@ def survey(bufferization: Bufferization, roots: Sequence[Root], fresh: set[SSAVa
             accesses[MemoryAccess(op.operands[0], coords, op)] = None
         count += 1
         heavy = heavy or own_cost(op) >= 10
+        cost += 0 if bufferization.costs.is_symbolic(value) else own_cost(op)
         source = source_coords(op, coords, value.index)
         places = [coords if source is None else source]
         if num_folded(op) > 1:
@@ -97,7 +102,7 @@ def survey(bufferization: Bufferization, roots: Sequence[Root], fresh: set[SSAVa
         for operand, _ in reads(op) or ():
             if is_tile(operand):
                 pending.extend((operand, place) for place in places)
-    return NestBody(tuple(accesses), widest, heavy, count)
+    return NestBody(tuple(accesses), widest, heavy, count, cost)
 
 
 def stride_along(structure: AffineTiles, access: MemoryAccess, loop: int) -> Stride | None:

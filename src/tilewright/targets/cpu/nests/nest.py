@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilewright.analysis.commutation import commutes
 from tilewright.ir.op import build
-from tilewright.ir.types import element_of, i1, shape_of, storage_bytes
+from tilewright.ir.types import element_of, i1
 from tilewright.ops.control_flow import IfOp, YieldOp
 from tilewright.ops.reduction.ir import CombineOp
 from tilewright.support.dataclass import replace
@@ -39,10 +39,10 @@ from tilewright.targets.cpu.nests.loop_order import (
 )
 from tilewright.targets.cpu.nests.row_factors import row_factor, where_it_changes
 from tilewright.targets.cpu.nests.scans import emit_scan
+from tilewright.targets.cpu.nests.summary import names_of, summary_of
 from tilewright.targets.cpu.nests.updates import update
 from tilewright.targets.cpu.ops import NestOp
 from tilewright.targets.cpu.ops import YieldOp as NestYieldOp
-from tilewright.targets.cpu.report import NestSummary, line_of
 from tilewright.targets.cpu.schedule.fetches import Fetch
 from tilewright.targets.cpu.schedule.inline import is_tile
 from tilewright.targets.cpu.schedule.lowering import Lowering
@@ -64,11 +64,13 @@ def emit_nest(
     roots: Sequence[Root],
     fetches: Sequence[Fetch] = (),
     is_detour: bool = False,
+    is_rare: bool = False,
 ) -> None:
     """Append the nest of `roots` to `out` and record where its results are found.
 
     `fetches` are the rows that it asks for, for who comes after it. A detour, which runs only
-    where memory overlaps, is not reported.
+    where memory overlaps, is not reported; what is rare runs where a mask hides a part, or where a
+    product could not store its sums itself.
     """
     fresh = {root.values[0] for root in roots if root.kind is RootKind.MATERIALIZE}
     body = survey(lowering.bufferization, roots, fresh)
@@ -96,7 +98,7 @@ def emit_nest(
     _emit_loops(nest)
     _finish(nest, out, block, flag)
     if not is_detour:
-        _summarize(nest)
+        lowering.report.nests.append(summary_of(nest, is_rare))
 
 
 def _usable_prefixes(nest: Nest) -> tuple[Prefix, ...]:
@@ -162,7 +164,7 @@ def _relabelled(nest: Nest) -> NestBody:
         type(t)(t.value, tuple(relabel(c) for c in t.coords), t.op, t.is_store)
         for t in nest.body.accesses
     )
-    return NestBody(accesses, nest.body.widest_bits, nest.body.is_heavy, nest.body.num_ops)
+    return replace(nest.body, accesses=accesses)
 
 
 def _emit_loops(nest: Nest) -> None:
@@ -405,7 +407,7 @@ def _finish(nest: Nest, out: Block, block: Block, flag: SSAValue | None) -> None
     properties: dict[str, Attribute] = {
         "bounds": DenseArrayBase.from_list(i64, list(nest.space)),
         "vector": IntegerAttr(nest.lanes, i64),
-        "summary": StringAttr(", ".join(_names(nest))),
+        "summary": StringAttr(", ".join(names_of(nest))),
     }
     types = [value.type for value in outputs]
     op = build(NestOp, (), types, properties, (Region(block),), location)
@@ -455,50 +457,3 @@ def _emit_copy(nest: Nest, out: Block, root: Root, buffer: Buffer) -> None:
         "summary": StringAttr("copy of redirected store"),
     }
     out.add_op(build(NestOp, (), (), properties, (Region(block),), root.op.location))
-
-
-def _names(nest: Nest) -> list[str]:
-    return [
-        root.kind.value if root.kind in (RootKind.COPY, RootKind.MATERIALIZE) else root.op.name
-        for root in nest.roots
-    ]
-
-
-def _summarize(nest: Nest) -> None:
-    lines = dict.fromkeys(line_of(root.op.location) for root in nest.roots)
-    count = prod(nest.space)
-    accessed = 0
-    for access in nest.body.accesses:
-        element = element_of(access.value.type)
-        element = getattr(element, "pointee", element)
-        accessed += storage_bytes(element) * prod(shape_of(access.value.type))
-    nest.lowering.report.nests.append(
-        NestSummary(
-            tuple(line for line in lines if line),
-            nest.space,
-            nest.lanes,
-            nest.lane_dim,
-            tuple(_names(nest)),
-            tuple(nest.ev.accesses.values()),
-            accessed,
-            nest.body.num_ops * count,
-            _remarks(nest),
-        )
-    )
-
-
-def _remarks(nest: Nest) -> tuple[str, ...]:
-    """What is slow about a nest and why."""
-    remarks = []
-    if nest.roots[0].kind in SCALAR_KINDS:
-        remarks.append(f"not vectorized: {nest.roots[0].op.name} works element by element")
-    elif nest.lane_dim is None and prod(nest.space) > 1:
-        if nest.roots[0].kind is RootKind.SCAN:
-            remarks.append("not vectorized: the scan's only dimension runs in order")
-        else:
-            remarks.append("not vectorized: the combine function has control flow")
-    if nest.redirects:
-        remarks.append("stores go through the arena where they overlap loads (tested per program)")
-    elif nest.aside:
-        remarks.append("stores go through the arena: they may overlap loads")
-    return tuple(remarks)

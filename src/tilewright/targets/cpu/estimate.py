@@ -1,0 +1,72 @@
+"""How long nests and products take by a machine's rates: an estimate for people, in cycles.
+
+`explain` shows shares of it, and nothing is decided by it. What it leaves out: latencies, misses,
+branches, and whether other cores want the same memory.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from tilewright.targets.cpu.dot.amx_product import PART_PAIRS
+from tilewright.targets.cpu.dot.microkernel import DotSpec
+from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES, Instruction
+
+VECTORS_PER_CYCLE = 2
+"""Vector instructions that start in a cycle. By definition: the pipes of Zen, Golden Cove and
+Neoverse that take arithmetic of full width."""
+
+MEMORY_BYTES_PER_CYCLE = 9
+"""Measured on Emerald Rapids, 2026-11-22: a core reads 27 GB/s from the third-level cache, and
+writes as much, at about 3 GHz."""
+
+TILE_BYTES_PER_CYCLE = 32
+"""Bytes of tiles in the arena. Chosen, not measured: between a first-level cache (64 and more) and
+a second-level one (21, measured on Emerald Rapids), for either holds them."""
+
+PACKED_BYTES_PER_CYCLE = 9
+"""Measured on Emerald Rapids, 2026-11-22: packing an operand that is near takes 25 to 28 GB/s."""
+
+AMX_PRODUCT_CYCLES = 32
+"""A product of two of AMX's tiles. Measured on Emerald Rapids, 2026-11-23: one starts in 16 cycles;
+whole products with their loads and stores of C reach half of that."""
+
+# By definition: products in a lane of f32 for each instruction; `I32` and `MULTIPLY_ADD` take two
+# instructions, `I16_PAIRS` two for two products.
+_DENSITY = {
+    Instruction.FMA: 1.0,
+    Instruction.MULTIPLY_ADD: 0.5,
+    Instruction.BF16_DOT: 2.0,
+    Instruction.BF16_DOT_NEON: 2.0,
+    Instruction.I8_DOT: 4.0,
+    Instruction.I8_DOT_NEON: 4.0,
+    Instruction.I16_PAIRS: 1.0,
+    Instruction.I32: 0.5,
+}
+
+
+def product_cycles(spec: DotSpec, packed: tuple[str, ...]) -> int:
+    """A product with the packing of the operands named in `packed` ("A", "B")."""
+    multiply = spec.multiply
+    bytes_of = {"A": spec.m * spec.k, "B": spec.k * spec.n}
+    moved = sum(bytes_of[name] for name in packed) * ELEMENT_BYTES[multiply.a_element]
+    packing = moved * multiply.parts / PACKED_BYTES_PER_CYCLE
+    if spec.is_amx:
+        depth = 64 // ELEMENT_BYTES[multiply.a_element]
+        tiles = -(-spec.m // 16) * -(-spec.n // 16) * -(-spec.k // depth)
+        times = len(PART_PAIRS[multiply.parts])
+        return round(packing + tiles * times * AMX_PRODUCT_CYCLES)
+    lanes = spec.vector_bytes // multiply.lane_bytes
+    products = spec.m * spec.k * -(-spec.n // lanes)
+    return round(packing + products / (_DENSITY[multiply.instruction] * VECTORS_PER_CYCLE))
+
+
+def nest_cycles(space: tuple[int, ...], vectors: int, cost: int, moved: tuple[int, int]) -> int:
+    """A nest over `space`, in so many elements a vector, that costs so many instructions each.
+
+    *Units* `moved`: bytes of memory and of tiles. Arithmetic hides what is moved, or the reverse.
+    """
+    computing = prod(space) * cost / (vectors * VECTORS_PER_CYCLE)
+    memory, tiles = moved
+    moving = memory / MEMORY_BYTES_PER_CYCLE + tiles / TILE_BYTES_PER_CYCLE
+    return round(max(computing, moving, 1))
