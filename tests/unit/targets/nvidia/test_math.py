@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+import tilewright
+import tilewright.language as tl
 from tests.asm.test_libdevice import (
     NUMPY,
     ROWS,
@@ -15,6 +17,7 @@ from tests.asm.test_libdevice import (
     elements,
     is_exact,
 )
+from tests.ptxas.kernels import ptx_of, request_of
 from tests.unit.targets.nvidia.lane_programs import lane_module, run_lanes
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.ops.extern.ir import EXTERNS, Extern
@@ -77,6 +80,20 @@ def test_every_form_of_libdevice_agrees_with_its_reference(
         assert_near(row, result, operands, ULP_BOUND)
 
 
+@tilewright.jit
+def divided_by_rows(x, out):
+    at = tl.arange(0, 64)[:, None] * 64 + tl.arange(0, 64)[None, :]
+    tile = tl.load(x + at)
+    tl.store(out + at, tile / tl.sum(tile, 1)[:, None])
+
+
+@tilewright.jit
+def divided_by_tiles(x, out):
+    at = tl.arange(0, 64)[:, None] * 64 + tl.arange(0, 64)[None, :]
+    tile = tl.load(x + at)
+    tl.store(out + at, tile / (tile + 1))
+
+
 RANGES = {"fast_pow": (0.1, 5.0), "fast_log": (2.0, 50.0)}
 
 
@@ -90,11 +107,13 @@ def test_fast_functions_are_near_the_accurate_ones(name: str, rng: np.random.Gen
     np.testing.assert_allclose(run(row, operands), expected, rtol=tolerance, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["exp", "exp2", "sigmoid", "sqrt", "rsqrt", "div"])
+@pytest.mark.parametrize(
+    "name", ["exp", "exp2", "sigmoid", "sqrt", "rsqrt", "div", "div_by_shared"]
+)
 def test_functions_of_the_special_unit_keep_their_bound(
     name: str, rng: np.random.Generator
 ) -> None:
-    count = 2 if name == "div" else 1
+    count = 2 if name.startswith("div") else 1
 
     def body(fn: FunctionBuilder, values: Sequence[str]) -> list[str]:
         return [MATH.emit(fn, name, "float", values)]
@@ -111,9 +130,35 @@ def test_functions_of_the_special_unit_keep_their_bound(
         "sqrt": np.sqrt,
         "rsqrt": lambda v: 1 / np.sqrt(v),
         "div": np.divide,
+        "div_by_shared": np.divide,
     }[name](*wide)
     error = np.abs(result.astype(np.float64) - exact) / np.spacing(exact.astype(np.float32))
     assert error.max() <= ULP_BOUND[name, "float"]
+
+
+def test_quotients_by_a_shared_divisor_cover_the_whole_range_of_floats() -> None:
+    """Divisors whose reciprocals are denormal, denormal divisors, zeros, infinities and NaN."""
+    tiny, large = 1e-42, 3e38
+    special = np.array([0.0, -0.0, 1.0, -3.5, tiny, large, np.inf, -np.inf, np.nan], np.float32)
+    x, y = (grid.ravel() for grid in np.meshgrid(special, special))
+
+    def body(fn: FunctionBuilder, values: Sequence[str]) -> list[str]:
+        return [MATH.emit(fn, "div_by_shared", "float", values)]
+
+    module = lane_module(["float"] * 2, ["float"], body)
+    (result,) = run_lanes(module, [x, y], [np.float32])
+    with np.errstate(all="ignore"):
+        expected = (x.astype(np.float64) / y.astype(np.float64)).astype(np.float32)
+    np.testing.assert_allclose(result, expected, rtol=2.5e-7, atol=2e-45)
+
+
+def test_registers_with_one_divisor_take_its_reciprocal_once() -> None:
+    """A row's elements are divided by its sum with one reciprocal; others keep `div.full`."""
+    x = np.zeros((64, 64), np.float32)
+    for kernel, reciprocals in ((divided_by_rows, True), (divided_by_tiles, False)):
+        ptx = ptx_of(request_of(kernel, (x, x), {"num_warps": 4}))
+        assert ("div.full.f32" in ptx) is not reciprocals
+        assert ("rcp.approx.ftz.f32" in ptx) is reciprocals
 
 
 def test_exp_covers_the_whole_range_of_floats() -> None:

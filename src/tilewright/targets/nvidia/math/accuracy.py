@@ -25,6 +25,7 @@ _SINGLE = {
     "atan": 3.5,
     "atan2": 4.0,
     "div": 2.0,
+    "div_by_shared": 2.0,
     "sqrt_rn": 0.5,
     "div_rn": 0.5,
 }

@@ -30,6 +30,7 @@ _BOTH: dict[str, Routine] = {
 }
 # Approximate functions exist for float32 alone.
 _SINGLE: dict[str, Routine] = {
+    "div_by_shared": special_unit.divide_by_shared,
     "exp": special_unit.exp,
     "exp2": special_unit.exp2,
     "sigmoid": special_unit.sigmoid,

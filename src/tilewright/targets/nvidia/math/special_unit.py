@@ -17,6 +17,10 @@ _LN_2, _LOG10_2 = 0.6931471805599453, 0.3010299956639812
 _SPAN = 252.0
 # By definition: adding it leaves n + 127 in the low bits of the sum, ready to become an exponent.
 _MAGIC = 1.5 * 2.0**23 + 1.0
+# By definition: reciprocals of larger numbers are denormal, and so are smaller numbers.
+_LARGE, _SMALL = 2.0**126, 2.0**-126
+# By definition: what brings such numbers back; ptxas 13.0.88 scales by the same for `div.full`.
+_DOWN, _UP = 0.25, 2.0**24
 
 
 def exp2(code: LaneCode, x: LaneValue) -> LaneValue:
@@ -108,6 +112,21 @@ def fast_tanh(code: LaneCode, x: LaneValue) -> LaneValue:
 def fast_divide(code: LaneCode, x: LaneValue, y: LaneValue) -> LaneValue:
     """The quotient within 2 ulp for divisors from 2^-126 to 2^126; 0 beyond."""
     return code.call("llvm.nvvm.div.approx.ftz.f", x, y)
+
+
+def divide_by_shared(code: LaneCode, x: LaneValue, y: LaneValue) -> LaneValue:
+    """The quotient within 2 ulp, in two products where many numbers have one divisor.
+
+    It has the bits of `div.full`: the divisor is scaled into the range of the unit's reciprocal,
+    and the dividend alike. What follows from `y` alone is computed once for all numbers.
+    """
+    size = y.absolute()
+    is_large = size.compare("ogt", _LARGE)
+    is_small = size.compare("olt", _SMALL)
+    small = is_small.select(y.coerce(_UP), 1.0)
+    scale = is_large.select(y.coerce(_DOWN), small)
+    reciprocal = code.call("llvm.nvvm.rcp.approx.ftz.f", y * scale)
+    return x * scale * reciprocal
 
 
 def saturate(code: LaneCode, x: LaneValue) -> LaneValue:
