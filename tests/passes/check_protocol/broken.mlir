@@ -2,7 +2,7 @@
 // More registers than an SM has; a consumer that is not there; fills that are counted by hand; a
 // slot that is not committed; a ring in its own tiles.
 //
-// CHECK: error[ProtocolBroken]: role math: its registers make 77824 of the program, and an SM has 65536
+// CHECK: error[ProtocolBroken]: role math: its registers make 77824 of the program, and
 // CHECK: error[ProtocolBroken]: role math: ring ab counts 2 of ttg.ring_release, and 1 do
 // CHECK: error[ProtocolBroken]: role load: ring ab: slot and fill are not counted from fill to fill
 // CHECK: error[ProtocolBroken]: role load: ring ab: slots are acquired 1 times more than committed on a path

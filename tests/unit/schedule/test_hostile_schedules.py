@@ -87,8 +87,18 @@ def test_loads_that_fill_a_ring_in_turn_share_its_slots() -> None:
 
 def test_registers_that_an_sm_does_not_have_are_refused() -> None:
     text = f"roles load regs 240 | math x2 regs 240 split m; {RING}2"
-    with pytest.raises(ProtocolBroken, match="make 92160 of the program, and an SM has 65536"):
+    with pytest.raises(ProtocolBroken, match="make 92160 of the program, and 12 warps have 64512"):
         compiled(schedule=text)
+
+
+def test_registers_that_whole_units_leave_to_nobody_are_refused() -> None:
+    """An SM has 65536, and 384 threads start with 168 each: roles would wait for the rest."""
+    text = f"roles load regs 32 | math x2 regs 240 split m; {RING}2"
+    with pytest.raises(ProtocolBroken, match="make 65536 of the program, and 12 warps have 64512"):
+        compiled(schedule=text)
+    options = {"num_consumer_groups": 2, "reg_dec_producer": 32, "reg_inc_consumer": 240}
+    with pytest.raises(InvalidOption, match="are 65536 registers, and a program has at most 64512"):
+        compiled(**options)
 
 
 @pytest.mark.parametrize(

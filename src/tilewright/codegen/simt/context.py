@@ -88,6 +88,13 @@ class ThreadServices(TargetServices, ScopeServices, Protocol):
         """How many named barriers a cta has."""
         ...
 
+    def start_registers(self, fn: FunctionBuilder, granted: int) -> None:
+        """Say with how many registers a thread starts, where roles take `granted` of them later.
+
+        They are those of one lane of each warp, added up; 0 where it is not known.
+        """
+        ...
+
     def resize_registers(self, fn: FunctionBuilder, registers: int) -> None:
         """Take or give back registers: from here on each thread of the warp group has so many."""
         ...

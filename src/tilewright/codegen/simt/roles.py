@@ -19,6 +19,8 @@ def emit_partitions(ctx: SimtContext, bodies: Sequence[tuple[Partition, Body]]) 
     check_partitions([partition for partition, _ in bodies], ctx.target.num_barriers)
     fn, warp = ctx.fn, ctx.index.cta_warp(ctx.fn)
     end = fn.new_label()
+    if any(partition.registers for partition, _ in bodies):
+        ctx.target.start_registers(fn, _granted([partition for partition, _ in bodies]))
     for partition, emit_body in bodies:
         here, elsewhere = fn.new_label(), fn.new_label()
         inside = warp
@@ -37,6 +39,15 @@ def emit_partitions(ctx: SimtContext, bodies: Sequence[tuple[Partition, Body]]) 
         fn.place(elsewhere)
     fn.branch(end)
     fn.place(end)
+
+
+def _granted(partitions: Sequence[Partition]) -> int:
+    """The registers of one lane of every warp together; 0 where some warps keep those they have."""
+    granted = [(p.replicas * p.warps, p.registers) for p in partitions]
+    is_whole = sum(warps for warps, _ in granted) == partitions[0].cta_warps
+    if not is_whole or not all(registers for _, registers in granted):
+        return 0
+    return sum(warps * registers for warps, registers in granted)
 
 
 def _elect(ctx: SimtContext, partition: Partition, inside: str, end: str) -> None:

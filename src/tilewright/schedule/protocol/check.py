@@ -21,6 +21,7 @@ from tilewright.ops.roles import ClusterWaitOp, RolesOp, TurnOp, find_roles
 from tilewright.ops.staging import LocalAllocOp
 from tilewright.schedule.protocol.broken import broken, ring_name
 from tilewright.schedule.protocol.check_slots import check_slots
+from tilewright.schedule.role_registers import most_granted
 from tilewright.schedule.scratch import has_place, scratch_bytes, scratch_offset
 from tilewright.schedule.shared_memory import RING_SLOT_BYTES
 from tilewright.support.dataclass import dataclass
@@ -78,9 +79,10 @@ def _reads_shared_ring(op: Operation) -> bool:
 
 
 def _check_registers(roles: RolesOp, machine: MachineModel) -> None:
-    """Grants are what `setmaxnreg` takes, and all together what an SM has: more of them hang."""
-    total, granted = 0, machine.registers_per_sm
+    """Grants are what `setmaxnreg` takes, and all together what the program starts with."""
     described = roles.described()
+    warps = sum(role.warps * role.replicas for role in described)
+    total, most = 0, most_granted(machine, warps)
     if not any(role.registers for role in described):
         return
     for role in described:
@@ -90,8 +92,8 @@ def _check_registers(roles: RolesOp, machine: MachineModel) -> None:
             what = f"{count} registers for {role.warps} warps are no grant"
             raise broken(role.name, what, roles, "grant 24 to 256, in steps of 8, to warp groups")
         total += machine.lanes * role.warps * role.replicas * count
-        if total > granted:
-            what = f"its registers make {total} of the program, and an SM has {granted}"
+        if total > most:
+            what = f"its registers make {total} of the program, and {warps} warps have {most}"
             raise broken(role.name, what, roles, "roles that wait for registers wait forever")
 
 

@@ -10,6 +10,7 @@ from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.simt.context import AtomicAccess, CallSite, GlobalAccess
 from tilewright.codegen.simt.shared import shared_pointer
 from tilewright.machine.model import MachineModel
+from tilewright.schedule.role_registers import entry_registers
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.atomics import atomic_width, emit_atomic, emit_fence
 from tilewright.targets.nvidia.convert import convert_float, convert_floats
@@ -43,18 +44,20 @@ class NvidiaServices:
         """The named barriers of a cta."""
         return self.machine.num_barriers
 
-    def resize_registers(self, fn: FunctionBuilder, registers: int) -> None:
-        """setmaxnreg; see ThreadServices.
+    def start_registers(self, fn: FunctionBuilder, granted: int) -> None:
+        """maxnreg: what roles are granted together, so that as many ctas fit an SM as these let.
 
-        ptxas ignores it (C7508) unless it knows with how many registers the kernel starts. Only
-        kernels with roles say so: with `.minnctapersm 1` ptxas 13.0.88 takes more registers than
-        it needs in 8 of 17 kernels of the corpus (30 → 64 for a small product; seen 2026-11-22).
+        ptxas ignores setmaxnreg (C7508) unless it knows with how many registers the kernel starts.
+        Only kernels with roles say so: with `.minnctapersm 1` ptxas 13.0.88 takes more registers
+        than it needs in 8 of 17 kernels of the corpus (30 → 64 for a small product; seen
+        2026-11-22).
         """
         fn.attributes["nvvm.minctasm"] = "1"
-        at_start = fn.attributes.setdefault(
-            "nvvm.maxnreg", str(entry_registers(self.machine, self.cta_warps))
-        )
-        direction = "inc" if registers > int(at_start) else "dec"
+        fn.attributes["nvvm.maxnreg"] = str(entry_registers(self.machine, self.cta_warps, granted))
+
+    def resize_registers(self, fn: FunctionBuilder, registers: int) -> None:
+        """setmaxnreg; see ThreadServices."""
+        direction = "inc" if registers > int(fn.attributes["nvvm.maxnreg"]) else "dec"
         fn.emit(f"call void @llvm.nvvm.setmaxnreg.{direction}.sync.aligned.u32(i32 {registers})")
 
     def convert_float(
@@ -262,13 +265,6 @@ class NvidiaServices:
     def fail(self, fn: FunctionBuilder, message: str, site: CallSite) -> None:
         """Report that an assertion failed in this thread, and stop the kernel."""
         emit_failure(fn, self.module, message, site)
-
-
-def entry_registers(machine: MachineModel, warps: int) -> int:
-    """The registers of each thread where a cta of so many warps has an SM to itself."""
-    unit = machine.register_unit // machine.lanes
-    each = machine.registers_per_sm // (warps * machine.lanes) // unit * unit
-    return min(each, machine.max_registers_per_thread)
 
 
 def _trans(is_transposed: bool) -> str:

@@ -16,10 +16,11 @@ from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.rules import DEFAULT_RULES
 from tilewright.codegen.simt.context import SimtContext
 from tilewright.codegen.simt.partition import Partition, check_partitions, whole_cta
+from tilewright.schedule.role_registers import entry_registers, most_granted
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.math import NvidiaMath
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
-from tilewright.targets.nvidia.services import NvidiaServices, entry_registers
+from tilewright.targets.nvidia.services import NvidiaServices
 
 SOURCES = Path(tilewright.__file__).parent
 
@@ -167,6 +168,23 @@ def test_a_cta_alone_on_its_multiprocessor_starts_with_so_many_registers(
     warps: int, registers: int
 ) -> None:
     assert entry_registers(MACHINE, warps) == registers
+
+
+@pytest.mark.parametrize(
+    ("warps", "granted", "registers"),
+    [(12, 4 * 24 + 8 * 104, 80), (12, 4 * 40 + 8 * 232, 168), (8, 4 * 40 + 4 * 240, 144)],
+)
+def test_roles_start_with_what_they_are_granted_together(
+    warps: int, granted: int, registers: int
+) -> None:
+    assert entry_registers(MACHINE, warps, granted) == registers
+    assert registers * warps >= granted
+
+
+def test_roles_have_what_whole_units_leave() -> None:
+    """168 registers for each of 384 threads are 1024 fewer than an SM has."""
+    assert most_granted(MACHINE, 12) == 168 * 384 < MACHINE.registers_per_sm
+    assert most_granted(MACHINE, 16) == MACHINE.registers_per_sm
 
 
 @pytest.mark.parametrize(("registers", "direction"), [(24, "dec"), (160, "dec"), (240, "inc")])

@@ -33,6 +33,7 @@ from tilewright.passes.branch_masks import find_masks
 from tilewright.schedule.partition.tasks import ask_for_roles, groups_of_tasks
 from tilewright.schedule.plan.anchors import anchors_of, require_anchors
 from tilewright.schedule.plan.verify_schedule import require_room
+from tilewright.schedule.role_registers import most_granted
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InvalidOption
 from tilewright.support.options import CompileOptions
@@ -170,7 +171,8 @@ class DecideRoles(Pass):
         return min(3, max(1, of_attention or self.num_warps // 4))
 
     def _check_registers(self, roles: tuple[Role, Role]) -> None:
-        most = self.machine.registers_per_sm
+        warps = sum(role.replicas * role.warps for role in roles)
+        most = most_granted(self.machine, warps)
         asked = _GROUP_THREADS * sum(role.replicas * role.registers for role in roles)
         if asked > most:
             load, math = roles

@@ -1,0 +1,31 @@
+"""With how many registers the threads of roles start, and how many they can have in all.
+
+A program takes its registers when it starts, as many for each thread; roles then give some back or
+take what others gave. Who takes more than was given back waits for ever.
+"""
+
+from __future__ import annotations
+
+from tilewright.machine.model import MachineModel
+
+
+def entry_registers(machine: MachineModel, warps: int, granted: int = 0) -> int:
+    """The registers with which each thread of a cta of so many warps starts.
+
+    They are those of `granted`, the sum over warps of what a lane is granted later, shared by all
+    warps; with 0, as many as a cta has that has an SM to itself.
+    """
+    each = min(_most_each(machine, warps), machine.max_registers_per_thread)
+    unit = machine.register_unit // machine.lanes
+    return min(each, -(-granted // (warps * unit)) * unit) if granted else each
+
+
+def most_granted(machine: MachineModel, warps: int) -> int:
+    """The most registers that the roles of a cta of so many warps can have together."""
+    return _most_each(machine, warps) * warps * machine.lanes
+
+
+def _most_each(machine: MachineModel, warps: int) -> int:
+    """What an SM has for each thread of a cta, in whole units."""
+    unit = machine.register_unit // machine.lanes
+    return machine.registers_per_sm // (warps * machine.lanes) // unit * unit
