@@ -38,6 +38,18 @@ def attention(q, k, v, out, N, M: tl.constexpr, KEYS: tl.constexpr, D: tl.conste
 
 
 @tilewright.jit
+def attention_by_engine(q, k, v, out, N, M: tl.constexpr, KEYS: tl.constexpr, D: tl.constexpr):
+    x = tl.make_tensor_descriptor(q, [N, D], [D, 1], [M, D]).load([0, 0])
+    keys = tl.make_tensor_descriptor(k, [N, D], [D, 1], [KEYS, D])
+    values = tl.make_tensor_descriptor(v, [N, D], [D, 1], [KEYS, D])
+    acc = tl.zeros((M, D), tl.float32)
+    for start in range(0, N, KEYS):
+        weights = tl.exp(tl.dot(x, keys.load([start, 0]).T))
+        acc = tl.dot(weights.to(tl.float16), values.load([start, 0]), acc)
+    tl.store(out + tl.arange(0, M)[:, None] * D + tl.arange(0, D)[None, :], acc)
+
+
+@tilewright.jit
 def total(x, out, N, BLOCK: tl.constexpr):
     acc = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, N, BLOCK):
@@ -81,6 +93,20 @@ def test_attention_is_pipelined_where_no_more_than_one_program_fits_anyway(
     options = {"num_warps": num_warps, "num_consumer_groups": 0}
     text = decided(attention, args, M=128, KEYS=keys, D=128, **options)
     assert ("slots 2 cp_async" in text) is is_pipelined
+
+
+@pytest.mark.parametrize(
+    ("blocks", "num_warps", "is_pipelined"),
+    [((64, 64, 64), 4, True), ((128, 64, 64), 8, True), ((128, 128, 64), 8, False)],
+)
+def test_the_engine_fills_two_slots_where_all_programs_keep_room(
+    blocks: tuple[int, int, int], num_warps: int, is_pipelined: bool
+) -> None:
+    sizes = dict(zip(("M", "KEYS", "D"), blocks, strict=True))
+    args = (HALVES, HALVES, HALVES, FLOATS, 4096)
+    options = {"num_warps": num_warps, "num_consumer_groups": 0}
+    text = decided(attention_by_engine, args, **sizes, **options)
+    assert ("slots 2 tma" in text) is is_pipelined
 
 
 def test_a_loop_without_products_is_left_as_it_is() -> None:
