@@ -291,6 +291,35 @@ def attention_tiles(
 
 
 @triton.jit
+def attention_in_turn(
+    q_desc, k_desc, v_desc, out_desc, length, heads, scale, HEAD_DIM: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """Causal `attention_tiles`; each program takes every `num_programs`-th block of queries.
+
+    The blocks of `GROUP` heads come with the most keys first, so that all programs get as many of
+    each length; their keys and values stay in L2. `heads` is a multiple of `GROUP`.
+    """
+    blocks = length // BLOCK_M
+    for tile in range(tl.program_id(0), blocks * heads, tl.num_programs(0)):
+        place = tile % (GROUP * blocks)
+        first = (blocks - 1 - place // GROUP) * BLOCK_M
+        row = (tile // (GROUP * blocks) * GROUP + place % GROUP) * length
+        tl.assume(first >= 0)
+        tl.assume(row >= 0)
+        queries = first + tl.arange(0, BLOCK_M)
+        q = q_desc.load([row + first, 0])
+        acc = tl.zeros((BLOCK_M, HEAD_DIM), dtype=tl.float32)
+        total = tl.zeros((BLOCK_M,), dtype=tl.float32)
+        highest = tl.full((BLOCK_M,), -1.0e30, dtype=tl.float32)
+        acc, total, highest = attend_to(
+            acc, total, highest, q, k_desc, v_desc, row, 0, first + BLOCK_M, queries, scale, True,
+            BLOCK_N,
+        )  # fmt: skip
+        out_desc.store([row + first, 0], (acc * (1 / total)[:, None]).to(tl.bfloat16))
+
+
+@triton.jit
 def attention_rows(
     q_desc, k_desc, v_desc, out_ptr, length, scale, CAUSAL: tl.constexpr,
     HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
