@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, update_wrapper
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast, overload
 
 from tilewright.frontend.bound_call import (
     Call,
@@ -84,6 +84,8 @@ class JITFunction:
     """
 
     __tilewright_jit__ = True
+    __name__: str
+    __qualname__: str
 
     def __init__(
         self,
@@ -143,7 +145,7 @@ class JITFunction:
         self._kernels = {}
         self._forget_launchers()
 
-    def __call__(self, *args: object, **kwargs: object) -> object:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Refuse: a kernel needs a grid. Raises: NotAKernelLaunch."""
         raise NotAKernelLaunch(
             f"{self.fn.__name__}() is a kernel and cannot be called directly from Python",
@@ -550,6 +552,24 @@ def _live_defaults(function: FunctionType) -> dict[str, object]:
     return {**dict(zip(last, defaults, strict=True)), **(function.__kwdefaults__ or {})}
 
 
+@overload
+def jit(
+    fn: FunctionType,
+    *,
+    do_not_specialize: Sequence[str | int] = ...,
+    do_not_specialize_on_alignment: Sequence[str | int] = ...,
+    debug: bool | None = ...,
+    noinline: bool = ...,
+) -> JITFunction: ...
+@overload
+def jit(
+    fn: None = None,
+    *,
+    do_not_specialize: Sequence[str | int] = ...,
+    do_not_specialize_on_alignment: Sequence[str | int] = ...,
+    debug: bool | None = ...,
+    noinline: bool = ...,
+) -> Callable[[FunctionType], JITFunction]: ...
 def jit(
     fn: FunctionType | None = None,
     *,

@@ -56,7 +56,7 @@ def test_the_types_of_the_language_are_equal_to_tilewrights_own() -> None:
     assert hash(tl.float32) == hash(own.float32)
     assert repr(tl.int8) == "triton.language.int8"
     assert isinstance(tl.constexpr(3), own.constexpr)
-    assert own.float32.__class__.__module__ == "tilewright.language.core"
+    assert own.float32.__class__.__module__ == "tilewright.language.dtypes"
 
 
 def test_names_of_the_language_survive_pickling() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import TypeVar, overload
+from typing import Any, TypeVar, dataclass_transform, overload
 
 from tilewright.language.core import constexpr, tuple_
 from tilewright.language.host import ConstexprFunction
@@ -13,6 +13,7 @@ from tilewright.support.dataclass import dataclass
 from tilewright.support.revisions import REVISIONS
 
 Class = TypeVar("Class", bound=type)
+Instance = TypeVar("Instance")
 Used = TypeVar("Used", bound=Callable[..., object])
 
 _MARKER = "__tilewright_aggregate__"
@@ -35,6 +36,7 @@ class AggregateField:
         return self.default is not _NO_DEFAULT
 
 
+@dataclass_transform()
 def aggregate(cls: Class) -> Class:
     """Make a class whose instances group values in a kernel, as tuples with names and methods.
 
@@ -84,7 +86,7 @@ class _Constructor(ConstexprFunction):
         super().__init__(fn)
         self.owner = owner
 
-    def __call__(self, *args: object, **kwargs: object) -> object:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Construct, and seal what is no base's part of a larger construction."""
         super().__call__(*args, **kwargs)
         if type(args[0]) is self.owner:
@@ -160,7 +162,7 @@ for _method in (_assign_fields, _set_field):
     _method.__dict__["__tilewright_generated__"] = True
 
 
-def aggregate_replace(instance: object, **changes: object) -> object:
+def aggregate_replace(instance: Instance, **changes: object) -> Instance:
     """A copy of the aggregate `instance` with the fields that `changes` names replaced.
 
     Raises: UnexpectedArgument for a name that is no field; TypeError in Python.

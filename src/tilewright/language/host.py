@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial, update_wrapper
 from types import FunctionType
+from typing import Any
 
 from tilewright.language.core import constexpr
 from tilewright.support.revisions import REVISIONS, function_name
@@ -34,7 +35,7 @@ class ConstexprFunction:
         """The function as a method of `instance`; itself from the class."""
         return self if instance is None else partial(self, instance)
 
-    def __call__(self, *args: object, **kwargs: object) -> object:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """The function's result on plain values: constexprs are unwrapped."""
         plain = [_plain(value) for value in args]
         return self.fn(*plain, **{name: _plain(value) for name, value in kwargs.items()})

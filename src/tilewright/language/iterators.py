@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from tilewright.language.values import constexpr
 from tilewright.support.errors import HostCall
 
 RANGE_HINTS = (
@@ -40,13 +41,13 @@ class range:
         arg1: object,
         arg2: object = None,
         step: object = None,
-        num_stages: int | None = None,
-        loop_unroll_factor: int | None = None,
-        disallow_acc_multi_buffer: bool = False,
-        flatten: bool = False,
-        warp_specialize: bool = False,
-        disable_licm: bool = False,
-        schedule: str | None = None,
+        num_stages: int | constexpr | None = None,
+        loop_unroll_factor: int | constexpr | None = None,
+        disallow_acc_multi_buffer: bool | constexpr = False,
+        flatten: bool | constexpr = False,
+        warp_specialize: bool | constexpr = False,
+        disable_licm: bool | constexpr = False,
+        schedule: str | constexpr | None = None,
     ) -> None:
         self.bounds = (arg1, arg2, step)
         self.hints = {
@@ -59,7 +60,7 @@ class range:
             "schedule": schedule,
         }
 
-    def __iter__(self) -> Iterator[object]:
+    def __iter__(self) -> Iterator[Any]:
         _only_in_kernels("range")
 
 
@@ -71,7 +72,7 @@ class static_range:
     def __init__(self, arg1: object, arg2: object = None, step: object = None) -> None:
         self.bounds = (arg1, arg2, step)
 
-    def __iter__(self) -> Iterator[object]:
+    def __iter__(self) -> Iterator[Any]:
         _only_in_kernels("static_range")
 
 
@@ -80,7 +81,7 @@ class condition:
 
     __tilewright_op__ = "condition"
 
-    def __init__(self, arg1: object, disable_licm: bool = False) -> None:
+    def __init__(self, arg1: object, disable_licm: bool | constexpr = False) -> None:
         self.test = arg1
         self.disable_licm = disable_licm
 
@@ -96,7 +97,7 @@ class stage:
 
     __tilewright_op__ = "stage"
 
-    def __init__(self, stage: int, cluster: int = 0) -> None:
+    def __init__(self, stage: int | constexpr, cluster: int | constexpr = 0) -> None:
         self.stage, self.cluster = stage, cluster
 
     def __enter__(self) -> NoReturn:

@@ -72,6 +72,7 @@ def _module(module: str, surfaces: list[Surface]) -> str:
         "",
         "from __future__ import annotations",
         "",
+        *(["from typing import Any", ""] if any("-> Any" in body for body in bodies) else []),
         *imports,
         "from tilewright.language.stubs import op",
         "",
@@ -98,7 +99,7 @@ def _stub(surface: Surface) -> str:
     has_star = any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values())
     if True in keyword_only and not has_star:
         parameters.insert(keyword_only.index(True), "*")
-    result = _type_text(signature.return_annotation)
+    result = _type_text(signature.return_annotation).replace("object", "Any")
     head = f"def {surface.name}({', '.join(parameters)}) -> {result}:"
     if len(head) > _COLUMNS:
         one_a_line = "".join(f"    {p},\n" for p in parameters)

@@ -30,7 +30,7 @@ class _Class(type):
 
     def __instancecheck__(cls, instance: object) -> bool:
         base = cls.__bases__[0]
-        is_ours = base.__module__ == _core.__name__
+        is_ours = base.__module__.startswith("tilewright.language.")
         return isinstance(instance, base) if is_ours else super().__instancecheck__(instance)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
 from types import FunctionType, MethodType
-from typing import cast
+from typing import cast, overload
 
 from tilewright.frontend.bound_call import compiled_for
 from tilewright.frontend.devices import DevicePlacement
@@ -429,6 +429,30 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
         )
 
 
+@overload
+def jit(
+    fn: FunctionType,
+    *,
+    version: object = ...,
+    repr: Callable[..., str] | None = ...,
+    launch_metadata: Callable[..., Mapping[str, object]] | None = ...,
+    do_not_specialize: Iterable[str | int] | None = ...,
+    do_not_specialize_on_alignment: Iterable[str | int] | None = ...,
+    debug: bool | None = ...,
+    noinline: bool | None = ...,
+) -> JITFunction: ...
+@overload
+def jit(
+    fn: None = None,
+    *,
+    version: object = ...,
+    repr: Callable[..., str] | None = ...,
+    launch_metadata: Callable[..., Mapping[str, object]] | None = ...,
+    do_not_specialize: Iterable[str | int] | None = ...,
+    do_not_specialize_on_alignment: Iterable[str | int] | None = ...,
+    debug: bool | None = ...,
+    noinline: bool | None = ...,
+) -> Callable[[FunctionType], JITFunction]: ...
 def jit(
     fn: FunctionType | None = None,
     *,
