@@ -25,6 +25,7 @@ from tilewright.frontend.bound_call import (
 )
 from tilewright.frontend.constants import AggregateRef, FunctionRef, HostFunctionRef
 from tilewright.frontend.devices import DevicePlacement
+from tilewright.frontend.kernel_source import KernelSource
 from tilewright.frontend.parsing import located_at_parameters, text_of
 from tilewright.frontend.passing import (
     check_writable,
@@ -37,7 +38,7 @@ from tilewright.frontend.passing import (
     stored_paths,
 )
 from tilewright.frontend.signature import bind, specialize
-from tilewright.frontend.source import KernelSource, require_function, snapshot
+from tilewright.frontend.source import require_function, snapshot
 from tilewright.runtime.call_shape import CallShape
 from tilewright.runtime.driver import Grid
 from tilewright.runtime.drivers import load_driver

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from tests.api.fake_kernel import FakeKernel, make_fake
-from tilewright.runtime.autotune import Autotuner, autotune
+from tilewright.runtime.autotune import autotune
+from tilewright.runtime.autotuner import Autotuner
 from tilewright.runtime.cache import open_default
 from tilewright.runtime.config import Config
 from tilewright.runtime.heuristics import heuristics

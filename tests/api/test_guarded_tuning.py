@@ -15,7 +15,8 @@ import pytest
 from tests.api.fake_kernel import FakeKernel, make_fake
 from tilewright.runtime import autotune as autotune_module
 from tilewright.runtime import stopped_trials
-from tilewright.runtime.autotune import Autotuner, autotune
+from tilewright.runtime.autotune import autotune
+from tilewright.runtime.autotuner import Autotuner
 from tilewright.runtime.config import Config
 from tilewright.runtime.fingerprint import digest
 from tilewright.runtime.result_check import ResultCheck

@@ -7,9 +7,10 @@ from xdsl.dialects.builtin import ModuleOp
 from tests.corpus.case import Array, Case
 from tests.corpus.run import run_module, tile_module
 from tests.corpus.threads import gpu_request
-from tilewright.ir.levels import T0R, verify_level
+from tilewright.ir.levels import T0R
 from tilewright.ir.schedule_attributes import annotate_schedule
 from tilewright.ir.schedule_text import parse_schedule
+from tilewright.ir.verify_level import verify_level
 from tilewright.ops.function import find_kernel
 from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION
 from tilewright.targets.nvidia.ops import NVIDIA_OPS

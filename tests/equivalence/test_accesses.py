@@ -13,10 +13,11 @@ from tests.corpus.case import Array
 from tests.corpus.everything import FAMILIES
 from tests.corpus.run import prepare, run_module, tile_module
 from tilewright.analysis.affine.access import Accesses, TileAccess
-from tilewright.analysis.affine.box import TensorBox, as_box
+from tilewright.analysis.affine.box import as_box
 from tilewright.analysis.affine.expression import Expression
 from tilewright.analysis.affine.guards import Demand, Guard
 from tilewright.analysis.affine.memref import MemrefView, as_reinterpret_cast
+from tilewright.analysis.affine.tensor_box import TensorBox
 from tilewright.analysis.facts import AxisFacts
 from tilewright.ir.op import build
 from tilewright.ir.types import is_integer, is_pointer, shape_of

@@ -16,9 +16,10 @@ from tests.corpus.run import run_module, tile_module
 from tests.corpus.threads import gpu_request, run_threads
 from tests.equivalence.test_overlapped_products import LENGTHS, overlapped, simulated
 from tests.equivalence.test_rings import lowered, over, require_same
-from tilewright.ir.levels import T0R, verify_level
+from tilewright.ir.levels import T0R
 from tilewright.ir.schedule import Schedule
 from tilewright.ir.schedule_attributes import annotate_schedule
+from tilewright.ir.verify_level import verify_level
 from tilewright.ops.control_flow import IfOp
 from tilewright.ops.function import find_kernel
 from tilewright.passes.branch_masks import BranchMasks

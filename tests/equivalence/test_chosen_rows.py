@@ -14,7 +14,8 @@ from tests.corpus.case import Case, Values
 from tests.corpus.run import prepare, run_module, tile_module
 from tests.equivalence.test_accesses import Observer, show_arguments
 from tilewright.analysis.affine.access import Accesses
-from tilewright.analysis.affine.box import TensorBox, as_box
+from tilewright.analysis.affine.box import as_box
+from tilewright.analysis.affine.tensor_box import TensorBox
 from tilewright.analysis.facts import AxisFacts
 from tilewright.machine.gpus import SM_90A
 from tilewright.ops.memory.ir import LoadOp

@@ -12,9 +12,9 @@ from tests.corpus.partitioned import AB, ATTENTIONS, PARTITIONED, Partitioned, g
 from tests.corpus.run import run_module, tile_module
 from tests.corpus.threads import gpu_request, run_threads
 from tilewright.compiler.pipeline import Pipeline, schedule_pipeline
-from tilewright.ir.levels import verify_level
 from tilewright.ir.schedule_attributes import annotate_schedule
 from tilewright.ir.schedule_text import parse_schedule
+from tilewright.ir.verify_level import verify_level
 from tilewright.ops.function import find_kernel
 from tilewright.ops.rings import RingSeekOp
 from tilewright.ops.roles import RolesOp

@@ -11,7 +11,8 @@ from tilewright.frontend.lower import lower_kernel
 from tilewright.frontend.program import FunctionSource, Specialization
 from tilewright.frontend.signature import bind, specialize
 from tilewright.interp.evaluate import Argument, run_kernel
-from tilewright.ir.levels import T0, verify_level
+from tilewright.ir.levels import T0
+from tilewright.ir.verify_level import verify_level
 from tilewright.jit import JITFunction
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.ops.apply import FLOATS, INTEGERS, NARROW, apply
 from tilewright.ir.narrow_floats import nearest
-from tilewright.ops.elementwise.ir import FLOAT_PREDICATES, INTEGER_PREDICATES
+from tilewright.ops.elementwise.comparisons import FLOAT_PREDICATES, INTEGER_PREDICATES
 
 RNG = np.random.default_rng(20240901)
 SHAPE = (4, 16)

@@ -8,8 +8,9 @@ from xdsl.traits import IsTerminator
 
 from tests.ops.examples import ALL_OPS, EXAMPLES, module_text
 from tilewright.interp.evaluate import prepare_kernel
-from tilewright.ir.levels import C2, T0, verify_level
+from tilewright.ir.levels import C2, T0
 from tilewright.ir.text import parse_module, print_module
+from tilewright.ir.verify_level import verify_level
 from tilewright.ops.dialects import TILE_OPS, make_dialects, tile_context
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.interpret import CPU_INTERPRETATION

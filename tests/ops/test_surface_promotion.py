@@ -23,7 +23,8 @@ from tilewright.language.core import (
     uint32,
     uint64,
 )
-from tilewright.ops.elementwise.operators import binary, unary
+from tilewright.ops.elementwise.logical import unary
+from tilewright.ops.elementwise.operators import binary
 from tilewright.support.errors import DtypeMismatch, DtypeNotAllowed, LiteralOutOfRange
 
 DTYPES = {

@@ -16,9 +16,10 @@ from tests.ops.kernels import kernel_text
 from tests.ops.test_matrix import context
 from tilewright.codegen.simt.rules import SIMT_RULES
 from tilewright.compiler.pipeline import full_pipeline
-from tilewright.ir.levels import T0, verify_level
+from tilewright.ir.levels import T0
 from tilewright.ir.op import ElementwiseOp, TileOp, build
 from tilewright.ir.text import parse_module
+from tilewright.ir.verify_level import verify_level
 from tilewright.machine.model import MachineModel
 from tilewright.ops.dialects import TILE_OPS
 from tilewright.ops.memory.ir import LoadOp

@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 import tilewright
 import tilewright.language as tl
 from tests.passes.lowered import count, named, nests
-from tilewright.ir.levels import check_locations
+from tilewright.ir.verify_level import check_locations
 from tilewright.targets.cpu.ops import DotOp
 
 F32 = np.zeros(1 << 16, np.float32)

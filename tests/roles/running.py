@@ -11,7 +11,8 @@ from xdsl.dialects.builtin import ModuleOp
 from tilewright.interp.evaluate import run_kernel
 from tilewright.interp.simt.simulate import simulate
 from tilewright.interp.simt.statistics import Report
-from tilewright.ir.levels import T2, verify_level
+from tilewright.ir.levels import T2
+from tilewright.ir.verify_level import verify_level
 from tilewright.machine.gpus import SM_90A
 from tilewright.ops.function import find_kernel
 from tilewright.schedule.annotations import shared_bytes

@@ -10,9 +10,10 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 
 from tilewright.interp.evaluate import run_kernel
 from tilewright.ir.encoding import LayoutAttr, SharedType, TokenType, laid_out, shared_tile
-from tilewright.ir.levels import T2, verify_level
+from tilewright.ir.levels import T2
 from tilewright.ir.text import parse_module
 from tilewright.ir.types import i32
+from tilewright.ir.verify_level import verify_level
 from tilewright.layout.build import blocked, shared_linear
 from tilewright.ops.dialects import make_dialects, tile_context
 from tilewright.ops.rings import RingType

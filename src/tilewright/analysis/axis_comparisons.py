@@ -8,7 +8,8 @@ from xdsl.ir import Operation
 
 from tilewright.analysis.axis import Facts, common_runs, facts_from, power_of_two, scattered
 from tilewright.analysis.axis_table import AXIS_RULES, Operands, joint_constancy, may_wrap
-from tilewright.ops.elementwise.ir import CmpIOp, SelectOp
+from tilewright.ops.elementwise.comparisons import CmpIOp
+from tilewright.ops.elementwise.ir import SelectOp
 
 
 @AXIS_RULES.register(SelectOp)

@@ -18,7 +18,8 @@ from tilewright.ir.attributes import integers_of
 from tilewright.ir.types import shape_of
 from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.debug.ir import AssumeOp, HintOp
-from tilewright.ops.elementwise.ir import ELEMENTWISE, ComparisonOp, integer_predicate
+from tilewright.ops.elementwise.comparisons import ComparisonOp, integer_predicate
+from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.support.dataclass import dataclass, replace
 
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from tilewright.compiler.collector import CompileCall, record_call, record_request
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.devices import DevicePlacement
+from tilewright.frontend.kernel_source import KernelSource
 from tilewright.frontend.program import Specialization
-from tilewright.frontend.source import KernelSource
 from tilewright.language.stubs import EXTENSIONS
 from tilewright.machine.model import MachineModel
 from tilewright.runtime.ahead import JOBS, CompileJob

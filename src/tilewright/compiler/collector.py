@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from tilewright.compiler.request import CompileRequest
+from tilewright.frontend.kernel_source import KernelSource
 from tilewright.frontend.program import Specialization
-from tilewright.frontend.source import KernelSource
 from tilewright.runtime.launcher import GATE
 from tilewright.support.dataclass import dataclass
 from tilewright.support.options import CompileOptions

@@ -20,8 +20,9 @@ from tilewright.compiler.pipeline import (
 from tilewright.compiler.request import CompileRequest, OptionValue
 from tilewright.frontend.lower import lower_kernel
 from tilewright.frontend.passing import slot_count
-from tilewright.ir.levels import LEVELS, LegalTypes, check_level, check_types
+from tilewright.ir.levels import LEVELS
 from tilewright.ir.passes import Pass
+from tilewright.ir.verify_level import LegalTypes, check_level, check_types
 from tilewright.language.extensions import load_part
 from tilewright.runtime.artifact import Artifact
 from tilewright.support.dataclass import dataclass, replace

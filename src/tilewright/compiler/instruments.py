@@ -24,8 +24,9 @@ from tilewright.compiler.reproducer import (
     tell_of_orphans,
 )
 from tilewright.compiler.request import CompileRequest
-from tilewright.ir.levels import T0, Level, verify_level
+from tilewright.ir.levels import T0, Level
 from tilewright.ir.text import print_module
+from tilewright.ir.verify_level import verify_level
 from tilewright.ops.function import find_kernel
 from tilewright.runtime.artifact import Artifact
 from tilewright.schedule.protocol.around import run_around

@@ -10,9 +10,9 @@ import numpy as np
 from tilewright.compiler.reachable import Named, reachable_arrays
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.arrays import array_facts, descriptor_slots
+from tilewright.frontend.kernel_source import KernelSource
 from tilewright.frontend.lower import lower_kernel
 from tilewright.frontend.program import Specialization
-from tilewright.frontend.source import KernelSource
 from tilewright.interp.evaluate import Argument, run_kernel
 from tilewright.interp.memory import BufferArgument
 from tilewright.interp.values import dtype_of

@@ -27,10 +27,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tilewright.passes
 from tilewright.compiler.pipeline import Pipeline
-from tilewright.ir.levels import LEVELS, Level, verify_level
+from tilewright.ir.levels import LEVELS, Level
 from tilewright.ir.passes import Pass
 from tilewright.ir.text import parse_module, print_module
 from tilewright.ir.text_places import line_of, locate
+from tilewright.ir.verify_level import verify_level
 from tilewright.machine.cpus import MADE_UP_CPU
 from tilewright.machine.gpus import GPUS, SM_90A
 from tilewright.machine.model import MachineModel

@@ -17,9 +17,10 @@ from tilewright.frontend.constants import (
     Unusable,
 )
 from tilewright.frontend.constexpr import run_in_python
-from tilewright.frontend.frame import Frame, HostFunction, Lowering, unusable
+from tilewright.frontend.frame import Frame, Lowering, unusable
 from tilewright.frontend.host import make_host_function
 from tilewright.frontend.inlining import inline
+from tilewright.frontend.lowering_state import HostFunction
 from tilewright.frontend.phi import materialize
 from tilewright.frontend.program import FunctionSource, Parameter
 from tilewright.frontend.signature import bind

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from tilewright.frontend.devices import DevicePlacement, place
+from tilewright.frontend.kernel_source import KernelSource
 from tilewright.frontend.passing import array_arguments, runtime_addresses
 from tilewright.frontend.program import Specialization
-from tilewright.frontend.source import KernelSource
 from tilewright.runtime.driver import Grid
 from tilewright.runtime.drivers import load_driver
 from tilewright.runtime.hooks import LAUNCH_HOOKS, LaunchInfo

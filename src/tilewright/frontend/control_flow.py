@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import Block, Region
 
-from tilewright.frontend.frame import FALLS, LEAVES, Exit, Frame, Scope
+from tilewright.frontend.frame import FALLS, LEAVES, Exit, Frame
 from tilewright.frontend.lanes import is_divergent, off_path, on_path, splice, spread
 from tilewright.frontend.liveness import NONE, Names
+from tilewright.frontend.lowering_state import Scope
 from tilewright.frontend.phi import Mismatch, fill, join, materialize, stand_in
 from tilewright.frontend.values import is_constant, plain, type_text
 from tilewright.language.core import constexpr, int1, tensor
@@ -24,7 +25,8 @@ from tilewright.ops.casting import convert
 from tilewright.ops.control_flow import IfOp, YieldOp
 from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.creation.surface import item
-from tilewright.ops.elementwise.operators import binary, logical_not
+from tilewright.ops.elementwise.logical import logical_not
+from tilewright.ops.elementwise.operators import binary
 from tilewright.ops.elementwise.surface import select
 from tilewright.support.dataclass import dataclass
 from tilewright.support.deep_calls import with_room

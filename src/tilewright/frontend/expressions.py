@@ -19,7 +19,8 @@ from tilewright.frontend.sequences import index_value, iterate, unpack
 from tilewright.frontend.subset import reject, reject_as, starred_target
 from tilewright.frontend.values import AggregateMethod, describe, is_constant, plain, type_text
 from tilewright.language.core import constexpr, dtype, tensor, tuple_
-from tilewright.ops.elementwise.operators import binary, logical, unary
+from tilewright.ops.elementwise.logical import logical, unary
+from tilewright.ops.elementwise.operators import binary
 from tilewright.support.errors import (
     BranchTypeMismatch,
     DtypeNotAllowed,

@@ -24,7 +24,8 @@ from tilewright.frontend.constants import (
     Unusable,
 )
 from tilewright.frontend.constexpr import run_in_python
-from tilewright.frontend.frame import Frame, HostFunction, Lowering, unusable
+from tilewright.frontend.frame import Frame, Lowering, unusable
+from tilewright.frontend.lowering_state import HostFunction
 from tilewright.frontend.parsing import chain_of
 from tilewright.frontend.program import FunctionSource
 from tilewright.frontend.suggestions import of_name

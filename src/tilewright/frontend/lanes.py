@@ -13,7 +13,8 @@ from tilewright.ir.effects import is_free
 from tilewright.language.core import int1, int32, tensor
 from tilewright.ops.builder import Builder
 from tilewright.ops.casting import broadcast_tensor, convert
-from tilewright.ops.elementwise.operators import binary, logical_not
+from tilewright.ops.elementwise.logical import logical_not
+from tilewright.ops.elementwise.operators import binary
 from tilewright.ops.elementwise.surface import select
 from tilewright.ops.library import SURFACE
 from tilewright.support.errors import UnsupportedError

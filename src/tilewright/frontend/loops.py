@@ -23,10 +23,11 @@ from tilewright.frontend.control_flow import (
     lower_guarded,
     may_be_set,
 )
-from tilewright.frontend.frame import FALLS, LEAVES, STATEMENTS, Exit, Frame, LoopContext
+from tilewright.frontend.frame import FALLS, LEAVES, STATEMENTS, Exit, Frame
 from tilewright.frontend.iteration import LoopRange, ValueRange, evaluate_iterator, loop_condition
 from tilewright.frontend.liveness import assigned, leaves_loop
 from tilewright.frontend.loop_carried import LoopCarried
+from tilewright.frontend.lowering_state import LoopContext
 from tilewright.frontend.subset import reject_as
 from tilewright.frontend.while_loops import Counted, Tested, handles, lower_while, may_have_left
 from tilewright.language.core import tensor

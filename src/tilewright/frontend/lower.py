@@ -11,9 +11,10 @@ from tilewright.frontend import expressions, loops, places, statements
 from tilewright.frontend.calls import call_function
 from tilewright.frontend.cleanup import remove_unused
 from tilewright.frontend.debugging import has_breakpoints, mark_line
-from tilewright.frontend.frame import Frame, FunctionCode, KernelBuilder, Lowering
+from tilewright.frontend.frame import Frame, Lowering
 from tilewright.frontend.inlining import run_body
 from tilewright.frontend.kernel_arguments import KernelArguments
+from tilewright.frontend.lowering_state import FunctionCode, KernelBuilder
 from tilewright.frontend.program import LoweringRequest
 from tilewright.frontend.promises import keep_promises
 from tilewright.machine.model import ABSTRACT

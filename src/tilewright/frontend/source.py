@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Mapping, Sequence
-from types import CellType, FunctionType, MethodType, ModuleType
+from types import CellType, FunctionType, ModuleType
 
 from tilewright.frontend.capture import (
     Extension,
@@ -34,6 +34,7 @@ from tilewright.frontend.constants import (
     Partial,
     Unusable,
 )
+from tilewright.frontend.kernel_source import Guard, KernelSource, held_by
 from tilewright.frontend.parameters import parameter_of, require_runtime, with_flags
 from tilewright.frontend.parsing import (
     global_chains,
@@ -43,9 +44,8 @@ from tilewright.frontend.parsing import (
     text_of,
 )
 from tilewright.frontend.program import FunctionSource, Parameter
-from tilewright.frontend.scope import MISSING, Scope, annotated_class, cell_value
+from tilewright.frontend.scope import MISSING, Scope, annotated_class
 from tilewright.language.aggregates import AggregateField, fields_of, is_constexpr_annotation
-from tilewright.language.core import constexpr
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.deep_calls import with_room
 from tilewright.support.errors import SourceNotAvailable
@@ -69,100 +69,6 @@ def require_function(fn: object) -> None:
 # What may become another thing between two launches: functions and classes that are defined
 # anew, names that could not be used until somebody defined or declared them.
 _LINKS = (FunctionRef, HostFunctionRef, AggregateRef, Partial, Unusable)
-
-
-@dataclass(frozen=True)
-class Guard:
-    """One variable that a snapshot read: it must still mean the same at the next launch.
-
-    `namespace` is the globals (or module) dictionary, or the closure cell; `held` is what a
-    constexpr held when it was read.
-    """
-
-    name: str
-    namespace: Mapping[str, object] | CellType
-    value: object
-    constant: Constant
-    held: object = None
-
-    def is_changed(self) -> bool:
-        """Whether the variable now means something else."""
-        current = self._current()
-        is_same = current is self.value and _held(current) is self.held
-        return not is_same and _again(current, self.name) != self.constant
-
-    def change(self) -> str:
-        """What Triton says of a variable that now means something else."""
-        owner = "" if isinstance(self.namespace, CellType) else "Global variable "
-        is_constexpr = isinstance(self.value, constexpr)
-        before = constexpr(self.held) if is_constexpr else self.value
-        return (
-            f"{owner}{self.name} has changed since we compiled this kernel, "
-            f"from {before!r} to {self._current()!r}"
-        )
-
-    def is_rebound(self) -> bool:
-        """Whether the variable holds another object; methods are bound anew by each look-up."""
-        current = self._current()
-        if isinstance(current, MethodType):
-            return current != self.value
-        return current is not self.value
-
-    def _current(self) -> object:
-        if isinstance(self.namespace, CellType):
-            return cell_value(self.namespace)
-        return self.namespace.get(self.name.rpartition(".")[2], MISSING)
-
-
-@dataclass(frozen=True)
-class KernelSource:
-    """The snapshot of a kernel: every function it reaches, and the guards of what they read.
-
-    `guards` are of values, `links` of functions and classes.
-    """
-
-    functions: Mapping[str, FunctionSource]
-    kernel: str
-    guards: tuple[Guard, ...]
-    links: tuple[Guard, ...] = ()
-
-    @property
-    def reference(self) -> FunctionRef | HostFunctionRef | AggregateRef:
-        """The reference to what the snapshot was taken of."""
-        source = self.functions[self.kernel]
-        if source.is_class:
-            return AggregateRef(self.kernel)
-        return HostFunctionRef(self.kernel) if source.is_host else FunctionRef(self.kernel)
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """The kernel's parameters."""
-        return self.functions[self.kernel].parameters
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The names of the functions and classes that the kernel reaches, without its own."""
-        return frozenset(key.partition("~")[0] for key in self.functions if key != self.kernel)
-
-    @property
-    def is_guarded(self) -> bool:
-        """Whether each launch must look: for values, and functions that tell nobody of a change."""
-        return bool(self.guards) or any(
-            isinstance(link.constant, HostFunctionRef) and isinstance(link.value, FunctionType)
-            for link in self.links
-        )
-
-    def is_relinked(self) -> bool:
-        """Whether a name now means another function or class."""
-        return any(link.is_rebound() for link in self.links)
-
-    def is_stale(self) -> bool:
-        """Whether anything that the snapshot read means something else."""
-        return self.is_relinked() or bool(self.changed())
-
-    def changed(self) -> tuple[Guard, ...]:
-        """The captured variables whose values changed since the snapshot."""
-        return tuple(guard for guard in self.guards if guard.is_changed())
 
 
 def snapshot(
@@ -377,7 +283,7 @@ class _Snapshotter:
         if reader.is_ordinary or isinstance(constant, _NEVER_CHANGED):
             return constant
         kept = self.links if isinstance(constant, _LINKS) else self.guards
-        guard = Guard(path, variable.namespace, value, constant, _held(value))
+        guard = Guard(path, variable.namespace, value, constant, held_by(value))
         kept.setdefault((id(variable.namespace), path), guard)
         return constant
 
@@ -420,17 +326,3 @@ def _names_of(namespace: object) -> list[str]:
     if not is_namespace(namespace) or is_of_language(namespace):
         return []
     return sorted(name for name in vars(namespace) if not name.startswith("_"))
-
-
-def _held(value: object) -> object:
-    """What a constexpr holds, which may be assigned; None for any other value."""
-    return value.value if isinstance(value, constexpr) else None
-
-
-def _again(value: object, name: str) -> Constant:
-    """The constant of a changed variable, for comparison; functions compare by identity."""
-    if value is MISSING:
-        return Unusable("UndefinedName", name)
-    if is_jit(value) or is_host_function(value):
-        return Unusable("PlainFunctionCall", name)
-    return constant_of(value, lambda _: FunctionRef(""))

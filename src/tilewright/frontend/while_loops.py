@@ -32,7 +32,8 @@ from tilewright.ir.effects import is_free
 from tilewright.language.core import int1, tensor
 from tilewright.ops.builder import ir_type
 from tilewright.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
-from tilewright.ops.elementwise.operators import binary, logical_not
+from tilewright.ops.elementwise.logical import logical_not
+from tilewright.ops.elementwise.operators import binary
 from tilewright.support.dataclass import dataclass
 
 

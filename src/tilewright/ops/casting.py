@@ -16,10 +16,9 @@ from tilewright.language.core import (
 from tilewright.ops.arguments import boolean_constant, choice, dtype_constant, is_none
 from tilewright.ops.builder import Builder, integer_property, require_tensor, shaped
 from tilewright.ops.creation.ir import SplatOp
+from tilewright.ops.elementwise.comparisons import CmpFOp, CmpIOp
 from tilewright.ops.elementwise.ir import (
     BitcastOp,
-    CmpFOp,
-    CmpIOp,
     ExtFOp,
     ExtSIOp,
     ExtUIOp,

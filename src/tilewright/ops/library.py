@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilewright.ops import casting, random
 from tilewright.ops.atomics import surface as atomics
+from tilewright.ops.atomics import words
 from tilewright.ops.block_pointers import surface as block_pointers
 from tilewright.ops.creation import surface as creation
 from tilewright.ops.debug import surface as debug
@@ -40,6 +41,7 @@ MODULES = (
     scaled,
     shape,
     target_info,
+    words,
 )
 
 __all__ = ["MEMBERS", "MODULES", "SURFACE"]

@@ -31,7 +31,8 @@ from tilewright.ir.schedule_attributes import schedule_of
 from tilewright.ir.types import element_of, i1, i64, shape_of
 from tilewright.ops.control_flow import IfOp, YieldOp
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp, constant_of, splatted
-from tilewright.ops.elementwise.ir import ELEMENTWISE, INTEGER_PREDICATES, CmpIOp, SelectOp
+from tilewright.ops.elementwise.comparisons import INTEGER_PREDICATES, CmpIOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, SelectOp
 from tilewright.ops.function import find_kernel
 from tilewright.support.dataclass import dataclass
 

@@ -23,12 +23,8 @@ from tilewright.ir.passes import Pass
 from tilewright.ops.builder import constant_attribute
 from tilewright.ops.creation.ir import ConstantOp, SplatOp
 from tilewright.ops.debug.ir import AssertOp
-from tilewright.ops.elementwise.ir import (
-    ELEMENTWISE,
-    CmpIOp,
-    ExtSIOp,
-    PtrToIntOp,
-)
+from tilewright.ops.elementwise.comparisons import CmpIOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtSIOp, PtrToIntOp
 from tilewright.ops.function import FuncOp, functions_of
 from tilewright.ops.memory.ir import AddPtrOp, LoadOp
 from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp

@@ -18,14 +18,8 @@ from tilewright.ir import types as ir
 from tilewright.ir.edits import erase
 from tilewright.ir.passes import Pass
 from tilewright.ir.types import shape_of, tile_of
-from tilewright.ops.elementwise.ir import (
-    ELEMENTWISE,
-    ArithBitcastOp,
-    CmpFOp,
-    ExtFOp,
-    SelectOp,
-    TruncFOp,
-)
+from tilewright.ops.elementwise.comparisons import CmpFOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, ArithBitcastOp, ExtFOp, SelectOp, TruncFOp
 from tilewright.ops.matmul.ir import DotOp, ProductOp
 from tilewright.passes.tile_builder import TileBuilder
 from tilewright.support.dataclass import dataclass

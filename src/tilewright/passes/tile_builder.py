@@ -22,7 +22,8 @@ from tilewright.ir.types import (
     width_bits,
 )
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
-from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp, ExtSIOp
+from tilewright.ops.elementwise.comparisons import CmpIOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtSIOp
 from tilewright.ops.memory.ir import PADDINGS, AddPtrOp
 from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp
 from tilewright.passes.expand_structures import Structure

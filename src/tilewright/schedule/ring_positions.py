@@ -14,7 +14,8 @@ from tilewright.analysis.alias import is_shared
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.types import i32
 from tilewright.ops.creation.ir import constant_of
-from tilewright.ops.elementwise.ir import ELEMENTWISE, SelectOp, integer_predicate
+from tilewright.ops.elementwise.comparisons import integer_predicate
+from tilewright.ops.elementwise.ir import ELEMENTWISE, SelectOp
 from tilewright.ops.staging import MemdescIndexOp
 from tilewright.support.dataclass import dataclass
 

@@ -29,7 +29,8 @@ from tilewright.ir.op import Array, build
 from tilewright.ir.types import f32, i1, i8, i32, i64, pointer_to, shape_of, tile_of
 from tilewright.ops.control_flow import ForOp, IfOp, YieldOp
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
-from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp, SelectOp
+from tilewright.ops.elementwise.comparisons import CmpIOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, SelectOp
 from tilewright.ops.function import FuncOp, ReturnOp
 from tilewright.ops.memory.ir import AddPtrOp
 from tilewright.ops.program.ir import GetProgramIdOp

@@ -344,7 +344,7 @@ def far_too_large(out):
 
 
 def test_a_kernel_of_too_many_ops_is_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tilewright.frontend.frame.MAX_OPS", 1000)
+    monkeypatch.setattr("tilewright.frontend.lowering_state.MAX_OPS", 1000)
     with pytest.raises(CompileError, match="more than 1000 operations"):
         store_all(far_too_large)
 

@@ -7,9 +7,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tests.ops.examples import EXAMPLES, module_text
 from tilewright.ir.encoding import LayoutAttr, SharedType, TokenType
-from tilewright.ir.levels import C2, LEVELS, T0, T1, T2, check_locations, verify_level
+from tilewright.ir.levels import C2, LEVELS, T0, T1, T2
 from tilewright.ir.op import plans_of
 from tilewright.ir.text import parse_module
+from tilewright.ir.verify_level import check_locations, verify_level
 from tilewright.ops.dialects import TILE_OPS, make_dialects, tile_context
 from tilewright.schedule.exchanges import CHOICES
 from tilewright.support.errors import InternalError

@@ -14,11 +14,12 @@ from xdsl.dialects.builtin import (
 )
 
 from tilewright.interp.evaluate import run_kernel
-from tilewright.ir.levels import T0, verify_level
+from tilewright.ir.levels import T0
 from tilewright.ir.locations import call_chain
 from tilewright.ir.op import build
 from tilewright.ir.text import normalize, parse_module, print_module
 from tilewright.ir.types import bf16, f8e4m3fn, f8e5m2, f16, f32, f64
+from tilewright.ir.verify_level import verify_level
 from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.dialects import tile_context
 from tilewright.support.errors import MalformedText

@@ -20,8 +20,9 @@ from tests.unit.channel_programs import (
 )
 from tilewright.interp.evaluate import run_kernel
 from tilewright.interp.rules.channels import run_roles
-from tilewright.ir.levels import T0, T0R, T2, verify_level
+from tilewright.ir.levels import T0, T0R, T2
 from tilewright.ir.text import parse_module, print_module
+from tilewright.ir.verify_level import verify_level
 from tilewright.support.errors import Deadlock, InternalError, KernelFault, MalformedText
 from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION
 

@@ -8,8 +8,9 @@ import pytest
 from tests.unit.role_programs import located, parsed
 from tilewright.interp.evaluate import run_kernel
 from tilewright.ir.encoding import shared_tile
-from tilewright.ir.levels import T2, verify_level
+from tilewright.ir.levels import T2
 from tilewright.ir.types import i32
+from tilewright.ir.verify_level import verify_level
 from tilewright.layout.build import shared_linear
 from tilewright.support.errors import Deadlock, KernelFault, MalformedText
 from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION

@@ -11,7 +11,8 @@ from xdsl.ir import OpResult, SSAValue
 
 from tilewright.analysis.affine.access import AccessDim, Accesses
 from tilewright.analysis.affine.expression import Expression
-from tilewright.ops.elementwise.ir import CmpIOp, SelectOp
+from tilewright.ops.elementwise.comparisons import CmpIOp
+from tilewright.ops.elementwise.ir import SelectOp
 from tilewright.support.dataclass import replace
 
 # By definition: of `i < n` and of `n > i` the number that is below the other one.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tilewright.analysis.affine.access import AccessDim, TileAccess
-from tilewright.analysis.affine.box import BoxDim, TensorBox
 from tilewright.analysis.affine.expression import Expression
 from tilewright.analysis.affine.memref import MemrefView, ViewDim
 from tilewright.analysis.affine.nest import NestAccess
+from tilewright.analysis.affine.tensor_box import BoxDim, TensorBox
 from tilewright.analysis.affine.text import name_of, text_of
 
 

@@ -21,7 +21,8 @@ from tilewright.ir.op import ViewOp
 from tilewright.ir.types import is_integer, shape_of, width_bits
 from tilewright.ops.creation.ir import ConstantOp, SplatOp
 from tilewright.ops.debug.ir import HintOp
-from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp
+from tilewright.ops.elementwise.comparisons import CmpIOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.support.dataclass import dataclass
 

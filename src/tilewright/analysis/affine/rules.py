@@ -29,14 +29,8 @@ from tilewright.ir.op import ElementwiseOp, ViewOp
 from tilewright.ir.types import is_integer, is_pointer, shape_of, width_bits
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp
 from tilewright.ops.debug.ir import HintOp
-from tilewright.ops.elementwise.ir import (
-    ELEMENTWISE,
-    CmpIOp,
-    ExtSIOp,
-    ExtUIOp,
-    SelectOp,
-    TruncIOp,
-)
+from tilewright.ops.elementwise.comparisons import CmpIOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
 from tilewright.ops.memory.ir import AddPtrOp, LoadOp
 from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.support.dataclass import replace

@@ -20,12 +20,11 @@ from tilewright.codegen.rules.compute_types import (
 from tilewright.ir import types as ir
 from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.debug.ir import HintOp
+from tilewright.ops.elementwise.comparisons import CmpFOp, CmpIOp
 from tilewright.ops.elementwise.ir import (
     ELEMENTWISE,
     BinaryFloatOp,
     ClampFOp,
-    CmpFOp,
-    CmpIOp,
     FmaOp,
     SelectOp,
     UnaryOp,

@@ -27,13 +27,8 @@ from tilewright.ir.op import Array, TileOp, ops_of
 from tilewright.ir.types import PointerType, element_of, is_float, shape_of, storage_bytes
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp, UnsplatOp
 from tilewright.ops.debug.ir import HintOp
-from tilewright.ops.elementwise.ir import (
-    ELEMENTWISE,
-    INTEGER_BINARY_OPS,
-    CmpIOp,
-    FmaOp,
-    SelectOp,
-)
+from tilewright.ops.elementwise.comparisons import CmpIOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, INTEGER_BINARY_OPS, FmaOp, SelectOp
 from tilewright.ops.elementwise.reference import odd_sum, unsigned
 from tilewright.ops.extern.ir import ExternElementwiseOp
 from tilewright.ops.indexing.ir import GatherOp

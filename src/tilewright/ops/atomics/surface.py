@@ -6,7 +6,7 @@ of floats go through a bitcast, and the maximum of floats is one of two integer 
 
 from __future__ import annotations
 
-from xdsl.ir import Attribute, Block, Region
+from xdsl.ir import Attribute
 
 from tilewright.language.core import (
     bfloat16,
@@ -14,7 +14,6 @@ from tilewright.language.core import (
     float16,
     float32,
     float64,
-    int1,
     int16,
     int32,
     int64,
@@ -23,7 +22,6 @@ from tilewright.language.core import (
     uint16,
     uint32,
     uint64,
-    unwrap,
 )
 from tilewright.ops.arguments import choice, is_none
 from tilewright.ops.atomics.ir import (
@@ -31,42 +29,35 @@ from tilewright.ops.atomics.ir import (
     MEMORY_SCOPES,
     RMW_KINDS,
     AtomicCasOp,
-    AtomicLoadOp,
     AtomicRmwOp,
-    AtomicStoreOp,
 )
-from tilewright.ops.builder import Builder, integer_property, ir_type, shaped, ssa
+from tilewright.ops.builder import Builder, integer_property, shaped
 from tilewright.ops.casting import convert, reinterpret_bits, to_tensor
-from tilewright.ops.control_flow import ConditionOp, WhileOp, YieldOp
 from tilewright.ops.elementwise.ir import BitcastOp
-from tilewright.ops.elementwise.operators import binary, elementwise, logical_not
+from tilewright.ops.elementwise.operators import binary, elementwise
 from tilewright.ops.elementwise.surface import select
 from tilewright.ops.memory.surface import (
-    as_bytes,
     fit_to_pointer,
     mask_like,
     pointee,
     require_pointer,
     require_rank,
 )
-from tilewright.ops.program.ir import ClockOp
 from tilewright.ops.surface import surface
 from tilewright.support.errors import (
     DtypeNotAllowed,
-    InvalidOption,
-    ShapeMismatch,
     StoreToConst,
 )
 
-_INTEGERS = (int32, uint32, int64, uint64)
-_WORDS = (*_INTEGERS, float32, float64)
+WORD_INTEGERS = (int32, uint32, int64, uint64)
+_WORDS = (*WORD_INTEGERS, float32, float64)
 _ADDENDS = (*_WORDS, float16, bfloat16)
 _COMPARABLE = (*_WORDS, int16, uint16, float16, bfloat16)
 _SIGNED_OF_WIDTH = {16: int16, 32: int32, 64: int64}
 _UNSIGNED_OF_WIDTH = {16: uint16, 32: uint32, 64: uint64}
 
 
-def _order(
+def order_of(
     sem: object, scope: object, function: str, orders: tuple[str, ...] = MEMORY_ORDERS[1:]
 ) -> dict[str, Attribute]:
     """The `sem` and `scope` properties; the strongest order allowed is the default."""
@@ -80,7 +71,7 @@ def _order(
     }
 
 
-def _target(pointer: object, function: str, allowed: tuple[dtype, ...]) -> tensor:
+def target_of(pointer: object, function: str, allowed: tuple[dtype, ...]) -> tensor:
     """The pointer of an atomic write, with its element type checked."""
     x = require_pointer(pointer, function)
     if isinstance(x.dtype, pointer_type) and x.dtype.const:
@@ -96,28 +87,28 @@ def _target(pointer: object, function: str, allowed: tuple[dtype, ...]) -> tenso
     return x
 
 
-def _value(b: Builder, value: object, pointer: tensor, function: str, argument: str) -> tensor:
+def value_for(b: Builder, value: object, pointer: tensor, function: str, argument: str) -> tensor:
     """`value` as the pointer's element type and shape."""
     converted = convert(b, to_tensor(b, value), pointee(pointer))
     require_rank(converted, pointer, function, argument)
     return fit_to_pointer(b, converted, pointer, function, argument)
 
 
-def _pointer_to(b: Builder, pointer: tensor, element: dtype) -> tensor:
+def pointer_to(b: Builder, pointer: tensor, element: dtype) -> tensor:
     """The same addresses, pointing to `element`."""
     if pointee(pointer) == element:
         return pointer
     return b.tensor(BitcastOp, [pointer], shaped(pointer_type(element), pointer.static_shape))
 
 
-def _bits(b: Builder, pointer: tensor, *values: tensor) -> tuple[tensor, ...]:
+def bits_of(b: Builder, pointer: tensor, *values: tensor) -> tuple[tensor, ...]:
     """A pointer to floats and values of floats as integers of the same width."""
     element = pointee(pointer)
     if not element.is_floating():
         return (pointer, *values)
     integer = _SIGNED_OF_WIDTH[element.primitive_bitwidth]
     return (
-        _pointer_to(b, pointer, integer),
+        pointer_to(b, pointer, integer),
         *(reinterpret_bits(b, value, integer) for value in values),
     )
 
@@ -146,9 +137,9 @@ def _define_combination(name: str, kind: str, allowed: tuple[dtype, ...], meanin
         sem: object = None,
         scope: object = None,
     ) -> tensor:
-        x = _target(pointer, function_name, allowed)
-        value = _value(b, val, x, function_name, "val")
-        order = _order(sem, scope, function_name)
+        x = target_of(pointer, function_name, allowed)
+        value = value_for(b, val, x, function_name, "val")
+        order = order_of(sem, scope, function_name)
         chosen = mask_like(b, mask, x, function_name)
         combination = "fadd" if kind == "add" and value.dtype.is_floating() else kind
         return _rmw(b, combination, x, value, chosen, order)
@@ -170,9 +161,9 @@ Raises: NotAPointer, StoreToConst, DtypeNotAllowed, ShapeMismatch, InvalidOption
 """
 
 _define_combination("add", "add", _ADDENDS, "*pointer[i] + val[i]")
-_define_combination("and", "and", _INTEGERS, "*pointer[i] & val[i]")
-_define_combination("or", "or", _INTEGERS, "*pointer[i] | val[i]")
-_define_combination("xor", "xor", _INTEGERS, "*pointer[i] ^ val[i]")
+_define_combination("and", "and", WORD_INTEGERS, "*pointer[i] & val[i]")
+_define_combination("or", "or", WORD_INTEGERS, "*pointer[i] | val[i]")
+_define_combination("xor", "xor", WORD_INTEGERS, "*pointer[i] ^ val[i]")
 
 
 def _define_extremum(name: str, meaning: str) -> None:
@@ -186,9 +177,9 @@ def _define_extremum(name: str, meaning: str) -> None:
         sem: object = None,
         scope: object = None,
     ) -> tensor:
-        x = _target(pointer, function_name, _WORDS)
-        value = _value(b, val, x, function_name, "val")
-        order = _order(sem, scope, function_name)
+        x = target_of(pointer, function_name, _WORDS)
+        value = value_for(b, val, x, function_name, "val")
+        order = order_of(sem, scope, function_name)
         chosen = mask_like(b, mask, x, function_name)
         if value.dtype.is_floating():
             return _float_extremum(b, name, x, value, chosen, order)
@@ -224,9 +215,9 @@ def _float_extremum(
         is_positive = elementwise(b, "arith.andi", is_positive, mask)
         is_negative = elementwise(b, "arith.andi", is_negative, mask)
     opposite = "umin" if name == "max" else "umax"
-    above = _rmw(b, name, _pointer_to(b, pointer, signed), bits, is_positive, order)
+    above = _rmw(b, name, pointer_to(b, pointer, signed), bits, is_positive, order)
     magnitude = convert(b, bits, unsigned)
-    below = _rmw(b, opposite, _pointer_to(b, pointer, unsigned), magnitude, is_negative, order)
+    below = _rmw(b, opposite, pointer_to(b, pointer, unsigned), magnitude, is_negative, order)
     old = select(b, is_positive, above, convert(b, below, signed))
     return reinterpret_bits(b, old, element)
 
@@ -250,12 +241,12 @@ def atomic_xchg(
     Dtypes: 32- and 64-bit integers and floats.
     Undefined: the result where the mask is false.
     """
-    x = _target(pointer, "atomic_xchg", _WORDS)
+    x = target_of(pointer, "atomic_xchg", _WORDS)
     element = pointee(x)
-    value = _value(b, val, x, "atomic_xchg", "val")
-    order = _order(sem, scope, "atomic_xchg")
+    value = value_for(b, val, x, "atomic_xchg", "val")
+    order = order_of(sem, scope, "atomic_xchg")
     chosen = mask_like(b, mask, x, "atomic_xchg")
-    x, value = _bits(b, x, value)
+    x, value = bits_of(b, x, value)
     return reinterpret_bits(b, _rmw(b, "exch", x, value, chosen, order), element)
 
 
@@ -275,128 +266,11 @@ def atomic_cas(
     `sem` and `scope` as in `atomic_add`.
     Raises: NotAPointer, StoreToConst, DtypeNotAllowed, ShapeMismatch, InvalidOption.
     """
-    x = _target(pointer, "atomic_cas", _COMPARABLE)
+    x = target_of(pointer, "atomic_cas", _COMPARABLE)
     element = pointee(x)
-    compare = _value(b, cmp, x, "atomic_cas", "cmp")
-    value = _value(b, val, x, "atomic_cas", "val")
-    order = _order(sem, scope, "atomic_cas")
-    x, compare, value = _bits(b, x, compare, value)
+    compare = value_for(b, cmp, x, "atomic_cas", "cmp")
+    value = value_for(b, val, x, "atomic_cas", "val")
+    order = order_of(sem, scope, "atomic_cas")
+    x, compare, value = bits_of(b, x, compare, value)
     old = b.tensor(AtomicCasOp, [x, compare, value], value.type, order)
     return reinterpret_bits(b, old, element)
-
-
-def _plain_words(x: tensor, function: str) -> None:
-    element = pointee(x)
-    if not (element.is_int() or element.is_standard_floating()):
-        raise DtypeNotAllowed(
-            f"{function}(): `pointer` points to {element}; integers and standard floats only",
-            argument="pointer",
-        )
-
-
-@surface(member=True)
-def atomic_load(
-    b: Builder, pointer: object, mask: object = None, sem: object = None, scope: object = None
-) -> tensor:
-    """result[i] = *pointer[i], each element read in one step where mask[i].
-
-    Shapes: `mask` broadcasts to the pointer's shape.
-    Dtypes: integers and standard floats. `sem` is "acquire" (default) or "relaxed".
-    Undefined: the result where the mask is false.
-    Raises: NotAPointer, DtypeNotAllowed, ShapeMismatch, InvalidOption.
-    """
-    x = require_pointer(pointer, "atomic_load")
-    _plain_words(x, "atomic_load")
-    element = pointee(x)
-    order = _order(sem, scope, "atomic_load", ("relaxed", "acquire"))
-    chosen = mask_like(b, mask, x, "atomic_load")
-    (x,) = _bits(b, as_bytes(b, x))
-    operands = [v for v in (x, chosen) if v is not None]
-    loaded = b.tensor(AtomicLoadOp, operands, shaped(pointee(x), x.static_shape), order)
-    return convert(b, loaded, int1) if element.is_bool() else reinterpret_bits(b, loaded, element)
-
-
-@surface(member=True)
-def atomic_store(
-    b: Builder,
-    pointer: object,
-    val: object,
-    mask: object = None,
-    sem: object = None,
-    scope: object = None,
-) -> None:
-    """*pointer[i] = val[i], each element written in one step where mask[i].
-
-    Shapes: `val` and `mask` broadcast to the pointer's shape.
-    Dtypes: integers and standard floats. `sem` is "release" (default) or "relaxed".
-    Raises: NotAPointer, StoreToConst, DtypeNotAllowed, ShapeMismatch, InvalidOption.
-    """
-    x = require_pointer(pointer, "atomic_store")
-    if isinstance(x.dtype, pointer_type) and x.dtype.const:
-        raise StoreToConst("atomic_store(): `pointer` points to constant memory")
-    _plain_words(x, "atomic_store")
-    value = _value(b, val, x, "atomic_store", "val")
-    order = _order(sem, scope, "atomic_store", ("relaxed", "release"))
-    chosen = mask_like(b, mask, x, "atomic_store")
-    x = as_bytes(b, x)
-    x, value = _bits(b, x, convert(b, value, pointee(x)))
-    b.emit(AtomicStoreOp, [ssa(v) for v in (x, value, chosen) if v is not None], [], order)
-
-
-@surface(member=True)
-def atomic_poll(
-    b: Builder,
-    pointer: object,
-    expected_value: object,
-    sem: object = None,
-    scope: object = None,
-    timeout_ns: object = None,
-) -> tensor:
-    """Wait until *pointer equals `expected_value`; whether it did (int1).
-
-    With `timeout_ns` (an integer) the wait ends after that time, and the result may be false.
-
-    Dtypes: 16-, 32- and 64-bit integers, one scalar pointer. `sem` is "acquire" (default) or
-    "relaxed".
-    Undefined: waiting for a program with a greater id, which may not run before this one ends.
-    Raises: NotAPointer, DtypeNotAllowed, ShapeMismatch, InvalidOption.
-    """
-    x = _target(pointer, "atomic_poll", (*_INTEGERS, int16, uint16))
-    if x.static_shape:
-        raise ShapeMismatch(
-            f"atomic_poll(): `pointer` is {x.type}; a scalar pointer is needed", argument="pointer"
-        )
-    expected = _value(b, expected_value, x, "atomic_poll", "expected_value")
-    order = _order(sem, scope, "atomic_poll", ("relaxed", "acquire"))
-    deadline = None if is_none(timeout_ns) else _deadline(b, timeout_ns)
-    test, again = Block(), Block(arg_types=[ir_type(int1)])
-    with b.inside(test):
-        seen = b.tensor(AtomicLoadOp, [x], pointee(x), order)
-        goes_on = binary(b, "NotEq", seen, expected)
-        is_met = logical_not(b, goes_on)
-        if deadline is not None:
-            in_time = binary(b, "Lt", b.tensor(ClockOp, [], int64), deadline)
-            goes_on = binary(b, "BitAnd", goes_on, in_time)
-        b.emit(ConditionOp, [ssa(goes_on), ssa(is_met)])
-    with b.inside(again):
-        b.emit(YieldOp)
-    loop = b.emit(WhileOp, (), [ir_type(int1)], None, [Region(test), Region(again)])
-    return tensor(loop.results[0], int1) if deadline is not None else b.constant(True, int1)
-
-
-def _deadline(b: Builder, timeout_ns: object) -> tensor:
-    """The time at which a wait ends."""
-    known = unwrap(timeout_ns)
-    if isinstance(known, int) and known < 0:
-        raise InvalidOption(
-            f"atomic_poll(): `timeout_ns` is {known}",
-            argument="timeout_ns",
-            hint="pass nanoseconds from now, 0 to look once, or None to wait without an end",
-        )
-    timeout = to_tensor(b, timeout_ns)
-    if timeout.static_shape or not timeout.dtype.is_int():
-        raise DtypeNotAllowed(
-            f"atomic_poll(): `timeout_ns` is {timeout.type}; a scalar integer is needed",
-            argument="timeout_ns",
-        )
-    return binary(b, "Add", b.tensor(ClockOp, [], int64), convert(b, timeout, int64))

@@ -22,14 +22,8 @@ from tilewright.ops.arguments import boolean_constant, constant
 from tilewright.ops.builder import Builder, integer_property, require_tensor
 from tilewright.ops.casting import broadcast_shapes, broadcast_tensor, convert, is_number, to_tensor
 from tilewright.ops.elementwise.ir import ClampFOp, FmaOp, SelectOp
-from tilewright.ops.elementwise.operators import (
-    arithmetic,
-    binary,
-    elementwise,
-    magnitude,
-    meet,
-    negate,
-)
+from tilewright.ops.elementwise.logical import magnitude, negate
+from tilewright.ops.elementwise.operators import arithmetic, binary, elementwise, meet
 from tilewright.ops.surface import surface
 from tilewright.support.errors import DtypeNotAllowed, InvalidOption
 

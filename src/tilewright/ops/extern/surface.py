@@ -21,7 +21,8 @@ from tilewright.ops.casting import (
     to_tensor,
     to_tensor_beside,
 )
-from tilewright.ops.elementwise.ir import FLOAT_PREDICATES, CmpFOp, FmaOp
+from tilewright.ops.elementwise.comparisons import FLOAT_PREDICATES, CmpFOp
+from tilewright.ops.elementwise.ir import FmaOp
 from tilewright.ops.elementwise.operators import binary, elementwise
 from tilewright.ops.elementwise.promotion import promote
 from tilewright.ops.extern.ir import EXTERNS, Extern, ExternElementwiseOp, overloads

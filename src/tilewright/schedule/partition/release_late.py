@@ -30,7 +30,7 @@ from tilewright.ir.schedule_attributes import schedule_of
 from tilewright.ir.types import i1, i32, i64
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation.ir import ConstantOp, constant_of
-from tilewright.ops.elementwise.ir import CmpIOp
+from tilewright.ops.elementwise.comparisons import CmpIOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.rings import RingOp, RingReleaseOp, RingWaitOp
 from tilewright.ops.roles import TurnPassOp

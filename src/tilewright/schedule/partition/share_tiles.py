@@ -24,7 +24,8 @@ from tilewright.ops.channels import GetOp, SkipOp
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation.ir import ConstantOp, constant_of
 from tilewright.ops.debug.ir import is_assumption
-from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp
+from tilewright.ops.elementwise.comparisons import CmpIOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.schedule.partition.cuts import is_root
 from tilewright.schedule.partition.refusal import Refused
 

@@ -27,7 +27,8 @@ from tilewright.ops.control_flow import IfOp, YieldOp
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
 from tilewright.ops.debug.ir import HintOp, is_assumption
 from tilewright.ops.descriptors.ir import DescriptorReduceOp, DescriptorStoreOp
-from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp
+from tilewright.ops.elementwise.comparisons import CmpIOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.schedule.partition.conditions import writes_block
 from tilewright.schedule.partition.cuts import SOURCES, Cuts, is_root, maker_of
 from tilewright.schedule.partition.gathered_tiles import GatheredTiles

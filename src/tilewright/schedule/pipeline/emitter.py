@@ -10,7 +10,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilewright.ir.op import build
 from tilewright.ir.types import i1
 from tilewright.ops.creation.ir import ConstantOp, SplatOp
-from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp, SelectOp
+from tilewright.ops.elementwise.comparisons import CmpIOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, SelectOp
 from tilewright.support.dataclass import dataclass
 
 EQUAL, SIGNED_LESS, UNSIGNED_GREATER, UNSIGNED_AT_LEAST = 0, 2, 8, 9

@@ -16,7 +16,8 @@ from xdsl.traits import IsTerminator
 from tilewright.analysis.affine.access import Accesses
 from tilewright.ir.types import PointerType, element_of, is_pointer, shape_of, storage_bytes
 from tilewright.ops.creation.ir import constant_of
-from tilewright.ops.elementwise.ir import BitcastOp, CmpIOp, IntToPtrOp, PtrToIntOp, SelectOp
+from tilewright.ops.elementwise.comparisons import CmpIOp
+from tilewright.ops.elementwise.ir import BitcastOp, IntToPtrOp, PtrToIntOp, SelectOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.memory.ir import AddPtrOp
 from tilewright.support.dataclass import dataclass

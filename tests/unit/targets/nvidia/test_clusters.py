@@ -19,7 +19,7 @@ from tilewright.compiler.compile import to_tiles
 from tilewright.frontend.devices import DevicePlacement
 from tilewright.ir.types import i1, i64
 from tilewright.ops.control_flow import ForOp
-from tilewright.ops.elementwise.ir import CmpIOp
+from tilewright.ops.elementwise.comparisons import CmpIOp
 from tilewright.ops.function import find_kernel
 from tilewright.ops.program.persistence import cluster_of, set_cluster
 from tilewright.ops.rings import RingReleaseOp

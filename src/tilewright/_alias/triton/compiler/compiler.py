@@ -8,8 +8,8 @@ from typing import Protocol, cast
 
 from tilewright.compiler.build import build_artifact, make_request
 from tilewright.frontend.devices import DevicePlacement
+from tilewright.frontend.kernel_source import KernelSource
 from tilewright.frontend.program import Specialization
-from tilewright.frontend.source import KernelSource
 from tilewright.machine.model import MachineModel
 from tilewright.runtime.artifact import Artifact
 from tilewright.runtime.drivers import load_driver

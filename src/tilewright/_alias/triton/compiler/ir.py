@@ -13,9 +13,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from tilewright.compiler.build import make_request
+from tilewright.frontend.kernel_source import KernelSource
 from tilewright.frontend.lower import lower_kernel
 from tilewright.frontend.program import Specialization
-from tilewright.frontend.source import KernelSource
 from tilewright.ir.text import print_module
 from tilewright.support.options import CompileOptions
 

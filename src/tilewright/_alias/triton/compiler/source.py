@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from tilewright.frontend.capture import constant_of
 from tilewright.frontend.constants import Constant, Unusable
+from tilewright.frontend.kernel_source import KernelSource
 from tilewright.frontend.program import ArgumentPath, Specialization, TupleType, TypeTree
-from tilewright.frontend.source import KernelSource
 from tilewright.jit import PassedFunctions
 from tilewright.runtime.fingerprint import digest
 from tilewright.support.dataclass import dataclass

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import cast
 
-from tilewright.runtime.autotune import Autotuner as _Autotuner
+from tilewright.runtime.autotuner import Autotuner as _Autotuner
 from tilewright.runtime.cache import open_default
 from tilewright.runtime.call import Call
 from tilewright.runtime.config import Config

@@ -14,8 +14,8 @@ from typing import cast, overload
 
 from tilewright.frontend.bound_call import compiled_for
 from tilewright.frontend.devices import DevicePlacement
+from tilewright.frontend.kernel_source import KernelSource
 from tilewright.frontend.parameters import parameters_of
-from tilewright.frontend.source import KernelSource
 from tilewright.jit import Call
 from tilewright.jit import JITFunction as _JITFunction
 from tilewright.runtime.grid import GridLike

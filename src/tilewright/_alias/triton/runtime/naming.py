@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tilewright.frontend.source import KernelSource
+from tilewright.frontend.kernel_source import KernelSource
 from tilewright.support.dataclass import replace
 
 from ..compiler.source import ASTSource

@@ -21,7 +21,8 @@ from tilewright.ir.types import (
 )
 from tilewright.ops.control_flow import ForOp, IfOp, YieldOp
 from tilewright.ops.creation.ir import ConstantOp, SplatOp
-from tilewright.ops.elementwise.ir import ELEMENTWISE, INTEGER_PREDICATES, ExtFOp, FpToFpOp
+from tilewright.ops.elementwise.comparisons import INTEGER_PREDICATES
+from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtFOp, FpToFpOp
 from tilewright.ops.memory.ir import AddPtrOp
 from tilewright.targets.cpu.ops import IotaOp
 

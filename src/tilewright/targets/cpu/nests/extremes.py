@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.ir.types import element_of, f32, f64, i1, shape_of, vector_of
-from tilewright.ops.elementwise.ir import FLOAT_PREDICATES, CmpFOp, SelectOp
+from tilewright.ops.elementwise.comparisons import FLOAT_PREDICATES, CmpFOp
+from tilewright.ops.elementwise.ir import SelectOp
 from tilewright.targets.cpu.nests import combining
 from tilewright.targets.cpu.nests.emitter import Emitter, code
 

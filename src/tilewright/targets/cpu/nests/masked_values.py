@@ -13,7 +13,8 @@ from xdsl.ir import OpResult, SSAValue
 
 from tilewright.ir.types import shape_of
 from tilewright.ops.creation.ir import constant_of, splatted
-from tilewright.ops.elementwise.ir import SelectOp, integer_predicate
+from tilewright.ops.elementwise.comparisons import integer_predicate
+from tilewright.ops.elementwise.ir import SelectOp
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.support.worklist import needed_first
 from tilewright.targets.cpu.nests.coordinates import Coords, normalized, source_coords

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.types import shape_of
-from tilewright.ops.elementwise.ir import integer_predicate
+from tilewright.ops.elementwise.comparisons import integer_predicate
 from tilewright.targets.cpu.nests.coordinates import (
     Coord,
     Coords,

@@ -29,13 +29,8 @@ from tilewright.ir.types import (
     vector_of,
     width_bits,
 )
-from tilewright.ops.elementwise.ir import (
-    FLOAT_PREDICATES,
-    BitcastOp,
-    CmpFOp,
-    ExtUIOp,
-    SelectOp,
-)
+from tilewright.ops.elementwise.comparisons import FLOAT_PREDICATES, CmpFOp
+from tilewright.ops.elementwise.ir import BitcastOp, ExtUIOp, SelectOp
 from tilewright.ops.indexing.ir import SortOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.nests import masks

@@ -13,7 +13,8 @@ from math import prod
 from xdsl.ir import Block, SSAValue
 
 from tilewright.ir.types import i1, i32, i64, is_float, shape_of
-from tilewright.ops.elementwise.ir import CmpFOp, SelectOp
+from tilewright.ops.elementwise.comparisons import CmpFOp
+from tilewright.ops.elementwise.ir import SelectOp
 from tilewright.ops.indexing.ir import SortOp
 from tilewright.targets.cpu.forms import STEPS, step_nest
 from tilewright.targets.cpu.nests import masks, sorting_network

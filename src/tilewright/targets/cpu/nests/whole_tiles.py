@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.types import i1, i32, shape_of, width_bits
-from tilewright.ops.elementwise.ir import integer_predicate
+from tilewright.ops.elementwise.comparisons import integer_predicate
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.targets.cpu.nests import access, masks
 from tilewright.targets.cpu.nests.coordinates import (

@@ -22,7 +22,8 @@ from tilewright.ir.types import is_integer, is_pointer, shape_of
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.debug.ir import HintOp
-from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp, ExtSIOp
+from tilewright.ops.elementwise.comparisons import CmpIOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtSIOp
 from tilewright.ops.memory.ir import AddPtrOp
 from tilewright.support.worklist import needed_first
 

@@ -14,13 +14,12 @@ from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import FLOAT8, bf16, element_of, f16, f32, f64, is_float, width_bits
 from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.debug.ir import HintOp
+from tilewright.ops.elementwise.comparisons import CmpFOp, CmpIOp
 from tilewright.ops.elementwise.ir import (
     ELEMENTWISE,
     ArithBitcastOp,
     BinaryFloatOp,
     ClampFOp,
-    CmpFOp,
-    CmpIOp,
     ExtFOp,
     ExtSIOp,
     ExtUIOp,

@@ -9,7 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilewright.analysis.affine.access import Accesses
-from tilewright.analysis.affine.box import TensorBox, as_box
+from tilewright.analysis.affine.box import as_box
+from tilewright.analysis.affine.tensor_box import TensorBox
 from tilewright.analysis.facts import AxisFacts
 from tilewright.ir.locations import describe
 from tilewright.ir.types import shape_of

@@ -30,7 +30,7 @@ from tilewright.ir.types import i1, i64
 from tilewright.ops.channels import GetOp, PutOp, SkipOp
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation.ir import ConstantOp
-from tilewright.ops.elementwise.ir import CmpIOp
+from tilewright.ops.elementwise.comparisons import CmpIOp
 from tilewright.ops.inline.ir import InlineAsmOp
 from tilewright.ops.program.ir import GetProgramIdOp
 from tilewright.ops.roles import RolesOp

@@ -13,9 +13,10 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.analysis.affine.access import Accesses
-from tilewright.analysis.affine.box import BoxDim, TensorBox, as_box
+from tilewright.analysis.affine.box import as_box
 from tilewright.analysis.affine.expression import Expression
 from tilewright.analysis.affine.guards import Demand, Guard
+from tilewright.analysis.affine.tensor_box import BoxDim, TensorBox
 from tilewright.analysis.argument_effects import touched_arguments
 from tilewright.analysis.facts import AxisFacts
 from tilewright.ir.effects import Access, Resource, own_effects

@@ -1,0 +1,127 @@
+"""The snapshot of a kernel: its sources, what they captured, and whether that has changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import CellType, FunctionType, MethodType
+
+from tilewright.frontend.capture import constant_of, is_host_function, is_jit
+from tilewright.frontend.constants import (
+    AggregateRef,
+    Constant,
+    FunctionRef,
+    HostFunctionRef,
+    Unusable,
+)
+from tilewright.frontend.program import FunctionSource, Parameter
+from tilewright.frontend.scope import MISSING, cell_value
+from tilewright.language.core import constexpr
+from tilewright.support.dataclass import dataclass
+
+
+@dataclass(frozen=True)
+class Guard:
+    """One variable that a snapshot read: it must still mean the same at the next launch.
+
+    `namespace` is the globals (or module) dictionary, or the closure cell; `held` is what a
+    constexpr held when it was read.
+    """
+
+    name: str
+    namespace: Mapping[str, object] | CellType
+    value: object
+    constant: Constant
+    held: object = None
+
+    def is_changed(self) -> bool:
+        """Whether the variable now means something else."""
+        current = self._current()
+        is_same = current is self.value and held_by(current) is self.held
+        return not is_same and _again(current, self.name) != self.constant
+
+    def change(self) -> str:
+        """What Triton says of a variable that now means something else."""
+        owner = "" if isinstance(self.namespace, CellType) else "Global variable "
+        is_constexpr = isinstance(self.value, constexpr)
+        before = constexpr(self.held) if is_constexpr else self.value
+        return (
+            f"{owner}{self.name} has changed since we compiled this kernel, "
+            f"from {before!r} to {self._current()!r}"
+        )
+
+    def is_rebound(self) -> bool:
+        """Whether the variable holds another object; methods are bound anew by each look-up."""
+        current = self._current()
+        if isinstance(current, MethodType):
+            return current != self.value
+        return current is not self.value
+
+    def _current(self) -> object:
+        if isinstance(self.namespace, CellType):
+            return cell_value(self.namespace)
+        return self.namespace.get(self.name.rpartition(".")[2], MISSING)
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """The snapshot of a kernel: every function it reaches, and the guards of what they read.
+
+    `guards` are of values, `links` of functions and classes.
+    """
+
+    functions: Mapping[str, FunctionSource]
+    kernel: str
+    guards: tuple[Guard, ...]
+    links: tuple[Guard, ...] = ()
+
+    @property
+    def reference(self) -> FunctionRef | HostFunctionRef | AggregateRef:
+        """The reference to what the snapshot was taken of."""
+        source = self.functions[self.kernel]
+        if source.is_class:
+            return AggregateRef(self.kernel)
+        return HostFunctionRef(self.kernel) if source.is_host else FunctionRef(self.kernel)
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The kernel's parameters."""
+        return self.functions[self.kernel].parameters
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the functions and classes that the kernel reaches, without its own."""
+        return frozenset(key.partition("~")[0] for key in self.functions if key != self.kernel)
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether each launch must look: for values, and functions that tell nobody of a change."""
+        return bool(self.guards) or any(
+            isinstance(link.constant, HostFunctionRef) and isinstance(link.value, FunctionType)
+            for link in self.links
+        )
+
+    def is_relinked(self) -> bool:
+        """Whether a name now means another function or class."""
+        return any(link.is_rebound() for link in self.links)
+
+    def is_stale(self) -> bool:
+        """Whether anything that the snapshot read means something else."""
+        return self.is_relinked() or bool(self.changed())
+
+    def changed(self) -> tuple[Guard, ...]:
+        """The captured variables whose values changed since the snapshot."""
+        return tuple(guard for guard in self.guards if guard.is_changed())
+
+
+def held_by(value: object) -> object:
+    """What a constexpr holds, which may be assigned; None for any other value."""
+    return value.value if isinstance(value, constexpr) else None
+
+
+def _again(value: object, name: str) -> Constant:
+    """The constant of a changed variable, for comparison; functions compare by identity."""
+    if value is MISSING:
+        return Unusable("UndefinedName", name)
+    if is_jit(value) or is_host_function(value):
+        return Unusable("PlainFunctionCall", name)
+    return constant_of(value, lambda _: FunctionRef(""))
