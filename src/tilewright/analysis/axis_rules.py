@@ -30,7 +30,7 @@ from tilewright.analysis.axis_programs import is_counted_from_the_last
 from tilewright.analysis.axis_table import AXIS_RULES, Operands, may_wrap, same_inputs, wrapped
 from tilewright.analysis.launch_scalars import is_of_geometry
 from tilewright.ir.types import is_integer, shape_of, width_bits
-from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp, UnsplatOp, splatted
+from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, UnsplatOp, splatted
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.memory.ir import AddPtrOp
 from tilewright.ops.program.ir import GetGridExtentOp, GetNumProgramsOp, GetProgramIdOp
@@ -57,7 +57,7 @@ def _range(op: Operation, _: Operands) -> Facts:
     return Facts((end - start,), (divisor,), (end - start,), (1,), None, start >= 0)
 
 
-@AXIS_RULES.register(SplatOp, UnsplatOp)
+@AXIS_RULES.register(UnsplatOp)
 def _uniform(op: Operation, operands: Operands) -> Facts:
     (source,) = operands
     extents = extents_of(op.results[0].type)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from math import gcd, prod
+from math import gcd
 
 from xdsl.ir import Operation
 
 from tilewright.analysis.axis import Facts, common_runs, extents_of, facts_from, scattered
 from tilewright.analysis.axis_table import AXIS_RULES, Operands, Rule
+from tilewright.analysis.reshapes import matching_groups
+from tilewright.ir.op import ViewOp
+from tilewright.ops.creation.ir import SplatOp
 from tilewright.ops.shape.ir import (
     BroadcastOp,
     CatOp,
@@ -24,50 +27,23 @@ from tilewright.support.rules import RuleTable
 SHAPE_RULES: RuleTable[Rule] = RuleTable("axis facts of moved tiles", AXIS_RULES)
 
 
-@SHAPE_RULES.register(BroadcastOp)
-def _broadcast(op: Operation, operands: Operands) -> Facts:
-    """A dimension of one element becomes one of equal elements."""
+@SHAPE_RULES.register(BroadcastOp, ExpandDimsOp, SplatOp, TransOp)
+def viewed(op: Operation, operands: Operands) -> Facts:
+    """Elements as they are, at other indices; those along a dimension that repeats are equal."""
+    assert isinstance(op, ViewOp)
     (source,) = operands
     extents = extents_of(op.results[0].type)
-    constancy = tuple(
-        after if before == 1 else equal
-        for before, after, equal in zip(source.extents, extents, source.constancy, strict=True)
-    )
-    return replace(source, extents=extents, constancy=constancy)
-
-
-@SHAPE_RULES.register(ExpandDimsOp)
-def _expand(op: Operation, operands: Operands) -> Facts:
-    assert isinstance(op, ExpandDimsOp)
-    (source,) = operands
-    axis = op.axis.value.data
-
-    def insert(values: tuple[int, ...], value: int) -> tuple[int, ...]:
-        return (*values[:axis], value, *values[axis:])
-
+    divisors, runs, equal = [source.divisor()] * len(extents), [1] * len(extents), list(extents)
+    for dim, target in enumerate(op.source_dims()):
+        divisors[target], runs[target] = source.divisibility[dim], source.contiguity[dim]
+        if source.extents[dim] > 1:
+            equal[target] = source.constancy[dim]
     return replace(
         source,
-        extents=insert(source.extents, 1),
-        divisibility=insert(source.divisibility, source.divisor()),
-        contiguity=insert(source.contiguity, 1),
-        constancy=insert(source.constancy, 1),
-    )
-
-
-@SHAPE_RULES.register(TransOp)
-def _transpose(op: Operation, operands: Operands) -> Facts:
-    assert isinstance(op, TransOp)
-    return _pick(operands[0], op.permutation())
-
-
-def _pick(source: Facts, dims: tuple[int, ...]) -> Facts:
-    """The facts along some dimensions, in this order."""
-    return replace(
-        source,
-        extents=tuple(source.extents[d] for d in dims),
-        divisibility=tuple(source.divisibility[d] for d in dims),
-        contiguity=tuple(source.contiguity[d] for d in dims),
-        constancy=tuple(source.constancy[d] for d in dims),
+        extents=extents,
+        divisibility=tuple(divisors),
+        contiguity=tuple(runs),
+        constancy=tuple(equal),
     )
 
 
@@ -83,7 +59,7 @@ def _reshape(op: Operation, operands: Operands) -> Facts:
         return _scattered_like(source, extents, (1,) * len(extents))
     ones = [1] * len(extents)
     contiguity, constancy, origin = ones[:], ones[:], dict[int, int]()
-    for befores, afters in _regrouped(source.extents, extents):
+    for befores, afters in matching_groups(source.extents, extents):
         inner = afters[-1]
         origin[inner] = befores[-1]
         contiguity[inner] = gcd(source.contiguity[befores[-1]], extents[inner])
@@ -125,24 +101,6 @@ def _merged_constancy(source: Facts, dims: list[int]) -> int:
     return equal
 
 
-def _regrouped(
-    source: tuple[int, ...], target: tuple[int, ...]
-) -> list[tuple[list[int], list[int]]]:
-    """The least groups of consecutive dimensions of equal size; dimensions of 1 stand apart."""
-    before = [d for d, extent in enumerate(source) if extent > 1]
-    after = [d for d, extent in enumerate(target) if extent > 1]
-    groups: list[tuple[list[int], list[int]]] = []
-    while before:
-        left, right = [before.pop(0)], [after.pop(0)]
-        while (a := prod(source[d] for d in left)) != (b := prod(target[d] for d in right)):
-            if a < b:
-                left.append(before.pop(0))
-            else:
-                right.append(after.pop(0))
-        groups.append((left, right))
-    return groups
-
-
 @SHAPE_RULES.register(JoinOp)
 def _join(op: Operation, operands: Operands) -> Facts:
     """A new last dimension of two."""
@@ -167,7 +125,13 @@ def _join(op: Operation, operands: Operands) -> Facts:
 @SHAPE_RULES.register(SplitOp)
 def _split(op: Operation, operands: Operands) -> Facts:
     (source,) = operands
-    return _pick(source, tuple(source.dims())[:-1])
+    return replace(
+        source,
+        extents=source.extents[:-1],
+        divisibility=source.divisibility[:-1],
+        contiguity=source.contiguity[:-1],
+        constancy=source.constancy[:-1],
+    )
 
 
 @SHAPE_RULES.register(CatOp)

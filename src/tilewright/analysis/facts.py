@@ -19,11 +19,11 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.analysis import axis_casts, axis_comparisons, axis_rules
 from tilewright.analysis.axis import Facts, meet, power_of_two, scattered, unknown
 from tilewright.analysis.axis_casts import same_numbers
-from tilewright.analysis.axis_shapes import SHAPE_RULES
+from tilewright.analysis.axis_shapes import SHAPE_RULES, viewed
 from tilewright.analysis.axis_table import Rule, same_inputs
 from tilewright.analysis.dataflow import ValueFlow, run
 from tilewright.analysis.promises import assumed, hinted
-from tilewright.ir.op import ElementwiseOp
+from tilewright.ir.op import ElementwiseOp, ViewOp
 from tilewright.ir.regions import Counter, blocks_of, counter_of, is_control_flow
 from tilewright.ir.types import PointerType, element_of, shape_of, storage_bytes
 from tilewright.ops.debug.ir import HintOp
@@ -126,6 +126,8 @@ class AxisFacts(ValueFlow[Facts]):
         rule = _RULES.find(type(op))
         if rule is None and isinstance(op, ElementwiseOp) and op.operands:
             rule = same_inputs
+        elif rule is None and isinstance(op, ViewOp):
+            rule = viewed
         facts = None if rule is None else rule(op, tuple(map(self.of, op.operands)))
         for result in op.results:
             self.put(result, unknown(result.type) if facts is None else facts)

@@ -9,10 +9,10 @@ import tilewright
 import tilewright.language as tl
 from tests.passes.lowered import written
 from tilewright.analysis.affine.expression import MAX_TERMS
-from tilewright.analysis.affine.rules import split_groups
 from tilewright.analysis.affine.scalars import Scalars
 from tilewright.analysis.affine.tile import Strides
 from tilewright.analysis.affine.tiles import AffineTiles
+from tilewright.analysis.reshapes import split_groups
 from tilewright.ir.types import is_integer, shape_of
 from tilewright.jit import JITFunction
 from tilewright.ops.memory.ir import LoadOp

@@ -25,6 +25,7 @@ from tilewright.analysis.affine.tile import (
     uniform_tile,
     unknown,
 )
+from tilewright.analysis.reshapes import split_groups
 from tilewright.ir.op import ElementwiseOp, ViewOp
 from tilewright.ir.types import is_integer, is_pointer, shape_of, width_bits
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp
@@ -302,38 +303,6 @@ def _reshaped(tiles: Tiles, op: Operation) -> AffineTile:
     for start in lost:
         rest = None if rest is None or start is None else rest.plus(start)
     return AffineTile(tuple(dims), rest, source.base)
-
-
-SplitGroups = list[tuple[int, list[tuple[int, int]]]]
-
-
-def split_groups(source: tuple[int, ...], target: tuple[int, ...]) -> SplitGroups | None:
-    """How each source dimension of a reshape splits into target dimensions with their scale.
-
-    Entry (d, [(t0, s0), …]): source index d = Σ target index t × s. None where the reshape
-    merges source dimensions.
-    """
-    groups: SplitGroups = []
-    position = 0
-    for dim, size in enumerate(source):
-        if size == 1:
-            continue
-        taken: list[int] = []
-        product = 1
-        while product < size and position < len(target):
-            product *= target[position]
-            taken.append(position)
-            position += 1
-        if product != size:
-            return None
-        scales: list[tuple[int, int]] = []
-        scale = size
-        for index in taken:
-            scale //= target[index]
-            if target[index] > 1:
-                scales.append((index, scale))
-        groups.append((dim, scales))
-    return groups
 
 
 _RULES: dict[type[Operation], Rule] = {

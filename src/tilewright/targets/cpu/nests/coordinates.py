@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import Operation
 
-from tilewright.analysis.affine.rules import split_groups
+from tilewright.analysis.reshapes import split_groups
 from tilewright.ir.types import shape_of
 from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.reduction.ir import ReduceOp

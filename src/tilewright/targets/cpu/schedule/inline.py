@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.traits import ConstantLike
 
-from tilewright.analysis.affine.rules import split_groups
 from tilewright.analysis.affine.tiles import AffineTiles
+from tilewright.analysis.reshapes import split_groups
 from tilewright.ir.op import ElementwiseOp
 from tilewright.ir.types import is_float, shape_of
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp, constant_of
