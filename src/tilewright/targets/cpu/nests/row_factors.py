@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 
 from tilewright.ir.op import ViewOp
 from tilewright.ir.types import element_of, i1, shape_of
-from tilewright.ops.elementwise.ir import FLOAT_PREDICATES, CmpFOp
+from tilewright.ops.elementwise.comparisons import FLOAT_PREDICATES, CmpFOp
 from tilewright.targets.cpu.nests.elements import guarded
 from tilewright.targets.cpu.nests.emitter import code
 from tilewright.targets.cpu.nests.lane_loops import Nest
