@@ -14,10 +14,10 @@ SOURCES = Path(tilewright.__file__).parent
 # Where classes are what a function is for: definitions of ops, and the rules for them.
 _DEFINITIONS = ("rules", "ops")
 SUBJECTS = {
-    "analysis/affine/choice": ("ops/elementwise/ir",),
+    "analysis/affine/choice": ("ops/elementwise/ir", "ops/elementwise/comparisons"),
     "passes/fold_additions": ("ops/matmul/ir",),
     "passes/insert_checks": ("ops/memory/ir",),
-    "passes/branch_masks": ("ops/elementwise/ir",),
+    "passes/branch_masks": ("ops/elementwise/ir", "ops/elementwise/comparisons"),
     "passes/describe_accesses": ("ops/memory/ir",),
     "passes/lower_block_pointers": ("ops/block_pointers/ir",),
     "passes/lower_descriptors": ("ops/descriptors/ir",),
