@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 
 from xdsl.dialects.builtin import StringAttr, UnitAttr
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 
 from tilewright.frontend.constants import BuiltinRef, OpRef
 from tilewright.frontend.frame import Frame
@@ -24,13 +24,15 @@ from tilewright.language.core import (
     tensor,
     tuple_,
     uint32,
+    uint64,
 )
 from tilewright.language.iterators import RANGE_HINTS
 from tilewright.ops.builder import Builder, integer_property
 from tilewright.ops.casting import convert, to_tensor
+from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.debug.surface import device_assert, is_checking
 from tilewright.ops.elementwise.operators import binary
-from tilewright.ops.elementwise.surface import select
+from tilewright.ops.elementwise.surface import maximum, select
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
     IteratorNotSupported,
@@ -55,7 +57,7 @@ class LoopRange:
     """A range at run time, always counted upwards with a positive step.
 
     A descending range counts the same steps from the other end: the loop's variable is then
-    `mirror` minus the counter.
+    `mirror` minus `scale` times the counter.
     """
 
     lower: tensor
@@ -63,6 +65,7 @@ class LoopRange:
     step: tensor
     mirror: tensor | None
     hints: Mapping[str, Attribute]
+    scale: int = 1
 
     @property
     def type(self) -> dtype:
@@ -73,7 +76,28 @@ class LoopRange:
         """The loop's variable in the body."""
         if self.mirror is None:
             return counter
+        if self.scale != 1:
+            counter = binary(frame.builder, "Mult", counter, constexpr(self.scale))
         return binary(frame.builder, "Sub", self.mirror, counter)
+
+    def following(self, b: Builder, counter: tensor) -> tensor:
+        """The counter of the next iteration, or the end: no sum passes the last number."""
+        moved = binary(b, "Add", counter, self.step)
+        if self._counts_within():
+            return moved
+        unsigned = uint64 if self.type == int64 else uint32
+        rest = convert(b, binary(b, "Sub", self.upper, counter), unsigned)
+        goes_on = binary(b, "Gt", rest, convert(b, self.step, unsigned))
+        if counter.static_shape:  # lanes without an iteration stay where they are
+            goes_on = binary(b, "BitAnd", goes_on, binary(b, "Lt", counter, self.upper))
+        return select(b, goes_on, moved, self.upper)
+
+    def _counts_within(self) -> bool:
+        """Whether no step from below the end passes the last number."""
+        step, end = _number(self.step), _number(self.upper)
+        if step == 1:
+            return True
+        return step is not None and end is not None and _fits(end + step - 1, self.type)
 
 
 @dataclass(frozen=True)
@@ -181,9 +205,8 @@ def _static_range(bound: Mapping[str, object]) -> ValueRange:
 def _runtime_range(frame: Frame, name: str, bound: Mapping[str, object]) -> LoopRange:
     first, last, step = _bounds(bound)
     distance = _checked_step(name, step)
-    is_descending = distance is not None and distance < 0
     b = frame.builder
-    given = (first, last, constexpr(-distance) if distance is not None and is_descending else step)
+    given = (first, last, step if distance is None else constexpr(abs(distance)))
     bounds = [_integer(frame, name, value) for value in given]
     common = int64 if any(_needs_64_bits(t.dtype) for t in bounds) else int32
     lower, upper, stride = (convert(b, t, common) for t in bounds)
@@ -191,12 +214,55 @@ def _runtime_range(frame: Frame, name: str, bound: Mapping[str, object]) -> Loop
         upper = _checked_end(b, name, lower, upper, stride)
     if any(t.static_shape for t in bounds):  # each lane has a range of its own
         lower, upper, stride = (spread(b, t) for t in (lower, upper, stride))
-    if not is_descending:
+    if distance is None or distance > 0:
         return LoopRange(lower, upper, stride, None, _hints(bound))
-    # Count 0, s, 2s, … up to the distance; the variable is the start minus the counter.
-    length = binary(b, "Sub", lower, upper)
-    start = spread(b, b.constant(0, common)) if lower.static_shape else b.constant(0, common)
-    return LoopRange(start, length, stride, lower, _hints(bound))
+    return _descending(b, (lower, upper, stride), -distance, _hints(bound))
+
+
+def _descending(
+    b: Builder, bounds: tuple[tensor, tensor, tensor], step: int, hints: Mapping[str, Attribute]
+) -> LoopRange:
+    """A range that goes down by `step`; what it counts up fits the type whatever the bounds are.
+
+    The distance of two bounds does not: it is counted where they say that it is short enough.
+    """
+    lower, upper, stride = bounds
+    type_, zero = lower.dtype, _alike(b, lower, 0)
+    first, last = _number(lower), _number(upper)
+    if first is not None and last is not None and first <= last:
+        return LoopRange(zero, zero, stride, lower, hints)
+    are_near = first is not None and last is not None and _fits(first - last, type_)
+    if are_near or (last is not None and last >= 0):  # 0, s, 2s, … up to the distance
+        start = lower if first is not None else maximum(b, lower, upper)
+        return LoopRange(zero, binary(b, "Sub", start, upper), stride, lower, hints)
+    if step <= 2:  # the complements of the bounds, which go up
+        ones = _alike(b, lower, -1)
+        low, high = (binary(b, "Sub", ones, bound) for bound in (lower, upper))
+        return LoopRange(low, high, stride, ones, hints)
+    # 0, 1, 2, … up to the number of iterations: a third of all numbers of the type at most.
+    unsigned = uint64 if type_ == int64 else uint32
+    rest = binary(b, "Sub", binary(b, "Sub", lower, upper), _alike(b, lower, 1))
+    whole = binary(b, "FloorDiv", convert(b, rest, unsigned), convert(b, stride, unsigned))
+    count = binary(b, "Add", convert(b, whole, type_), _alike(b, lower, 1))
+    count = select(b, binary(b, "Gt", lower, upper), count, zero)
+    return LoopRange(zero, count, _alike(b, lower, 1), lower, hints, step)
+
+
+def _alike(b: Builder, bound: tensor, number: int) -> tensor:
+    """A number of a bound's type and shape."""
+    value = b.constant(number, bound.dtype)
+    return spread(b, value) if bound.static_shape else value
+
+
+def _number(bound: tensor) -> int | None:
+    """A bound that is a constant."""
+    assert isinstance(bound.handle, SSAValue)
+    number = constant_of(bound.handle)
+    return None if number is None else int(number)
+
+
+def _fits(number: int, type_: dtype) -> bool:
+    return number <= type_.get_int_max_value()
 
 
 def _checked_end(b: Builder, name: str, lower: tensor, upper: tensor, step: tensor) -> tensor:

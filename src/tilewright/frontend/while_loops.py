@@ -103,7 +103,7 @@ class Counted:
 
     def next(self, frame: Frame, leading: Sequence[tensor]) -> list[tensor]:
         """The leading values of the next iteration."""
-        return [binary(frame.at(self.node), "Add", leading[0], self.bounds.step)]
+        return [self.bounds.following(frame.at(self.node), leading[0])]
 
 
 def handles(values: Sequence[tensor]) -> list[SSAValue]:

@@ -91,6 +91,16 @@ class ForOp(ControlFlowOp):
         """The index."""
         return Counter(self.body.block.args[0], self.lb, self.ub, self.step)
 
+    def counts_within(self) -> bool:
+        """Whether constants say that no step from below the end passes the type's last number."""
+        high, step = _integer(self.ub), _integer(self.step)
+        if step == 1:
+            return True
+        type_ = self.lb.type
+        width_bits = type_.width.data if isinstance(type_, IntegerType) else 64
+        last = (1 << (width_bits - 1)) - 1
+        return high is not None and step is not None and high + step - 1 <= last
+
     def trips(self) -> Trips:
         """What constant bounds say."""
         low, high, step = (_integer(bound) for bound in (self.lb, self.ub, self.step))

@@ -72,23 +72,47 @@ def emit_for(ctx: EmitContext, op: ForOp) -> None:
     """Emit a counted loop."""
     fn = ctx.fn
     kind = llvm_type(op.lb.type)
+    last = None if op.counts_within() else _last_to_step_from(ctx, op)
     starts = [ctx.value(op.lb), *_parts(ctx, op.iter_args)]
-    phis = _Phis(ctx, [kind, *_types(ctx, op.iter_args)], starts)
+    types = [kind, *_types(ctx, op.iter_args)]
+    if last is not None:
+        starts.append(fn.value(f"icmp slt {kind} {starts[0]}, {ctx.value(op.ub)}"))
+        types.append("i1")
+    phis = _Phis(ctx, types, starts)
     header, body, end = fn.new_label(), fn.new_label(), fn.new_label()
     fn.branch(header)
     fn.place(header)
     names = phis.place()
-    comparison = fn.value(f"icmp slt {kind} {names[0]}, {ctx.value(op.ub)}")
-    fn.branch_if(comparison, body, end)
+    if last is None:
+        goes_on = fn.value(f"icmp slt {kind} {names[0]}, {ctx.value(op.ub)}")
+    else:
+        *names, goes_on = names
+    fn.branch_if(goes_on, body, end)
     fn.place(body)
     block = op.body.block
     _bind(ctx, block.args, names)
-    yielded, last = emit_body(ctx, block)
+    yielded, block_end = emit_body(ctx, block)
+    if last is not None:
+        yielded.append(fn.value(f"icmp slt {kind} {names[0]}, {last}"))
     following = fn.value(f"add {kind} {names[0]}, {ctx.value(op.step)}")
     fn.branch(header)
-    phis.close([following, *yielded], last)
+    phis.close([following, *yielded], block_end)
     fn.place(end)
     _bind(ctx, op.results, names[1:])
+
+
+def _last_to_step_from(ctx: EmitContext, op: ForOp) -> str:
+    """The index from which on a step reaches the end: `ub - step`, or the least number.
+
+    An index that is compared before it is stepped needs no more compares, and none wraps.
+    """
+    fn, kind = ctx.fn, llvm_type(op.lb.type)
+    least = -(1 << (int(kind[1:]) - 1))
+    high, step = ctx.value(op.ub), ctx.value(op.step)
+    lowest = fn.value(f"add {kind} {step}, {least}")
+    is_low = fn.value(f"icmp slt {kind} {high}, {lowest}")
+    difference = fn.value(f"sub {kind} {high}, {step}")
+    return fn.value(f"select i1 {is_low}, {kind} {least}, {kind} {difference}")
 
 
 @DEFAULT_RULES.register(WhileOp)

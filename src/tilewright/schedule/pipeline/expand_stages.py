@@ -23,7 +23,7 @@ from tilewright.ir.op import build
 from tilewright.ops.control_flow import ForOp, IfOp, YieldOp
 from tilewright.ops.staging import DotWaitOp
 from tilewright.schedule.pipeline.addressing import end_of, taken_by
-from tilewright.schedule.pipeline.emitter import SIGNED_LESS, Emitter
+from tilewright.schedule.pipeline.emitter import SIGNED_LESS, UNSIGNED_GREATER, Emitter
 from tilewright.schedule.pipeline.stages import StagedLoop
 
 Values = dict[SSAValue, SSAValue]
@@ -139,6 +139,9 @@ class _Expander:
         """The loop over all iterations but the first, each with the second stage of the last."""
         loop = self.loop
         start = out.binary("addi", loop.lb, loop.step)
+        if not loop.counts_within():
+            rest = out.binary("subi", loop.ub, loop.lb)
+            start = out.select(out.compare(UNSIGNED_GREATER, rest, loop.step), start, loop.ub)
         block = Block(arg_types=[loop.lb.type, *(value.type for value in initial)])
         end = build(YieldOp, location=loop.location)
         block.add_op(end)
