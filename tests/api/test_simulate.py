@@ -100,6 +100,7 @@ def test_elements_of_one_store_that_meet_in_a_place_race_unless_they_are_equal()
     assert (out[:64] == 1).all()
     with pytest.raises(GlobalRace, match=r"writes a different value in one instruction") as fault:
         halves.simulate[(1,)](np.arange(128, dtype=np.float32), out, SIZE=128)
+    assert "of out_ptr, where" in str(fault.value)
     assert "tl.store(out_ptr + at // 2" in str(fault.value)
 
 

@@ -80,6 +80,7 @@ def simulate(
     checks_global_order: bool = False,
     step_limit: int = _STEP_LIMIT,
     timeline: Timeline | None = None,
+    names: Sequence[str] = (),
 ) -> Report:
     """The launch of a kernel, given as LLVM text for one thread, simulated on this machine.
 
@@ -92,7 +93,8 @@ def simulate(
     shared memory. With a `seed` the warp groups of a program take turns at random, to find what
     depends on their order. With `checks_global_order` two threads of a program that access
     one place of global memory, one of them writing, need a barrier in between. A `timeline` is
-    told what the first program does.
+    told what the first program does. `names` are what the first arguments are called in messages;
+    others are called what the text calls them.
 
     *Raises* `KernelFault` for what the program does wrong, `UnsupportedError` for an
     instruction that the simulator does not know.
@@ -106,7 +108,7 @@ def simulate(
     machine.synchronization.timeline = timeline
     program = Program(module, machine, step_limit)
     function = program.function(kernel)
-    _bind(machine, function, arguments, tensor_maps or {}, reachable)
+    _bind(machine, function, arguments, tensor_maps or {}, reachable, names)
     try:
         with np.errstate(all="ignore"):
             _run_grid(machine, function, step_limit, seed)
@@ -135,17 +137,19 @@ def _bind(
     arguments: Sequence[Argument],
     tensor_maps: Mapping[int, TensorMap],
     reachable: Sequence[tuple[str, Array]],
+    names: Sequence[str],
 ) -> None:
     parameters = function.function.parameters
+    called = [*names, *(parameter.name for parameter in parameters[len(names) :])]
     if len(parameters) != len(arguments):
         raise InternalError(f"{len(arguments)} arguments for {len(parameters)} parameters")
     arrays: list[tuple[str, Array]] = []
-    for index, (parameter, argument) in enumerate(zip(parameters, arguments, strict=True)):
+    for index, (name, argument) in enumerate(zip(called, arguments, strict=True)):
         array = argument.array if isinstance(argument, TensorMap) else argument
         if isinstance(array, np.ndarray):
-            arrays.append((parameter.name, array))
+            arrays.append((name, array))
         if index in tensor_maps:
-            arrays.append((f"{parameter.name} of the tensor map", tensor_maps[index].array))
+            arrays.append((f"{name} of the tensor map", tensor_maps[index].array))
     pointers = iter(machine.memory.map_arrays([*arrays, *reachable]))
     for index, slot in enumerate(function.parameters):
         argument = arguments[index]

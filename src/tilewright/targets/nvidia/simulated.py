@@ -72,7 +72,14 @@ def simulate_launch(
         seed=seed,
         checks_global_order=True,
         timeline=timeline,
+        names=_names(scheduled),
     )
+
+
+def _names(scheduled: Scheduled) -> list[str]:
+    """What the kernel's author calls its arguments, as far as that is known."""
+    arguments = find_kernel(scheduled.module).body.block.args
+    return [a.name_hint or f"argument {number}" for number, a in enumerate(arguments)]
 
 
 def started_grid(
