@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Iterator
+from contextvars import Context
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -288,6 +289,11 @@ def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_scratch_memory_without_an_allocator_says_how_to_set_one() -> None:
+    # In a context of its own: whatever set an allocator before, a new thread has none.
+    Context().run(_require_no_allocator)
+
+
+def _require_no_allocator() -> None:
     allocation = triton.runtime._allocation
     assert isinstance(allocation._allocator.get(), allocation.NullAllocator)
     with pytest.raises(RuntimeError, match=r"triton\.set_allocator"):
