@@ -27,9 +27,15 @@ from tilewright.ops.rings import (
     RingWaitOp,
 )
 from tilewright.ops.roles import RolesOp, TurnPassOp, TurnWaitOp
-from tilewright.ops.staging import DotWaitOp, LocalAllocOp, LocalBarrierOp, MemdescIndexOp
+from tilewright.ops.staging import (
+    DotWaitOp,
+    LaidOutDotOp,
+    LocalAllocOp,
+    LocalBarrierOp,
+    MemdescIndexOp,
+)
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
-from tilewright.targets.nvidia.tma_ops import TmaStoreWaitOp
+from tilewright.targets.nvidia.tma_ops import TmaStoreOp, TmaStoreWaitOp
 
 Change = Callable[[Operation], None]
 _ENTERS = (RingAcquireOp, RingWaitOp)
@@ -118,7 +124,17 @@ def _changes(op: Operation) -> Iterator[tuple[str, Change]]:
     if isinstance(op, _ORDERS):
         yield "dropped", _drop
     if isinstance(op, TmaStoreWaitOp):
-        yield "one more pending", lambda op: _count_on(op, "pending", 1)
+        yield "one more pending", _wait_for_fewer_stores
+    if isinstance(op, TmaStoreOp):
+        if _fence_before(op) is not None:
+            yield "in front of the fence", _in_front_of_the_fence
+        if op.kind is not None:
+            yield "stored instead of added", _stored_instead
+            yield "doubled", _double
+    if isinstance(op, LaidOutDotOp):
+        for number in _from_slots(op):
+            name = f"operand {number} of the slot behind for"
+            yield name, lambda op, n=number: _take_the_slot_behind(op, n)
     if isinstance(op, LocalAllocOp) and _is_elsewhere(op):
         yield "in the first tile", lambda op: _set(op, "offset_bytes", 0)
     if isinstance(op, ForOp) and any(isinstance(o, (*_ENTERS, *_LEAVES)) for o in op.walk()):
@@ -246,6 +262,63 @@ def _behind_a_release(op: Operation) -> None:
     assert isinstance(op, DotWaitOp) and release is not None and block is not None
     release.detach()
     block.insert_op_before(release, op)
+
+
+def _wait_for_fewer_stores(op: Operation) -> None:
+    """Let one store more run on; a wait that counts none names those that it waits for."""
+    assert isinstance(op, TmaStoreWaitOp)
+    if op.pending is None:
+        _set(op, "pending", 0)
+    _count_on(op, "pending", 1)
+
+
+def _fence_before(op: Operation) -> Operation | None:
+    """The fence in an op's block that shows what threads wrote to the engine, before the op."""
+    before = op.prev_op
+    while before is not None and not isinstance(before, FenceAsyncSharedOp):
+        before = before.prev_op
+    return before
+
+
+def _in_front_of_the_fence(op: Operation) -> None:
+    """Without what it stores having been shown: its place and numbers are known there."""
+    fence, block = _fence_before(op), op.parent
+    assert fence is not None and block is not None
+    fence.detach()
+    block.insert_op_after(fence, op)
+
+
+def _stored_instead(op: Operation) -> None:
+    del op.properties["kind"]
+
+
+def _from_slots(op: LaidOutDotOp) -> list[int]:
+    """The operands of a product that lie in slots of a ring of several, seen directly."""
+    return [
+        number
+        for number, value in enumerate(op.operands[:2])
+        if isinstance(value.owner, RingWaitOp) and value.owner.ring_of().num_slots > 1
+    ]
+
+
+def _take_the_slot_behind(op: Operation, number: int) -> None:
+    """Read the slot that is filled next: that of a product that starts too early."""
+    value = op.operands[number]
+    wait = value.owner
+    assert isinstance(wait, RingWaitOp) and op.parent is not None
+    ring = wait.ring_of()
+    tile = ring.tiles[list(wait.results).index(value)]
+    one, slots = _constant(op, 1), _constant(op, ring.num_slots)
+    following = build(
+        ELEMENTWISE["arith.addi"], [wait.position[0], one], [i32], location=op.location
+    )
+    inside = build(
+        ELEMENTWISE["arith.remsi"], [following.results[0], slots], [i32], location=op.location
+    )
+    view = build(MemdescIndexOp, [tile, inside.results[0]], [value.type], location=op.location)
+    for new in (following, inside, view):
+        op.parent.insert_op_before(new, op)
+    _give(op, number, view.results[0])
 
 
 def _stand_still(op: Operation) -> None:
