@@ -19,7 +19,12 @@ from types import FrameType
 
 import click
 
-from tests.fuzz import test_hostile_loops, test_overlapping, test_pipelined_loops
+from tests.fuzz import (
+    test_hostile_loops,
+    test_overlapping,
+    test_pipelined_loops,
+    test_published,
+)
 from tests.fuzz.test_roles import require_agreement
 
 Form = Callable[[int, Path], object]
@@ -46,6 +51,7 @@ FORMS: dict[str, Form] = {
     "gathers": partial(require_agreement, to_threads=True, gathers=True),
     "clusters": _clusters,
     "overlapping": test_overlapping.check,
+    "published": test_published.check,
 }
 """What a program is made of, and how it runs: a seed and a folder for its text.
 

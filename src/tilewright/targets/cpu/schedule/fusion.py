@@ -32,7 +32,7 @@ from tilewright.ops.reduction.ir import CombineOp, ReduceOp, ScanOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.forms import ELEMENTS, STEPS
 from tilewright.targets.cpu.schedule.bufferization import Bufferization, PackForm, chain_head
-from tilewright.targets.cpu.schedule.inline import EXPENSIVE, is_inline, is_tile, num_folded
+from tilewright.targets.cpu.schedule.inline import EXPENSIVE, is_inline, is_tile, num_folded, owner
 from tilewright.targets.cpu.schedule.roots import (
     SCALAR_KINDS,
     Root,
@@ -75,6 +75,19 @@ def kind_of_root(op: type[Operation]) -> RootKind | None:
     if ELEMENTS.find(op) is not None:
         return _ROOTS.get(op, RootKind.ELEMENTS)
     return _ROOTS.get(op)
+
+
+def visited_one_by_one(op: Operation) -> tuple[SSAValue, ...]:
+    """The operands whose elements a root for an op takes in order, each by itself."""
+    operands = tuple(op.operands)
+    if not operands or not is_tile(operands[0]):
+        return ()
+    kind = kind_of_root(type(op))
+    if kind is RootKind.ELEMENTS:
+        return operands[:1]
+    space = space_of(operands[0])
+    is_long_scan = isinstance(op, ScanOp) and space[op.axis.value.data] == prod(space)
+    return operands if is_long_scan else ()
 
 
 def captured_tiles(op: Operation) -> tuple[SSAValue, ...]:
@@ -335,10 +348,10 @@ class BlockPlanner:
                     self._keep_loads((root.values[0], *root.values[2:]))
                 elif root.kind is RootKind.ATOMIC:
                     self._keep_loads(root.values)
-                elif root.kind is RootKind.ELEMENTS:
-                    self._keep_elements(root.values[:1])
-                elif root.kind is RootKind.SCAN and root.space[root.axis or 0] == prod(root.space):
-                    self._keep_elements(root.values)
+                self._keep_elements(visited_one_by_one(root.op))
+            if step.op is not None:
+                for inner in step.op.walk():
+                    self._keep_elements(visited_one_by_one(inner))
 
     def _is_overtaken(self, start: int, step: Step) -> bool:
         """Whether what is read at a position may be written before a step."""
@@ -373,16 +386,24 @@ class BlockPlanner:
                 self.bufferization.stored.add(value)
 
     def _keep_elements(self, values: tuple[SSAValue, ...]) -> None:
-        """What is visited one by one is computed by vectors before."""
+        """What is visited one by one is computed by vectors before: where it is made."""
         for value in values:
-            if is_inline(value) and not self.bufferization.costs.is_symbolic(value):
+            is_made = self._is_made_here(value) and is_inline(value)
+            if is_made and not self.bufferization.costs.is_symbolic(value):
                 self.bufferization.stored.add(value)
+
+    def _is_made_here(self, value: SSAValue) -> bool:
+        """Whether this block makes a value: one that another makes has its nest there, or none."""
+        made = owner(value)
+        return made is not None and made.parent is self.block
 
     def _keep_transposed_loads(self) -> None:
         """Materialise what a nest would load across the rows that it writes."""
         for step in self.steps:
             if step.roots:
-                found = set(transposed_loads(self.bufferization, step.roots))
+                found = set(
+                    filter(self._is_made_here, transposed_loads(self.bufferization, step.roots))
+                )
                 self.bufferization.crossed |= found
                 self.bufferization.stored |= found
 
