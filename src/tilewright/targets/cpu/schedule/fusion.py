@@ -85,9 +85,11 @@ def visited_one_by_one(op: Operation) -> tuple[SSAValue, ...]:
     kind = kind_of_root(type(op))
     if kind is RootKind.ELEMENTS:
         return operands[:1]
+    if kind is not RootKind.SCAN:
+        return ()
+    assert isinstance(op, ScanOp)
     space = space_of(operands[0])
-    is_long_scan = isinstance(op, ScanOp) and space[op.axis.value.data] == prod(space)
-    return operands if is_long_scan else ()
+    return operands if space[op.axis.value.data] == prod(space) else ()
 
 
 def captured_tiles(op: Operation) -> tuple[SSAValue, ...]:
