@@ -22,6 +22,7 @@ from tilewright.targets.nvidia.explain.boxes import explain_boxes
 from tilewright.targets.nvidia.explain.conversions import ConversionSummary
 from tilewright.targets.nvidia.explain.kernel import KernelSummary, explain_kernel
 from tilewright.targets.nvidia.explain.layout_provenance import Requirement
+from tilewright.targets.nvidia.explain.without_effect import without_effect
 from tilewright.targets.nvidia.manifest import NvidiaReport
 from tilewright.targets.target import Scheduled, load_target
 from tilewright.tools.compile import echo_resources
@@ -42,6 +43,8 @@ def explain_gpu(request: CompileRequest, scheduled: Scheduled) -> None:
     tiles = to_tiles(request, load_target(request.target))
     _echo_lines(summary)
     echo_schedule(find_kernel(tiles), kernel, request.compile_options.num_stages is not None)
+    for text in without_effect(request.compile_options, find_kernel(tiles), kernel):
+        click.echo(f"    remark: {text}")
     _echo_accesses(summary.accesses)
     _echo_boxes(request, tiles)
     _echo_conversions(summary.conversions)
