@@ -11,7 +11,7 @@ import numpy as np
 import tilewright
 from examples.demo import kernels
 from examples.demo.kernel_operations import MATMUL_BLOCKS
-from tilewright.targets.cpu.dot.microkernel import DotSpec
+from tilewright.targets.cpu.dot.spec import DotSpec
 from tilewright.targets.cpu.dot.units import choose_unit
 from tilewright.targets.cpu.host import host_machine
 

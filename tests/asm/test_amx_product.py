@@ -24,8 +24,9 @@ from tilewright.codegen.link import load_object
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.optimize import compile_module
 from tilewright.targets.cpu.dot.amx_tiles import FULL_TILES, TileShape, tile_shape
-from tilewright.targets.cpu.dot.microkernel import DotSpec, emit_dot
+from tilewright.targets.cpu.dot.microkernel import emit_dot
 from tilewright.targets.cpu.dot.panels import VectorUnit, pack_panels, pack_rows
+from tilewright.targets.cpu.dot.spec import DotSpec
 from tilewright.targets.cpu.dot.units import MIN_AMX_ROWS, choose_unit
 from tilewright.targets.cpu.dot.vectors import counted_loop, element_address, scaled
 from tilewright.targets.cpu.dot.widen import emit_half_part

@@ -23,14 +23,9 @@ from tests.asm.dot_harness import (
 from tests.holes import before_a_hole
 from tilewright.codegen.llvm_builder import ModuleBuilder
 from tilewright.machine.cpus import LINE_BYTES
-from tilewright.targets.cpu.dot.block import UNROLL
-from tilewright.targets.cpu.dot.microkernel import (
-    DotSpec,
-    SourceTile,
-    emit_dot,
-    split_panels,
-    split_rows,
-)
+from tilewright.targets.cpu.dot.block_runs import split_panels, split_rows
+from tilewright.targets.cpu.dot.block_spec import UNROLL
+from tilewright.targets.cpu.dot.microkernel import emit_dot
 from tilewright.targets.cpu.dot.panels import (
     Instruction,
     PanelLayout,
@@ -40,6 +35,7 @@ from tilewright.targets.cpu.dot.panels import (
     pack_rows,
 )
 from tilewright.targets.cpu.dot.peak import NUM_CHAINS, emit_peak_loop
+from tilewright.targets.cpu.dot.spec import DotSpec, SourceTile
 
 ARGUMENTS = ("ptr", "ptr", "ptr")
 SHAPES = [

@@ -17,7 +17,6 @@ from tests.asm.dot_harness import (
     runnable_machines,
 )
 from tilewright.codegen.llvm_builder import ModuleBuilder
-from tilewright.targets.cpu.dot.microkernel import DotSpec
 from tilewright.targets.cpu.dot.packing import PackSpec, emit_pack
 from tilewright.targets.cpu.dot.panels import (
     RowLayout,
@@ -25,6 +24,7 @@ from tilewright.targets.cpu.dot.panels import (
     pack_panels,
     pack_rows,
 )
+from tilewright.targets.cpu.dot.spec import DotSpec
 
 ARGUMENTS = ("ptr", "i64", "ptr")
 SHAPES = [(1, 1), (3, 5), (16, 16), (64, 8), (37, 50), (128, 176)]

@@ -21,8 +21,9 @@ from tests.asm.dot_harness import (
 )
 from tests.holes import before_a_hole
 from tilewright.codegen.llvm_builder import ModuleBuilder
-from tilewright.targets.cpu.dot.microkernel import FEW_ROWS, DotSpec, SourceTile, emit_dot
+from tilewright.targets.cpu.dot.microkernel import emit_dot
 from tilewright.targets.cpu.dot.panels import pack_panels, pack_rows
+from tilewright.targets.cpu.dot.spec import FEW_ROWS, DotSpec, SourceTile
 
 # Rows of each block and none of them, whole and partial lines of k, one square and several.
 SHAPES = [(1, 16, 1), (3, 32, 17), (4, 16, 64), (8, 64, 31), (13, 16, 96), (16, 32, 130)]

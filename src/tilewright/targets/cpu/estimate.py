@@ -9,8 +9,8 @@ from __future__ import annotations
 from math import prod
 
 from tilewright.targets.cpu.dot.amx_product import PART_PAIRS
-from tilewright.targets.cpu.dot.microkernel import DotSpec
 from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES, Instruction
+from tilewright.targets.cpu.dot.spec import DotSpec
 
 VECTORS_PER_CYCLE = 2
 """Vector instructions that start in a cycle. By definition: the pipes of Zen, Golden Cove and

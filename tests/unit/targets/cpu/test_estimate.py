@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.support.dataclass import replace
-from tilewright.targets.cpu.dot.microkernel import DotSpec
+from tilewright.targets.cpu.dot.spec import DotSpec
 from tilewright.targets.cpu.estimate import nest_cycles, product_cycles
 
 AMX = frozenset({"avx2", "fma", "avx512f", "amx-tile", "amx-bf16"})

@@ -24,8 +24,8 @@ from tilewright.ir.types import shape_of
 from tilewright.machine.model import MachineModel
 from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.ops.matmul.ir import DotOp
-from tilewright.targets.cpu.dot.microkernel import DotSpec
 from tilewright.targets.cpu.dot.panels import Instruction
+from tilewright.targets.cpu.dot.spec import DotSpec
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.prefixes import prefix_extents
 from tilewright.targets.cpu.nests.recompute import can_recompute, with_scalars_of

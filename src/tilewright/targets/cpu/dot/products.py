@@ -27,7 +27,7 @@ from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.dot.direct import amx_redirection, redirection
 from tilewright.targets.cpu.dot.fetching import fetch_address
 from tilewright.targets.cpu.dot.limits import limits_of
-from tilewright.targets.cpu.dot.microkernel import DotSpec
+from tilewright.targets.cpu.dot.spec import DotSpec
 from tilewright.targets.cpu.dot.units import choose_unit
 from tilewright.targets.cpu.estimate import product_cycles
 from tilewright.targets.cpu.forms import STEPS

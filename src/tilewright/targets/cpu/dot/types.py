@@ -7,7 +7,7 @@ from xdsl.ir import Attribute
 from tilewright.codegen.llvm_types import FLOAT_KEYS
 from tilewright.ir import types as ir
 from tilewright.support.errors import InternalError
-from tilewright.targets.cpu.dot.microkernel import DotSpec
+from tilewright.targets.cpu.dot.spec import DotSpec
 
 # What a packed operand is kept as: back to the dtype whose products it stands for.
 _WIDENED_BYTES = ("i16", "i32")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.targets.cpu.dot.amx_tiles import tile_shape
-from tilewright.targets.cpu.dot.microkernel import DotSpec
 from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES, Instruction, amx_multiply
+from tilewright.targets.cpu.dot.spec import DotSpec
 
 # By definition: the instructions of each operand type, and the vectors that panels are cut for.
 _FEATURES = {2: "amx-bf16", 1: "amx-int8"}

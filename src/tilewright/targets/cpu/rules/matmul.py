@@ -10,8 +10,9 @@ from tilewright.codegen.context import EmitContext
 from tilewright.ir import types as ir
 from tilewright.support.dataclass import replace
 from tilewright.support.errors import InternalError
-from tilewright.targets.cpu.dot.microkernel import DotSpec, SourceTile, emit_dot
+from tilewright.targets.cpu.dot.microkernel import emit_dot
 from tilewright.targets.cpu.dot.packing import emit_pack
+from tilewright.targets.cpu.dot.spec import DotSpec, SourceTile
 from tilewright.targets.cpu.dot.types import dot_spec, dtype_key
 from tilewright.targets.cpu.ops import DotOp, PackOp
 from tilewright.targets.cpu.rules import CPU_RULES

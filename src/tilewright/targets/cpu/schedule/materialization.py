@@ -26,7 +26,7 @@ from tilewright.ops.memory.ir import LoadOp
 from tilewright.ops.reduction.ir import ReduceOp
 from tilewright.ops.shape.ir import BroadcastOp, ReshapeOp
 from tilewright.support.rules import RuleTable
-from tilewright.targets.cpu.dot.microkernel import DotSpec
+from tilewright.targets.cpu.dot.spec import DotSpec
 from tilewright.targets.cpu.dot.types import dot_spec, dtype_key, packed_element
 from tilewright.targets.cpu.dot.units import choose_unit
 from tilewright.targets.cpu.nests.access import is_volatile

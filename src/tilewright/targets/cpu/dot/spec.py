@@ -1,0 +1,213 @@
+"""What one `dot` of the CPU is: shapes, dtypes, strides, machine, and where its operands lie."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tilewright.support.dataclass import dataclass
+from tilewright.targets.cpu.dot.amx_blocks import AmxBlocks, amx_blocks
+from tilewright.targets.cpu.dot.amx_transposed import AmxTransposed, covers_transposed
+from tilewright.targets.cpu.dot.packing import PackSpec
+from tilewright.targets.cpu.dot.panels import (
+    ELEMENT_BYTES,
+    Instruction,
+    Multiply,
+    PanelLayout,
+    RowLayout,
+    VectorUnit,
+    amx_multiply,
+    choose_multiply,
+    panel_layout,
+    row_layout,
+)
+from tilewright.targets.cpu.dot.transposed_b import reads_transposed
+
+FEW_ROWS = 16
+"""Rows of a product up to which reading B is all that it waits for.
+Measured on Zen 5, 2026-11-23, one thread, f32: see STEPS_AHEAD."""
+
+
+NEAR_A_BYTES = 16 << 10
+"""Bytes of A up to which it stays in the first-level cache beside a panel of B: then all its rows
+meet one panel before the next, and none is fetched.
+Measured on Zen 5, 2026-11-23, one thread, f32: 32x4096x4096 with tiles of 32x128x128 1.2 to 1.27
+times the speed, of 32x256x128 1.36 to 1.46; with 64 KiB 1024³ with tiles of 128x128x128 up to 1.05.
+Measured on Emerald Rapids, 2026-11-23: with 64 KiB 1024³ with tiles of 128x256x128 0.93,
+1024x1024x17 0.75; with 16 KiB 32x4096x4096 1.27."""
+
+
+@dataclass(frozen=True)
+class SourceTile:
+    """The B of the next `dot` as it lies in memory: what this one fetches meanwhile.
+
+    *Units* `element_bytes` scales the runtime stride of its `rows`.
+    """
+
+    rows: int
+    element_bytes: int
+
+
+@dataclass(frozen=True)
+class DotSpec:
+    """One `dot`: shapes, dtypes, strides and machine; equal specs share one function.
+
+    *Shapes* any `m, n, k ≥ 1`. *Units* `lda`, `ldc` in elements of the kept A and of the
+    accumulator; `None` takes `a_layout.stride_elems(k)` and `n`.
+    `zero_init` overwrites `acc` instead of adding to it. `contract` and `bf16_dot` as in
+    `choose_multiply`. Input precisions tf32, bf16x3 and bf16x6 of f32 operands are computed
+    as ieee f32, which is at least as exact.
+    `a_in_place` takes A from memory that nobody packed, with its stride at run time. It saves
+    the copy (5 % of a 256x256x128 step); see `can_read_a_in_place`.
+    `next_b` is fetched into the second-level cache meanwhile: worth 5 % where rows of B are
+    too short for the hardware to see them coming; for A, whose rows go on, it is a loss.
+    `packs_b` takes B as rows in memory: the first block of rows packs what it multiplies for
+    the others, where stores cost nothing beside the multiply-adds; see `can_pack_b`.
+    `is_amx` multiplies tile registers; `units.py` says where it may.
+    `is_limited` takes, at run time, how many rows and columns are seen and how many k are summed;
+    both operands are then where the user has them.
+    `transposed_b` reads B where the user has it, as `[N, K]`: see `transposed_b.py`.
+    `has_target` writes the sum elsewhere than it adds to, or adds nothing, as it is told at run
+    time: a loop's last step writes where the user wants the result, its first finds no zeros.
+    On AMX that is rows of `target_dtype`, and it is told, too, whether they are to be written.
+    *Source* all measured on Emerald Rapids, f32 1024³.
+    """
+
+    m: int
+    n: int
+    k: int
+    a_dtype: str
+    b_dtype: str
+    features: frozenset[str]
+    vector_bytes: int
+    lda: int | None = None
+    ldc: int | None = None
+    zero_init: bool = False
+    contract: bool = True
+    bf16_dot: bool | None = None
+    a_in_place: bool = False
+    next_b: SourceTile | None = None
+    packs_b: bool = False
+    is_amx: bool = False
+    is_limited: bool = False
+    has_target: bool = False
+    target_dtype: str | None = None
+    transposed_b: bool = False
+
+    @property
+    def unit(self) -> VectorUnit:
+        """The vector registers of the machine."""
+        return VectorUnit(self.features, self.vector_bytes)
+
+    @property
+    def multiply(self) -> Multiply:
+        """The instruction and the element types that it keeps."""
+        if self.is_amx:
+            multiply = amx_multiply(self.a_dtype, self.b_dtype)
+            assert multiply is not None, self
+            return multiply
+        return choose_multiply(
+            self.a_dtype,
+            self.b_dtype,
+            self.unit,
+            contract=self.contract,
+            bf16_dot=self.bf16_dot,
+        )
+
+    @property
+    def acc_dtype(self) -> str:
+        """The dtype of the accumulator: f32, f64 or i32."""
+        return self.multiply.accumulator
+
+    @property
+    def can_read_a_in_place(self) -> bool:
+        """Whether A as it lies in memory is what the kernel reads: no conversion, no padding."""
+        multiply = self.multiply
+        same = multiply.a_element == self.a_dtype and not multiply.bias_a
+        return same and self.k % multiply.k_group == 0
+
+    @property
+    def can_pack_b(self) -> bool:
+        """Whether a row of B in memory, converted, is a row of its panels."""
+        return self.multiply.instruction in (Instruction.FMA, Instruction.MULTIPLY_ADD)
+
+    @property
+    def can_read_transposed_b(self) -> bool:
+        """Whether B as `[N, K]` in memory is what the kernel reads: where rows are few."""
+        if self.is_amx:
+            return covers_transposed((self.m, self.n, self.k), self.multiply)
+        lanes = self.b_layout.lanes
+        return self.m <= FEW_ROWS and reads_transposed(self.multiply, self.b_dtype, lanes, self.n)
+
+    @property
+    def amx_transposed(self) -> AmxTransposed | None:
+        """How AMX multiplies with a transposed B; None where it does not."""
+        if not (self.is_amx and self.transposed_b):
+            return None
+        return AmxTransposed(
+            *(self.m, self.n, self.k, self.multiply, self.a_stride),
+            ldc=self.n if self.ldc is None else self.ldc,
+            zero_init=self.zero_init,
+            fetches=self.next_b is not None,
+        )
+
+    @property
+    def a_layout(self) -> RowLayout:
+        """The rows in which `%a` is expected."""
+        return row_layout(self.multiply)
+
+    @property
+    def b_layout(self) -> PanelLayout:
+        """The panels in which `%b_panels` is expected."""
+        return panel_layout(self.multiply, self.unit, self.n)
+
+    @property
+    def a_stride(self) -> int:
+        """Elements between the rows of an A that is not read in place."""
+        return self.a_layout.stride_elems(self.k) if self.lda is None else self.lda
+
+    @property
+    def acc_stride(self) -> int:
+        """Elements between the rows of the accumulator."""
+        return self.n if self.ldc is None else self.ldc
+
+    @property
+    def amx_blocks(self) -> AmxBlocks | None:
+        """How AMX cuts the product; None where it is another unit's."""
+        return amx_blocks((self.m, self.n, self.k), self.multiply) if self.is_amx else None
+
+    @property
+    def a_bytes(self) -> int:
+        """The bytes of A."""
+        return self.m * self.k * ELEMENT_BYTES[self.a_layout.element]
+
+    @property
+    def has_columns_outside(self) -> bool:
+        """Whether all rows of A meet one panel of B before the next: see `NEAR_A_BYTES`."""
+        return not self.a_in_place or self.a_bytes <= NEAR_A_BYTES
+
+    @property
+    def fetches_ahead(self) -> bool:
+        """Whether the rows that pack B may be all there are, so that B is all they wait for."""
+        return self.packs_b and (self.is_limited or self.m <= FEW_ROWS)
+
+    @property
+    def room_bytes(self) -> int:
+        """Bytes of `%room`, where the product keeps copies of A's rows; 0 for none."""
+        if self.amx_transposed is not None:
+            return self.amx_transposed.room_bytes
+        return 0 if self.amx_blocks is None else self.amx_blocks.room_bytes
+
+    def pack_spec(self, role: Literal["a", "b"], transposed: bool = False) -> PackSpec:
+        """The copy that brings an operand from memory into the layout that this `dot` reads."""
+        lanes = self.vector_bytes // self.multiply.lane_bytes
+        return PackSpec(
+            layout=self.a_layout if role == "a" else self.b_layout,
+            multiply=self.multiply,
+            source=self.a_dtype if role == "a" else self.b_dtype,
+            extent=self.m if role == "a" else self.n,
+            k=self.k,
+            lanes=lanes if role == "a" else self.b_layout.lanes,
+            transposed=transposed,
+            features=self.features,
+            stride=self.lda if role == "a" else None,
+        )
