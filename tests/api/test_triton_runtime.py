@@ -631,3 +631,8 @@ def test_what_a_function_of_the_language_refuses_is_the_cause(kernel, phrase) ->
         kernel[(1,)](np.zeros(4, np.float32))
     assert isinstance(caught.value.__cause__, ValueError)
     assert phrase in str(caught.value.__cause__)
+
+
+def test_tiles_sized_by_the_registers_of_a_device_are_as_large_as_on_a_gpu() -> None:
+    properties = triton.runtime.driver.active.utils.get_device_properties(0)
+    assert properties["max_num_regs"] == 1 << 16

@@ -16,23 +16,21 @@ from tilewright.support.options import runtime_options
 
 from ..backends.compiler import GPUTarget
 
-# By definition: CUDA's, and Triton's, programs have at most 1024 threads.
-_MOST_WARPS = 32
+# By definition: what every multiprocessor of CUDA has, in registers of 32 bits. Scripts take the
+# largest tile from it; a core keeps in its caches what its vector registers do not hold.
+_REGISTERS_OF_A_MULTIPROCESSOR = 1 << 16
 
 
 class Utilities:
     """Questions about a device."""
 
     def get_device_properties(self, device: int = 0) -> dict[str, int]:
-        """The sizes that scripts plan their grids with; a core stands for a multiprocessor.
-
-        It has the registers of as many warps as a program may have: a kernel has all of a warp.
-        """
+        """The sizes that scripts plan grids and tiles with; a core stands for a multiprocessor."""
         machine = load_driver("cpu").machine()
         return {
             "multiprocessor_count": usable_cpu_count(),
             "max_shared_mem": machine.l2_bytes,
-            "max_num_regs": machine.num_registers * _MOST_WARPS,
+            "max_num_regs": _REGISTERS_OF_A_MULTIPROCESSOR,
             "warpSize": 1,
             "sm_clock_rate": 0,
             "mem_clock_rate": 0,
