@@ -28,6 +28,7 @@ from tilewright.frontend.devices import DevicePlacement
 from tilewright.frontend.kernel_source import KernelSource
 from tilewright.frontend.parsing import located_at_parameters, text_of
 from tilewright.frontend.passing import (
+    check_memory,
     check_writable,
     extra_guard,
     has_mutable_constants,
@@ -348,6 +349,7 @@ class JITFunction:
         stored = stored_paths(prepared.kernel.artifact.metadata)
         with located_at_parameters(call.source.functions, call.source.kernel):
             check_writable(self.fn.__name__, stored, call.arguments)
+            check_memory(self.fn.__name__, call.specialization, call.arguments)
         values = runtime_values(call.specialization, call.arguments)
         if call.options.checked:
             values.extend(memory_bounds(call.specialization, call.arguments))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import tilewright
 import tilewright.language as tl
@@ -128,3 +129,42 @@ def test_a_descriptor_of_a_view_that_negates_its_memory_is_refused():
         read_tile_kernel[(1,)](TensorDescriptor(x, [64], [1], [64]), out, N=64)
         with pytest.raises(errors.ArgumentNotSupported, match=r"source.*negates"):
             read_tile_kernel[(1,)](TensorDescriptor(torch._neg_view(x), [64], [1], [64]), out, N=64)
+
+
+@tilewright.jit
+def double_kernel(x_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(x_ptr + offsets, 2 * tl.load(x_ptr + offsets, mask=mask), mask=mask)
+
+
+@pytest.mark.filterwarnings("ignore:Accessing the data pointer of FakeTensor")
+def test_tensors_without_memory_are_refused_before_and_after_a_warm_call() -> None:
+    def freed() -> torch.Tensor:
+        tensor = torch.ones(8)
+        tensor.untyped_storage().resize_(0)
+        return tensor
+
+    with FakeTensorMode():
+        fake = torch.zeros(8)
+    whole = torch.ones(8)
+    for _ in range(3):
+        for tensor in (freed(), fake):
+            with pytest.raises(
+                errors.ArgumentNotSupported, match="`x_ptr` has 8 elements and no memory"
+            ):
+                double_kernel[(1,)](tensor, 8, 8)
+        double_kernel[(1,)](whole, 8, 8)
+    assert torch.equal(whole, torch.full((8,), 8.0))
+
+
+def test_empty_tensors_stay_on_the_warm_path() -> None:
+    empty = torch.empty(0)
+    assert empty.data_ptr() == 0
+    for _ in range(2):
+        double_kernel[(1,)](empty, 0, 16)
+    slow, double_kernel._launch_slowly = double_kernel._launch_slowly, None
+    try:
+        double_kernel[(1,)](empty, 0, 16)
+    finally:
+        double_kernel._launch_slowly = slow

@@ -173,7 +173,13 @@ convert:
 error:
   %set = call ptr @PyErr_Occurred()
   %clean = icmp eq ptr %set, null
-  br i1 %clean, label %store, label %raise
+  br i1 %clean, label %nothing, label %raise
+nothing:
+  ; No memory: whether there are elements is the slow path's to ask, unless the row had none too.
+  %known = call i1 @has_flag(ptr %row, i32 $flag_may_be_null)
+  br i1 %known, label %store, label %fail
+fail:
+  ret i32 0
 store:
   %address = ptrtoint ptr %pointer to i64
   %result = call i32 @store_pointer(ptr %row, i64 %address, ptr %slot)

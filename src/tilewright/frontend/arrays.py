@@ -71,6 +71,14 @@ def array_facts(value: object) -> ArrayFacts | None:
     return _dlpack_facts(_capsule(export)) if callable(export) else None
 
 
+def num_elements_without_memory(value: object) -> int:
+    """The elements of a tensor at address 0: fake, or its storage was freed; 0 for all others."""
+    count = getattr(value, "numel", None)
+    facts = array_facts(value)
+    is_null = facts is not None and facts.address == 0
+    return int(count()) if is_null and callable(count) else 0
+
+
 def _tensor_facts(value: object, element: dtype | None, address: int) -> ArrayFacts | None:
     if element is None:
         return None

@@ -9,6 +9,7 @@ from tilewright.frontend.arrays import (
     array_facts,
     descriptor_slots,
     is_descriptor,
+    num_elements_without_memory,
     scalar_value,
 )
 from tilewright.frontend.capture import is_aggregate_class
@@ -17,7 +18,7 @@ from tilewright.frontend.program import ArgumentPath, Parameter, Specialization,
 from tilewright.language.aggregates import field_values
 from tilewright.language.core import constexpr
 from tilewright.support.dataclass import dataclass
-from tilewright.support.errors import ReadOnlyWrite
+from tilewright.support.errors import ArgumentNotSupported, ReadOnlyWrite
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,24 @@ def check_writable(
                 f"{kernel}(): the kernel stores into `{shown}`, which is read-only",
                 argument=str(path[0]),
                 hint="pass an array that may be written, such as a copy",
+            )
+
+
+def check_memory(
+    kernel: str, specialization: Specialization, arguments: Mapping[str, object]
+) -> None:
+    """Refuse tensors that have elements and no memory.
+
+    Raises: ArgumentNotSupported.
+    """
+    for name, value in array_arguments(specialization, arguments):
+        array: object = getattr(value, "base", None) if is_descriptor(value) else value
+        count = num_elements_without_memory(array)
+        if count > 0:
+            raise ArgumentNotSupported(
+                f"{kernel}(): `{name}` has {count} elements and no memory: its address is 0",
+                argument=name.partition(".")[0],
+                hint="pass a tensor with storage: a fake one has none, and a freed one no longer",
             )
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import operator
 import struct
-from typing import SupportsIndex, cast
+from typing import Protocol, SupportsIndex, cast
 
 import numpy as np
 
 from tilewright.runtime import launch_table as table
 from tilewright.runtime.accessors import tensor_accessors
 from tilewright.runtime.driver import ParameterGuard
+
+
+class _HasAddress(Protocol):
+    def data_ptr(self) -> int: ...
+
 
 _FLOAT_FORMATS = {"half": "<exxxxxx", "float": "<fxxxx", "double": "<d"}
 
@@ -85,9 +90,12 @@ def _pointer_guard(
         return None  # a negated view, perhaps: only the slow path asks
     if accessors is not None:
         expected = True if device is None else device
-        return table.typed_tensor(slot, type(value), dtype, is_aligned, accessors, expected)
-    if device is None:
-        return table.tensor_pointer(slot, type(value), dtype, is_aligned, hasattr(value, place))
-    if not hasattr(value, place):
+        guard = table.typed_tensor(slot, type(value), dtype, is_aligned, accessors, expected)
+    elif device is None:
+        guard = table.tensor_pointer(slot, type(value), dtype, is_aligned, hasattr(value, place))
+    elif hasattr(value, place):
+        guard = table.device_tensor(slot, type(value), dtype, is_aligned, device)
+    else:
         return None
-    return table.device_tensor(slot, type(value), dtype, is_aligned, device)
+    is_null = cast("_HasAddress", value).data_ptr() == 0
+    return table.also_null(guard) if is_null else guard

@@ -11,7 +11,7 @@ import importlib
 import struct
 from typing import TYPE_CHECKING
 
-from tilewright.support.dataclass import dataclass
+from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import InternalError
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ FLAGS: dict[str, int] = {
     "is_unsigned": 16,
     "check_is_cpu": 32,
     "excludes_one": 64,
+    "may_be_null": 128,
 }
 
 # Offsets in the state of a kernel's warm calls, and in each way of calling it that is known.
@@ -219,6 +220,14 @@ def typed_tensor(
         upper=ctypes.addressof(accessors),
         owned=(accessors, place),
     )
+
+
+def also_null(tensor: Guard) -> Guard:
+    """The guard of a tensor that admits one without memory: the recorded one had none either.
+
+    Others leave such a tensor to the slow path, which refuses it unless it is empty.
+    """
+    return replace(tensor, flags=tensor.flags | FLAGS["may_be_null"])
 
 
 def descriptor(

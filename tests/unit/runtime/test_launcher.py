@@ -254,9 +254,11 @@ def test_a_tensor_guard_fails_on_another_type_dtype_device_or_alignment(make, ou
     assert not accepts(launch, out, argument)
 
 
-def test_a_null_data_ptr_is_a_pointer(make, out):
-    launch = make(guard.tensor_pointer(1, FakeTensor, F32, True, check_is_cpu=True))
-    assert accepts(launch, out, FakeTensor(0))
+def test_a_null_data_ptr_is_a_pointer_where_the_recorded_one_was_null(make, out):
+    row = guard.tensor_pointer(1, FakeTensor, F32, True, check_is_cpu=True)
+    assert not accepts(make(row), out, FakeTensor(0))
+    assert accepts(make(guard.also_null(row)), out, FakeTensor(0))
+    assert accepts(make(guard.also_null(row)), out, FakeTensor(16))
 
 
 def test_an_exception_of_data_ptr_reaches_the_caller(make, out):

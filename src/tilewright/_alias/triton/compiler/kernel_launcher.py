@@ -8,6 +8,7 @@ from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.devices import HOST_TARGETS
 from tilewright.frontend.passing import (
     ParameterFacts,
+    check_memory,
     check_writable,
     memory_bounds,
     runtime_values,
@@ -87,6 +88,7 @@ class Launcher:
         except TilewrightError as error:
             raise as_launch_raises(error) from None
         check_writable(self._kernel, self._stored, named)
+        check_memory(self._kernel, self._specialization, named)
         values = runtime_values(self._specialization, named)
         is_fit = fits(self._artifact.metadata, grid, values)
         other = None if is_fit else self._without_guards()
