@@ -21,12 +21,14 @@ def embed_token(table_ptr, token, out_ptr, width, BLOCK: tl.constexpr):
 
 @tilewright.jit
 def rms_norm(x_ptr, gain_ptr, out_ptr, width, EPSILON: tl.constexpr, BLOCK: tl.constexpr):
-    """`out = x / sqrt(mean(x²) + EPSILON) * gain`; one program."""
+    """`out = x / sqrt(mean(x²) + EPSILON) * gain`; one program a row."""
+    first = tl.program_id(0) * width
     columns = tl.arange(0, BLOCK)
     mask = columns < width
-    x = tl.load(x_ptr + columns, mask=mask, other=0.0)
+    x = tl.load(x_ptr + first + columns, mask=mask, other=0.0)
     scale = tl.rsqrt(tl.sum(x * x, axis=0) / width + EPSILON)
-    tl.store(out_ptr + columns, x * scale * tl.load(gain_ptr + columns, mask=mask), mask=mask)
+    y = x * scale * tl.load(gain_ptr + columns, mask=mask)
+    tl.store(out_ptr + first + columns, y, mask=mask)
 
 
 @tilewright.jit
@@ -82,26 +84,28 @@ def rotate_and_store(
     q_ptr,
     k_ptr,
     v_ptr,
-    position,
+    first_position,
     capacity,
     HEADS: tl.constexpr,
     GROUPS: tl.constexpr,
     HALF: tl.constexpr,
 ):
-    """Rotate the queries and the key of one position; keep key and value in the cache.
+    """Rotate the queries and the keys of positions; keep keys and values in the cache.
 
-    `qkv: [HEADS + 2 * GROUPS, 2 * HALF]`, one program a row. `k`, `v: [GROUPS, capacity,
-    2 * HALF]`. `cosines`, `sines: [capacity, HALF]`.
+    `qkv: [positions, HEADS + 2 * GROUPS, 2 * HALF]`, one program a head and position.
+    `q: [HEADS, positions, 2 * HALF]`. `k`, `v: [GROUPS, capacity, 2 * HALF]`.
+    `cosines`, `sines: [capacity, HALF]`.
     """
-    head = tl.program_id(0)
+    head, number = tl.program_id(0), tl.program_id(1)
+    position = first_position + number
     i = tl.arange(0, HALF)
-    row = qkv_ptr + head * 2 * HALF + i
+    row = qkv_ptr + (number * (HEADS + 2 * GROUPS) + head) * 2 * HALF + i
     low, high = tl.load(row), tl.load(row + HALF)
     cosine = tl.load(cosines_ptr + position * HALF + i)
     sine = tl.load(sines_ptr + position * HALF + i)
     turned_low, turned_high = low * cosine - high * sine, high * cosine + low * sine
     if head < HEADS:
-        place = q_ptr + head * 2 * HALF + i
+        place = q_ptr + (head * tl.num_programs(1) + number) * 2 * HALF + i
         tl.store(place, turned_low)
         tl.store(place + HALF, turned_high)
     elif head < HEADS + GROUPS:

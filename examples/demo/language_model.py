@@ -1,4 +1,4 @@
-"""A language model with the shapes of SmolLM-135M, and one step of decoding it.
+"""A language model with the shapes of SmolLM-135M, reading a prompt and decoding a step.
 
 The weights are random: what is shown is the arithmetic and its speed, not the text. A layer is
 that of Llama: RMS norm, attention with rotary positions and shared keys, RMS norm, SwiGLU.
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 EPSILON = 1e-5
 ROPE_BASE = 10000.0
 Array = NDArray[np.generic]
+Tokens = NDArray[np.int32]
 Tensor = TypeVar("Tensor")
 
 
@@ -103,15 +104,11 @@ def angles(shape: Shape, capacity: int) -> tuple[Array, Array]:
     return np.cos(turns).astype(np.float32), np.sin(turns).astype(np.float32)
 
 
-class DecodingOperations(Protocol[Tensor]):
-    """What a step is made of; it keeps keys and values of earlier positions itself.
+class LayerOperations(Protocol[Tensor]):
+    """What a layer is made of; it keeps keys and values of earlier positions itself.
 
-    A vector of activations is float32; weights are the model's arrays.
+    Activations are float32, a vector or a row for each token; weights are the model's arrays.
     """
-
-    def embed(self, table: Array, token: int) -> Tensor:
-        """The row of a token."""
-        ...
 
     def rms_norm(self, x: Tensor, gain: Array) -> Tensor:
         """`x` over its root mean square, times a gain."""
@@ -130,14 +127,47 @@ class DecodingOperations(Protocol[Tensor]):
         ...
 
 
+class DecodingOperations(LayerOperations[Tensor], Protocol[Tensor]):
+    """What a step with one token is made of."""
+
+    def embed(self, table: Array, token: int) -> Tensor:
+        """The row of a token."""
+        ...
+
+
+class PromptOperations(LayerOperations[Tensor], Protocol[Tensor]):
+    """What reading a prompt is made of: a row of activations for each token."""
+
+    def embed(self, table: Array, tokens: Tokens) -> Tensor:
+        """The rows of tokens."""
+        ...
+
+    def last(self, x: Tensor) -> Tensor:
+        """The last row alone."""
+        ...
+
+
 def decode_step(
     model: LanguageModel, token: int, position: int, ops: DecodingOperations[Tensor]
 ) -> Tensor:
     """The logits `[words]` after `token` at `position`, all positions before it decoded."""
-    x = ops.embed(model.words, token)
+    x = through_layers(model, ops.embed(model.words, token), position, ops)
+    return ops.linear(model.words, ops.rms_norm(x, model.gain))
+
+
+def read_prompt(model: LanguageModel, tokens: Tokens, ops: PromptOperations[Tensor]) -> Tensor:
+    """The logits `[1, words]` after `tokens: [count]`, which are the first of a text."""
+    x = through_layers(model, ops.embed(model.words, tokens), 0, ops)
+    return ops.linear(model.words, ops.rms_norm(ops.last(x), model.gain))
+
+
+def through_layers(
+    model: LanguageModel, x: Tensor, position: int, ops: LayerOperations[Tensor]
+) -> Tensor:
+    """What the layers make of activations whose first is at `position`."""
     for number, layer in enumerate(model.layers):
         qkv = ops.linear(layer.qkv, ops.rms_norm(x, layer.attention_gain))
         x = ops.linear(layer.attention_output, ops.attend(number, qkv, position), x)
         hidden = ops.gated_linear(layer.gate, layer.up, ops.rms_norm(x, layer.mlp_gain))
         x = ops.linear(layer.down, hidden, x)
-    return ops.linear(model.words, ops.rms_norm(x, model.gain))
+    return x

@@ -134,6 +134,14 @@ def print_decoding(console: Console, decoding: Decoding, dtype: str) -> None:
         style="bold",
         soft_wrap=True,
     )
+    prompt = decoding.prompt
+    console.print(
+        f"A prompt's logits against float64: off by {prompt.error:.1e} of the largest.",
+        style="bold green" if prompt.is_right else "bold red",
+        soft_wrap=True,
+    )
+    rates = ", ".join(f"{name} {rate:.0f}" for name, rate in prompt.rates.items())
+    console.print(f"Tokens of a prompt a second: {rates}.", style="bold", soft_wrap=True)
 
 
 def _cells(ours: Row, peers: Sequence[Row], peaks: Peaks) -> list[str]:

@@ -10,11 +10,18 @@ import pytest
 from rich.console import Console
 
 from examples.demo import report
-from examples.demo.decoding import Decoding, check, run_decoding
+from examples.demo.decoding import Decoding, Prompt, check, check_prompt, run_decoding
 from examples.demo.decoding_operations import KernelDecoding, NumpyDecoding
 from examples.demo.kernel_operations import KernelOperations
-from examples.demo.language_model import LanguageModel, Shape, decode_step, random_model
+from examples.demo.language_model import (
+    LanguageModel,
+    Shape,
+    decode_step,
+    random_model,
+    read_prompt,
+)
 from examples.demo.model import Model, with_bfloat16
+from examples.demo.prompt_operations import NumpyPrompt, TorchPrompt
 from examples.demo.torch_operations import TorchDecoding, TorchOperations, Weights, load_torch
 from tests.demo.agreement import assert_agrees
 
@@ -62,12 +69,39 @@ def test_a_run_measures_kernels_and_is_right(dtype: str) -> None:
     assert list(decoding.rates) == (["Tilewright", "NumPy"] if dtype == "f32" else ["Tilewright"])
     console = Console(record=True, width=100)
     report.print_decoding(console, decoding, dtype)
-    assert "the same tokens" in console.export_text()
+    text = console.export_text()
+    assert "the same tokens" in text and "Tokens of a prompt a second: Tilewright" in text
+    assert list(decoding.prompt.rates) == list(decoding.rates)
 
 
 @pytest.mark.parametrize(("error", "same"), [(math.nan, True), (1e-3, True), (0.0, False)])
 def test_a_wrong_run_is_not_called_right(error: float, same: bool) -> None:
-    assert not Decoding(SHAPE, 1, error, same, {"Tilewright": 1.0}).is_right
+    prompt = Prompt(0.0, 1e-4, {"Tilewright": 1.0})
+    assert not Decoding(SHAPE, 1, error, same, {"Tilewright": 1.0}, prompt).is_right
+
+
+@pytest.mark.parametrize("error", [math.nan, 1e-3])
+def test_a_prompt_read_wrong_is_not_called_right(error: float) -> None:
+    prompt = Prompt(error, 1e-4, {"Tilewright": 1.0})
+    assert not Decoding(SHAPE, 1, 0.0, True, {"Tilewright": 1.0}, prompt).is_right
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [("f32", 1e-5), ("bf16", 3e-2)])
+@pytest.mark.parametrize("shape", [SHAPE, MORE_GROUPS], ids=["3-on-1", "4-on-2"])
+@pytest.mark.parametrize("count", [1, 17, 64, 150])
+def test_a_prompt_has_the_logits_of_float64(
+    shape: Shape, dtype: str, limit: float, count: int, rng: np.random.Generator
+) -> None:
+    assert check_prompt(random_model(shape, rng, dtype), count) < limit
+
+
+def test_a_prompt_ends_where_decoding_its_tokens_does(rng: np.random.Generator) -> None:
+    model, tokens = random_model(SHAPE, rng), np.array([5, 70, 3, 3, 41], np.int32)
+    decoding = NumpyDecoding(SHAPE, 5)
+    for position, token in enumerate(tokens):
+        expected = decode_step(model, int(token), position, decoding)
+    (actual,) = read_prompt(model, tokens, NumpyPrompt(SHAPE, 5))
+    np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-12)
 
 
 def test_weights_of_bfloat16_embed_as_float64_to_four_digits(
@@ -96,6 +130,16 @@ def test_torch_decodes_what_float64_does(rng: np.random.Generator) -> None:
         actual = decode_step(model, position, position, peer)
         expected = decode_step(model, position, position, exact)
         np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.torch
+def test_torch_reads_a_prompt_as_float64_does(rng: np.random.Generator) -> None:
+    torch = load_torch()
+    assert torch is not None
+    model, tokens = random_model(MORE_GROUPS, rng), np.array([5, 70, 3, 3, 41], np.int32)
+    actual = read_prompt(model, tokens, TorchPrompt(torch, Weights(torch), MORE_GROUPS, 5))
+    expected = read_prompt(model, tokens, NumpyPrompt(MORE_GROUPS, 5))
+    np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.torch
