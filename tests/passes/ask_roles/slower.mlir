@@ -1,20 +1,20 @@
 // PASS: select-tensor-maps ask-roles
-// At a head of 64 roles are slower: the hint is dropped, with a remark.
+// At a head of 64 and 128 keys roles are slower: the hint is dropped, with a remark.
 //
 // CHECK-NOT: tt.warp_specialize
 // CHECK: no roles, as warp_specialize asks for: heads of 64 are slower so
 
 !q = tensor<128x64xf16>
-!k = tensor<64x64xf16>
-!v = tensor<64x64xf16>
-!s = tensor<128x64xf32>
-!p = tensor<128x64xf16>
+!k = tensor<64x128xf16>
+!v = tensor<128x64xf16>
+!s = tensor<128x128xf32>
+!p = tensor<128x128xf16>
 !o = tensor<128x64xf32>
 "builtin.module"() ({
   "tt.func"() <{sym_name = "k", sym_visibility = "public", function_type = (!tt.ptr<f16>, !tt.ptr<f16>, !tt.ptr<f16>, !tt.ptr<f32>, i32, i32) -> ()}> ({
   ^bb0(%x: !tt.ptr<f16>, %y: !tt.ptr<f16>, %w: !tt.ptr<f16>, %z: !tt.ptr<f32>, %n: i32, %m: i32):
     %zero = "arith.constant"() <{value = 0 : i32}> : () -> i32
-    %step = "arith.constant"() <{value = 64 : i32}> : () -> i32
+    %step = "arith.constant"() <{value = 128 : i32}> : () -> i32
     %one = "arith.constant"() <{value = 1 : i64}> : () -> i64
     %wide = "arith.constant"() <{value = 1024 : i64}> : () -> i64
     %none = "arith.constant"() <{value = dense<0.0> : !s}> : () -> !s

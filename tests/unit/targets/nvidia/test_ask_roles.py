@@ -73,7 +73,15 @@ def test_who_says_something_is_heard(options: dict[str, object]) -> None:
     assert ROLES not in remarks({}, num_warps=8, **options)
 
 
-@pytest.mark.parametrize("sizes", [{"D": 64}, {"M": 64}], ids=str)
+def test_small_heads_run_as_roles_of_which_two_programs_fit() -> None:
+    text = remarks({"D": 64}, num_warps=8)
+    assert f"{ROLES}: load (4 warps, 24 registers) | math x2 (4 warps, 104 registers)" in text
+    assert "4 slots of 16384 bytes fit beside 32768 bytes" in text
+    said = remarks({"D": 64}, num_warps=8, num_consumer_groups=2)
+    assert "math x2 (4 warps, 232 registers)" in said
+
+
+@pytest.mark.parametrize("sizes", [{"D": 64, "N": 128}, {"M": 64}], ids=str)
 def test_what_is_slower_in_roles_has_none(sizes: dict[str, object]) -> None:
     assert "roles" not in remarks(sizes)
     hinted = remarks({**sizes, "WS": True})

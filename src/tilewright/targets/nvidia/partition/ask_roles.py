@@ -39,6 +39,7 @@ from tilewright.targets.nvidia.partition.gradients import (
     num_products,
 )
 from tilewright.targets.nvidia.partition.order import Pair, pairs_of
+from tilewright.targets.nvidia.partition.two_programs import fits_twice, runs_twice
 from tilewright.targets.nvidia.tma.bulk_access import BulkAccess
 from tilewright.targets.nvidia.tma.select_tensor_maps import add_remarks
 
@@ -49,7 +50,8 @@ TFLOP/s: 128 rows by two groups 648, as one program 499; 64 rows by one group 41
 four warps 504."""
 _LEAST_COLUMNS = 128
 """Measured on an H200, 2026-11-22, fp16 (4, 32, 4096, 64), TFLOP/s: 128 rows by two groups 349 and
-64 by one 264, as programs of four warps 387 and 472."""
+64 by one 264, as programs of four warps 387 and 472. With 64 keys two programs run at once, and are
+faster than programs without roles (`two_programs.py`)."""
 # By definition: one that is filled while another one is read.
 _LEAST_SLOTS = 2
 # By definition: float16 and bfloat16, which were measured.
@@ -135,7 +137,7 @@ class AskRoles(Pass):
             return "; ".join(partition_remarks(kernel))
         if schedule is None:
             return "its products do not run a stage apart"
-        if has_pairs and not schedule.loops:
+        if has_pairs and not (schedule.loops or runs_twice(find_kernel(module))):
             return next(reversed(schedule.reasons), "its products do not run a stage apart")
         if max(channel.slots for channel in schedule.channels) < _LEAST_SLOTS:
             return "a ring of its loads has no room for a second slot"
@@ -172,6 +174,8 @@ def _slower(pair: Pair) -> str:
     rows, columns = shape_of(pair.second.result.type)
     if rows < _LEAST_ROWS:
         return f"{rows} rows"
+    if fits_twice(pair):
+        return ""
     return f"heads of {columns}" if columns < _LEAST_COLUMNS else ""
 
 

@@ -37,6 +37,7 @@ from tilewright.schedule.role_registers import most_granted
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InvalidOption
 from tilewright.support.options import CompileOptions
+from tilewright.targets.nvidia.partition import two_programs
 from tilewright.targets.nvidia.partition.default_roles import (
     GROUPS,
     large_product,
@@ -49,6 +50,7 @@ from tilewright.targets.nvidia.partition.order import decide_order, pairs_of
 from tilewright.targets.nvidia.partition.room import stored_block, stored_bytes
 from tilewright.targets.nvidia.partition.share_blocks import PROGRAMS
 from tilewright.targets.nvidia.partition.smaller_maps import maps_of
+from tilewright.targets.nvidia.partition.two_programs import runs_twice
 
 ROLES_HINT = "tt.warp_specialize"
 # The registers of a thread that loads and of one that multiplies, by the number of groups.
@@ -132,8 +134,8 @@ class DecideRoles(Pass):
     def schedule(self, kernel: FuncOp, asked: int = 0) -> Schedule:
         """The roles of a kernel and the rings between them; `asked` groups if it is not 0."""
         groups = asked or self.groups or self._unsaid_groups(kernel)
-        is_of_gradients = groups == 2 and gradient_groups(kernel) > 0
-        load, math = REGISTERS if is_of_gradients else _REGISTERS[groups]
+        is_twice = not (asked or self.groups) and groups == 2 and runs_twice(kernel)
+        load, math = two_programs.REGISTERS if is_twice else _registers(kernel, groups)
         split = _split(kernel, groups)
         roles = (
             Role("load", "load", registers=self.load_registers or load),
@@ -142,7 +144,8 @@ class DecideRoles(Pass):
         self._check_registers(roles)
         rings = _rings(kernel)
         epilogue = _epilogue(kernel, self.buffers)
-        slots, reason = self._slots(kernel, rings, roles[1], epilogue)
+        programs = two_programs.PROGRAMS if is_twice else 1
+        slots, reason = self._slots(kernel, rings, roles[1], epilogue, programs)
         release = "late" if split == "tiles" and slots > 1 else "wait"
         channels = tuple(ring.channel(slots, release) for ring in rings)
         order = decide_order(kernel, roles, slots, self.loop_schedule, self.machine)
@@ -184,17 +187,23 @@ class DecideRoles(Pass):
             )
 
     def _slots(
-        self, kernel: FuncOp, rings: list[_Ring], math: Role, epilogue: Epilogue
+        self, kernel: FuncOp, rings: list[_Ring], math: Role, epilogue: Epilogue, programs: int
     ) -> tuple[int, str]:
-        """The slots of rings that loops fill, and why."""
+        """The slots of rings that loops fill, where so many programs run at once, and why."""
         if self.slots:
             return self.slots, f"{self.slots} slots, as num_buffers_warp_spec says"
         step = sum(ring.slot_bytes for ring in rings if ring.is_in_loop)
         held = sum(ring.slot_bytes for ring in rings if not ring.is_in_loop)
         stored = math.replicas * stored_bytes(kernel.body.block, epilogue, _parts(math))
-        free = self.machine.max_shared_bytes - _RESERVED_BYTES - held - stored
+        free = self.machine.max_shared_bytes // programs - _RESERVED_BYTES - held - stored
         fitting = min(_MAX_SLOTS, max(1, free // step)) if step else 1
         return fitting, f"{fitting} slots of {step} bytes fit beside {held + stored} bytes"
+
+
+def _registers(kernel: FuncOp, groups: int) -> tuple[int, int]:
+    """Those of a thread that loads and of one that multiplies, of a program alone."""
+    is_of_gradients = groups == 2 and gradient_groups(kernel) > 0
+    return REGISTERS if is_of_gradients else _REGISTERS[groups]
 
 
 @dataclass(frozen=True)
