@@ -28,6 +28,8 @@ THIN_SHAPES = (
     *((4096, 4096, 17), (4096, 17, 4096), (17, 4096, 4096)),
 )
 """m, n, k: few columns, few rows and little depth of matrices from far away."""
+SHALLOW_SHAPES = (((1024, 1024, 17), (256, 1024, 32)), ((4096, 4096, 17), (64, 2048, 32)))
+"""m, n, k and the tile: wide ones, where writing rows of the result is what takes the time."""
 F32_BARS = {1: 1.0, 2: 0.97}
 BF16_BAR, AMX_BAR, INT8_BAR = 0.9, 1.0, 1.15
 
@@ -68,6 +70,8 @@ def rows(threads: int) -> Iterator[Row]:
     for shape in THIN_SHAPES:
         m, n, _ = shape
         yield f32_row(shape, threads, Blocks(*(tile_side(extent) for extent in (m, n)), 128))
+    for shape, (m, n, k) in SHALLOW_SHAPES:
+        yield f32_row(shape, threads, Blocks(m, n, k), f", tiles of {m}×{n}×{k}")
     for blocks in GPU_BLOCKS:
         yield f32_row((1024,) * 3, threads, blocks, f", tiles of {blocks.m}×{blocks.n}×{blocks.k}")
     for size in AMX_SIZES if has_amx() else (1024,):
