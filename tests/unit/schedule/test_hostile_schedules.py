@@ -40,6 +40,11 @@ MALFORMED = {
     "chunks of 7 columns": f"{ROLES}{RING}2; epilogue tma columns 7 buffers 2",
     "no chunks": f"{ROLES}{RING}2; epilogue tma columns 32 buffers 0",
     "a cluster of three": f"{GROUPS}{RING}2; cluster 3",
+    "a cluster of more than numbers have": f"{GROUPS}{RING}2; cluster 2147483648",
+    "a turn that is never passed": f"{GROUPS}{RING}2; turns math lock dot#0 pass never",
+    "turns at a product that is not there": f"{GROUPS}{RING}2; turns math lock dot#7 pass done",
+    "turns said twice": f"{GROUPS}{RING}2" + "; turns math lock dot#0 pass done" * 2,
+    "a cluster said twice": f"{GROUPS}{RING}2; cluster 2; cluster 2",
     "no cluster": f"{GROUPS}{RING}2; cluster 0",
     "an unknown persistence": f"{ROLES}{RING}2; persist dynamic",
     "an unknown mask": f"{ROLES}{RING}2; mask sometimes",
@@ -83,6 +88,19 @@ def test_loads_that_fill_a_ring_in_turn_share_its_slots() -> None:
     """Loads of another loop take no slots of their own."""
     case = gemm_case(persistent, 256, 64, 256, "fits", GROUP=1)
     lower_for_gpu(case, schedule=f"{ROLES}{RING}9")
+
+
+@pytest.mark.parametrize("dims", [(1, 2, 1), (2, 2, 1), (4, 1, 1)])
+def test_clusters_of_another_shape_than_the_launch_makes_are_refused(
+    dims: tuple[int, int, int],
+) -> None:
+    """Programs would load for others than those beside them."""
+    case = gemm_case(persistent, 256, 64, 256, "clusters", GROUP=1)
+    with pytest.raises(PlanRefused) as caught:
+        lower_for_gpu(case, schedule=f"{GROUPS}{RING}2; cluster 2", cluster_dims=dims)
+    said = caught.value.summary
+    assert "the schedule says `cluster 2`" in said and f"clusters of {dims}" in said
+    assert caught.value.span is not None
 
 
 def test_registers_that_an_sm_does_not_have_are_refused() -> None:

@@ -66,7 +66,7 @@ def nvidia_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pas
         ReadSchedule(options.schedule or "", options.num_consumer_groups or 0),
         DecideRoles.of_options(machine, options),
         FormRoles(machine, options.may_overlap),
-        FormClusters(machine),
+        FormClusters(machine, options.cluster_dims),
         BranchMasks(),
         DecideProducts(machine, options.num_warps),
         DecideAccesses(machine, options.num_warps),

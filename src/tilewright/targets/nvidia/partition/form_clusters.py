@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tilewright.ir.locations import describe
+from tilewright.ir.locations import describe, span_of
 from tilewright.ir.passes import Pass
 from tilewright.ir.schedule import Schedule
 from tilewright.ir.schedule_attributes import annotate_schedule, schedule_of
@@ -26,6 +26,7 @@ from tilewright.ops.program.persistence import set_cluster
 from tilewright.ops.roles import RolesOp, find_roles
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.support.dataclass import dataclass, replace
+from tilewright.support.errors import PlanRefused
 from tilewright.targets.nvidia.partition.share_blocks import PROGRAMS, share_blocks
 from tilewright.targets.nvidia.partition.smaller_maps import SmallerMaps, drop_unused_maps
 from tilewright.targets.nvidia.tma.box_annotations import annotate_box, box_plan
@@ -37,17 +38,23 @@ class FormClusters(Pass):
     """The pass; see the module."""
 
     machine: MachineModel = SM_90A
+    cluster_dims: tuple[int, int, int] | None = None
     name = "form-clusters"
     requires = "T0r"
     produces = "T0r"
     after = ("form-roles",)
 
     def apply(self, module: ModuleOp) -> None:
-        """Rewrite the kernel."""
+        """Rewrite the kernel.
+
+        *Raises*: PlanRefused where the launch makes clusters of another shape.
+        """
         kernel = find_kernel(module)
         schedule, roles = schedule_of(kernel), find_roles(kernel)
         if schedule is None or roles is None or schedule.cluster == 1:
             return
+        if self.cluster_dims not in (None, (PROGRAMS, 1, 1)):
+            raise _of_another_shape(kernel, self.cluster_dims)
         try:
             self._share(kernel, roles, schedule)
         except Refused as refused:
@@ -69,6 +76,18 @@ class FormClusters(Pass):
             _take_boxes(load, plan, maps)
         drop_unused_maps(kernel)
         set_cluster(kernel, PROGRAMS)
+
+
+def _of_another_shape(kernel: FuncOp, dims: tuple[int, int, int] | None) -> PlanRefused:
+    span, chain = span_of(kernel)
+    return PlanRefused(
+        f"the schedule says `cluster {PROGRAMS}`, for neighbours along the first axis, and the "
+        f"launch makes clusters of {dims}",
+        argument="schedule",
+        hint="leave `cluster_dims` out, or the clause",
+        span=span,
+        chain=chain,
+    )
 
 
 def _loads(put: PutOp) -> list[DescriptorLoadOp]:
