@@ -240,11 +240,8 @@ def scalar(number: int, name: str = "int32") -> Tile:
 
 
 def counted(*bounds: Tile | int, **_: object) -> Iterator[Tile]:
-    """`range` of the run: Python's, with counters of the dtype of the bounds."""
-    names = [bound.name for bound in bounds if isinstance(bound, Tile)] or ["int32"]
-    name = names[0]
-    for other in names[1:]:
-        name = promote(name, other)
-    name = name if _BITS[name] >= 32 else "int32"
+    """`range` of the run: Python's, with counters of 64 bits where a bound needs them."""
+    names = {bound.name for bound in bounds if isinstance(bound, Tile)}
+    is_wide = not names.isdisjoint(("int64", "uint64", "uint32"))
     for number in range(*(int(bound) for bound in bounds)):
-        yield scalar(number, name)
+        yield scalar(number, "int64" if is_wide else "int32")

@@ -291,7 +291,8 @@ class Writer(Expressions):
         size = len(self.scope)
         lines: list[str] = []
         if "static" not in chosen:
-            counter = "int32" if ".to" not in chosen.split("load")[0] else dtype
+            is_wide = dtype != "int32" and ".to" in chosen.split("load")[0]
+            counter = "int64" if is_wide else "int32"
             self.scope.append(Name(name, counter, "S"))
             self.fixed |= {name}
             if self.rng.random() < 0.3:
