@@ -28,7 +28,7 @@ from tilewright.runtime.tensor_descriptor import TensorDescriptor
 from tilewright.support.options import option_names
 from tilewright.targets.cpu.driver import CpuKernel, pack_slot
 from tilewright.targets.cpu.host import describe_machine
-from tilewright.targets.cpu.runtime.pool import ThreadPool
+from tilewright.targets.cpu.runtime.pool import KernelRecord, ThreadPool
 from tilewright.targets.target import load_target
 
 GUARD_BYTES = 4096
@@ -170,13 +170,17 @@ def launch(
     optimize: bool = True,
     pool: ThreadPool | None = None,
     module: ModuleOp | None = None,
+    may_be_alone: bool = True,
 ) -> dict[str, Array]:
     """Compile, run on the CPU and return the arrays; by default on the process's own pool.
 
     `optimize=False` leaves out LLVM's passes and the back end's optimisations; `module` stands
-    in place of the kernel's own T0.
+    in place of the kernel's own T0. Without `may_be_alone` atomics are those of a launch that
+    runs beside others.
     """
     kernel = load_kernel(prepared, optimize=optimize, module=module)
+    if not may_be_alone:
+        kernel.record.flags &= ~KernelRecord.MAY_BE_ALONE
     extents = check_grid(prepared.case.name, prepared.case.grid, prepared.memory.values)
     if pool is None:
         kernel.launch(extents, prepared.arguments)

@@ -34,7 +34,7 @@ from tilewright.support.errors import TilewrightError
 from tilewright.targets.target import load_target
 
 # What is compared with the interpreter, beside the default compilation.
-VARIANTS = ("unoptimized", "avx2", "sse2")
+VARIANTS = ("unoptimized", "avx2", "sse2", "beside")
 SIMULATED = "sm_90a"
 AS_TEXT = "text"
 GPU = "gpu"
@@ -107,7 +107,13 @@ def examine_briskly(program: Program, variant: str) -> Finding | None:
             request = prepared.request
             options = request.compile_options
             tile_pipeline(load_target("cpu"), request.machine, options).apply(module)
-            return launch(prepared, optimize=variant != "unoptimized", module=module)
+            is_alone = variant != "beside"
+            return launch(
+                prepared,
+                optimize=variant != "unoptimized",
+                module=module,
+                may_be_alone=is_alone,
+            )
 
         got = _attempt(variant, compiled)
         return got if isinstance(got, Finding) else _compare(variant, got, expected)
@@ -158,6 +164,8 @@ def _run(case: Case, variant: str) -> dict[str, Array]:
         return run_compiled(case)
     if variant == "unoptimized":
         return launch(prepare(case), optimize=False)
+    if variant == "beside":
+        return launch(prepare(case), may_be_alone=False)
     return launch(prepare(case, _machine(variant)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import linecache
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ import pytest
 from tests.fuzz import eager_language
 from tests.fuzz.published import Published, generate_published
 from tilewright import JITFunction
+from tilewright.targets.cpu.driver import CpuKernel
+from tilewright.targets.cpu.runtime.pool import KernelRecord
 
 FEW, MANY = range(12), range(1000, 1400)
 
@@ -30,6 +33,23 @@ def load(program: Published, folder: Path) -> JITFunction:
     return module.kernel
 
 
+class Beside:
+    """A kernel whose launches do not run their atomics alone."""
+
+    def __init__(self, kernel: JITFunction) -> None:
+        self.kernel = kernel
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., object]:
+        def launch(**given: object) -> None:
+            compiled = self.kernel.warmup(**given, grid=grid)
+            loaded = compiled.loaded
+            assert isinstance(loaded, CpuKernel)
+            loaded.record.flags &= ~KernelRecord.MAY_BE_ALONE
+            self.kernel[grid](**given)
+
+        return launch
+
+
 def check(seed: int, folder: Path) -> None:
     """Hold the interpreter, the CPU and the simulated GPU to NumPy."""
     program = generate_published(seed)
@@ -39,6 +59,7 @@ def check(seed: int, folder: Path) -> None:
     ways = {
         "the interpreter": (kernel.interpret, {}),
         "the CPU": (kernel, {}),
+        "beside other launches": (Beside(kernel), {}),
         "threads": (kernel.simulate, {"num_warps": (4, 1, 2, 8)[seed % 4]}),
     }
     for way, (launch, options) in ways.items():
