@@ -37,6 +37,31 @@ def product(
 
 
 @tilewright.jit
+def biased(
+    a, b, c, bias, M, N, K, a_row, a_column, b_row, b_column, c_row,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """A product with a number for each of its columns added; `GROUP` is not used."""
+    pid = tl.program_id(0)
+    columns = tl.cdiv(N, BN)
+    to_m = pid // columns * BM + tl.arange(0, BM)
+    to_n = pid % columns * BN + tl.arange(0, BN)
+    at_k = tl.arange(0, BK)
+    from_a = a + (to_m % M)[:, None] * a_row + at_k[None, :] * a_column
+    from_b = b + at_k[:, None] * b_row + (to_n % N)[None, :] * b_column
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, tl.cdiv(K, BK)):
+        x = tl.load(from_a, mask=at_k[None, :] < K - k * BK, other=0.0)
+        y = tl.load(from_b, mask=at_k[:, None] < K - k * BK, other=0.0)
+        acc = tl.dot(x, y, acc)
+        from_a += BK * a_column
+        from_b += BK * b_row
+    total = acc + tl.load(bias + to_n, mask=to_n < N, other=0.0)[None, :]
+    mask = (to_m[:, None] < M) & (to_n[None, :] < N)
+    tl.store(c + to_m[:, None] * c_row + to_n[None, :], total.to(tl.float16), mask=mask)
+
+
+@tilewright.jit
 def attention(
     q, k, v, out, of_batch, of_head, of_row, heads, length, scale,
     BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr, MASKED: tl.constexpr,

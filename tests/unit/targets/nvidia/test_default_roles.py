@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.unit.targets.nvidia.bulk_kernels import product, updated
+from tests.unit.targets.nvidia.bulk_kernels import biased, product, updated
 from tests.unit.targets.nvidia.persistent_kernels import blocks, run_on, scheduled_for
 from tilewright import JITFunction
 from tilewright.ops.function import find_kernel
@@ -35,6 +35,21 @@ def test_a_large_product_runs_as_roles_and_stays_on_its_sms(
     assert find_roles(find_kernel(ran.module)) is not None
     assert ran.metadata["most_programs"] == 3
     np.testing.assert_array_equal(c, right)
+
+
+@pytest.mark.parametrize("padding", [0, 1], ids=["stored by the engine", "stored by threads"])
+def test_what_is_loaded_once_a_tile_does_not_keep_a_product_from_its_roles(padding: int):
+    args, grid, c, right = launch_of(product, 200, 264, 136)
+    a, b, _, m, n, *rest = args
+    bias = np.arange(n, dtype=np.float16) % 7
+    c = np.zeros((m, n + padding), np.float16)
+    rest[-1] = n + padding
+    options = {**LARGE, "bulk_access": "loads" if padding else "auto"}
+    ran = run_on(2, biased, grid, (a, b, c, bias, m, n, *rest), **options)
+    assert find_roles(find_kernel(ran.module)) is not None
+    assert ran.metadata["most_programs"] == 2
+    expected = (right.astype(np.float32) + bias.astype(np.float32)).astype(np.float16)
+    np.testing.assert_array_equal(c[:, :n], expected)
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,14 @@ def test_rows_of_any_length_are_stored_by_threads_in_roles(m, n, k, c_row, optio
     np.testing.assert_array_equal(c, right)
 
 
+def test_neighbours_that_share_blocks_may_both_store_the_last_tile():
+    """Three tiles for two programs that load for each other."""
+    args, _, c, right = launch_of(100, 601, 136)
+    ran = run_on(2, product, (3, 1, 1), args, **{**LOADS, "BN": 256, "num_warps": 8})
+    assert ran.metadata["cluster"] == 2
+    np.testing.assert_array_equal(c, right)
+
+
 @pytest.mark.parametrize(
     ("c_row", "b_row", "k", "taken"),
     [

@@ -10,6 +10,7 @@ Measured on an H200, 2026-11-22: 1.02 to 1.13 times the speed of cuBLAS with suc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr
@@ -24,6 +25,7 @@ from tilewright.ops.descriptors.ir import DescriptorLoadOp, DescriptorStoreOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.program.persistence import most_programs
+from tilewright.passes.persist import tile_loops
 from tilewright.support.options import CompileOptions
 from tilewright.support.tile_extents import is_power_of_two
 
@@ -65,11 +67,17 @@ def runs_by_default(kernel: FuncOp, machine: MachineModel, loads_alone: bool = F
 def is_moved_by_engine(kernel: FuncOp, loads_alone: bool = False) -> bool:
     """Whether all that loops load, and all that is stored, goes by the copy engine.
 
-    With `loads_alone` threads may store.
+    A row that is loaded once a tile, as the bias of its columns, is loaded by those who store it;
+    whole tiles would change threads in shared memory, and leave rings one slot. With `loads_alone`
+    threads may store.
     """
+    tiles = tile_loops(kernel)
     accesses = [(op, access) for op in kernel.walk() if (access := global_access(op)) is not None]
     stores = [op for op, access in accesses if access.writes]
-    loads = [op for op, access in accesses if not access.writes and _is_in_loop(op)]
+    reads = [op for op, access in accesses if not access.writes]
+    loads = [op for op in reads if _is_in_loop(op, tiles)]
+    if not all(op in loads or isinstance(op, DescriptorLoadOp) or _is_row(op) for op in reads):
+        return False
     return (
         bool(stores and loads)
         and (loads_alone or all(isinstance(op, DescriptorStoreOp) for op in stores))
@@ -77,8 +85,15 @@ def is_moved_by_engine(kernel: FuncOp, loads_alone: bool = False) -> bool:
     )
 
 
-def _is_in_loop(op: Operation) -> bool:
-    return next(loops_around(op), None) is not None
+def _is_row(op: Operation) -> bool:
+    """Whether what an op loads has one dimension at most."""
+    shapes = [shape_of(result.type) for result in op.results]
+    return all(sum(extent > 1 for extent in shape) <= 1 for shape in shapes)
+
+
+def _is_in_loop(op: Operation, tiles: Sequence[Operation]) -> bool:
+    """Whether an op is in a loop other than that over the tiles of a persistent program."""
+    return not set(loops_around(op)).issubset(tiles)
 
 
 def _is_said(kernel: FuncOp) -> bool:
