@@ -16,10 +16,10 @@ from math import prod
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
-from tilewright.ir.effects import global_access
+from tilewright.ir.effects import Access, global_access
 from tilewright.ir.regions import loops_around
 from tilewright.ir.schedule_attributes import hint_of, place_of, schedule_of, tasks_of
-from tilewright.ir.types import element_of, is_float, shape_of, width_bits
+from tilewright.ir.types import DescriptorType, element_of, is_float, shape_of, width_bits
 from tilewright.machine.model import MachineModel
 from tilewright.ops.descriptors.ir import DescriptorLoadOp, DescriptorStoreOp
 from tilewright.ops.function import FuncOp
@@ -74,9 +74,9 @@ def is_moved_by_engine(kernel: FuncOp, loads_alone: bool = False) -> bool:
     tiles = tile_loops(kernel)
     accesses = [(op, access) for op in kernel.walk() if (access := global_access(op)) is not None]
     stores = [op for op, access in accesses if access.writes]
-    reads = [op for op, access in accesses if not access.writes]
-    loads = [op for op in reads if _is_in_loop(op, tiles)]
-    if not all(op in loads or isinstance(op, DescriptorLoadOp) or _is_row(op) for op in reads):
+    reads = [(op, access) for op, access in accesses if not access.writes]
+    loads = [op for op, _ in reads if _is_in_loop(op, tiles)]
+    if not all(op in loads or _is_row_or_block(op, access) for op, access in reads):
         return False
     return (
         bool(stores and loads)
@@ -85,8 +85,10 @@ def is_moved_by_engine(kernel: FuncOp, loads_alone: bool = False) -> bool:
     )
 
 
-def _is_row(op: Operation) -> bool:
-    """Whether what an op loads has one dimension at most."""
+def _is_row_or_block(op: Operation, access: Access) -> bool:
+    """Whether an op loads through a descriptor, or what has one dimension at most."""
+    if access.value is not None and isinstance(access.value.type, DescriptorType):
+        return True
     shapes = [shape_of(result.type) for result in op.results]
     return all(sum(extent > 1 for extent in shape) <= 1 for shape in shapes)
 
