@@ -76,7 +76,7 @@ def num_elements_without_memory(value: object) -> int:
     count = getattr(value, "numel", None)
     facts = array_facts(value)
     is_null = facts is not None and facts.address == 0
-    return int(count()) if is_null and callable(count) else 0
+    return int(cast("int", count())) if is_null and callable(count) else 0
 
 
 def _tensor_facts(value: object, element: dtype | None, address: int) -> ArrayFacts | None:
