@@ -335,3 +335,20 @@ def test_a_function_keeps_a_bounded_number_of_compiled_variants(monkeypatch) -> 
     gc.collect()
     # The last ways of calling keep theirs; what nobody can reach any more is unloaded.
     assert sum(code() is not None for code in loaded) <= 4 + 8
+
+
+@tilewright.jit
+def says_in_turn_kernel(x_ptr, BLOCK: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK))
+    tl.device_print("first", x)
+    tl.device_print("second", 3)
+    tl.device_print("third", x + 1)
+    tl.device_print("fourth", tl.program_id(0))
+
+
+def test_prints_of_tiles_and_of_numbers_come_in_turn(capfd: pytest.CaptureFixture[str]) -> None:
+    says_in_turn_kernel[(1,)](np.ones(4, np.float32), 4)
+    said = [
+        line.split(") ")[-1].split(":")[0].strip() for line in capfd.readouterr().out.splitlines()
+    ]
+    assert said == ["first"] * 4 + ["second"] + ["third"] * 4 + ["fourth"]

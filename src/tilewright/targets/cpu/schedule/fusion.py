@@ -204,6 +204,8 @@ class BlockPlanner:
             return bool(outputs & reached.keys())
         if any(operand in outputs for operand in op.operands):
             return True
+        if kind_of_root(type(op)) is RootKind.PRINT:  # what is said comes in the author's order
+            return any(root.kind is RootKind.PRINT for root in self.open.roots)
         writes = overtakes_reads(op)
         touches = writes or global_access(op) is not None
         return touches and (
