@@ -211,6 +211,12 @@ def global_access(op: Operation) -> Access | None:
     return None
 
 
+def writes_global(op: Operation) -> bool:
+    """Whether an op itself writes global memory."""
+    access = global_access(op)
+    return access is not None and access.writes
+
+
 def is_plain_read(op: Operation) -> bool:
     """Whether an op itself reads global memory, neither writing nor as an atomic."""
     access = global_access(op)

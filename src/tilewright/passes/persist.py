@@ -26,6 +26,7 @@ from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.regions import ControlFlowOp, counter_of
 from tilewright.ir.types import DescriptorType
+from tilewright.machine.gpus import SM_90A
 from tilewright.ops.control_flow import ForOp, YieldOp
 from tilewright.ops.debug.ir import is_assumption
 from tilewright.ops.function import FuncOp, find_kernel
@@ -45,7 +46,7 @@ _PROGRAM_REGISTERS = ("ctaid", "gridid", "smid")
 class Persist(Pass):
     """The pass; see the module. `programs` is how many run at once."""
 
-    programs: int = 132
+    programs: int = SM_90A.num_sms
     name = "persist"
     after = ("select-tensor-maps", "lower-descriptors", "bulk-access")
 

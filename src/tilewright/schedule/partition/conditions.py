@@ -14,7 +14,15 @@ from xdsl.ir import Operation
 from xdsl.traits import IsTerminator
 
 from tilewright.analysis.argument_effects import touched_arguments
-from tilewright.ir.effects import Access, Effect, Resource, global_access, is_free, own_effects
+from tilewright.ir.effects import (
+    Access,
+    Effect,
+    Resource,
+    global_access,
+    is_free,
+    own_effects,
+    writes_global,
+)
 from tilewright.ir.regions import is_control_flow, loops_around
 from tilewright.ir.types import DescriptorType
 from tilewright.ops.debug.ir import is_assumption
@@ -87,7 +95,7 @@ def require_memory_order(
     """
     touched = touched_arguments(kernel)
     order = {op: place for place, op in enumerate(kernel.walk())}
-    writes = [op for op in touched if _writes(op)]
+    writes = [op for op in touched if writes_global(op)]
     for load in loads:
         for write in writes:
             if touched[load] & touched[write] and _may_precede(write, load, order):
@@ -107,7 +115,7 @@ def written_before(
     touched = touched_arguments(kernel)
     order = {op: place for place, op in enumerate(kernel.walk())}
     for load in loads:
-        for write in filter(_writes, touched):
+        for write in filter(writes_global, touched):
             is_other = not touched[load] & touched[write]
             if is_other and _may_precede(write, load, order, unordered):
                 yield load, write
@@ -142,8 +150,3 @@ def _require_own_parts(
         is_loop = not set(loops_around(write)).issubset(unordered)
         if is_loop and not writes_block(write):
             raise Refused(write, f"{write.name} in a loop: two replicas may write one element")
-
-
-def _writes(op: Operation) -> bool:
-    access = global_access(op)
-    return access is not None and access.writes

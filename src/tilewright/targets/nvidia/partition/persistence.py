@@ -11,9 +11,8 @@ only one, and stored through descriptors: attention by persistent programs is sl
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 
-from tilewright.ir.effects import global_access
+from tilewright.ir.effects import writes_global
 from tilewright.ir.locations import span_of
 from tilewright.ir.passes import Pass
 from tilewright.ir.schedule_attributes import schedule_of
@@ -111,14 +110,9 @@ def gains(kernel: FuncOp, loads_alone: bool = False) -> bool:
     times (H200).
     """
     loops = counted_loops(kernel)
-    stores = [op for op in kernel.walk() if _writes(op)]
+    stores = [op for op in kernel.walk() if writes_global(op)]
     if len(loops) != 1 or loops[0].parent is not kernel.body.block or not stores:
         return False
     products = [op for op in kernel.walk() if isinstance(op, ProductOp)]
     is_sum = len(products) == 1 and products[0].parent is loops[0].body.block
     return is_sum and (loads_alone or all(isinstance(op, DescriptorStoreOp) for op in stores))
-
-
-def _writes(op: Operation) -> bool:
-    access = global_access(op)
-    return access is not None and access.writes
