@@ -72,8 +72,8 @@ def row(shape: tuple[int, int, int, int], is_causal: bool, bar: float | None) ->
     # Five products of two halves where a mask leaves half of the scores.
     flops = 10 * batch * heads * length**2 * dim / 1e12 * (0.5 if is_causal else 1)
     work = f"attention backward bfloat16 {shape}{' causal' if is_causal else ''}, in roles"
-    times = measure(own, library)
-    return compared(FAMILY, work, *times, bar, flops, "TFLOP/s", "cuDNN")
+    mine, theirs = measure(own, library)
+    return compared(FAMILY, work, mine, theirs, bar, flops, "TFLOP/s", "cuDNN")
 
 
 def cudnn(forward: Forward) -> Run:

@@ -154,7 +154,7 @@ def test_a_misspelt_variable_is_warned_of_once(name, remedy, monkeypatch) -> Non
 
 @triton.jit
 def adds_a_name(x):
-    tl.store(x, tl.load(x) + unknown_name)  # noqa: F821
+    tl.store(x, tl.load(x) + unknown_name)  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
 
 
 def test_a_compilation_error_has_what_programs_for_triton_read() -> None:

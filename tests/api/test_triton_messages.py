@@ -13,7 +13,7 @@ import triton.language as tl  # isort: skip
 
 @triton.jit
 def names_nothing():
-    missing  # noqa: B018, F821
+    missing  # noqa: B018, F821  # pyright: ignore[reportUndefinedVariable]
 
 
 @triton.jit

@@ -52,7 +52,7 @@ class OwnRun(triton.runtime.Autotuner):
 
             def benchmark():
                 timings = {c: self._bench(*args, config=c, **kwargs) for c in configs}
-                self.cache[key] = builtins.min(timings, key=timings.get)
+                self.cache[key] = builtins.min(timings, key=lambda config: timings[config])
                 chosen = self.cache[key].all_kwargs()
                 self.pre_hook({**self.nargs, **kwargs, **chosen}, reset_only=True)
                 self.configs_timings = timings

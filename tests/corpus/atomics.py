@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 import tilewright
 import tilewright.language as tl
@@ -119,7 +120,7 @@ _COMBINE = {
 }  # fmt: skip
 
 
-def _accumulate_case(operation: str, dtype: object, cells: int) -> Case:
+def _accumulate_case(operation: str, dtype: DTypeLike, cells: int) -> Case:
     kind = np.dtype(dtype)
 
     def inputs(rng: np.random.Generator) -> Values:
@@ -187,7 +188,7 @@ def _case(kernel: object, inputs: object, reference: Reference, tolerance: Close
     return Case(name, kernel, (PROGRAMS,), inputs, reference, tolerance)
 
 
-def _zero(dtype: object = np.int32) -> np.ndarray:
+def _zero(dtype: DTypeLike = np.int32) -> np.ndarray:
     return np.zeros(1, dtype)
 
 

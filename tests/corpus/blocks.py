@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 import tilewright
 import tilewright.language as tl
@@ -152,8 +153,8 @@ def descriptor_groups(x, out, starts, rows, M: tl.constexpr, N: tl.constexpr):
         target.store([0, 0], source.load([1, 0]))
 
 
-def _two(kernel: object, reference: object, dtype: object = np.int32, is_transposed: bool = False,
-         tile: tuple[int, int] = (16, 16)) -> Case:  # fmt: skip
+def _two(kernel: object, reference: object, dtype: DTypeLike = np.int32,
+         is_transposed: bool = False, tile: tuple[int, int] = (16, 16)) -> Case:  # fmt: skip
     m, n = tile
     size = (COLUMNS, ROWS) if is_transposed else (ROWS, COLUMNS)
 

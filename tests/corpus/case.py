@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import DTypeLike
 
 from tilewright.jit import JITFunction
 from tilewright.runtime.tensor_descriptor import TensorDescriptor
@@ -107,33 +108,33 @@ def is_float(dtype: np.dtype) -> bool:
 
 
 def normal(
-    rng: np.random.Generator, shape: int | tuple[int, ...], dtype: object = np.float32
+    rng: np.random.Generator, shape: int | tuple[int, ...], dtype: DTypeLike = np.float32
 ) -> Array:
     """Standard normal numbers."""
     return rng.standard_normal(shape).astype(np.dtype(dtype))
 
 
 def whole(
-    rng: np.random.Generator, shape: int | tuple[int, ...], dtype: object = np.int32,
+    rng: np.random.Generator, shape: int | tuple[int, ...], dtype: DTypeLike = np.int32,
     low: int | None = None, high: int | None = None,
 ) -> Array:  # fmt: skip
     """Integers of the dtype's whole range, or of [low, high)."""
     kind = np.dtype(dtype)
     if kind == np.bool_:
         return rng.integers(0, 2, shape).astype(np.bool_)
-    limits = np.iinfo(kind)
+    limits = np.iinfo(str(kind))
     first = limits.min if low is None else low
     last = limits.max if high is None else high - 1
     return rng.integers(first, last, shape, dtype=kind, endpoint=True)
 
 
-def data(rng: np.random.Generator, shape: int | tuple[int, ...], dtype: object) -> Array:
+def data(rng: np.random.Generator, shape: int | tuple[int, ...], dtype: DTypeLike) -> Array:
     """Numbers that suit the dtype: normal for floats, the whole range for integers."""
     kind = np.dtype(dtype)
     return normal(rng, shape, kind) if is_float(kind) else whole(rng, shape, kind)
 
 
-def blank(shape: int | tuple[int, ...], dtype: object = np.float32) -> Array:
+def blank(shape: int | tuple[int, ...], dtype: DTypeLike = np.float32) -> Array:
     """An output: filled with a value that no case computes by chance everywhere."""
     return (
         np.full(shape, 77, np.dtype(dtype))
@@ -147,6 +148,6 @@ def wide(array: Array) -> Array:
     return array.astype(np.float64)
 
 
-def short(dtype: object) -> str:
+def short(dtype: DTypeLike) -> str:
     """A dtype's short name for case names."""
     return np.dtype(dtype).name

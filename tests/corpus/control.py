@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 import tilewright
 import tilewright.language as tl
@@ -265,7 +266,7 @@ def uint64_loop(out, steps, BLOCK: tl.constexpr):
 
 
 def _case(
-    kernel: object, reference: Reference, names: str = "x", dtype: object = np.int32,
+    kernel: object, reference: Reference, names: str = "x", dtype: DTypeLike = np.int32,
     out: int = PROGRAMS * WIDTH, tolerance: Close = EXACT, size: int = PROGRAMS * WIDTH,
     **more: object,
 ) -> Case:  # fmt: skip

@@ -6,6 +6,7 @@ import math
 from types import SimpleNamespace
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 import tilewright
 import tilewright.language as tl
@@ -354,7 +355,7 @@ def _shift_case(dtype: np.dtype) -> Case:
     return Case(f"shifts-{short(dtype)}", shifts, GRID, inputs, reference, is_slow=is_slow)
 
 
-def _three(rng: np.random.Generator, dtype: object) -> Values:
+def _three(rng: np.random.Generator, dtype: DTypeLike) -> Values:
     return {name: normal(rng, N, dtype) for name in "xyz"} | {
         "out": blank(N, dtype), "n": N, "BLOCK": BLOCK_SIZE
     }  # fmt: skip
@@ -416,7 +417,7 @@ def _large_inputs(rng: np.random.Generator) -> Values:
     return {"x": normal(rng, n), "out": blank(n), "n": n, "BLOCK": 1 << 20}
 
 
-def _umulhi_case(dtype: object) -> Case:
+def _umulhi_case(dtype: DTypeLike) -> Case:
     def inputs(rng: np.random.Generator) -> Values:
         return {
             "x": whole(rng, N, dtype), "y": whole(rng, N, dtype), "out": blank(N, dtype), "n": N,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 import tilewright
 import tilewright.language as tl
@@ -128,7 +129,7 @@ def _gather_of_computed(a: SimpleNamespace) -> None:
     a.out[:] = np.cumsum((a.x * 2 + 1)[:, place], axis=1)
 
 
-def _sort_case(dtype: object, is_descending: bool) -> Case:
+def _sort_case(dtype: DTypeLike, is_descending: bool) -> Case:
     shape = (3, 4, 64)
 
     def inputs(rng: np.random.Generator) -> Values:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 import tilewright
 import tilewright.language as tl
@@ -176,7 +177,7 @@ def _exactly(x: np.ndarray) -> np.ndarray:
 
 
 def _matmul_case(
-    size: tuple[int, int, int], tile: tuple[int, int, int], dtype: object = np.float32,
+    size: tuple[int, int, int], tile: tuple[int, int, int], dtype: DTypeLike = np.float32,
     layout: str = "nn", is_slow: bool = False,
 ) -> Case:  # fmt: skip
     m, n, k = size
@@ -220,7 +221,7 @@ def _pointers_case() -> Case:
 
 
 def _one_dot_case(
-    tile: tuple[int, int, int], dtype: object, a_is_transposed: bool = False,
+    tile: tuple[int, int, int], dtype: DTypeLike, a_is_transposed: bool = False,
     b_is_transposed: bool = False,
 ) -> Case:  # fmt: skip
     (m, n, k), kind, programs = tile, np.dtype(dtype), 3
@@ -245,7 +246,7 @@ def _one_dot_case(
     return Case(name, one_dot, (programs,), inputs, reference, TOLERANCE[kind])
 
 
-def _batched_case(dtype: object) -> Case:
+def _batched_case(dtype: DTypeLike) -> Case:
     kind = np.dtype(dtype)
 
     def inputs(rng: np.random.Generator) -> Values:

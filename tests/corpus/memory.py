@@ -9,6 +9,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 import tilewright
 import tilewright.language as tl
@@ -318,7 +319,7 @@ def hinted(x, out, n, stride, BLOCK: tl.constexpr):
     tl.store(out + i, a + stride, mask=i < n)
 
 
-def _copy_case(dtype: object) -> Case:
+def _copy_case(dtype: DTypeLike) -> Case:
     def inputs(rng: np.random.Generator) -> Values:
         return {"x": data(rng, N, dtype), "out": blank(N, dtype), "n": N, "BLOCK": 256}
 
@@ -426,7 +427,7 @@ def _shift_up(a: SimpleNamespace) -> None:
     a.x[:, 1:] = a.x[:, :-1].copy()
 
 
-def _overlapping(source: int, target: int, lead: int, dtype: object = np.int32) -> Case:
+def _overlapping(source: int, target: int, lead: int, dtype: DTypeLike = np.int32) -> Case:
     """x and y are views of one buffer, `lead` elements apart."""
     width, programs = 300, 7
 
@@ -517,14 +518,14 @@ def _hinted(a: SimpleNamespace) -> None:
     a.out[:] = a.x + a.stride
 
 
-def _one(dtype: object = np.int32, block: int = 128, **more: object) -> object:
+def _one(dtype: DTypeLike = np.int32, block: int = 128, **more: object) -> object:
     def inputs(rng: np.random.Generator) -> Values:
         return {"x": data(rng, N, dtype), "out": blank(N, dtype), "n": N, "BLOCK": block, **more}
 
     return inputs
 
 
-def _only_x(shape: tuple[int, ...], dtype: object = np.int32, **more: object) -> object:
+def _only_x(shape: tuple[int, ...], dtype: DTypeLike = np.int32, **more: object) -> object:
     def inputs(rng: np.random.Generator) -> Values:
         x = normal(rng, shape) if dtype == np.float32 else whole(rng, shape, dtype, -1000, 1000)
         return {"x": x, **more}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 import tilewright
 import tilewright.language as tl
@@ -315,7 +316,7 @@ def _cube_case(axis: int) -> Case:
     return Case(f"cube-max-axis-{axis}", cube_reduce, (5,), inputs, reference)
 
 
-def _arg_case(operation: str, is_left: bool, dtype: object) -> Case:
+def _arg_case(operation: str, is_left: bool, dtype: DTypeLike) -> Case:
     block = 128
 
     def inputs(rng: np.random.Generator) -> Values:
@@ -363,7 +364,7 @@ def _both_ways_reference(a: SimpleNamespace) -> None:
     a.out[:] = x * x - x.max(axis=2, keepdims=True)
 
 
-def _scan_case(operation: str, is_reverse: bool, dtype: object) -> Case:
+def _scan_case(operation: str, is_reverse: bool, dtype: DTypeLike) -> Case:
     block, kind = 64, np.dtype(dtype)
 
     def inputs(rng: np.random.Generator) -> Values:

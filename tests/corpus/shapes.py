@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 import tilewright
 import tilewright.language as tl
@@ -156,7 +157,7 @@ def _case(
     return Case(name, kernel, (PROGRAMS,), inputs, reference)
 
 
-def _transpose_case(m: int, n: int, dtype: object) -> Case:
+def _transpose_case(m: int, n: int, dtype: DTypeLike) -> Case:
     def inputs(rng: np.random.Generator) -> Values:
         return {
             "x": normal(rng, (m, n), dtype), "out": blank((n, m), dtype), "rows": m, "columns": n,

@@ -47,7 +47,7 @@ def test_numpy_in_float32_decodes_what_float64_does(rng: np.random.Generator) ->
         actual = decode_step(model, position, position, narrow)
         expected = decode_step(model, position, position, wide)
         assert actual.dtype == np.float32
-        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)  # pyright: ignore[reportCallIssue]
 
 
 def test_a_key_forgotten_is_found(rng: np.random.Generator) -> None:
@@ -56,7 +56,7 @@ def test_a_key_forgotten_is_found(rng: np.random.Generator) -> None:
     for position, token in enumerate((3, 4)):
         logits = decode_step(model, token, position, ours)
         expected = decode_step(model, token, position, exact)
-    np.testing.assert_allclose(logits, expected, atol=1e-4)
+    np.testing.assert_allclose(logits, expected, atol=1e-4)  # pyright: ignore[reportCallIssue]
     ours._caches[0, 0, 0, 0] = 0
     changed = decode_step(model, 5, 2, ours)
     assert np.abs(changed - decode_step(model, 5, 2, exact)).max() > 1e-3
@@ -129,7 +129,7 @@ def test_torch_decodes_what_float64_does(rng: np.random.Generator) -> None:
     for position in range(9):
         actual = decode_step(model, position, position, peer)
         expected = decode_step(model, position, position, exact)
-        np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-4, atol=1e-4)  # pyright: ignore[reportCallIssue]
 
 
 @pytest.mark.torch

@@ -103,6 +103,6 @@ def test_numbers_that_step_as_a_loop_does_are_what_they_were(steps: int, is_fixe
             found.append((seen, last))
         np.testing.assert_array_equal(found[0][0], found[1][0])
         np.testing.assert_array_equal(found[0][1], found[1][1])
-        counts = np.arange(first, end, by, np.int64)
+        counts = np.arange(first, end, by, dtype=np.int64)
         beside = found[0][0][1 : 3 * len(counts) : 3]
         np.testing.assert_array_equal(beside, counts)

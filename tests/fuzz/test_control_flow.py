@@ -12,6 +12,7 @@ import importlib.util
 import random
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -144,7 +145,7 @@ def in_python(text: str, values: list[int]) -> int:
     function = next(node for node in tree.body if isinstance(node, ast.FunctionDef))
     function.decorator_list = []
     module = ast.fix_missing_locations(Wrapping().visit(ast.Module([function], [])))
-    namespace: dict[str, object] = {"wrap": wrap, "tl": SimpleNamespace(static_range=range)}
+    namespace: dict[str, Any] = {"wrap": wrap, "tl": SimpleNamespace(static_range=range)}
     exec(compile(module, "program", "exec"), namespace)
     return namespace["function"](*values, 3)
 

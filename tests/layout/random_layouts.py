@@ -24,8 +24,9 @@ def random_layout(
     order = random.sample(range(len(shape)), len(shape))
     kind = random.choice(("blocked", "coalesced", "mma", "any", "any"))
     if kind == "blocked":
-        spread = [_spread(random, len(shape), bits) for bits in (random.randrange(4), lane_bits)]
-        return blocked(shape, *spread, _spread(random, len(shape), warp_bits), order)
+        bits = (random.randrange(4), lane_bits, warp_bits)
+        size, lanes, warps = (_spread(random, len(shape), count) for count in bits)
+        return blocked(shape, size, lanes, warps, order)
     if kind == "coalesced":
         vector = 1 << random.randrange(5)
         return coalesced(shape, order, vector, 1 << warp_bits, 1 << lane_bits)

@@ -98,12 +98,12 @@ class Writer:
 
     def splat(self, value: float, type_: TensorType) -> SSAValue:
         """A tile of one float."""
-        dense = DenseIntOrFPElementsAttr.from_list(type_, [value])
+        dense = DenseIntOrFPElementsAttr.from_list(type_, [value])  # pyright: ignore[reportCallIssue]
         return self.value(ConstantOp, (), [type_], {"value": dense})
 
     def scalar(self, value: float, type_: Attribute) -> SSAValue:
         """A float."""
-        return self.value(ConstantOp, (), [type_], {"value": FloatAttr(value, type_)})
+        return self.value(ConstantOp, (), [type_], {"value": FloatAttr(value, type_)})  # pyright: ignore[reportCallIssue]
 
     def op(self, name: str, *operands: SSAValue, to: Attribute | None = None) -> SSAValue:
         """An elementwise op by its name."""

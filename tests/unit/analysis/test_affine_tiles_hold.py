@@ -39,7 +39,7 @@ class MaskWriter(Writer):
         name = self.choose(("andi", "andi", "ori", "xori"))
         other = self.choose(self.masks)
         if name == "xori":
-            true = DenseIntOrFPElementsAttr.from_list(type_, [1])
+            true = DenseIntOrFPElementsAttr.from_list(type_, [1])  # pyright: ignore[reportCallIssue]
             other = self.emit(ConstantOp, [], type_, value=true)
         operands = [self.choose(self.masks), other]
         self.masks.append(self.emit(ELEMENTWISE[f"arith.{name}"], operands, type_))

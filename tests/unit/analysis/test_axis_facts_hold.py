@@ -89,7 +89,7 @@ class Writer:
 
     def constant(self, value: int, type_: Attribute = i64) -> SSAValue:
         """A constant scalar."""
-        return self.emit(ConstantOp, [], type_, value=IntegerAttr(value, type_))
+        return self.emit(ConstantOp, [], type_, value=IntegerAttr(value, type_))  # pyright: ignore[reportCallIssue]
 
     def spread(self, scalar: SSAValue) -> SSAValue:
         """A scalar in every element."""
@@ -118,7 +118,7 @@ class Writer:
             return self.spread(self.choose(self.scalars[:2]))
         value = self.choose(SMALL)
         type_ = tile_of(i64, self.shape)
-        dense = DenseIntOrFPElementsAttr.from_list(type_, [value])
+        dense = DenseIntOrFPElementsAttr.from_list(type_, [value])  # pyright: ignore[reportCallIssue]
         return self.emit(ConstantOp, [], type_, value=dense)
 
     def index(self) -> SSAValue:

@@ -102,10 +102,10 @@ def test_a_request_round_trips():
 def test_equal_requests_give_equal_bytes_whatever_the_order():
     shuffled = dataclasses.replace(
         REQUEST,
-        options=dict(reversed(REQUEST.options.items())),
+        options=dict(reversed(tuple(REQUEST.options.items()))),
         functions={
             "m:kernel": dataclasses.replace(
-                FUNCTION, captures=dict(reversed(FUNCTION.captures.items()))
+                FUNCTION, captures=dict(reversed(tuple(FUNCTION.captures.items())))
             )
         },
     )

@@ -174,11 +174,11 @@ class Wrong:
 
     @tilewright.jit
     def missing(x):
-        Pair(1)
+        Pair(1)  # pyright: ignore[reportCallIssue]
 
     @tilewright.jit
     def unknown(x):
-        Pair(1, 2, third=3)
+        Pair(1, 2, third=3)  # pyright: ignore[reportCallIssue]
 
     @tilewright.jit
     def not_known(x):
@@ -242,7 +242,7 @@ def test_instances_exist_in_python_too():
     assert isinstance(pair.scale, tl.constexpr)
     assert pair.doubled_scale() == 8
     with pytest.raises(TypeError, match="missing"):
-        Pair(1)
+        Pair(1)  # pyright: ignore[reportCallIssue]
 
 
 def test_instances_are_immutable_in_python_and_copied_with_changes():
@@ -282,7 +282,7 @@ class Offsets:
     shape: tl.tuple = (1, 2)
 
     def __init__(self, count, _semantic=None):
-        self.lanes = tl.arange(0, count, _semantic=_semantic)
+        self.lanes = tl.arange(0, count, _semantic=_semantic)  # pyright: ignore[reportCallIssue]
         self.count = count
         self.shape = (self.lanes.shape[0], count)
 

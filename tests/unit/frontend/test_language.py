@@ -465,7 +465,7 @@ def prints_with_options(x):
 
 @tilewright.jit
 def prints_with_another(x):
-    tl.static_print(x, colour="red")
+    tl.static_print(x, colour="red")  # pyright: ignore[reportCallIssue]
 
 
 def test_static_print_takes_the_options_of_print(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import ml_dtypes
 import numpy as np
 import pytest
+from numpy.typing import DTypeLike
 
 import tilewright.language as tl
 from tilewright.frontend.constants import NamedTupleClass
@@ -99,7 +100,7 @@ def test_scalars_have_the_narrowest_type(value: object, type_: str):
         (ml_dtypes.float8_e5m2, "*fp8e5"),
     ],
 )
-def test_numpy_arrays_are_pointers(dtype: object, type_: str):
+def test_numpy_arrays_are_pointers(dtype: DTypeLike, type_: str):
     assert type_of(np.zeros(4, dtype)) == type_
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import subprocess
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -47,7 +47,7 @@ def kernel(x, n: tl.int64, B: tl.constexpr = 8, *, k: tl.constexpr = None, c: tl
     p = Point(1, y=helper(n))
     if Mode.FAST == Mode.FAST:
         tl.store(x + tl.arange(0, B), tlm.exp(min(p.x, plain)))
-    unknown.thing()  # noqa: F821
+    unknown.thing()  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
 
 
 def captures(function: tilewright.JITFunction) -> dict[str, object]:
@@ -147,7 +147,7 @@ def test_functions_of_two_closures_have_two_keys():
 
 
 def test_a_function_without_source_is_refused():
-    namespace: dict[str, object] = {"tilewright": tilewright}
+    namespace: dict[str, Any] = {"tilewright": tilewright}
     exec("def f(x):\n    pass", namespace)
     with pytest.raises(SourceNotAvailable, match="no source text for `f`"):
         snapshot(tilewright.jit(namespace["f"]))

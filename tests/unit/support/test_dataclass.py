@@ -1,5 +1,8 @@
 """The dataclasses of ours are the standard ones with their methods made late."""
 
+# pyright: reportCallIssue=false
+# The classes are made while a test runs.
+
 from __future__ import annotations
 
 import dataclasses

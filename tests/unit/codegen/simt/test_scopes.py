@@ -85,7 +85,7 @@ def test_replicas_of_one_body_do_not_meet_the_other_role() -> None:
         sums_and_transpose()[1],
     )
     run_roles(roles, seed=4)
-    x, y = roles[0].arrays
+    x, y = map(np.asarray, roles[0].arrays)
     np.testing.assert_array_equal(y, np.sort(x))
 
 

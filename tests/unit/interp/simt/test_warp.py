@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -83,10 +85,9 @@ bb2:
         ("xor", np.bitwise_xor.reduce),
     ],
 )
-def test_reductions_of_a_warp(name: str, function: object) -> None:
+def test_reductions_of_a_warp(name: str, function: Callable[..., np.uint32]) -> None:
     x = random_bits(64, 2)
     got = apply(f"call i32 @llvm.nvvm.redux.sync.{name}(i32 %v, i32 -1)", x)
-    assert callable(function)
     expected = [function(x[:32]), function(x[32:])]
     np.testing.assert_array_equal(got, np.repeat(expected, 32).astype(np.uint32))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -40,7 +42,7 @@ def test_roles_have_warps_of_their_own() -> None:
 
 
 def test_the_bits_are_those_of_four_warps() -> None:
-    found: list[list[object]] = []
+    found: list[list[Any]] = []
     for options in ({}, {"num_consumer_groups": 0}):
         arguments = backward_arguments(CASE)
         KERNELS["backward"].simulate[CASE.grid](*arguments, **CASE.options(), **options)
