@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.traits import ConstantLike
 
+from tilewright.analysis.affine.stride import Stride
 from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.analysis.reshapes import split_groups
 from tilewright.ir.op import ElementwiseOp
@@ -225,12 +226,23 @@ class Costs:
                     pending.append((operand, times * num_folded(op)))
         return total
 
+    def is_gathered(self, op: LoadOp) -> bool:
+        """Whether neighbouring elements of a load are no neighbours in memory."""
+        shape, strides = shape_of(op.result.type), self._structure.strides(op.ptr)
+        moves = [s for s, extent in zip(strides, shape, strict=True) if extent > 1]
+        return bool(moves) and not any(s is not None and _is_adjacent(s) for s in moves)
+
     def _load_cost(self, op: Operation) -> int:
         if isinstance(op, LoadOp):
             strides = self._structure.strides(op.operands[0])
             if any(s is not None and s.as_int() == 1 for s in strides):
                 return 2
         return EXPENSIVE
+
+
+def _is_adjacent(stride: Stride) -> bool:
+    """Whether an address stays, or moves to the next element, but for jumps."""
+    return stride.as_int() == 1 or (stride.is_zero() and not stride.jumps)
 
 
 def is_read(op: Operation) -> bool:
