@@ -6,7 +6,8 @@
 | none | a scalar load |
 | one element back | a vector load or store at the last lane's address, lanes reversed |
 | one element but for jumps (wrapping index) | runtime test: vector load, else gather |
-| a constant number of elements | gather or scatter with constant offsets |
+| two to four elements | whole vectors, of which lanes are picked or masked (`few_apart`) |
+| another constant number | gather or scatter with constant offsets |
 | anything else | gather or scatter from the common base with computed offsets |
 """
 
@@ -40,6 +41,13 @@ from tilewright.support.deep_calls import with_room
 from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.nests.coordinates import Coords, combine, constant_coords, source_coords
 from tilewright.targets.cpu.nests.evaluate import ELEMENT_RULES, Evaluator
+from tilewright.targets.cpu.nests.few_apart import (
+    can_spread,
+    is_near,
+    load_masked,
+    load_near,
+    store_spread,
+)
 from tilewright.targets.cpu.nests.full_chunks import conjuncts
 from tilewright.targets.cpu.nests.masks import is_all_true, segments
 from tilewright.targets.cpu.report import Access, line_of
@@ -79,6 +87,11 @@ def load(ev: Evaluator, op: LoadOp, coords: Coords, wide: bool) -> SSAValue:
     if stride is not None and not jumps:
         _note(ev, op, "strided", f"neighbouring elements are {stride} elements apart in memory")
         pointer = _place(ev, op, coords)
+        extra, _ = _optional(ev, op, coords, True)
+        if not extra and is_near(stride):
+            return load_near(ev, op, pointer, stride)
+        if extra and can_spread(ev, stride):
+            return load_masked(ev, op, pointer, extra, stride)
         return _load_gather(ev, op, coords, (pointer, ev.emit.iota(i32, ev.lanes, stride)))
     _note(ev, op, "gather", "the index of an element is computed or loaded")
     return _load_general(ev, op, coords)
@@ -384,6 +397,9 @@ def store(
     if stride and not jumps:
         _note(ev, op, "strided", f"neighbouring elements are {stride} elements apart in memory")
         pointer = ev.element(ptr, coords, False)
+        if can_spread(ev, stride):
+            store_spread(ev, op, pointer, value, masks, stride)
+            return
         where: Offsets | None = (pointer, emit.iota(i32, ev.lanes, stride))
     else:
         _note(ev, op, "gather", "the index of an element is computed or loaded")
