@@ -26,6 +26,7 @@ from tilewright.analysis.axis import (
     scattered,
 )
 from tilewright.analysis.axis_casts import sign_extended
+from tilewright.analysis.axis_conditions import is_known_at_least
 from tilewright.analysis.axis_programs import is_counted_from_the_last
 from tilewright.analysis.axis_table import AXIS_RULES, Operands, may_wrap, same_inputs, wrapped
 from tilewright.analysis.launch_scalars import is_of_geometry
@@ -137,7 +138,8 @@ def _difference(op: Operation, operands: Operands) -> Facts:
         common_runs(left.contiguity, right.constancy),
         tuple(map(max, equal, parallel)),
         lambda d, run: min(left.divisor_at(d, run), right.divisor_at(d, run)),
-        is_nonnegative=is_counted_from_the_last(op.results[0]),
+        is_nonnegative=is_counted_from_the_last(op.results[0])
+        or is_known_at_least(op, *op.operands),
     )
 
 

@@ -11,6 +11,7 @@ assumptions of the author count. `analysis.axis` says what the facts mean.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import gcd
 
 from xdsl.dialects.builtin import IntegerAttr
@@ -22,7 +23,7 @@ from tilewright.analysis.axis_casts import same_numbers
 from tilewright.analysis.axis_shapes import SHAPE_RULES, viewed
 from tilewright.analysis.axis_table import Rule, same_inputs
 from tilewright.analysis.dataflow import ValueFlow, run
-from tilewright.analysis.promises import assumed, hinted
+from tilewright.analysis.promises import Promise, assumed, hinted
 from tilewright.ir.op import ElementwiseOp, ViewOp
 from tilewright.ir.regions import Counter, blocks_of, counter_of, is_control_flow
 from tilewright.ir.types import PointerType, element_of, shape_of, storage_bytes
@@ -44,9 +45,13 @@ _RULES.register(ConvertLayoutOp)(same_numbers)
 class AxisFacts(ValueFlow[Facts]):
     """The axis facts of the values inside an op: a module, a function or a loop."""
 
-    def __init__(self, top: Operation) -> None:
+    def __init__(self, top: Operation, nonnegative: Iterable[SSAValue] = ()) -> None:
+        """With `nonnegative` scalars, what holds wherever these are not negative."""
         super().__init__()
-        self._promises = assumed(top)
+        self._promises = dict(assumed(top))
+        for scalar in nonnegative:
+            known = self._promises.get(scalar, Promise())
+            self._promises[scalar] = known | Promise(is_nonnegative=True)
         self._inside(top)
 
     def unknown(self, value: SSAValue) -> Facts:

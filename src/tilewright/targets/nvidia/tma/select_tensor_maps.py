@@ -198,6 +198,10 @@ class _Selection:
         if isinstance(op, DescriptorLoadOp):
             return []
         unknown = [index for index in op.indices if not self._facts.of(index).is_nonnegative]
+        if unknown and not is_of_launch:
+            # By definition a descriptor's extents are not negative, where it was made.
+            facts = AxisFacts(self._kernel, _extents_of(op.operands[0]))
+            unknown = [index for index in unknown if not facts.of(index).is_nonnegative]
         if unknown and not (self._may_guard and is_of_launch):
             return _MAY_BE_NEGATIVE
         what = op.name.rpartition("_")[2]
@@ -278,6 +282,12 @@ class _Selection:
             rank = len(op.shape)
             op.operands = [*op.operands, take.results[0]]
             op.properties["operandSegmentSizes"] = integer_array((1, rank, rank, 0, 1))
+
+
+def _extents_of(desc: SSAValue) -> Sequence[SSAValue]:
+    """The extents that a descriptor of the program's is made with."""
+    made_by = desc.owner
+    return made_by.shape if isinstance(made_by, MakeTensorDescriptorOp) else ()
 
 
 def _feeds_product(value: SSAValue) -> bool:
