@@ -40,6 +40,7 @@ class Copies:
         self._report = report
         self.tensor_maps: dict[int, BoxedArray] = {}
         self._acquired: set[int] = set()
+        self._users: dict[int, list[tuple[int, int]]] = {}
         self.reset()
 
     def reset(self) -> None:
@@ -47,6 +48,7 @@ class Copies:
         self._committed = np.zeros(self._threads, np.int64)
         self._bulk_committed = np.zeros(self._threads, np.int64)
         self._bulk_started: dict[int, int] = {}
+        self._users.clear()
 
     # --- copies of single threads -----------------------------------------------------------
 
@@ -134,9 +136,26 @@ class Copies:
             )
         return BoxedArray.decode(data.tobytes())
 
-    def acquire_maps(self, addresses: Array) -> None:
-        """Make tensor maps that generic stores wrote visible to copies."""
-        self._acquired.update(int(address) for address in np.unique(addresses))
+    def acquire_maps(self, addresses: Array, threads: Array) -> None:
+        """Make tensor maps that generic stores wrote visible to copies.
+
+        Copies that used what was there before have to be known to be done.
+        """
+        known = self._synchronization.clocks.known
+        for address, thread in zip(addresses.tolist(), threads.tolist(), strict=True):
+            for column, clock in self._users.pop(address, ()):
+                if known[thread, column] < clock:
+                    raise Fault(
+                        KernelFault,
+                        f"the tensor map at {address:#x} is made anew by thread {thread} while "
+                        "copies that use it run",
+                    )
+            self._acquired.add(address)
+
+    def _use_map(self, address: int, column: int, clock: int) -> None:
+        """Note a copy that uses a tensor map of the program until its agent is done."""
+        if address in self._acquired:
+            self._users.setdefault(address, []).append((column, clock))
 
     def load_box(
         self,
@@ -151,9 +170,10 @@ class Copies:
         tensor_map = self.tensor_map(map_address)
         self._check_box(tensor_map, target)
         data = self._read_box(tensor_map, coordinates)
-        self._land(
+        agent = self._land(
             tensor_map.chunk_addresses(target), data.reshape(-1, _CHUNK), barrier, thread, site
         )
+        self._use_map(map_address, *agent)
 
     @staticmethod
     def _check_box(tensor_map: BoxedArray, address: int) -> None:
@@ -175,8 +195,10 @@ class Copies:
             data[inside] = self._memory.gather(addresses[inside], size, size)
         return data.reshape(-1)
 
-    def _land(self, addresses: Array, rows: Array, barrier: int, thread: int, site: Site) -> None:
-        """Write rows of 16 bytes whose arrival the mbarrier announces."""
+    def _land(
+        self, addresses: Array, rows: Array, barrier: int, thread: int, site: Site
+    ) -> tuple[int, int]:
+        """Write rows of 16 bytes whose arrival the mbarrier announces; their agent and clock."""
         clocks = self._synchronization.clocks
         column = clocks.agent(f"copies that the mbarrier at {barrier} waits for")
         clock = clocks.tick_agent(column)
@@ -188,6 +210,7 @@ class Copies:
         if timeline is not None:
             timeline.load(barrier, thread, rows.size, site)
         self._synchronization.complete_bytes(barrier, rows.size, column, clock)
+        return column, clock
 
     def load_bytes(
         self, target: int, barrier: int, source: int, size: int, thread: int, site: Site
@@ -211,6 +234,8 @@ class Copies:
         tensor_map = self.tensor_map(map_address)
         self._check_box(tensor_map, source)
         data = self._take(tensor_map.chunk_addresses(source), thread, site)
+        column = self._synchronization.clocks.agent(f"bulk copies of thread {thread}")
+        self._use_map(map_address, column, self._bulk_started[thread])
         elements = data.reshape(-1, tensor_map.dtype.itemsize)
         places, inside = tensor_map.element_addresses(coordinates)
         if not inside.any():

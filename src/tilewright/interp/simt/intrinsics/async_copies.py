@@ -345,7 +345,7 @@ def _replace(call: Call) -> Compute:
 @intrinsic("llvm.nvvm.fence.proxy.tensormap_generic.acquire", words="cta gpu sys")
 def _acquire_map(call: Call) -> Compute:
     machine = call.machine
-    return lambda: machine.copies.acquire_maps(call.array(0)[machine.active()])
+    return lambda: machine.copies.acquire_maps(call.array(0)[machine.active()], machine.active())
 
 
 @intrinsic("llvm.nvvm.fence.proxy.tensormap_generic.release", words="cta gpu sys")

@@ -379,7 +379,7 @@ def _order_maps(call: PtxCall) -> Compute:
     if call.has("release"):
         return lambda: None
     address = call.address(0)[0]
-    return lambda: machine.copies.acquire_maps(address()[machine.active()])
+    return lambda: machine.copies.acquire_maps(address()[machine.active()], machine.active())
 
 
 # --- fences and hints ---------------------------------------------------------------------------

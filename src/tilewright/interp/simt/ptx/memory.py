@@ -67,11 +67,29 @@ def _store(call: PtxCall) -> Compute:
     type_, _ = _memory_type(call, len(members))
     bits = f"u{t.width_bits(t.element_type(type_))}"
     readers = [call.registers.reader(member, bits) for member in members]
+    is_ordered = any(call.has(word) for word in ("relaxed", "release"))
+    if is_ordered and len(readers) == 1:
+        return _ordered_store(call, address, readers[0], t.size_bytes(type_))
 
     def compute() -> None:
         rows = [read() for read in readers]
         value = rows[0] if len(rows) == 1 else np.stack(rows)
         machine.store(space, address(), value, type_, t.size_bytes(type_), site)
+
+    return compute
+
+
+def _ordered_store(call: PtxCall, address: Read, read: Read, num_bytes: int) -> Compute:
+    """A store that is no race with atomics: it takes its turn among them."""
+    machine, site, space = call.machine, call.site, space_of_words(call)
+
+    def compute() -> None:
+        value = read()
+
+        def replace(_: Array, threads: Array) -> Array:
+            return np.ascontiguousarray(value[threads])[:, None].view(np.uint8)
+
+        machine.update(space, address(), num_bytes, replace, site)
 
     return compute
 
