@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.corpus.case import Case
 from tests.corpus.partitioned import ATTENTIONS, gemm, gemm_case, persistent
 from tests.corpus.threads import lower_for_gpu
+from tests.unit.grouped_programs import Group, by_descriptors
+from tilewright.compiler.build import make_request
+from tilewright.compiler.stages import stage_text
+from tilewright.frontend.devices import DevicePlacement
 from tilewright.machine.gpus import SM_90A
 from tilewright.targets.nvidia.assembler import assemble_ptx
+from tilewright.targets.nvidia.host import named_machine
 from tilewright.targets.nvidia.ptx import to_ptx
 
 pytestmark = pytest.mark.ptxas
@@ -21,6 +27,22 @@ CASES = {
     "attention": ATTENTIONS[1].case,
     "causal attention": ATTENTIONS[2].case,
 }
+
+
+def test_roles_that_make_their_maps_do_not_spill() -> None:
+    """Their scalars take registers of both roles; see `decide-roles`."""
+    rng = np.random.default_rng(0)
+    arguments = Group(rng, ((64, 64, 64),)).arguments()
+    for columns in (128, 256):
+        tiles = {"P": 132, "M": 128, "N": columns, "K": 64, "num_consumer_groups": 2}
+        call = by_descriptors.specialize_call(arguments, tiles)
+        machine, where = named_machine("sm_90a"), DevicePlacement("nvidia")
+        request = make_request(call.source, call.specialization, call.options, where, machine)
+        text = stage_text(request, "llir")
+        made = assemble_ptx(to_ptx(text, SM_90A), "sm_90a")
+        assert not made.resources.has_spills
+        assert [str(message) for message in made.messages] == []
+        assert made.ptx.count("setmaxnreg") == 2
 
 
 WATCHED = {"deadlock_seconds": 10, "jitter": 5}

@@ -82,6 +82,32 @@ def by_descriptors(
         first = end
 
 
+@tilewright.jit
+def stored_by_pointers(
+    a_all, b_all, c_all, sizes, rows, count,
+    P: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """A program takes every P-th product, tile after tile; it stores by pointers."""
+    for g in range(tl.program_id(0), count, P):
+        m = tl.load(sizes + g * 3)
+        n = tl.load(sizes + g * 3 + 1)
+        k = tl.load(sizes + g * 3 + 2)
+        a = tl.load(a_all + g).to(tl.pointer_type(tl.float16))
+        b = tl.load(b_all + g).to(tl.pointer_type(tl.float16))
+        c = tl.load(c_all + g).to(tl.pointer_type(tl.float16))
+        left = tl.make_tensor_descriptor(a, [m, k], [tl.load(rows + g * 3), 1], [M, K])
+        right = tl.make_tensor_descriptor(b, [n, k], [tl.load(rows + g * 3 + 1), 1], [N, K])
+        columns = tl.cdiv(n, N)
+        for tile in range(tl.cdiv(m, M) * columns):
+            i, j = tile // columns * M, tile % columns * N
+            acc = tl.zeros((M, N), tl.float32)
+            for start in range(0, k, K):
+                acc = tl.dot(left.load([i, start]), right.load([j, start]).T, acc)
+            ii, jj = i + tl.arange(0, M)[:, None], j + tl.arange(0, N)[None, :]
+            at = c + ii * tl.load(rows + g * 3 + 2) + jj
+            tl.store(at, acc.to(tl.float16), mask=(ii < m) & (jj < n))
+
+
 class Group:
     """Arrays of small whole halves for products of `shapes` (m, n, k); B is [n, k].
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.ops.control_flow import IfOp, WhileOp
-from tilewright.ops.elementwise.ir import ELEMENTWISE, CmpIOp
+from tilewright.ops.elementwise.comparisons import CmpIOp
+from tilewright.ops.elementwise.ir import ELEMENTWISE
 
 _AND = ELEMENTWISE["arith.andi"]
 _AT_LEAST, _AT_MOST = ("sge", "sgt", "eq"), ("sle", "slt", "eq")

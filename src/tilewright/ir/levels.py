@@ -19,7 +19,8 @@ T0, tile: what the user wrote.
 T0r, roles: T0 where the body of the kernel is one `tw.roles`.
 
 * regions of `tw.roles` pass values through channels: `tw.put` and `tw.get`, in no other place;
-* `tw.slice` is the part of a tile that is one replica's.
+* `tw.slice` is the part of a tile that is one replica's;
+* at `tw.meet` all roles wait for each other.
 
 T1, laid out: T0r with `ttg` ops, where every tile has a layout; shared tiles and tokens.
 
@@ -164,7 +165,9 @@ def _c2_type(type_: Attribute) -> str:
 
 
 # What carries values between roles, by name.
-_CHANNELS = frozenset({"tw.channel", "tw.put", "tw.put_part", "tw.get", "tw.skip", "tw.slice"})
+_CHANNELS = frozenset(
+    {"tw.channel", "tw.put", "tw.put_part", "tw.get", "tw.skip", "tw.meet", "tw.slice"}
+)
 _CONTROL_FLOW = frozenset({"scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition"})
 
 T0 = Level(

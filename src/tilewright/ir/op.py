@@ -56,6 +56,10 @@ class TileOp(IRDLOperation):
         raise NotImplementedError(f"{self.name} has no reference semantics")
 
 
+class OneThreadOp(TileOp):
+    """The facet of ops that one thread of a role does for all of it, and others take no part in."""
+
+
 class PointwiseOp(TileOp):
     """The facet of ops whose result's elements depend on the operands' elements at their index.
 

@@ -113,6 +113,8 @@ def hint_of(loop: Operation) -> str:
     return text.data if isinstance(text, StringAttr) else ""
 
 
+COMMON = "tw.common"
+"""Of a read whose value all roles see alike: they meet before it could change."""
 ANCHOR = "tw.anchor"
 """The attribute that names an op which the schedule has a place for."""
 _PIPELINED = "tw.pipelined"

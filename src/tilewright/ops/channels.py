@@ -15,6 +15,7 @@ from xdsl.irdl import (
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -58,8 +59,9 @@ class ChannelOp(TileOp):
         return (update(Resource.QUEUE),)
 
     def verify_(self) -> None:
-        """There is something to carry, and no less than no slots."""
-        if not self.tiles.data or self.slots.value.data < 0:
+        """There are no less than no slots, and something to carry but where roles only meet."""
+        is_used = any(not isinstance(use.operation, MeetOp) for use in self.result.uses)
+        if (is_used and not self.tiles.data) or self.slots.value.data < 0:
             count = self.slots.value.data
             raise VerifyException(f"{self.name}: {len(self.tiles.data)} tiles, {count} slots")
 
@@ -172,6 +174,28 @@ class SkipOp(_ChannelAccess):
 
 
 @irdl_op_definition
+class MeetOp(TileOp):
+    """All roles of the program wait for each other.
+
+    What any of them has stored before is what others load behind it. One program finds that
+    anyway; so it stands for nothing until there are roles, and has no channel: `count` replicas
+    meet at `channel`, which carries nothing else.
+    """
+
+    name = "tw.meet"
+    channel = var_operand_def(ChannelType)
+    count = opt_prop_def(IntegerAttr)
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (update(Resource.QUEUE),)
+
+    def verify_(self) -> None:
+        """A channel comes with the number of those who meet."""
+        if len(self.channel) != (0 if self.count is None else 1):
+            raise VerifyException(f"{self.name}: {len(self.channel)} channels")
+
+
+@irdl_op_definition
 class SliceOp(TileOp):
     """Part number `part` (i32) of a tile along `dim`, in parts of the result's extent.
 
@@ -212,4 +236,4 @@ def _without(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
     return shape[:dim] + shape[dim + 1 :]
 
 
-CHANNEL_OPS = (ChannelOp, PutOp, PutPartOp, GetOp, SkipOp, SliceOp)
+CHANNEL_OPS = (ChannelOp, PutOp, PutPartOp, GetOp, SkipOp, MeetOp, SliceOp)

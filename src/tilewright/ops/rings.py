@@ -200,6 +200,10 @@ class RingWaitOp(_RingEntry):
     position = var_operand_def()
     tiles = var_result_def(SharedType)
 
+    def is_of_one_thread(self) -> bool:
+        """Where nobody looks at the slot: it says that others have come."""
+        return all(tile.first_use is None for tile in self.tiles)
+
 
 @irdl_op_definition
 class RingReleaseOp(SlotAccess):
@@ -218,6 +222,10 @@ class RingReleaseOp(SlotAccess):
 
     def is_conditional(self) -> bool:
         return self.condition is not None
+
+    def is_of_one_thread(self) -> bool:
+        """One thread that has read nothing speaks for all of its role."""
+        return True
 
     def verify_(self) -> None:
         """The ring is named itself, and the slot is i32."""
@@ -255,6 +263,21 @@ class RingSeekOp(RingAccess):
         values = (*self.operands[1:], *self.results)
         if any(value.type != i32 for value in values):
             raise VerifyException(f"{self.name}: count, slot and fill are i32")
+
+
+@irdl_op_definition
+class RingLandedOp(RingAccess):
+    """Wait until all copies to slots of the ring that this role has started are there.
+
+    At T2 it takes the slot and the fill that the role would start next.
+    """
+
+    name = "ttg.ring_landed"
+    ring = operand_def(RingType)
+    position = var_operand_def()
+
+    def is_of_one_thread(self) -> bool:
+        return True
 
 
 class RingFill(TileOp):

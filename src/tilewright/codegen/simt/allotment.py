@@ -8,7 +8,8 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation
 
 from tilewright.codegen.simt.partition import Partition
-from tilewright.ir.effects import Access, Effect, Extent, Resource, own_effects
+from tilewright.ir.effects import Access, Allocation, Effect, Extent, Resource, own_effects
+from tilewright.ir.op import OneThreadOp
 from tilewright.ir.regions import is_control_flow
 from tilewright.ops.rings import RingAccess
 from tilewright.ops.roles import RolesOp, TurnOp
@@ -76,13 +77,18 @@ def _is_of_one_thread(op: Operation) -> bool:
         return False
     if isinstance(op, RingAccess):
         return op.is_of_one_thread()
+    if isinstance(op, OneThreadOp):
+        return True
     return is_control_flow(op) or all(_starts_or_reads(effect) for effect in own_effects(op))
 
 
 def _starts_or_reads(effect: Effect) -> bool:
-    """Whether an effect is a copy that an engine makes, a read of global memory, or a promise."""
+    """Whether an effect is a copy that an engine makes, a read of global memory, or a promise.
+
+    Memory that is only named is nobody's work.
+    """
     if not isinstance(effect, Access):
-        return False
+        return isinstance(effect, Allocation)
     is_started = effect.is_async and effect.extent is Extent.START
     is_read = effect.resource is Resource.GLOBAL and not effect.writes
     return is_started or is_read or effect.resource is Resource.CONTROL

@@ -29,7 +29,7 @@ from tilewright.interp.values import EVERYWHERE
 from tilewright.ir.locations import span_of
 from tilewright.ir.op import Array
 from tilewright.ir.types import shape_of
-from tilewright.ops.channels import ChannelOp, GetOp, PutOp, PutPartOp, SkipOp, SliceOp
+from tilewright.ops.channels import ChannelOp, GetOp, MeetOp, PutOp, PutPartOp, SkipOp, SliceOp
 from tilewright.ops.roles import RolesOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import Deadlock, InternalError, KernelFault
@@ -55,6 +55,7 @@ class Channel:
     """The fills that are on their way, from number `first` on, and how many each reader got.
 
     `parts` are those of the next fill that replicas have put, `num_given` counts those of all.
+    `met` counts how often each replica has come to where all meet.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Channel:
     taken: dict[str, int] = field(default_factory=lambda: {})
     parts: dict[int, tuple[Array, Array | None]] = field(default_factory=lambda: {})
     num_given: int = 0
+    met: dict[str, int] = field(default_factory=lambda: {})
 
     @property
     def count(self) -> int:
@@ -72,8 +74,8 @@ class Channel:
 
     @property
     def moves(self) -> int:
-        """A number that grows with everything that is put or got."""
-        return self.count + sum(self.taken.values()) + self.num_given
+        """A number that grows with everything that is put or got, and with who comes to meet."""
+        return self.count + sum(self.taken.values()) + self.num_given + sum(self.met.values())
 
     def has_room(self) -> bool:
         """Whether the next fill has a slot."""
@@ -202,6 +204,24 @@ def _skip(operation: Operation, preparation: Preparation) -> ControlFunction:
     return run
 
 
+@TILE_RULES.control.register(MeetOp)
+def _meet(operation: Operation, preparation: Preparation) -> ControlFunction:
+    assert isinstance(operation, MeetOp)
+    slots = preparation.slots(operation.channel)
+    count = 0 if operation.count is None else operation.count.value.data
+
+    def run(program: Program) -> Running:
+        for slot in slots:  # one program alone has none
+            channel = program.values[slot]
+            assert isinstance(channel, Channel)
+            number = channel.met[program.role] = channel.met.get(program.role, 0) + 1
+            while len(channel.met) < count or min(channel.met.values()) < number:
+                yield from _wait(program, operation, f"all roles at {channel.name}")
+            program.awaits = ""
+
+    return run
+
+
 def _wait(program: Program, operation: Operation, what: str) -> Running:
     program.operation, program.awaits = operation, what
     if not program.role:
@@ -214,7 +234,7 @@ def _wait(program: Program, operation: Operation, what: str) -> Running:
 
 def has_channels(operation: RolesOp) -> bool:
     """Whether roles still pass values, as at T0r."""
-    return any(isinstance(op, PutOp | PutPartOp | GetOp) for op in operation.walk())
+    return any(isinstance(op, PutOp | PutPartOp | GetOp | MeetOp) for op in operation.walk())
 
 
 @dataclass(frozen=True)
@@ -240,7 +260,9 @@ def run_roles(operation: Operation, preparation: Preparation) -> ControlFunction
         names = role.replica_names()
         parts += [_Part(n, index, len(names), code, reads) for index, n in enumerate(names)]
     ends = dict.fromkeys(
-        op.channel for op in operation.walk() if isinstance(op, PutOp | PutPartOp | GetOp)
+        op.operands[0]
+        for op in operation.walk()
+        if isinstance(op, PutOp | PutPartOp | GetOp | MeetOp)
     )
     slots = preparation.slots(ends)
 

@@ -30,6 +30,7 @@ from tilewright.ir.op import Array
 from tilewright.ops.rings import (
     RingAcquireOp,
     RingCommitOp,
+    RingLandedOp,
     RingOp,
     RingReleaseOp,
     RingSeekOp,
@@ -168,6 +169,34 @@ def _integer(program: Program, slot: int) -> int:
     value = program.values[slot]
     assert isinstance(value, np.ndarray | np.generic)
     return int(value)
+
+
+@STAGED_RULES.control.register(RingLandedOp)
+def _landed(operation: Operation, preparation: Preparation) -> ControlFunction:
+    assert isinstance(operation, RingLandedOp)
+    (ring_slot,) = preparation.slots([operation.ring])
+    position = preparation.slots(operation.position)
+
+    def run(program: Program) -> Running:
+        ring = program.values[ring_slot]
+        assert isinstance(ring, Ring)
+        for operand in position:
+            require_defined(program, "where a role stands in a ring", program.poison[operand])
+        if position:
+            slot, fill = (_integer(program, operand) for operand in position)
+        else:
+            count = program.ring_places.get((ring.name, RingAcquireOp), 0)
+            fill, slot = divmod(count, ring.num_slots)
+        for number in range(ring.num_slots):
+            barrier, phase = ring.full(number), fill - (number >= slot)
+            what = f"phase {phase} of {barrier}"
+            yield from _until(program, operation, _has_ended(barrier, phase), what)
+
+    return run
+
+
+def _has_ended(barrier: str, phase: int) -> Callable[[SharedMemory], bool]:
+    return lambda memory: memory.has_ended(barrier, phase)
 
 
 @STAGED_RULES.control.register(RingSeekOp)

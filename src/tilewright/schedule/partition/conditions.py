@@ -7,7 +7,7 @@ through another argument is for the target to see to: `written_before` has those
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
@@ -25,6 +25,7 @@ from tilewright.ir.effects import (
 )
 from tilewright.ir.regions import is_control_flow, loops_around
 from tilewright.ir.types import DescriptorType
+from tilewright.ops.channels import MeetOp
 from tilewright.ops.debug.ir import is_assumption
 from tilewright.ops.function import FuncOp
 from tilewright.schedule.partition.apart import are_apart
@@ -35,7 +36,7 @@ from tilewright.schedule.partition.slices import Slice
 def require_known_effects(kernel: FuncOp) -> None:
     """Hold every op to plain reads and writes. *Raises*: Refused."""
     for op in kernel.body.block.walk():
-        if is_assumption(op):
+        if is_assumption(op) or isinstance(op, MeetOp):
             continue
         for effect in own_effects(op):
             if not _is_plain(effect) or _is_volatile(op):
@@ -58,17 +59,22 @@ def _is_volatile(op: Operation) -> bool:
 def _is_plain(effect: Effect) -> bool:
     if not isinstance(effect, Access):
         return False
-    return effect.resource is Resource.GLOBAL and effect.atomic is None
+    own = (Resource.GLOBAL, Resource.WORKSPACE)
+    return effect.resource in own and effect.atomic is None
 
 
-def require_scalars(needed: Slice, loads: Sequence[Operation]) -> None:
+def require_scalars(
+    needed: Slice, loads: Sequence[Operation], known: Collection[Operation] = ()
+) -> None:
     """Hold a role that loads to what every role can compute. *Raises*: Refused.
 
     Its loads, and the loops and branches around them, follow from arguments, the program's
-    number and loop counters.
+    number, loop counters, and what the reads `known` find, which are kept in order.
     """
     for op in sorted_ops(needed):
         if op in loads or op.has_trait(IsTerminator) or is_assumption(op):
+            continue
+        if op in known or isinstance(op, MeetOp) or _is_own(op):
             continue
         if not is_control_flow(op) and not is_free(op):
             what = "a loaded value" if op.results else f"what {op.name} does"
@@ -76,6 +82,14 @@ def require_scalars(needed: Slice, loads: Sequence[Operation]) -> None:
     for load in loads:
         if any(result in needed.values for result in load.results):
             raise Refused(load, "where a role loads follows from a tile that it loads")
+
+
+def _is_own(op: Operation) -> bool:
+    """Whether an op touches memory of the launch alone, for what it results in."""
+    effects = own_effects(op)
+    return bool(effects) and all(
+        isinstance(e, Access) and e.resource is Resource.WORKSPACE for e in effects
+    )
 
 
 def sorted_ops(needed: Slice) -> Iterator[Operation]:
@@ -88,20 +102,24 @@ def require_memory_order(
     loads: Sequence[Operation],
     replicas: int,
     unordered: Sequence[Operation] = (),
+    known: Collection[Operation] = (),
 ) -> None:
     """Hold loads that run ahead to memory that nothing writes before. *Raises*: Refused.
 
-    The iterations of the loops `unordered` keep no order among each other.
+    The iterations of the loops `unordered` keep no order among each other. The reads `known` are
+    kept in order: roles meet in front of them where they have to.
     """
     touched = touched_arguments(kernel)
     order = {op: place for place, op in enumerate(kernel.walk())}
     writes = [op for op in touched if writes_global(op)]
     for load in loads:
+        if load in known:
+            continue
         for write in writes:
             if touched[load] & touched[write] and _may_precede(write, load, order):
                 raise Refused(load, f"{write.name} may write what is loaded ahead of it")
     if replicas > 1:
-        others = [op for op in touched if op not in loads]
+        others = [op for op in touched if op not in loads and op not in known]
         _require_own_parts(others, writes, touched, unordered)
 
 

@@ -229,9 +229,17 @@ class Cuts:
 
 
 def is_root(op: Operation) -> bool:
-    """Whether an op is there for what it does, and not for its results alone."""
+    """Whether an op is there for what it does, and not for its results alone.
+
+    What it writes of the launch's own memory is there for who takes its result.
+    """
     effects = own_effects(op)
-    return any(not isinstance(e, Access) or e.writes for e in effects) and not is_end_of_channel(op)
+    is_seen = any(not isinstance(e, Access) or _is_seen(e) for e in effects)
+    return is_seen and not is_end_of_channel(op)
+
+
+def _is_seen(access: Access) -> bool:
+    return access.writes and access.resource is not Resource.WORKSPACE
 
 
 def is_end_of_channel(op: Operation) -> bool:

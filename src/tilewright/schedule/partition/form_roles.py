@@ -11,7 +11,7 @@ role needs is computed in both; `conditions.py` has what must hold.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr, UnitAttr
@@ -23,7 +23,7 @@ from tilewright.ir.op import build
 from tilewright.ir.regions import is_control_flow
 from tilewright.ir.schedule import Anchor, Channel, Role, Schedule
 from tilewright.ir.types import i32
-from tilewright.ops.channels import CHANNEL, ChannelOp, GetOp, PutOp
+from tilewright.ops.channels import CHANNEL, ChannelOp, GetOp, MeetOp, PutOp
 from tilewright.ops.control_flow import YieldOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.roles import RolesOp
@@ -41,6 +41,8 @@ from tilewright.schedule.partition.split_tiles import Smaller, split_tiles
 from tilewright.schedule.plan.anchors import require_anchors
 from tilewright.support.dataclass import dataclass
 
+MEETING = "meet"
+"""What messages call the channel at which all roles meet."""
 TURNS = "tw.turns"
 """The attribute of a channel for whose first product replicas take turns."""
 
@@ -87,10 +89,17 @@ class Target(Protocol):
         """
         ...
 
+    def end(self, body: Block) -> None:
+        """Add what a role does at its end, for what it has taken of the launch."""
+        ...
 
-def form_roles(kernel: FuncOp, schedule: Schedule, target: Target) -> None:
+
+def form_roles(
+    kernel: FuncOp, schedule: Schedule, target: Target, known: Collection[Operation] = ()
+) -> None:
     """Rewrite the kernel as its schedule has it, which has a role that loads.
 
+    The reads `known` are kept in the order of the program by roles that meet.
     *Raises*: Refused, with the kernel as it was.
     """
     load_role, math_role = _pair_of(kernel, schedule)
@@ -99,8 +108,8 @@ def form_roles(kernel: FuncOp, schedule: Schedule, target: Target) -> None:
     require_known_effects(kernel)
     body = kernel.body.block
     needed = _load_slice(body, loads)
-    require_scalars(needed, loads)
-    require_memory_order(kernel, loads, math_role.replicas, target.unordered())
+    require_scalars(needed, loads, known)
+    require_memory_order(kernel, loads, math_role.replicas, target.unordered(), known)
     locked = _locked_ring(kernel, schedule, sites)
     forming = _Forming(body, sites, frozenset(target.stays()))
     if locked:
@@ -119,6 +128,8 @@ def form_roles(kernel: FuncOp, schedule: Schedule, target: Target) -> None:
             forming.between = between
             _discard(whole)
         target.check(sites, math_role, bodies[math_role])
+        for block in bodies.values():
+            target.end(block)
         _replace_body(kernel, schedule, forming, bodies)
     except Refused:
         for block in bodies.values():
@@ -218,7 +229,7 @@ def _block_of(op: Operation) -> Block:
 
 def _load_slice(body: Block, loads: Sequence[Operation]) -> Slice:
     """What a role needs that does the loads, with what the author promises of it."""
-    needed = Slice(body, loads)
+    needed = Slice(body, (*loads, *(op for op in body.walk() if isinstance(op, MeetOp))))
     for op in body.walk():
         if is_assumption(op) and _is_known(op, needed, body):
             needed.add(op)
@@ -260,8 +271,11 @@ class _Forming:
 
     def math_body(self) -> Block:
         """The body of the role that does the rest."""
-        roots = [op for op in self._body.walk() if op in self._loads or is_root(op)]
+        roots = [op for op in self._body.walk() if self._is_of_math(op)]
         return self._copied(Slice(self._body, roots, tuple(self._loads)), self._get)
+
+    def _is_of_math(self, op: Operation) -> bool:
+        return op in self._loads or is_root(op) or isinstance(op, MeetOp)
 
     def _copied(self, needed: Slice, replace: Replace) -> Block:
         block = Block(arg_types=[i32])
@@ -317,11 +331,28 @@ def _replace_body(
     names = ArrayAttr([StringAttr(role.name) for role in roles])
     regions = [Region(bodies[role]) for role in roles]
     made = build(RolesOp, (), (), {"roles": names, **numbers}, regions, kernel.location)
-    for op in (*forming.channels.values(), *forming.between, made):
+    for op in (*forming.channels.values(), *forming.between, *_meeting(roles, bodies), made):
         body.insert_op_before(op, end)
     for op in reversed(forming.old):
         if not forming.is_kept(op):
             erase(op)
+
+
+def _meeting(roles: Sequence[Role], bodies: Mapping[Role, Block]) -> list[Operation]:
+    """The channel at which roles meet, for those that do."""
+    meets = [op for body in bodies.values() for op in body.walk() if isinstance(op, MeetOp)]
+    if not meets:
+        return []
+    properties: dict[str, Attribute] = {
+        "channel_name": StringAttr(MEETING),
+        "tiles": ArrayAttr([]),
+        "slots": IntegerAttr(1, i32),
+    }
+    channel = build(ChannelOp, (), [CHANNEL], properties, location=meets[0].location)
+    for op in meets:
+        op.operands = [channel.results[0]]
+        op.properties["count"] = IntegerAttr(sum(role.replicas for role in roles), i32)
+    return [channel]
 
 
 def _discard(block: Block) -> None:

@@ -20,7 +20,7 @@ from tilewright.ir.effects import is_free
 from tilewright.ir.op import build
 from tilewright.ir.regions import counter_of, is_control_flow
 from tilewright.ir.types import i1, i32, i64
-from tilewright.ops.channels import GetOp, SkipOp
+from tilewright.ops.channels import GetOp, MeetOp, SkipOp
 from tilewright.ops.control_flow import ForOp
 from tilewright.ops.creation.ir import ConstantOp, constant_of
 from tilewright.ops.debug.ir import is_assumption
@@ -38,6 +38,9 @@ def share_tiles(body: Block, replicas: int) -> None:
 
     *Raises*: Refused, with the body partly rewritten: whoever asks drops it then.
     """
+    meets = (op for op in body.walk() if isinstance(op, MeetOp))
+    for op in meets:
+        raise Refused(op, "roles meet within a tile")
     loop = _tile_loop(body)
     counting = _Counting(loop)
     counts = counting.fills()

@@ -22,7 +22,7 @@ from tilewright.ir.attributes import integers_of
 from tilewright.ir.op import build
 from tilewright.ir.regions import ControlFlowOp, is_control_flow
 from tilewright.ir.types import element_of, i1, i32, i64, shape_of, tile_of
-from tilewright.ops.channels import SliceOp
+from tilewright.ops.channels import MeetOp, SliceOp
 from tilewright.ops.control_flow import IfOp, YieldOp
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
 from tilewright.ops.debug.ir import HintOp, is_assumption
@@ -115,6 +115,8 @@ class _Split:
                 self._copy_control(op)
             elif is_root(op):
                 self._copy_root(op)
+            elif isinstance(op, MeetOp):
+                new.add_op(self._clone(op, [], WHOLE))
             else:
                 self._copy_versions(op)
         self._block = outer
@@ -190,7 +192,7 @@ class _Split:
     def _store_part(self, op: Operation, dim: int) -> None:
         assert isinstance(op, DescriptorStoreOp | DescriptorReduceOp)
         src = self._get(op.src, dim)
-        smaller = self._shrink(op.desc, src.type)
+        smaller = self._shrink(self._get(op.desc, WHOLE), src.type)
         if smaller is None:
             raise Refused(op, "the descriptor of a store has no smaller blocks")
         desc, attributes = smaller

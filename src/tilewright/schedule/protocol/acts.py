@@ -15,6 +15,7 @@ from tilewright.ops.rings import (
     RingAcquireOp,
     RingCommitOp,
     RingFill,
+    RingLandedOp,
     RingReleaseOp,
     RingSeekOp,
     RingWaitOp,
@@ -185,6 +186,21 @@ def _release(replica: Replica, op: RingReleaseOp) -> Running:
             ring.empty[number].arrive()
     return
     yield
+
+
+@EVENTS.register(RingLandedOp)
+def _landed(replica: Replica, op: RingLandedOp) -> Running:
+    """Wait for the last fill of each slot that a role has started."""
+    if len(op.position) != 2:
+        raise Broken("the op names no slot")
+    full = replica.ring(op).full
+    slot, fill = (replica.integer(v, "where a role stands") for v in op.position)
+    for number, phases in enumerate(full):
+        phase = fill - (number >= slot)
+        replica.awaits = f"phase {phase} of full[{number}] of ring {replica.ring(op).name}"
+        while not phases.has_ended(phase):
+            yield
+    replica.awaits = ""
 
 
 @EVENTS.register(RingSeekOp)

@@ -11,12 +11,14 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from tilewright.analysis.alias import is_shared
 from tilewright.ir.effects import own_effects
 from tilewright.ir.regions import ControlFlowOp, is_control_flow, sources_of
+from tilewright.ir.schedule_attributes import COMMON
 from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.debug.ir import BarrierOp
 from tilewright.ops.rings import (
     RingAcquireOp,
     RingCommitOp,
     RingFill,
+    RingLandedOp,
     RingOp,
     RingReleaseOp,
     RingSeekOp,
@@ -63,8 +65,8 @@ def _check_slot(role: Role, op: RingReleaseOp | RingCommitOp) -> None:
         raise broken(role.name, f"ring {ring_name(op.ring_of())}: no slot is named", op)
 
 
-@CHECKS.register(RingAcquireOp, RingWaitOp)
-def _check_position(role: Role, op: RingAcquireOp | RingWaitOp) -> None:
+@CHECKS.register(RingAcquireOp, RingWaitOp, RingLandedOp)
+def _check_position(role: Role, op: RingAcquireOp | RingWaitOp | RingLandedOp) -> None:
     """Slot and fill are counted together, from slot 0 of fill 0 on, by steps of a seek."""
     ring = op.ring_of()
     if len(op.position) != 2:
@@ -133,7 +135,8 @@ def _not_common(value: SSAValue, seen: set[SSAValue]) -> str | None:
         return None  # of the program, of a role, or a loop's counter
     else:
         assert isinstance(value, OpResult)
-        if own_effects(value.op) or any(map(is_shared, value.op.operands)):
+        is_common = COMMON in value.op.attributes
+        if (own_effects(value.op) and not is_common) or any(map(is_shared, value.op.operands)):
             return value.op.name
         if any(isinstance(v.type, TensorType) for v in value.op.operands):
             return value.op.name

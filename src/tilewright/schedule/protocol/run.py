@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
+from tilewright.ir.types import PointerType
 from tilewright.ops.function import FuncOp
 from tilewright.ops.program.persistence import cluster_of
 from tilewright.ops.rings import rings_of
 from tilewright.ops.roles import RolesOp, find_roles
 from tilewright.schedule.protocol.acts import GivenUp, Running, run_role
 from tilewright.schedule.protocol.replica import Replica, SharedState
-from tilewright.schedule.protocol.scalars import Launch
+from tilewright.schedule.protocol.scalars import Launch, address_of
 from tilewright.schedule.protocol.state import Ring
 from tilewright.support.dataclass import replace
 
@@ -58,7 +59,9 @@ def _before_roles(shared: SharedState, kernel: FuncOp) -> Replica:
     """What the program does before its roles begin: the rings, and scalars that all know."""
     common = Replica(shared, "", 0, 1)
     for number, argument in enumerate(kernel.body.block.args):
-        common.values[argument] = shared.launch.arguments.get(number)
+        is_address = isinstance(argument.type, PointerType)
+        given = shared.launch.arguments.get(number)
+        common.values[argument] = address_of(number) if is_address else given
     for ring in rings_of(kernel):
         sides = ring.producers.value.data, ring.programs * ring.consumers.value.data
         shared.rings[ring] = Ring.of(ring.ring_name.data, ring.num_slots, *sides)

@@ -19,14 +19,20 @@ from tilewright.ir.attributes import integer_array, integers_of
 from tilewright.ir.locations import describe
 from tilewright.ir.passes import Pass
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.ops.rings import RingAcquireOp, RingWaitOp, SlotAccess, slot_side
+from tilewright.ops.rings import (
+    RingAcquireOp,
+    RingLandedOp,
+    RingWaitOp,
+    SlotAccess,
+    slot_side,
+)
 from tilewright.ops.roles import find_roles
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.ops import AwaitTurnOp
 from tilewright.targets.nvidia.tma_ops import TmaWaitOp, TmaWaitSlotOp
 
 _BOUND = "tw.bounded_wait"
-WAITS = (RingAcquireOp, RingWaitOp, AwaitTurnOp, TmaWaitOp, TmaWaitSlotOp)
+WAITS = (RingAcquireOp, RingWaitOp, RingLandedOp, AwaitTurnOp, TmaWaitOp, TmaWaitSlotOp)
 """The ops that wait at an mbarrier."""
 
 
@@ -87,6 +93,8 @@ def _awaited(op: Operation) -> str:
         return (
             f"phase {{phase}} of {slot_side(op.ring_of().ring_name.data, '{slot}', op.IS_TO_FILL)}"
         )
+    if isinstance(op, RingLandedOp):
+        return f"phase {{phase}} of {slot_side(op.ring_of().ring_name.data, '{slot}', False)}"
     return "phase {phase} of the copies to slot {slot}"
 
 

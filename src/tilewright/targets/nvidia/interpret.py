@@ -18,7 +18,7 @@ from tilewright.interp.rules.staging import STAGED_RULES, located, shared_memory
 from tilewright.schedule import atomics, conversions, rearrangements, reductions, scans, sorts
 from tilewright.schedule.exchanges import CHOICES
 from tilewright.schedule.scratch import has_place, scratch_bytes, scratch_offset
-from tilewright.targets.nvidia.ops import TURN_OPS, FenceAsyncSharedOp, PauseOp
+from tilewright.targets.nvidia.ops import TURN_OPS, FenceAsyncSharedOp, FenceGlobalOp, PauseOp
 from tilewright.targets.nvidia.tma.interpret import register_copy_engine
 
 NVIDIA_INTERPRETATION = Rules("nvidia", STAGED_RULES)
@@ -37,7 +37,7 @@ def _fence(operation: Operation, preparation: Preparation) -> PlainFunction:
     return lambda program: None if program.shared is None else program.shared.fence()
 
 
-@NVIDIA_INTERPRETATION.plain.register(PauseOp, *TURN_OPS)
+@NVIDIA_INTERPRETATION.plain.register(PauseOp, FenceGlobalOp, *TURN_OPS)
 def _nothing(operation: Operation, preparation: Preparation) -> PlainFunction:
     return lambda program: None
 

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, Stri
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def
 
 from tilewright.ir.effects import Effect, Order, Resource, update
-from tilewright.ir.op import TileOp, ops_of
+from tilewright.ir.op import OneThreadOp, TileOp, ops_of
 from tilewright.ir.types import i32
 from tilewright.ops import rings, roles, staging
 from tilewright.ops.channels import CHANNEL_OPS
@@ -21,6 +21,19 @@ class FenceAsyncSharedOp(TileOp):
 
     def effects(self) -> tuple[Effect, ...]:
         return (Order.FENCE,)
+
+
+@irdl_op_definition
+class FenceGlobalOp(OneThreadOp):
+    """What copies have written to global memory, and others have waited for, is seen from here on.
+
+    By threads as by copies: neither reads what it has kept of it.
+    """
+
+    name = "ttng.fence_global"
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (update(Resource.QUEUE),)
 
 
 @irdl_op_definition
@@ -84,6 +97,6 @@ class TellTurnOp(TileOp):
 
 TURN_OPS = (TurnBarriersOp, AwaitTurnOp, TellTurnOp)
 NVIDIA_OPS = (
-    *ops_of(staging), *ops_of(rings), *ops_of(roles), *CHANNEL_OPS, FenceAsyncSharedOp, PauseOp,
-    *TURN_OPS, *TMA_OPS
+    *ops_of(staging), *ops_of(rings), *ops_of(roles), *CHANNEL_OPS, FenceAsyncSharedOp,
+    FenceGlobalOp, PauseOp, *TURN_OPS, *TMA_OPS
 )  # fmt: skip

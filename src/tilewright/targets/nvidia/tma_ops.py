@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    UnitAttr,
+)
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     Operand,
@@ -37,10 +43,11 @@ from tilewright.ir.effects import (
     write,
 )
 from tilewright.ir.encoding import SharedType
-from tilewright.ir.op import DerivedAddress, TileOp
+from tilewright.ir.op import DerivedAddress, OneThreadOp, TileOp
 from tilewright.ir.types import DescriptorType, element_of, i1, i32, shape_of
 from tilewright.ops.function import FuncOp
 from tilewright.ops.rings import RingFill, RingOp, RingType
+from tilewright.ops.staging import MemdescIndexOp
 
 
 @irdl_op_definition
@@ -60,7 +67,7 @@ class TensorMapOp(TileOp):
 
 
 @irdl_op_definition
-class MakeTensorMapOp(TileOp):
+class MakeTensorMapOp(OneThreadOp):
     """A tensor descriptor that the program makes, in a slot of global memory of its own.
 
     `number` is what the elements are to the engine, `index` which map of the program this is.
@@ -81,23 +88,29 @@ class MakeTensorMapOp(TileOp):
     traits = traits_def(DerivedAddress())
 
     def effects(self) -> tuple[Effect, ...]:
-        """One thread writes its workspace and copies it to the slot."""
+        """One thread writes its workspace and copies it to the slot.
+
+        A part of a tile of all replicas is for that thread alone: there is nothing to order.
+        """
         made = write(Resource.WORKSPACE, self.scratch)
         space = self.workspace
-        return (made,) if space is None else (write(Resource.SHARED, space), made)
+        is_own = space is None or isinstance(space.owner, MemdescIndexOp)
+        return (made,) if is_own else (write(Resource.SHARED, space), made)
 
 
 @irdl_op_definition
-class TakeMapSlotOp(TileOp):
+class TakeMapSlotOp(OneThreadOp):
     """A slot for `num_maps` tensor maps that no other running program has, of `num_slots`.
 
     The address is for the one thread to know that starts the copies: a word that says that the
-    slot is taken, and from byte 128 on the maps.
+    slot is taken, and from byte 128 on the maps. `takers` is how many of a program take one, and
+    the number of the first replica that does so here.
     """
 
     name = "ttng.take_map_slot"
     num_slots = prop_def(IntegerAttr)
     num_maps = prop_def(IntegerAttr)
+    takers = opt_prop_def(DenseArrayBase[IntegerType])
     result = result_def()
 
     def effects(self) -> tuple[Effect, ...]:
@@ -105,7 +118,7 @@ class TakeMapSlotOp(TileOp):
 
 
 @irdl_op_definition
-class LeaveMapSlotOp(TileOp):
+class LeaveMapSlotOp(OneThreadOp):
     """Give a slot back: no copy uses its maps any more."""
 
     name = "ttng.leave_map_slot"

@@ -18,6 +18,7 @@ from tilewright.codegen.simt.words import pack, unpack, word_bits_of
 from tilewright.ir import types as ir
 from tilewright.ir.encoding import has_layout, layout_of
 from tilewright.ir.plans import vector_elems
+from tilewright.ir.schedule_attributes import COMMON
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.memory.ir import CACHE_MODIFIERS, EVICTION_POLICIES, LoadOp, StoreOp
 
@@ -37,6 +38,10 @@ def access_of(op: LoadOp | StoreOp) -> GlobalAccess:
 
 def _is_set(flag: object) -> bool:
     return flag is not None and not (isinstance(flag, IntegerAttr) and flag.value.data == 0)
+
+
+# By definition: of a register, which lanes exchange.
+_WORD_BITS = 32
 
 
 @SIMT_RULES.register(LoadOp)
@@ -61,8 +66,32 @@ def _load(ctx: SimtContext, op: LoadOp) -> None:
         words = ctx.target.load_global(
             fn, pointers[start], count, bits, condition, fallback, access
         )
+        if COMMON in op.attributes and not ctx.scope.partition.is_elected:
+            words = [_of_warp(ctx, word, bits) for word in words]
         values += unpack(fn, element, words, bits)
     ctx.define_tile(op.result, values)
+
+
+def _of_warp(ctx: SimtContext, word: str, bits: int) -> str:
+    """A word that all lanes have loaded, as one that they are seen to share.
+
+    *Why*: loops whose bounds follow from it stay uniform, and what steps in them in registers of
+    the warp.
+    """
+    fn = ctx.fn
+    if bits > _WORD_BITS:
+        parts = [word, fn.value(f"lshr i{bits} {word}, {_WORD_BITS}")]
+        low, high = (
+            _of_warp(ctx, fn.value(f"trunc i{bits} {part} to i{_WORD_BITS}"), _WORD_BITS)
+            for part in parts
+        )
+        low, high = (fn.value(f"zext i{_WORD_BITS} {part} to i{bits}") for part in (low, high))
+        high = fn.value(f"shl i{bits} {high}, {_WORD_BITS}")
+        return fn.value(f"or i{bits} {low}, {high}")
+    if bits < _WORD_BITS:
+        wide = ctx.target.shuffle_index(fn, fn.value(f"zext i{bits} {word} to i32"), "0")
+        return fn.value(f"trunc i{_WORD_BITS} {wide} to i{bits}")
+    return ctx.target.shuffle_index(fn, word, "0")
 
 
 def _fallback(

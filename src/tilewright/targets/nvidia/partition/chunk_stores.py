@@ -46,11 +46,11 @@ from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import UnsupportedLayout
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 from tilewright.targets.nvidia.partition.room import chunk_shape, num_stages
-from tilewright.targets.nvidia.partition.smaller_maps import SmallerMaps, drop_unused_maps
+from tilewright.targets.nvidia.partition.smaller_maps import AnyMap, SmallerMaps, drop_unused_maps
 from tilewright.targets.nvidia.tma.box_annotations import annotate_box, box_plan
 from tilewright.targets.nvidia.tma.stage import tile_type
 from tilewright.targets.nvidia.tma.visibility import is_overwritten
-from tilewright.targets.nvidia.tma_ops import TensorMapOp, TmaStoreOp, TmaStoreWaitOp
+from tilewright.targets.nvidia.tma_ops import MakeTensorMapOp, TmaStoreOp, TmaStoreWaitOp
 
 Store = DescriptorStoreOp | DescriptorReduceOp
 
@@ -93,7 +93,8 @@ def chunk_stores(kernel: FuncOp) -> None:
 def _reason(kernel: FuncOp, store: Store) -> str:
     """Why a store must not overtake what comes behind it; '' where it may."""
     base = base_argument(store.desc)
-    for op in kernel.walk():
+    is_made = isinstance(store.desc.owner, MakeTensorMapOp)  # roles meet where they have to
+    for op in () if is_made else kernel.walk():
         touched = () if op is store or are_apart(op, store) else global_accesses(op)
         if base is None or any(access.base in (base, None) for access in touched):
             return f"{op.name} at {describe(op)} may touch what it writes"
@@ -123,11 +124,11 @@ class _Chunking:
         except UnsupportedLayout as error:
             return error.summary
 
-    def map_for(self, store: Store, chunk: Attribute) -> TensorMapOp | None:
+    def map_for(self, store: Store, chunk: Attribute) -> AnyMap | None:
         """The tensor map of chunks; None where the engine does not move them."""
         smaller = self._maps.shrink(store.desc, chunk)
         owner = None if smaller is None else smaller[0].owner
-        return owner if isinstance(owner, TensorMapOp) else None
+        return owner if isinstance(owner, AnyMap) else None
 
 
 class _Role:
@@ -149,9 +150,7 @@ class _Role:
         _Rewrite(store, chunk, smaller, self._stages_for(smaller, store, chunk)).run()
         return ""
 
-    def _stages_for(
-        self, smaller: TensorMapOp, store: Store, chunk: Attribute
-    ) -> tuple[SSAValue, ...]:
+    def _stages_for(self, smaller: AnyMap, store: Store, chunk: Attribute) -> tuple[SSAValue, ...]:
         """The tiles through which chunks of a type go, in turn."""
         num = num_stages(len(_firsts(store, chunk)), self._chunking.epilogue)
         key = tile_type(smaller, smaller.result), num
@@ -187,7 +186,7 @@ class _Rewrite:
         self,
         store: Store,
         chunk: Attribute,
-        smaller: TensorMapOp,
+        smaller: AnyMap,
         stages: Sequence[SSAValue],
     ) -> None:
         self._store = store

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, TensorType
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.analysis.alias import tile_bytes
 from tilewright.ir.encoding import SharedType, layout_of
 from tilewright.ir.locations import span_of
+from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.schedule import Epilogue, Role, Schedule
 from tilewright.ir.schedule_attributes import ANCHOR, SCHEDULE, annotate_schedule, schedule_of
@@ -38,15 +39,20 @@ from tilewright.schedule.plan.verify_schedule import require_legal
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import NotPowerOfTwo, UnsupportedLayout
 from tilewright.support.tile_extents import is_power_of_two
+from tilewright.targets.nvidia.partition.keep_order import keep_order, makes_maps
 from tilewright.targets.nvidia.partition.landed import part_landed, swizzled_rows
 from tilewright.targets.nvidia.partition.overlap_guards import overlap_guards
 from tilewright.targets.nvidia.partition.room import stored_bytes
 from tilewright.targets.nvidia.partition.smaller_maps import SmallerMaps, drop_unused_maps, maps_of
 from tilewright.targets.nvidia.tma.launch_conditions import add_guards
 from tilewright.targets.nvidia.tma.stage import tile_type
+from tilewright.targets.nvidia.tma_ops import LeaveMapSlotOp, TakeMapSlotOp
 
 REMARKS_ATTRIBUTE = "tw.partition_remarks"
 """Left on the kernel: why it has no roles."""
+_MEETS = (
+    "descriptors follow from memory: roles meet where a load may find what was stored before it"
+)
 # Mbarriers, and what alignment of tiles takes at most. Chosen, not measured: too little is refused
 # where memory is placed.
 _RESERVED_BYTES = 2048
@@ -91,17 +97,31 @@ class FormRoles(Pass):
     def _try(self, kernel: FuncOp, schedule: Schedule) -> Refused | None:
         """Make the roles of a schedule; why not, with the kernel as it was."""
         gpu = _Gpu(kernel, self.machine, schedule.epilogue)
+        before = kernel.body.clone() if makes_maps(kernel) else None
         try:
+            known = frozenset[Operation]() if before is None else keep_order(kernel)
             loads = [load for site in sites_of(kernel, schedule) for load in site.loads]
-            guards = overlap_guards(kernel, loads, may_overlap=self.may_overlap)
-            form_roles(kernel, schedule, gpu)
+            guards = overlap_guards(kernel, loads, may_overlap=self.may_overlap, known=known)
+            form_roles(kernel, schedule, gpu, known)
             add_guards(kernel, guards)
+            if known:
+                annotate_schedule(kernel, replace(schedule, reasons=(*schedule.reasons, _MEETS)))
         except Refused as refused:
             if has_tasks(kernel):
                 raise refused_tasks(refused) from refused
             gpu.maps.undo()
+            if before is not None:
+                _restore(kernel, before)
             return refused
         return None
+
+
+def _restore(kernel: FuncOp, body: Region) -> None:
+    """Give a kernel the body that it had."""
+    old = kernel.body
+    kernel.detach_region(old)
+    kernel.add_region(body)
+    old.drop_all_references()
 
 
 def sharing_rows(schedule: Schedule, refused: Refused) -> Schedule:
@@ -164,6 +184,15 @@ class _Gpu:
     def shrink(self, desc: SSAValue, tile: Attribute) -> Smaller | None:
         """A tensor map of smaller blocks."""
         return self.maps.shrink(desc, tile)
+
+    def end(self, body: Block) -> None:
+        """Give the slot of maps back that a role has taken."""
+        for op in tuple(body.walk()):
+            if isinstance(op, TakeMapSlotOp):
+                last = body.last_op
+                assert last is not None
+                leave = build(LeaveMapSlotOp, [op.result], location=last.location)
+                body.insert_op_before(leave, last)
 
     def check(self, sites: Sequence[Site], math: Role, body: Block) -> None:
         """The copy engine fills each ring, views of its slots can be, and all of it has room."""

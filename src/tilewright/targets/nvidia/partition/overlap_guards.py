@@ -9,7 +9,7 @@ each other, so the tiles of one that was made persistent may be loaded ahead of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from xdsl.ir import Operation
 
@@ -26,14 +26,19 @@ from tilewright.targets.nvidia.address_ranges import apart, no_overlap
 
 
 def overlap_guards(
-    kernel: FuncOp, loads: Sequence[Operation], *, may_overlap: bool
+    kernel: FuncOp,
+    loads: Sequence[Operation],
+    *,
+    may_overlap: bool,
+    known: Collection[Operation] = (),
 ) -> list[LaunchGuard]:
-    """The guards of loads that run ahead.
+    """The guards of loads that run ahead, but for the reads `known`, whose order roles keep.
 
     *Raises*: Refused where a launch cannot tell, and where arguments `may_overlap`.
     """
     require_known_effects(kernel)
     accesses, guards = Accesses(), list[LaunchGuard]()
+    loads = [load for load in loads if load not in known]
     for load, write in written_before(kernel, loads, tile_loops(kernel)):
         pair = f"{write.name} at {describe(write)} may write what is loaded ahead of it"
         if may_overlap:

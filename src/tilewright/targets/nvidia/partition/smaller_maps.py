@@ -16,7 +16,7 @@ from tilewright.support.dataclass import replace
 from tilewright.targets.nvidia.tensor_map import TensorMapRecipe
 from tilewright.targets.nvidia.tma.box_annotations import BoxAttr, annotate_box
 from tilewright.targets.nvidia.tma.boxes import BoxPlan, plan_boxes
-from tilewright.targets.nvidia.tma_ops import TensorMapOp
+from tilewright.targets.nvidia.tma_ops import MakeTensorMapOp, TakeMapSlotOp, TensorMapOp
 
 
 def maps_of(kernel: FuncOp) -> list[TensorMapOp]:
@@ -24,22 +24,30 @@ def maps_of(kernel: FuncOp) -> list[TensorMapOp]:
     return [op for op in kernel.body.block.ops if isinstance(op, TensorMapOp)]
 
 
+def made_maps_of(kernel: FuncOp) -> list[MakeTensorMapOp]:
+    """The maps that the program of a kernel makes itself, in the order of the text."""
+    return [op for op in kernel.walk() if isinstance(op, MakeTensorMapOp)]
+
+
+AnyMap = TensorMapOp | MakeTensorMapOp
+
+
 class SmallerMaps:
     """Makes maps for a kernel, one for each tensor and block; `undo` takes them back."""
 
     def __init__(self, kernel: FuncOp) -> None:
         self._kernel = kernel
-        self._made: dict[tuple[SSAValue, Attribute], TensorMapOp] = {}
+        self._made: dict[tuple[SSAValue, Attribute], AnyMap] = {}
 
     def shrink(
         self, desc: SSAValue, tile: Attribute
     ) -> tuple[SSAValue, Mapping[str, Attribute]] | None:
         """The map of blocks like `tile` of the tensor behind `desc`, and what its accesses carry.
 
-        None where the launch does not make `desc`, or the engine does not move such blocks.
+        None where no map is behind `desc`, or the engine does not move such blocks.
         """
-        whole = next((m for m in maps_of(self._kernel) if m.result is desc), None)
-        if whole is None:
+        whole = desc.owner
+        if not isinstance(whole, AnyMap):
             return None
         block = tile_of(element_of(tile), shape_of(tile))
         made = self._made.get((desc, block)) or self._make(whole, block)
@@ -53,11 +61,24 @@ class SmallerMaps:
         whole = next(m for m in maps_of(self._kernel) if m.result is desc)
         return self._with_plan(whole, desc.type, plan).result
 
-    def _make(self, whole: TensorMapOp, block: Attribute) -> TensorMapOp | None:
+    def _make(self, whole: AnyMap, block: Attribute) -> AnyMap | None:
         plan = plan_boxes(shape_of(block), storage_bytes(block))
-        return (
-            None if isinstance(plan, str) else self._with_plan(whole, DescriptorType(block), plan)
-        )
+        if isinstance(plan, str):
+            return None
+        if isinstance(whole, MakeTensorMapOp):
+            return self._made_by_program(whole, DescriptorType(block), plan)
+        return self._with_plan(whole, DescriptorType(block), plan)
+
+    def _made_by_program(
+        self, whole: MakeTensorMapOp, type_: Attribute, plan: BoxPlan
+    ) -> MakeTensorMapOp:
+        """The map of smaller blocks, made where the other one is: it has a place of its own."""
+        properties = dict(whole.properties)  # with a number of its own in the end
+        made = build(MakeTensorMapOp, whole.operands, [type_], properties, (), whole.location)
+        assert isinstance(made, MakeTensorMapOp) and whole.parent is not None
+        annotate_box(made, plan)
+        whole.parent.insert_op_after(made, whole)
+        return made
 
     def _with_plan(self, whole: TensorMapOp, type_: Attribute, plan: BoxPlan) -> TensorMapOp:
         recipe = TensorMapRecipe.from_metadata(json.loads(whole.recipe.data))
@@ -82,9 +103,20 @@ class SmallerMaps:
 
 def drop_unused_maps(kernel: FuncOp) -> None:
     """Erase maps that nobody uses, and number the others anew."""
-    for op in maps_of(kernel):
+    for op in (*maps_of(kernel), *made_maps_of(kernel)):
         if op.result.first_use is None:
             erase(op)
+    _number_made(kernel)
     ordered = sorted(maps_of(kernel), key=lambda op: op.index.value.data)
     for index, op in enumerate(ordered):
         op.properties["index"] = IntegerAttr(index, i32)
+
+
+def _number_made(kernel: FuncOp) -> None:
+    """Give each map that a program makes a place of its own in the slots that it takes."""
+    made = made_maps_of(kernel)
+    for index, op in enumerate(made):
+        op.properties["index"] = IntegerAttr(index, i32)
+    for op in tuple(kernel.walk()):
+        if isinstance(op, TakeMapSlotOp):
+            op.properties["num_maps"] = IntegerAttr(len(made), i32)

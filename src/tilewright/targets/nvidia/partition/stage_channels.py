@@ -51,6 +51,7 @@ from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 from tilewright.targets.nvidia.partition.landed import read_type
 from tilewright.targets.nvidia.partition.read_slots import Reading
+from tilewright.targets.nvidia.partition.stage_meets import keep_maps, stage_meets
 from tilewright.targets.nvidia.tma.box_annotations import box_plan, copy_box
 from tilewright.targets.nvidia.tma.stage import tile_type
 from tilewright.targets.nvidia.tma_ops import TmaFillOp
@@ -76,8 +77,11 @@ def stage_channels(kernel: FuncOp) -> None:
     if roles is None:
         return
     for op in tuple(kernel.body.block.ops):
-        if isinstance(op, ChannelOp):
+        if isinstance(op, ChannelOp) and op.tiles.data:
             _stage(roles, op)
+        elif isinstance(op, ChannelOp):
+            stage_meets(roles, op)
+    keep_maps(roles)
     for body in roles.bodies:
         _take_turns_for_tiles(body.block)
         _wait_for_cluster(body.block)

@@ -15,7 +15,7 @@ from tilewright.ir.encoding import SharedType, layout_of
 from tilewright.ir.plans import REGISTERS, SHARED
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.staging import DotWaitOp, LaidOutDotOp
-from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
+from tilewright.targets.nvidia.ops import FenceAsyncSharedOp, FenceGlobalOp
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
 from tilewright.targets.nvidia.rules.fma import emit_fma_product
 from tilewright.targets.nvidia.rules.mma import accumulator_type, emit_mma_product, ptx_type
@@ -34,6 +34,12 @@ from tilewright.targets.nvidia.wgmma import (
 @NVIDIA_RULES.register(FenceAsyncSharedOp)
 def _fence(ctx: SimtContext, op: FenceAsyncSharedOp) -> None:
     ctx.fn.emit("call void @llvm.nvvm.fence.proxy.async.shared_cta()")
+
+
+@NVIDIA_RULES.register(FenceGlobalOp)
+def _fence_global(ctx: SimtContext, op: FenceGlobalOp) -> None:
+    ctx.fn.emit("fence acq_rel")
+    ctx.fn.emit("call void @llvm.nvvm.fence.proxy.async()")
 
 
 @NVIDIA_RULES.register(LaidOutDotOp)

@@ -24,12 +24,13 @@ from tilewright.ops.rings import (
     RingAcquireOp,
     RingCommitOp,
     RingFill,
+    RingLandedOp,
     RingOp,
     RingReleaseOp,
     RingSeekOp,
     RingWaitOp,
 )
-from tilewright.ops.roles import ClusterWaitOp, role_around
+from tilewright.ops.roles import ClusterWaitOp, RolesOp, role_around
 from tilewright.ops.staging import LaidOutDotOp
 from tilewright.schedule.shared_memory import RING_SLOT_BYTES
 from tilewright.support.errors import InternalError
@@ -79,31 +80,43 @@ def _ring(ctx: SimtContext, op: RingOp) -> None:
 
 def full_arrivals(ring: RingOp) -> int:
     """How many arrivals fill a slot of a ring, by its producers."""
-    return ring.producers.value.data * _arrivals_of(ring, RingCommitOp)
+    return _arrivals_of(ring, RingCommitOp, ring.producers.value.data)
 
 
 def empty_arrivals(ring: RingOp) -> int:
     """How many arrivals empty a slot of a ring, by its consumers in all programs that share it."""
-    return ring.programs * ring.consumers.value.data * _arrivals_of(ring, RingReleaseOp)
+    return ring.programs * _arrivals_of(ring, RingReleaseOp, ring.consumers.value.data)
 
 
-def _arrivals_of(ring: RingOp, kind: type[Operation]) -> int:
-    """How often one role arrives where it commits or releases a slot. *Raises*: InternalError."""
+def _arrivals_of(ring: RingOp, kind: type[Operation], count: int) -> int:
+    """How often `count` replicas arrive where they commit or release a slot.
+
+    Those of a role that one thread runs arrive once, others by warps. *Raises*: InternalError.
+    """
     ops = [use.operation for use in ring.result.uses if isinstance(use.operation, kind)]
-    found = {arrivals(op) for op in ops} or {1}
-    if len(found) != 1:
+    found = {(_role_of(op), arrivals(op)) for op in ops}
+    times = {number for _, number in found} or {1}
+    if len(times) == 1:
+        return count * times.pop()
+    replicas = [roles.described()[index].replicas for (roles, index), _ in found]
+    if len({role for role, _ in found}) != len(found) or sum(replicas) != count:
         raise InternalError(
-            f"ring {ring.ring_name.data}: {kind.name} arrives {sorted(found)} times"
+            f"ring {ring.ring_name.data}: {kind.name} arrives {sorted(times)} times"
         )
-    return found.pop()
+    return sum(n * number for n, (_, number) in zip(replicas, found, strict=True))
+
+
+def _role_of(op: Operation) -> tuple[RolesOp, int]:
+    """The role that an op is in. *Raises*: InternalError outside of all."""
+    around = role_around(op)
+    if around is None:
+        raise InternalError(f"{op.name} stands outside of every role")
+    return around
 
 
 def arrivals(op: Operation) -> int:
     """How often a replica arrives at an mbarrier by an op: once, or each of its warps."""
-    around = role_around(op)
-    if around is None:
-        raise InternalError(f"{op.name} stands outside of every role")
-    roles, number = around
+    roles, number = _role_of(op)
     part = allot(roles).partitions[number]
     is_announced = isinstance(op, RingCommitOp) and op.announced_bytes is not None
     return 1 if part.is_elected or is_announced else part.warps
@@ -148,6 +161,25 @@ def _wait(ctx: SimtContext, op: RingAcquireOp | RingWaitOp) -> None:
         ctx.values[view] = add(fn, step, ctx.value(tile))
 
 
+@NVIDIA_RULES.register(RingLandedOp)
+def _landed(ctx: SimtContext, op: RingLandedOp) -> None:
+    """Wait for the last fill of each slot: nobody else starts any, so that parity tells."""
+    fn, ring = ctx.fn, op.ring_of()
+    if len(op.position) != 2:
+        raise InternalError(f"{op.name} on ring {ring.ring_name.data} has no slot")
+    slot, fill = (ctx.value(value) for value in op.position)
+    before = fn.value(f"add i32 {fill}, -1")
+    node = ctx.module.add_metadata(_wait_node(op))
+    with _in_first_warp(ctx):
+        for number in range(ring.num_slots):
+            is_filled = fn.value(f"icmp ult i32 {number}, {slot}")
+            phase = fn.value(f"select i1 {is_filled}, i32 {fill}, i32 {before}")
+            parity = fn.value(f"and i32 {phase}, 1")
+            barrier = shared_pointer(fn, str(_start(ring) + RING_SLOT_BYTES * number))
+            give_up = giving_up(fn, op, str(number), phase)
+            wait_parity(fn, barrier, parity, f", !tw.ring {node}", give_up)
+
+
 @contextmanager
 def _where_it_matters(ctx: SimtContext, op: RingAcquireOp | RingWaitOp) -> Generator[None]:
     """A block that all warps of a role run, or for slots that one thread fills the first alone.
@@ -159,6 +191,13 @@ def _where_it_matters(ctx: SimtContext, op: RingAcquireOp | RingWaitOp) -> Gener
     if not isinstance(op, RingAcquireOp) or not _is_filled_by_one_thread(op):
         yield
         return
+    with _in_first_warp(ctx):
+        yield
+
+
+@contextmanager
+def _in_first_warp(ctx: SimtContext) -> Generator[None]:
+    """A block that the first warp of a role runs, whose leader starts all copies."""
     fn = ctx.fn
     if ctx.scope.partition.is_elected or ctx.scope.warps == 1:
         yield
@@ -177,7 +216,7 @@ def _is_filled_by_one_thread(op: RingAcquireOp) -> bool:
     return bool(users) and all(isinstance(user, RingFill) for user in users)
 
 
-def _wait_node(op: RingAcquireOp | RingWaitOp) -> str:
+def _wait_node(op: RingAcquireOp | RingWaitOp | RingLandedOp) -> str:
     """What a wait says of itself: its ring, where the ring starts, and the role that waits."""
     ring, around = op.ring_of(), role_around(op)
     role = "" if around is None else around[0].described()[around[1]].name
@@ -224,7 +263,9 @@ def _commit(ctx: SimtContext, op: RingCommitOp) -> None:
 
 @NVIDIA_RULES.register(RingReleaseOp)
 def _release(ctx: SimtContext, op: RingReleaseOp) -> None:
-    if not all(isinstance(reader, LaidOutDotOp) for reader in _readers(op)):
+    readers = list(_readers(op))
+    is_of_products = all(isinstance(reader, LaidOutDotOp) for reader in readers)
+    if not (readers and is_of_products) and not ctx.scope.partition.is_elected:
         ctx.target.warp_barrier(ctx.fn)
     barrier = _barrier(ctx, op.ring_of(), op.slot, _EMPTY)
     condition = None if op.condition is None else ctx.value(op.condition)
@@ -255,7 +296,10 @@ def arrive_by_warps(
     In a cluster lane r arrives at the mbarrier of the program of rank r.
     """
     fn = ctx.fn
-    arrives = fn.prologue_value(f"icmp ult i32 {ctx.index.lane}, {programs}")
+    if ctx.scope.partition.is_elected and programs == 1:
+        arrives = "true"  # the one thread of the role, whichever lane it is
+    else:
+        arrives = fn.prologue_value(f"icmp ult i32 {ctx.index.lane}, {programs}")
     if condition is not None:
         arrives = fn.value(f"and i1 {arrives}, {condition}")
     flag = fn.value(f"zext i1 {arrives} to i32")

@@ -9,15 +9,19 @@ programs run at once, so that one is free, and no allocator and no launch has to
 
 from __future__ import annotations
 
-from xdsl.ir import SSAValue
+from collections.abc import Callable
+
+from xdsl.ir import Operation, SSAValue
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.codegen.simt.context import AtomicAccess, SimtContext
 from tilewright.codegen.simt.rules.staging import add
 from tilewright.codegen.simt.shared import load_shared, shared_pointer, store_shared
+from tilewright.ir.attributes import integers_of
+from tilewright.ops.roles import role_around
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
-from tilewright.targets.nvidia.rules.tma import in_one_thread
+from tilewright.targets.nvidia.rules.tma import ElectedPart, in_first_thread, in_one_thread
 from tilewright.targets.nvidia.tensor_map import MAP_BYTES
 from tilewright.targets.nvidia.tma.box_annotations import box_plan
 from tilewright.targets.nvidia.tma_ops import (
@@ -25,6 +29,7 @@ from tilewright.targets.nvidia.tma_ops import (
     MakeTensorMapOp,
     TakeMapSlotOp,
     TensorMapOp,
+    TmaStoreOp,
 )
 
 _SLOTS = "tensor_map_slots"
@@ -53,10 +58,18 @@ def _take(ctx: SimtContext, op: TakeMapSlotOp) -> None:
     slots = ctx.module.add_global(_SLOTS, definition)
     taken = ""
 
+    count, number = integers_of(op.takers) or (1, 0)
+
     def emit(fn: FunctionBuilder) -> None:
         nonlocal taken
+        # Where to look first: those of one launch find slots of their own there.
+        own = ctx.target.program_id(fn, 0)
+        if count > 1:
+            own = fn.value(f"mul i32 {own}, {count}")
+            replica = fn.value(f"add i32 {ctx.index.replica(fn)}, {number}")
+            own = fn.value(f"add i32 {own}, {replica}")
         generic = fn.value(f"addrspacecast ptr addrspace(1) {slots} to ptr")
-        first = fn.value(f"urem i32 {ctx.target.program_id(fn, 0)}, {num_slots}")
+        first = fn.value(f"urem i32 {own}, {num_slots}")
         again, done, entry = fn.new_label(), fn.new_label(), fn.block
         fn.branch(again)
         fn.place(again)
@@ -73,7 +86,10 @@ def _take(ctx: SimtContext, op: TakeMapSlotOp) -> None:
         fn.lines[header] = f"  {index} = phi i32 {incoming}"
         fn.place(done)
 
-    part = in_one_thread(ctx, emit)
+    part = _in_user(ctx, op)(ctx, emit)
+    if not part.others:
+        ctx.define(op, taken)
+        return
     incoming = [f"[ null, %{block} ]" for block in part.others]
     incoming.append(f"[ {taken}, %{part.last} ]")
     ctx.define(op, ctx.fn.value(f"phi ptr {', '.join(incoming)}"))
@@ -82,11 +98,29 @@ def _take(ctx: SimtContext, op: TakeMapSlotOp) -> None:
 @NVIDIA_RULES.register(LeaveMapSlotOp)
 def _leave(ctx: SimtContext, op: LeaveMapSlotOp) -> None:
     slot = ctx.value(op.slot)
-    in_one_thread(ctx, lambda fn: _ignore(ctx.target.atomic(fn, _LEAVE, slot, [["0"]], 1, None)))
+
+    def emit(fn: FunctionBuilder) -> None:
+        ctx.target.atomic(fn, _LEAVE, slot, [["0"]], 1, None)
+
+    _in_user(ctx, op)(ctx, emit)
 
 
-def _ignore(value: object) -> None:
-    del value
+InThread = Callable[[SimtContext, Callable[[FunctionBuilder], None]], ElectedPart]
+
+
+def _in_user(ctx: SimtContext, op: Operation) -> InThread:
+    """What emits code for the thread that uses maps where an op stands.
+
+    An elected one starts copies, but for the stores of a role, which its first thread does: so a
+    kernel keeps to either in each of its roles.
+    """
+    around = role_around(op)
+    if around is None or ctx.scope.partition.is_elected:
+        return in_one_thread
+    roles, number = around
+    ops = roles.bodies[number].block.walk()
+    plain = any(isinstance(inner, TmaStoreOp) and inner.kind is None for inner in ops)
+    return in_first_thread if plain else in_one_thread
 
 
 @NVIDIA_RULES.register(MakeTensorMapOp)
@@ -109,7 +143,7 @@ def _make(ctx: SimtContext, op: MakeTensorMapOp) -> None:
         name = "@llvm.nvvm.fence.proxy.tensormap_generic.acquire.gpu"
         fn.emit(f"call void {name}(ptr {slot}, i32 {MAP_BYTES})")
 
-    in_one_thread(ctx, emit)
+    _in_user(ctx, op)(ctx, emit)
     ctx.define(op, slot)
 
 

@@ -20,7 +20,6 @@ from tilewright.targets.nvidia.tma.box_annotations import box_plan
 from tilewright.targets.nvidia.tma.boxes import BoxPlan
 from tilewright.targets.nvidia.tma_ops import (
     InitBarriersOp,
-    TensorMapOp,
     TmaDoneOp,
     TmaLoadOp,
     TmaLoadSlotOp,
@@ -69,6 +68,20 @@ def in_one_thread(ctx: SimtContext, emit: Callable[[FunctionBuilder], None]) -> 
     fn.branch(done)
     fn.place(done)
     return ElectedPart(last, tuple(others))
+
+
+def in_first_thread(ctx: SimtContext, emit: Callable[[FunctionBuilder], None]) -> ElectedPart:
+    """Emit what the first thread of a role does: the one that starts its stores."""
+    fn = ctx.fn
+    body, done = fn.new_label(), fn.new_label()
+    before = fn.block
+    fn.branch_if(fn.prologue_value(f"icmp eq i32 {ctx.scope.thread()}, 0"), body, done)
+    fn.place(body)
+    emit(fn)
+    last = fn.block
+    fn.branch(done)
+    fn.place(done)
+    return ElectedPart(last, (before,))
 
 
 def _barrier(ctx: SimtContext, place: IntegerAttr | None) -> str:
@@ -198,9 +211,9 @@ def _store(ctx: SimtContext, op: TmaStoreOp) -> None:
         kind = RMW_KINDS[op.kind.value.data]
         form = f"reduce.{_REDUCTIONS.get(kind, kind)}"
 
-    # A map that the program makes is known to the thread alone that an election finds.
-    is_known_to_all = isinstance(op.desc.owner, TensorMapOp)
-    if is_known_to_all and not ctx.scope.partition.is_cta and op.kind is None:
+    # A map that a program makes is known to the thread alone that an election finds; in a role
+    # that stores it is the first one.
+    if not ctx.scope.partition.is_cta and op.kind is None:
         _store_by_predicate(ctx, plan, (desc, start), indices)
         return
 

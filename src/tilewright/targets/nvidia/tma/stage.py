@@ -32,10 +32,18 @@ from tilewright.ir.regions import is_control_flow
 from tilewright.ir.schedule_attributes import anchor_of, name_anchor
 from tilewright.ir.types import DescriptorType, element_of, shape_of
 from tilewright.layout.build import shared_linear
+from tilewright.layout.linear import LinearLayout
 from tilewright.ops.descriptors.ir import DescriptorLoadOp, DescriptorReduceOp, DescriptorStoreOp
 from tilewright.ops.function import FuncOp, find_kernel
+from tilewright.ops.roles import RolesOp, role_around
 from tilewright.ops.shape.ir import PermutingOp
-from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp, LocalLoadOp, MemdescTransOp
+from tilewright.ops.staging import (
+    ConvertLayoutOp,
+    LocalAllocOp,
+    LocalLoadOp,
+    MemdescIndexOp,
+    MemdescTransOp,
+)
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.tensor_map import MAP_BYTES
@@ -69,7 +77,7 @@ class StageTensorMaps(Pass):
 
 def stage_tensor_maps(kernel: FuncOp) -> int:
     """Rewrite the accesses of a kernel; how many mbarriers its loads take, one each."""
-    if not any(isinstance(op, TensorMapOp | TakeMapSlotOp) for op in kernel.body.block.ops):
+    if not any(isinstance(op, TensorMapOp | TakeMapSlotOp) for op in kernel.walk()):
         return 0
     accesses = [op for op in kernel.walk() if isinstance(op, _STAGED)]
     loads = [op for op in accesses if isinstance(op, DescriptorLoadOp)]
@@ -98,12 +106,29 @@ def _add_workspace(op: MakeTensorMapOp) -> None:
     """Shared memory in which a program makes a tensor map."""
     block, scratch = op.parent, op.scratch
     assert block is not None and scratch is not None
-    type_ = shared_tile(i32, shared_linear((MAP_BYTES // 4,), (0,)))
-    workspace = build(LocalAllocOp, (), [type_], location=op.location)
+    layout = shared_linear((MAP_BYTES // 4,), (0,))
+    around = role_around(op)
+    if around is None:
+        workspace = build(LocalAllocOp, (), [shared_tile(i32, layout)], location=op.location)
+    else:
+        workspace = _of_replica(op, layout, *around)
     block.insert_op_before(workspace, op)
     rank = len(op.shape)
     op.operands = [op.base, *op.shape, *op.strides, workspace.results[0], scratch]
     op.properties["operandSegmentSizes"] = integer_array((1, rank, rank, 1, 1))
+
+
+def _of_replica(
+    op: MakeTensorMapOp, layout: LinearLayout, roles: RolesOp, number: int
+) -> Operation:
+    """The part of a replica of a tile that stands in front of the roles, and is theirs alone."""
+    replicas = roles.described()[number].replicas
+    whole = build(LocalAllocOp, (), [shared_tile(i32, layout, replicas)], location=op.location)
+    assert roles.parent is not None
+    roles.parent.insert_op_before(whole, roles)
+    (replica,) = roles.bodies[number].block.args
+    operands = [whole.results[0], replica]
+    return build(MemdescIndexOp, operands, [shared_tile(i32, layout)], location=op.location)
 
 
 # What stores may hold of shared memory before they are waited for. Chosen, not measured: a wait
