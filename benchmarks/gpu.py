@@ -25,6 +25,7 @@ FAMILIES = (
     "gpu_matrix",
     "gpu_schedules",
     "gpu_gradients",
+    "gpu_grouped",
     "gpu_launches",
     "gpu_startup",
 )

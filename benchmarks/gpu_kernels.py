@@ -419,3 +419,72 @@ def finish_gradients(acc_ptr, dq_ptr, scale, size, BLOCK: tl.constexpr):
     mask = offsets < size
     acc = tl.load(acc_ptr + offsets, mask=mask)
     tl.store(dq_ptr + offsets, (acc * scale).to(tl.bfloat16), mask=mask)
+
+
+@triton.jit
+def grouped_descriptors(
+    a_all, b_all, c_all, sizes, rows, count,
+    PROGRAMS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """c = a @ b.T of each product of a group, by descriptors that the program makes."""
+    tile, first = tl.program_id(0), 0
+    for g in range(count):
+        m = tl.load(sizes + g * 3)
+        n = tl.load(sizes + g * 3 + 1)
+        k = tl.load(sizes + g * 3 + 2)
+        columns = tl.cdiv(n, BLOCK_N)
+        end = first + tl.cdiv(m, BLOCK_M) * columns
+        if tile >= first and tile < end:
+            a = tl.load(a_all + g).to(tl.pointer_type(tl.float16))
+            b = tl.load(b_all + g).to(tl.pointer_type(tl.float16))
+            c = tl.load(c_all + g).to(tl.pointer_type(tl.float16))
+            row_a, row_b, row_c = (
+                tl.load(rows + g * 3), tl.load(rows + g * 3 + 1), tl.load(rows + g * 3 + 2)
+            )  # fmt: skip
+            left = tl.make_tensor_descriptor(a, [m, k], [row_a, 1], [BLOCK_M, BLOCK_K])
+            right = tl.make_tensor_descriptor(b, [n, k], [row_b, 1], [BLOCK_N, BLOCK_K])
+            out = tl.make_tensor_descriptor(c, [m, n], [row_c, 1], [BLOCK_M, BLOCK_N])
+            while tile >= first and tile < end:
+                i = (tile - first) // columns * BLOCK_M
+                j = (tile - first) % columns * BLOCK_N
+                acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+                for start in range(0, k, BLOCK_K):
+                    acc = tl.dot(left.load([i, start]), right.load([j, start]).T, acc)
+                out.store([i, j], acc.to(tl.float16))
+                tile += PROGRAMS
+        first = end
+
+
+@triton.jit
+def grouped_pointers(
+    a_all, b_all, c_all, sizes, rows, count,
+    PROGRAMS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """The same by pointers, of whole blocks."""
+    tile, first = tl.program_id(0), 0
+    for g in range(count):
+        m = tl.load(sizes + g * 3)
+        n = tl.load(sizes + g * 3 + 1)
+        k = tl.load(sizes + g * 3 + 2)
+        columns = tl.cdiv(n, BLOCK_N)
+        end = first + tl.cdiv(m, BLOCK_M) * columns
+        while tile >= first and tile < end:
+            a = tl.load(a_all + g).to(tl.pointer_type(tl.float16))
+            b = tl.load(b_all + g).to(tl.pointer_type(tl.float16))
+            c = tl.load(c_all + g).to(tl.pointer_type(tl.float16))
+            i = (tile - first) // columns * BLOCK_M + tl.arange(0, BLOCK_M)
+            j = (tile - first) % columns * BLOCK_N + tl.arange(0, BLOCK_N)
+            depth = tl.arange(0, BLOCK_K)
+            x = a + i[:, None] * tl.load(rows + g * 3) + depth[None, :]
+            y = b + j[None, :] * tl.load(rows + g * 3 + 1) + depth[:, None]
+            acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+            for _ in range(0, tl.cdiv(k, BLOCK_K)):
+                tl.multiple_of(x, [16, 16])
+                tl.multiple_of(y, [16, 16])
+                acc = tl.dot(tl.load(x), tl.load(y), acc)
+                x += BLOCK_K
+                y += BLOCK_K
+            at = c + i[:, None] * tl.load(rows + g * 3 + 2) + j[None, :]
+            tl.store(at, acc.to(tl.float16))
+            tile += PROGRAMS
+        first = end

@@ -43,11 +43,10 @@ from tilewright.ir.effects import (
     write,
 )
 from tilewright.ir.encoding import SharedType
-from tilewright.ir.op import DerivedAddress, OneThreadOp, TileOp
+from tilewright.ir.op import DerivedAddress, OneThreadOp, SharedViewOp, TileOp
 from tilewright.ir.types import DescriptorType, element_of, i1, i32, shape_of
 from tilewright.ops.function import FuncOp
 from tilewright.ops.rings import RingFill, RingOp, RingType
-from tilewright.ops.staging import MemdescIndexOp
 
 
 @irdl_op_definition
@@ -94,7 +93,7 @@ class MakeTensorMapOp(OneThreadOp):
         """
         made = write(Resource.WORKSPACE, self.scratch)
         space = self.workspace
-        is_own = space is None or isinstance(space.owner, MemdescIndexOp)
+        is_own = space is None or isinstance(space.owner, SharedViewOp)
         return (made,) if is_own else (write(Resource.SHARED, space), made)
 
 
