@@ -12,7 +12,6 @@ from tilewright.ir.op import Array, ElementwiseOp
 from tilewright.ir.schedule_attributes import COMMON
 from tilewright.ir.types import PointerType, storage_bytes
 from tilewright.ops.creation.ir import ConstantOp
-from tilewright.ops.elementwise.ir import IntToPtrOp, PtrToIntOp
 from tilewright.ops.memory.ir import AddPtrOp, LoadOp
 from tilewright.ops.program.ir import GetGridExtentOp, GetNumProgramsOp, GetProgramIdOp
 from tilewright.support.dataclass import dataclass
@@ -73,6 +72,7 @@ def _read(address: int, width: int, launch: Launch) -> int:
 
 # By definition: in a run arrays lie so far apart, and those that memory leads to follow these.
 _ARRAY_LOG2, _FIRST_HELD = 40, 1 << 12
+_SAME_BITS = ("tt.int_to_ptr", "tt.ptr_to_int")
 # By definition: the bits of a pointer.
 _ADDRESS_BITS = 64
 
@@ -83,7 +83,7 @@ def _of_address(op: Operation, operands: Sequence[object], launch: Launch) -> in
     if len(known) < len(op.operands) or not op.results:
         return None
     type_ = op.results[0].type
-    if isinstance(op, IntToPtrOp | PtrToIntOp):
+    if op.name in _SAME_BITS:
         return known[0]
     if isinstance(op, AddPtrOp):
         assert isinstance(type_, PointerType)
@@ -98,7 +98,7 @@ def scalar_of(op: Operation, operands: Sequence[object], launch: Launch) -> int 
     source = SOURCES.find(type(op))
     if source is not None:
         return source(op, launch)
-    if isinstance(op, IntToPtrOp | PtrToIntOp | AddPtrOp | LoadOp):
+    if op.name in _SAME_BITS or isinstance(op, AddPtrOp | LoadOp):
         return _of_address(op, operands, launch)
     if not isinstance(op, ElementwiseOp) or not isinstance(op.results[0].type, IntegerType):
         return None
