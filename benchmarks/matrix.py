@@ -69,7 +69,7 @@ def rows(threads: int) -> Iterator[Row]:
         yield f32_row(shape, threads, Blocks(128, 128, 128))
     for shape in THIN_SHAPES:
         m, n, _ = shape
-        yield f32_row(shape, threads, Blocks(*(tile_side(extent) for extent in (m, n)), 128))
+        yield f32_row(shape, threads, Blocks(tile_side(m), tile_side(n), 128))
     for shape, (m, n, k) in SHALLOW_SHAPES:
         yield f32_row(shape, threads, Blocks(m, n, k), f", tiles of {m}×{n}×{k}")
     for blocks in GPU_BLOCKS:
