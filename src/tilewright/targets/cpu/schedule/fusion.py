@@ -200,17 +200,15 @@ class BlockPlanner:
             return False
         outputs = {v for root in self.open.roots for v in root.outputs()}
         if isinstance(op, UnsplatOp):
-            reached = self._reach(tuple(op.operands))
-            return bool(outputs & reached.keys())
+            return bool(outputs & self._reach(tuple(op.operands)).keys())
         if any(operand in outputs for operand in op.operands):
             return True
         if kind_of_root(type(op)) is RootKind.PRINT:  # what is said comes in the author's order
             return any(root.kind is RootKind.PRINT for root in self.open.roots)
-        writes = overtakes_reads(op)
-        touches = writes or global_access(op) is not None
-        return touches and (
-            writes or any(root.kind is not RootKind.REDUCE for root in self.open.roots)
-        )
+        if overtakes_reads(op):
+            return True
+        is_access = global_access(op) is not None
+        return is_access and any(root.kind is not RootKind.REDUCE for root in self.open.roots)
 
     def _place_copies(self, op: Operation, position: int) -> None:
         for copy in self.bufferization.copies_into(op):
