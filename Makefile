@@ -102,8 +102,9 @@ lint: $(VENV)/.installed-dev  ## Check format, ruff rules and layers.
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
 
-typecheck: $(VENV)/.installed-dev  ## Strict types over src/tilewright.
+typecheck: $(VENV)/.installed-dev  ## Strict types over src/tilewright; calls and names of the tests.
 	$(BIN)/basedpyright
+	$(BIN)/basedpyright --project tests
 
 clean:  ## Remove what targets write; keep the virtual environments.
 	rm -rf build dist demo.svg demo.png .pytest_cache .ruff_cache .hypothesis .import_linter_cache

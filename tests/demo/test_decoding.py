@@ -101,7 +101,7 @@ def test_a_prompt_ends_where_decoding_its_tokens_does(rng: np.random.Generator) 
     for position, token in enumerate(tokens):
         expected = decode_step(model, int(token), position, decoding)
     (actual,) = read_prompt(model, tokens, NumpyPrompt(SHAPE, 5))
-    np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-12)  # pyright: ignore[reportCallIssue]
 
 
 def test_weights_of_bfloat16_embed_as_float64_to_four_digits(
@@ -139,7 +139,7 @@ def test_torch_reads_a_prompt_as_float64_does(rng: np.random.Generator) -> None:
     model, tokens = random_model(MORE_GROUPS, rng), np.array([5, 70, 3, 3, 41], np.int32)
     actual = read_prompt(model, tokens, TorchPrompt(torch, Weights(torch), MORE_GROUPS, 5))
     expected = read_prompt(model, tokens, NumpyPrompt(MORE_GROUPS, 5))
-    np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-4, atol=1e-4)  # pyright: ignore[reportCallIssue]
 
 
 @pytest.mark.torch
