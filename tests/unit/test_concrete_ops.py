@@ -23,7 +23,11 @@ SUBJECTS = {
     "compiler/interpreted": ("ops/elementwise/ir",),
     "passes/fold_additions": ("ops/matmul/ir",),
     "passes/insert_checks": ("ops/memory/ir",),
-    "passes/branch_masks": ("ops/elementwise/ir", "ops/elementwise/comparisons"),
+    "passes/branch_masks": (
+        "ops/creation/ir",
+        "ops/elementwise/ir",
+        "ops/elementwise/comparisons",
+    ),
     "passes/describe_accesses": ("ops/memory/ir",),
     "passes/lower_block_pointers": ("ops/block_pointers/ir",),
     "passes/lower_descriptors": ("ops/descriptors/ir",),
