@@ -49,7 +49,6 @@ LARGER = {
     "targets/cpu/dot/microkernel.py": 800,
     "targets/cpu/dot/products.py": 400,
     "targets/cpu/dot/transposed_b.py": 400,
-    "targets/cpu/nests/access.py": 450,
     "targets/cpu/nests/evaluate.py": 400,
     "targets/cpu/nests/nest.py": 500,
     "targets/cpu/ops.py": 450,

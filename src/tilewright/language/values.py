@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tilewright.language.dtypes import dtype
-from tilewright.language.operators import Indexed, Methods, Operators
+from tilewright.language.methods import Methods
+from tilewright.language.operators import Indexed, Operators
 from tilewright.language.tuples import Constant, tuple_, unwrap
 from tilewright.language.types import block_type, constexpr_type
 from tilewright.support.errors import CompileError

@@ -21,25 +21,28 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.ir.effects import is_plain_read
 from tilewright.ir.types import (
-    PointerType,
     element_of,
     i32,
     i64,
-    shape_of,
-    storage_bytes,
     vector_of,
-    width_bits,
 )
 from tilewright.ops.control_flow import YieldOp
 from tilewright.ops.creation.ir import SplatOp
 from tilewright.ops.debug.ir import HintOp
-from tilewright.ops.elementwise.ir import PtrToIntOp, SelectOp
+from tilewright.ops.elementwise.ir import SelectOp
 from tilewright.ops.memory.ir import AddPtrOp, LoadOp
 from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.deep_calls import with_room
 from tilewright.targets.cpu import ops as cpu
-from tilewright.targets.cpu.nests.coordinates import Coords, combine, constant_coords, source_coords
+from tilewright.targets.cpu.nests.addresses import (
+    Offsets,
+    base_and_offsets,
+    coords_at,
+    ends,
+    is_run,
+)
+from tilewright.targets.cpu.nests.coordinates import Coords, combine, constant_coords
 from tilewright.targets.cpu.nests.evaluate import ELEMENT_RULES, Evaluator
 from tilewright.targets.cpu.nests.few_apart import (
     can_spread,
@@ -53,9 +56,6 @@ from tilewright.targets.cpu.nests.masks import is_all_true, segments
 from tilewright.targets.cpu.report import Access, line_of
 from tilewright.targets.cpu.schedule.inline import is_tile, owner
 from tilewright.targets.cpu.schedule.storage import Buffer
-
-Offsets = tuple[SSAValue, SSAValue]
-
 
 _SAME_ARRAY = (AddPtrOp, SplatOp, BroadcastOp, ExpandDimsOp, TransOp, ReshapeOp, HintOp)
 _STREAMING: dict[str, Attribute] = {
@@ -262,93 +262,6 @@ def is_volatile(op: Operation) -> bool:
     """Whether an op must happen once, where it stands: a load with that flag."""
     flag: object = getattr(op, "is_volatile", None)
     return flag is not None and not (isinstance(flag, IntegerAttr) and flag.value.data == 0)
-
-
-def ends(lanes: int) -> tuple[int, ...]:
-    """The lanes whose addresses tell whether a run of lanes jumps: both ends, two deep."""
-    return tuple(sorted({0, min(1, lanes - 1), max(lanes - 2, 0), lanes - 1}))
-
-
-def coords_at(coords: Coords, lane: int) -> tuple[int, Coords]:
-    """The scalar coordinates of one lane, with the lane."""
-    return lane, tuple(coord.at_lane(lane) for coord in coords)
-
-
-def is_run(ev: Evaluator, ptr: SSAValue, points: list[tuple[int, Coords]]) -> SSAValue:
-    """Whether the addresses at `points` lie as many elements apart as their lanes."""
-    emit = ev.emit
-    size = pointee_bytes(ptr)
-    _, start = points[0]
-    first = address(ev, ev.element(ptr, start, False))
-    straight: SSAValue | None = None
-    for lane, coords in points[1:]:
-        there = address(ev, ev.element(ptr, coords, False))
-        expected = emit.integer("addi", first, emit.constant(i64, lane * size))
-        equal = emit.compare("eq", there, expected)
-        straight = equal if straight is None else emit.integer("andi", straight, equal)
-    assert straight is not None
-    return straight
-
-
-def address(ev: Evaluator, pointer: SSAValue) -> SSAValue:
-    """A scalar pointer as i64."""
-    key = ("address", pointer)
-    found = ev.emit.recall(key)
-    if found is None:
-        found = ev.emit.remember(key, ev.emit.pure(PtrToIntOp, (pointer,), i64))
-    return found
-
-
-def pointee_bytes(ptr: SSAValue) -> int:
-    """Bytes of one element behind a pointer or a tile of pointers."""
-    pointer = element_of(ptr.type)
-    assert isinstance(pointer, PointerType)
-    return storage_bytes(pointer.pointee)
-
-
-def base_and_offsets(ev: Evaluator, ptr: SSAValue, coords: Coords) -> Offsets | None:
-    """A pointer tile as one scalar base and a vector of offsets; None if bases differ."""
-    split = _split(ev, ptr, coords)
-    if split is None:
-        return None
-    base, offsets = split
-    emit = ev.emit
-    if len(offsets) > 1:
-        offsets = [emit.widen(offset) for offset in offsets]
-    if not offsets:
-        return base, emit.iota(i32, ev.lanes, 0)
-    total = offsets[0]
-    for offset in offsets[1:]:
-        total = emit.integer("addi", total, offset)
-    if width_bits(total.type) < 32:
-        total = emit.widen(total, i32)
-    return base, total
-
-
-def _split(ev: Evaluator, ptr: SSAValue, coords: Coords) -> tuple[SSAValue, list[SSAValue]] | None:
-    additions: list[tuple[SSAValue, Coords]] = []
-    while is_tile(ptr) and ev.lane_stride(ptr, coords) != (0, False):
-        if ev.lowering.bufferization.is_stored(ptr):
-            return None
-        op = owner(ptr)
-        assert op is not None
-        source = source_coords(op, coords)
-        if source is not None:
-            coords = source
-        elif isinstance(op, AddPtrOp):
-            additions.append((op.operands[1], coords))
-        else:
-            return None
-        ptr = op.operands[0]
-    base = ev.element(ptr, coords, False)
-    offsets: list[SSAValue] = []
-    for addend, place in reversed(additions):
-        offset = ev.element(addend, place, True)
-        if shape_of(offset.type):
-            offsets.append(offset)
-        else:
-            base = ev.emit.advance(base, offset)
-    return base, offsets
 
 
 @dataclass(frozen=True)

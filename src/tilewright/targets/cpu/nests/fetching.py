@@ -14,7 +14,7 @@ from tilewright.ir.types import shape_of
 from tilewright.machine.cpus import LINE_BYTES
 from tilewright.ops.elementwise.ir import BitcastOp, SelectOp
 from tilewright.targets.cpu.nests import streaming
-from tilewright.targets.cpu.nests.access import pointee_bytes
+from tilewright.targets.cpu.nests.addresses import pointee_bytes
 from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, constant_coords
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator

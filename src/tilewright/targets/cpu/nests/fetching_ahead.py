@@ -16,7 +16,7 @@ from tilewright.analysis.affine.stride import Stride
 from tilewright.ir.effects import is_plain_read
 from tilewright.ir.types import shape_of
 from tilewright.machine.cpus import LINE_BYTES
-from tilewright.targets.cpu.nests.access import pointee_bytes
+from tilewright.targets.cpu.nests.addresses import pointee_bytes
 from tilewright.targets.cpu.nests.coordinates import LANE_LOOP
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.loop_order import MemoryAccess, stride_along

@@ -17,7 +17,7 @@ from tilewright.ir.types import i1, i64
 from tilewright.ops.control_flow import IfOp, YieldOp
 from tilewright.ops.memory.ir import StoreOp
 from tilewright.targets.cpu.nests import hazards, nest
-from tilewright.targets.cpu.nests.access import address, pointee_bytes
+from tilewright.targets.cpu.nests.addresses import address, pointee_bytes
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.schedule.inline import owner

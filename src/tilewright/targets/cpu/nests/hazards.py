@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 
 from tilewright.analysis.separation import Apart, find_apart
 from tilewright.ir.types import i64, shape_of
-from tilewright.targets.cpu.nests.access import address, pointee_bytes
+from tilewright.targets.cpu.nests.addresses import address, pointee_bytes
 from tilewright.targets.cpu.nests.coordinates import constant_coords
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.loop_order import MemoryAccess, NestBody

@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 from tilewright.ir.types import i64
 from tilewright.machine.cpus import LINE_BYTES
 from tilewright.ops.program.ir import GetNumProgramsOp
-from tilewright.targets.cpu.nests.access import address, pointee_bytes
+from tilewright.targets.cpu.nests.addresses import address, pointee_bytes
 from tilewright.targets.cpu.nests.coordinates import Coords
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.loop_order import NestBody

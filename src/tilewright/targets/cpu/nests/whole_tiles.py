@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.ir.types import i1, i32, shape_of, width_bits
 from tilewright.ops.elementwise.comparisons import integer_predicate
 from tilewright.ops.memory.ir import LoadOp
-from tilewright.targets.cpu.nests import access, masks
+from tilewright.targets.cpu.nests import addresses, masks
 from tilewright.targets.cpu.nests.coordinates import (
     LANE_LOOP,
     ORIGIN,
@@ -103,12 +103,12 @@ def _is_straight(ev: Evaluator, ptr: SSAValue, dim: int, edge: dict[int, Coord])
     shape = shape_of(ptr.type)
     stride = ev.lowering.bufferization.structure.strides(ptr)[dim]
     assert stride is not None
-    size = access.pointee_bytes(ptr)
+    size = addresses.pointee_bytes(ptr)
 
     def at(index: Coord) -> SSAValue:
         here = {**edge, dim: index}
         coords = tuple(here.get(d, ORIGIN) for d in range(len(shape)))
-        return access.address(ev, ev.element(ptr, coords, False))
+        return addresses.address(ev, ev.element(ptr, coords, False))
 
     def distance(index: Coord) -> SSAValue:
         if not index.terms:
@@ -126,7 +126,7 @@ def _is_straight(ev: Evaluator, ptr: SSAValue, dim: int, edge: dict[int, Coord])
 def _probes(last: Coord) -> list[Coord]:
     """The indices whose addresses tell whether a dimension jumps: both ends, two deep."""
     if not last.terms:
-        return [Coord((), index) for index in access.ends(last.offset + 1)[1:]]
+        return [Coord((), index) for index in addresses.ends(last.offset + 1)[1:]]
     # Beyond the end of a dimension of one element a jump is found where there is none: slower.
     return [Coord((), 1), Coord(last.terms, last.offset - 1), last]
 
