@@ -226,9 +226,9 @@ class Costs:
                     pending.append((operand, times * num_folded(op)))
         return total
 
-    def is_gathered(self, op: LoadOp) -> bool:
+    def is_gathered(self, op: Operation) -> bool:
         """Whether neighbouring elements of a load are no neighbours in memory."""
-        shape, strides = shape_of(op.result.type), self._structure.strides(op.ptr)
+        shape, strides = shape_of(op.results[0].type), self._structure.strides(op.operands[0])
         moves = [s for s, extent in zip(strides, shape, strict=True) if extent > 1]
         return bool(moves) and not any(s is not None and _is_adjacent(s) for s in moves)
 

@@ -189,7 +189,7 @@ def _is_read_in_place(
         return False
     is_row = shape_of(op.operands[0].type)[-1] > 1
     return not (
-        is_row and isinstance(definition, LoadOp) and bufferization.costs.is_gathered(definition)
+        is_row and is_plain_read(definition) and bufferization.costs.is_gathered(definition)
     )
 
 
