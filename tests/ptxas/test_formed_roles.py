@@ -33,8 +33,9 @@ def test_roles_that_make_their_maps_do_not_spill() -> None:
     """Their scalars take registers of both roles; see `decide-roles`."""
     rng = np.random.default_rng(0)
     arguments = Group(rng, ((64, 64, 64),)).arguments()
-    for columns in (128, 256):
-        tiles = {"P": 132, "M": 128, "N": columns, "K": 64, "num_consumer_groups": 2}
+    for groups, columns in ((2, 128), (2, 256), (1, 256)):
+        rows = 64 * groups
+        tiles = {"P": 132, "M": rows, "N": columns, "K": 64, "num_consumer_groups": groups}
         call = by_descriptors.specialize_call(arguments, tiles)
         machine, where = named_machine("sm_90a"), DevicePlacement("nvidia")
         request = make_request(call.source, call.specialization, call.options, where, machine)
@@ -62,6 +63,19 @@ def test_nothing_spills_and_nothing_is_serialized(name: str, options: dict[str, 
     assert made.ptx.count("setmaxnreg") == 2
     assert ("multicast::cluster" in made.ptx) == (name == "clusters")
     assert "wgmma.mma_async" in made.ptx and "cp.async.bulk.tensor" in made.ptx
+
+
+@pytest.mark.parametrize("tiles", [(64, 256), (64, 128), (128, 128)])
+def test_one_group_starts_with_what_its_products_need(tiles: tuple[int, int]) -> None:
+    """One instruction of 64x256 takes 154 registers, and ptxas counts those at the start."""
+    rows, columns = tiles
+    case = gemm_case(gemm, 256, 256, 256, f"one-{rows}-{columns}", M=rows, N=columns)
+    made = assemble_ptx(
+        to_ptx(lower_for_gpu(case, None, num_consumer_groups=1).text, SM_90A), "sm_90a"
+    )
+    assert not made.resources.has_spills
+    assert [str(message) for message in made.messages] == []
+    assert made.ptx.count("setmaxnreg") == 2
 
 
 def test_three_groups_take_256_columns_in_halves() -> None:

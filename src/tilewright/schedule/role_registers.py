@@ -13,11 +13,15 @@ def entry_registers(machine: MachineModel, warps: int, granted: int = 0) -> int:
     """The registers with which each thread of a cta of so many warps starts.
 
     They are those of `granted`, the sum over warps of what a lane is granted later, shared by all
-    warps; with 0, as many as a cta has that has an SM to itself.
+    warps, where a second cta then fits an SM. Else, and with 0, they are as many as a cta has that
+    has an SM to itself: ptxas refuses an instruction of more registers than a kernel starts with,
+    whatever the role has taken by then (`wgmma` of 64x256 needs 154; ptxas 13.0, 2026-11-23).
     """
     each = min(_most_each(machine, warps), machine.max_registers_per_thread)
     unit = machine.register_unit // machine.lanes
-    return min(each, -(-granted // (warps * unit)) * unit) if granted else each
+    shared = -(-granted // (warps * unit)) * unit
+    is_for_two = 0 < 2 * shared * warps * machine.lanes <= machine.registers_per_sm
+    return min(each, shared) if is_for_two else each
 
 
 def most_granted(machine: MachineModel, warps: int) -> int:

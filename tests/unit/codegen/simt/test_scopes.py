@@ -172,9 +172,9 @@ def test_a_cta_alone_on_its_multiprocessor_starts_with_so_many_registers(
 
 @pytest.mark.parametrize(
     ("warps", "granted", "registers"),
-    [(12, 4 * 24 + 8 * 104, 80), (12, 4 * 40 + 8 * 232, 168), (8, 4 * 40 + 4 * 240, 144)],
+    [(12, 4 * 24 + 8 * 104, 80), (12, 4 * 40 + 8 * 232, 168), (8, 4 * 40 + 4 * 240, 255)],
 )
-def test_roles_start_with_what_they_are_granted_together(
+def test_roles_start_with_what_they_are_granted_where_two_programs_fit_then(
     warps: int, granted: int, registers: int
 ) -> None:
     assert entry_registers(MACHINE, warps, granted) == registers
