@@ -53,6 +53,19 @@ def test_what_fits_stays_as_it_is(options: dict[str, int]) -> None:
     assert artifact.metadata[FORM] == {} and spilled(artifact) == 0
 
 
+def test_what_the_assembler_refuses_runs_without_roles() -> None:
+    """Two programs fit an SM with these grants, and 80 registers are fewer than wgmma needs."""
+    options = {"num_consumer_groups": 2, "reg_dec_producer": 24, "reg_inc_consumer": 104}
+    artifact = compile_request(request_of(128, 256, **options))
+    form = artifact.metadata[FORM]
+    assert isinstance(form, dict) and form["num_consumer_groups"] == 0
+    assert artifact.metadata["num_warps"] == 8 and spilled(artifact) == 0
+    remarks = artifact.metadata["remarks"]
+    assert isinstance(remarks, list)
+    (first, *_) = remarks
+    assert "2 group(s) of warps are not taken: Insufficient registers (80)" in first
+
+
 def test_where_every_form_spills_the_first_one_stays() -> None:
     artifact = compile_request(request_of(256, 256, num_consumer_groups=2))
     assert artifact.metadata[FORM] == {} and spilled(artifact) > 0

@@ -43,16 +43,34 @@ def compile_request(
     `observe(stage, result)` sees what each stage gives: the module of an IR stage, the text
     that is handed to the assembler (`llir`), the sections that it returns (`object`).
 
-    Where the assembler says that a form of the kernel is slow, the first of the target's other
-    forms of which it says nothing is taken, with a remark; without one the first form stays.
+    Where the assembler says that a form of the kernel is slow, or refuses it, the first of the
+    target's other forms of which it says nothing is taken, with a remark; without one the first
+    form stays, or its error.
     """
     started = time.perf_counter()
     target, watch = load_target(request.target), observe or _nobody
-    made = _compile_form(request, watch)
+    lowered = _lower_form(request, watch)
+    try:
+        made = _assemble_form(lowered, watch)
+    except TilewrightError as refusal:
+        better = _better_form(lowered, refusal.summary) if refusal.is_of_configuration else None
+        if better is None:
+            raise
+        return better.artifact(key, time.perf_counter() - started)
     problem = "" if target.problem_of is None else target.problem_of(made.sections)
     if problem:
-        made = _better_form(request, made, problem)
+        made = _better_form(lowered, problem) or made
     return made.artifact(key, time.perf_counter() - started)
+
+
+@dataclass(frozen=True)
+class _Lowered:
+    """What a request was lowered to, before the assembler has seen it."""
+
+    request: CompileRequest
+    scheduled: Scheduled
+    effects: ArgumentEffects
+    text: str
 
 
 @dataclass(frozen=True)
@@ -71,8 +89,8 @@ class _Made:
         return Artifact(key, {**metadata, FORM: dict(self.form)}, self.sections)
 
 
-def _compile_form(request: CompileRequest, watch: Observer) -> _Made:
-    """Compile a request as its options say."""
+def _lower_form(request: CompileRequest, watch: Observer) -> _Lowered:
+    """Lower a request as its options say."""
     target, options = load_target(request.target), request.compile_options
     module = read_kernel(request)
     effects = argument_effects(module)
@@ -81,25 +99,34 @@ def _compile_form(request: CompileRequest, watch: Observer) -> _Made:
     scheduled = target.describe(module, options, reports)
     text = target.emit(scheduled, request.machine, options)
     watch("llir", text)
-    sections = target.assemble(text, request.machine, options)
+    return _Lowered(request, scheduled, effects, text)
+
+
+def _assemble_form(lowered: _Lowered, watch: Observer) -> _Made:
+    """Give what was lowered to the assembler."""
+    request = lowered.request
+    target, options = load_target(request.target), request.compile_options
+    sections = target.assemble(lowered.text, request.machine, options)
     watch("object", sections)
-    return _Made(request, scheduled, effects, sections)
+    return _Made(request, lowered.scheduled, lowered.effects, sections)
 
 
-def _better_form(request: CompileRequest, first: _Made, problem: str) -> _Made:
-    """The first of the other forms that the assembler has nothing against; else the first one."""
+def _better_form(first: _Lowered, problem: str) -> _Made | None:
+    """The first of the other forms that the assembler has nothing against."""
+    request = first.request
     target = load_target(request.target)
-    assert target.problem_of is not None
+    if target.problem_of is None:
+        return None
     for form in target.other_forms(first.scheduled, request.compile_options, problem):
         try:
-            made = _compile_form(in_form(request, form.options), _nobody)
+            made = _assemble_form(_lower_form(in_form(request, form.options), _nobody), _nobody)
         except TilewrightError:  # what the target cannot make of the kernel is no form of it
             continue
         if not target.problem_of(made.sections) and form.is_right(made.scheduled):
             remarks = (form.remark, *made.scheduled.remarks)
             scheduled = replace(made.scheduled, remarks=remarks)
             return replace(made, request=request, scheduled=scheduled, form=form.options)
-    return first
+    return None
 
 
 def in_form(request: CompileRequest, form: Mapping[str, object]) -> CompileRequest:

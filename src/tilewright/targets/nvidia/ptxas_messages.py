@@ -29,7 +29,8 @@ _FUNCTION_OF_TEXT = re.compile(r" in (?:the )?function (?:'[^']*'|\w+)")
 # not. Measured with ptxas 13.0, 2026-11.
 SERIALIZED = frozenset(f"C{number}" for number in range(7509, 7519))
 _SETMAXNREG_IGNORED = "C7508"
-_EXCEEDED = ("too much shared data", "Insufficient registers")
+# What it says of kernels that need more than a machine has.
+EXCEEDED = ("too much shared data", "Insufficient registers")
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def _messages(output: str, ptx: str) -> Iterator[Message]:
 
 
 def _kind(severity: str, code: str, text: str) -> str:
-    if any(words in text for words in _EXCEEDED):
+    if any(words in text for words in EXCEEDED):
         return "resources"
     if severity in ("error", "fatal"):
         return "error"

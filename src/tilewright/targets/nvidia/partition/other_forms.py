@@ -1,4 +1,4 @@
-"""What a kernel in roles may be instead where ptxas spills registers or serializes products.
+"""What a kernel in roles may be instead where ptxas spills, serializes products, or refuses it.
 
 Registers are known only behind ptxas: a group of warps whose sums do not fit keeps them in
 memory, and its products wait for each other. Then the kernel is compiled with its products in the
@@ -17,7 +17,7 @@ from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import find_roles
 from tilewright.runtime.artifact import RESOURCES_SECTION
 from tilewright.support.options import CompileOptions
-from tilewright.targets.nvidia.ptxas_messages import SERIALIZED
+from tilewright.targets.nvidia.ptxas_messages import EXCEEDED, SERIALIZED
 from tilewright.targets.target import Form, Scheduled
 
 # Chosen, not measured: four registers of a thread, stored and loaded again once, cost nothing.
@@ -54,7 +54,7 @@ def other_forms(scheduled: Scheduled, options: CompileOptions, problem: str) -> 
         changes.append({"num_consumer_groups": more})
     where = f"{describe(roles)}: {groups} group(s) of warps are not taken: {problem}"
     forms = [Form(change, _remark(where, change), _has_roles) for change in changes]
-    if any(code in problem for code in SERIALIZED):
+    if any(text in problem for text in (*SERIALIZED, *EXCEEDED)):
         plain = dict(_plain(options))
         forms.append(Form(plain, _remark(where, plain), _has_no_roles))
     return forms
