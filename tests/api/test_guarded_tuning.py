@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.api.fake_kernel import FakeKernel, make_fake
-from tilewright.runtime import autotune as autotune_module
+from tilewright.runtime import autotuner as autotune_module
 from tilewright.runtime import stopped_trials
 from tilewright.runtime.autotune import autotune
 from tilewright.runtime.autotuner import Autotuner

@@ -11,6 +11,7 @@ from tilewright.codegen.simt.context import SimtContext
 from tilewright.codegen.simt.rules.staging import add
 from tilewright.codegen.simt.shared import shared_pointer
 from tilewright.ops.atomics.ir import RMW_KINDS
+from tilewright.ops.roles import role_around
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
@@ -20,6 +21,7 @@ from tilewright.targets.nvidia.tma.box_annotations import box_plan
 from tilewright.targets.nvidia.tma.boxes import BoxPlan
 from tilewright.targets.nvidia.tma_ops import (
     InitBarriersOp,
+    TensorMapOp,
     TmaDoneOp,
     TmaLoadOp,
     TmaLoadSlotOp,
@@ -213,7 +215,8 @@ def _store(ctx: SimtContext, op: TmaStoreOp) -> None:
 
     # A map that a program makes is known to the thread alone that an election finds; in a role
     # that stores it is the first one.
-    if not ctx.scope.partition.is_cta and op.kind is None:
+    is_known_to_first = isinstance(op.desc.owner, TensorMapOp) or role_around(op) is not None
+    if is_known_to_first and not ctx.scope.partition.is_cta and op.kind is None:
         _store_by_predicate(ctx, plan, (desc, start), indices)
         return
 
