@@ -12,6 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.op import AccumulatingOp, Array
 from tilewright.ir.types import element_of, is_float, shape_of, width_bits
+from tilewright.support.options import INPUT_PRECISIONS
 
 
 class ProductOp(AccumulatingOp):
@@ -39,6 +40,12 @@ class ProductOp(AccumulatingOp):
         is_one = x == y or (is_float(x) and is_float(y) and width_bits(x) == width_bits(y) == 8)
         if not is_one or is_float(x) != is_float(z) or width_bits(x) > width_bits(z):
             raise VerifyException(f"{self.name}: elements {x} @ {y} + {z} do not fit")
+        precision = self.input_precision
+        if precision is not None and not 0 <= precision.value.data < len(INPUT_PRECISIONS):
+            raise VerifyException(
+                f"{self.name}: inputPrecision is {precision.value.data}; it is one of "
+                + ", ".join(f"{index} ({name})" for index, name in enumerate(INPUT_PRECISIONS))
+            )
 
     def accumulator_index(self) -> int:
         """`c`."""

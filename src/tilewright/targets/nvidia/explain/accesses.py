@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.analysis.axis import Facts
 from tilewright.analysis.facts import MAX_ACCESS_BYTES, AxisFacts
@@ -15,8 +15,9 @@ from tilewright.ir.annotations import decided
 from tilewright.ir.effects import Access, Extent, atomic_of, global_access
 from tilewright.ir.encoding import SharedType, has_layout, layout_of
 from tilewright.ir.locations import describe
+from tilewright.ir.op import DerivedAddress, ViewOp
 from tilewright.ir.plans import AccessAttr
-from tilewright.ir.types import PointerType, element_of, storage_bytes
+from tilewright.ir.types import PointerType, element_of, shape_of, storage_bytes
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.function import FuncOp
 from tilewright.support.dataclass import dataclass
@@ -101,7 +102,8 @@ def _summary(op: Operation, access: Access, facts: AxisFacts) -> AccessSummary:
     plan = decided(op, AccessAttr)
     width, dim = plan.vector, plan.order[0]
     layout, known = layout_of(pointers.type), facts.of(pointers)
-    request = _Request(layout, known, dim, width, size)
+    apart = _bytes_between_runs(pointers, facts, dim)
+    request = _Request(layout, known, dim, width, size, apart)
     why = _why_not_wider(op, facts, dim, width) or _why_more_sectors(request)
     return AccessSummary(
         name,
@@ -115,6 +117,23 @@ def _summary(op: Operation, access: Access, facts: AxisFacts) -> AccessSummary:
     )
 
 
+def _bytes_between_runs(pointers: SSAValue, facts: AxisFacts, dim: int) -> int:
+    """A power of two of bytes, a line at most, that tiles of offsets are multiples of."""
+    found, rank, size = _LINE_BYTES, len(shape_of(pointers.type)), _element_bytes(pointers)
+    while isinstance(pointers, OpResult):
+        if isinstance(pointers.op, ViewOp):
+            pointers = pointers.op.operands[0]
+        elif pointers.op.has_trait(DerivedAddress) and len(pointers.op.operands) == 2:
+            pointers, offset = pointers.op.operands
+            if shape := shape_of(offset.type):
+                divisors = facts.of(offset).divisibility
+                divisor = divisors[dim] if len(shape) == rank else min(divisors)
+                found = min(found, divisor * size)
+        else:
+            break
+    return found
+
+
 def _element_bytes(pointers: SSAValue) -> int:
     pointer = element_of(pointers.type)
     assert isinstance(pointer, PointerType)
@@ -125,12 +144,15 @@ class _Request:
     """The requests of warp 0, with addresses as far as the axis facts know them.
 
     Elements of one run are adjacent, equal pointers are one element, different runs are taken to
-    lie apart, and to begin where their alignment allows the most sectors: an upper bound.
+    lie apart, and to begin where their alignment allows the most sectors: an upper bound. Runs
+    begin a multiple of `apart` bytes behind their array, as far as offsets say it.
     """
 
-    def __init__(self, layout: LinearLayout, known: Facts, dim: int, width: int, size: int) -> None:
+    def __init__(
+        self, layout: LinearLayout, known: Facts, dim: int, width: int, size: int, apart: int
+    ) -> None:
         self.layout, self.known, self.dim = layout, known, dim
-        self.width, self.size = width, size
+        self.width, self.size, self.apart = width, size, apart
         at = layout.coordinates()[::width, :, 0]
         self.instructions = len(at)
         self._bytes = self._addresses(at)
@@ -159,7 +181,7 @@ class _Request:
         alignment = max(self.known.divisibility[self.dim], self.size)
         # More than 16 bytes is never asked of an argument, and arrays begin at sectors.
         if alignment >= MAX_ACCESS_BYTES:
-            return self._sectors_from(0)
+            alignment = max(alignment, min(self.apart, SECTOR_BYTES))
         return max(self._sectors_from(start) for start in range(0, SECTOR_BYTES, alignment))
 
     def _sectors_from(self, start: int) -> float:
