@@ -6,9 +6,10 @@ The builder, the code of its functions, and what was found about loops.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
+from typing import cast
 
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
@@ -79,7 +80,8 @@ class HostFunction:
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         """The function's result on plain values."""
-        return self.namespace[self.name](*args, **kwargs)  # type: ignore[operator]  # a function
+        function = cast("Callable[..., object]", self.namespace[self.name])
+        return function(*args, **kwargs)
 
 
 @dataclass

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 
 class Constant:
@@ -11,10 +11,10 @@ class Constant:
 
     __slots__ = ("value",)
 
-    value: object
+    value: Any
 
 
-def unwrap(value: object) -> object:
+def unwrap(value: object) -> Any:
     """The plain value of a constexpr, anything else unchanged."""
     return value.value if isinstance(value, Constant) else value
 
@@ -43,12 +43,12 @@ class tuple_:
     def __iter__(self) -> Iterator[Any]:
         return iter(self.values)
 
-    def __getitem__(self, index: object) -> Any:
+    def __getitem__(self, index: Any) -> Any:
         index = unwrap(index)
         if isinstance(index, slice):
             start, stop, step = (unwrap(p) for p in (index.start, index.stop, index.step))
-            return tuple_(self.values[cast("slice", slice(start, stop, step))])
-        return self.values[index]  # type: ignore[index]
+            return tuple_(self.values[slice(start, stop, step)])
+        return self.values[index]
 
     def __getattr__(self, name: str) -> Any:
         fields = object.__getattribute__(self, "fields")
@@ -56,11 +56,11 @@ class tuple_:
             return self.values[fields.index(name)]
         raise AttributeError(name)
 
-    def __add__(self, other: object) -> tuple_:
-        return tuple_([*self.values, *other])  # type: ignore[misc]
+    def __add__(self, other: Iterable[object]) -> tuple_:
+        return tuple_([*self.values, *other])
 
     def __mul__(self, count: object) -> tuple_:
-        return tuple_(self.values * int(unwrap(count)))  # type: ignore[call-overload]
+        return tuple_(self.values * int(unwrap(count)))
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, tuple | list | tuple_):

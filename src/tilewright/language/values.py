@@ -37,26 +37,26 @@ class constexpr(Constant, Operators):
         return bool(self.value)
 
     def __index__(self) -> int:
-        return operator.index(self.value)  # type: ignore[arg-type]
+        return operator.index(self.value)
 
     def __int__(self) -> int:
-        return int(self.value)  # type: ignore[call-overload]
+        return int(self.value)
 
     def __float__(self) -> float:
-        return float(self.value)  # type: ignore[arg-type]
+        return float(self.value)
 
     def __iter__(self) -> Iterator[constexpr]:
-        return iter([constexpr(v) for v in self.value])  # type: ignore[attr-defined]
+        return iter([constexpr(v) for v in self.value])
 
     def __len__(self) -> int:
-        return len(self.value)  # type: ignore[arg-type]
+        return len(self.value)
 
     def __getitem__(self, index: object) -> constexpr:
-        return constexpr(self.value[unwrap(index)])  # type: ignore[index]
+        return constexpr(self.value[unwrap(index)])
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the wrapped value."""
-        return self.value(*args, **kwargs)  # type: ignore[operator]
+        return self.value(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "value":
