@@ -111,13 +111,24 @@ def stored_by_pointers(
 class Group:
     """Arrays of small whole halves for products of `shapes` (m, n, k); B is [n, k].
 
-    Rows are padded to multiples of 16 bytes. `arguments` are those of the kernels above.
+    Rows are padded to multiples of 16 bytes. All lie in one memory, since programs look at where
+    loads and stores lie: C behind all of A and B, or, `interleaved`, those of each product
+    together. `arguments` are those of the kernels above.
     """
 
-    def __init__(self, rng: np.random.Generator, shapes: Sequence[Shape]) -> None:
-        self.a = [_padded(rng, m, k) for m, _, k in shapes]
-        self.b = [_padded(rng, n, k) for _, n, k in shapes]
-        self.c = [_padded(rng, m, n) for m, n, _ in shapes]
+    def __init__(
+        self, rng: np.random.Generator, shapes: Sequence[Shape], *, interleaved: bool = False
+    ) -> None:
+        a = [(m, k) for m, _, k in shapes]
+        b = [(n, k) for _, n, k in shapes]
+        c = [(m, n) for m, n, _ in shapes]
+        if interleaved:
+            together = zip(a, b, c, strict=True)
+            parts = _in_one_memory(rng, [size for sizes in together for size in sizes])
+            self.a, self.b, self.c = parts[0::3], parts[1::3], parts[2::3]
+        else:
+            parts = iter(_in_one_memory(rng, [*a, *b, *c]))
+            self.a, self.b, self.c = ([next(parts) for _ in shapes] for _ in range(3))
         for product in self.c:
             product[:] = np.nan
         self.shapes = shapes
@@ -146,7 +157,15 @@ class Group:
             np.testing.assert_array_equal(c, expected.astype(np.float16))
 
 
-def _padded(rng: np.random.Generator, rows: int, columns: int) -> Array:
-    width = max(8, -(-columns // 8) * 8)
-    whole = rng.integers(-3, 4, (rows, width)).astype(np.float16)
-    return whole[:, :columns]
+def _in_one_memory(rng: np.random.Generator, sizes: Sequence[tuple[int, int]]) -> list[Array]:
+    """Arrays of rows and columns, in this order, with nothing of theirs for 64 bytes in between."""
+    widths = [max(8, -(-columns // 8) * 8) for _, columns in sizes]
+    gap = 32
+    ends = np.cumsum([rows * width + gap for (rows, _), width in zip(sizes, widths, strict=True)])
+    memory = np.full(ends[-1], np.nan, np.float16)
+    parts: list[Array] = []
+    for (rows, columns), width, end in zip(sizes, widths, ends, strict=True):
+        part = memory[end - gap - rows * width : end - gap].reshape(rows, width)
+        part[:] = rng.integers(-3, 4, (rows, width))
+        parts.append(part[:, :columns])
+    return parts

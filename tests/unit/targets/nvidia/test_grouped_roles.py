@@ -88,8 +88,9 @@ def test_threads_compute_a_group_in_roles(groups: int, programs: int, rng) -> No
         ((130, 72, 520),) * 2,
     ],
 )
-def test_groups_of_any_size(shapes: Sequence[Shape], rng) -> None:
-    group = Group(rng, shapes)
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_groups_of_any_size(shapes: Sequence[Shape], interleaved: bool, rng) -> None:
+    group = Group(rng, shapes, interleaved=interleaved)
     simulate(group, 2)
     group.check()
 
