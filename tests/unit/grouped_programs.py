@@ -11,6 +11,7 @@ import tilewright.language as tl
 from tilewright.ir.op import Array
 
 Shape = tuple[int, int, int]
+_FRONT, _GAP = 4096, 64
 
 
 @tilewright.jit
@@ -111,9 +112,9 @@ def stored_by_pointers(
 class Group:
     """Arrays of small whole halves for products of `shapes` (m, n, k); B is [n, k].
 
-    Rows are padded to multiples of 16 bytes. All lie in one memory, since programs look at where
-    loads and stores lie: C behind all of A and B, or, `interleaved`, those of each product
-    together. `arguments` are those of the kernels above.
+    Rows are padded to multiples of 16 bytes. `arguments` are those of the kernels above. All lie
+    in one memory, since programs look at where loads and stores lie: the arguments in front, C
+    behind all of A and B, or, `interleaved`, the arrays of each product together.
     """
 
     def __init__(
@@ -122,29 +123,27 @@ class Group:
         a = [(m, k) for m, _, k in shapes]
         b = [(n, k) for _, n, k in shapes]
         c = [(m, n) for m, n, _ in shapes]
+        self._memory = _Memory([*a, *b, *c])
         if interleaved:
-            together = zip(a, b, c, strict=True)
-            parts = _in_one_memory(rng, [size for sizes in together for size in sizes])
+            parts = [
+                self._memory.array(rng, *size)
+                for sizes in zip(a, b, c, strict=True)
+                for size in sizes
+            ]
             self.a, self.b, self.c = parts[0::3], parts[1::3], parts[2::3]
         else:
-            parts = iter(_in_one_memory(rng, [*a, *b, *c]))
-            self.a, self.b, self.c = ([next(parts) for _ in shapes] for _ in range(3))
+            self.a, self.b, self.c = ([self._memory.array(rng, *s) for s in of] for of in (a, b, c))
         for product in self.c:
             product[:] = np.nan
         self.shapes = shapes
 
     def arguments(self) -> tuple[object, ...]:
         """The arrays of addresses, of sizes and of the rows' distances, and how many there are."""
-        addresses = [
-            np.array([part.ctypes.data for part in parts], np.int64)
-            for parts in (self.a, self.b, self.c)
-        ]
-        rows = [
-            [part.strides[0] // part.itemsize for part in parts]
-            for parts in zip(self.a, self.b, self.c, strict=True)
-        ]
-        sizes = np.array(self.shapes, np.int32)
-        return (*addresses, sizes, np.array(rows, np.int32), len(self.shapes))
+        every = (self.a, self.b, self.c)
+        rows = [[part.strides[0] // part.itemsize for part in p] for p in zip(*every, strict=True)]
+        numbers = [np.array([part.ctypes.data for part in parts], np.int64) for parts in every]
+        numbers += [np.array(self.shapes, np.int32), np.array(rows, np.int32)]
+        return (*self._memory.in_front(numbers), len(self.shapes))
 
     def arrays(self) -> list[Array]:
         """All that the addresses lead to."""
@@ -157,15 +156,36 @@ class Group:
             np.testing.assert_array_equal(c, expected.astype(np.float16))
 
 
-def _in_one_memory(rng: np.random.Generator, sizes: Sequence[tuple[int, int]]) -> list[Array]:
-    """Arrays of rows and columns, in this order, with nothing of theirs for 64 bytes in between."""
-    widths = [max(8, -(-columns // 8) * 8) for _, columns in sizes]
-    gap = 32
-    ends = np.cumsum([rows * width + gap for (rows, _), width in zip(sizes, widths, strict=True)])
-    memory = np.full(ends[-1], np.nan, np.float16)
-    parts: list[Array] = []
-    for (rows, columns), width, end in zip(sizes, widths, ends, strict=True):
-        part = memory[end - gap - rows * width : end - gap].reshape(rows, width)
-        part[:] = rng.integers(-3, 4, (rows, width))
-        parts.append(part[:, :columns])
-    return parts
+class _Memory:
+    """Bytes in which arrays follow each other, `_GAP` apart, behind a page for arguments."""
+
+    def __init__(self, sizes: Sequence[tuple[int, int]]) -> None:
+        room = sum(rows * _width(columns) * 2 + _GAP for rows, columns in sizes)
+        self._bytes = np.zeros(_FRONT + room, np.uint8)
+        self._end = _FRONT
+
+    def array(self, rng: np.random.Generator, rows: int, columns: int) -> Array:
+        """The next array of halves."""
+        width = _width(columns)
+        start, self._end = self._end, self._end + rows * width * 2 + _GAP
+        whole = self._bytes[start : self._end - _GAP].view(np.float16).reshape(rows, width)
+        whole[:] = rng.integers(-3, 4, (rows, width))
+        return whole[:, :columns]
+
+    def in_front(self, values: Sequence[Array]) -> list[Array]:
+        """Copies of small arrays at the front."""
+        placed: list[Array] = []
+        start = 0
+        for value in values:
+            end = start + value.nbytes
+            assert end <= _FRONT
+            part = self._bytes[start:end].view(value.dtype).reshape(value.shape)
+            part[:] = value
+            placed.append(part)
+            start = -(-end // _GAP) * _GAP
+        return placed
+
+
+def _width(columns: int) -> int:
+    """The elements between rows of halves, which begin at multiples of 16 bytes."""
+    return max(8, -(-columns // 8) * 8)
