@@ -13,17 +13,16 @@ from tilewright.interp import casts
 
 # NumPy warns of signalling NaNs, which the exhaustive tests contain.
 pytestmark = pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
-RNG = np.random.default_rng(7)
 
 
-def every_value(dtype: np.dtype) -> np.ndarray:
+def every_value(rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
     """All values of a dtype of 8 or 16 bits; a sample of a wider one."""
     if dtype.itemsize <= 2:
         codes = np.arange(1 << (8 * dtype.itemsize), dtype=f"u{dtype.itemsize}")
         return codes.view(dtype)
     info = np.finfo(dtype)
     edges = [0.0, -0.0, np.inf, -np.inf, np.nan, info.max, info.tiny, 448, 464, 57344, 61440]
-    spread = RNG.standard_normal(4085) * np.exp2(RNG.integers(-30, 30, 4085))
+    spread = rng.standard_normal(4085) * np.exp2(rng.integers(-30, 30, 4085))
     return np.concatenate([edges, spread]).astype(dtype)
 
 
@@ -33,8 +32,10 @@ def same(got: np.ndarray, want: np.ndarray) -> bool:
 
 @pytest.mark.parametrize("target", FLOATS, ids=str)
 @pytest.mark.parametrize("source", FLOATS, ids=str)
-def test_float_casts_agree_with_ml_dtypes(source: np.dtype, target: np.dtype) -> None:
-    values = every_value(source)
+def test_float_casts_agree_with_ml_dtypes(
+    source: np.dtype, target: np.dtype, rng: np.random.Generator
+) -> None:
+    values = every_value(rng, source)
     with np.errstate(all="ignore"):
         if target.itemsize == 1:  # ml_dtypes does not saturate: tests/ops/test_fp8.py
             values = values[np.abs(values.astype(np.float64)) <= float(ml_dtypes.finfo(target).max)]
@@ -67,15 +68,17 @@ def test_double_is_rounded_once(target: np.dtype) -> None:
 
 @pytest.mark.parametrize("target", NARROW, ids=str)
 @pytest.mark.parametrize("source", [np.dtype(np.float32), np.dtype(np.float64)], ids=str)
-def test_rounding_towards_zero_never_grows(source: np.dtype, target: np.dtype) -> None:
-    values = every_value(source)
+def test_rounding_towards_zero_never_grows(
+    source: np.dtype, target: np.dtype, rng: np.random.Generator
+) -> None:
+    values = every_value(rng, source)
     values = values[np.isfinite(values)]
     got = casts.round_float(values, target, "rtz").astype(np.float64)
     wide = values.astype(np.float64)
     assert np.isfinite(got).all()
     assert (np.abs(got) <= np.abs(wide)).all()
     # Nothing between the result and the value: the next value of the format is beyond it.
-    grid = np.unique(every_value(target).astype(np.float64))
+    grid = np.unique(every_value(rng, target).astype(np.float64))
     grid = grid[np.isfinite(grid)]
     position = np.searchsorted(grid, np.abs(wide), side="right") - 1
     assert np.array_equal(np.abs(got), grid[position])
@@ -91,15 +94,18 @@ def test_rounding_towards_zero_keeps_infinity_and_nan() -> None:
 @pytest.mark.parametrize("source", INTEGERS, ids=str)
 @pytest.mark.parametrize("signed", [True, False], ids=["signed", "unsigned"])
 def test_integers_become_the_nearest_float(
-    source: np.dtype, target: np.dtype, signed: bool
+    source: np.dtype,
+    target: np.dtype,
+    signed: bool,
+    rng: np.random.Generator,
 ) -> None:
     info = np.iinfo(source)
-    values = RNG.integers(info.min, info.max, 512, dtype=source, endpoint=True)
+    values = rng.integers(info.min, info.max, 512, dtype=source, endpoint=True)
     values[:4] = [info.min, info.max, 0, -1]
     values[4:64] >>= source.type(source.itemsize * 4)
     got = casts.integer_to_float(values, target, signed=signed).astype(np.float64)
     seen = values if signed else values.view(f"u{source.itemsize}")
-    grid = np.unique(every_value(target).astype(np.float64)) if target.itemsize <= 2 else None
+    grid = np.unique(every_value(rng, target).astype(np.float64)) if target.itemsize <= 2 else None
     for integer, value in zip(seen.tolist(), got.tolist(), strict=True):
         if not np.isfinite(value):
             assert target.itemsize <= 2
@@ -120,8 +126,10 @@ def _near(grid: np.ndarray, value: float) -> list[float]:
 
 @pytest.mark.parametrize("source", FLOATS, ids=str)
 @pytest.mark.parametrize("target", INTEGERS, ids=str)
-def test_floats_become_integers_towards_zero(source: np.dtype, target: np.dtype) -> None:
-    values = every_value(source)
+def test_floats_become_integers_towards_zero(
+    source: np.dtype, target: np.dtype, rng: np.random.Generator
+) -> None:
+    values = every_value(rng, source)
     wide = values.astype(np.float64)
     info = np.iinfo(target)
     inside = np.isfinite(wide) & (np.trunc(wide) >= info.min) & (np.trunc(wide) < info.max)
@@ -140,8 +148,8 @@ def test_floats_out_of_range_become_the_same_integer_each_time() -> None:
 
 
 @pytest.mark.parametrize("source", INTEGERS[:3], ids=str)
-def test_extension_keeps_the_value_or_the_bits(source: np.dtype) -> None:
-    values = RNG.integers(-100, 100, 64).astype(source)
+def test_extension_keeps_the_value_or_the_bits(source: np.dtype, rng: np.random.Generator) -> None:
+    values = rng.integers(-100, 100, 64).astype(source)
     (signed,) = apply("arith.extsi", [values], ((64,), np.int64))
     (unsigned,) = apply("arith.extui", [values], ((64,), np.int64))
     assert np.array_equal(signed, values.astype(np.int64))
@@ -164,8 +172,8 @@ def test_truncation_drops_high_bits() -> None:
     assert bits.tolist() == [True, True, False, True]
 
 
-def test_bitcast_keeps_bits() -> None:
-    values = RNG.standard_normal(16).astype(np.float32)
+def test_bitcast_keeps_bits(rng: np.random.Generator) -> None:
+    values = rng.standard_normal(16).astype(np.float32)
     (bits,) = apply("tt.bitcast", [values], ((16,), np.int32))
     assert np.array_equal(bits, values.view(np.int32))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -12,23 +13,30 @@ from tests.ops.apply import FLOATS, INTEGERS, NARROW, apply
 from tilewright.ir.narrow_floats import nearest
 from tilewright.ops.elementwise.comparisons import FLOAT_PREDICATES, INTEGER_PREDICATES
 
-RNG = np.random.default_rng(20240901)
 SHAPE = (4, 16)
 each_integer = pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 each_float = pytest.mark.parametrize("dtype", FLOATS, ids=str)
 
 
-def integers(dtype: np.dtype) -> np.ndarray:
+def integers(rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
     info = np.iinfo(dtype)
-    values = RNG.integers(info.min, info.max, SHAPE, dtype=dtype, endpoint=True)
+    values = rng.integers(info.min, info.max, SHAPE, dtype=dtype, endpoint=True)
     values[0, :5] = [info.min, info.max, 0, -1, 1]
     return values
 
 
-def floats(dtype: np.dtype) -> np.ndarray:
-    values = (RNG.standard_normal(SHAPE) * 4).astype(dtype)
+def floats(rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
+    values = (rng.standard_normal(SHAPE) * 4).astype(dtype)
     values[0, :2] = [0, 1]
     return values
+
+
+def saturated(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Wide values rounded to `dtype`; in 8 bits what is too large is the largest number."""
+    if dtype.itemsize == 1:
+        largest = float(ml_dtypes.finfo(dtype).max)
+        values = np.clip(values, -largest, largest)
+    return values.astype(dtype)
 
 
 def same(got: np.ndarray, want: np.ndarray) -> bool:
@@ -37,19 +45,19 @@ def same(got: np.ndarray, want: np.ndarray) -> bool:
 
 @each_integer
 @pytest.mark.parametrize("name", ["addi", "subi", "muli", "andi", "ori", "xori"])
-def test_integer_arithmetic_wraps(name: str, dtype: np.dtype) -> None:
+def test_integer_arithmetic_wraps(name: str, dtype: np.dtype, rng: np.random.Generator) -> None:
     function = {
         "addi": np.add, "subi": np.subtract, "muli": np.multiply,
         "andi": np.bitwise_and, "ori": np.bitwise_or, "xori": np.bitwise_xor,
     }[name]  # fmt: skip
-    a, b = integers(dtype), integers(dtype)[::-1]
+    a, b = integers(rng, dtype), integers(rng, dtype)[::-1]
     (got,) = apply(f"arith.{name}", [a, b], (SHAPE, dtype))
     assert np.array_equal(got, function(a, b))
 
 
 @each_integer
-def test_division_rounds_towards_zero(dtype: np.dtype) -> None:
-    a, b = integers(dtype), integers(dtype)[::-1].copy()
+def test_division_rounds_towards_zero(dtype: np.dtype, rng: np.random.Generator) -> None:
+    a, b = integers(rng, dtype), integers(rng, dtype)[::-1].copy()
     b[b == 0] = 3
     b[(b == -1) & (a == np.iinfo(dtype).min)] = 7
     (quotient,) = apply("arith.divsi", [a, b], (SHAPE, dtype))
@@ -60,8 +68,8 @@ def test_division_rounds_towards_zero(dtype: np.dtype) -> None:
 
 
 @each_integer
-def test_unsigned_division_sees_the_bits(dtype: np.dtype) -> None:
-    a, b = integers(dtype), integers(dtype)[::-1].copy()
+def test_unsigned_division_sees_the_bits(dtype: np.dtype, rng: np.random.Generator) -> None:
+    a, b = integers(rng, dtype), integers(rng, dtype)[::-1].copy()
     b[b == 0] = 3
     unsigned = f"u{dtype.itemsize}"
     for name, function in (("divui", np.floor_divide), ("remui", np.remainder)):
@@ -70,9 +78,9 @@ def test_unsigned_division_sees_the_bits(dtype: np.dtype) -> None:
 
 
 @each_integer
-def test_shifts(dtype: np.dtype) -> None:
-    a = integers(dtype)
-    by = RNG.integers(0, 8 * dtype.itemsize, SHAPE).astype(dtype)
+def test_shifts(dtype: np.dtype, rng: np.random.Generator) -> None:
+    a = integers(rng, dtype)
+    by = rng.integers(0, 8 * dtype.itemsize, SHAPE).astype(dtype)
     unsigned = f"u{dtype.itemsize}"
     (left,) = apply("arith.shli", [a, by], (SHAPE, dtype))
     (arithmetic,) = apply("arith.shrsi", [a, by], (SHAPE, dtype))
@@ -83,8 +91,10 @@ def test_shifts(dtype: np.dtype) -> None:
 
 
 @each_integer
-def test_high_product_is_that_of_unsigned_integers(dtype: np.dtype) -> None:
-    a, b = integers(dtype), integers(dtype)[::-1]
+def test_high_product_is_that_of_unsigned_integers(
+    dtype: np.dtype, rng: np.random.Generator
+) -> None:
+    a, b = integers(rng, dtype), integers(rng, dtype)[::-1]
     (got,) = apply("tt.mulhiui", [a, b], (SHAPE, dtype))
     bits = 8 * dtype.itemsize
     for x, y, high in zip(a.flat, b.flat, got.flat, strict=True):
@@ -93,8 +103,8 @@ def test_high_product_is_that_of_unsigned_integers(dtype: np.dtype) -> None:
 
 
 @each_integer
-def test_bit_counts(dtype: np.dtype) -> None:
-    a = integers(dtype)
+def test_bit_counts(dtype: np.dtype, rng: np.random.Generator) -> None:
+    a = integers(rng, dtype)
     bits = 8 * dtype.itemsize
     (ones,) = apply("math.ctpop", [a], (SHAPE, dtype))
     (leading,) = apply("math.ctlz", [a], (SHAPE, dtype))
@@ -119,8 +129,8 @@ def test_one_bit_integers_add_without_carry() -> None:
 
 @each_integer
 @pytest.mark.parametrize("code", range(10), ids=lambda c: INTEGER_PREDICATES[c])
-def test_integer_comparisons(code: int, dtype: np.dtype) -> None:
-    a, b = integers(dtype), integers(dtype)[::-1].copy()
+def test_integer_comparisons(code: int, dtype: np.dtype, rng: np.random.Generator) -> None:
+    a, b = integers(rng, dtype), integers(rng, dtype)[::-1].copy()
     b[1] = a[1]
     (got,) = apply("arith.cmpi", [a, b], (SHAPE, np.bool_), properties=f"predicate = {code} : i64")
     name = INTEGER_PREDICATES[code]
@@ -149,15 +159,28 @@ def test_float_comparisons_know_nan(code: int, dtype: np.dtype) -> None:
     assert np.array_equal(got, want)
 
 
+FLOAT_FUNCTIONS = {"addf": np.add, "subf": np.subtract, "mulf": np.multiply, "divf": np.divide}
+
+
 @each_float
-@pytest.mark.parametrize("name", ["addf", "subf", "mulf", "divf"])
-def test_float_arithmetic_rounds_once(name: str, dtype: np.dtype) -> None:
-    a, b = floats(dtype), floats(dtype)[::-1].copy()
+@pytest.mark.parametrize("name", FLOAT_FUNCTIONS)
+def test_float_arithmetic_rounds_once(name: str, dtype: np.dtype, rng: np.random.Generator) -> None:
+    a, b = floats(rng, dtype), floats(rng, dtype)[::-1].copy()
     b[b == 0] = 1
     (got,) = apply(f"arith.{name}", [a, b], (SHAPE, dtype))
-    function = {"addf": np.add, "subf": np.subtract, "mulf": np.multiply, "divf": np.divide}[name]
     wide = np.float64 if dtype == np.float64 else np.float32
-    assert same(got, function(a.astype(wide), b.astype(wide)).astype(dtype))
+    assert same(got, saturated(FLOAT_FUNCTIONS[name](a.astype(wide), b.astype(wide)), dtype))
+
+
+@pytest.mark.parametrize("dtype", [d for d in FLOATS if d.itemsize == 1], ids=str)
+@pytest.mark.parametrize("name", FLOAT_FUNCTIONS)
+def test_float8_arithmetic_of_all_values(name: str, dtype: np.dtype) -> None:
+    every = np.arange(256, dtype=np.uint8).view(dtype)
+    a, b = (side.copy() for side in np.meshgrid(every, every))
+    (got,) = apply(f"arith.{name}", [a, b], (a.shape, dtype))
+    with np.errstate(all="ignore"):
+        exact = FLOAT_FUNCTIONS[name](a.astype(np.float32), b.astype(np.float32))
+    assert same(got, saturated(exact, dtype))
 
 
 @each_float
@@ -178,9 +201,9 @@ def test_remainder_has_the_sign_of_the_dividend() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, *NARROW], ids=str)
-def test_fma_is_rounded_once(dtype: np.dtype) -> None:
+def test_fma_is_rounded_once(dtype: np.dtype, rng: np.random.Generator) -> None:
     dtype = np.dtype(dtype)
-    a, b, c = (floats(dtype) for _ in range(3))
+    a, b, c = (floats(rng, dtype) for _ in range(3))
     c[1] = -(a[1].astype(np.float64) * b[1].astype(np.float64)).astype(dtype)
     (got,) = apply("math.fma", [a, b, c], (SHAPE, dtype))
     for x, y, z, r in zip(a.flat, b.flat, c.flat, got.flat, strict=True):
@@ -223,8 +246,10 @@ UNARY = {
 
 @pytest.mark.parametrize("name", UNARY)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_functions_are_rounded_from_double(name: str, dtype: np.dtype) -> None:
-    a = np.abs(floats(dtype)) if "log" in name or "sqrt" in name else floats(dtype)
+def test_functions_are_rounded_from_double(
+    name: str, dtype: np.dtype, rng: np.random.Generator
+) -> None:
+    a = np.abs(floats(rng, dtype)) if "log" in name or "sqrt" in name else floats(rng, dtype)
     (got,) = apply(name, [a], (SHAPE, dtype))
     with np.errstate(all="ignore"):
         want = UNARY[name](a.astype(np.float64))
@@ -254,8 +279,8 @@ def test_clamp_and_nan(dtype: np.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", (*INTEGERS, *FLOATS), ids=str)
-def test_select_picks_by_element(dtype: np.dtype) -> None:
-    condition = RNG.integers(0, 2, SHAPE).astype(np.bool_)
-    a, b = RNG.integers(0, 5, SHAPE).astype(dtype), RNG.integers(5, 9, SHAPE).astype(dtype)
+def test_select_picks_by_element(dtype: np.dtype, rng: np.random.Generator) -> None:
+    condition = rng.integers(0, 2, SHAPE).astype(np.bool_)
+    a, b = rng.integers(0, 5, SHAPE).astype(dtype), rng.integers(5, 9, SHAPE).astype(dtype)
     (got,) = apply("arith.select", [condition, a, b], (SHAPE, dtype))
     assert same(got, np.where(condition, a, b))

@@ -8,17 +8,15 @@ import pytest
 from tests.ops.apply import FLOATS, INTEGERS, NARROW, apply
 from tests.ops.examples import combine_region
 
-RNG = np.random.default_rng(99)
 
-
-def numbers(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    return RNG.integers(-8, 9, shape).astype(dtype)
+def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    return rng.integers(-8, 9, shape).astype(dtype)
 
 
 @pytest.mark.parametrize("dtype", [np.dtype(np.bool_), *INTEGERS, *FLOATS], ids=str)
-def test_shape_ops_move_elements_of_every_dtype(dtype: np.dtype) -> None:
-    a = RNG.integers(0, 2, (4, 8)).astype(dtype)
-    b = RNG.integers(0, 2, (4, 8)).astype(dtype)
+def test_shape_ops_move_elements_of_every_dtype(dtype: np.dtype, rng: np.random.Generator) -> None:
+    a = rng.integers(0, 2, (4, 8)).astype(dtype)
+    b = rng.integers(0, 2, (4, 8)).astype(dtype)
     cases = {
         "tt.expand_dims": ("axis = 1 : i32", a[:, None]),
         "tt.reshape": ("", a.reshape(2, 16)),
@@ -38,17 +36,17 @@ def test_shape_ops_move_elements_of_every_dtype(dtype: np.dtype) -> None:
     assert np.array_equal(wide, np.broadcast_to(a[:, :1], (4, 8)))
 
 
-def test_trans_permutes_three_dimensions() -> None:
-    a = numbers((2, 4, 8), np.dtype(np.int32))
+def test_trans_permutes_three_dimensions(rng: np.random.Generator) -> None:
+    a = numbers(rng, (2, 4, 8), np.dtype(np.int32))
     (got,) = apply("tt.trans", [a], ((8, 2, 4), np.int32), properties="order = array<i32: 2, 0, 1>")
     assert np.array_equal(got, a.transpose(2, 0, 1))
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_gather_takes_along_an_axis(axis: int) -> None:
-    src = numbers((8, 4), np.dtype(np.float32))
+def test_gather_takes_along_an_axis(axis: int, rng: np.random.Generator) -> None:
+    src = numbers(rng, (8, 4), np.dtype(np.float32))
     shape = (16, 4) if axis == 0 else (8, 2)
-    index = RNG.integers(0, src.shape[axis], shape).astype(np.int32)
+    index = rng.integers(0, src.shape[axis], shape).astype(np.int32)
     (got,) = apply(
         "tt.gather", [src, index], (shape, np.float32), properties=f"axis = {axis} : i32"
     )
@@ -66,8 +64,10 @@ def test_histogram_counts_what_the_mask_keeps() -> None:
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS], ids=str)
 @pytest.mark.parametrize("descending", [False, True])
-def test_sort_is_stable_in_both_directions(dtype: np.dtype, descending: bool) -> None:
-    a = numbers((4, 32), dtype)
+def test_sort_is_stable_in_both_directions(
+    dtype: np.dtype, descending: bool, rng: np.random.Generator
+) -> None:
+    a = numbers(rng, (4, 32), dtype)
     flag = "descending" if descending else ""
     got, order = apply("tw.sort", [a], (a.shape, dtype), (a.shape, np.int32), properties=flag)
     sign = -1 if descending else 1
@@ -77,26 +77,26 @@ def test_sort_is_stable_in_both_directions(dtype: np.dtype, descending: bool) ->
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_dot_is_rounded_once(dtype: np.dtype) -> None:
-    a, b = (RNG.standard_normal((16, 16)).astype(dtype) for _ in range(2))
+def test_dot_is_rounded_once(dtype: np.dtype, rng: np.random.Generator) -> None:
+    a, b = (rng.standard_normal((16, 16)).astype(dtype) for _ in range(2))
     accumulator = np.float64 if dtype == np.float64 else np.float32
-    c = RNG.standard_normal((16, 16)).astype(accumulator)
+    c = rng.standard_normal((16, 16)).astype(accumulator)
     (got,) = apply("tt.dot", [a, b, c], ((16, 16), accumulator))
     wide = np.longdouble if dtype == np.float64 else np.float64
     want = (a.astype(wide) @ b.astype(wide) + c).astype(accumulator)
     assert np.array_equal(got, want)
 
 
-def test_dot_of_bytes_is_exact() -> None:
-    a = RNG.integers(-128, 128, (16, 64)).astype(np.int8)
-    b = RNG.integers(-128, 128, (64, 16)).astype(np.int8)
-    c = RNG.integers(-9, 9, (16, 16)).astype(np.int32)
+def test_dot_of_bytes_is_exact(rng: np.random.Generator) -> None:
+    a = rng.integers(-128, 128, (16, 64)).astype(np.int8)
+    b = rng.integers(-128, 128, (64, 16)).astype(np.int8)
+    c = rng.integers(-9, 9, (16, 16)).astype(np.int32)
     (got,) = apply("tt.dot", [a, b, c], ((16, 16), np.int32))
     assert np.array_equal(got, a.astype(np.int64) @ b.astype(np.int64) + c)
 
 
-def test_dot_takes_batches() -> None:
-    a, b = (RNG.standard_normal((4, 8, 8)).astype(np.float32) for _ in range(2))
+def test_dot_takes_batches(rng: np.random.Generator) -> None:
+    a, b = (rng.standard_normal((4, 8, 8)).astype(np.float32) for _ in range(2))
     c = np.zeros((4, 8, 8), np.float32)
     (got,) = apply("tt.dot", [a, b, c], ((4, 8, 8), np.float32))
     assert np.allclose(got, a @ b, rtol=1e-6, atol=1e-6)
@@ -112,8 +112,8 @@ def region(op: str, element: str, terminator: str) -> str:
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_reduce_folds_one_axis(axis: int) -> None:
-    a = numbers((2, 8, 4), np.dtype(np.int32))
+def test_reduce_folds_one_axis(axis: int, rng: np.random.Generator) -> None:
+    a = numbers(rng, (2, 8, 4), np.dtype(np.int32))
     want = a.sum(axis, dtype=np.int32)
     body = region("arith.addi", "i32", "tt.reduce.return")
     (got,) = apply(
@@ -122,8 +122,8 @@ def test_reduce_folds_one_axis(axis: int) -> None:
     assert np.array_equal(got, want)
 
 
-def test_reduce_of_an_odd_extent_loses_nothing() -> None:
-    a = numbers((7, 4), np.dtype(np.int32))
+def test_reduce_of_an_odd_extent_loses_nothing(rng: np.random.Generator) -> None:
+    a = numbers(rng, (7, 4), np.dtype(np.int32))
     body = region("arith.addi", "i32", "tt.reduce.return")
     (got,) = apply("tt.reduce", [a], ((4,), np.int32), properties="axis = 0 : i32", region=body)
     assert np.array_equal(got, a.sum(0))
@@ -173,8 +173,8 @@ def test_scan_keeps_the_order_of_elements(reverse: bool) -> None:
 
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("extent", [1, 2, 5, 16])
-def test_cumulative_sums(axis: int, extent: int) -> None:
-    a = numbers((extent, 4) if axis == 0 else (4, extent), np.dtype(np.int64))
+def test_cumulative_sums(axis: int, extent: int, rng: np.random.Generator) -> None:
+    a = numbers(rng, (extent, 4) if axis == 0 else (4, extent), np.dtype(np.int64))
     body = region("arith.addi", "i64", "tt.scan.return")
     properties = f"axis = {axis} : i32, reverse = false"
     (got,) = apply("tt.scan", [a], (a.shape, np.int64), properties=properties, region=body)
