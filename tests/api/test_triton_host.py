@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextvars import Context
 from pathlib import Path
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -116,6 +116,42 @@ def test_a_callee_that_changed_is_in_the_hash_that_is_found_anew() -> None:
     callee._unsafe_update_src(callee.src.replace("+ 7", "+ 1"))
     callee.hash = caller.hash = None
     assert caller.cache_key == found
+
+
+def test_the_names_that_a_function_sees_are_given_to_functions_made_from_it() -> None:
+    scale, tl_of_module = 3, tl
+
+    @triton.jit
+    def scaled(out_ptr, x, scale: tl.constexpr = scale):
+        tl.store(out_ptr, x * scale)
+
+    @triton.jit
+    def caller(out_ptr):
+        scaled(out_ptr, 7)
+        if later is not None:
+            tl_of_module.store(out_ptr + 1, 1)
+
+    @triton.constexpr_function
+    def thrice(n):
+        return scale * n
+
+    seen = caller.get_capture_scope()
+    assert seen["scaled"] is scaled
+    assert seen["np"] is np
+    assert "later" not in seen, "assigned below, and not yet"
+    assert thrice.get_capture_scope()["scale"] == 3
+    later = None
+    assert caller.get_capture_scope()["later"] is None
+    assert "scaled" not in make_kernel().get_capture_scope()
+
+    def template(out_ptr):
+        pass
+
+    made = triton.JITFunction(FunctionType(template.__code__, seen))
+    made._unsafe_update_src("def template(out_ptr):\n    scaled(out_ptr, 5)\n")
+    out = np.zeros(2, np.int32)
+    made[(1,)](out)
+    assert out[0] == 15
 
 
 def test_the_kept_kernels_of_the_cpu_go_by_the_name_that_torch_gives_it() -> None:

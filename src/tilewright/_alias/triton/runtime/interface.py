@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Generic, TypeVar, cast
 
 from tilewright.frontend.program import Parameter
+from tilewright.frontend.scope import MISSING, cell_value
 from tilewright.runtime.grid import GridLike
 
 from .tensors import MockTensor
@@ -16,6 +18,19 @@ _NO_TYPES = ("constexpr", "const")
 
 class JITCallable:
     """What kernels call: jit functions, and functions of constants."""
+
+    fn: Callable[..., object]
+
+    def get_capture_scope(self) -> dict[str, object]:
+        """The names that the function sees: those of its module, and of functions around it.
+
+        Where both have a name it is that of the function around, as in Python. Tools that write
+        kernels give it to the functions that they make.
+        """
+        fn = cast("FunctionType", self.fn)
+        cells = zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
+        around = {name: cell_value(cell) for name, cell in cells}
+        return {**fn.__globals__, **{n: v for n, v in around.items() if v is not MISSING}}
 
 
 class KernelInterface(Generic[T]):
