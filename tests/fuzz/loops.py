@@ -20,6 +20,7 @@ from types import FrameType
 import click
 
 from tests.fuzz import (
+    test_grouped,
     test_hostile_loops,
     test_overlapping,
     test_pipelined_loops,
@@ -50,6 +51,7 @@ FORMS: dict[str, Form] = {
     "tiles": partial(require_agreement, to_threads=True, over_tiles=True),
     "gathers": partial(require_agreement, to_threads=True, gathers=True),
     "clusters": _clusters,
+    "grouped": test_grouped.check,
     "overlapping": test_overlapping.check,
     "published": test_published.check,
 }

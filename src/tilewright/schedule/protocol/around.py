@@ -2,7 +2,8 @@
 
 What goes wrong with a ring goes wrong where it wraps: with as many fills as it has slots, one
 less, one more, and one more than twice as many. Nobody says what the arguments of a kernel mean,
-so all of them are as many steps of its loops.
+so all of them are as many steps of its loops. Roles that meet where addresses overlap run with
+arrays that lie apart, and with one array for all.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from xdsl.dialects.builtin import IntegerType
 
 from tilewright.ir.regions import counter_of
+from tilewright.ir.schedule_attributes import COMMON
 from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.function import FuncOp
 from tilewright.ops.program.persistence import most_programs
@@ -19,6 +21,7 @@ from tilewright.ops.rings import rings_of
 from tilewright.ops.roles import find_roles, shared_by_roles
 from tilewright.schedule.protocol.run import run_protocol
 from tilewright.schedule.protocol.scalars import Launch
+from tilewright.support.dataclass import replace
 
 NUM_STEPS = 20_000
 """Ops of a role after which a launch is too large to tell. Chosen, not measured: a tenth of a
@@ -37,6 +40,16 @@ def launches_around(kernel: FuncOp) -> Iterator[Launch]:
     """Launches in which every integer argument is the same number of steps of a loop."""
     if find_roles(kernel) is None:
         return
+    apart = _launches_apart(kernel)
+    if not any(COMMON in op.attributes for op in kernel.walk()):
+        yield from apart
+        return
+    for launch in apart:
+        yield launch
+        yield replace(launch, overlaps=True)
+
+
+def _launches_apart(kernel: FuncOp) -> Iterator[Launch]:
     slots = {ring.num_slots for ring in rings_of(kernel)} or {1}
     counts = sorted({c for n in slots for c in (0, 1, n - 1, n, n + 1, 2 * n + 1)})
     numbers = [

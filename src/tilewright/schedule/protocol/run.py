@@ -20,7 +20,7 @@ from tilewright.ops.rings import rings_of
 from tilewright.ops.roles import RolesOp, find_roles
 from tilewright.schedule.protocol.acts import GivenUp, Running, run_role
 from tilewright.schedule.protocol.replica import Replica, SharedState
-from tilewright.schedule.protocol.scalars import Launch, address_of
+from tilewright.schedule.protocol.scalars import Launch
 from tilewright.schedule.protocol.state import Ring
 from tilewright.support.dataclass import replace
 
@@ -61,7 +61,7 @@ def _before_roles(shared: SharedState, kernel: FuncOp) -> Replica:
     for number, argument in enumerate(kernel.body.block.args):
         is_address = isinstance(argument.type, PointerType)
         given = shared.launch.arguments.get(number)
-        common.values[argument] = address_of(number) if is_address else given
+        common.values[argument] = shared.launch.address_of(number) if is_address else given
     for ring in rings_of(kernel):
         sides = ring.producers.value.data, ring.programs * ring.consumers.value.data
         shared.rings[ring] = Ring.of(ring.ring_name.data, ring.num_slots, *sides)

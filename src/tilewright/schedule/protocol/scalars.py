@@ -22,13 +22,19 @@ from tilewright.support.rules import RuleTable
 class Launch:
     """What the scalars of a run follow from: integer arguments by number, and the program.
 
-    `programs` run, and `grid` is what the launch asks for: () where they are the same.
+    `programs` run, and `grid` is what the launch asks for: () where they are the same. Arrays lie
+    apart from each other, or all of them are one (`overlaps`).
     """
 
     arguments: Mapping[int, int]
     program: tuple[int, int, int] = (0, 0, 0)
     programs: tuple[int, int, int] = (1, 1, 1)
     grid: tuple[int, ...] = ()
+    overlaps: bool = False
+
+    def address_of(self, argument: int) -> int:
+        """The address that a run takes for that of an array, by the number of the argument."""
+        return _ARRAY_BYTES * (1 if self.overlaps else argument + 1)
 
 
 SOURCES: RuleTable[Callable[[Operation, Launch], int | None]] = RuleTable("sources of scalars")
@@ -54,24 +60,19 @@ def _extent(op: GetGridExtentOp, launch: Launch) -> int:
     return (launch.grid or launch.programs)[op.axis.value.data]
 
 
-def address_of(argument: int) -> int:
-    """The address that a run takes for that of an array, by the number of the argument."""
-    return argument + 1 << _ARRAY_LOG2
-
-
 def _read(address: int, width: int, launch: Launch) -> int:
     """What memory holds at an address: addresses of arrays, and sizes around those of the launch.
 
     Whoever reads it finds the same.
     """
     if width == _ADDRESS_BITS:
-        return address_of(_FIRST_HELD + address // (_ADDRESS_BITS // 8))
+        return launch.address_of(_FIRST_HELD + address // (_ADDRESS_BITS // 8))
     size = max(launch.arguments.values(), default=1)
     return (size, 2 * size, 1, size, 0)[address // (width // 8 or 1) % 5]
 
 
 # By definition: in a run arrays lie so far apart, and those that memory leads to follow these.
-_ARRAY_LOG2, _FIRST_HELD = 40, 1 << 12
+_ARRAY_BYTES, _FIRST_HELD = 1 << 40, 1 << 12
 _SAME_BITS = ("tt.int_to_ptr", "tt.ptr_to_int")
 # By definition: the bits of a pointer.
 _ADDRESS_BITS = 64

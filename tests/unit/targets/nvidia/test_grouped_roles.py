@@ -16,10 +16,12 @@ from tilewright.interp.evaluate import run_kernel
 from tilewright.ir.op import Array
 from tilewright.ops.channels import MeetOp
 from tilewright.ops.function import find_kernel
-from tilewright.ops.rings import RingLandedOp, RingReleaseOp
+from tilewright.ops.rings import RingLandedOp, RingReleaseOp, RingSeekOp
 from tilewright.ops.roles import find_roles
+from tilewright.schedule.protocol.around import NUM_STEPS, launches_around
 from tilewright.schedule.protocol.run import run_protocol
 from tilewright.schedule.protocol.scalars import Launch
+from tilewright.support.dataclass import replace
 from tilewright.support.errors import KernelFault, ProtocolBroken
 from tilewright.targets.nvidia.host import named_machine
 from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION
@@ -209,6 +211,39 @@ def test_a_meeting_that_one_role_misses_breaks_the_protocol(rng) -> None:
     (count,) = (i for i, a in enumerate(kernel.body.block.args) if str(a.type) == "i32")
     with pytest.raises(ProtocolBroken, match="meet"):
         run_protocol(kernel, Launch({count: 100}, (0, 0, 0), (1, 1, 1)))
+
+
+def test_the_protocol_runs_where_all_arrays_are_one(rng) -> None:
+    """Roles meet wherever they compare; what the loader forgets of its place shows there alone."""
+    kernel = find_kernel(module_at(requested(Group(rng, SHAPES), 3), "check-protocol"))
+    assert {launch.overlaps for launch in launches_around(kernel)} == {False, True}
+    (count,) = (i for i, a in enumerate(kernel.body.block.args) if str(a.type) == "i32")
+    apart = Launch({count: 40})
+    for launch in (apart, replace(apart, overlaps=True)):
+        assert run_protocol(kernel, launch, NUM_STEPS) > 100
+    roles = find_roles(kernel)
+    assert roles is not None
+    seeks = [op for op in roles.bodies[0].walk() if isinstance(op, RingSeekOp)]
+    where_sizes_are_read = seeks[0]
+    assert where_sizes_are_read.ring_of().ring_name.data == "meet"
+    for before, after in zip(where_sizes_are_read.before, seeks[0].after, strict=True):
+        after.replace_all_uses_with(before)
+    run_protocol(kernel, apart, NUM_STEPS)
+    with pytest.raises(ProtocolBroken, match="meet"):
+        run_protocol(kernel, replace(apart, overlaps=True), NUM_STEPS)
+
+
+def test_rows_that_groups_do_not_share_stay_one_program(rng) -> None:
+    """Maps of the blocks that a group would store went with the body of its role."""
+    group = Group(rng, SHAPES)
+    options = {**TILES, "M": 64, "num_consumer_groups": 2}
+    call = by_descriptors.specialize_call(group.arguments(), {"P": 3, **options})
+    placement = DevicePlacement("nvidia")
+    request = make_request(call.source, call.specialization, call.options, placement, MACHINE)
+    remarks = "\n".join(schedule_of(request).remarks)
+    assert "not split into roles: 32 rows of a product are no multiple of 64" in remarks
+    simulate(group, M=64)
+    group.check()
 
 
 def test_a_store_by_pointers_beside_made_maps_is_refused(rng) -> None:

@@ -95,9 +95,13 @@ class SmallerMaps:
         return made
 
     def undo(self) -> None:
-        """Take back all maps, which nobody uses."""
+        """Take back the maps of the launch, which nobody uses.
+
+        Those that a program makes stand in the body of a role, and go with it.
+        """
         for made in self._made.values():
-            erase(made)
+            if isinstance(made, TensorMapOp):
+                erase(made)
         self._made.clear()
 
 
