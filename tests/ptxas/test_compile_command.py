@@ -60,7 +60,7 @@ def test_described_arguments_give_ptx_cubin_and_figures(file: Path, tmp_path: Pa
     assert ".reqntid 64" in ptx.read_text() and "ld.global.v4" in ptx.read_text()
     metadata = json.loads((folder / "metadata.json").read_text())
     assert metadata["registers"] > 0 and metadata["spill_store_bytes"] == 0
-    assert "2 warps" in shown and "programs on an SM" in shown
+    assert "2 warps" in shown and " on an SM, " in shown
 
 
 def test_a_file_that_is_run_has_the_options_of_its_launches(file: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_kernel_is_explained_in_its_own_lines_with_registers_and_occupancy(fil
     shown = call("explain", file, *arguments)
     assert "kernels.py:12  tl.store(out_ptr + offsets" in shown
     assert "4 × 16 B" in shown and "16 / 16" in shown
-    assert "registers ·" in shown and "programs on an SM" in shown
+    assert "registers ·" in shown and " on an SM, " in shown
 
 
 @pytest.mark.parametrize("stage", ["t1", "copy-async", "place-shared", "t2"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import click
@@ -21,7 +21,7 @@ from tilewright.targets.nvidia.occupancy import occupancy
 from tilewright.targets.target import load_target
 from tilewright.tools.collect import requests_of
 from tilewright.tools.kernel_file import ARGUMENTS, FILE, FUNCTION, KERNEL, OPTIONS, TARGET
-from tilewright.tools.show import size_text, title
+from tilewright.tools.show import count_text, size_text, title
 
 _SUFFIXES = {"source": "py", "llir": "ll", "asm": "s", "ptx": "ptx"}
 _SECTION_SUFFIXES = {"object": "o", "cubin": "cubin"}
@@ -137,11 +137,14 @@ def _resources(artifact: Artifact) -> dict[str, object]:
     return {**found, "remarks": [*own, *reported]}
 
 
-def echo_resources(request: CompileRequest, artifact: Artifact) -> None:
-    """Print what a kernel takes of a GPU, and the remarks, which every target has."""
+def echo_resources(request: CompileRequest, artifact: Artifact, said: Collection[str] = ()) -> None:
+    """Print what a kernel takes of a GPU, and the remarks, which every target has.
+
+    What was `said` already, behind the line of a remark, is not said again.
+    """
     resources = _resources(artifact)
     if not resources:
-        _echo_remarks(artifact.metadata)
+        echo_remarks(artifact.metadata.get("remarks", []), said)
         return
     registers = _count(resources, "registers")
     spills = _count(resources, "spill_store_bytes") + _count(resources, "spill_load_bytes")
@@ -154,17 +157,18 @@ def echo_resources(request: CompileRequest, artifact: Artifact) -> None:
     )
     fit = occupancy(registers, num_warps, shared, request.machine)
     click.echo(
-        f"  {fit.ctas_per_sm} programs on an SM, {fit.warps_per_sm} of {fit.max_warps_per_sm} "
-        f"warps ({fit.fraction:.0%}), limited by {fit.limit}"
+        f"  {count_text(fit.ctas_per_sm, 'program')} on an SM, {fit.warps_per_sm} of "
+        f"{fit.max_warps_per_sm} warps ({fit.fraction:.0%}), limited by {fit.limit}"
     )
-    _echo_remarks(resources)
+    echo_remarks(resources.get("remarks", []), said)
 
 
-def _echo_remarks(found: Mapping[str, object]) -> None:
-    remarks = found.get("remarks", [])
-    assert isinstance(remarks, list)
+def echo_remarks(remarks: object, said: Collection[str] = ()) -> None:
+    """Print each remark once, but for those whose text was `said`."""
+    assert isinstance(remarks, list | tuple)
     for remark in dict.fromkeys(map(str, remarks)):
-        click.echo(f"  remark: {remark}")
+        if not any(remark.endswith(f": {text}") for text in said):
+            click.echo(f"  remark: {remark}")
 
 
 def _count(counts: Mapping[str, object], name: str) -> int:

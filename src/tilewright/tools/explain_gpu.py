@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -25,9 +26,9 @@ from tilewright.targets.nvidia.explain.layout_provenance import Requirement
 from tilewright.targets.nvidia.explain.without_effect import without_effect
 from tilewright.targets.nvidia.manifest import NvidiaReport
 from tilewright.targets.target import Scheduled, load_target
-from tilewright.tools.compile import echo_resources
+from tilewright.tools.compile import echo_remarks, echo_resources
 from tilewright.tools.explain_schedule import echo_schedule
-from tilewright.tools.show import echo_table, size_text
+from tilewright.tools.show import count_text, echo_table, size_text
 
 
 def explain_gpu(request: CompileRequest, scheduled: Scheduled) -> None:
@@ -42,7 +43,7 @@ def explain_gpu(request: CompileRequest, scheduled: Scheduled) -> None:
     summary = explain_kernel(kernel, report.shared, report.ordering)
     tiles = to_tiles(request, load_target(request.target))
     _echo_lines(summary)
-    echo_schedule(find_kernel(tiles), kernel, request.compile_options.num_stages is not None)
+    said = echo_schedule(find_kernel(tiles), kernel, request.compile_options.num_stages is not None)
     for text in without_effect(request.compile_options, find_kernel(tiles), kernel):
         click.echo(f"    remark: {text}")
     _echo_accesses(summary.accesses)
@@ -53,12 +54,12 @@ def explain_gpu(request: CompileRequest, scheduled: Scheduled) -> None:
     _echo_shared(summary, shared_bytes(kernel))
     _echo_barriers(summary)
     if isinstance(found, Artifact):
-        echo_resources(request, found)
+        echo_resources(request, found, said)
         return
     click.echo(f"  registers are not known: {found.summary}")
     if found.hint:
         click.echo(f"    {found.hint}")
-    _echo_remarks(scheduled.remarks)
+    echo_remarks(scheduled.remarks, said)
 
 
 def _artifact_of(request: CompileRequest) -> Artifact | TilewrightError:
@@ -67,11 +68,6 @@ def _artifact_of(request: CompileRequest) -> Artifact | TilewrightError:
         return compile_request(request, request.cache_key(compiler_fingerprint()))
     except TilewrightError as error:
         return error
-
-
-def _echo_remarks(remarks: Iterable[str]) -> None:
-    for remark in dict.fromkeys(remarks):
-        click.echo(f"  remark: {remark}")
 
 
 def _echo_lines(summary: KernelSummary) -> None:
@@ -89,7 +85,7 @@ def _echo_lines(summary: KernelSummary) -> None:
 
 
 def _echo_accesses(accesses: Iterable[AccessSummary]) -> None:
-    rows = [_access_row(access) for access in accesses]
+    rows = _counted(_access_row(access) for access in accesses)
     if rows:
         header = ("    global access", "line", "per lane", "sectors / least", "remarks")
         echo_table(header, rows)
@@ -117,7 +113,7 @@ def _echo_boxes(request: CompileRequest, tiles: ModuleOp) -> None:
         for box in explain_boxes(tiles, request.machine)
     ]
     if rows:
-        echo_table(("    of pointers", "line", "a box", "if, or why not"), rows)
+        echo_table(("    by pointers", "line", "could be a block", "if, or why not"), rows)
 
 
 def _echo_conversions(conversions: Iterable[ConversionSummary]) -> None:
@@ -143,7 +139,7 @@ def _cause(requirement: Requirement) -> str:
 
 
 def _echo_staging(summary: KernelSummary) -> None:
-    rows = [
+    rows = _counted(
         (
             f"    {staged.what}",
             _short(staged.line),
@@ -151,7 +147,7 @@ def _echo_staging(summary: KernelSummary) -> None:
             f"{staged.wavefronts} / {staged.ideal}",
         )
         for staged in summary.staging
-    ]
+    )
     if rows:
         echo_table(("    shared tile", "line", "per lane", "wavefronts / least"), rows)
 
@@ -190,13 +186,25 @@ def _echo_shared(summary: KernelSummary, total_bytes: int) -> None:
 
 
 def _echo_barriers(summary: KernelSummary) -> None:
-    rows = [("    barrier", _short(barrier.line), barrier.why) for barrier in summary.barriers]
+    rows = _counted(
+        ("    barrier", _short(barrier.line), barrier.why) for barrier in summary.barriers
+    )
     if rows:
         echo_table(("    barrier", "line", "orders"), rows)
+    barriers = count_text(len(summary.barriers), "barrier")
     click.echo(
-        f"  {len(summary.barriers)} barriers between ops and {summary.num_fences} fences for the "
+        f"  {barriers} between ops and {count_text(summary.num_fences, 'fence')} for the "
         "asynchronous units; what an op with scratch waits for is its own"
     )
+
+
+def _counted(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Equal rows once, with how often there are such: what runs ahead is in the text again."""
+    counts = Counter(rows)
+    return [
+        (f"{row[0]} ({count} times)" if count > 1 else row[0], *row[1:])
+        for row, count in counts.items()
+    ]
 
 
 def _short(line: str) -> str:

@@ -14,14 +14,14 @@ from tilewright.targets.nvidia.explain.waits import WaitSummary
 from tilewright.tools.show import echo_table, size_text
 
 
-def echo_schedule(tiles: FuncOp, kernel: FuncOp, says_stages: bool) -> None:
-    """Print the schedule of a T2 kernel, whose ops `tiles` has as they were at T0.
+def echo_schedule(tiles: FuncOp, kernel: FuncOp, says_stages: bool) -> tuple[str, ...]:
+    """Print the schedule of a T2 kernel, whose ops `tiles` has as they were at T0; its reasons.
 
     `says_stages`: the launch has `num_stages`.
     """
     summary = explain_schedule(tiles, kernel)
     if summary is None:
-        return
+        return ()
     click.echo("    schedule")
     for clause in summary.clauses:
         click.echo(f"      {clause}")
@@ -35,6 +35,7 @@ def echo_schedule(tiles: FuncOp, kernel: FuncOp, says_stages: bool) -> None:
     by_default = summary.rings and not summary.roles and not says_stages
     for text in (*summary.reasons, *((unsaid,) if by_default else ())):
         click.echo(f"    because: {text}")
+    return summary.reasons
 
 
 def _echo_roles(roles: Iterable[Role]) -> None:

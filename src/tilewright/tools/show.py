@@ -93,3 +93,14 @@ def echo_table(header: Sequence[str], rows: Sequence[Sequence[str]], heading: st
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     Console(highlight=False).print(table)
+
+
+def count_text(count: int, noun: str) -> str:
+    """A number of things in words.
+
+    *Example*
+
+    >>> count_text(1, "barrier"), count_text(2, "barrier")
+    ('1 barrier', '2 barriers')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -81,7 +81,7 @@ def test_remarks_tell_roles_rings_and_reasons() -> None:
     assert (
         "the kernel runs as roles: load (4 warps, 40 registers) | math x2 (4 warps, 232" in remarks
     )
-    assert "ring ring0 has 8 slots of 24576 bytes (128x64, 64x64), which 1 groups read" in remarks
+    assert "ring ring0 has 8 slots of 24576 bytes (128x64, 64x64), read by 1 group" in remarks
     assert "8 slots of 24576 bytes fit beside 32768 bytes" in remarks
     assert "132 programs at most run the grid, each one tile after the other" in remarks
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.ptxas.kernels import request_of
+from tests.unit.grouped_programs import Group, by_descriptors
 from tests.unit.targets.nvidia.test_enumerate_schedules import SIZES, operands, product
 from tilewright.compiler.compile import to_tiles
 from tilewright.compiler.stages import schedule_of, stage_text
@@ -38,7 +40,7 @@ def test_a_pipelined_loop_names_places_rings_and_waits() -> None:
     assert (ring.slots, ring.slot_bytes) == (4, 128 * 64 * 2 + 64 * 64 * 2)
     assert (ring.medium, ring.release, ring.loads) == ("tma", "late", "load#0, load#1")
     waits = {wait.what for wait in summary.waits}
-    assert waits >= {"all products but the last 1", "every product that runs"}
+    assert waits >= {"all products but the last", "every product that runs"}
     assert "the loads of the copy engine to this iteration's slot" in waits
     (loop,) = summary.loops
     assert loop.endswith("products run on into the next iteration")
@@ -81,3 +83,25 @@ def test_the_command_shows_it_and_what_nobody_said(capsys) -> None:
         assert "ring ring0 tiles load#0 load#1 slots 2 tma release wait" in shown
         assert "stage 1, cluster 1" in shown and "2 × 24.0 KiB" in shown
         assert ("the launch does not say `num_stages`" in shown) is said
+
+
+def test_roles_that_meet_say_where_and_what_is_complete(
+    rng: np.random.Generator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    group = Group(rng, ((64, 64, 64), (130, 72, 40)))
+    options = {"P": 2, "M": 128, "N": 64, "K": 32, "num_consumer_groups": 2}
+    request = request_of(by_descriptors, group.arguments(), options)
+    tiles = to_tiles(request, load_target("nvidia"))
+    summary = explain_schedule(find_kernel(tiles), find_kernel(schedule_of(request).module))
+    assert summary is not None
+    (meeting,) = (ring for ring in summary.rings if ring.name == "meet")
+    assert (meeting.loads, meeting.slots, meeting.slot_bytes) == ("math", 1, 128)
+    waits = {(wait.role, wait.what) for wait in summary.waits}
+    assert ("math", "stores of the copy engine to be in memory") in waits
+    assert ("load", "all loads that this role has started to ring ring0") in waits
+    explain_gpu(request, schedule_of(request))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "load (2 times) grouped_" in shown and "1 fence for the asynchronous units" in shown
+    assert "writes of a tile, then its store by the copy engine" in shown
+    for reason in summary.reasons:
+        assert shown.count(reason) == 1

@@ -26,6 +26,8 @@ from tilewright.targets.nvidia.explain.conversions import (
     explain_conversions,
     explain_staging,
 )
+from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
+from tilewright.targets.nvidia.tma_ops import TmaStoreWaitOp
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def explain_kernel(kernel: FuncOp, shared: SharedPlan, ordering: OrderingReport)
             for b in shared.buffers
         ),
         tuple(_barriers(kernel, ordering)),
-        ordering.fences,
+        sum(isinstance(op, FenceAsyncSharedOp) for op in kernel.walk()),
     )
 
 
@@ -144,7 +146,13 @@ def _asked_for(op: BarrierOp, reasons: Reasons) -> str:
 @_WHY.register(LocalBarrierOp)
 def _needed(op: LocalBarrierOp, reasons: Reasons) -> str:
     known = reasons.get(op.next_op) if op.next_op is not None else None
-    return "accesses to global memory by other threads" if known is None else _why(known)
+    if known is not None:
+        return _why(known)
+    if isinstance(op.prev_op, TmaStoreWaitOp):
+        return "the end of earlier stores by the copy engine, then writes over what they read"
+    if isinstance(op.prev_op, FenceAsyncSharedOp):
+        return "writes of a tile, then its store by the copy engine"
+    return "accesses to global memory by other threads"
 
 
 def _why(reason: BarrierReason) -> str:

@@ -7,12 +7,15 @@ from math import prod
 
 from xdsl.ir import Operation
 
-from tilewright.ir.encoding import slot_step
+from tilewright.analysis.alias import tile_bytes
+from tilewright.ir.encoding import SharedType, slot_step
 from tilewright.ir.locations import describe
 from tilewright.ir.schedule import REST, Anchor, Channel, Place, Role, Schedule
 from tilewright.ir.schedule_attributes import pipelining_of, schedule_of
 from tilewright.ir.types import shape_of, storage_bytes
 from tilewright.ops.function import FuncOp
+from tilewright.ops.rings import RingCommitOp, rings_of
+from tilewright.ops.roles import find_roles, role_around
 from tilewright.schedule.plan.anchors import anchors_of
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.explain.waits import WaitSummary, explain_waits
@@ -34,7 +37,7 @@ class OpSummary:
 
 @dataclass(frozen=True)
 class RingSummary:
-    """One ring: the loads that fill it, its slots and their bytes, who moves them."""
+    """One ring: the loads or the roles that fill it, its slots and their bytes, who moves them."""
 
     name: str
     loads: str
@@ -75,7 +78,7 @@ def explain_schedule(tiles: FuncOp, kernel: FuncOp) -> ScheduleSummary | None:
         schedule.clauses(),
         schedule.roles,
         tuple(_ops(schedule, numbered)),
-        tuple(_ring(channel, numbered) for channel in schedule.channels),
+        (*(_ring(c, numbered) for c in schedule.channels), *_rings_of_roles(schedule, kernel)),
         explain_waits(kernel),
         loops,
         schedule.reasons,
@@ -127,6 +130,22 @@ def _ring(channel: Channel, numbered: Mapping[Anchor, Operation]) -> RingSummary
     size = max(sum(map(_slot_bytes, together)) for together in blocks.values())
     loads = ", ".join(map(str, channel.tiles))
     return RingSummary(channel.name, loads, channel.slots, size, channel.medium, channel.release)
+
+
+def _rings_of_roles(schedule: Schedule, kernel: FuncOp) -> Iterator[RingSummary]:
+    """The rings that no load fills: where roles meet, and where replicas show parts of tiles."""
+    named = {channel.name for channel in schedule.channels}
+    roles = find_roles(kernel)
+    for ring in rings_of(kernel) if roles is not None else ():
+        if ring.ring_name.data in named:
+            continue
+        types = [tile.type for tile in ring.tiles]
+        size = sum(tile_bytes(type_) for type_ in types if isinstance(type_, SharedType))
+        users = [use.operation for use in ring.result.uses]
+        filling = [role_around(op) for op in users if isinstance(op, RingCommitOp)]
+        names = dict.fromkeys(of.described()[number].name for of, number in filter(None, filling))
+        who, slots = ", ".join(names), ring.num_slots
+        yield RingSummary(ring.ring_name.data, who, slots, size // slots, "threads", "wait")
 
 
 def _slot_bytes(load: Operation) -> int:

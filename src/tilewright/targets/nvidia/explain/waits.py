@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.ir.locations import describe
 from tilewright.ops.function import FuncOp
-from tilewright.ops.rings import RingAccess, RingAcquireOp, RingReleaseOp, RingWaitOp
-from tilewright.ops.roles import TurnWaitOp, role_around
+from tilewright.ops.rings import (
+    RingAccess,
+    RingAcquireOp,
+    RingLandedOp,
+    RingReleaseOp,
+    RingWaitOp,
+)
+from tilewright.ops.roles import ClusterWaitOp, TurnWaitOp, role_around
 from tilewright.ops.staging import AsyncWaitOp, DotWaitOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.rules import RuleTable
@@ -48,13 +55,16 @@ def _role(op: Operation) -> str:
 @WAITS.register(DotWaitOp)
 def _products(op: DotWaitOp) -> str:
     pending = op.pending.value.data
-    return "every product that runs" if pending == 0 else f"all products but the last {pending}"
+    if pending == 0:
+        return "every product that runs"
+    return "all products but the last" if pending == 1 else f"all products but the last {pending}"
 
 
 @WAITS.register(AsyncWaitOp)
 def _copies(op: AsyncWaitOp) -> str:
     number = op.num.value.data
-    younger = "" if number == 0 else f" but those of the {number} youngest groups"
+    groups = "youngest group" if number == 1 else f"{number} youngest groups"
+    younger = "" if number == 0 else f" but those of the {groups}"
     return f"all copies of the threads{younger}{_from(op.tokens)}"
 
 
@@ -70,7 +80,8 @@ def _slot(op: TmaWaitSlotOp) -> str:
 
 @WAITS.register(TmaStoreWaitOp)
 def _stores(op: TmaStoreWaitOp) -> str:
-    return f"stores of the copy engine to have read their tiles{_from(op.tokens)}"
+    what = "to be in memory" if op.is_complete is not None else "to have read their tiles"
+    return f"stores of the copy engine {what}{_from(op.tokens)}"
 
 
 @WAITS.register(RingAcquireOp)
@@ -83,6 +94,11 @@ def _full(op: RingWaitOp) -> str:
     return f"a slot of ring {_ring_name(op)} to be full"
 
 
+@WAITS.register(RingLandedOp)
+def _landed(op: RingLandedOp) -> str:
+    return f"all loads that this role has started to ring {_ring_name(op)}"
+
+
 @WAITS.register(RingReleaseOp)
 def _released(op: RingReleaseOp) -> str:
     return f"nothing: releases a slot of ring {_ring_name(op)}"
@@ -93,6 +109,11 @@ def _turn(op: TurnWaitOp) -> str:
     return f"this replica's turn of {op.turns.data}"
 
 
+@WAITS.register(ClusterWaitOp)
+def _cluster(op: ClusterWaitOp) -> str:
+    return "the other program of the cluster to be done with this one's rings"
+
+
 def _ring_name(op: RingAccess) -> str:
     return op.ring_of().ring_name.data
 
@@ -100,5 +121,5 @@ def _ring_name(op: RingAccess) -> str:
 def _from(tokens: tuple[SSAValue, ...]) -> str:
     """Where the accesses that are waited for were started."""
     starts = [value.op for value in tokens if isinstance(value, OpResult)]
-    lines = dict.fromkeys(describe(op) for op in starts)
+    lines = dict.fromkeys(Path(describe(op)).name for op in starts)
     return f", started at {', '.join(lines)}" if lines else ""

@@ -42,9 +42,13 @@ def account_of_roles(op: RolesOp) -> Iterator[str]:
 def _account_of_ring(ring: RingOp) -> str:
     types = [tile.type for tile in ring.tiles]
     total = sum(tile_bytes(type_) for type_ in types if isinstance(type_, SharedType))
-    slots = ring.num_slots
+    slots, readers = ring.num_slots, ring.consumers.value.data
     shapes = ", ".join("x".join(map(str, t.extents())) for t in types if isinstance(t, SharedType))
     return (
-        f"{describe(ring)}: ring {ring.ring_name.data} has {slots} slots of {total // slots} "
-        f"bytes ({shapes}), which {ring.consumers.value.data} groups read"
+        f"{describe(ring)}: ring {ring.ring_name.data} has {_count(slots, 'slot')} of "
+        f"{total // slots} bytes ({shapes}), read by {_count(readers, 'group')}"
     )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
