@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from benchmarks.multiply_peak import NUM_CHAINS, emit_peak_loop, operations_per_turn
 from tilewright.codegen.link import LoadedCode, load_object
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.optimize import compile_module
 from tilewright.targets.cpu.dot.microkernel import emit_dot
 from tilewright.targets.cpu.dot.packing import emit_pack
 from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES, VectorUnit, choose_multiply
-from tilewright.targets.cpu.dot.peak import NUM_CHAINS, emit_peak_loop, operations_per_turn
 from tilewright.targets.cpu.dot.spec import DotSpec, SourceTile
 from tilewright.targets.cpu.dot.vectors import counted_loop, element_address, scaled
 from tilewright.targets.cpu.host import host_machine

@@ -12,7 +12,7 @@ import numpy as np
 from tilewright.codegen.link import LoadedCode, load_object
 from tilewright.codegen.llvm_builder import ModuleBuilder
 from tilewright.codegen.optimize import compile_module, initialize_llvm
-from tilewright.targets.cpu.dot.panels import VectorUnit
+from tilewright.targets.cpu.dot.panels import PanelLayout, RowLayout, VectorUnit
 
 NUMPY_DTYPE = {
     **{"f32": np.dtype(np.float32), "f64": np.dtype(np.float64), "f16": np.dtype(np.float16)},
@@ -120,3 +120,23 @@ def random_tile(rng: np.random.Generator, shape: tuple[int, int], dtype: str) ->
         info = np.iinfo(kind)
         return rng.integers(info.min, info.max, shape, kind, endpoint=True)
     return rng.standard_normal(shape).astype(kind)
+
+
+def pack_panels(layout: PanelLayout, b: np.ndarray) -> np.ndarray:
+    """The panels of `b: [K, N]` as NumPy makes them: the definition that code is tested by."""
+    k, n = b.shape
+    panels = np.zeros(layout.size_elems(k, n), b.dtype)
+    shape = (layout.num_panels(n), layout.num_groups(k), layout.columns, layout.k_group)
+    padded = np.zeros((shape[1] * shape[3], shape[0] * shape[2]), b.dtype)
+    padded[:k, :n] = b
+    split = padded.reshape(shape[1], shape[3], shape[0], shape[2])
+    panels[:] = split.transpose(2, 0, 3, 1).reshape(-1)
+    return panels
+
+
+def pack_rows(layout: RowLayout, a: np.ndarray) -> np.ndarray:
+    """The rows of `a: [M, K]` as NumPy makes them, with the bias of `vpdpbusd`."""
+    m, k = a.shape
+    rows = np.zeros((m, layout.stride_elems(k)), a.dtype)
+    rows[:, :k] = a
+    return rows ^ rows.dtype.type(-128 if a.dtype == np.int8 else 128) if layout.bias else rows

@@ -18,6 +18,8 @@ from tests.asm.dot_harness import (
     aligned,
     assemble,
     export,
+    pack_panels,
+    pack_rows,
     random_tile,
 )
 from tilewright.codegen.link import load_object
@@ -25,7 +27,7 @@ from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.optimize import compile_module
 from tilewright.targets.cpu.dot.amx_tiles import FULL_TILES, TileShape, tile_shape
 from tilewright.targets.cpu.dot.microkernel import emit_dot
-from tilewright.targets.cpu.dot.panels import VectorUnit, pack_panels, pack_rows
+from tilewright.targets.cpu.dot.panels import VectorUnit
 from tilewright.targets.cpu.dot.spec import DotSpec
 from tilewright.targets.cpu.dot.units import MIN_AMX_ROWS, choose_unit
 from tilewright.targets.cpu.dot.vectors import counted_loop, element_address, scaled

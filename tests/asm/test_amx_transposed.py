@@ -9,14 +9,21 @@ import numpy as np
 import pytest
 
 from tests.asm.amx_model import modelled
-from tests.asm.dot_harness import Native, aligned, assemble, export, random_tile
+from tests.asm.dot_harness import (
+    Native,
+    aligned,
+    assemble,
+    export,
+    pack_panels,
+    pack_rows,
+    random_tile,
+)
 from tests.asm.test_amx_product import BYTES, SAPPHIRE_RAPIDS, UNITS, amx_spec
 from tests.holes import before_a_hole
 from tilewright.codegen.link import load_object
 from tilewright.codegen.llvm_builder import ModuleBuilder
 from tilewright.codegen.optimize import compile_module
 from tilewright.targets.cpu.dot.microkernel import emit_dot
-from tilewright.targets.cpu.dot.panels import pack_panels, pack_rows
 from tilewright.targets.cpu.dot.spec import DotSpec, SourceTile
 
 SHAPES = [(1, 16, 64), (8, 32, 64), (16, 64, 128), (9, 128, 64), (16, 96, 192)]

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.multiply_peak import NUM_CHAINS, emit_peak_loop
 from tests.asm.dot_harness import (
     MACHINES,
     NEON,
@@ -17,6 +18,8 @@ from tests.asm.dot_harness import (
     aligned,
     assemble,
     link,
+    pack_panels,
+    pack_rows,
     random_tile,
     runnable_machines,
 )
@@ -31,10 +34,7 @@ from tilewright.targets.cpu.dot.panels import (
     PanelLayout,
     VectorUnit,
     choose_multiply,
-    pack_panels,
-    pack_rows,
 )
-from tilewright.targets.cpu.dot.peak import NUM_CHAINS, emit_peak_loop
 from tilewright.targets.cpu.dot.spec import DotSpec, SourceTile
 
 ARGUMENTS = ("ptr", "ptr", "ptr")

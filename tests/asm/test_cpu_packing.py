@@ -13,6 +13,8 @@ from tests.asm.dot_harness import (
     Machine,
     aligned,
     link,
+    pack_panels,
+    pack_rows,
     random_tile,
     runnable_machines,
 )
@@ -21,8 +23,6 @@ from tilewright.targets.cpu.dot.packing import PackSpec, emit_pack
 from tilewright.targets.cpu.dot.panels import (
     RowLayout,
     VectorUnit,
-    pack_panels,
-    pack_rows,
 )
 from tilewright.targets.cpu.dot.spec import DotSpec
 

@@ -16,13 +16,14 @@ from tests.asm.dot_harness import (
     aligned,
     assemble,
     link,
+    pack_panels,
+    pack_rows,
     random_tile,
     runnable_machines,
 )
 from tests.holes import before_a_hole
 from tilewright.codegen.llvm_builder import ModuleBuilder
 from tilewright.targets.cpu.dot.microkernel import emit_dot
-from tilewright.targets.cpu.dot.panels import pack_panels, pack_rows
 from tilewright.targets.cpu.dot.spec import FEW_ROWS, DotSpec, SourceTile
 
 # Rows of each block and none of them, whole and partial lines of k, one square and several.

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,8 +15,7 @@ import pytest
 import tilewright
 import tilewright.language as tl
 from tilewright.compiler import instruments, worker
-from tilewright.compiler.build import build_kernel
-from tilewright.compiler.collector import collected_requests
+from tilewright.compiler.build import make_request
 from tilewright.compiler.compile import compile_request
 from tilewright.compiler.reproducer import (
     DIED,
@@ -29,6 +27,7 @@ from tilewright.compiler.reproducer import (
 )
 from tilewright.compiler.request import CompileRequest
 from tilewright.compiler.worker import compile_in_worker, decode_error, describe_exit, encode_error
+from tilewright.frontend.devices import DevicePlacement
 from tilewright.frontend.program import Specialization
 from tilewright.support.errors import DotShapeMismatch, InternalError, StaticAssertionFailed
 from tilewright.support.options import CompileOptions
@@ -60,9 +59,7 @@ def request_for(block: int) -> CompileRequest:
     specialization = Specialization(
         (("out_ptr", "*fp32"), ("BLOCK", "constexpr")), {("BLOCK",): block}
     )
-    with collected_requests() as requests, suppress(StaticAssertionFailed):
-        build_kernel(store_one.source, specialization, CompileOptions())
-    return requests[0]
+    return make_request(store_one.source, specialization, CompileOptions(), DevicePlacement())
 
 
 def test_worker_compiles_to_the_artifact_that_this_process_gets(request_: CompileRequest) -> None:

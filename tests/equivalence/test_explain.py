@@ -35,10 +35,10 @@ def explained_and_simulated(case: Case) -> tuple[dict[int, list[AccessSummary]],
 @over([case for case in _CASES if case.name != "loaded-pointers"])
 def test_no_request_touches_more_sectors_than_are_explained(case: Case) -> None:
     explained, report = explained_and_simulated(case)
-    for line, counted in report.by_source_line().items():
-        for access in (found for found in counted if found.space == "global"):
-            most = max(summary.sectors for summary in explained[line])
-            assert access.transactions_per_request <= most, (line, access)
+    for access in report.global_accesses():
+        assert access.site.source is not None
+        most = max(summary.sectors for summary in explained[access.site.source.line])
+        assert access.transactions_per_request <= most, access
 
 
 @over(_CASES[::2])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tilewright.compiler.collector import CompileCall, record_call, record_request
+from tilewright.compiler.collector import CompileCall, record_call
 from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.devices import DevicePlacement
 from tilewright.frontend.kernel_source import KernelSource
@@ -85,7 +85,6 @@ def _compile(request: CompileRequest, key: str) -> Artifact:
 @collection_paused()
 def build_artifact(request: CompileRequest) -> Artifact:
     """Compile a request, or take what it compiles to from the disk cache."""
-    record_request(request)
     key = request.cache_key(compiler_fingerprint())
     cache = open_default()
     stored = None if debug_options().always_compile else cache.get(key)

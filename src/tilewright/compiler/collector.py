@@ -6,7 +6,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from tilewright.compiler.request import CompileRequest
 from tilewright.frontend.kernel_source import KernelSource
 from tilewright.frontend.program import Specialization
 from tilewright.runtime.launcher import GATE
@@ -24,25 +23,6 @@ class CompileCall:
 
 
 _CALLS: ContextVar[list[CompileCall] | None] = ContextVar("calls", default=None)
-_COLLECTED: ContextVar[list[CompileRequest] | None] = ContextVar("requests", default=None)
-
-
-def record_request(request: CompileRequest) -> None:
-    """Note a request, where a collector is open."""
-    collected = _COLLECTED.get()
-    if collected is not None:
-        collected.append(request)
-
-
-@contextmanager
-def collected_requests() -> Generator[list[CompileRequest]]:
-    """A list of every request that kernels make inside the block, cached or not, in order."""
-    requests: list[CompileRequest] = []
-    token = _COLLECTED.set(requests)
-    try:
-        yield requests
-    finally:
-        _COLLECTED.reset(token)
 
 
 def record_call(call: CompileCall) -> None:

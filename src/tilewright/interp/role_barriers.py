@@ -1,4 +1,4 @@
-"""Where roles of a program wait for each other: named barriers, and mbarriers with their phases.
+"""Where roles of a program wait for each other: mbarriers with their phases, and turns.
 
 Phases are counted from 0 and never come back, so that a wait for the wrong one is noticed where
 hardware, which tells only odd from even, would let it pass.
@@ -102,38 +102,6 @@ class MemoryBarrier:
             f"a wait for phase {phase} of mbarrier {self.name} comes while it is in phase "
             f"{self.num_ended}: by parity it takes that for another one",
         )
-
-
-@dataclass
-class NamedBarrier:
-    """A barrier that so many arrivals end; some of those who arrive wait, others go on."""
-
-    number: int
-    expected: int
-    arrived: int = 0
-    num_ended: int = 0
-    told: Knowledge | None = None
-    ended: Knowledge | None = None
-
-    def arrive(self, told: Knowledge, expected: int) -> int:
-        """One arrival; the number of the round that it belongs to."""
-        if expected != self.expected:
-            raise Fault(
-                KernelFault,
-                f"barrier {self.number} is used for {expected} and for {self.expected} arrivals",
-            )
-        current = self.num_ended
-        self.arrived += 1
-        self.told = told.joined(self.told)
-        if self.arrived == expected:
-            self.ended, self.told = self.told, None
-            self.arrived = 0
-            self.num_ended += 1
-        return current
-
-    def test(self, turn: int) -> Knowledge | None:
-        """What is known once round `turn` has ended; None before."""
-        return self.ended if self.num_ended > turn else None
 
 
 @dataclass

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tilewright.interp.role_barriers import Copy, MemoryBarrier, NamedBarrier, Turns
+from tilewright.interp.role_barriers import Copy, MemoryBarrier, Turns
 from tilewright.interp.shared_bytes import SharedBytes
 from tilewright.interp.simt.faults import Fault, UnfinishedOperation
 from tilewright.ir.op import Array
@@ -60,7 +60,6 @@ class SharedMemory(SharedBytes):
         super().__init__(is_ordered, roles)
         self._work: dict[int, _Unfinished] = {}
         self._memory_barriers: dict[object, MemoryBarrier] = {}
-        self._named_barriers: dict[int, NamedBarrier] = {}
         self._turns: dict[str, Turns] = {}
         self.num_arrivals = 0
 
@@ -72,20 +71,6 @@ class SharedMemory(SharedBytes):
     @property
     def _unfinished(self) -> _Unfinished:
         return self._work.setdefault(self.role, _Unfinished())
-
-    # --- named barriers ---
-
-    def meet(self, number: int, expected: int) -> int:
-        """Arrive at a named barrier of so many roles; the round, for `has_met`."""
-        barrier = self._named_barriers.setdefault(number, NamedBarrier(number, expected))
-        return barrier.arrive(self.clocks.release(self.role), expected)
-
-    def has_met(self, number: int, turn: int) -> bool:
-        """Whether a round of a named barrier has ended; the role then comes after it."""
-        told = self._named_barriers[number].test(turn)
-        if told is not None:
-            self.clocks.acquire(self.role, told)
-        return told is not None
 
     # --- turns ---
 

@@ -109,16 +109,6 @@ def _collect(operation: Operation, found: list[Operation]) -> None:
                     found.append(inner)
 
 
-def check_locations(module: ModuleOp) -> None:
-    """Check that every op of a module names a line of the source.
-
-    *Raises* InternalError that names the first op that does not.
-    """
-    for operation in module.walk():
-        if not is_known(operation.location):
-            raise InternalError(f"{operation.name} has no source location")
-
-
 def _check_top(module: ModuleOp, level: Level) -> None:
     public = 0
     for operation in module.ops:

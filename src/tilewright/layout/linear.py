@@ -82,26 +82,6 @@ class LinearLayout(LinearMap):
         repeats = tuple(shape[d] if d in grown else r for d, r in enumerate(self.repeats))
         return LinearLayout(self.bases, self.atom, repeats, (*grown, *self.repeat_order))
 
-    def broadcast_sources(self, result: LinearLayout) -> tuple[int, ...]:
-        """For each register of `result`, the register of this one that is broadcast to it.
-
-        *Raises*: `UnsupportedLayout` where a lane lacks what it needs, that is, where this
-        layout and `result.shrink(self.shape)` differ in more than registers.
-        """
-        shrunk = result.shrink(self.shape)
-        if shrunk.bases[1:] != self.bases[1:]:
-            raise UnsupportedLayout(f"{result!r} needs other lanes' elements of {self!r}")
-        where = {at: r for r, at in reversed(tuple(enumerate(self.register_offsets())))}
-        is_kept = [s == r for s, r in zip(self.shape, result.shape, strict=True)]
-        offsets = (
-            tuple(c if kept else 0 for c, kept in zip(at, is_kept, strict=True))
-            for at in result.register_offsets()
-        )
-        try:
-            return tuple(where[at] for at in offsets)
-        except KeyError:
-            raise UnsupportedLayout(f"{result!r} needs elements that {self!r} lacks") from None
-
     # --- one flat order, cut anew -----------------------------------------------------------
 
     def reshape(self, shape: Sequence[int]) -> LinearLayout:
@@ -177,13 +157,6 @@ class LinearLayout(LinearMap):
         (name, vectors), *rest = self.slice(self.rank - 1).bases
         bases = ((name, (*vectors[:bit], *vectors[bit + 1 :])), *rest)
         return LinearLayout(bases, self.atom[:-1], self.repeats[:-1], self.repeat_order)
-
-    def split_registers(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The registers of the first and of the second half, in the order of `split`."""
-        bit = self._split_bit()
-        registers = range(self.size(self.in_dims[0]))
-        first = tuple(register for register in registers if not register >> bit & 1)
-        return first, tuple(register | 1 << bit for register in first)
 
     def repeat(self, count: int) -> LinearLayout:
         """The layout of `count` tiles of this layout one after the other along dim 0.

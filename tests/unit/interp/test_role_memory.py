@@ -17,7 +17,6 @@ from tilewright.support.errors import KernelFault
 LOAD, MATH, OTHER = range(3)
 SLOT = np.arange(8)
 FULL, EMPTY = 0, 1
-TURN = 3
 
 
 def shared(*, full: int = 1, empty: int = 1) -> SharedMemory:
@@ -178,59 +177,7 @@ def test_a_wait_that_parity_would_confuse_is_a_fault(ended: int, phase: int) -> 
     faults(KernelFault, f"phase {phase} of mbarrier 1", lambda: memory.has_ended(EMPTY, phase))
 
 
-# --- named barriers ---
-
-
-def test_a_named_barrier_orders_those_who_wait_after_those_who_arrived() -> None:
-    memory = shared()
-    with memory.acting(MATH):
-        memory.write(SLOT, SLOT.astype(np.uint8), None)
-        memory.meet(TURN, 2)
-    with memory.acting(OTHER):
-        turn = memory.meet(TURN, 2)
-        assert memory.has_met(TURN, turn)
-        memory.fetch(SLOT)
-    with memory.acting(LOAD):
-        faults(SharedRace, "written by math 0", lambda: memory.fetch(SLOT))
-
-
-def test_a_round_does_not_end_before_all_are_there() -> None:
-    memory = shared()
-    with memory.acting(MATH):
-        turn = memory.meet(TURN, 2)
-        assert not memory.has_met(TURN, turn)
-    with memory.acting(OTHER):
-        memory.meet(TURN, 2)
-    with memory.acting(MATH):
-        assert memory.has_met(TURN, turn)
-        assert memory.meet(TURN, 2) == turn + 1
-
-
-def test_who_arrives_and_goes_on_is_not_ordered() -> None:
-    memory = shared()
-    with memory.acting(MATH):
-        memory.meet(TURN, 2)
-    with memory.acting(OTHER):
-        memory.write(SLOT, SLOT.astype(np.uint8), None)
-        memory.meet(TURN, 2)
-    with memory.acting(MATH):
-        faults(SharedRace, "written by math 1", lambda: memory.fetch(SLOT))
-
-
-def test_what_is_written_behind_the_arrival_is_not_told() -> None:
-    memory = shared()
-    with memory.acting(MATH):
-        memory.meet(TURN, 2)
-        memory.write(SLOT, SLOT.astype(np.uint8), None)
-    with memory.acting(OTHER):
-        assert memory.has_met(TURN, memory.meet(TURN, 2))
-        faults(SharedRace, "written by math 0", lambda: memory.fetch(SLOT))
-
-
-def test_a_barrier_is_used_for_one_number_of_roles() -> None:
-    memory = shared()
-    memory.meet(TURN, 2)
-    faults(KernelFault, "for 3 and for 2 arrivals", lambda: memory.meet(TURN, 3))
+# --- barriers of a role ---
 
 
 def test_the_barrier_of_one_role_orders_no_other() -> None:

@@ -65,14 +65,6 @@ class Report:
         """The instructions that access global memory, in the order of the text."""
         return [a for _, a in sorted(self.accesses.items()) if a.space == "global"]
 
-    def by_source_line(self) -> dict[int, list[AccessStatistics]]:
-        """The memory instructions of each line of the kernel's source, 0 where none is known."""
-        lines: dict[int, list[AccessStatistics]] = {}
-        for _, access in sorted(self.accesses.items()):
-            line = 0 if access.site.source is None else access.site.source.line
-            lines.setdefault(line, []).append(access)
-        return lines
-
     def bank_conflicts(self) -> int:
         """Wavefronts of shared memory beyond the ideal, over the sampled executions."""
         return sum(a.transactions - a.ideal_transactions for a in self.shared_accesses())

@@ -237,7 +237,7 @@ def test_nothing_is_written_over_an_mbarrier() -> None:
     write = "  store i32 0, ptr addrspace(3) %bar\n"
     with pytest.raises(KernelFault, match="falls on the mbarrier"):
         run(INIT + write, "")
-    invalidate = "  call void @llvm.nvvm.mbarrier.inval.shared(ptr addrspace(3) %bar)\n"
+    invalidate = in_assembly("mbarrier.inval.shared::cta.b64 [$0];", "ptr addrspace(3) %bar")
     run(INIT + elected(invalidate) + BARRIER + write, "")
 
 
@@ -348,9 +348,9 @@ def test_boxes_in_assembly_land_and_leave() -> None:
 
 def test_contiguous_bytes_land_and_leave() -> None:
     x, y = random_bits(64, 5), np.zeros(64, np.uint32)
-    load = (
-        "  call void @llvm.nvvm.cp.async.bulk.global.to.shared.cta(ptr addrspace(3) @shared, "
-        "ptr addrspace(3) %bar, ptr addrspace(1) %x, i32 128, i64 0, i1 0)\n"
+    load = in_assembly(
+        "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];",
+        "ptr addrspace(3) @shared, ptr addrspace(1) %x, i32 128, ptr addrspace(3) %bar",
     )
     store = in_assembly(
         "cp.async.bulk.global.shared::cta.bulk_group [$0], [$1], $2; "

@@ -92,28 +92,6 @@ def test_reductions_of_a_warp(name: str, function: Callable[..., np.uint32]) -> 
     np.testing.assert_array_equal(got, np.repeat(expected, 32).astype(np.uint32))
 
 
-def test_votes_and_ballots_are_per_warp() -> None:
-    x = np.array([1] * 32 + [1, 0] * 16, np.uint32)
-    take = "trunc i32 %v to i1\n  %r = call {0} @llvm.nvvm.vote.{1}.sync(i32 -1, i1 %b)"
-    out = np.zeros(64, np.uint32)
-    for kind, mode, expected in (
-        ("i32", "ballot", [0xFFFFFFFF, 0x55555555]),
-        ("i1", "all", [1, 0]),
-        ("i1", "any", [1, 1]),
-    ):
-        widen = f"  %w = zext {kind} %r to i64\n  %u = trunc i64 %w to i32\n"
-        body = LOAD + "  %b = " + take.format(kind, mode) + "\n" + widen
-        run(body + store_registers(["%u"], "out"), "x; out", x, out)
-        np.testing.assert_array_equal(out, np.repeat(expected, 32).astype(np.uint32))
-
-
-def test_match_finds_the_lanes_with_the_same_value() -> None:
-    x = (np.arange(64) % 3).astype(np.uint32)
-    got = apply("call i32 @llvm.nvvm.match.any.sync.i32(i32 -1, i32 %v)", x)
-    expected = [sum(1 << j for j in range(32) if x[i // 32 * 32 + j] == x[i]) for i in range(64)]
-    np.testing.assert_array_equal(got, np.array(expected, np.uint32))
-
-
 def test_division_by_zero_is_a_fault_in_active_threads_only() -> None:
     with pytest.raises(UndefinedValue, match="divided by zero"):
         run("  %q = udiv i32 100, %tid\n", "")

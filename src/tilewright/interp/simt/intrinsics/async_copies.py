@@ -58,17 +58,6 @@ def initialize(machine: Machine, address: int, count: int) -> None:
     machine.progress += 1
 
 
-@intrinsic("llvm.nvvm.mbarrier.inval", words="shared")
-def _invalidate(call: Call) -> Compute:
-    machine = call.machine
-
-    def compute() -> None:
-        for address, _ in by_address(machine, call.array(0)):
-            machine.synchronization.memory_barriers.pop(address, None)
-
-    return compute
-
-
 def arrive(machine: Machine, addresses: Array, num_bytes: Array | int, arrivals: int) -> Array:
     """Arrive and announce bytes; the state that comes back is opaque."""
     for address, threads in by_address(machine, addresses):
@@ -88,16 +77,6 @@ def _arrive(call: Call) -> Compute:
         return lambda: arrive(machine, call.array(0), call.array(1).astype(np.int64), 1)
     count = call.constant(1) if len(call.slots) > 1 else 1
     return lambda: arrive(machine, call.array(0), 0, count)
-
-
-@intrinsic("llvm.nvvm.mbarrier.expect.tx", words=_SCOPES)
-def _expect(call: Call) -> Compute:
-    machine = call.machine
-
-    def compute() -> None:
-        arrive(machine, call.array(0), call.array(1).astype(np.int64), 0)
-
-    return compute
 
 
 def test_parity(machine: Machine, addresses: Array, parity: Array, site: Site) -> Array:
@@ -168,7 +147,6 @@ def _on_active(function: Callable[[Machine, Array], None]) -> Callable[[Call], C
 
 
 intrinsic("llvm.nvvm.cp.async.commit.group")(_on_active(lambda m, who: m.copies.commit(who)))
-intrinsic("llvm.nvvm.cp.async.wait.all")(_on_active(lambda m, who: m.copies.wait_all(who)))
 intrinsic("llvm.nvvm.cp.async.bulk.commit.group")(
     _on_active(lambda m, who: m.copies.commit_bulk(who))
 )
@@ -176,7 +154,6 @@ for _name in (
     "fence.proxy.async",
     "fence.proxy.async.shared_cta",
     "fence.proxy.async.global",
-    "fence.proxy.async_generic.acquire.sync_restrict.space.cluster.scope.cluster",
 ):
     intrinsic("llvm.nvvm." + _name)(
         _on_active(lambda m, who: m.synchronization.clocks.fence_proxy(who))
@@ -187,18 +164,6 @@ for _name in (
 def _wait(call: Call) -> Compute:
     machine, pending = call.machine, call.constant(0)
     return lambda: machine.copies.wait(machine.active(), pending)
-
-
-@intrinsic("llvm.nvvm.cp.async.mbarrier.arrive", words="noinc shared")
-def _arrive_when_done(call: Call) -> Compute:
-    machine, counts = call.machine, "noinc" not in call.name
-
-    def compute() -> None:
-        for address, threads in by_address(machine, call.array(0)):
-            machine.copies.arrive_when_done(address, threads, counts=counts)
-        machine.progress += 1
-
-    return compute
 
 
 # --- copies in bulk -----------------------------------------------------------------------------
@@ -276,32 +241,6 @@ intrinsic("llvm.nvvm.cp.async.bulk.tensor.s2g.tile", words=_DIMS)(_store_box)
 intrinsic("llvm.nvvm.cp.async.bulk.tensor.reduce", words=f"tile {_REDUCTIONS} {_DIMS}")(_store_box)
 
 
-@intrinsic("llvm.nvvm.cp.async.bulk.global.to.shared", words="cta cluster")
-def _load_bytes(call: Call) -> Compute:
-    machine = call.machine
-
-    def compute() -> None:
-        for thread in machine.active():
-            target, barrier, source, size = (_at(call, i, thread) for i in range(4))
-            machine.copies.load_bytes(target, barrier, source, size, int(thread), call.site)
-        machine.progress += 1
-
-    return compute
-
-
-@intrinsic("llvm.nvvm.cp.async.bulk.shared.cta.to.global")
-def _store_bytes(call: Call) -> Compute:
-    machine = call.machine
-
-    def compute() -> None:
-        for thread in machine.active():
-            target, source, size = (_at(call, i, thread) for i in range(3))
-            machine.copies.store_bytes(target, source, size, int(thread), call.site)
-        machine.progress += 1
-
-    return compute
-
-
 # --- tensor maps that the program makes ---------------------------------------------------------
 
 
@@ -357,9 +296,7 @@ def _release_map(call: Call) -> Compute:
 
 
 @intrinsic("llvm.nvvm.fence.mbarrier_init", words="release cluster")
-@intrinsic("llvm.nvvm.prefetch", words="tensormap global local L1 L2 evict.normal evict_last")
 @intrinsic("llvm.nvvm.setmaxnreg", words="inc dec sync aligned u32")
-@intrinsic("llvm.nvvm.griddepcontrol", words="wait launch dependents")
 @intrinsic("llvm.nvvm.nanosleep")
 def _nothing(call: Call) -> Compute:
     return lambda: None

@@ -17,21 +17,19 @@ def uniform_integer(call: Call, index: int) -> int:
     return int(values[0])
 
 
-@intrinsic("llvm.nvvm.barrier0", "llvm.nvvm.barrier.sync", "llvm.nvvm.barrier.cta.sync.all")
 @intrinsic("llvm.nvvm.barrier.cta.sync.aligned.all")
 def _sync_all(call: Call) -> Compute:
     call.is_suspension = True
     return _barrier(call, None, waits=True)
 
 
-@intrinsic("llvm.nvvm.barrier.cta.sync.count", "llvm.nvvm.barrier.cta.sync.aligned.count")
-@intrinsic("llvm.nvvm.barrier", "llvm.nvvm.barrier.sync.cnt")
+@intrinsic("llvm.nvvm.barrier.cta.sync.aligned.count")
 def _sync_count(call: Call) -> Compute:
     call.is_suspension = True
     return _barrier(call, 1, waits=True)
 
 
-@intrinsic("llvm.nvvm.barrier.cta.arrive.count", "llvm.nvvm.barrier.cta.arrive.aligned.count")
+@intrinsic("llvm.nvvm.barrier.cta.arrive.aligned.count")
 def _arrive(call: Call) -> Compute:
     call.is_suspension = True
     return _barrier(call, 1, waits=False)
@@ -43,7 +41,7 @@ def _barrier(call: Call, count_index: int | None, *, waits: bool) -> Compute:
     def compute() -> None:
         machine.require_whole_warps(call.name)
         threads = machine.active()
-        numbers = call.array(0)[threads] if call.slots else np.zeros(len(threads), np.int64)
+        numbers = call.array(0)[threads]
         for number in np.unique(numbers):
             count = None if count_index is None else uniform_integer(call, count_index)
             chosen = threads[numbers == number]
@@ -99,6 +97,6 @@ def _sync_warp(call: Call) -> Compute:
     return compute
 
 
-@intrinsic("llvm.nvvm.membar.cta", "llvm.nvvm.membar.gl", "llvm.nvvm.membar.sys")
+@intrinsic("llvm.nvvm.membar.sys")
 def _fence(call: Call) -> Compute:
     return lambda: None

@@ -51,15 +51,11 @@ _UNARY: dict[str, _One] = {
 _BINARY: dict[str, _Two] = {
     "minnum": minimum_number,
     "maxnum": maximum_number,
-    "minimumnum": minimum_number,
-    "maximumnum": maximum_number,
     "minimum": minimum,
     "maximum": maximum,
     "copysign": lambda a, b: np.copysign(a, b),
     "umin": np.minimum,
     "umax": np.maximum,
-    "uadd.sat": lambda a, b: np.where(a + b < a, ~np.zeros_like(a), a + b),
-    "usub.sat": lambda a, b: np.where(a < b, np.zeros_like(a), a - b),
 }
 
 
@@ -82,7 +78,7 @@ for _name, _unary in _UNARY.items():
     intrinsic("llvm." + _name)(_elementwise(_unary, 1))
 for _name, _binary in _BINARY.items():
     intrinsic("llvm." + _name)(_elementwise(_binary, 2))
-intrinsic("llvm.fma", "llvm.fmuladd")(_elementwise(fused_multiply_add, 3))
+intrinsic("llvm.fma")(_elementwise(fused_multiply_add, 3))
 
 
 def _element_bits(call: Call) -> int:
@@ -136,11 +132,6 @@ def _count_trailing(call: Call) -> Compute:
     return compute
 
 
-@intrinsic("llvm.bswap")
-def _swap_bytes(call: Call) -> Compute:
-    return lambda: call.array(0).byteswap()
-
-
 @intrinsic("llvm.bitreverse")
 def _reverse(call: Call) -> Compute:
     bits = _element_bits(call)
@@ -156,28 +147,6 @@ def _funnel_shift(call: Call) -> Compute:
         left = c if is_left else bits - c
         shifted = np.left_shift(a, left) | np.right_shift(b, bits - left)
         return np.where(c == 0, a if is_left else b, shifted).astype(a.dtype)
-
-    return compute
-
-
-@intrinsic("llvm.umul.with.overflow", "llvm.smul.with.overflow")
-@intrinsic("llvm.uadd.with.overflow", "llvm.sadd.with.overflow")
-@intrinsic("llvm.usub.with.overflow", "llvm.ssub.with.overflow")
-def _with_overflow(call: Call) -> Compute:
-    operation = call.name.split(".")[1]
-    bits = width_bits(call.argument_type(0))
-    function = {"mul": np.multiply, "add": np.add, "sub": np.subtract}[operation[1:]]
-    low, high = (0, 1 << bits) if operation[0] == "u" else (-(1 << bits - 1), 1 << bits - 1)
-
-    def compute() -> tuple[Array, ...]:
-        a, b = call.array(0), call.array(1)
-        if operation[0] == "s":
-            x, y = signed(a, bits).astype(object), signed(b, bits).astype(object)
-        else:
-            x, y = a.astype(object), b.astype(object)
-        exact = function(x, y)
-        wrapped = (exact % (1 << bits)).astype(a.dtype)
-        return wrapped, ((exact < low) | (exact >= high)).astype(np.bool_)
 
     return compute
 
@@ -210,11 +179,6 @@ def _float_class(call: Call) -> Compute:
     return compute
 
 
-@intrinsic("llvm.canonicalize")
-def _canonical(call: Call) -> Compute:
-    return lambda: call.array(0)
-
-
 @intrinsic("llvm.ldexp")
 def _scale(call: Call) -> Compute:
     def compute() -> Array:
@@ -235,21 +199,10 @@ def _assume(call: Call) -> Compute:
     return compute
 
 
-@intrinsic("llvm.expect")
-def _expect(call: Call) -> Compute:
-    return lambda: call.array(0)
-
-
-@intrinsic("llvm.trap", "llvm.debugtrap", "llvm.ubsantrap")
+@intrinsic("llvm.trap")
 def _trap(call: Call) -> Compute:
     def compute() -> None:
         threads = call.machine.active()
         raise Fault(KernelFault, f"{len(threads)} threads, from thread {threads[0]}, reach a trap")
 
     return compute
-
-
-@intrinsic("llvm.donothing", "llvm.lifetime.start", "llvm.lifetime.end")
-@intrinsic("llvm.experimental.noalias.scope.decl")
-def _nothing(call: Call) -> Compute:
-    return lambda: None

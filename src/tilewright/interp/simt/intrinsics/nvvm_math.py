@@ -15,12 +15,7 @@ from tilewright.interp.simt.arithmetic import signed
 from tilewright.interp.simt.calls import Call, Compute, intrinsic
 from tilewright.interp.simt.functions import (
     float_to_int,
-    high_product,
     int_to_float,
-    maximum,
-    maximum_number,
-    minimum,
-    minimum_number,
     permute_bytes,
     saturate,
 )
@@ -96,41 +91,15 @@ for _name in _EXACT:
         intrinsic(f"llvm.nvvm.{_name}.{_mode}", words="ftz sat")(_with_mode)
 
 
-_SIMPLE: dict[str, Callable[..., Array]] = {
-    "fabs": lambda a: np.where(np.signbit(a), np.negative(a), a),
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "trunc": np.trunc,
-    "round": np.rint,
-    "saturate": saturate,
-    "fmin": minimum_number,
-    "fmax": maximum_number,
-    "fmin.nan": minimum,
-    "fmax.nan": maximum,
-}
+@intrinsic("llvm.nvvm.saturate", words="ftz")
+def _saturated(call: Call) -> Compute:
+    flushes = _is_flushing(call)
 
+    def compute() -> Array:
+        result = saturate(call.array(0))
+        return flush(result) if flushes else result
 
-def _simple(function: Callable[..., Array]) -> Callable[[Call], Compute]:
-    def rule(call: Call) -> Compute:
-        if "nan" in call.name.split("."):
-            chosen: Callable[..., Array] = {"fmin": minimum, "fmax": maximum}[
-                call.name.split(".")[2]
-            ]
-        else:
-            chosen = function
-        count, flushes = len(call.slots), _is_flushing(call)
-
-        def compute() -> Array:
-            result = chosen(*(call.array(i) for i in range(count)))
-            return flush(result) if flushes else result
-
-        return compute
-
-    return rule
-
-
-for _name in ("fabs", "floor", "ceil", "trunc", "round", "saturate", "fmin", "fmax"):
-    intrinsic("llvm.nvvm." + _name, words="ftz nan")(_simple(_SIMPLE[_name]))
+    return compute
 
 
 # --- conversions --------------------------------------------------------------------------------
@@ -164,17 +133,6 @@ def _pack_floats(call: Call) -> Compute:
     return compute
 
 
-@intrinsic("llvm.nvvm.f16x2.to.e4m3x2", "llvm.nvvm.f16x2.to.e5m2x2", words="rn")
-def _pack_halves(call: Call) -> Compute:
-    target = call.name.split(".")[4].removesuffix("x2")
-
-    def compute() -> Array:
-        low, high = (convert_float(half, target, saturates=True) for half in call.array(0))
-        return pair(low, high)
-
-    return compute
-
-
 @intrinsic("llvm.nvvm.e4m3x2.to.f16x2", "llvm.nvvm.e5m2x2.to.f16x2", words="rn")
 def _unpack_fp8(call: Call) -> Compute:
     dtype = rounding.FLOAT_DTYPES[call.name.split(".")[2].removesuffix("x2")]
@@ -196,12 +154,6 @@ def _narrow(call: Call) -> Compute:
     mode = next(p for p in parts if p in MODES)
     saturates, is_relu = "satfinite" in parts, "relu" in parts
     return lambda: convert_float(call.array(0), target, mode, saturates=saturates, is_relu=is_relu)
-
-
-@intrinsic("llvm.nvvm.f2tf32", words="rna rn rz")
-def _tf32(call: Call) -> Compute:
-    mode = call.name.split(".")[3]
-    return lambda: rounding.round_to_tf32(call.array(0), mode).view(dtype_of(call.type))
 
 
 _TO_INT = {"i": (32, True), "ui": (32, False), "ll": (64, True), "ull": (64, False)}
@@ -233,28 +185,7 @@ for _name in _TO_INT:
             intrinsic(f"llvm.nvvm.{_name}2{_target}.{_mode}")(_from_int)
 
 
-@intrinsic("llvm.nvvm.d2i.lo", "llvm.nvvm.d2i.hi")
-def _half_of_double(call: Call) -> Compute:
-    shift = np.uint64(32 if call.name.endswith("hi") else 0)
-    return lambda: (call.array(0).view(np.uint64) >> shift).astype(np.uint32)
-
-
-@intrinsic("llvm.nvvm.lohi.i2d")
-def _double_of_halves(call: Call) -> Compute:
-    def compute() -> Array:
-        low, high = (call.array(i).astype(np.uint64) for i in (0, 1))
-        return (low | high << np.uint64(32)).view(np.float64)
-
-    return compute
-
-
 # --- integers -----------------------------------------------------------------------------------
-
-
-@intrinsic("llvm.nvvm.mulhi", words="s us i ui ll ull")
-def _high_product(call: Call) -> Compute:
-    is_signed = not call.name.split(".")[3].startswith("u")
-    return lambda: high_product(call.array(0), call.array(1), is_signed=is_signed)
 
 
 @intrinsic("llvm.nvvm.sad", words="s us i ui ll ull")

@@ -85,38 +85,6 @@ def _per_warp(values: Array, active: Array | None, function: Callable[[Array], A
     return np.repeat(function(values.reshape(-1, WARP)), WARP)
 
 
-@intrinsic("llvm.nvvm.vote.all.sync", "llvm.nvvm.vote.any.sync", "llvm.nvvm.vote.uni.sync")
-@intrinsic("llvm.nvvm.vote.ballot.sync")
-def _vote(call: Call) -> Compute:
-    machine, mode = call.machine, call.name.split(".")[3]
-
-    def compute() -> Array:
-        check_members(call, 0, "vote.sync")
-        holds = call.array(1)
-        executing = np.ones_like(holds) if machine.mask is None else machine.mask
-        some = _per_warp(holds & executing, None, lambda v: np.any(v, axis=1))
-        every = _per_warp(holds | ~executing, None, lambda v: np.all(v, axis=1))
-        if mode == "ballot":
-            weights = np.left_shift(np.uint32(1), machine.thread_ids.astype(np.uint32) % WARP)
-            bits = np.where(holds & executing, weights, np.uint32(0))
-            return _per_warp(bits, None, lambda v: v.sum(1, dtype=np.uint32))
-        return {"any": some, "all": every, "uni": every | ~some}[mode]
-
-    return compute
-
-
-@intrinsic("llvm.nvvm.activemask")
-def _active_mask(call: Call) -> Compute:
-    machine = call.machine
-
-    def compute() -> Array:
-        executing = np.ones(machine.threads, np.bool_) if machine.mask is None else machine.mask
-        weights = np.left_shift(np.uint32(1), machine.thread_ids.astype(np.uint32) % WARP)
-        return _per_warp(np.where(executing, weights, 0), None, lambda v: v.sum(1, dtype=np.uint32))
-
-    return compute
-
-
 _REDUCTIONS: dict[str, Callable[[Array], Array]] = {
     "add": lambda v: v.sum(1, dtype=np.uint32),
     "and": lambda v: np.bitwise_and.reduce(v, axis=1),
@@ -151,21 +119,5 @@ def _elect(call: Call) -> Compute:
         check_members(call, 0, "elect.sync")
         lanes = machine.thread_ids % WARP
         return np.full(machine.threads, LEADER, np.uint32), lanes == LEADER
-
-    return compute
-
-
-@intrinsic("llvm.nvvm.match.any.sync")
-def _match(call: Call) -> Compute:
-    machine = call.machine
-
-    def compute() -> Array:
-        check_members(call, 0, "match.sync")
-        rows = call.array(1).reshape(-1, WARP)
-        equal = rows[:, :, None] == rows[:, None, :]
-        if machine.mask is not None:
-            equal &= machine.mask.reshape(-1, 1, WARP)
-        weights = np.left_shift(np.uint32(1), np.arange(WARP, dtype=np.uint32))
-        return (equal * weights).sum(2, dtype=np.uint32).ravel()
 
     return compute

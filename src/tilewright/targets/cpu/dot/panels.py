@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-import numpy as np
-
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.dot.amx_tiles import SIDE
 
@@ -287,23 +285,3 @@ def accumulator_lanes(multiply: Multiply, unit: VectorUnit, n: int) -> int:
 def row_layout(multiply: Multiply) -> RowLayout:
     """The rows in which A is kept."""
     return RowLayout(multiply.a_element, multiply.k_group, multiply.bias_a, multiply.parts)
-
-
-def pack_panels(layout: PanelLayout, b: np.ndarray) -> np.ndarray:
-    """The panels of `b: [K, N]` as NumPy makes them: the definition that code is tested by."""
-    k, n = b.shape
-    panels = np.zeros(layout.size_elems(k, n), b.dtype)
-    shape = (layout.num_panels(n), layout.num_groups(k), layout.columns, layout.k_group)
-    padded = np.zeros((shape[1] * shape[3], shape[0] * shape[2]), b.dtype)
-    padded[:k, :n] = b
-    split = padded.reshape(shape[1], shape[3], shape[0], shape[2])
-    panels[:] = split.transpose(2, 0, 3, 1).reshape(-1)
-    return panels
-
-
-def pack_rows(layout: RowLayout, a: np.ndarray) -> np.ndarray:
-    """The rows of `a: [M, K]` as NumPy makes them, with the bias of `vpdpbusd`."""
-    m, k = a.shape
-    rows = np.zeros((m, layout.stride_elems(k)), a.dtype)
-    rows[:, :k] = a
-    return rows ^ rows.dtype.type(-128 if a.dtype == np.int8 else 128) if layout.bias else rows
