@@ -53,7 +53,6 @@ LARGER = {
     "targets/cpu/nests/nest.py": 500,
     "targets/cpu/ops.py": 450,
     "targets/cpu/runtime/job_ir.py": 400,
-    "targets/cpu/schedule/fusion.py": 550,
     "targets/cpu/schedule/widen_k_loops.py": 400,
     "targets/mlir/emitter.py": 450,
     "targets/mlir/rules/memory.py": 400,

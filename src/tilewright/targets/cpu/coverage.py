@@ -15,7 +15,7 @@ from tilewright.ops.program.ir import GetGridExtentOp
 from tilewright.passes.coverage import Gap, covers
 from tilewright.targets.cpu.forms import SCALAR_STEPS, STEPS
 from tilewright.targets.cpu.rules import CPU_RULES
-from tilewright.targets.cpu.schedule.fusion import kind_of_root
+from tilewright.targets.cpu.schedule.block_steps import kind_of_root
 from tilewright.targets.cpu.schedule.inline import is_tile, reads
 
 # What has no code of its own.

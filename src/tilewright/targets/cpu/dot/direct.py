@@ -35,7 +35,7 @@ from tilewright.targets.cpu.nests.masks import segments
 from tilewright.targets.cpu.nests.prefixes import exact_extents
 from tilewright.targets.cpu.nests.recompute import can_recompute, with_scalars_of
 from tilewright.targets.cpu.nests.separation import polynomial
-from tilewright.targets.cpu.schedule.fusion import Step
+from tilewright.targets.cpu.schedule.block_steps import Step
 from tilewright.targets.cpu.schedule.lowering import DirectStore, Limits, Lowering
 from tilewright.targets.cpu.schedule.storage import Buffer
 

@@ -28,9 +28,10 @@ from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.ops import PollOp
 from tilewright.targets.cpu.schedule import interruptible
+from tilewright.targets.cpu.schedule.block_steps import Step
 from tilewright.targets.cpu.schedule.direct_stores import find_direct_stores
 from tilewright.targets.cpu.schedule.fetches import Fetch, plan_fetches
-from tilewright.targets.cpu.schedule.fusion import BlockPlanner, Step
+from tilewright.targets.cpu.schedule.fusion import BlockPlanner
 from tilewright.targets.cpu.schedule.inline import is_tile
 from tilewright.targets.cpu.schedule.lowering import Lowering
 

@@ -32,8 +32,8 @@ from tilewright.ops.memory.ir import StoreOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.dot.amx_tiles import TILE_ROWS
 from tilewright.targets.cpu.dot.limits import multiplies_prefixes
+from tilewright.targets.cpu.schedule.block_steps import Step
 from tilewright.targets.cpu.schedule.bufferization import Bufferization, is_zero, single_use
-from tilewright.targets.cpu.schedule.fusion import Step
 from tilewright.targets.cpu.schedule.inline import owner
 from tilewright.targets.cpu.schedule.lowering import DirectStore
 from tilewright.targets.cpu.schedule.materialization import operand_spec

@@ -25,8 +25,8 @@ from tilewright.ops.program.ir import GetProgramIdOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.rules import RuleTable
 from tilewright.support.worklist import needed_first
+from tilewright.targets.cpu.schedule.block_steps import Step
 from tilewright.targets.cpu.schedule.bufferization import Bufferization
-from tilewright.targets.cpu.schedule.fusion import Step
 from tilewright.targets.cpu.schedule.inline import is_tile, own_cost, owner
 from tilewright.targets.cpu.schedule.roots import SCALAR_KINDS, RootKind, operands_of, scalars_of
 from tilewright.targets.cpu.schedule.rows import is_row
