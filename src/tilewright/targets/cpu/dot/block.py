@@ -187,15 +187,18 @@ def _load_b(
 
 
 def _fetch_ahead(fn: FunctionBuilder, spec: BlockSpec, row: str, vector: BlockVector) -> None:
-    """Ask for the line that a vector of a later row of B begins in."""
+    """Ask for the line that a vector of a later row of B begins in, and for the row's last one,
+    which is one more where rows do not begin with a line."""
     assert spec.source is not None
     type_ = STORAGE_TYPE[spec.source]
-    if vector.column * STORAGE_BYTES[type_] % LINE_BYTES:
-        return
+    begins = vector.column * STORAGE_BYTES[type_] % LINE_BYTES == 0
+    columns = [vector.column] if begins else []
+    columns += [vector.column + vector.valid - 1] if vector == spec.vectors[-1] else []
     later = element_address(fn, type_, row, scaled(fn, "%source_stride", "%rows_ahead"))
-    at = element_address(fn, type_, later, vector.column)
     callee = fn.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
-    fn.emit(f"call void {callee}(ptr {at}, i32 0, i32 2, i32 1)")
+    for column in columns:
+        at = element_address(fn, type_, later, column)
+        fn.emit(f"call void {callee}(ptr {at}, i32 0, i32 2, i32 1)")
 
 
 def _load_a(fn: FunctionBuilder, spec: BlockSpec, a: str, offset: int) -> str:

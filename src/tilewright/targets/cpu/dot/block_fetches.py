@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.machine.cpus import LINE_BYTES
-from tilewright.targets.cpu.dot.block_runs import ProductBlock
+from tilewright.targets.cpu.dot.block_runs import ProductBlock, max_rows, row_runs
 from tilewright.targets.cpu.dot.line_fetches import TURN_STEPS, LineFetch
 from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES
-from tilewright.targets.cpu.dot.spec import DotSpec, SourceTile
+from tilewright.targets.cpu.dot.spec import FEW_ROWS, DotSpec, SourceTile
 from tilewright.targets.cpu.dot.vectors import element_address, scaled
 
 NEAR_PANELS = 2
@@ -16,6 +16,15 @@ of them would push the rows out again before they are used.
 Measured on Emerald Rapids, 2026-11-22, one thread, f32, near: 4096x64x512 1.25 times the speed;
 with four panels 0.95 to 0.97, with eight 0.91. On Zen 5, 2026-11-23, with four panels far: 1.02 to
 1.04 at 512³ to 2048³."""
+
+
+SHORT_ROWS = 32
+"""Rows of a tile up to which few more than half of them fetch all of the next step's B.
+
+Sides are powers of two, so one program has more than half of them. Each block has the code for its
+lines, used or not.
+Measured on Zen 5, 2026-11-23, one thread, f32: 17x4096x4096 in tiles of 32x128x128 took 5.1 ms
+where all 32 rows share the lines, 3.4 so; 1024³ in tiles of 64x64x32 would lose 4 %."""
 
 
 def block_fetches(
@@ -52,23 +61,42 @@ def _next_b(
     Fetched early, they would leave the cache again while A and the result pass through it.
     """
     columns = block.column.run.size * spec.b_layout.columns
-    lines = -(-columns * tile.element_bytes // LINE_BYTES)
+    # Rows that do not begin with a line end in one more.
+    lines = -(-columns * tile.element_bytes // LINE_BYTES) + 1
     total = lines * tile.rows
-    others = max(1, -(-spec.m // block.rows) - spec.packs_b)
+    tall = _tallest(spec, block)
+    packed = tall * spec.packs_b
+    is_short = spec.is_limited and FEW_ROWS < spec.m <= SHORT_ROWS
+    least = spec.m // 2 + 1 if is_short else spec.m
+    others = max(1, -(-(least - packed) // tall))
     per_turn = -(-total // (others * _num_turns(spec)))
+    if per_turn > lines:
+        per_turn = -(-per_turn // lines) * lines
     share = per_turn * _num_turns(spec)
-    number = scaled(fn, _blocks_before(fn, block.row, block.rows), 1, -int(spec.packs_b))
+    number = _blocks_until(fn, block.row, tall, packed)
     skipped = str(others * share - total)
     if spec.is_limited:
-        blocks = _blocks_before(fn, "%rows", block.rows)
         smax = fn.module.declare("llvm.smax.i64", "i64", "i64, i64")
-        left = scaled(fn, blocks, share, -total - share * spec.packs_b)
+        left = scaled(fn, _blocks_until(fn, "%rows", tall, packed), share, -total)
         skipped = fn.value(f"call i64 {smax}(i64 {left}, i64 0)")
     first = fn.value(f"sub nsw i64 {scaled(fn, number, share)}, {skipped}")
     stride = scaled(fn, "%next_b_stride", tile.element_bytes)
     column = scaled(fn, block.panel, spec.b_layout.columns * tile.element_bytes)
     at = element_address(fn, "i8", "%next_b", column)
     return LineFetch(lines, total, per_turn), f", ptr {at}, i64 {stride}, i64 {first}"
+
+
+def _tallest(spec: DotSpec, block: ProductBlock) -> int:
+    """The rows of the tallest of the blocks that share the columns of one."""
+    most = max_rows(spec.unit, spec.multiply, len(block.column.vectors))
+    return max(run.size for run in row_runs(spec, most))
+
+
+def _blocks_until(fn: FunctionBuilder, row: str, tall: int, first: int) -> str:
+    """The number of blocks of at most `tall` rows between the row `first` and a later one."""
+    if row.isdecimal():
+        return str(-(-(int(row) - first) // tall))
+    return fn.value(f"udiv i64 {scaled(fn, row, 1, tall - 1 - first)}, {tall}")
 
 
 def _blocks_before(fn: FunctionBuilder, row: str, size: int) -> str:

@@ -37,6 +37,11 @@ class LineFetch:
     per_turn: int
     is_near: bool = False
 
+    @property
+    def lines_at_once(self) -> int:
+        """Lines that follow each other in memory wherever a turn begins: a row, or one line."""
+        return self.lines if self.per_turn % self.lines == 0 else 1
+
 
 def fetch_parameters(fetches: Sequence[LineFetch]) -> str:
     """What a block that fetches is told: per fetch the matrix, bytes from row to row, first line.
@@ -56,17 +61,20 @@ def emit_fetches(
     callee = fn.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
     for number, fetch in enumerate(fetches):
         level = _NEAR if fetch.is_near else _FAR
-        first, last = (fetch.per_turn * each // num_steps for each in (step, step + 1))
-        for index in range(first, last):
-            line = scaled(fn, turn, fetch.per_turn, index)
-            at = _address(fn, number, fetch, line)
-            fn.emit(f"call void {callee}(ptr {at}, i32 0, i32 {level}, i32 1)")
+        at_once = fetch.lines_at_once
+        count = fetch.per_turn // at_once
+        for index in range(count * step // num_steps, count * (step + 1) // num_steps):
+            line = scaled(fn, turn, fetch.per_turn, index * at_once)
+            start = _address(fn, number, fetch, line)
+            for offset in range(0, at_once * LINE_BYTES, LINE_BYTES):
+                at = element_address(fn, "i8", start, offset)
+                fn.emit(f"call void {callee}(ptr {at}, i32 0, i32 {level}, i32 1)")
 
 
 def _address(fn: FunctionBuilder, number: int, fetch: LineFetch, index: str) -> str:
     """Where the line is that comes `index` lines behind the first of a block."""
     line = fn.value(f"add nsw i64 %fetch{number}_line, {index}")
-    for name, bound in (("smax", 0), ("smin", fetch.total - 1)):
+    for name, bound in (("smax", 0), ("smin", fetch.total - fetch.lines_at_once)):
         callee = fn.module.declare(f"llvm.{name}.i64", "i64", "i64, i64")
         line = fn.value(f"call i64 {callee}(i64 {line}, i64 {bound})")
     row = fn.value(f"udiv i64 {line}, {fetch.lines}")
