@@ -23,21 +23,18 @@ from tilewright.frontend.bound_call import (
     launch_watched,
     placed,
 )
-from tilewright.frontend.constants import AggregateRef, FunctionRef, HostFunctionRef
 from tilewright.frontend.devices import DevicePlacement
 from tilewright.frontend.kernel_source import KernelSource
 from tilewright.frontend.parsing import located_at_parameters, text_of
+from tilewright.frontend.passed_functions import PassedFunctions
 from tilewright.frontend.passing import (
     check_memory,
     check_writable,
-    extra_guard,
-    has_mutable_constants,
     memory_bounds,
-    num_slots,
-    parameter_guards,
     runtime_values,
     stored_paths,
 )
+from tilewright.frontend.prepared import Prepared, launcher_of, live_defaults
 from tilewright.frontend.signature import bind, specialize
 from tilewright.frontend.source import require_function, snapshot
 from tilewright.runtime.call_shape import CallShape
@@ -49,13 +46,12 @@ from tilewright.runtime.kernel import CompiledKernel
 from tilewright.runtime.launch_numbers import fits, plainer_options
 from tilewright.runtime.launch_site import place_at_launch, placing_at_launch
 from tilewright.runtime.warm import WarmCalls, is_native
-from tilewright.support.dataclass import dataclass, replace
+from tilewright.support.dataclass import replace
 from tilewright.support.environment import warn_of_unknown_variables
 from tilewright.support.errors import (
     CapturedValueChanged,
     NotAKernelLaunch,
     TilewrightError,
-    UnsupportedError,
 )
 from tilewright.support.options import CompileOptions, debug_options, option_names, runtime_options
 from tilewright.support.revisions import REVISIONS, function_name
@@ -359,7 +355,7 @@ class JITFunction:
             launch_watched(prepared.call, prepared.launched, extents, values)
         return prepared.launched
 
-    def _fitting(self, prepared: _Prepared, grid: Grid, values: Sequence[object]) -> _Prepared:
+    def _fitting(self, prepared: Prepared, grid: Grid, values: Sequence[object]) -> Prepared:
         """The kernel of a call with another one where it is not made for this launch."""
         metadata, options = prepared.kernel.artifact.metadata, prepared.call.options
         if fits(metadata, grid, values):
@@ -394,7 +390,7 @@ class JITFunction:
         passed = PassedFunctions(name, source)
         with located_at_parameters(source.functions, source.kernel):
             arguments = bind(
-                name, parameters, args, keywords, lambda p: _live_defaults(self.fn)[p.name]
+                name, parameters, args, keywords, lambda p: live_defaults(self.fn)[p.name]
             )
             specialization = specialize(name, parameters, arguments, passed.reference)
         joined = passed.joined()
@@ -412,9 +408,9 @@ class JITFunction:
             {**options, **launch},
         )
 
-    def _prepare(self, args: Sequence[object], kwargs: Mapping[str, object]) -> _Prepared:
+    def _prepare(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Prepared:
         call = self.specialize_call(args, kwargs)
-        return _Prepared(call, self._kernel(call))
+        return Prepared(call, self._kernel(call))
 
     def _options(self, changes: Mapping[str, object]) -> CompileOptions:
         runtime = runtime_options()
@@ -455,33 +451,16 @@ class JITFunction:
         return build_kernel(call.source, call.specialization, call.options, call.placement)
 
     def _remember(
-        self, prepared: _Prepared, args: tuple[object, ...], kwargs: Mapping[str, object]
+        self, prepared: Prepared, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> None:
         """Keep a native launcher for the next call of the same shape."""
         key = tuple(kwargs)
         shape = self._shapes.get(key)
         if shape is None or shape.num_positional != len(args):
-            defaults = _live_defaults(self.fn)
+            defaults = live_defaults(self.fn)
             shape = CallShape.of_call(tuple(self.arg_names), len(args), key, defaults)
             self._shapes[key] = shape
-        call = prepared.call
-        stored = stored_paths(prepared.kernel.artifact.metadata)
-        driver = load_driver(call.placement.target)
-        guards = parameter_guards(
-            self.source.parameters, call.specialization, stored, driver.least_divisor
-        )
-        if guards is None or call.options.checked:
-            return
-        if has_mutable_constants(call.specialization, call.arguments):
-            return
-        stream_slot = num_slots(call.specialization)
-        extras = [(name, call.extras[name]) for name in shape.extras]
-        guards += [
-            extra_guard(name, value, driver.ignored_options, stream_slot) for name, value in extras
-        ]
-        values = [call.arguments[name] for name in shape.names] + [value for _, value in extras]
-        others = [other.loaded for other in prepared.others]
-        launcher = prepared.kernel.loaded.fast_launcher(guards, values, others)
+        launcher = launcher_of(prepared, shape, self.source.parameters)
         if launcher is None:
             return
         shape.launchers.insert(0, (launcher, prepared.kernel))
@@ -502,57 +481,6 @@ def _global_object(function: FunctionType | None) -> object:
     for name in function.__qualname__.split("."):
         found = getattr(found, name, None)
     return found
-
-
-@dataclass(frozen=True)
-class _Prepared:
-    """A call with its compiled kernel, and those in its place where it is not made for it.
-
-    The last of `others` is; those before it are not either.
-    """
-
-    call: Call
-    kernel: CompiledKernel
-    others: tuple[CompiledKernel, ...] = ()
-
-    @property
-    def launched(self) -> CompiledKernel:
-        """The kernel that runs."""
-        return (self.kernel, *self.others)[-1]
-
-
-class PassedFunctions:
-    """The functions among the arguments of a call: their sources join the kernel's."""
-
-    def __init__(self, kernel: str, source: KernelSource) -> None:
-        self._kernel = kernel
-        self._source = source
-        self._functions = dict(source.functions)
-
-    def reference(self, value: object) -> FunctionRef | HostFunctionRef | AggregateRef:
-        """The reference to a function or aggregate class that is passed as an argument."""
-        passed = value.source if isinstance(value, JITFunction) else snapshot(value)
-        for key, function in passed.functions.items():
-            if self._functions.setdefault(key, function) != function:
-                raise UnsupportedError(
-                    f"{self._kernel}(): two different functions are named {key}",
-                    hint="give the functions different names",
-                )
-        return passed.reference
-
-    def joined(self) -> KernelSource:
-        """The kernel's snapshot with what was passed."""
-        if len(self._functions) == len(self._source.functions):
-            return self._source
-        return replace(self._source, functions=self._functions)
-
-
-def _live_defaults(function: FunctionType) -> dict[str, object]:
-    """Defaults as live objects, read off the Python function, by parameter."""
-    code, defaults = function.__code__, function.__defaults__ or ()
-    positional = code.co_varnames[: code.co_argcount]
-    last = positional[len(positional) - len(defaults) :]
-    return {**dict(zip(last, defaults, strict=True)), **(function.__kwdefaults__ or {})}
 
 
 @overload

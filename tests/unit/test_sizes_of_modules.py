@@ -35,7 +35,7 @@ LARGER = {
     "interp/simt/ptx/asynchronous.py": 400,
     "interp/simt/synchronization.py": 400,
     "ir/schedule_text.py": 400,
-    "jit.py": 600,
+    "jit.py": 550,
     "ops/descriptors/surface.py": 400,
     "ops/elementwise/ir.py": 400,
     "runtime/autotuner.py": 450,
@@ -64,8 +64,6 @@ LARGER = {
 }
 """Those that are still larger, and the lines that they stay below: numbers only fall."""
 LONGER = {
-    "interp/evaluate.py: run_kernel": 53,
-    "interp/simt/simulate.py: simulate": 52,
     "runtime/autotune.py: autotune": 56,
     "targets/cpu/dot/interpret.py: dot": 56,
 }

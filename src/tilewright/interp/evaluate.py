@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import TextIO
 
 import numpy as np
@@ -129,23 +130,34 @@ def run_kernel(
     *Raises* a `KernelFault` where the kernel does something undefined.
     """
     kernel = module if isinstance(module, PreparedKernel) else prepare_kernel(module, rules=rules)
-    asked = _full_grid(grid)
-    most = kernel.most_programs
-    extent = persistent_grid(asked, most, kernel.cluster) if most else asked
+    asked, extent = _grids(kernel, grid)
     memory = Memory(reaches_foreign=reaches_foreign)
     values = _bind_arguments(kernel, arguments, memory, uninitialized, reachable)
-    count = extent[0] * extent[1] * extent[2]
+    programs = range(prod(extent))
     machine = Machine(
         memory=memory,
         grid=extent,
         asked_grid=asked,
-        races=RaceDetector(count) if races and count > 1 else None,
+        races=RaceDetector(len(programs)) if races and len(programs) > 1 else None,
         breakpoint_hook=breakpoint_hook or KernelDebugger(),
         output=output or sys.stdout,
         observers=tuple(observers),
         touched=set() if touched is None else touched,
     )
-    programs = _programs(kernel, machine, values, range(count) if order is None else order)
+    started = _programs(kernel, machine, values, programs if order is None else order)
+    _run(machine, started, seed)
+
+
+def _grids(
+    kernel: PreparedKernel, grid: Sequence[int]
+) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """The programs that are asked for, and those that run: fewer where each computes several."""
+    asked, most = _full_grid(grid), kernel.most_programs
+    return asked, persistent_grid(asked, most, kernel.cluster) if most else asked
+
+
+def _run(machine: Machine, programs: Iterator[tuple[Program, Running]], seed: int | None) -> None:
+    """Run programs in their order, or with a seed interleaved at random."""
     with np.errstate(all="ignore"):
         if seed is None:
             run_in_order(machine, programs)

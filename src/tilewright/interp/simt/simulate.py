@@ -103,9 +103,7 @@ def simulate(
     if cluster > 1 and (grid[0] % cluster or num_threads % WARP_GROUP):
         raise InternalError(f"a grid of {grid} has no clusters of {cluster}")
     machine = Machine(num_threads, grid, static_shared_bytes(module) + shared_bytes, cluster)
-    if checks_global_order:
-        machine.global_shadow = GlobalShadow(machine.synchronization.clocks)
-    machine.synchronization.timeline = timeline
+    _observe(machine, checks_global_order, timeline)
     program = Program(module, machine, step_limit)
     function = program.function(kernel)
     _bind(machine, function, arguments, tensor_maps or {}, reachable, names)
@@ -117,6 +115,13 @@ def simulate(
         machine.report.instructions = program.count_instructions()
         machine.report.barriers = machine.synchronization.completed
     return machine.report
+
+
+def _observe(machine: Machine, checks_global_order: bool, timeline: Timeline | None) -> None:
+    """Have a machine note what nothing else of a launch asks for."""
+    if checks_global_order:
+        machine.global_shadow = GlobalShadow(machine.synchronization.clocks)
+    machine.synchronization.timeline = timeline
 
 
 def _run_grid(machine: Machine, function: Translated, step_limit: int, seed: int | None) -> None:

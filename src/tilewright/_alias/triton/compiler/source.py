@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol, cast
 from tilewright.frontend.capture import constant_of
 from tilewright.frontend.constants import Constant, Unusable
 from tilewright.frontend.kernel_source import KernelSource
+from tilewright.frontend.passed_functions import PassedFunctions
 from tilewright.frontend.program import ArgumentPath, Specialization, TupleType, TypeTree
-from tilewright.jit import PassedFunctions
 from tilewright.runtime.fingerprint import digest
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import ArgumentNotSupported
