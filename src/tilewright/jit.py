@@ -17,16 +17,19 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, cast, overload
 
 from tilewright.frontend.bound_call import (
     Call,
+    PassedFunctions,
+    Prepared,
     compiled_for,
     effective,
     identity,
     launch_watched,
+    launcher_of,
+    live_defaults,
     placed,
 )
 from tilewright.frontend.devices import DevicePlacement
 from tilewright.frontend.kernel_source import KernelSource
 from tilewright.frontend.parsing import located_at_parameters, text_of
-from tilewright.frontend.passed_functions import PassedFunctions
 from tilewright.frontend.passing import (
     check_memory,
     check_writable,
@@ -34,7 +37,6 @@ from tilewright.frontend.passing import (
     runtime_values,
     stored_paths,
 )
-from tilewright.frontend.prepared import Prepared, launcher_of, live_defaults
 from tilewright.frontend.signature import bind, specialize
 from tilewright.frontend.source import require_function, snapshot
 from tilewright.runtime.call_shape import CallShape

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
+from tilewright.frontend.bound_call import PassedFunctions
 from tilewright.frontend.capture import constant_of
 from tilewright.frontend.constants import Constant, Unusable
 from tilewright.frontend.kernel_source import KernelSource
-from tilewright.frontend.passed_functions import PassedFunctions
 from tilewright.frontend.program import ArgumentPath, Specialization, TupleType, TypeTree
 from tilewright.runtime.fingerprint import digest
 from tilewright.support.dataclass import dataclass

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-import textwrap
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
@@ -17,13 +15,11 @@ from tilewright.frontend.devices import DevicePlacement
 from tilewright.frontend.kernel_source import KernelSource
 from tilewright.frontend.parameters import parameters_of
 from tilewright.jit import Call
-from tilewright.jit import JITFunction as _JITFunction
 from tilewright.runtime.grid import GridLike
 from tilewright.runtime.kernel import CompiledKernel as _CompiledKernel
 from tilewright.support.dataclass import replace
 from tilewright.support.errors import HostCall, NotAKernelLaunch, TilewrightError, UnsupportedError
 from tilewright.support.options import CompileOptions
-from tilewright.support.revisions import REVISIONS, function_name
 
 from .. import knobs
 from .._names import refuse
@@ -32,11 +28,12 @@ from ..backends.compiler import GPUTarget
 from ..compiler.compiler import ASTSource, CompiledKernel, compiled_kernel
 from ._async_compile import AsyncCompileMode, FutureKernel, active_mode
 from .compile_hooks import JitFunctionInfo, hook_info, source_of
-from .constexpr import ConstexprFunction, constexpr_function, definition_index
+from .constexpr import ConstexprFunction, constexpr_function
 from .device_caches import DeviceCaches
 from .driver import CPUDriver, capability
 from .errors import OutOfResources
 from .interface import JITCallable, KernelInterface, KernelParam
+from .kernel_text import KernelWithText
 from .naming import named_source, proxy_of
 from .raising import as_launch_raises, as_triton_raises
 from .specialization import mangle_type, native_specialize_impl
@@ -76,7 +73,7 @@ class _Kernels(dict[object, _CompiledKernel]):
         super().clear()
 
 
-class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., object]]):
+class JITFunction(KernelWithText, JITCallable, KernelInterface[Callable[..., object]]):
     """A kernel, or a function that kernels call, with the surface of Triton's class."""
 
     def __init__(
@@ -112,10 +109,8 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
         self.__globals__: dict[str, object] | None = fn.__globals__
         self.module = fn.__module__
         self._hash_lock: object = threading.RLock()
-        self._text: tuple[str, int] | None = None
         self._params: list[KernelParam] | None = None
         self._argument_names: list[str] | None = None
-        self._key: str | None = None
         self._kernels = _Kernels(self._forget_launchers)
 
     def __repr__(self) -> str:
@@ -167,82 +162,6 @@ class JITFunction(_JITFunction, JITCallable, KernelInterface[Callable[..., objec
     def constexprs(self) -> list[int]:
         """The positions of the parameters that are compile-time constants."""
         return [p.num for p in self.params if p.is_constexpr]
-
-    @property
-    def cache_key(self) -> str:
-        """The identity of the sources of this kernel and of what it reaches, in hex."""
-        if self._key is None:
-            self._key = super().cache_key
-        return self._key
-
-    @property
-    def hash(self) -> str:
-        """The same as `cache_key`; None assigned to it has it found anew, with the source."""
-        return self.cache_key
-
-    @hash.setter
-    def hash(self, key: str | None) -> None:
-        self._key = key
-        if key is None:
-            self.reconsider()
-
-    @property
-    def raw_src(self) -> list[str]:
-        """The lines of the function in its file, decorators included."""
-        return self._whole_text()[0].splitlines(keepends=True)
-
-    @property
-    def starting_line_number(self) -> int:
-        """The line of the file where the decorators start."""
-        return self._whole_text()[1]
-
-    @property
-    def def_line(self) -> int:
-        """The line of the file where `def` stands."""
-        text, first = self._whole_text()
-        return first + text[: definition_index(text)].count("\n")
-
-    @property
-    def def_indent(self) -> int:
-        """The columns that `def` is indented by in the file."""
-        text = self._whole_text()[0]
-        line = text[definition_index(text) :]
-        return len(line) - len(line.lstrip())
-
-    @property
-    def src(self) -> str:
-        """The source from `def` on, without decorators."""
-        return _from_def(self._whole_text()[0])
-
-    def _whole_text(self) -> tuple[str, int]:
-        if self._text is None:
-            self._text = super().__tilewright_text__
-        return self._text
-
-    @property
-    def __tilewright_text__(self) -> tuple[str, int]:
-        """The text to compile: what was loaded, or what replaced it."""
-        return self._whole_text()
-
-    def _unsafe_update_src(self, src: str) -> None:
-        """Compile `src` in place of the function's own text from now on.
-
-        The function's own text given back makes it what it was, with the key it had.
-        """
-        loaded = super().__tilewright_text__
-        is_own = src == _from_def(loaded[0])
-        self._text = loaded if is_own else (src, self.starting_line_number)
-        self.reconsider()
-        REVISIONS.made(function_name(self.fn))
-
-    def reconsider(self) -> None:
-        """Look at the sources again at the next launch."""
-        self._key = None
-        super().reconsider()
-
-    def parse(self) -> object:
-        """The syntax tree of the source."""
-        return ast.parse(self.src)
 
     def is_gluon(self) -> bool:
         """Whether layouts are written out in the kernel: no."""
@@ -479,12 +398,6 @@ def jit(
         )
 
     return decorate if fn is None else decorate(fn)
-
-
-def _from_def(text: str) -> str:
-    """The text of a function from `def` on, without decorators."""
-    plain = textwrap.dedent(text)
-    return plain[definition_index(plain) :]
 
 
 # Whether what is compiled now is asked for by `warmup`; hooks are told.
