@@ -5,7 +5,8 @@
 | one element | a vector load or store at a scalar address |
 | none | a scalar load |
 | one element back | a vector load or store at the last lane's address, lanes reversed |
-| one element but for jumps (wrapping index) | runtime test: vector load, else gather |
+| none or one element, by pieces (`i // 8`) | runtime test: the same, else piece by piece |
+| one element but for other jumps (a bound) | runtime test: vector load, else gather |
 | two to four elements | whole vectors, of which lanes are picked or masked (`few_apart`) |
 | another constant number | gather or scatter with constant offsets |
 | anything else | gather or scatter from the common base with computed offsets |
@@ -17,13 +18,12 @@ from collections.abc import Callable
 from contextlib import nullcontext
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.ir.effects import is_plain_read
 from tilewright.ir.types import (
     element_of,
     i32,
-    i64,
     vector_of,
 )
 from tilewright.ops.control_flow import YieldOp
@@ -32,7 +32,6 @@ from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.elementwise.ir import SelectOp
 from tilewright.ops.memory.ir import AddPtrOp, LoadOp
 from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp
-from tilewright.support.dataclass import dataclass
 from tilewright.support.deep_calls import with_room
 from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.nests.addresses import (
@@ -49,19 +48,21 @@ from tilewright.targets.cpu.nests.few_apart import (
     is_near,
     load_masked,
     load_near,
-    store_spread,
 )
 from tilewright.targets.cpu.nests.full_chunks import conjuncts
 from tilewright.targets.cpu.nests.masks import is_all_true, segments
+from tilewright.targets.cpu.nests.pieces import Pieces
+from tilewright.targets.cpu.nests.piecewise import (
+    find_pieces,
+    has_masks,
+    is_whole,
+    load_pieces,
+)
 from tilewright.targets.cpu.report import Access, line_of
 from tilewright.targets.cpu.schedule.inline import is_tile, owner
-from tilewright.targets.cpu.schedule.storage import Buffer
 
 _SAME_ARRAY = (AddPtrOp, SplatOp, BroadcastOp, ExpandDimsOp, TransOp, ReshapeOp, HintOp)
-_STREAMING: dict[str, Attribute] = {
-    "nontemporal": UnitAttr(),
-    "align_bytes": IntegerAttr(64, i64),
-}
+BY_PIECES = "tested at run time: the index is a quotient or a remainder"
 
 
 @ELEMENT_RULES.register(LoadOp)
@@ -77,15 +78,18 @@ def load(ev: Evaluator, op: LoadOp, coords: Coords, wide: bool) -> SSAValue:
     if (stride == 0 and not wide) or (stride == 0 and _is_uniform_mask(ev, op, coords)):
         return _load_scalar(ev, op, coords)
     if stride == 1 and not jumps:
-        _note(ev, op, "contiguous")
+        note(ev, op, "contiguous")
         return _load_contiguous(ev, op, coords)
+    pieces = find_pieces(ev, ptr, coords) if stride is None or jumps else None
+    if pieces is not None:
+        return _load_by_pieces(ev, op, coords, pieces)
     if stride == 1:
         return _load_wrapping(ev, op, coords)
     if stride == -1 and not jumps:
-        _note(ev, op, "contiguous", "from the last lane to the first")
+        note(ev, op, "contiguous", "from the last lane to the first")
         return _load_reversed(ev, op, coords)
     if stride is not None and not jumps:
-        _note(ev, op, "strided", f"neighbouring elements are {stride} elements apart in memory")
+        note(ev, op, "strided", f"neighbouring elements are {stride} elements apart in memory")
         pointer = _place(ev, op, coords)
         extra, _ = _optional(ev, op, coords, True)
         if not extra and is_near(stride):
@@ -93,7 +97,7 @@ def load(ev: Evaluator, op: LoadOp, coords: Coords, wide: bool) -> SSAValue:
         if extra and can_spread(ev, stride):
             return load_masked(ev, op, pointer, extra, stride)
         return _load_gather(ev, op, coords, (pointer, ev.emit.iota(i32, ev.lanes, stride)))
-    _note(ev, op, "gather", "the index of an element is computed or loaded")
+    note(ev, op, "gather", "the index of an element is computed or loaded")
     return _load_general(ev, op, coords)
 
 
@@ -113,7 +117,8 @@ def _place(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
     return ev.emit.advance(start, ev.index(index))
 
 
-def _note(ev: Evaluator, op: Operation, kind: str, why: str = "") -> None:
+def note(ev: Evaluator, op: Operation, kind: str, why: str = "") -> None:
+    """Say in the report how an access is made, and why so."""
     word = "load" if is_plain_read(op) else "store"
     ev.accesses.setdefault(op, Access(word, line_of(op.location), kind, why))
 
@@ -172,12 +177,12 @@ def _load_reversed(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
     extra, sizes = _optional(ev, op, coords, True)
     pointer = emit.advance(_place(ev, op, coords), 1 - ev.lanes)
     result = vector_of(element_of(op.results[0].type), ev.lanes)
-    operands = (pointer, *(_reversed(ev, value) for value in extra))
+    operands = (pointer, *(reversed_lanes(ev, value) for value in extra))
     loaded = emit.pure(cpu.LoadOp, operands, result, segments(1, *sizes), op.location)
-    return _reversed(ev, loaded)
+    return reversed_lanes(ev, loaded)
 
 
-def _reversed(ev: Evaluator, value: SSAValue) -> SSAValue:
+def reversed_lanes(ev: Evaluator, value: SSAValue) -> SSAValue:
     """A vector with its lanes in the opposite order."""
     pattern = DenseArrayBase.from_list(i32, list(reversed(range(ev.lanes))))
     return ev.emit.pure(cpu.ShuffleOp, (value, value), value.type, {"pattern": pattern})
@@ -230,7 +235,7 @@ def _load_general(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
 
 def _load_wrapping(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
     """A vector load where this run of lanes does not cross the jump, else a gather."""
-    _note(ev, op, "contiguous", "tested at run time: the index wraps or saturates")
+    note(ev, op, "contiguous", "tested at run time: the index wraps or saturates")
     emit = ev.emit
     straight = is_run(ev, op.operands[0], [coords_at(coords, lane) for lane in ends(ev.lanes)])
     _optional(ev, op, coords, True)
@@ -240,6 +245,34 @@ def _load_wrapping(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
     slow = _branch(ev, _load_general, op, coords)
     (value,) = emit.choose(straight, (fast, slow), (result,))
     return value
+
+
+def _load_by_pieces(ev: Evaluator, op: LoadOp, coords: Coords, pieces: Pieces) -> SSAValue:
+    """One access where no cut lies between the lanes, else one for each piece, or a gather."""
+    note(ev, op, "contiguous" if pieces.step else "uniform", BY_PIECES)
+    whole = is_whole(ev, pieces.cuts)
+    masks, _ = _optional(ev, op, coords, True)
+    ev.element(op.operands[0], coords, False)
+
+    def slow(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
+        if not has_masks(ev):
+            return _load_general(ev, op, coords)
+        return load_pieces(ev, op, coords, pieces, masks)
+
+    result = vector_of(element_of(op.results[0].type), ev.lanes)
+    fast = _branch(ev, _load_contiguous if pieces.step else _load_equal, op, coords)
+    (value,) = ev.emit.choose(whole, (fast, _branch(ev, slow, op, coords)), (result,))
+    return value
+
+
+def _load_equal(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
+    """One element for all lanes."""
+    extra, sizes = _optional(ev, op, coords, True)
+    if not extra:
+        return ev.emit.splat(_load_scalar(ev, op, coords), ev.lanes)
+    pointer, result = _place(ev, op, coords), vector_of(element_of(op.results[0].type), ev.lanes)
+    operands = (pointer, ev.emit.iota(i32, ev.lanes, 0), *extra)
+    return ev.emit.pure(cpu.GatherOp, operands, result, segments(1, 1, *sizes), op.location)
 
 
 def _branch(
@@ -262,63 +295,3 @@ def is_volatile(op: Operation) -> bool:
     """Whether an op must happen once, where it stands: a load with that flag."""
     flag: object = getattr(op, "is_volatile", None)
     return flag is not None and not (isinstance(flag, IntegerAttr) and flag.value.data == 0)
-
-
-@dataclass(frozen=True)
-class Redirect:
-    """A store that goes to `buffer` unless `is_safe` holds, because it may overtake loads."""
-
-    is_safe: SSAValue
-    buffer: Buffer
-
-
-def store(
-    ev: Evaluator,
-    op: Operation,
-    coords: Coords,
-    value: SSAValue,
-    redirect: Redirect | None = None,
-) -> None:
-    """Write one element or vector of a tile store at `coords`.
-
-    *Constraints* a redirected store is contiguous along the lanes, in memory (`hazards`) and in
-    its buffer (`Buffer.last`).
-    """
-    ptr, mask = op.operands[0], op.operands[2] if len(op.operands) > 2 else None
-    emit = ev.emit
-    wide = ev.lanes > 1
-    held = mask_value(ev, mask, coords, wide)
-    masks = () if held is None else (held,)
-    value = emit.splat(value, ev.lanes)
-    stride, jumps = ev.lane_stride(ptr, coords) if wide else (1, False)
-    if stride == 1 and not jumps:
-        _note(ev, op, "contiguous" if wide else "scalar")
-        pointer = ev.element(ptr, coords, False)
-        if redirect is not None:
-            aside = ev.buffer_pointer(redirect.buffer, coords)
-            pointer = emit.pure(SelectOp, (redirect.is_safe, pointer, aside), pointer.type)
-        properties = _STREAMING if ev.is_streaming else None
-        emit.effect(cpu.StoreOp, (pointer, value, *masks), (), properties, op.location)
-        return
-    assert redirect is None
-    if stride == -1 and not jumps:
-        _note(ev, op, "contiguous", "from the last lane to the first")
-        pointer = emit.advance(ev.element(ptr, coords, False), 1 - ev.lanes)
-        operands = (pointer, *(_reversed(ev, each) for each in (value, *masks)))
-        emit.effect(cpu.StoreOp, operands, location=op.location)
-        return
-    if stride and not jumps:
-        _note(ev, op, "strided", f"neighbouring elements are {stride} elements apart in memory")
-        pointer = ev.element(ptr, coords, False)
-        if can_spread(ev, stride):
-            store_spread(ev, op, pointer, value, masks, stride)
-            return
-        where: Offsets | None = (pointer, emit.iota(i32, ev.lanes, stride))
-    else:
-        _note(ev, op, "gather", "the index of an element is computed or loaded")
-        where = base_and_offsets(ev, ptr, coords)
-    if where is not None:
-        emit.effect(cpu.ScatterOp, (*where, value, *masks), location=op.location)
-        return
-    pointers = ev.lanes_of_element(ptr, coords)
-    emit.effect(cpu.StorePointersOp, (pointers, value, *masks), location=op.location)

@@ -31,6 +31,7 @@ from tilewright.support.rules import RuleTable
 from tilewright.support.worklist import needed_first
 from tilewright.targets.cpu.nests import combining
 from tilewright.targets.cpu.nests.coordinates import (
+    LANE_LOOP,
     Coord,
     Coords,
     combine,
@@ -78,15 +79,28 @@ class Evaluator:
     accesses: dict[Operation, Access] = field(default_factory=dict)
     assumed: dict[tuple[SSAValue, Coords], SSAValue] = field(default_factory=dict)
     chunk: int = 0
+    entered: int = 0
     is_streaming: bool = False
     limit: SSAValue | None = None
 
     def enter_chunk(self, lanes: int) -> None:
         """Start a run of vectors of `lanes`: what other runs computed is not for this one."""
         self.lanes = lanes
-        self.chunk += 1
+        self.entered += 1
+        self.chunk = self.entered
         self.assumed.clear()
         self.limit = None
+
+    @contextmanager
+    def from_lane(self, lane: SSAValue) -> Generator[None]:
+        """Evaluate scalars at a lane (i32) of this chunk that is known when the program runs."""
+        chunk, first = self.chunk, self.variables[LANE_LOOP]
+        start = self.emit.index(first) if isinstance(first, int) else first
+        self.variables[LANE_LOOP] = self.emit.integer("addi", start, lane)
+        self.entered += 1
+        self.chunk = self.entered
+        yield
+        self.chunk, self.variables[LANE_LOOP] = chunk, first
 
     @contextmanager
     def without_assumptions(self) -> Generator[None]:

@@ -20,7 +20,6 @@ from tilewright.ir.types import i32, i64
 from tilewright.ops.control_flow import YieldOp
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.nests import streaming
-from tilewright.targets.cpu.nests.access import Redirect
 from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, ORIGIN, Coords, loop_coord
 from tilewright.targets.cpu.nests.elements import guarded
 from tilewright.targets.cpu.nests.evaluate import Evaluator
@@ -35,6 +34,7 @@ from tilewright.targets.cpu.nests.full_chunks import (
 )
 from tilewright.targets.cpu.nests.loop_order import NestBody, chunks
 from tilewright.targets.cpu.nests.prefixes import prefix_extents
+from tilewright.targets.cpu.nests.stores import Redirect
 from tilewright.targets.cpu.schedule.lowering import Lowering
 from tilewright.targets.cpu.schedule.roots import Root, RootKind
 from tilewright.targets.cpu.schedule.storage import Buffer

@@ -25,6 +25,7 @@ from tilewright.targets.cpu.nests.coordinates import (
     normalized,
     source_coords,
 )
+from tilewright.targets.cpu.nests.pieces import pieces_along
 from tilewright.targets.cpu.schedule.bufferization import Bufferization
 from tilewright.targets.cpu.schedule.inline import is_tile, num_folded, own_cost, owner, reads
 from tilewright.targets.cpu.schedule.lowering import Lowering
@@ -131,6 +132,11 @@ def _score(lowering: Lowering, access: MemoryAccess, dim: int) -> float:
         return (4.0 if access.is_store else 3.0) - (0.5 if stride.jumps else 0.0)
     if step == 0 and not access.is_store:
         return 2.0
+    pieces = pieces_along(lowering.bufferization, access.value, access.coords, dim)
+    if pieces is not None and pieces.step == 1:
+        return 3.5 if access.is_store else 2.5
+    if pieces is not None and pieces.step == 0 and not access.is_store:
+        return 1.5
     penalty = -4.0 if step is None or access.is_store else -3.0
     return penalty if lowering.machine.has_gather else 4 * penalty
 

@@ -15,7 +15,6 @@ from tilewright.ops.control_flow import IfOp, YieldOp
 from tilewright.ops.reduction.ir import CombineOp
 from tilewright.support.dataclass import replace
 from tilewright.targets.cpu.nests import combining, elements, extremes, hazards, streaming
-from tilewright.targets.cpu.nests.access import Redirect, store
 from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, ORIGIN, Coord, Coords, loop_coord
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
@@ -39,6 +38,7 @@ from tilewright.targets.cpu.nests.loop_order import (
 )
 from tilewright.targets.cpu.nests.row_factors import row_factor, where_it_changes
 from tilewright.targets.cpu.nests.scans import emit_scan
+from tilewright.targets.cpu.nests.stores import Redirect, store
 from tilewright.targets.cpu.nests.summary import names_of, summary_of
 from tilewright.targets.cpu.nests.updates import update
 from tilewright.targets.cpu.ops import NestOp

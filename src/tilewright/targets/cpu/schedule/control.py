@@ -22,7 +22,7 @@ from tilewright.ops.shape.ir import CatOp, JoinOp, ReshapeOp
 from tilewright.support.errors import InternalError
 from tilewright.targets.cpu.dot import direct, products
 from tilewright.targets.cpu.forms import SCALAR_STEPS, STEPS
-from tilewright.targets.cpu.nests import access, alone, elements, guarded_loads, nest, sorts
+from tilewright.targets.cpu.nests import access, alone, elements, guarded_loads, nest, sorts, stores
 from tilewright.targets.cpu.nests.coordinates import constant_coords
 from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
@@ -125,7 +125,7 @@ def _emit_store(lowering: Lowering, out: Block, op: StoreOp) -> None:
     """A store through a scalar pointer."""
     guarded_loads.guard_loads(lowering, out, op)
     ev = Evaluator(lowering, Emitter(out, op.location))
-    access.store(ev, op, (), lowering.scalar(op.value))
+    stores.store(ev, op, (), lowering.scalar(op.value))
 
 
 @SCALAR_STEPS.register(PrintOp, AssertOp)

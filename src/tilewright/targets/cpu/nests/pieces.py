@@ -1,0 +1,198 @@
+"""Values that are affine by pieces along a loop: quotients, remainders, and what is made of them.
+
+    j // d                 0 from one multiple of d to the next
+    j % d                  moves as j does, from one multiple of d to the next
+    j // d * s + j % d     one element on, but for jumps
+
+Such a value may jump several times in a run of lanes, and jumps of several kinds could cancel, so
+where a piece ends is not asked of the value but of its dividends: a *cut* is the next index whose
+quotient is another one. A dividend that stays the same within a piece makes no cuts of its own, so
+`j // w % h` and `j // (w * h)` of a nested index cost one cut for each number that `j` itself is
+divided by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from tilewright.analysis.affine.tiles import AffineTiles
+from tilewright.ir.op import ElementwiseOp
+from tilewright.ir.types import is_integer, is_pointer, shape_of, width_bits
+from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtSIOp, TruncIOp
+from tilewright.ops.memory.ir import AddPtrOp
+from tilewright.support.dataclass import dataclass
+from tilewright.support.deep_calls import with_room
+from tilewright.targets.cpu.nests.coordinates import Coords, normalized, source_coords
+from tilewright.targets.cpu.schedule.bufferization import Bufferization
+from tilewright.targets.cpu.schedule.inline import is_tile, owner
+
+# By definition: signed arithmetic of at least this width is assumed not to overflow in addresses.
+_ADDRESS_BITS = 32
+# Chosen, not measured: each costs a division; an index of a tensor of five dimensions has four.
+_MOST_CUTS = 4
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Where `dividend` divided by `divisor` changes; both at `coords`.
+
+    The dividend changes by `step`, at least 1, from index to index. `rounds_down`: the divisor is
+    a power of two and the quotient that of a shift.
+    """
+
+    dividend: SSAValue
+    divisor: SSAValue | int
+    coords: Coords
+    step: int
+    rounds_down: bool = False
+    is_unsigned: bool = False
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """How much a value changes from index to index within a piece, and what ends one."""
+
+    step: int
+    cuts: tuple[Cut, ...] = ()
+
+
+def pieces_along(
+    bufferization: Bufferization, value: SSAValue, coords: Coords, loop: int
+) -> Pieces | None:
+    """The pieces of a value along a loop; None where nothing is known, or they are too many."""
+    found = with_room(lambda: _Finder(bufferization, loop).of(value, coords))
+    return None if found is None or len(found.cuts) > _MOST_CUTS else found
+
+
+class _Finder:
+    """Finds pieces along one loop, once for each value at its coordinates."""
+
+    def __init__(self, bufferization: Bufferization, loop: int) -> None:
+        self.bufferization = bufferization
+        self.loop = loop
+        self._found: dict[tuple[SSAValue, Coords], Pieces | None] = {}
+
+    def of(self, value: SSAValue, coords: Coords) -> Pieces | None:
+        """The pieces of a value at `coords`."""
+        if not is_tile(value):
+            return Pieces(0)
+        key = value, normalized(coords, shape_of(value.type))
+        if key not in self._found:
+            self._found[key] = self._compute(*key)
+        return self._found[key]
+
+    def _compute(self, value: SSAValue, coords: Coords) -> Pieces | None:
+        exact = exact_step(self.bufferization.structure, value, coords, self.loop)
+        if exact is not None:
+            return Pieces(exact)
+        op = owner(value)
+        if op is None or self.bufferization.is_stored(value):
+            return None
+        is_address = is_pointer(value.type) or is_integer(value.type)
+        if not isinstance(value, OpResult) or not is_address:
+            return None
+        source = source_coords(op, coords, value.index)
+        if source is not None:
+            return self.of(op.operands[0], source)
+        if not isinstance(op, ElementwiseOp | AddPtrOp):
+            return None
+        operands = [self.of(operand, coords) for operand in op.operands]
+        parts = [part for part in operands if part is not None]
+        if len(parts) < len(operands):
+            return None
+        cuts = tuple({cut: None for part in parts for cut in part.cuts})
+        step = self._step(op, [part.step for part in parts], coords)
+        if isinstance(step, Cut):
+            keeps = op.name not in _QUOTIENTS
+            return Pieces(step.step if keeps else 0, (*cuts, step))
+        return None if step is None else Pieces(step, cuts)
+
+    def _step(self, op: Operation, steps: list[int], coords: Coords) -> int | Cut | None:
+        """The step of an op's result within a piece, or the cut that it makes."""
+        if not any(steps):
+            return 0
+        rule = _STEPS.get(op.name)
+        if rule is not None:
+            return rule(self, op, steps)
+        return self._cut(op, steps, coords)
+
+    def _cut(self, op: Operation, steps: list[int], coords: Coords) -> Cut | None:
+        if op.name not in _DIVISIONS or steps[0] < 1 or steps[1]:
+            return None
+        dividend, divisor = op.operands
+        if exact_step(self.bufferization.structure, divisor, coords, self.loop) != 0:
+            return None
+        if op.name in _SHIFTS_AND_MASKS:
+            number = self.number(divisor)
+            power = None if number is None else _power(op, number)
+            return None if power is None else Cut(dividend, power, coords, steps[0], True)
+        is_unsigned = op.name.endswith("ui")
+        return Cut(dividend, divisor, coords, steps[0], is_unsigned=is_unsigned)
+
+    def number(self, value: SSAValue) -> int | None:
+        """The integer that every element is; None where that is not known."""
+        uniform = self.bufferization.structure.of(value).uniform()
+        return None if uniform is None else uniform.as_int()
+
+
+def exact_step(structure: AffineTiles, value: SSAValue, coords: Coords, loop: int) -> int | None:
+    """How a value changes with a loop where it never jumps; None where that is not known."""
+    total = 0
+    for stride, coord in zip(structure.strides(value), coords, strict=True):
+        scale = dict(coord.terms).get(loop, 0)
+        if scale == 0:
+            continue
+        step = None if stride is None or stride.jumps else stride.as_int()
+        if step is None:
+            return None
+        total += scale * step
+    return total
+
+
+_QUOTIENTS = frozenset(("arith.divsi", "arith.divui", "arith.shrsi"))
+_SHIFTS_AND_MASKS = frozenset(("arith.shrsi", "arith.andi"))
+_DIVISIONS = _QUOTIENTS | _SHIFTS_AND_MASKS | {"arith.remsi", "arith.remui"}
+
+
+def _power(op: Operation, number: int) -> int | None:
+    """The power of two that a shift by `number`, or a mask of that, divides by."""
+    if op.name == "arith.shrsi":
+        bits = width_bits(op.operands[0].type)
+        return 1 << number if 0 < number < bits - 1 else None
+    return number + 1 if number > 0 and number & (number + 1) == 0 else None
+
+
+def _sum(finder: _Finder, op: Operation, steps: list[int]) -> int | None:
+    return steps[0] + steps[1]
+
+
+def _difference(finder: _Finder, op: Operation, steps: list[int]) -> int | None:
+    return steps[0] - steps[1]
+
+
+def _product(finder: _Finder, op: Operation, steps: list[int]) -> int | None:
+    for moving, factor in ((0, 1), (1, 0)):
+        number = finder.number(op.operands[factor])
+        if not steps[factor] and number is not None:
+            return steps[moving] * number
+    return None
+
+
+def _widened(finder: _Finder, op: Operation, steps: list[int]) -> int | None:
+    return steps[0] if width_bits(op.operands[0].type) >= _ADDRESS_BITS else None
+
+
+def _narrowed(finder: _Finder, op: Operation, steps: list[int]) -> int | None:
+    return steps[0] if width_bits(op.results[0].type) >= _ADDRESS_BITS else None
+
+
+_STEPS: dict[str, Callable[[_Finder, Operation, list[int]], int | None]] = {
+    AddPtrOp.name: _sum,
+    ELEMENTWISE["arith.addi"].name: _sum,
+    ELEMENTWISE["arith.subi"].name: _difference,
+    ELEMENTWISE["arith.muli"].name: _product,
+    ExtSIOp.name: _widened,
+    TruncIOp.name: _narrowed,
+}

@@ -1,0 +1,179 @@
+"""Loads and stores whose addresses are affine by pieces along the lanes (`pieces`).
+
+    x[j // 49 * 52 + j % 49]      lanes 0 1 2 … 48 | 49 50 …      up to each cut one vector access
+
+Where no cut lies between the lanes of a chunk, which one division for each cut tells, the access is
+a vector's, or one element for all lanes. Else it is done piece by piece, each a vector access whose
+mask lets the piece's lanes through. A division by what is not positive, and a dividend that could
+overflow within a chunk, make each lane a piece of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.ir import Operation, Region, SSAValue
+
+from tilewright.ir.types import element_of, i8, i16, i32, i64, is_float, vector_of, width_bits
+from tilewright.ops.control_flow import ConditionOp, WhileOp, YieldOp
+from tilewright.ops.elementwise.ir import SelectOp
+from tilewright.targets.cpu import ops as cpu
+from tilewright.targets.cpu.nests.coordinates import LANE_LOOP, Coords
+from tilewright.targets.cpu.nests.evaluate import Evaluator
+from tilewright.targets.cpu.nests.masks import segments
+from tilewright.targets.cpu.nests.pieces import Cut, Pieces, pieces_along
+
+_MASKED_ACCESSES = ("avx512f", "avx512bw", "avx512vl")
+# By definition: lanes up to this count fit a byte without a sign, one past the last included.
+_LANES_OF_A_BYTE = 128
+
+
+def find_pieces(ev: Evaluator, ptr: SSAValue, coords: Coords) -> Pieces | None:
+    """The pieces of an address along the lanes, where it stays or moves to the next element."""
+    found = pieces_along(ev.lowering.bufferization, ptr, coords, LANE_LOOP)
+    return found if found is not None and found.cuts and found.step in (0, 1) else None
+
+
+def has_masks(ev: Evaluator) -> bool:
+    """Whether this machine's vector accesses take a mask for elements of any size."""
+    return all(name in ev.lowering.machine.enabled_features for name in _MASKED_ACCESSES)
+
+
+def is_whole(ev: Evaluator, cuts: Sequence[Cut]) -> SSAValue:
+    """An i1: no cut lies between the lanes of this chunk."""
+    lanes = ev.emit.constant(i64, ev.lanes)
+    return ev.emit.compare("sge", _length(ev, cuts), lanes)
+
+
+def load_pieces(
+    ev: Evaluator,
+    op: Operation,
+    coords: Coords,
+    pieces: Pieces,
+    masks: Sequence[SSAValue],
+) -> SSAValue:
+    """The vector of a load, loaded piece by piece; `masks`: its mask and other value, if any."""
+    emit, lanes = ev.emit, ev.lanes
+    result = vector_of(element_of(op.results[0].type), lanes)
+    element = element_of(result)
+    zero = emit.constant(element, 0.0 if is_float(element) else 0)
+    start = masks[1] if len(masks) > 1 else emit.splat(zero, lanes)
+
+    def body(lane: SSAValue, inside: SSAValue, found: Sequence[SSAValue]) -> list[SSAValue]:
+        pointer = ev.element(op.operands[0], coords, False)
+        if not pieces.step and not masks:
+            equal = emit.effect(cpu.LoadOp, (pointer,), (element,), segments(1, 0, 0), op.location)
+            every = emit.splat(equal.results[0], lanes)
+            return [emit.pure(SelectOp, (inside, every, found[0]), result)]
+        if not pieces.step:
+            operands = (pointer, emit.iota(i32, lanes, 0), inside, found[0])
+            sizes = segments(1, 1, 1, 1)
+            return [emit.effect(cpu.GatherOp, operands, (result,), sizes, op.location).results[0]]
+        operands = (_back(ev, pointer, lane), inside, found[0])
+        sizes = segments(1, 1, 1)
+        return [emit.effect(cpu.LoadOp, operands, (result,), sizes, op.location).results[0]]
+
+    (value,) = _for_pieces(ev, pieces.cuts, masks[:1], (start,), body)
+    return value
+
+
+def store_pieces(
+    ev: Evaluator,
+    op: Operation,
+    coords: Coords,
+    pieces: Pieces,
+    value: SSAValue,
+    masks: Sequence[SSAValue],
+) -> None:
+    """Store a vector piece by piece, in the order of its lanes."""
+
+    def body(lane: SSAValue, inside: SSAValue, found: Sequence[SSAValue]) -> list[SSAValue]:
+        pointer = _back(ev, ev.element(op.operands[0], coords, False), lane)
+        ev.emit.effect(cpu.StoreOp, (pointer, value, inside), location=op.location)
+        return []
+
+    _for_pieces(ev, pieces.cuts, masks, (), body)
+
+
+def _back(ev: Evaluator, pointer: SSAValue, lane: SSAValue) -> SSAValue:
+    """Where lane 0 would lie, if a lane lies at `pointer`."""
+    return ev.emit.advance(pointer, ev.emit.integer("subi", ev.emit.index(0), lane))
+
+
+Body = Callable[[SSAValue, SSAValue, Sequence[SSAValue]], list[SSAValue]]
+
+
+def _for_pieces(
+    ev: Evaluator,
+    cuts: Sequence[Cut],
+    masks: Sequence[SSAValue],
+    initial: Sequence[SSAValue],
+    body: Body,
+) -> tuple[SSAValue, ...]:
+    """Do `body(first lane, mask of the lanes, carried)` for each piece of a chunk."""
+    emit, lanes = ev.emit, ev.lanes
+    carried = [emit.index(0), *initial]
+    types = [value.type for value in carried]
+    lane, values = emit.open_block(types)
+    emit.effect(ConditionOp, (emit.compare("slt", lane, emit.index(lanes)), lane, *values))
+    test = emit.pop()
+    lane, values = emit.open_block(types)
+    with ev.from_lane(lane):
+        rest = emit.integer("subi", emit.index(lanes), lane)
+        length = emit.integer("minsi", _length(ev, cuts), emit.widen(rest))
+        end = emit.integer("addi", lane, emit.narrow(length, i32))
+        inside = _between(ev, lane, end)
+        for mask in masks:
+            inside = emit.integer("andi", inside, mask)
+        following = body(lane, inside, values)
+    emit.effect(YieldOp, (end, *following))
+    loop = emit.pop()
+    return emit.pure_many(WhileOp, carried, types, (Region(test), Region(loop)))[1:]
+
+
+def _between(ev: Evaluator, first: SSAValue, end: SSAValue) -> SSAValue:
+    """The mask of the lanes from `first` to before `end`."""
+    emit, lanes = ev.emit, ev.lanes
+    narrow = i8 if lanes <= _LANES_OF_A_BYTE else i16
+    numbers = emit.iota(narrow, lanes)
+    low, high = (emit.splat(emit.narrow(value, narrow), lanes) for value in (first, end))
+    after = emit.compare("uge", numbers, low)
+    return emit.integer("andi", after, emit.compare("ult", numbers, high))
+
+
+def _length(ev: Evaluator, cuts: Sequence[Cut]) -> SSAValue:
+    """How many lanes (i64, at least 1) follow the first one, itself included, before a cut."""
+    emit = ev.emit
+    lengths = [_lanes_to(ev, cut) for cut in cuts]
+    least = lengths[0]
+    for length in lengths[1:]:
+        least = emit.integer("minsi", least, length)
+    return least
+
+
+def _lanes_to(ev: Evaluator, cut: Cut) -> SSAValue:
+    """The lanes (i64, at least 1) up to the next cut of a dividend."""
+    emit = ev.emit
+    x = ev.element(cut.dividend, cut.coords, False)
+    last = (1 << width_bits(x.type) - 1) - 1 - cut.step * ev.lanes
+    if last < 0:
+        return emit.constant(i64, 1)
+    holds = emit.compare("sle", x, emit.constant(x.type, last))
+    if isinstance(cut.divisor, int):
+        left = emit.integer("andi", x, emit.constant(x.type, cut.divisor - 1))
+        steps = emit.integer("subi", emit.constant(i64, cut.divisor), emit.widen(left))
+    else:
+        d = ev.element(cut.divisor, cut.coords, False)
+        zero = emit.constant(x.type, 0)
+        holds = emit.integer("andi", holds, emit.compare("sgt", d, zero))
+        if cut.is_unsigned:
+            holds = emit.integer("andi", holds, emit.compare("sge", x, zero))
+        left = emit.widen(emit.integer("remsi", x, d))
+        # Rounded towards zero, quotients below zero end at a multiple, and others before one.
+        is_above = emit.compare("sgt", x, emit.integer("subi", zero, d))
+        end = emit.pure(SelectOp, (is_above, emit.widen(d), emit.constant(i64, 1)), i64)
+        steps = emit.integer("maxsi", emit.integer("subi", end, left), emit.constant(i64, 1))
+    if cut.step > 1:
+        more = emit.integer("addi", steps, emit.constant(i64, cut.step - 1))
+        steps = emit.integer("divui", more, emit.constant(i64, cut.step))
+    return emit.pure(SelectOp, (holds, steps, emit.constant(i64, 1)), i64)

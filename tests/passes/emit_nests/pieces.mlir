@@ -1,0 +1,59 @@
+// PASS: emit-nests
+// A row that is unravelled is read by whole vectors where no multiple of 17 lies between the lanes,
+// which one remainder tells, and else piece by piece.
+//
+// (With masks of any element, as AVX-512 has them, there is a loop in the place of the gather.)
+//
+// CHECK: "arith.remsi"(%{{.*}}, %{{.*}}) : (i32, i32) -> i32
+// CHECK: "scf.if"
+// CHECK: "cpu.load"{{.*}} : (!tt.ptr<f32>) -> vector<16xf32>
+// CHECK: "cpu.gather"
+
+!p = tensor<64x!tt.ptr<f32>>
+!i = tensor<64xi32>
+"builtin.module"() ({
+  "tt.func"() <{sym_name = "unravelled", function_type = (!tt.ptr<f32>, !tt.ptr<f32>) -> ()}> ({
+  ^bb0(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>):
+    %i = "tt.make_range"() <{start = 0 : i32, end = 64 : i32}> : () -> !i
+    %d = "arith.constant"() <{value = dense<17> : !i}> : () -> !i
+    %s = "arith.constant"() <{value = dense<20> : !i}> : () -> !i
+    %q = "arith.divsi"(%i, %d) : (!i, !i) -> !i
+    %r = "arith.remsi"(%i, %d) : (!i, !i) -> !i
+    %m = "arith.muli"(%q, %s) : (!i, !i) -> !i
+    %o = "arith.addi"(%m, %r) : (!i, !i) -> !i
+    %xs = "tt.splat"(%x) : (!tt.ptr<f32>) -> !p
+    %p = "tt.addptr"(%xs, %o) : (!p, !i) -> !p
+    %v = "tt.load"(%p) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!p) -> tensor<64xf32>
+    %ys = "tt.splat"(%y) : (!tt.ptr<f32>) -> !p
+    %t = "tt.addptr"(%ys, %i) : (!p, !i) -> !p
+    "tt.store"(%t, %v) : (!p, tensor<64xf32>) -> ()
+    "tt.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()
+
+// -----
+// PASS: emit-nests
+// A dividend that runs backwards: no cut is looked for.
+//
+// CHECK-NOT: "scf.if"
+// CHECK: "cpu.gather"
+
+!p = tensor<64x!tt.ptr<f32>>
+!i = tensor<64xi32>
+"builtin.module"() ({
+  "tt.func"() <{sym_name = "backwards", function_type = (!tt.ptr<f32>, !tt.ptr<f32>) -> ()}> ({
+  ^bb0(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>):
+    %i = "tt.make_range"() <{start = 0 : i32, end = 64 : i32}> : () -> !i
+    %d = "arith.constant"() <{value = dense<17> : !i}> : () -> !i
+    %last = "arith.constant"() <{value = dense<63> : !i}> : () -> !i
+    %j = "arith.subi"(%last, %i) : (!i, !i) -> !i
+    %r = "arith.remsi"(%j, %d) : (!i, !i) -> !i
+    %xs = "tt.splat"(%x) : (!tt.ptr<f32>) -> !p
+    %p = "tt.addptr"(%xs, %r) : (!p, !i) -> !p
+    %v = "tt.load"(%p) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!p) -> tensor<64xf32>
+    %ys = "tt.splat"(%y) : (!tt.ptr<f32>) -> !p
+    %t = "tt.addptr"(%ys, %i) : (!p, !i) -> !p
+    "tt.store"(%t, %v) : (!p, tensor<64xf32>) -> ()
+    "tt.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()
