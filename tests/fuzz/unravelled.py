@@ -80,6 +80,8 @@ class Unravelled:
              f"c = j // {e0} // {e2} % 3", f"d = (j + 3) // {e0} // {e1} % 5"],
             [f"i = j + {self.rng.choice((1, 2, 17))}", f"a = i % {e0}", f"b = (j + j) // {e1} % 7",
              f"c = i // {e0} % {e2}", "d = i // 1000 % 9"],
+            [f"a = {self.rng.choice(('j', '(j + 8)', '(j + 3)'))} // {2 ** (power // 2)}",
+             f"b = j // {2 ** (power // 2)} % {e1}", f"c = j // {e0} % {e2}", f"d = j >> {power}"],
         ))  # fmt: skip
 
     def _index(self) -> str:

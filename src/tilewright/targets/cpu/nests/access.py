@@ -5,7 +5,8 @@
 | one element | a vector load or store at a scalar address |
 | none | a scalar load |
 | one element back | a vector load or store at the last lane's address, lanes reversed |
-| none or one element, by pieces (`i // 8`) | runtime test: the same, else piece by piece |
+| none or one element, by pieces (`i % 49`) | runtime test: the same, else piece by piece |
+| one element after 2, 4, … lanes (`i // 8`) | runtime test: a short vector repeated, else gather |
 | one element but for other jumps (a bound) | runtime test: vector load, else gather |
 | two to four elements | whole vectors, of which lanes are picked or masked (`few_apart`) |
 | another constant number | gather or scatter with constant offsets |
@@ -51,13 +52,15 @@ from tilewright.targets.cpu.nests.few_apart import (
 )
 from tilewright.targets.cpu.nests.full_chunks import conjuncts
 from tilewright.targets.cpu.nests.masks import is_all_true, segments
-from tilewright.targets.cpu.nests.pieces import Pieces
+from tilewright.targets.cpu.nests.pieces import Cut, Pieces
 from tilewright.targets.cpu.nests.piecewise import (
+    are_long,
     find_pieces,
     has_masks,
     is_whole,
     load_pieces,
 )
+from tilewright.targets.cpu.nests.repeated import load_repeated, repeated_cut, starts_group
 from tilewright.targets.cpu.report import Access, line_of
 from tilewright.targets.cpu.schedule.inline import is_tile, owner
 
@@ -81,7 +84,10 @@ def load(ev: Evaluator, op: LoadOp, coords: Coords, wide: bool) -> SSAValue:
         note(ev, op, "contiguous")
         return _load_contiguous(ev, op, coords)
     pieces = find_pieces(ev, ptr, coords) if stride is None or jumps else None
-    if pieces is not None:
+    repeated = None if pieces is None else repeated_cut(ev, pieces)
+    if repeated is not None:
+        return _load_repeated(ev, op, coords, repeated)
+    if pieces is not None and are_long(pieces):
         return _load_by_pieces(ev, op, coords, pieces)
     if stride == 1:
         return _load_wrapping(ev, op, coords)
@@ -262,6 +268,24 @@ def _load_by_pieces(ev: Evaluator, op: LoadOp, coords: Coords, pieces: Pieces) -
     result = vector_of(element_of(op.results[0].type), ev.lanes)
     fast = _branch(ev, _load_contiguous if pieces.step else _load_equal, op, coords)
     (value,) = ev.emit.choose(whole, (fast, _branch(ev, slow, op, coords)), (result,))
+    return value
+
+
+def _load_repeated(ev: Evaluator, op: LoadOp, coords: Coords, cut: Cut) -> SSAValue:
+    """A short vector whose elements are repeated, if they begin with the lanes; else a gather."""
+    assert cut.size is not None
+    size = cut.size
+    note(ev, op, "contiguous", f"each element for {size} lanes, tested at run time")
+    begins = starts_group(ev, cut)
+    masks, _ = _optional(ev, op, coords, True)
+    ev.element(op.operands[0], coords, False)
+
+    def fast(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
+        return load_repeated(ev, op, coords, size, masks)
+
+    result = vector_of(element_of(op.results[0].type), ev.lanes)
+    blocks = _branch(ev, fast, op, coords), _branch(ev, _load_general, op, coords)
+    (value,) = ev.emit.choose(begins, blocks, (result,))
     return value
 
 

@@ -82,7 +82,7 @@ def _picked(ev: Evaluator, parts: Sequence[tuple[int, SSAValue]], stride: int) -
             lanes + place - start if end <= place < start + lanes else old
             for place, old in zip(places, kept, strict=True)
         ]
-        value = _shuffle(ev.emit, value, part, pattern)
+        value = shuffle(ev.emit, value, part, pattern)
         end, kept = start + lanes, list(range(lanes))
     return value
 
@@ -100,7 +100,7 @@ def store_spread(
     inside = masks[0] if masks else emit.splat(emit.constant(i1, 1), lanes)
     for start in range(0, lanes * stride, lanes):
         places = range(start, start + lanes)
-        part = _shuffle(emit, value, value, [place // stride for place in places])
+        part = shuffle(emit, value, value, [place // stride for place in places])
         operands = (emit.advance(pointer, start), part, _spread_mask(ev, inside, start, stride))
         emit.effect(cpu.StoreOp, operands, location=op.location)
 
@@ -110,10 +110,10 @@ def _spread_mask(ev: Evaluator, mask: SSAValue, start: int, stride: int) -> SSAV
     outside = ev.emit.splat(ev.emit.constant(i1, 0), ev.lanes)
     places = range(start, start + ev.lanes)
     kept = [ev.lanes if place % stride else place // stride for place in places]
-    return _shuffle(ev.emit, mask, outside, kept)
+    return shuffle(ev.emit, mask, outside, kept)
 
 
-def _shuffle(emit: Emitter, lhs: SSAValue, rhs: SSAValue, pattern: list[int]) -> SSAValue:
+def shuffle(emit: Emitter, lhs: SSAValue, rhs: SSAValue, pattern: list[int]) -> SSAValue:
     """The lanes of two vectors picked by a constant pattern."""
     result = vector_of(element_of(lhs.type), len(pattern))
     attribute = DenseArrayBase.from_list(i32, pattern)

@@ -120,7 +120,7 @@ def lane_chunks(nest: Nest) -> list[tuple[int, int, int]]:
 def in_chunk(nest: Nest, chunk: tuple[int, int, int], inner: Callable[[], None]) -> None:
     """Do `inner` for every vector of one run."""
     start, count, lanes = chunk
-    if count == 1:
+    if count == 1 and (start or not nest.prefixes):
         nest.ev.enter_chunk(lanes)
         nest.ev.variables[LANE_LOOP] = start
         inner()

@@ -38,24 +38,28 @@ _MOST_CUTS = 4
 class Cut:
     """Where `dividend` divided by `divisor` changes; both at `coords`.
 
-    The dividend changes by `step`, at least 1, from index to index. `rounds_down`: the divisor is
-    a power of two and the quotient that of a shift.
+    The dividend changes by `step`, at least 1, from index to index. A divisor that is an integer is
+    a power of two, and the quotient that of a shift. `size`: the divisor where it is a constant.
     """
 
     dividend: SSAValue
     divisor: SSAValue | int
     coords: Coords
     step: int
-    rounds_down: bool = False
+    size: int | None = None
     is_unsigned: bool = False
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """How much a value changes from index to index within a piece, and what ends one."""
+    """How much a value changes from index to index within a piece, and what ends one.
+
+    `rise`: how much more from one piece to the next, where there is one cut and that is known.
+    """
 
     step: int
     cuts: tuple[Cut, ...] = ()
+    rise: int | None = None
 
 
 def pieces_along(
@@ -88,7 +92,7 @@ class _Finder:
         if exact is not None:
             return Pieces(exact)
         op = owner(value)
-        if op is None or self.bufferization.is_stored(value):
+        if op is None or (self.bufferization.is_stored(value) and not self._is_cheap(op)):
             return None
         is_address = is_pointer(value.type) or is_integer(value.type)
         if not isinstance(value, OpResult) or not is_address:
@@ -105,9 +109,24 @@ class _Finder:
         cuts = tuple({cut: None for part in parts for cut in part.cuts})
         step = self._step(op, [part.step for part in parts], coords)
         if isinstance(step, Cut):
-            keeps = op.name not in _QUOTIENTS
-            return Pieces(step.step if keeps else 0, (*cuts, step))
-        return None if step is None else Pieces(step, cuts)
+            if op.name in _QUOTIENTS:
+                return Pieces(0, (*cuts, step), None if cuts else 1)
+            return Pieces(step.step, (*cuts, step))
+        return None if step is None else Pieces(step, cuts, self._rise(op, parts, cuts))
+
+    def _is_cheap(self, op: Operation) -> bool:
+        """Whether a tile in the arena is a quotient of indices, which may be computed again."""
+        costs = self.bufferization.costs
+        return op.name in _DIVISIONS and all(costs.is_symbolic(operand) for operand in op.operands)
+
+    def _rise(self, op: Operation, parts: list[Pieces], cuts: tuple[Cut, ...]) -> int | None:
+        """How much more a result changes from one piece to the next."""
+        rises = [part.rise if part.cuts else 0 for part in parts]
+        known = [rise for rise in rises if rise is not None]
+        rule = _STEPS.get(op.name)
+        if len(cuts) != 1 or len(known) < len(parts) or rule is None:
+            return None
+        return rule(self, op, known)
 
     def _step(self, op: Operation, steps: list[int], coords: Coords) -> int | Cut | None:
         """The step of an op's result within a piece, or the cut that it makes."""
@@ -127,9 +146,9 @@ class _Finder:
         if op.name in _SHIFTS_AND_MASKS:
             number = self.number(divisor)
             power = None if number is None else _power(op, number)
-            return None if power is None else Cut(dividend, power, coords, steps[0], True)
-        is_unsigned = op.name.endswith("ui")
-        return Cut(dividend, divisor, coords, steps[0], is_unsigned=is_unsigned)
+            return None if power is None else Cut(dividend, power, coords, steps[0], power)
+        size, is_unsigned = self.number(divisor), op.name.endswith("ui")
+        return Cut(dividend, divisor, coords, steps[0], size, is_unsigned)
 
     def number(self, value: SSAValue) -> int | None:
         """The integer that every element is; None where that is not known."""

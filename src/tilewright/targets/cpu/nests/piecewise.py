@@ -26,12 +26,20 @@ from tilewright.targets.cpu.nests.pieces import Cut, Pieces, pieces_along
 _MASKED_ACCESSES = ("avx512f", "avx512bw", "avx512vl")
 # By definition: lanes up to this count fit a byte without a sign, one past the last included.
 _LANES_OF_A_BYTE = 128
+# Chosen, not measured: a piece costs a division and as many accesses as a chunk has vectors, and a
+# gather of 8 elements less.
+_LEAST_PIECE = 8
 
 
 def find_pieces(ev: Evaluator, ptr: SSAValue, coords: Coords) -> Pieces | None:
     """The pieces of an address along the lanes, where it stays or moves to the next element."""
     found = pieces_along(ev.lowering.bufferization, ptr, coords, LANE_LOOP)
     return found if found is not None and found.cuts and found.step in (0, 1) else None
+
+
+def are_long(pieces: Pieces) -> bool:
+    """Whether no piece is known to be so short that gathered elements cost less."""
+    return all(cut.size is None or cut.size >= _LEAST_PIECE * cut.step for cut in pieces.cuts)
 
 
 def has_masks(ev: Evaluator) -> bool:

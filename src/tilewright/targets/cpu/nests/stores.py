@@ -16,7 +16,13 @@ from tilewright.targets.cpu.nests.coordinates import Coords
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.few_apart import can_spread, store_spread
 from tilewright.targets.cpu.nests.pieces import Pieces
-from tilewright.targets.cpu.nests.piecewise import find_pieces, has_masks, is_whole, store_pieces
+from tilewright.targets.cpu.nests.piecewise import (
+    are_long,
+    find_pieces,
+    has_masks,
+    is_whole,
+    store_pieces,
+)
 from tilewright.targets.cpu.schedule.storage import Buffer
 
 _STREAMING: dict[str, Attribute] = {
@@ -63,10 +69,19 @@ def store(
         return
     assert redirect is None
     pieces = find_pieces(ev, ptr, coords) if wide and (stride is None or jumps) else None
-    if pieces is not None and pieces.step and has_masks(ev):
+    if pieces is not None and pieces.step and are_long(pieces) and has_masks(ev):
         note(ev, op, "contiguous", BY_PIECES)
         _store_by_pieces(ev, op, coords, pieces, value, masks)
         return
+    _store_apart(ev, op, coords, value, masks)
+
+
+def _store_apart(
+    ev: Evaluator, op: Operation, coords: Coords, value: SSAValue, masks: tuple[SSAValue, ...]
+) -> None:
+    """Store lanes that are no neighbours in memory, or lie there in the opposite order."""
+    ptr, emit = op.operands[0], ev.emit
+    stride, jumps = ev.lane_stride(ptr, coords)
     if stride == -1 and not jumps:
         note(ev, op, "contiguous", "from the last lane to the first")
         pointer = emit.advance(ev.element(ptr, coords, False), 1 - ev.lanes)
