@@ -11,7 +11,7 @@ import numpy as np
 from tilewright.interp.simt.in_flight import InFlight
 from tilewright.interp.simt.kinds import is_kind
 from tilewright.interp.simt.machine import Machine
-from tilewright.interp.simt.ptx.parse import Address, Group, PtxInstruction, PtxOperand
+from tilewright.interp.simt.ptx.parse import Address, Group, Immediate, PtxInstruction, PtxOperand
 from tilewright.interp.simt.ptx.registers import Read, Registers
 from tilewright.interp.simt.syntax import Site
 from tilewright.ir.op import Array
@@ -45,6 +45,12 @@ class PtxCall:
     def operands(self) -> tuple[PtxOperand, ...]:
         """The operands as they are written."""
         return self.instruction.operands
+
+    def immediate(self, index: int) -> int:
+        """The integer that is written as an operand."""
+        operand = self.operands[index]
+        assert isinstance(operand, Immediate)
+        return operand.value
 
     def has(self, word: str) -> bool:
         """Whether a modifier is there."""

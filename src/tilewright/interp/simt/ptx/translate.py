@@ -16,13 +16,19 @@ from tilewright.interp.simt.ptx import (
     arithmetic as arithmetic,
 )
 from tilewright.interp.simt.ptx import (
-    asynchronous as asynchronous,
-)
-from tilewright.interp.simt.ptx import (
     collective as collective,
 )
 from tilewright.interp.simt.ptx import (
+    copies as copies,
+)
+from tilewright.interp.simt.ptx import (
+    mbarriers as mbarriers,
+)
+from tilewright.interp.simt.ptx import (
     memory as memory,
+)
+from tilewright.interp.simt.ptx import (
+    products as products,
 )
 from tilewright.interp.simt.ptx.parse import PtxInstruction, PtxLabel, Register, parse_ptx
 from tilewright.interp.simt.ptx.registers import Read, Registers
