@@ -25,7 +25,6 @@ LARGER = {
     "_alias/triton/runtime/jit.py": 450,
     "analysis/affine/box.py": 400,
     "codegen/launch_arrays.py": 400,
-    "codegen/simt/context.py": 400,
     "frontend/control_flow.py": 400,
     "frontend/expressions.py": 400,
     "frontend/signature.py": 400,
@@ -54,7 +53,6 @@ LARGER = {
     "targets/mlir/rules/memory.py": 400,
     "targets/nvidia/driver.py": 400,
     "targets/nvidia/launcher_ir.py": 400,
-    "targets/nvidia/services.py": 400,
     "targets/nvidia/tma/select_tensor_maps.py": 400,
     "targets/nvidia/tma_ops.py": 400,
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
-from tilewright.codegen.simt.context import AtomicAccess
+from tilewright.codegen.simt.services import AtomicAccess
 
 _CONSTRAINTS = {8: "h", 16: "h", 32: "r", 64: "l"}
 # Adjacent floats that one instruction adds to. Source: PTX ISA 8.8, red.vec.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.codegen.llvm_builder import FunctionBuilder, ModuleBuilder
-from tilewright.codegen.simt.context import CallSite
+from tilewright.codegen.simt.services import CallSite
 
 # By definition: the widths of the types.
 _BYTES = {"i32": 4, "i64": 8, "double": 8}

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute, SSAValue
 
 from tilewright.codegen.simt.combine import move_registers_by
-from tilewright.codegen.simt.context import AtomicAccess, SimtContext, element_type
+from tilewright.codegen.simt.context import SimtContext, element_type
 from tilewright.codegen.simt.flow import only_where
 from tilewright.codegen.simt.rules import SIMT_RULES
 from tilewright.codegen.simt.rules.memory import both, owns_elements, vector_elems
+from tilewright.codegen.simt.services import AtomicAccess
 from tilewright.codegen.simt.slots import read_slots, write_slots
 from tilewright.codegen.simt.words import from_bits, storage_bits, to_bits
 from tilewright.ir import types as ir

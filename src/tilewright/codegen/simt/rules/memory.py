@@ -12,8 +12,9 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
 from tilewright.codegen.llvm_types import constant_text
-from tilewright.codegen.simt.context import GlobalAccess, SimtContext, element_type
+from tilewright.codegen.simt.context import SimtContext, element_type
 from tilewright.codegen.simt.rules import SIMT_RULES
+from tilewright.codegen.simt.services import GlobalAccess
 from tilewright.codegen.simt.words import pack, unpack, word_bits_of
 from tilewright.ir import types as ir
 from tilewright.ir.encoding import has_layout, layout_of

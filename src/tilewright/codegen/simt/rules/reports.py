@@ -8,11 +8,12 @@ from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.codegen.llvm_types import llvm_type
-from tilewright.codegen.simt.context import CallSite, SimtContext, element_type
+from tilewright.codegen.simt.context import SimtContext, element_type
 from tilewright.codegen.simt.flow import only_where
 from tilewright.codegen.simt.rules import SIMT_RULES
 from tilewright.codegen.simt.rules.memory import both, owns_elements
 from tilewright.codegen.simt.rules.structure import add_offset, coordinate
+from tilewright.codegen.simt.services import CallSite
 from tilewright.codegen.simt.slots import is_zero
 from tilewright.codegen.simt.words import to_bits
 from tilewright.ir import types as ir

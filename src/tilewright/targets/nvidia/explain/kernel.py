@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from xdsl.ir import Operation
 
+from tilewright.ir.effects import Effect, Order, Resource, Wait, own_effects
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.locations import describe
 from tilewright.ir.plans import SHARED
@@ -26,8 +27,6 @@ from tilewright.targets.nvidia.explain.conversions import (
     explain_conversions,
     explain_staging,
 )
-from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
-from tilewright.targets.nvidia.tma_ops import TmaStoreWaitOp
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def explain_kernel(kernel: FuncOp, shared: SharedPlan, ordering: OrderingReport)
             for b in shared.buffers
         ),
         tuple(_barriers(kernel, ordering)),
-        sum(isinstance(op, FenceAsyncSharedOp) for op in kernel.walk()),
+        sum(map(_is_fence, kernel.walk())),
     )
 
 
@@ -148,11 +147,22 @@ def _needed(op: LocalBarrierOp, reasons: Reasons) -> str:
     known = reasons.get(op.next_op) if op.next_op is not None else None
     if known is not None:
         return _why(known)
-    if isinstance(op.prev_op, TmaStoreWaitOp):
+    before = op.prev_op
+    if before is not None and any(map(_ends_stores, own_effects(before))):
         return "the end of earlier stores by the copy engine, then writes over what they read"
-    if isinstance(op.prev_op, FenceAsyncSharedOp):
+    if before is not None and _is_fence(before):
         return "writes of a tile, then its store by the copy engine"
     return "accesses to global memory by other threads"
+
+
+def _is_fence(op: Operation) -> bool:
+    """Whether asynchronous units see behind an op what was written to shared memory before."""
+    return Order.FENCE in own_effects(op)
+
+
+def _ends_stores(effect: Effect) -> bool:
+    """Whether asynchronous accesses to global memory are waited for."""
+    return isinstance(effect, Wait) and effect.resource is Resource.GLOBAL
 
 
 def _why(reason: BarrierReason) -> str:

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.codegen.llvm_builder import FunctionBuilder
-from tilewright.codegen.simt.context import AtomicAccess, SimtContext
+from tilewright.codegen.simt.context import SimtContext
 from tilewright.codegen.simt.rules.staging import add
+from tilewright.codegen.simt.services import AtomicAccess
 from tilewright.codegen.simt.shared import load_shared, shared_pointer, store_shared
 from tilewright.ir.attributes import integers_of
 from tilewright.ops.roles import role_around
