@@ -19,6 +19,7 @@ from tilewright.targets.cpu.rules import atomics as atomic_rules
 from tilewright.targets.cpu.rules import interrupts as interrupt_rules
 from tilewright.targets.cpu.rules import matmul as matmul_rules
 from tilewright.targets.cpu.rules import memory as memory_rules
+from tilewright.targets.cpu.rules import narrow_floats as narrow_float_rules
 from tilewright.targets.cpu.rules import quotients as quotient_rules
 from tilewright.targets.cpu.rules import remainders as remainder_rules
 from tilewright.targets.cpu.rules import reports as report_rules
@@ -208,5 +209,6 @@ def _load_slot(fn: FunctionBuilder, index: int, kind: str) -> str:
 # Imported for the rules they register.
 RULE_MODULES = (
     *(atomic_rules, interrupt_rules, matmul_rules),
-    *(memory_rules, quotient_rules, remainder_rules, report_rules, structure_rules),
+    *(memory_rules, narrow_float_rules, quotient_rules, remainder_rules),
+    *(report_rules, structure_rules),
 )
