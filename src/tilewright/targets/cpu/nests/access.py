@@ -44,12 +44,7 @@ from tilewright.targets.cpu.nests.addresses import (
 )
 from tilewright.targets.cpu.nests.coordinates import Coords, combine, constant_coords
 from tilewright.targets.cpu.nests.evaluate import ELEMENT_RULES, Evaluator
-from tilewright.targets.cpu.nests.few_apart import (
-    can_spread,
-    is_near,
-    load_masked,
-    load_near,
-)
+from tilewright.targets.cpu.nests.few_apart import load_masked, load_near
 from tilewright.targets.cpu.nests.full_chunks import conjuncts
 from tilewright.targets.cpu.nests.masks import is_all_true, segments
 from tilewright.targets.cpu.nests.pieces import Cut, Pieces
@@ -61,6 +56,7 @@ from tilewright.targets.cpu.nests.piecewise import (
     load_pieces,
 )
 from tilewright.targets.cpu.nests.repeated import load_repeated, repeated_cut, starts_group
+from tilewright.targets.cpu.nests.spreading import can_spread, is_near
 from tilewright.targets.cpu.report import Access, line_of
 from tilewright.targets.cpu.schedule.inline import is_tile, owner
 
@@ -100,7 +96,7 @@ def load(ev: Evaluator, op: LoadOp, coords: Coords, wide: bool) -> SSAValue:
         extra, _ = _optional(ev, op, coords, True)
         if not extra and is_near(stride):
             return load_near(ev, op, pointer, stride)
-        if extra and can_spread(ev, stride):
+        if extra and can_spread(ev.lowering.machine, stride):
             return load_masked(ev, op, pointer, extra, stride)
         return _load_gather(ev, op, coords, (pointer, ev.emit.iota(i32, ev.lanes, stride)))
     note(ev, op, "gather", "the index of an element is computed or loaded")

@@ -19,6 +19,7 @@ from tilewright.ir.types import (
     i32,
     i64,
     is_integer,
+    is_pointer,
     shape_of,
     vector_of,
     width_bits,
@@ -41,6 +42,7 @@ from tilewright.targets.cpu.nests.coordinates import (
 )
 from tilewright.targets.cpu.nests.emitter import Emitter, MemoKey, wrapped
 from tilewright.targets.cpu.nests.masks import NO_MASK, segments
+from tilewright.targets.cpu.nests.spreading import can_spread, is_near, part_starts, picked, spread
 from tilewright.targets.cpu.ops import GatherOp, ScatterOp, StoreOp
 from tilewright.targets.cpu.ops import LoadOp as CpuLoadOp
 from tilewright.targets.cpu.report import Access
@@ -237,6 +239,12 @@ class Evaluator:
         limit = self.limits()
         if scale == 1:
             return emit.pure(CpuLoadOp, (pointer, *limit), result, segments(1, len(limit), 0))
+        if is_near(scale) and not limit and not is_pointer(buffer.element):
+            parts = [
+                (start, emit.pure(CpuLoadOp, (emit.advance(pointer, start),), result, NO_MASK))
+                for start in part_starts(self.lanes, scale)
+            ]
+            return picked(emit, self.lanes, parts, scale)
         offsets = emit.iota(i32, self.lanes, scale)
         sizes = segments(1, 1, len(limit), 0)
         return emit.pure(GatherOp, (pointer, offsets, *limit), result, sizes)
@@ -262,6 +270,10 @@ class Evaluator:
         value = emit.extend(emit.splat(value, lanes), buffer.element)
         if scale in (0, 1) or lanes == 1:
             emit.effect(StoreOp, (pointer, value))
+            return
+        if can_spread(self.lowering.machine, scale) and not is_pointer(buffer.element):
+            for start, part, inside in spread(emit, lanes, value, None, scale):
+                emit.effect(StoreOp, (emit.advance(pointer, start), part, inside))
             return
         emit.effect(ScatterOp, (pointer, emit.iota(i32, lanes, scale), value))
 

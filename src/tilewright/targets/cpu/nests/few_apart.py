@@ -12,31 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.ir.types import element_of, i1, i32, vector_of
+from tilewright.ir.types import element_of, vector_of
 from tilewright.ops.elementwise.ir import SelectOp
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.targets.cpu import ops as cpu
-from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.masks import segments
-
-_FARTHEST = 4
-"""How many elements apart still pays. Chosen, not measured: at 4 a vector holds a quarter."""
-_MASKED_ACCESSES = ("avx512f", "avx512bw", "avx512vl")
-
-
-def is_near(stride: int | None) -> bool:
-    """Whether lanes lie so near to each other that vectors that hold them all pay."""
-    return stride is not None and 1 < stride <= _FARTHEST
-
-
-def can_spread(ev: Evaluator, stride: int | None) -> bool:
-    """Whether masks of vectors are spread over memory on this machine, for such a stride."""
-    features = ev.lowering.machine.enabled_features
-    return is_near(stride) and all(name in features for name in _MASKED_ACCESSES)
+from tilewright.targets.cpu.nests.spreading import part_starts, picked, spread, spread_mask
 
 
 def load_near(ev: Evaluator, op: LoadOp, pointer: SSAValue, stride: int) -> SSAValue:
@@ -44,10 +28,9 @@ def load_near(ev: Evaluator, op: LoadOp, pointer: SSAValue, stride: int) -> SSAV
 
     The last of the vectors that are read ends with the last lane's element.
     """
-    lanes = ev.lanes
-    last = (lanes - 1) * stride + 1 - lanes
-    parts = [(start, _read(ev, op, pointer, start, ())) for start in (*range(0, last, lanes), last)]
-    return _picked(ev, parts, stride)
+    starts = part_starts(ev.lanes, stride)
+    parts = [(start, _read(ev, op, pointer, start, ())) for start in starts]
+    return picked(ev.emit, ev.lanes, parts, stride)
 
 
 def load_masked(
@@ -56,10 +39,11 @@ def load_masked(
     """The same where a mask allows it, else `other`; nothing else is read (`can_spread`)."""
     mask, *other = masks
     parts = [
-        (start, _read(ev, op, pointer, start, (_spread_mask(ev, mask, start, stride),)))
+        (start, _read(ev, op, pointer, start, (part,)))
         for start in range(0, ev.lanes * stride, ev.lanes)
+        for part in (spread_mask(ev.emit, ev.lanes, mask, start, stride),)
     ]
-    value = _picked(ev, parts, stride)
+    value = picked(ev.emit, ev.lanes, parts, stride)
     return ev.emit.pure(SelectOp, (mask, value, *other), value.type) if other else value
 
 
@@ -72,21 +56,6 @@ def _read(
     return ev.emit.pure(cpu.LoadOp, operands, result, segments(1, len(masks), 0), op.location)
 
 
-def _picked(ev: Evaluator, parts: Sequence[tuple[int, SSAValue]], stride: int) -> SSAValue:
-    """Every `stride`-th element of vectors that follow each other; the last may overlap."""
-    lanes, places = ev.lanes, range(0, ev.lanes * stride, stride)
-    (_, value), *others = parts
-    end, kept = lanes, [min(place, lanes - 1) for place in places]
-    for start, part in others:
-        pattern = [
-            lanes + place - start if end <= place < start + lanes else old
-            for place, old in zip(places, kept, strict=True)
-        ]
-        value = shuffle(ev.emit, value, part, pattern)
-        end, kept = start + lanes, list(range(lanes))
-    return value
-
-
 def store_spread(
     ev: Evaluator,
     op: Operation,
@@ -96,25 +65,7 @@ def store_spread(
     stride: int,
 ) -> None:
     """Write lane i of a vector to element i * stride behind a scalar pointer."""
-    emit, lanes = ev.emit, ev.lanes
-    inside = masks[0] if masks else emit.splat(emit.constant(i1, 1), lanes)
-    for start in range(0, lanes * stride, lanes):
-        places = range(start, start + lanes)
-        part = shuffle(emit, value, value, [place // stride for place in places])
-        operands = (emit.advance(pointer, start), part, _spread_mask(ev, inside, start, stride))
-        emit.effect(cpu.StoreOp, operands, location=op.location)
-
-
-def _spread_mask(ev: Evaluator, mask: SSAValue, start: int, stride: int) -> SSAValue:
-    """The part from `start` on of a mask whose lanes lie `stride` apart."""
-    outside = ev.emit.splat(ev.emit.constant(i1, 0), ev.lanes)
-    places = range(start, start + ev.lanes)
-    kept = [ev.lanes if place % stride else place // stride for place in places]
-    return shuffle(ev.emit, mask, outside, kept)
-
-
-def shuffle(emit: Emitter, lhs: SSAValue, rhs: SSAValue, pattern: list[int]) -> SSAValue:
-    """The lanes of two vectors picked by a constant pattern."""
-    result = vector_of(element_of(lhs.type), len(pattern))
-    attribute = DenseArrayBase.from_list(i32, pattern)
-    return emit.pure(cpu.ShuffleOp, (lhs, rhs), result, {"pattern": attribute})
+    mask = masks[0] if masks else None
+    for start, part, inside in spread(ev.emit, ev.lanes, value, mask, stride):
+        operands = (ev.emit.advance(pointer, start), part, inside)
+        ev.emit.effect(cpu.StoreOp, operands, location=op.location)

@@ -18,9 +18,9 @@ from tilewright.ops.memory.ir import LoadOp
 from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.nests.coordinates import Coords
 from tilewright.targets.cpu.nests.evaluate import Evaluator
-from tilewright.targets.cpu.nests.few_apart import shuffle
 from tilewright.targets.cpu.nests.masks import segments
 from tilewright.targets.cpu.nests.pieces import Cut, Pieces
+from tilewright.targets.cpu.nests.spreading import shuffle
 
 
 def repeated_cut(ev: Evaluator, pieces: Pieces) -> Cut | None:

@@ -14,7 +14,7 @@ from tilewright.targets.cpu.nests.access import BY_PIECES, mask_value, note, rev
 from tilewright.targets.cpu.nests.addresses import Offsets, base_and_offsets
 from tilewright.targets.cpu.nests.coordinates import Coords
 from tilewright.targets.cpu.nests.evaluate import Evaluator
-from tilewright.targets.cpu.nests.few_apart import can_spread, store_spread
+from tilewright.targets.cpu.nests.few_apart import store_spread
 from tilewright.targets.cpu.nests.pieces import Pieces
 from tilewright.targets.cpu.nests.piecewise import (
     are_long,
@@ -23,6 +23,7 @@ from tilewright.targets.cpu.nests.piecewise import (
     is_whole,
     store_pieces,
 )
+from tilewright.targets.cpu.nests.spreading import can_spread
 from tilewright.targets.cpu.schedule.storage import Buffer
 
 _STREAMING: dict[str, Attribute] = {
@@ -91,7 +92,7 @@ def _store_apart(
     if stride and not jumps:
         note(ev, op, "strided", f"neighbouring elements are {stride} elements apart in memory")
         pointer = ev.element(ptr, coords, False)
-        if can_spread(ev, stride):
+        if can_spread(ev.lowering.machine, stride):
             store_spread(ev, op, pointer, value, masks, stride)
             return
         where: Offsets | None = (pointer, emit.iota(i32, ev.lanes, stride))
