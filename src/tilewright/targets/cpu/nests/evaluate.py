@@ -42,7 +42,7 @@ from tilewright.targets.cpu.nests.coordinates import (
 )
 from tilewright.targets.cpu.nests.emitter import Emitter, MemoKey, wrapped
 from tilewright.targets.cpu.nests.masks import NO_MASK, segments
-from tilewright.targets.cpu.nests.spreading import can_spread, is_near, part_starts, picked, spread
+from tilewright.targets.cpu.nests.spreading import can_spread, is_near, read_near, spread
 from tilewright.targets.cpu.ops import GatherOp, ScatterOp, StoreOp
 from tilewright.targets.cpu.ops import LoadOp as CpuLoadOp
 from tilewright.targets.cpu.report import Access
@@ -240,11 +240,7 @@ class Evaluator:
         if scale == 1:
             return emit.pure(CpuLoadOp, (pointer, *limit), result, segments(1, len(limit), 0))
         if is_near(scale) and not limit and not is_pointer(buffer.element):
-            parts = [
-                (start, emit.pure(CpuLoadOp, (emit.advance(pointer, start),), result, NO_MASK))
-                for start in part_starts(self.lanes, scale)
-            ]
-            return picked(emit, self.lanes, parts, scale)
+            return read_near(emit, self.lanes, pointer, result, scale)
         offsets = emit.iota(i32, self.lanes, scale)
         sizes = segments(1, 1, len(limit), 0)
         return emit.pure(GatherOp, (pointer, offsets, *limit), result, sizes)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import DenseArrayBase
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from tilewright.ir.types import element_of, i1, i32, vector_of
 from tilewright.machine.model import MachineModel
 from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.nests.emitter import Emitter
+from tilewright.targets.cpu.nests.masks import NO_MASK
 
 _FARTHEST = 4
 """How many elements apart still pays. Chosen, not measured: at 4 a vector holds a quarter."""
@@ -49,6 +50,17 @@ def picked(
         value = shuffle(emit, value, part, pattern)
         end, kept = start + lanes, list(range(lanes))
     return value
+
+
+def read_near(
+    emit: Emitter, lanes: int, pointer: SSAValue, result: Attribute, stride: int
+) -> SSAValue:
+    """The vector, of type `result`, of elements in the arena that lie `stride` apart."""
+    parts = [
+        (start, emit.pure(cpu.LoadOp, (emit.advance(pointer, start),), result, NO_MASK))
+        for start in part_starts(lanes, stride)
+    ]
+    return picked(emit, lanes, parts, stride)
 
 
 def spread(
