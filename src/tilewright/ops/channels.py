@@ -45,11 +45,13 @@ class ChannelOp(TileOp):
     """A channel of fills with a value of each of the types `tiles`.
 
     A fill is put once every reader has got the one `slots` before it; with no slots, at once.
-    `channel_name` is what messages call it.
+    `channel_name` is what messages call it. With `shares` its slots will lie in the memory of the
+    channel of that name.
     """
 
     name = "tw.channel"
     channel_name = prop_def(StringAttr)
+    shares = opt_prop_def(StringAttr)
     tiles = prop_def(ArrayAttr[Attribute])
     slots = prop_def(IntegerAttr)
     result = result_def(ChannelType)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
@@ -45,7 +46,8 @@ class RingOp(TileOp):
     A slot is full when `producers` roles have committed it, and empty when `consumers` roles have
     released it; a replica counts as a role. `ring_name` is what messages call it, `offset_bytes`
     the place of what says whether slots are full (T2). With `cluster` programs share the ring:
-    a slot of each is empty when the consumers of all of them have released theirs.
+    a slot of each is empty when the consumers of all of them have released theirs. With `shares`
+    its tiles lie in the memory of the ring of that name, and roles use one of both at a time.
     """
 
     name = "ttg.ring"
@@ -54,6 +56,7 @@ class RingOp(TileOp):
     producers = prop_def(IntegerAttr)
     consumers = prop_def(IntegerAttr)
     cluster = opt_prop_def(IntegerAttr)
+    shares = opt_prop_def(StringAttr)
     offset_bytes = opt_prop_def(IntegerAttr)
     result = result_def(RingType)
 
@@ -61,6 +64,11 @@ class RingOp(TileOp):
     def programs(self) -> int:
         """How many programs share the ring; 1 where each has its own."""
         return 1 if self.cluster is None else self.cluster.value.data
+
+    @property
+    def memory(self) -> str:
+        """The name of the ring in whose memory the tiles lie: its own, or that of another one."""
+        return (self.shares or self.ring_name).data
 
     def effects(self) -> tuple[Effect, ...]:
         return (update(Resource.SHARED),)
@@ -265,19 +273,40 @@ class RingSeekOp(RingAccess):
             raise VerifyException(f"{self.name}: count, slot and fill are i32")
 
 
-@irdl_op_definition
-class RingLandedOp(RingAccess):
-    """Wait until all copies to slots of the ring that this role has started are there.
+class RingSettled(RingAccess):
+    """The facet of waits for something of all fills of a ring that this role has started.
 
-    At T2 it takes the slot and the fill that the role would start next.
+    At T2 they take the slot and the fill that the role would start next.
     """
 
-    name = "ttg.ring_landed"
-    ring = operand_def(RingType)
-    position = var_operand_def()
+    IS_EMPTY: ClassVar[bool]
+    """Whether they wait until slots are empty; else until they are full."""
+    if TYPE_CHECKING:  # each op defines them
+        ring: Operand
+        position: Sequence[SSAValue]
 
     def is_of_one_thread(self) -> bool:
         return True
+
+
+@irdl_op_definition
+class RingLandedOp(RingSettled):
+    """Wait until all copies to slots of the ring that this role has started are there."""
+
+    name = "ttg.ring_landed"
+    IS_EMPTY: ClassVar[bool] = False
+    ring = operand_def(RingType)
+    position = var_operand_def()
+
+
+@irdl_op_definition
+class RingDrainedOp(RingSettled):
+    """Wait until all slots of the ring that this role has filled are read and released."""
+
+    name = "ttg.ring_drained"
+    IS_EMPTY: ClassVar[bool] = True
+    ring = operand_def(RingType)
+    position = var_operand_def()
 
 
 class RingFill(TileOp):

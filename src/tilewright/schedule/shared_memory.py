@@ -33,6 +33,14 @@ from tilewright.ops.roles import RolesOp, find_roles, role_around
 from tilewright.ops.staging import LaidOutDotOp
 from tilewright.schedule.product_registers import OTHER_REGISTERS, programs_per_sm
 from tilewright.schedule.scratch import place_scratch, scratch_bytes
+from tilewright.schedule.shared_buffers import (
+    SharedBuffer,
+    aligned,
+    fitted,
+    largest_first,
+    sweep,
+    total,
+)
 from tilewright.schedule.shared_effects import touched_tiles
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import SharedMemoryExceeded
@@ -47,37 +55,6 @@ SMALL_BYTES = 2048
 
 Chosen, not measured: it decides only where buffers lie apart, and only where as many programs run
 nevertheless."""
-
-
-@dataclass(frozen=True)
-class SharedBuffer:
-    """A piece of shared memory that an op allocates or needs while it runs.
-
-    `slots` and `shape` are those of a shared tile; scratch has no shape.
-    """
-
-    op: Operation
-    size_bytes: int
-    alignment_bytes: int
-    live: LiveRange
-    shape: tuple[int, ...] = ()
-    slots: int = 1
-    offset_bytes: int = 0
-
-    @property
-    def what(self) -> str:
-        """What it holds; the name of an element takes xDSL's printer, so no compile asks."""
-        if not self.shape:
-            return f"scratch of {self.op.name.partition('.')[2]}"
-        type_ = self.op.results[0].type
-        assert isinstance(type_, SharedType)
-        copies = f" x {self.slots}" if self.slots > 1 else ""
-        return f"{list(self.shape)} {type_.element}{copies}"
-
-    @property
-    def end_bytes(self) -> int:
-        """Where it ends."""
-        return self.offset_bytes + self.size_bytes
 
 
 @dataclass(frozen=True)
@@ -133,25 +110,25 @@ def plan_shared(
     limit_bytes = machine.max_shared_bytes - taken_bytes
     reserved_bytes = machine.reserved_shared_bytes
     buffers = _buffers(kernel)
-    placed = _sweep(buffers)
-    if _total(placed) > limit_bytes:
-        placed = min(placed, _largest_first(buffers), key=_total)
+    placed = sweep(buffers)
+    if total(placed) > limit_bytes:
+        placed = min(placed, largest_first(buffers), key=total)
     most = _most_programs(kernel, machine, num_warps)
     wanted = _programs(placed, limit_bytes, reserved_bytes, most)
     for apart_bytes in (limit_bytes, SMALL_BYTES):
-        apart = _sweep(buffers, apart_bytes)
+        apart = sweep(buffers, apart_bytes)
         if wanted and _programs(apart, limit_bytes, reserved_bytes, most) == wanted:
             placed = apart
             break
     placed = sorted(placed, key=lambda buffer: buffer.live.start)
-    return SharedPlan(tuple(placed), _total(placed))
+    return SharedPlan(tuple(placed), total(placed))
 
 
 def _programs(
     placed: Sequence[SharedBuffer], limit_bytes: int, reserved_bytes: int, most: int
 ) -> int:
     """How many programs a multiprocessor runs at once, as far as shared memory goes."""
-    each = _total(placed) + reserved_bytes
+    each = total(placed) + reserved_bytes
     return min(max(1, most), (limit_bytes + reserved_bytes) // each)
 
 
@@ -213,24 +190,43 @@ class _RoleMemory:
 
 def _lay_out_roles(kernel: FuncOp, roles: RolesOp) -> _RoleMemory:
     common, own = _by_role(kernel, roles)
-    # All roles run as long as the program: what they have in common lies apart.
-    plans = [(0, 0, _sweep(common, sum(buffer.size_bytes for buffer in common)))]
-    end = _total(plans[0][2])
+    plans = [(0, 0, _lay_out_common(common, rings_of(kernel)))]
+    end = total(plans[0][2])
     for role, buffers in zip(roles.described(), own, strict=True):
-        placed = min((_sweep(buffers), _largest_first(buffers)), key=_total)
-        start = _aligned(end, ROLE_ALIGNMENT_BYTES) if placed else end
-        size = _aligned(_total(placed), ROLE_ALIGNMENT_BYTES)
+        placed = min((sweep(buffers), largest_first(buffers)), key=total)
+        start = aligned(end, ROLE_ALIGNMENT_BYTES) if placed else end
+        size = aligned(total(placed), ROLE_ALIGNMENT_BYTES)
         plans.append((start, size, placed))
         end = start + role.replicas * size
     rings: list[tuple[RingOp, int]] = []
     for ring in rings_of(kernel):
-        end = _aligned(end, RING_SLOT_BYTES)
+        end = aligned(end, RING_SLOT_BYTES)
         rings.append((ring, end))
         end += ring.num_slots * RING_SLOT_BYTES
     moved = [replace(b, offset_bytes=start + b.offset_bytes) for start, _, bs in plans for b in bs]
     plan = SharedPlan(tuple(sorted(moved, key=lambda b: b.live.start)), end)
     places = tuple((start, size) for start, size, _ in plans[1:])
     return _RoleMemory(tuple(placed for *_, placed in plans), places, tuple(rings), plan)
+
+
+def _lay_out_common(common: Sequence[SharedBuffer], rings: Sequence[RingOp]) -> list[SharedBuffer]:
+    """Places of what all roles reach, who run at once: apart, but for rings with one memory."""
+    memories = dict.fromkeys(ring.memory for ring in rings if ring.shares)
+    members = [ring for ring in rings if ring.memory in memories]
+    of_members = {tile.owner for ring in members for tile in ring.tiles}
+    alone = [buffer for buffer in common if buffer.op not in of_members]
+    placed = sweep(alone, sum(buffer.size_bytes for buffer in alone))
+    for memory in memories:
+        own = [ring for ring in members if ring.memory == memory]
+        owners = [{tile.owner for tile in ring.tiles} for ring in own]
+        tiles = [[b for b in common if b.op in ops] for ops in owners]
+        start = aligned(total(placed), max(b.alignment_bytes for bs in tiles for b in bs))
+        for buffers in tiles:
+            end = start
+            for buffer in buffers:
+                placed.append(fitted(buffer, (), end))
+                end = placed[-1].end_bytes
+    return placed
 
 
 ROLE_ALIGNMENT_BYTES = 1024
@@ -289,52 +285,6 @@ def tile_alignment(layout: LinearLayout, element_bytes: int) -> int:
     return max(TILE_ALIGNMENT_BYTES, pattern)
 
 
-def _total(buffers: Sequence[SharedBuffer]) -> int:
-    return max((buffer.end_bytes for buffer in buffers), default=0)
-
-
-def _sweep(buffers: Sequence[SharedBuffer], apart_bytes: int = 0) -> list[SharedBuffer]:
-    """First fit in the order of the starts, among those that are still in use.
-
-    What has at most `apart_bytes` shares with nothing.
-    """
-    placed: list[SharedBuffer] = []
-    floor = 0
-    for buffer in (b for b in buffers if b.size_bytes <= apart_bytes):
-        placed.append(_fitted(buffer, (), floor))
-        floor = placed[-1].end_bytes
-    active: list[SharedBuffer] = []
-    shared = [b for b in buffers if b.size_bytes > apart_bytes]
-    for buffer in sorted(shared, key=lambda b: (b.live.start, -b.size_bytes)):
-        active = [other for other in active if other.live.end >= buffer.live.start]
-        active.append(_fitted(buffer, active, floor))
-        placed.append(active[-1])
-    return placed
-
-
-def _largest_first(buffers: Sequence[SharedBuffer]) -> list[SharedBuffer]:
-    """First fit in the order of the sizes; it compares every two."""
-    placed: list[SharedBuffer] = []
-    for buffer in sorted(buffers, key=lambda b: (-b.size_bytes, b.live.start)):
-        beside = [other for other in placed if other.live.overlaps(buffer.live)]
-        placed.append(_fitted(buffer, beside))
-    return placed
-
-
-def _fitted(buffer: SharedBuffer, beside: Sequence[SharedBuffer], floor: int = 0) -> SharedBuffer:
-    """The buffer at the lowest place from `floor` on between those that are in use with it."""
-    offset = _aligned(floor, buffer.alignment_bytes)
-    for start, end in sorted((other.offset_bytes, other.end_bytes) for other in beside):
-        if start - offset >= buffer.size_bytes:
-            break
-        offset = max(offset, _aligned(end, buffer.alignment_bytes))
-    return replace(buffer, offset_bytes=offset)
-
-
-def _aligned(offset: int, alignment: int) -> int:
-    return -(-offset // alignment) * alignment
-
-
 def _too_much(plan: SharedPlan, limit_bytes: int, machine: str) -> SharedMemoryExceeded:
     """The error that names the pieces in use where most is, largest first."""
     peak = max(plan.buffers, key=lambda b: b.end_bytes)
@@ -382,4 +332,4 @@ _FRACTIONS = {2: "half", 4: "a quarter of", 8: "an eighth of", 16: "a sixteenth 
 def _needed(plan: SharedPlan, sizes: Sequence[int]) -> int:
     pairs = zip(plan.buffers, sizes, strict=True)
     resized = [replace(buffer, size_bytes=size) for buffer, size in pairs]
-    return min(_total(_sweep(resized)), _total(_largest_first(resized)))
+    return min(total(sweep(resized)), total(largest_first(resized)))

@@ -30,10 +30,12 @@ from tilewright.ir.op import Array
 from tilewright.ops.rings import (
     RingAcquireOp,
     RingCommitOp,
+    RingDrainedOp,
     RingLandedOp,
     RingOp,
     RingReleaseOp,
     RingSeekOp,
+    RingSettled,
     RingWaitOp,
     slot_side,
 )
@@ -171,9 +173,10 @@ def _integer(program: Program, slot: int) -> int:
     return int(value)
 
 
-@STAGED_RULES.control.register(RingLandedOp)
-def _landed(operation: Operation, preparation: Preparation) -> ControlFunction:
-    assert isinstance(operation, RingLandedOp)
+@STAGED_RULES.control.register(RingLandedOp, RingDrainedOp)
+def _settled(operation: Operation, preparation: Preparation) -> ControlFunction:
+    assert isinstance(operation, RingSettled)
+    side = Ring.empty if operation.IS_EMPTY else Ring.full
     (ring_slot,) = preparation.slots([operation.ring])
     position = preparation.slots(operation.position)
 
@@ -188,7 +191,7 @@ def _landed(operation: Operation, preparation: Preparation) -> ControlFunction:
             count = program.ring_places.get((ring.name, RingAcquireOp), 0)
             fill, slot = divmod(count, ring.num_slots)
         for number in range(ring.num_slots):
-            barrier, phase = ring.full(number), fill - (number >= slot)
+            barrier, phase = side(ring, number), fill - (number >= slot)
             what = f"phase {phase} of {barrier}"
             yield from _until(program, operation, _has_ended(barrier, phase), what)
 

@@ -33,10 +33,10 @@ from tilewright.ops.rings import (
     RingAcquireOp,
     RingCommitOp,
     RingFill,
-    RingLandedOp,
     RingOp,
     RingReleaseOp,
     RingSeekOp,
+    RingSettled,
     RingWaitOp,
 )
 from tilewright.ops.roles import find_roles
@@ -92,7 +92,7 @@ def _named_end(op: Operation, ends: Sequence[End]) -> End | None:
     end = entered_end(op)
     if end is not None:
         return end if end in ends else None
-    if isinstance(op, RingFill | RingLandedOp):
+    if isinstance(op, RingFill | RingSettled):
         return next((one for one in ends if one == (op.ring.owner, False)), None)
     if isinstance(op, RingSeekOp) and not op.before:
         return next((one for one in ends if one[0] is op.ring_of()), None)
@@ -181,7 +181,7 @@ class _Line:
             if number >= self._entered[end]:
                 raise InternalError(f"{op.name} at {describe(op)} leaves no slot of its block")
             _give_slot(op, 1, self._positions[number][0])
-        elif isinstance(op, RingLandedOp):
+        elif isinstance(op, RingSettled):
             op.operands = [op.operands[0], *self._positions[self._entered[end]]]
         else:
             number = self._entered[end] - 1

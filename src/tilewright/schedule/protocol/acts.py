@@ -14,10 +14,12 @@ from tilewright.ops.control_flow import ForOp, IfOp, WhileOp
 from tilewright.ops.rings import (
     RingAcquireOp,
     RingCommitOp,
+    RingDrainedOp,
     RingFill,
     RingLandedOp,
     RingReleaseOp,
     RingSeekOp,
+    RingSettled,
     RingWaitOp,
 )
 from tilewright.ops.roles import ClusterWaitOp, TurnPassOp, TurnWaitOp, shared_by_roles
@@ -145,6 +147,9 @@ def _product(replica: Replica, op: LaidOutDotOp) -> Running:
 @EVENTS.register(RingAcquireOp)
 def _acquire(replica: Replica, op: RingAcquireOp) -> Running:
     yield from _enter(replica, op, "empty", replica.ring(op).empty, 1)
+    for other in replica.rings_beside(op):
+        if slots := other.unread():
+            raise Broken(f"is filled while ring {other.name}, whose memory it has, uses {slots}")
 
 
 @EVENTS.register(RingWaitOp)
@@ -188,16 +193,17 @@ def _release(replica: Replica, op: RingReleaseOp) -> Running:
     yield
 
 
-@EVENTS.register(RingLandedOp)
-def _landed(replica: Replica, op: RingLandedOp) -> Running:
-    """Wait for the last fill of each slot that a role has started."""
+@EVENTS.register(RingLandedOp, RingDrainedOp)
+def _settled(replica: Replica, op: RingSettled) -> Running:
+    """Wait for what ends the last fill of each slot that a role has started."""
     if len(op.position) != 2:
         raise Broken("the op names no slot")
-    full = replica.ring(op).full
+    ring = replica.ring(op)
+    kind, sides = ("empty", ring.empty) if op.IS_EMPTY else ("full", ring.full)
     slot, fill = (replica.integer(v, "where a role stands") for v in op.position)
-    for number, phases in enumerate(full):
+    for number, phases in enumerate(sides):
         phase = fill - (number >= slot)
-        replica.awaits = f"phase {phase} of full[{number}] of ring {replica.ring(op).name}"
+        replica.awaits = f"phase {phase} of {kind}[{number}] of ring {ring.name}"
         while not phases.has_ended(phase):
             yield
     replica.awaits = ""

@@ -20,11 +20,12 @@ from tilewright.ops.rings import RingOp, RingWaitOp, rings_of
 from tilewright.ops.roles import ClusterWaitOp, RolesOp, TurnOp, find_roles
 from tilewright.ops.staging import LocalAllocOp
 from tilewright.schedule.protocol.broken import broken, ring_name
+from tilewright.schedule.protocol.check_memory import check_shared_memory
 from tilewright.schedule.protocol.check_slots import check_slots
 from tilewright.schedule.role_registers import most_granted
 from tilewright.schedule.scratch import has_place, scratch_bytes, scratch_offset
 from tilewright.schedule.shared_memory import RING_SLOT_BYTES
-from tilewright.support.dataclass import dataclass
+from tilewright.support.dataclass import dataclass, replace
 
 # Source: PTX ISA 8.8, setmaxnreg: a multiple of 8, at least 24, for a group of four warps.
 _REGISTER_STEP, _FEWEST_REGISTERS = 8, 24
@@ -44,6 +45,7 @@ def check_protocol(kernel: FuncOp, machine: MachineModel) -> None:
     _check_barriers(roles, machine)
     _check_places(kernel, roles, rings)
     check_slots(roles, rings)
+    check_shared_memory(roles, rings)
     _check_clusters(kernel, roles, rings)
 
 
@@ -118,13 +120,16 @@ class _Piece:
     owner: str
     what: str
     op: Operation
+    ring: RingOp | None = None
 
 
 def _check_places(kernel: FuncOp, roles: RolesOp, rings: Sequence[RingOp]) -> None:
     """Nothing that two roles or replicas use, or a ring and anything else, shares a byte."""
     pieces: list[_Piece] = []
     for tile in _tiles(kernel.body.block.ops):
-        pieces.append(_piece(tile, 0, "", _what_of(tile, rings)))
+        ring = next((ring for ring in rings if tile.result in ring.tiles), None)
+        what = "a tile of all roles" if ring is None else f"a tile of ring {ring_name(ring)}"
+        pieces.append(replace(_piece(tile, 0, "", what), ring=ring))
     for ring in rings:
         if ring.offset_bytes is None:
             raise broken("", f"ring {ring_name(ring)} has no place", ring)
@@ -145,6 +150,7 @@ def _check_places(kernel: FuncOp, roles: RolesOp, rings: Sequence[RingOp]) -> No
                     pieces.append(_Piece(start, start + scratch_bytes(op), name, what, op))
     for one, other in combinations(pieces, 2):
         is_shared_by_two = one.owner != other.owner or one.owner == ""
+        is_shared_by_two = is_shared_by_two and not _take_turns(one.ring, other.ring)
         if is_shared_by_two and max(one.start, other.start) < min(one.end, other.end):
             places = f"bytes {one.start} to {one.end} and {other.start} to {other.end}"
             what = f"{other.what} lies in {one.what}: {places}"
@@ -156,10 +162,11 @@ def _tiles(ops: Iterable[Operation]) -> Iterator[LocalAllocOp]:
     return (op for op in ops if isinstance(op, LocalAllocOp))
 
 
-def _what_of(op: LocalAllocOp, rings: Sequence[RingOp]) -> str:
-    """What a tile of all roles is for."""
-    names = (ring_name(ring) for ring in rings if op.result in ring.tiles)
-    return next((f"a tile of ring {name}" for name in names), "a tile of all roles")
+def _take_turns(one: RingOp | None, other: RingOp | None) -> bool:
+    """Whether two rings have one memory, of which `check_memory` proves that one uses it."""
+    if one is None or other is None or one is other:
+        return False
+    return one.memory == other.memory
 
 
 def _piece(op: LocalAllocOp, base: int, owner: str, what: str) -> _Piece:

@@ -17,11 +17,13 @@ from tilewright.ops.debug.ir import BarrierOp
 from tilewright.ops.rings import (
     RingAcquireOp,
     RingCommitOp,
+    RingDrainedOp,
     RingFill,
     RingLandedOp,
     RingOp,
     RingReleaseOp,
     RingSeekOp,
+    RingSettled,
     RingWaitOp,
     SlotAccess,
 )
@@ -65,8 +67,8 @@ def _check_slot(role: Role, op: RingReleaseOp | RingCommitOp) -> None:
         raise broken(role.name, f"ring {ring_name(op.ring_of())}: no slot is named", op)
 
 
-@CHECKS.register(RingAcquireOp, RingWaitOp, RingLandedOp)
-def _check_position(role: Role, op: RingAcquireOp | RingWaitOp | RingLandedOp) -> None:
+@CHECKS.register(RingAcquireOp, RingWaitOp, RingLandedOp, RingDrainedOp)
+def _check_position(role: Role, op: RingAcquireOp | RingWaitOp | RingSettled) -> None:
     """Slot and fill are counted together, from slot 0 of fill 0 on, by steps of a seek."""
     ring = op.ring_of()
     if len(op.position) != 2:

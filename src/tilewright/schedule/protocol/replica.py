@@ -177,6 +177,12 @@ class Replica:
         """The ring that an op is on."""
         return self.shared.rings[ring_of(op)]
 
+    def rings_beside(self, op: Operation) -> list[Ring]:
+        """The other rings whose slots lie where those of the ring lie that an op is on."""
+        own = ring_of(op)
+        rings = self.shared.rings.items()
+        return [ring for other, ring in rings if other is not own and other.memory == own.memory]
+
     def shared_rings(self, op: Operation) -> list[Ring]:
         """The ring that an op is on, and those of the programs that share it."""
         ring = ring_of(op)

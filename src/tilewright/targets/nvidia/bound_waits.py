@@ -21,7 +21,7 @@ from tilewright.ir.passes import Pass
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.rings import (
     RingAcquireOp,
-    RingLandedOp,
+    RingSettled,
     RingWaitOp,
     SlotAccess,
     slot_side,
@@ -32,7 +32,7 @@ from tilewright.targets.nvidia.ops import AwaitTurnOp
 from tilewright.targets.nvidia.tma_ops import TmaWaitOp, TmaWaitSlotOp
 
 _BOUND = "tw.bounded_wait"
-WAITS = (RingAcquireOp, RingWaitOp, RingLandedOp, AwaitTurnOp, TmaWaitOp, TmaWaitSlotOp)
+WAITS = (RingAcquireOp, RingWaitOp, RingSettled, AwaitTurnOp, TmaWaitOp, TmaWaitSlotOp)
 """The ops that wait at an mbarrier."""
 
 
@@ -93,8 +93,8 @@ def _awaited(op: Operation) -> str:
         return (
             f"phase {{phase}} of {slot_side(op.ring_of().ring_name.data, '{slot}', op.IS_TO_FILL)}"
         )
-    if isinstance(op, RingLandedOp):
-        return f"phase {{phase}} of {slot_side(op.ring_of().ring_name.data, '{slot}', False)}"
+    if isinstance(op, RingSettled):
+        return f"phase {{phase}} of {slot_side(op.ring_of().ring_name.data, '{slot}', op.IS_EMPTY)}"
     return "phase {phase} of the copies to slot {slot}"
 
 

@@ -23,11 +23,13 @@ from tilewright.ops.creation.ir import ConstantOp
 from tilewright.ops.rings import (
     RingAcquireOp,
     RingCommitOp,
+    RingDrainedOp,
     RingFill,
     RingLandedOp,
     RingOp,
     RingReleaseOp,
     RingSeekOp,
+    RingSettled,
     RingWaitOp,
 )
 from tilewright.ops.roles import ClusterWaitOp, RolesOp, role_around
@@ -161,9 +163,9 @@ def _wait(ctx: SimtContext, op: RingAcquireOp | RingWaitOp) -> None:
         ctx.values[view] = add(fn, step, ctx.value(tile))
 
 
-@NVIDIA_RULES.register(RingLandedOp)
-def _landed(ctx: SimtContext, op: RingLandedOp) -> None:
-    """Wait for the last fill of each slot: nobody else starts any, so that parity tells."""
+@NVIDIA_RULES.register(RingLandedOp, RingDrainedOp)
+def _settled(ctx: SimtContext, op: RingSettled) -> None:
+    """Wait for what ends the last fill of each slot: nobody else starts any, so parity tells."""
     fn, ring = ctx.fn, op.ring_of()
     if len(op.position) != 2:
         raise InternalError(f"{op.name} on ring {ring.ring_name.data} has no slot")
@@ -175,7 +177,8 @@ def _landed(ctx: SimtContext, op: RingLandedOp) -> None:
             is_filled = fn.value(f"icmp ult i32 {number}, {slot}")
             phase = fn.value(f"select i1 {is_filled}, i32 {fill}, i32 {before}")
             parity = fn.value(f"and i32 {phase}, 1")
-            barrier = shared_pointer(fn, str(_start(ring) + RING_SLOT_BYTES * number))
+            side = _EMPTY if op.IS_EMPTY else 0
+            barrier = shared_pointer(fn, str(_start(ring) + RING_SLOT_BYTES * number + side))
             give_up = giving_up(fn, op, str(number), phase)
             wait_parity(fn, barrier, parity, f", !tw.ring {node}", give_up)
 
@@ -216,7 +219,7 @@ def _is_filled_by_one_thread(op: RingAcquireOp) -> bool:
     return bool(users) and all(isinstance(user, RingFill) for user in users)
 
 
-def _wait_node(op: RingAcquireOp | RingWaitOp | RingLandedOp) -> str:
+def _wait_node(op: RingAcquireOp | RingWaitOp | RingSettled) -> str:
     """What a wait says of itself: its ring, where the ring starts, and the role that waits."""
     ring, around = op.ring_of(), role_around(op)
     role = "" if around is None else around[0].described()[around[1]].name
