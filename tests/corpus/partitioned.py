@@ -181,7 +181,8 @@ _SMALL = {"low": -3, "high": 4}
 AB = "ring ab tiles load#0 load#1 slots {slots}"
 
 
-def _halves(rng: np.random.Generator, *shapes: tuple[int, int]) -> list[np.ndarray]:
+def halves(rng: np.random.Generator, *shapes: tuple[int, int]) -> list[np.ndarray]:
+    """Whole numbers from -3 to 3 as float16: their products and sums are exact."""
     return [whole(rng, shape, np.int32, **_SMALL).astype(np.float16) for shape in shapes]
 
 
@@ -192,7 +193,7 @@ def gemm_case(kernel: object, m: int, n: int, k: int, name: str, **sizes: int) -
     grid = (min(3, programs[0] * programs[1]),) if kernel is persistent else programs
 
     def inputs(rng: np.random.Generator) -> Values:
-        a, b = _halves(rng, (m, k), (k, n))
+        a, b = halves(rng, (m, k), (k, n))
         return {"a": a, "b": b, "c": blank((m, n), np.float16), "m": m, "n": n, "k": k, **tile}
 
     def reference(v: SimpleNamespace) -> None:
@@ -206,7 +207,7 @@ def two_outputs_case(m: int, n: int, k: int, every: int) -> Case:
     sizes = {"M": 128, "N": 64, "K": 64}
 
     def inputs(rng: np.random.Generator) -> Values:
-        a, b = _halves(rng, (m, k), (k, n))
+        a, b = halves(rng, (m, k), (k, n))
         outs = {"c": blank((m, n), np.float16), "more": np.full((m, n), 7, np.float32)}
         return {"a": a, "b": b, **outs, "m": m, "n": n, "k": k, "every": every, **sizes}
 
@@ -225,7 +226,7 @@ def pointer_case(m: int, n: int, k: int, columns: int = 64, depth: int = 64) -> 
     """A product of halves with B transposed, whose result goes out by pointers."""
 
     def inputs(rng: np.random.Generator) -> Values:
-        a, b = _halves(rng, (m, k), (n, k))
+        a, b = halves(rng, (m, k), (n, k))
         bias = whole(rng, n, np.int32, **_SMALL).astype(np.float32)
         sizes = {"m": m, "n": n, "k": k, "M": 128, "N": columns, "K": depth}
         return {"a": a, "b": b, "c": blank((m, n)), "bias": bias, **sizes}

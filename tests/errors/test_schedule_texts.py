@@ -21,6 +21,11 @@ WRONG = {
     "schedule_with_an_empty_ring": "ring a tiles slots 2",
     "schedule_without_slots": "ring a tiles load#0 slots 0",
     "schedule_with_an_unknown_medium": "ring a tiles load#0 slots 2 wires",
+    "schedule_with_memory_of_a_later_ring": "ring a tiles load#0 slots 2 tma release wait shares b",
+    "schedule_with_memory_that_is_shared": (
+        "ring a tiles load#0 slots 1; ring b tiles load#1 slots 1 shares a; "
+        "ring c tiles load#2 slots 1 shares b"
+    ),
     "schedule_of_a_product_in_a_ring": "ring a tiles dot#0 slots 2",
     "schedule_with_a_place_left_out": "loop for#0 dot#0 dot#1 @0.0",
     "schedule_with_a_place_without_cluster": "loop for#0 dot#0 @1",

@@ -83,7 +83,8 @@ class Channel:
     """A ring of `slots` that the loads `tiles` fill together.
 
     `medium` is who moves the bytes; `release` says whether a slot is given back when its reader
-    is done, or `late`, one iteration after.
+    is done, or `late`, one iteration after. With `shares` its slots lie in the memory of the ring
+    of that name, whose slots are not in use while these are.
     """
 
     name: str
@@ -91,10 +92,12 @@ class Channel:
     slots: int
     medium: str = "tma"
     release: str = "wait"
+    shares: str = ""
 
     def __str__(self) -> str:
         tiles = " ".join(map(str, self.tiles))
-        return f"{self.name} tiles {tiles} slots {self.slots} {self.medium} release {self.release}"
+        text = f"{self.name} tiles {tiles} slots {self.slots} {self.medium} release {self.release}"
+        return f"{text} shares {self.shares}" if self.shares else text
 
 
 @dataclass(frozen=True)

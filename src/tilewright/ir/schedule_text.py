@@ -4,6 +4,7 @@
     roles   = "roles" role ("|" role)*         role = NAME [load|math] [xN] [warps N] [regs N]
                                                       [split m|n|tiles]
     ring    = "ring" NAME "tiles" anchor+ "slots" N [tma|cp_async|store] [release wait|late]
+                                                      [shares RING]
     loop    = "loop" anchor (anchor [ROLE]@STAGE.CLUSTER)* ["order" step*]
     step    = anchor | wait(anchor) | release(RING)
     turns   = "turns" [ROLE] "lock" anchor "pass" issued|done|next
@@ -182,7 +183,20 @@ class _Reader:
         release = "wait"
         if self._optional(("release",)):
             release = self._one_of(ir.RELEASES, "a release").text
-        self.channels.append(ir.Channel(name.text, tuple(tiles), slots, medium, release))
+        shares = self._owner() if self._optional(("shares",)) else ""
+        self.channels.append(ir.Channel(name.text, tuple(tiles), slots, medium, release, shares))
+
+    def _owner(self) -> str:
+        """The ring whose memory another one lies in: one before it that has memory of its own."""
+        owners = [channel.name for channel in self.channels if not channel.shares]
+        if self.token.text not in owners:
+            reason = f"{_shown(self.token)} is no ring before this one with memory of its own"
+            hint = (
+                f"it is {', '.join(f'`{name}`' for name in owners)}" if owners else "leave it out"
+            )
+            raise self._error(self.token, reason, hint)
+        self.at += 1
+        return self.tokens[self.at - 1].text
 
     def _loop(self) -> None:
         token = self.token

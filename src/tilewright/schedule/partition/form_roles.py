@@ -21,7 +21,7 @@ from tilewright.ir.edits import erase
 from tilewright.ir.effects import is_free
 from tilewright.ir.op import build
 from tilewright.ir.regions import is_control_flow
-from tilewright.ir.schedule import Anchor, Channel, Role, Schedule
+from tilewright.ir.schedule import Anchor, Role, Schedule
 from tilewright.ir.types import i32
 from tilewright.ops.channels import CHANNEL, ChannelOp, GetOp, MeetOp, PutOp
 from tilewright.ops.control_flow import YieldOp
@@ -34,37 +34,17 @@ from tilewright.schedule.partition.conditions import (
     require_scalars,
 )
 from tilewright.schedule.partition.cuts import is_root
+from tilewright.schedule.partition.lives import Site, block_of, require_one_at_a_time
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.schedule.partition.share_tiles import share_tiles
 from tilewright.schedule.partition.slices import Replace, Slice, Values
 from tilewright.schedule.partition.split_tiles import Smaller, split_tiles
 from tilewright.schedule.plan.anchors import require_anchors
-from tilewright.support.dataclass import dataclass
 
 MEETING = "meet"
 """What messages call the channel at which all roles meet."""
 TURNS = "tw.turns"
 """The attribute of a channel for whose first product replicas take turns."""
-
-
-@dataclass(frozen=True)
-class Site:
-    """Where a channel is filled: loads of one block, in the order of its tiles."""
-
-    channel: Channel
-    loads: tuple[Operation, ...]
-
-    def first(self) -> Operation:
-        """The load that stands first in the text."""
-        return next(op for op in _block_of(self.loads[0]).ops if op in self.loads)
-
-    def last(self) -> Operation:
-        """The load that stands last in the text."""
-        return [op for op in _block_of(self.loads[0]).ops if op in self.loads][-1]
-
-    def types(self) -> list[Attribute]:
-        """The types of a fill."""
-        return [load.results[0].type for load in self.loads]
 
 
 class Target(Protocol):
@@ -104,6 +84,7 @@ def form_roles(
     """
     load_role, math_role = _pair_of(kernel, schedule)
     sites = sites_of(kernel, schedule)
+    require_one_at_a_time(schedule, sites)
     loads = [load for site in sites for load in site.loads]
     require_known_effects(kernel)
     body = kernel.body.block
@@ -218,13 +199,8 @@ def _by_block(
     groups: dict[Block, list[Operation]] = {}
     for tile in tiles:
         load = anchors[tile]
-        groups.setdefault(_block_of(load), []).append(load)
+        groups.setdefault(block_of(load), []).append(load)
     return list(groups.values())
-
-
-def _block_of(op: Operation) -> Block:
-    assert op.parent is not None
-    return op.parent
 
 
 def _load_slice(body: Block, loads: Sequence[Operation]) -> Slice:
@@ -313,6 +289,8 @@ def _channel(site: Site) -> Operation:
         "tiles": ArrayAttr(site.types()),
         "slots": IntegerAttr(site.channel.slots, i32),
     }
+    if site.channel.shares:
+        properties["shares"] = StringAttr(site.channel.shares)
     return build(ChannelOp, (), [CHANNEL], properties, location=site.loads[0].location)
 
 

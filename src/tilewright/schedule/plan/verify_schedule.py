@@ -106,6 +106,9 @@ def _channel_problems(
     channel: Channel, schedule: Schedule, anchors: Mapping[Anchor, Operation]
 ) -> Iterator[Problem]:
     first = channel.tiles[0]
+    if channel.shares:
+        what = f"ring `{channel.name}` shares memory, which is said of rings between roles"
+        yield Problem(anchors[first], what)
     homes = {
         tile: next((loop for loop in schedule.loops if tile in dict(loop.places)), None)
         for tile in channel.tiles
@@ -142,9 +145,12 @@ def _channel_problems(
 def _size_problems(
     schedule: Schedule, anchors: Mapping[Anchor, Operation], machine: MachineModel
 ) -> Iterator[Problem]:
-    total = 0
+    memories: dict[str, int] = {}
     for channel in schedule.channels:
-        total += channel.slots * _slot_bytes([anchors[tile] for tile in channel.tiles])
+        size = channel.slots * _slot_bytes([anchors[tile] for tile in channel.tiles])
+        memory = channel.shares or channel.name
+        memories[memory] = max(size, memories.get(memory, 0))
+        total = sum(memories.values())
         if total > machine.max_shared_bytes:
             yield Problem(
                 anchors[channel.tiles[0]],

@@ -44,10 +44,11 @@ def _account_of_ring(ring: RingOp) -> str:
     total = sum(tile_bytes(type_) for type_ in types if isinstance(type_, SharedType))
     slots, readers = ring.num_slots, ring.consumers.value.data
     shapes = ", ".join("x".join(map(str, t.extents())) for t in types if isinstance(t, SharedType))
-    return (
+    text = (
         f"{describe(ring)}: ring {ring.ring_name.data} has {_count(slots, 'slot')} of "
         f"{total // slots} bytes ({shapes}), read by {_count(readers, 'group')}"
     )
+    return text if ring.shares is None else f"{text}, in the memory of ring {ring.shares.data}"
 
 
 def _count(number: int, noun: str) -> str:

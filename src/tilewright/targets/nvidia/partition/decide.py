@@ -11,6 +11,7 @@ annotated already is kept.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
@@ -18,7 +19,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.ir.passes import Pass
 from tilewright.ir.regions import is_control_flow, loops_around
-from tilewright.ir.schedule import Anchor, Channel, Epilogue, Role, Schedule
+from tilewright.ir.schedule import Epilogue, Role, Schedule
 from tilewright.ir.schedule_attributes import annotate_schedule, schedule_of
 from tilewright.ir.types import shape_of, storage_bytes
 from tilewright.machine.gpus import SM_90A
@@ -50,6 +51,7 @@ from tilewright.targets.nvidia.partition.lines import crosses_lines
 from tilewright.targets.nvidia.partition.order import decide_order, pairs_of
 from tilewright.targets.nvidia.partition.room import stored_block, stored_bytes
 from tilewright.targets.nvidia.partition.share_blocks import PROGRAMS
+from tilewright.targets.nvidia.partition.share_rings import Ring, memory_bytes, share_rings
 from tilewright.targets.nvidia.partition.smaller_maps import made_maps_of, maps_of
 from tilewright.targets.nvidia.partition.two_programs import runs_twice
 
@@ -64,6 +66,8 @@ _GROUP_THREADS = 128
 _RESERVED_BYTES = 2048
 """Left for mbarriers and alignment. Chosen, not measured: what else takes room costs a slot."""
 _MAX_SLOTS = 8
+_FEWEST_SLOTS = 2
+"""With fewer a role that loads waits for each read. By definition."""
 _BESIDE_BYTES = 1024
 """A tile of at most so many bytes comes with the load before it, and not through a ring of its own.
 Source: numbers of the rows beside the blocks of attention's backward, written by hand (H200)."""
@@ -149,11 +153,14 @@ class DecideRoles(Pass):
         rings = _rings(kernel)
         epilogue = _epilogue(kernel, self.buffers)
         programs = two_programs.PROGRAMS if is_twice else 1
-        slots, reason = self._slots(kernel, rings, roles[1], epilogue, programs)
+        free, taken = self._free_bytes(kernel, roles[1], epilogue, programs)
+        own, rings = rings, self._shared(rings, split, free)
+        slots, reason = self._slots(rings, free, taken)
+        shared = () if rings is own else (_sharing(rings, self._fitting(own, free)),)
         release = "late" if split == "tiles" and slots > 1 else "wait"
         channels = tuple(ring.channel(slots, release) for ring in rings)
         order = decide_order(kernel, roles, slots, self.loop_schedule, self.machine)
-        reasons = (reason, *order.reasons)
+        reasons = (reason, *shared, *order.reasons)
         mask = "branch" if any(True for _ in find_masks(kernel)) else "always"
         persist = "static" if most_programs(kernel) else ""
         cluster = self._cluster(kernel, roles[1])
@@ -190,17 +197,35 @@ class DecideRoles(Pass):
                 hint=f"{math.replicas} groups run with {_REGISTERS[math.replicas][1]}",
             )
 
-    def _slots(
-        self, kernel: FuncOp, rings: list[_Ring], math: Role, epilogue: Epilogue, programs: int
-    ) -> tuple[int, str]:
-        """The slots of rings that loops fill, where so many programs run at once, and why."""
+    def _free_bytes(
+        self, kernel: FuncOp, math: Role, epilogue: Epilogue, programs: int
+    ) -> tuple[int, int]:
+        """What rings have of a program's memory, where so many run at once, and what is stored."""
+        stored = math.replicas * stored_bytes(kernel.body.block, epilogue, _parts(math))
+        return self.machine.max_shared_bytes // programs - _RESERVED_BYTES - stored, stored
+
+    def _fitting(self, rings: Sequence[Ring], free: int) -> int:
+        """How many slots of all rings in loops fit so many bytes; negative where none does."""
+        step = memory_bytes(rings, is_in_loop=True)
+        left = free - memory_bytes(rings, is_in_loop=False)
+        return left // step if step else (1 if left >= 0 else -1)
+
+    def _shared(self, rings: Sequence[Ring], split: str, free: int) -> Sequence[Ring]:
+        """The rings, with one memory where they have fewer slots than asked for, or than two."""
+        if split == "tiles":
+            return rings
+        wanted = self.slots or _FEWEST_SLOTS
+        if not any(ring.is_in_loop for ring in rings):
+            wanted = 1
+        return share_rings(rings, wanted, lambda some: self._fitting(some, free))
+
+    def _slots(self, rings: Sequence[Ring], free: int, stored: int) -> tuple[int, str]:
+        """The slots of rings that loops fill, and why."""
         if self.slots:
             return self.slots, f"{self.slots} slots, as num_buffers_warp_spec says"
-        step = sum(ring.slot_bytes for ring in rings if ring.is_in_loop)
-        held = sum(ring.slot_bytes for ring in rings if not ring.is_in_loop)
-        stored = math.replicas * stored_bytes(kernel.body.block, epilogue, _parts(math))
-        free = self.machine.max_shared_bytes // programs - _RESERVED_BYTES - held - stored
-        fitting = min(_MAX_SLOTS, max(1, free // step)) if step else 1
+        step = memory_bytes(rings, is_in_loop=True)
+        held = memory_bytes(rings, is_in_loop=False)
+        fitting = min(_MAX_SLOTS, max(1, self._fitting(rings, free))) if step else 1
         return fitting, f"{fitting} slots of {step} bytes fit beside {held + stored} bytes"
 
 
@@ -209,22 +234,6 @@ def _registers(kernel: FuncOp, groups: int) -> tuple[int, int]:
     is_of_gradients = groups == 2 and gradient_groups(kernel) > 0
     usual = _REGISTERS_OF_MAKERS if makes_maps(kernel) else _REGISTERS
     return REGISTERS if is_of_gradients else usual[groups]
-
-
-@dataclass(frozen=True)
-class _Ring:
-    """Loads that fill a ring: of one block together, of several in turn."""
-
-    name: str
-    anchors: tuple[Anchor, ...]
-    slot_bytes: int
-    is_in_loop: bool
-
-    def channel(self, slots: int, release: str) -> Channel:
-        """The ring with so many slots, of which one does outside of loops."""
-        if not self.is_in_loop:
-            return Channel(self.name, self.anchors, 1)
-        return Channel(self.name, self.anchors, slots, release=release)
 
 
 def _split(kernel: FuncOp, groups: int) -> str:
@@ -243,7 +252,15 @@ def _split(kernel: FuncOp, groups: int) -> str:
     return "tiles" if groups == 2 and is_small and is_nested and not others else "m"
 
 
-def _rings(kernel: FuncOp) -> list[_Ring]:
+def _sharing(rings: Sequence[Ring], own: int) -> str:
+    """Why rings share memory."""
+    short = f"{max(0, own)} slots" if own != 1 else "one slot"
+    shared = [f"{ring.name} lies in the memory of {ring.shares}" for ring in rings if ring.shares]
+    joined = [f"{ring.name} is filled by loops in turn" for ring in rings if len(ring.fills) > 1]
+    return f"{'; '.join((*joined, *shared))}: {short} of each alone would fit"
+
+
+def _rings(kernel: FuncOp) -> list[Ring]:
     """The rings of a kernel, in the order of the text."""
     maps = {op.result for op in (*maps_of(kernel), *made_maps_of(kernel))}
     anchors = {op: anchor for anchor, op in anchors_of(kernel).items() if anchor.index >= 0}
@@ -266,11 +283,13 @@ def _rings(kernel: FuncOp) -> list[_Ring]:
         beside = sum(other.parent is block for other in rings.get(key, ())) // len(loads)
         key = (*key, beside) if beside else key
         rings.setdefault(key, []).extend(loads)
-    found: list[_Ring] = []
+    found: list[Ring] = []
     for key, loads in rings.items():
         size = sum(_tile_bytes(load.result) for load in loads if load.parent is loads[0].parent)
-        name = f"ring{len(found)}"
-        found.append(_Ring(name, tuple(anchors[load] for load in loads), size, bool(key[0])))
+        name, named = f"ring{len(found)}", tuple(anchors[load] for load in loads)
+        blocks = dict.fromkeys(load.parent for load in loads)
+        fills = tuple(tuple(load for load in loads if load.parent is block) for block in blocks)
+        found.append(Ring(name, named, fills, size, bool(key[0])))
     return found
 
 

@@ -30,7 +30,8 @@ from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.program.persistence import most_programs
 from tilewright.ops.roles import role_around
 from tilewright.passes.persist import tile_loops, undo
-from tilewright.schedule.partition.form_roles import Site, form_roles, sites_of
+from tilewright.schedule.partition.form_roles import form_roles, sites_of
+from tilewright.schedule.partition.lives import Site
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.schedule.partition.split_tiles import Smaller
 from tilewright.schedule.partition.tasks import has_tasks, refused_tasks
@@ -229,8 +230,12 @@ class _Gpu:
             for value in values
             if channel.channel_name.data not in rings
         ]
-        tiles = [tile for own in rings.values() for tile in own]
-        slots = sum(tile_bytes(tile) for tile in (*tiles, *parts))
+        sizes: dict[str, int] = {}
+        for site in sites:
+            memory = site.channel.shares or site.channel.name
+            size = sum(map(tile_bytes, rings[site.channel.name]))
+            sizes[memory] = max(size, sizes.get(memory, 0))
+        slots = sum(sizes.values()) + sum(map(tile_bytes, parts))
         total = slots + math.replicas * stored_bytes(body, self._epilogue) + _RESERVED_BYTES
         most = self._machine.max_shared_bytes
         if total > most:

@@ -49,6 +49,7 @@ from tilewright.schedule.partition.form_roles import TURNS
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
+from tilewright.targets.nvidia.partition.drain_rings import drain_rings
 from tilewright.targets.nvidia.partition.landed import read_type
 from tilewright.targets.nvidia.partition.read_slots import Reading
 from tilewright.targets.nvidia.partition.stage_meets import keep_maps, stage_meets
@@ -81,6 +82,7 @@ def stage_channels(kernel: FuncOp) -> None:
             _stage(roles, op)
         elif isinstance(op, ChannelOp):
             stage_meets(roles, op)
+    drain_rings(roles)
     keep_maps(roles)
     for body in roles.bodies:
         _take_turns_for_tiles(body.block)
@@ -143,6 +145,8 @@ def _ring(
         "producers": IntegerAttr(producers, i32),
         "consumers": IntegerAttr(readers, i32),
     }
+    if channel.shares is not None:
+        properties["shares"] = channel.shares
     ring = build(RingOp, tiles, [RING], properties, location=channel.location)
     assert isinstance(ring, RingOp)
     block.insert_op_before(ring, roles)
