@@ -24,6 +24,7 @@ from tilewright.ops.rings import (
     RingOp,
     RingReleaseOp,
     RingSeekOp,
+    RingSettled,
     RingWaitOp,
 )
 from tilewright.ops.roles import RolesOp, TurnPassOp, TurnWaitOp
@@ -112,6 +113,15 @@ def _changes(op: Operation) -> Iterator[tuple[str, Change]]:
         yield "dropped", _stand_still
         yield "one further", lambda op: _move_operand(op, 1, 1)
         yield "no further", lambda op: _replace_operand(op, 1, 0)
+    if isinstance(op, RingSettled):
+        yield "dropped", _drop
+        yield "behind what follows", _behind_what_follows
+        yield "1 fills on", lambda op: _move_operand(op, 2, 1)
+        for other in _other_rings(op):
+            name = f"on ring {other.ring_name.data} instead"
+            yield name, lambda op, n=other.ring_name.data: _take_ring(op, n)
+    if isinstance(op, RingOp) and op.shares is not None:
+        yield "nobody's memory for", _has_its_own
     if isinstance(op, TurnWaitOp | TurnPassOp):
         yield "of other turns", lambda op: op.properties.update(turns=StringAttr("others"))
     if isinstance(op, TurnPassOp):
@@ -254,6 +264,21 @@ def _take_ring(op: Operation, name: str) -> None:
     ring = next(r for r in _other_rings(op) if r.ring_name.data == name)
     index = next(i for i, v in enumerate(op.operands) if v.owner is _ring_of(op))
     _give(op, index, ring.results[0])
+
+
+def _behind_what_follows(op: Operation) -> None:
+    """The op behind the next one that does something."""
+    following, block = op.next_op, op.parent
+    while following is not None and not (following.regions or isinstance(following, _ENTERS)):
+        following = following.next_op
+    assert following is not None and block is not None
+    op.detach()
+    block.insert_op_after(op, following)
+
+
+def _has_its_own(op: Operation) -> None:
+    """A ring that says nothing of whose memory it has."""
+    del op.properties["shares"]
 
 
 def _behind_a_release(op: Operation) -> None:
