@@ -9,7 +9,11 @@ import click
 
 from tilewright.ir.schedule import Role
 from tilewright.ops.function import FuncOp
-from tilewright.targets.nvidia.explain.schedule import ScheduleSummary, explain_schedule
+from tilewright.targets.nvidia.explain.schedule import (
+    RingSummary,
+    ScheduleSummary,
+    explain_schedule,
+)
 from tilewright.targets.nvidia.explain.waits import WaitSummary
 from tilewright.tools.show import echo_table, size_text
 
@@ -65,7 +69,7 @@ def _echo_rings(summary: ScheduleSummary) -> None:
         (
             f"    {ring.name}",
             ring.loads,
-            f"{ring.slots} × {size_text(ring.slot_bytes)}",
+            f"{ring.slots} × {size_text(ring.slot_bytes)}{_memory(ring)}",
             ring.medium,
             ring.release,
         )
@@ -73,6 +77,10 @@ def _echo_rings(summary: ScheduleSummary) -> None:
     ]
     if rows:
         echo_table(("    ring", "filled by", "slots", "moved by", "released"), rows)
+
+
+def _memory(ring: RingSummary) -> str:
+    return f", shares the slots of {ring.shares}" if ring.shares else ""
 
 
 def _echo_waits(waits: Iterable[WaitSummary]) -> None:

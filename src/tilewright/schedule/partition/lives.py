@@ -17,7 +17,6 @@ from xdsl.ir import Attribute, Block, Operation
 
 from tilewright.ir.schedule import Channel, Schedule
 from tilewright.ops.matmul.ir import ProductOp
-from tilewright.ops.shape.ir import BroadcastOp, ExpandDimsOp, PermutingOp
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.support.dataclass import dataclass
 
@@ -106,13 +105,13 @@ def _lives(sites: Sequence[Site], block: Block) -> Iterator[Life]:
 
 
 def _readers(load: Operation) -> Iterator[Operation]:
-    """The ops that may read a slot: those that take the tile as it is, or seen otherwise."""
+    """The ops that may read a slot: those that take the tile, or what one op makes of it alone."""
     pending = [load]
     while pending:
         for result in pending.pop().results:
             for use in result.uses:
                 yield use.operation
-                if isinstance(use.operation, PermutingOp | ExpandDimsOp | BroadcastOp):
+                if len(use.operation.operands) == 1 and not use.operation.regions:
                     pending.append(use.operation)
 
 

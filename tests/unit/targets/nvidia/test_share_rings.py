@@ -10,11 +10,15 @@ from tests.corpus.run import tile_module
 from tests.corpus.sharing import held_tiles_case, two_products_case
 from tests.corpus.threads import gpu_request, lower_for_gpu, run_threads
 from tests.unit.targets.nvidia.test_decide_roles import decided
+from tilewright.compiler.compile import to_tiles
+from tilewright.compiler.stages import schedule_of as schedule_of_request
 from tilewright.ir.schedule import Channel, Schedule
 from tilewright.ir.schedule_attributes import annotate_schedule, schedule_of
 from tilewright.ir.schedule_text import parse_schedule
 from tilewright.ops.function import find_kernel
+from tilewright.targets.nvidia.explain.schedule import explain_schedule
 from tilewright.targets.nvidia.partition.form import FormRoles, partition_remarks
+from tilewright.targets.target import load_target
 
 LARGE = (128, 256, 64, 64)
 KIB = 1024
@@ -131,3 +135,16 @@ def test_a_tile_that_is_there_before_the_other_one_is_read_has_its_own_memory() 
     FormRoles().apply(module)
     (remark,) = partition_remarks(find_kernel(module))
     assert "`c` is filled while slots of `a` are in use" in remark
+
+
+def test_explain_says_whose_slots_are_shared_and_who_waits_for_them() -> None:
+    """At the line of the load that fills the second ring; a ring of its own says nothing."""
+    asked = {"num_consumer_groups": 2, "num_buffers_warp_spec": 4}
+    request = gpu_request(product(128, 256, 64, 32), **asked)
+    tiles = find_kernel(to_tiles(request, load_target("nvidia")))
+    summary = explain_schedule(tiles, find_kernel(schedule_of_request(request).module))
+    assert summary is not None
+    assert [ring.shares for ring in summary.rings] == ["", "ring0"]
+    waits = [wait.what for wait in summary.waits if wait.role == "load"]
+    what = "all slots of ring {} to be released, as the next ring has their memory"
+    assert {what.format("ring0"), what.format("ring1")} <= set(waits)

@@ -37,7 +37,10 @@ class OpSummary:
 
 @dataclass(frozen=True)
 class RingSummary:
-    """One ring: the loads or the roles that fill it, its slots and their bytes, who moves them."""
+    """One ring: the loads or the roles that fill it, its slots and their bytes, who moves them.
+
+    `shares` is the ring in whose memory the slots lie; '' where they have their own.
+    """
 
     name: str
     loads: str
@@ -45,6 +48,7 @@ class RingSummary:
     slot_bytes: int
     medium: str
     release: str
+    shares: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,8 @@ def _ring(channel: Channel, numbered: Mapping[Anchor, Operation]) -> RingSummary
     # Loads of several blocks take turns with the slots; those of one block share a slot.
     size = max(sum(map(_slot_bytes, together)) for together in blocks.values())
     loads = ", ".join(map(str, channel.tiles))
-    return RingSummary(channel.name, loads, channel.slots, size, channel.medium, channel.release)
+    moved = channel.medium, channel.release, channel.shares
+    return RingSummary(channel.name, loads, channel.slots, size, *moved)
 
 
 def _rings_of_roles(schedule: Schedule, kernel: FuncOp) -> Iterator[RingSummary]:

@@ -12,6 +12,7 @@ from tilewright.ops.function import FuncOp
 from tilewright.ops.rings import (
     RingAccess,
     RingAcquireOp,
+    RingDrainedOp,
     RingLandedOp,
     RingReleaseOp,
     RingWaitOp,
@@ -97,6 +98,11 @@ def _full(op: RingWaitOp) -> str:
 @WAITS.register(RingLandedOp)
 def _landed(op: RingLandedOp) -> str:
     return f"all loads that this role has started to ring {_ring_name(op)}"
+
+
+@WAITS.register(RingDrainedOp)
+def _drained(op: RingDrainedOp) -> str:
+    return f"all slots of ring {_ring_name(op)} to be released, as the next ring has their memory"
 
 
 @WAITS.register(RingReleaseOp)
