@@ -14,7 +14,7 @@ _MICROSECONDS_PER_CYCLE = 1e-3
 _COLORS = {"compute": "#4c78a8", "wait": "#d9d9d9", "product": "#f58518", "load": "#54a24b"}
 # Of the picture, in pixels.
 _WIDTH, _LABELS, _ROW, _GAP, _HEAD = 1200, 130, 26, 8, 34
-_TICKS = 8
+_MOST_TICKS = 10
 _LEAST_TEXT = 60
 
 
@@ -88,11 +88,21 @@ def to_svg(timeline: Timeline, title: str) -> str:
     tops = {name: _HEAD + row * (_ROW + _GAP) for row, name in enumerate(tracks)}
     parts += [f'<text x="8" y="{top + 17}">{escape(name)}</text>' for name, top in tops.items()]
     parts += [_bar(one, tops[one.track], scale) for one in timeline.activities]
-    for tick in range(_TICKS + 1):
-        cycles = end * tick // _TICKS
+    parts.append(f'<text x="8" y="{height - 6}">cycles of a model</text>')
+    for cycles in range(0, end + 1, _tick_cycles(end)):
         x = _LABELS + cycles * scale
         parts.append(f'<text x="{x:.1f}" y="{height - 6}" text-anchor="middle">{cycles}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _tick_cycles(end: int) -> int:
+    """The cycles from tick to tick: 1, 2 or 5 times a power of ten."""
+    power = 1
+    while True:
+        for factor in (1, 2, 5):
+            if end <= factor * power * _MOST_TICKS:
+                return factor * power
+        power *= 10
 
 
 def _legend() -> list[str]:

@@ -124,3 +124,12 @@ def test_the_command_writes_a_file_for_each_launch(tmp_path: Path) -> None:
     done = CliRunner().invoke(simulate, [str(program), "--timeline", str(out)])
     assert done.exit_code == 0, done.output
     assert sorted(path.name for path in tmp_path.glob("t*.json")) == ["t-1.json", "t.json"]
+
+
+@pytest.mark.parametrize(("end", "last"), [(1, "1"), (9, "9"), (6741, "6000"), (10192, "10000")])
+def test_ticks_are_round_numbers_of_cycles(end: int, last: str) -> None:
+    timeline = Timeline()
+    timeline.activities.append(Activity("loads", "load, line 1", "load", 0, end))
+    root = ElementTree.fromstring(to_svg(timeline, "one load"))
+    texts = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[-1] == last and "0" in texts and "cycles of a model" in texts
