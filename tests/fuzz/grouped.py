@@ -87,6 +87,7 @@ class Grouped:
         """The bytes that all of it lies in, at a multiple of a page so that runs are alike."""
         rng = np.random.default_rng(self.seed)
         last = max(self.sizes_at * 2, *(max(s) for s in self.starts)) + _ROOM
+        last = -(-last // 4096) * 4096
         spare = np.zeros(FRONT + last + 4096, np.uint8)
         skipped = -spare.ctypes.data % 4096
         memory = spare[skipped : skipped + FRONT + last]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.interp.simt.atomics import change_function
+from tilewright.interp.simt.bulk_stores import BulkStores
 from tilewright.interp.simt.faults import Fault
 from tilewright.interp.simt.memory import GlobalMemory, check_alignment
 from tilewright.interp.simt.shared import SharedMemory
@@ -41,6 +42,7 @@ class Copies:
         self.tensor_maps: dict[int, BoxedArray] = {}
         self._acquired: set[int] = set()
         self._users: dict[int, list[tuple[int, int]]] = {}
+        self.stores = BulkStores(synchronization.clocks, memory)
         self.reset()
 
     def reset(self) -> None:
@@ -49,6 +51,7 @@ class Copies:
         self._bulk_committed = np.zeros(self._threads, np.int64)
         self._bulk_started: dict[int, int] = {}
         self._users.clear()
+        self.stores.reset()
 
     # --- copies of single threads -----------------------------------------------------------
 
@@ -169,7 +172,7 @@ class Copies:
         """Copy a box to shared memory; its bytes complete on the mbarrier."""
         tensor_map = self.tensor_map(map_address)
         self._check_box(tensor_map, target)
-        data = self._read_box(tensor_map, coordinates)
+        data = self._read_box(tensor_map, coordinates, thread)
         agent = self._land(
             tensor_map.chunk_addresses(target), data.reshape(-1, _CHUNK), barrier, thread, site
         )
@@ -186,14 +189,18 @@ class Copies:
                 "not simulated",
             )
 
-    def _read_box(self, tensor_map: BoxedArray, coordinates: tuple[int, ...]) -> Array:
+    def _read_box(self, tensor_map: BoxedArray, coordinates: tuple[int, ...], thread: int) -> Array:
         """The bytes of a box, with its padding outside of the array."""
         addresses, inside = tensor_map.element_addresses(coordinates)
         size = tensor_map.dtype.itemsize
         data = np.tile(tensor_map.padding(), (len(addresses), 1))
         if inside.any():
+            self._check_read(addresses[inside], size, thread)
             data[inside] = self._memory.gather(addresses[inside], size, size)
         return data.reshape(-1)
+
+    def _check_read(self, addresses: Array, size: int, thread: int) -> None:
+        self.stores.check_read(addresses, size, np.full(len(addresses), thread))
 
     def _land(
         self, addresses: Array, rows: Array, barrier: int, thread: int, site: Site
@@ -218,6 +225,7 @@ class Copies:
         """Copy contiguous bytes to shared memory."""
         check_alignment(np.array([target, source, size], np.uint64), _CHUNK)
         steps = np.arange(0, size, _CHUNK)
+        self._check_read((source + steps).astype(np.uint64), _CHUNK, thread)
         rows = self._memory.gather((source + steps).astype(np.uint64), _CHUNK, _CHUNK)
         self._land((target + steps).astype(np.uint64), rows, barrier, thread, site)
 
@@ -244,13 +252,17 @@ class Copies:
         if operation:
             new = self._reduced(tensor_map.dtype, addresses, new, operation)
         self._memory.scatter(addresses, new, tensor_map.dtype.itemsize)
+        clock = self._bulk_started[thread]
+        self.stores.start(addresses, tensor_map.dtype.itemsize, thread, clock, site)
 
     def store_bytes(self, target: int, source: int, size: int, thread: int, site: Site) -> None:
         """Copy contiguous bytes from shared memory."""
         check_alignment(np.array([target, source, size], np.uint64), _CHUNK)
         steps = np.arange(0, size, _CHUNK)
         data = self._take((source + steps).astype(np.uint64), thread, site)
-        self._memory.scatter((target + steps).astype(np.uint64), data, _CHUNK)
+        places = (target + steps).astype(np.uint64)
+        self._memory.scatter(places, data, _CHUNK)
+        self.stores.start(places, _CHUNK, thread, self._bulk_started[thread], site)
 
     def _take(self, addresses: Array, thread: int, site: Site) -> Array:
         """Read rows of 16 bytes, in flight until the thread's bulk group is done."""
@@ -273,14 +285,19 @@ class Copies:
         """Close the group of each thread's bulk copies out of shared memory."""
         self._bulk_committed[threads] += 1
 
-    def wait_bulk(self, threads: Array, pending: int) -> None:
-        """Wait until at most `pending` of each thread's bulk groups run."""
+    def wait_bulk(self, threads: Array, pending: int, *, is_complete: bool) -> None:
+        """Wait until at most `pending` of each thread's bulk groups run.
+
+        Where it `is_complete` they are in memory, and else their tiles have been read.
+        """
         clocks = self._synchronization.clocks
         for thread in threads:
             column = clocks.agents.get(f"bulk copies of thread {thread}")
             done = int(self._bulk_committed[thread]) - pending
             if column is not None and done > 0:
                 clocks.complete(np.array([thread]), column, done)
+            if column is not None and done > 0 and is_complete:
+                self.stores.complete(int(thread), done)
 
     def check_exit(self, threads: Array) -> None:
         """Raise when a thread ends while its bulk copies still read shared memory."""

@@ -253,6 +253,7 @@ class Machine:
     ) -> Array:
         self._count("load", addresses, threads, num_bytes, site)
         data = self.memory.gather(addresses, num_bytes, align)
+        self.copies.stores.check_read(addresses, num_bytes, threads)
         if self.global_shadow is not None:
             for region, part in self.memory.by_region(addresses):
                 places = addresses[part]

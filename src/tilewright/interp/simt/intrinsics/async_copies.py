@@ -172,7 +172,8 @@ def _wait(call: Call) -> Compute:
 @intrinsic("llvm.nvvm.cp.async.bulk.wait.group", words="read")
 def _wait_bulk(call: Call) -> Compute:
     machine, pending = call.machine, call.constant(0)
-    return lambda: machine.copies.wait_bulk(machine.active(), pending)
+    is_complete = "read" not in call.name.split(".")
+    return lambda: machine.copies.wait_bulk(machine.active(), pending, is_complete=is_complete)
 
 
 def _dims(name: str) -> int:

@@ -78,8 +78,9 @@ def _commit_bulk(call: PtxCall) -> Compute:
 
 @ptx("cp.async.bulk.wait_group", words="read")
 def _wait_bulk(call: PtxCall) -> Compute:
-    pending = call.immediate(0)
-    return lambda: call.machine.copies.wait_bulk(call.machine.active(), pending)
+    copies, pending = call.machine.copies, call.immediate(0)
+    is_complete = not call.has("read")
+    return lambda: copies.wait_bulk(call.machine.active(), pending, is_complete=is_complete)
 
 
 def _tensor_operand(call: PtxCall, index: int) -> tuple[Read, list[Read]]:
