@@ -24,6 +24,31 @@ def add(a, b, out, n, B: tl.constexpr):
     tl.store(out + i, tl.load(a + i, mask=inside) + tl.load(b + i, mask=inside), mask=inside)
 
 
+@tilewright.jit
+def looped(a, out, n, B: tl.constexpr, HINT: tl.constexpr):
+    """A loop with a hint."""
+    i, acc = tl.arange(0, B), tl.zeros((B,), tl.float32)
+    if HINT == 0:
+        for k in tl.range(0, n, B, loop_unroll_factor=4):
+            acc += tl.load(a + k + i)
+    elif HINT == 1:
+        for k in tl.range(0, n, B, flatten=True, disable_licm=False):
+            acc += tl.load(a + k + i)
+    elif HINT == 2:
+        for k in tl.range(0, n, B, disallow_acc_multi_buffer=True):
+            acc += tl.load(a + k + i)
+    elif HINT == 3:
+        for k in tl.range(0, n, B, disable_licm=True):
+            acc += tl.load(a + k + i)
+    elif HINT == 4:
+        for _k in tl.range(0, n, B, num_stages=3):
+            acc += tl.atomic_add(out + i, 1.0)
+    else:
+        for k in tl.range(0, n, B, num_stages=3):
+            acc += tl.load(a + k + i)
+    tl.store(out + i, acc)
+
+
 F32, F16 = np.zeros(4096, np.float32), np.zeros((256, 256), np.float16)
 KERNELS: dict[str, tuple[JITFunction, tuple[object, ...], dict[str, object]]] = {
     "add": (add, (F32, F32, F32, 1000), {"B": 256}),
@@ -34,6 +59,7 @@ KERNELS: dict[str, tuple[JITFunction, tuple[object, ...], dict[str, object]]] = 
         {"M": 128, "N": 64, "K": 64, "GROUP": 2},
     ),
 }
+KERNELS |= {f"hint {n}": (looped, (F32, F32, 1024), {"B": 128, "HINT": n}) for n in range(6)}
 ONE = "roles load | math; ring ab tiles load#0 load#1 slots 2"
 TWO = "roles load | math x2 split m; ring ab tiles load#0 load#1 slots 2"
 TURNS = "; turns math lock dot#0 pass done"
@@ -51,6 +77,24 @@ SAID = [
         "`loop_schedule='FA_firstDot'` has no effect: no loop has two products",
     ),
     ("gemm", {"num_consumer_groups": 2, "num_stages": 3}, "`num_buffers_warp_spec` is the number"),
+    ("gemm", {"num_consumer_groups": 2, "num_warps": 8}, "roles have warps of their own"),
+    ("gemm", {"num_consumer_groups": 2, "maxnreg": 128}, "roles have registers of their own"),
+    *(
+        ("gemm", {"schedule": TWO, name: value}, "`schedule` is said, which takes its place")
+        for name, value in (
+            ("num_consumer_groups", 1),
+            ("num_buffers_warp_spec", 3),
+            ("reg_dec_producer", 40),
+            ("reg_inc_consumer", 232),
+            ("loop_schedule", "straight"),
+            ("num_stages", 3),
+        )
+    ),
+    ("hint 0", {}, "`loop_unroll_factor` of the loop at"),
+    ("hint 1", {}, "`flatten` of the loop at"),
+    ("hint 2", {}, "`disallow_acc_multi_buffer` of the loop at"),
+    ("hint 3", {}, "`disable_licm` of the loop at"),
+    ("hint 4", {}, "`num_stages` of the loop at"),
     ("add", {"deadlock_seconds": 5}, "nothing waits for a ring or a copy"),
     ("gemm", {"schedule": ONE + TURNS}, "no effect: math has one replica"),
     ("add", {"schedule": "mask branch"}, "no loop has a mask that scalars tell to be whole"),
@@ -63,6 +107,8 @@ USED = [
     ("gemm", {"num_consumer_groups": 2, "num_buffers_warp_spec": 3, "reg_inc_consumer": 200}),
     ("gemm", {"num_consumer_groups": 2, "jitter": 7, "deadlock_seconds": 5}),
     ("gemm", {"schedule": TWO + TURNS}),
+    ("gemm", {"schedule": TWO, "maxnreg": 128}),
+    ("hint 5", {}),
     ("tiles", {"schedule": TWO + CHUNKS}),
     ("add", {}),
 ]
