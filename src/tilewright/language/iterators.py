@@ -28,9 +28,10 @@ RANGE_HINTS = (
 class range:
     """A loop at run time, with hints to the scheduler that never change the result.
 
-    `num_stages` asks for that many loads in flight, `loop_unroll_factor` for unrolling,
-    `flatten` merges a nest of loops, `warp_specialize` splits the loop into roles. `schedule` is
-    the text of the loop's schedule, in which `load#0` is its first load and `for#0` the loop.
+    `num_stages` asks for that many loads in flight, `warp_specialize` splits the loop into roles.
+    `schedule` is the text of the loop's schedule, in which `load#0` is its first load and `for#0`
+    the loop. `loop_unroll_factor`, `flatten`, `disallow_acc_multi_buffer` and `disable_licm` are
+    taken so that kernels that have them run; nothing follows from them, as `explain` says.
     Constraints: a negative step must be a constexpr; hints are compile-time constants or None.
     """
 
