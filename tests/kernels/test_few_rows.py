@@ -67,6 +67,31 @@ def gated(
     tl.store(out + m[:, None] * N + n[None, :], one + two, (m < M)[:, None] & (n < N)[None, :])
 
 
+@tilewright.jit
+def of_an_expert(
+    x, w, out, rows, experts, M, N, K,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, ACC: tl.constexpr,
+):  # fmt: skip
+    """Rows that are looked up meet the weights that are looked up for them."""
+    m, k = tl.program_id(1) * BM + tl.arange(0, BM), tl.arange(0, BK)
+    n = (tl.program_id(0) * BN + tl.arange(0, BN).to(tl.int64)) % N
+    row = tl.load(rows + m)
+    expert = tl.load(experts + tl.program_id(1)).to(tl.int64)
+    x += row[:, None] // 2 * K + k[None, :]
+    w += expert * N * K + (k[:, None] + n[None, :] * K)
+    acc = tl.zeros((BM, BN), ACC)
+    for step in range(0, tl.cdiv(K, BK)):
+        left = K - step * BK
+        a = tl.load(x, (row < M)[:, None] & (k[None, :] < left), 0)
+        b = tl.load(w, k[:, None] < left, 0)
+        acc += tl.dot(a, b)
+        x += BK
+        w += BK
+    column = tl.program_id(0) * BN + tl.arange(0, BN)
+    kept = (row < M)[:, None] & (column < N)[None, :]
+    tl.store(out + row[:, None] * N + column[None, :], acc, kept)
+
+
 def random(rng: np.random.Generator, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
     if dtype == np.int8:
         return rng.integers(-128, 128, shape).astype(np.int8)
@@ -109,3 +134,25 @@ def test_an_infinity_of_a_row_that_is_hidden_does_not_show(rng: np.random.Genera
     out = np.full((1, 19), 77, np.float32)
     linear[(1,)](x, np.ascontiguousarray(w[:, :40]), out, 1, 19, 40, **BLOCKS, ACC=tl.float32)
     np.testing.assert_allclose(out[0], w[:19, :40].astype(np.float64).sum(1), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(("N", "K"), [(200, 104), (64, 128), (1, 17), (130, 4097)])
+def test_rows_that_are_looked_up_meet_the_weights_of_their_expert(
+    N: int, K: int, dtype: np.dtype, rng: np.random.Generator
+):
+    """Address and mask of the weights are dear; they are read in place, not kept."""
+    rows = np.concatenate([rng.permutation(74), np.full(6, 74)]).astype(np.int32)
+    experts = np.array([1, 0, 2, 2, 1], np.int32)
+    x, w = random(rng, (37, K), dtype), random(rng, (3 * N, K), dtype)
+    wide = np.dtype(np.int32 if dtype == np.int8 else np.float64 if dtype == np.float64 else "f4")
+    out = np.zeros((74, N), wide)
+    acc = {"int32": tl.int32, "float64": tl.float64, "float32": tl.float32}[str(wide)]
+    grid = (-(-N // BLOCKS["BN"]), len(experts))
+    of_an_expert[grid](x, w, out, rows, experts, 74, N, K, ACC=acc, **BLOCKS)
+    exact = np.float64 if wide.kind == "f" else np.int64
+    weights = w.astype(exact).reshape(3, N, K)
+    for place, row in enumerate(rows[:74]):
+        np.testing.assert_array_equal(
+            out[row], weights[experts[place // 16]] @ x[row // 2].astype(exact)
+        )

@@ -66,6 +66,7 @@ Those of control flow are what its edges hand on.
 class Bufferization:
     """The decisions about materialised tiles of one kernel.
 
+    `packed_operands`: those of products, by index, that are packed straight from memory.
     `crossed`: tiles that a nest of stores reads in another order than they are loaded.
     `unpacked`: operands that a product reads as rows in memory; `unpacked_transposes`: the B of few
     rows, read as the rows of its transpose.
@@ -76,6 +77,7 @@ class Bufferization:
     costs: Costs
     stored: set[SSAValue] = field(default_factory=set)
     operands: dict[DotOp, tuple[PackForm, PackForm]] = field(default_factory=dict)
+    packed_operands: set[tuple[Operation, int]] = field(default_factory=set)
     packs_after: dict[SSAValue, list[PackForm]] = field(default_factory=dict)
     packs_before: dict[Operation, list[PackForm]] = field(default_factory=dict)
     elements: dict[SSAValue, Attribute] = field(default_factory=dict)
@@ -86,6 +88,10 @@ class Bufferization:
     crossed: set[SSAValue] = field(default_factory=set)
     guarded: dict[Operation, dict[SSAValue, None]] = field(default_factory=dict)
     _flow: dict[Operation, Carried] = field(default_factory=dict)
+
+    def evaluated_operands(self, op: Operation) -> list[SSAValue]:
+        """The operands that an op evaluates itself: what is packed from memory for it is not."""
+        return [v for i, v in enumerate(op.operands) if (op, i) not in self.packed_operands]
 
     def is_stored(self, value: SSAValue) -> bool:
         """Whether a tile lives in a buffer: by its nature or because we decided so."""

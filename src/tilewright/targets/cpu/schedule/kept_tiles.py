@@ -155,8 +155,8 @@ class KeptTiles:
             is_loop = isinstance(step.op, ControlFlowOp) and step.op.is_loop()
             bit = uses.add_step(step, is_repeated=is_loop)
             if step.op is not None:
-                tiles = (v for v in step.op.operands if is_tile(v))
-                uses.take((*tiles, *self._block.captured.get(step.op, ())), bit)
+                operands = filter(is_tile, self._block.bufferization.evaluated_operands(step.op))
+                uses.take((*operands, *self._block.captured.get(step.op, ())), bit)
             elif step.pack is not None:
                 uses.take((step.pack.value,), bit)
             for root in step.roots:

@@ -217,6 +217,8 @@ def _decide_dot(op: DotOp, bufferization: Bufferization, machine: MachineModel) 
         _operand_form(op, 1, spec, bufferization, machine),
     )
     bufferization.operands[op] = forms
+    packed = {(op, index) for index, form in enumerate(forms) if form.from_memory}
+    bufferization.packed_operands |= packed
     return ()
 
 
