@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 
 from tilewright.compiler.reachable import Named, reachable_arrays
 from tilewright.compiler.request import CompileRequest
-from tilewright.frontend.arrays import array_facts, descriptor_slots
+from tilewright.frontend.arrays import array_facts, bounds_of, descriptor_slots
 from tilewright.frontend.kernel_source import KernelSource
 from tilewright.frontend.lower import lower_kernel
 from tilewright.frontend.program import Specialization
@@ -38,18 +37,6 @@ class InterpretedLaunch:
     def reached(self) -> tuple[Named, ...]:
         """The arrays that pointers in memory may lead to; see `reachable.py`."""
         return reachable_arrays([value for _, value in self.values], self.reachable)
-
-
-class StorageLike(Protocol):
-    """The storage of a torch tensor, as far as its extent goes."""
-
-    def data_ptr(self) -> int:
-        """The address of its first byte."""
-        ...
-
-    def nbytes(self) -> int:
-        """Its size."""
-        ...
 
 
 def run_interpreted(launch: InterpretedLaunch, grid: tuple[int, int, int]) -> None:
@@ -96,14 +83,7 @@ def _buffer(value: object) -> np.ndarray | BufferArgument:
 
 
 def _extent_bytes(value: object, address: int) -> int:
-    storage = getattr(value, "untyped_storage", None)
-    if storage is not None:
-        memory: StorageLike = storage()
-        return memory.data_ptr() + memory.nbytes() - address
     size = getattr(value, "nbytes", None)
-    if isinstance(size, int):
+    if isinstance(size, int) and not hasattr(value, "untyped_storage"):
         return size
-    raise ArgumentNotSupported(
-        f"the interpreter does not know how many bytes {type(value).__name__} has",
-        hint="pass a NumPy array or a torch tensor",
-    )
+    return bounds_of(value)[1] - address

@@ -230,8 +230,16 @@ def descriptor_slots(value: object) -> list[int]:
 def array_bounds(value: object) -> tuple[int, int]:
     """The first byte of an array's memory and the byte behind its last.
 
-    A torch tensor's bounds are its storage's. Where the extent is not known nothing is out of
-    bounds.
+    Where the extent is not known nothing is out of bounds.
+    """
+    return known_bounds(value) or (0, (1 << 63) - 1)
+
+
+def known_bounds(value: object) -> tuple[int, int] | None:
+    """The bounds of an array's memory, or None where its extent is not known.
+
+    A torch tensor's are its storage's. An object of another package has those of the array in it
+    (its `base`, its `data` or its `storage`) that holds its address.
     """
     storage = getattr(value, "untyped_storage", None)
     if callable(storage):
@@ -240,8 +248,28 @@ def array_bounds(value: object) -> tuple[int, int]:
     interface = getattr(value, "__array_interface__", None)
     if isinstance(interface, dict):
         return _strided_bounds(interface)
-    base = getattr(value, "base", None)  # of a view under another type
-    return (0, (1 << 63) - 1) if base is None else array_bounds(base)
+    facts = array_facts(value)
+    if facts is None:
+        return None
+    for name in ("base", "data", "storage"):
+        inner = getattr(value, name, None)
+        if inner is None or inner is value or array_facts(inner) is None:
+            continue
+        found = known_bounds(inner)
+        if found is not None and found[0] <= facts.address <= found[1]:
+            return found
+    return None
+
+
+def bounds_of(value: object) -> tuple[int, int]:
+    """The bounds of an array whose bytes are read here. Raises: ArgumentNotSupported."""
+    found = known_bounds(value)
+    if found is None:
+        raise ArgumentNotSupported(
+            f"{type(value).__name__} says where its memory begins, and not how much there is",
+            hint="pass the NumPy array or torch tensor in it, or give it as its `data`",
+        )
+    return found
 
 
 class _Storage(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tilewright.frontend.arrays import array_bounds, array_facts, descriptor_slots
+from tilewright.frontend.arrays import array_facts, bounds_of, descriptor_slots
 from tilewright.interp.simt.in_flight import WARP_GROUP
 from tilewright.interp.simt.simulate import Argument, simulate
 from tilewright.interp.simt.statistics import Report
@@ -148,7 +148,7 @@ def _array(value: object) -> Array:
 
 def _memory(value: object, address: int, dtype: np.dtype) -> Array:
     """What lies from the start of an array to its end, whatever its strides are."""
-    _, end = array_bounds(value)
+    _, end = bounds_of(value)
     size = max(0, end - address) // dtype.itemsize * dtype.itemsize
     raw = (ctypes.c_ubyte * size).from_address(address)
     return np.ctypeslib.as_array(raw).view(dtype)
