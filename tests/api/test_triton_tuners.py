@@ -113,6 +113,35 @@ def test_a_hook_of_a_derived_class_runs_before_every_timed_run() -> None:
     assert len(tuner.calls) > 3 and tuner.calls[0] == (17, False)
 
 
+def test_hooks_put_in_place_of_a_tuners_own_run_around_every_timed_run() -> None:
+    class Keeping(triton.runtime.Autotuner):
+        """Puts back what it kept itself, as tuners do that know arguments which may be None."""
+
+        def __init__(self, *args, **settings):
+            super().__init__(*args, **settings)
+            self.kept, self.calls = {}, []
+            self.pre_hook, self.post_hook = self.keep, self.put_back
+
+        def keep(self, named, reset_only=False):
+            self.calls.append("reset" if reset_only else "keep")
+            if not reset_only:
+                self.kept = {"x_ptr": named["x_ptr"].copy()}
+
+        def put_back(self, named, exception):
+            self.calls.append("put back")
+            for name, copy in self.kept.items():
+                named[name][:] = copy
+            self.kept = {}
+
+    tuner = make(Keeping, warmup=0, rep=1)
+    x = np.zeros(17, np.float32)
+    tuner[grid](x, 17)
+    assert (x == 1).all()
+    timed, last = tuner.calls[:-1], tuner.calls[-1]
+    assert timed == ["keep", "put back"] * (len(timed) // 2) and len(timed) >= 6
+    assert last == "reset"
+
+
 def test_run_without_a_grid_leaves_it_to_the_kernel_inside() -> None:
     class Gridded(triton.KernelInterface):
         def __init__(self, kernel):

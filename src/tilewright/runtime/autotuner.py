@@ -289,7 +289,8 @@ class Autotuner(Wrapper):
         named = self._named(call.args, {**call.kwargs, **config.all_kwargs()})
         is_interpreted = getattr(self.base_fn, "is_interpreted", False)
         # The hook that every tuner has zeroes what `state` does.
-        has_hook = self.user_defined_pre_hook or type(self).pre_hook is not Autotuner.pre_hook
+        is_own = getattr(self.pre_hook, "__func__", None) is Autotuner.pre_hook
+        has_hook = self.user_defined_pre_hook or not is_own  # replaced by a class, or on the object
         trial = Trial(
             tried,
             call,
