@@ -33,6 +33,7 @@ from tilewright.language.core import (
     dtype,
     pointer_type,
     tensor,
+    tensor_descriptor_type,
     tuple_,
     tuple_type,
 )
@@ -185,6 +186,7 @@ _CLASSES: dict[str, Callable[[object], bool]] = {
     "dtype": lambda v: isinstance(v, dtype),
     "tuple": lambda v: isinstance(v, tuple_) and not (is_descriptor(v) or is_aggregate(v)),
     "tensor_descriptor": is_descriptor,
+    "tensor_descriptor_type": lambda v: isinstance(v, tensor_descriptor_type),
     "pointer_type": lambda v: isinstance(v, pointer_type),
     "block_type": lambda v: isinstance(v, block_type),
     "constexpr_type": lambda v: isinstance(v, constexpr_type),

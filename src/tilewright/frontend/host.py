@@ -38,8 +38,9 @@ from tilewright.frontend.values import (
     plain,
     value_of,
 )
-from tilewright.language.core import tuple_
+from tilewright.language.core import tensor, tensor_descriptor, tuple_
 from tilewright.language.stubs import EXTENSIONS
+from tilewright.ops.descriptors.surface import descriptor_attribute, is_descriptor
 from tilewright.support.errors import (
     HostCall,
     NotCallable,
@@ -58,12 +59,13 @@ def call_host_function(
 ) -> object:
     """Run a compile-time function on the plain values of its arguments.
 
+    A function that is declared as one is given values of the run too, to ask what they are.
     Raises: NotConstexpr, PlainFunctionCall.
     """
     source = frame.lowering.request.functions[key]
     name = _as_written(node, function_name(key))
     for value in (*positional, *keywords.values()):
-        if not is_constant(value):
+        if not (is_constant(value) if source.is_ordinary else _has_type(value)):
             raise (_ordinary_on if source.is_ordinary else _declared_on)(name, value)
     function = make_host_function(frame.lowering, key)
     try:
@@ -103,11 +105,44 @@ def _run(
 ) -> object:
     arguments = [_argument(lowering, value) for value in positional]
     named = {name: _argument(lowering, value) for name, value in keywords.items()}
-    return foreign(run_in_python(function, *arguments, **named))
+    return _result(run_in_python(function, *arguments, **named))
+
+
+def _result(value: object) -> object:
+    if isinstance(value, _Descriptor):
+        return value.value
+    if isinstance(value, tuple | list):
+        return tuple_([_result(item) for item in value])
+    return foreign(value)
+
+
+class _Descriptor(tensor_descriptor):
+    """A descriptor as a function sees it that runs at compile time: what it is, and no data."""
+
+    def __init__(self, value: tuple_) -> None:
+        self.value = value
+
+    def __getattr__(self, name: str) -> object:
+        fields = self.value.fields
+        if fields is not None and name in fields:
+            return plain(self.value.values[fields.index(name)])
+        found = descriptor_attribute(self.value, name)
+        if found is None:
+            raise AttributeError(f"a tensor descriptor has no `{name}` at compile time")
+        return plain(found)
+
+
+def _has_type(value: object) -> bool:
+    """Whether a compile-time function can be given `value`: all of it is known, or its type is."""
+    if isinstance(value, tensor) or is_descriptor(value) or is_constant(value):
+        return True
+    return isinstance(value, tuple_) and value.fields is None and all(map(_has_type, value.values))
 
 
 def _argument(lowering: Lowering, value: object) -> object:
-    """A compile-time value as Python has it."""
+    """A value as Python has it: constants unwrapped, tiles as they are."""
+    if isinstance(value, tuple_) and is_descriptor(value):
+        return _Descriptor(value)
     if isinstance(value, tuple_):
         return tuple(_argument(lowering, item) for item in value.values)
     if isinstance(value, HostFunctionRef | Partial):

@@ -48,8 +48,9 @@ def _plain(value: object) -> object:
 def constexpr_function(function: Callable[..., object]) -> ConstexprFunction:
     """Make an ordinary Python function callable from kernels, on compile-time values.
 
-    Its source is kept with the kernel's; it may use other such functions, modules, Python's
-    builtins and constants, and its result is a compile-time value.
+    A tile, a pointer or a descriptor is given as it is: the function can ask for its dtype and its
+    shape, not for its value. Its source is kept with the kernel's; it may use other such functions,
+    modules, Python's builtins and constants, and its result is a compile-time value.
     """
     assert isinstance(function, FunctionType)
     return ConstexprFunction(function)

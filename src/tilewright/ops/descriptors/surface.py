@@ -86,7 +86,10 @@ def _handle_type(value: tuple_) -> tensor_descriptor_type:
 
 def descriptor_attribute(value: tuple_, name: str) -> object | None:
     """The compile-time attribute `name` of a descriptor (its shape and strides are fields)."""
-    block = _handle_type(value).block_type
+    type_ = _handle_type(value)
+    block = type_.block_type
+    if name == "type":
+        return type_
     if name == "dtype":
         return block.scalar
     if name == "block_type":

@@ -88,8 +88,8 @@ class constexpr_type(_core.constexpr_type, metaclass=_Class):
     __slots__ = ()
 
 
-class tensor_descriptor(_core.tensor_descriptor):
-    """The class of tensor descriptors, for annotations."""
+class tensor_descriptor(_core.tensor_descriptor, metaclass=_Class):
+    """The class of tensor descriptors, for annotations and compile-time functions."""
 
 
 class tuple_type(_core.tuple_type, metaclass=_Class):
@@ -98,7 +98,7 @@ class tuple_type(_core.tuple_type, metaclass=_Class):
     __slots__ = ()
 
 
-class tensor_descriptor_type(_core.tensor_descriptor_type):
+class tensor_descriptor_type(_core.tensor_descriptor_type, metaclass=_Class):
     """The type of a tensor descriptor's handle."""
 
     __slots__ = ()

@@ -15,6 +15,7 @@ class KernelWithText(JITFunction):
     """A kernel that shows its text, and compiles another one that it is given in its place."""
 
     _text: tuple[str, int] | None = None
+    _shown_lines: list[str] | None = None
     _key: str | None = None
 
     @property
@@ -37,13 +38,25 @@ class KernelWithText(JITFunction):
 
     @property
     def raw_src(self) -> list[str]:
-        """The lines of the function in its file, decorators included."""
-        return self._whole_text()[0].splitlines(keepends=True)
+        """The lines of the function in its file, decorators included.
+
+        Lines assigned to it are what tools are shown, of a kernel written from another.
+        """
+        return self._shown_lines or self._whole_text()[0].splitlines(keepends=True)
+
+    @raw_src.setter
+    def raw_src(self, lines: list[str]) -> None:
+        self._shown_lines = list(lines)
 
     @property
     def starting_line_number(self) -> int:
-        """The line of the file where the decorators start."""
+        """The line of the file where the decorators start; messages count from it."""
         return self._whole_text()[1]
+
+    @starting_line_number.setter
+    def starting_line_number(self, line: int) -> None:
+        self._text = (self._whole_text()[0], line)
+        self.reconsider()
 
     @property
     def def_line(self) -> int:
