@@ -154,6 +154,56 @@ def test_the_names_that_a_function_sees_are_given_to_functions_made_from_it() ->
     assert out[0] == 15
 
 
+def test_a_kernel_written_from_another_is_shown_as_that_one() -> None:
+    @triton.jit
+    def original(out_ptr, value):
+        # the line below is where a message belongs
+        tl.store(out_ptr, value)
+
+    def template(out_ptr, value):
+        pass
+
+    text = "def template(out_ptr, value):\n    # a comment\n    tl.store(out_ptr, value + ())\n"
+    written = triton.JITFunction(template)
+    written._unsafe_update_src(text)
+    written.raw_src = list(original.raw_src)
+    written.starting_line_number = original.def_line
+    assert written.raw_src == original.raw_src
+    assert written.src == text
+    with pytest.raises(
+        triton.CompilationError, match=rf"test_triton_host.py:{original.def_line + 2},"
+    ):
+        written[(1,)](np.zeros(1, np.int32), 1)
+    written._unsafe_update_src(text.replace(" + ()", ""))
+    out = np.zeros(1, np.int32)
+    written[(1,)](out, 7)
+    assert out[0] == 7
+
+
+def test_a_function_of_constants_asks_what_a_value_of_the_run_is() -> None:
+    @triton.constexpr_function
+    def element(value: tl.tensor | tl.tensor_descriptor) -> tl.dtype:
+        if isinstance(value, tl.tensor_descriptor):
+            assert isinstance(value.type, tl.tensor_descriptor_type)
+            return value.dtype
+        assert isinstance(value, tl.tensor) and isinstance(value, tl.base_value)
+        return value.dtype.element_ty
+
+    @triton.jit
+    def doubled(desc, out_ptr):
+        tl.static_assert(element(desc) == element(out_ptr))
+        tl.static_assert(isinstance(desc.type, tl.tensor_descriptor_type))
+        wide: tl.constexpr = tl.float32 if element(desc) == tl.float16 else tl.float64
+        tile = desc.load([0]).to(wide) * 2
+        tl.store(out_ptr + tl.arange(0, 16), tile)
+
+    x = np.arange(16, dtype=np.float16)
+    out = np.zeros_like(x)
+    desc = triton.tools.tensor_descriptor.TensorDescriptor(x, [16], [1], [16])
+    doubled[(1,)](desc, out)
+    assert (out == 2 * x).all()
+
+
 def test_the_kept_kernels_of_the_cpu_go_by_the_name_that_torch_gives_it() -> None:
     kernel = make_kernel()
     kernel[(1,)](np.zeros(4, np.int32), 5, N=4)
