@@ -23,6 +23,7 @@ from tests.fuzz import (
     test_grouped,
     test_hostile_loops,
     test_overlapping,
+    test_paged,
     test_pipelined_loops,
     test_published,
 )
@@ -53,6 +54,7 @@ FORMS: dict[str, Form] = {
     "clusters": _clusters,
     "grouped": test_grouped.check,
     "overlapping": test_overlapping.check,
+    "paged": test_paged.check,
     "published": test_published.check,
 }
 """What a program is made of, and how it runs: a seed and a folder for its text.
