@@ -79,6 +79,25 @@ def test_what_the_machine_cannot_do_is_refused_at_a_line(name: str) -> None:
     assert span is not None and span.file.endswith("partitioned.py") and span.line == 23
 
 
+@pytest.mark.parametrize(("load", "math"), [(1, 4), (8, 4), (4, 2), (1, 2)])
+def test_roles_of_unlike_warps_are_refused(load: int, math: int) -> None:
+    text = f"roles load warps {load} | math warps {math}; {RING}2"
+    with pytest.raises(PlanRefused) as caught:
+        compiled(schedule=text)
+    said = caught.value
+    assert f"`load` has {load} warps, `math` has {math}" in said.summary
+    assert said.span is not None and said.span.file.endswith("partitioned.py")
+    assert f"write `warps {max(load, math)}` behind both" in said.hint
+
+
+@pytest.mark.parametrize("medium", ["cp_async", "store"])
+def test_rings_of_roles_are_filled_by_the_copy_engine(medium: str) -> None:
+    with pytest.raises(PlanRefused) as caught:
+        compiled(schedule=f"{ROLES}{RING}2 {medium}")
+    assert f"ring `ab` is {medium}, and the copy engine fills the rings" in caught.value.summary
+    assert caught.value.span is not None and caught.value.span.line == 23
+
+
 def test_slots_that_do_not_fit_say_both_sizes() -> None:
     with pytest.raises(PlanRefused, match="take 245760 bytes, and sm_90a has 232448 of shared"):
         compiled(schedule=REFUSED["a slot more than fits"])

@@ -87,7 +87,14 @@ def problems(
 def role_problems(
     schedule: Schedule, anchors: Mapping[Anchor, Operation], machine: MachineModel
 ) -> Iterator[Problem]:
-    """Everything that is wrong with the loops of a schedule of roles; rings are not looked at."""
+    """Everything that is wrong with the rings and loops of a schedule of roles."""
+    for channel in schedule.channels:
+        if channel.medium != "tma":
+            yield Problem(
+                anchors[channel.tiles[0]],
+                f"ring `{channel.name}` is {channel.medium}, and the copy engine fills the rings "
+                "of roles: say tma, or nothing",
+            )
     for loop in schedule.loops:
         check = _LoopCheck(loop, schedule, anchors)
         yield from check.placement()
