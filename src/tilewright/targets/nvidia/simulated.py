@@ -51,15 +51,16 @@ def simulate_launch(
         arguments.extend(taken)
         slots.extend(_address(a) if isinstance(a, np.ndarray) else a for a in taken)
     arrays = {_address(a): a for a in arguments if isinstance(a, np.ndarray)}
-    maps = tensor_maps(scheduled.metadata, slots, arrays)
+    names = _names(scheduled)
+    maps = tensor_maps(scheduled.metadata, slots, arrays, names, kernel)
     threads = 32 * int(str(scheduled.metadata["num_warps"]))
     shared_bytes = int(str(scheduled.metadata["shared_bytes"]))
     programs, extents = started_grid(scheduled.metadata, grid)
     everything = (*arguments, *maps, *extents)
     symbol, cluster = entry_symbol(kernel), cluster_size(scheduled.metadata)
     if timeline is not None:
-        names = warp_group_names(scheduled, threads)
-        timeline.call([f"{name}{of}" for of in ("", " (beside)")[:cluster] for name in names])
+        groups = warp_group_names(scheduled, threads)
+        timeline.call([f"{name}{of}" for of in ("", " (beside)")[:cluster] for name in groups])
     return simulate(
         text,
         symbol,
@@ -72,7 +73,7 @@ def simulate_launch(
         seed=seed,
         checks_global_order=True,
         timeline=timeline,
-        names=_names(scheduled),
+        names=names,
     )
 
 
@@ -155,11 +156,24 @@ def _memory(value: object, address: int, dtype: np.dtype) -> Array:
 
 
 def tensor_maps(
-    metadata: Mapping[str, object], values: Sequence[object], arrays: Mapping[int, Array]
+    metadata: Mapping[str, object],
+    values: Sequence[object],
+    arrays: Mapping[int, Array],
+    names: Sequence[str] = (),
+    kernel: str = "kernel",
 ) -> list[TensorMap]:
-    """The maps of a launch with these slots; `arrays` are by the address of their memory."""
+    """The maps of a launch with these slots; `arrays` are by the address of their memory.
+
+    `names` are those of the slots, as far as they are known. *Raises*: ArgumentNotSupported for a
+    tensor that the copy engine does not take.
+    """
     slots = words_of(values)
-    return [_tensor_map(recipe, slots, arrays) for recipe in recipes_of(metadata)]
+    known = [*names, *(f"argument {number}" for number in range(len(names), len(slots)))]
+    maps: list[TensorMap] = []
+    for recipe in recipes_of(metadata):
+        recipe.check(recipe.describe(slots), known, kernel)
+        maps.append(_tensor_map(recipe, slots, arrays))
+    return maps
 
 
 def recipes_of(metadata: Mapping[str, object]) -> list[TensorMapRecipe]:
@@ -173,7 +187,6 @@ def _tensor_map(
     recipe: TensorMapRecipe, slots: Sequence[int], arrays: Mapping[int, Array]
 ) -> TensorMap:
     tensor = recipe.describe(slots)
-    recipe.check(tensor, [f"argument {i}" for i in range(len(slots))], "kernel")
     below = max(address for address in arrays if address <= tensor.address)
     array = arrays[below]
     is_dense = array.flags.c_contiguous

@@ -141,7 +141,7 @@ def _fault_of(tensor: TensorShape) -> tuple[str, str]:
     for dim, extent in enumerate(tensor.shape):
         if not 1 <= extent <= _EXTENT_LIMIT:
             wrong = f"has extent {extent} along dimension {dim}; 1 to 2^32 are possible"
-            return wrong, "do not launch a kernel on an empty tensor"
+            return wrong, f"launch nothing for a tensor without elements, or {any_alignment}"
     return "", ""
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.corpus.partitioned import gemm
 from tilewright.interp.shared_memory import element_offsets
 from tilewright.runtime.launch_numbers import evaluate, slots_of
 from tilewright.schedule.shared_memory import tile_alignment
@@ -129,3 +131,12 @@ def test_what_the_engine_does_not_take_is_named(slots: list[int], message: str) 
     with pytest.raises(ArgumentNotSupported, match=message) as caught:
         recipe().check(recipe().describe(slots), ["x", "rows", "width"], "kernel")
     assert "kernel():" in str(caught.value) and "help:" in str(caught.value)
+
+
+def test_a_simulated_launch_names_the_argument_and_the_kernel_too() -> None:
+    a, b = np.zeros((64, 0), np.float16), np.zeros((0, 64), np.float16)
+    out, sizes = np.zeros((64, 64), np.float16), {"M": 64, "N": 64, "K": 64}
+    with pytest.raises(ArgumentNotSupported) as caught:
+        gemm.simulate[(1,)](a, b, out, 64, 64, 0, **sizes)
+    assert caught.value.summary.startswith("gemm(): the tensor descriptor of `a` has extent 0")
+    assert "descriptors='pointers', which takes any" in caught.value.hint
