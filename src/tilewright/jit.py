@@ -55,6 +55,7 @@ from tilewright.support.errors import (
     NotAKernelLaunch,
     TilewrightError,
 )
+from tilewright.support.forking import FORK_GATE
 from tilewright.support.options import CompileOptions, debug_options, option_names, runtime_options
 from tilewright.support.revisions import REVISIONS, function_name
 from tilewright.support.source import loaded_lines
@@ -398,18 +399,17 @@ class JITFunction:
         joined = passed.joined()
         if joined is not source:
             REVISIONS.read(joined.names, self)
-        placement = DevicePlacement()
-        if not self.is_interpreted:
-            placement = placed(self.fn.__name__, specialization, arguments)
+        home = DevicePlacement() if self.is_interpreted else placed(name, specialization, arguments)
         return Call(
             arguments,
             specialization,
             self._options(options),
             joined,
-            placement,
+            home,
             {**options, **launch},
         )
 
+    @FORK_GATE.work()  # it imports: a child would find the modules locked
     def _prepare(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Prepared:
         call = self.specialize_call(args, kwargs)
         return Prepared(call, self._kernel(call))

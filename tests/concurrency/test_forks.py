@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -69,6 +72,15 @@ def test_a_child_forked_while_a_thread_compiles_compiles_too(monkeypatch) -> Non
     finally:
         stopped.set()
         thread.join()
+
+
+def test_a_child_forked_while_a_thread_launches_first_launches_too(tmp_path) -> None:
+    """The thread imports what a launch needs: a child would find those modules locked."""
+    script = Path(__file__).with_name("forked_first_launch.py")
+    variables = {**os.environ, "TILEWRIGHT_CACHE_DIR": str(tmp_path), "PYTHONWARNINGS": "ignore"}
+    command = [sys.executable, str(script)]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["statuses", "0"], done.stderr
 
 
 @pytest.mark.parametrize("depth", [1, 3])
