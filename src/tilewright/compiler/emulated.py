@@ -14,7 +14,10 @@ from tilewright.runtime.driver import Grid
 from tilewright.runtime.grid import GridLike, check_grid
 from tilewright.runtime.launch_site import placing_at_launch
 from tilewright.support.dataclass import dataclass
+from tilewright.support.environment import SIMULATE
+from tilewright.support.errors import InvalidOption, UnsupportedError
 from tilewright.support.options import option_names
+from tilewright.targets.nvidia.host import named_machine
 
 
 class EmulatedFunction(Protocol):
@@ -57,7 +60,7 @@ class Simulated:
             reachable: Sequence[object] | None = None,
             **kwargs: object,
         ) -> Simulation:
-            chosen = machine or self.function.simulated_machine or DEFAULT_MACHINE
+            chosen = _machine(machine, self.function.simulated_machine)
             bound = _bound(self.function, grid, args, kwargs, reachable)
             return run_simulated(*bound, chosen, seed)
 
@@ -71,6 +74,19 @@ class Simulated:
             simulated(*args, **kwargs)
 
         return launch
+
+
+def _machine(said: str, of_environment: str) -> str:
+    """The machine to simulate. *Raises*: InvalidOption where there is none of the name."""
+    chosen = said or of_environment or DEFAULT_MACHINE
+    with placing_at_launch():
+        try:
+            named_machine(chosen)
+        except UnsupportedError as error:
+            option = "`machine`" if said else f"environment variable {SIMULATE.name}"
+            summary = f"{option} is {chosen!r}: {error.summary}"
+            raise InvalidOption(summary, argument="machine", hint=error.hint) from None
+    return chosen
 
 
 def _bound(
