@@ -19,6 +19,7 @@ from functools import lru_cache, partial
 from hashlib import sha256
 from types import FunctionType, ModuleType, SimpleNamespace
 
+from tilewright.frontend.arrays import scalar_value
 from tilewright.frontend.constants import (
     AggregateRef,
     BuiltinRef,
@@ -118,6 +119,9 @@ def constant_of(value: object, reference: Reference) -> Constant:
         return EnumMember(type(value).__qualname__, value.name, inner, is_plain)
     if isinstance(value, _PLAIN) and not isinstance(value, bytes):
         return _plain(value)
+    number = scalar_value(value)
+    if number is not None:  # of NumPy: among constants Python's rules hold, whatever its width
+        return number
     if is_jit(value) or is_host_function(value) or is_aggregate_class(value):
         return reference(value)
     if isinstance(value, tuple | list | core.tuple_):

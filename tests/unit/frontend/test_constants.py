@@ -123,6 +123,23 @@ def test_lambdas_run_on_constants():
         count(by_lambda, two[0])
 
 
+SIXTEEN, HALF = tl.constexpr(np.int64(16)), tl.constexpr(np.float32(0.5))
+
+
+@tilewright.jit
+def by_numpy(out, size: tl.constexpr, first: tl.constexpr = np.uint8(200)):
+    tl.static_assert(SIXTEEN * HALF == 8 and first + first == 400)
+    tl.store(out + tl.arange(0, size), 1.0)
+
+
+def test_scalars_of_numpy_are_python_numbers_among_constants():
+    """Whatever their width: 200 + 200 of uint8 is 400, as a literal would give."""
+    for size in (np.int32(4), 4, np.int64(8), np.uint8(16), np.int8(4)):
+        assert count(by_numpy, size) == size
+    with pytest.raises(ArgumentNotSupported, match="cannot be a compile-time constant"):
+        count(by_numpy, np.complex64(4))
+
+
 @tilewright.jit
 def by_foreign_object(out, dtype: tl.constexpr):
     if dtype == ml_dtypes.bfloat16:
