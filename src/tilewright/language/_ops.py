@@ -913,7 +913,8 @@ def make_tensor_descriptor(
     """A descriptor of the tensor at `base`, read and written in blocks of `block_shape`.
 
     Shapes: 1 to 5 dimensions; `shape`, `strides` and `block_shape` have one entry for each.
-    Dtypes: `shape` becomes int32, `strides` int64; both count in elements.
+    Dtypes: `shape` becomes int32, `strides` int64; both count in elements. Offsets are int32: of a
+    dimension of more than 2147483647 elements so many are reached.
     Constraints: the last stride is the constant 1; constant leading strides are multiples of
     16 bytes; the last dimension of a block has at least 16 bytes; `base` is aligned to 16 bytes.
     `padding_option` is what a load gives out of bounds: "zero", or "nan" for floats.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from operator import index
+from typing import SupportsIndex, cast
 
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
@@ -16,6 +17,7 @@ from tilewright.support.tile_extents import is_power_of_two, is_shared_by_three
 
 MAX_RANK = 5
 _ALIGNMENT_BYTES = 16
+_MAX_EXTENT = 2**31 - 1
 _PADDINGS = ("zero", "nan")
 _SEQUENCES = frozenset(("shape", "strides", "block_shape"))
 _SET_BLOCK = "pass the block that the kernel loads, or set `block_shape` before the launch"
@@ -29,9 +31,9 @@ class TensorDescriptor:
     any package; nothing is copied, and the descriptor keeps `base` alive. `block_shape` may be
     assigned again, by the hook of a configuration say. `round_f32_to_tf32` is accepted: loads here
     give every bit, and `dot` rounds what it needs to.
-    Constraints: 1 to 5 dimensions; positive extents; the last stride is 1, the others multiples
-    of 16 bytes. When a kernel is launched, moreover: block extents powers of two, the last with at
-    least 16 bytes; the address of `base` a multiple of 16.
+    Constraints: 1 to 5 dimensions; positive extents of at most 2147483647; the last stride is 1,
+    the others multiples of 16 bytes. When a kernel is launched, moreover: block extents powers of
+    two, the last with at least 16 bytes; the address of `base` a multiple of 16.
     Raises: ShapeMismatch, NotPowerOfTwo, InvalidOption, ArgumentNotSupported.
     """
 
@@ -45,7 +47,7 @@ class TensorDescriptor:
     def __setattr__(self, name: str, value: object) -> None:
         # As tuples they compare equal at the next launch, which then needs no other look.
         if name in _SEQUENCES:
-            value = tuple(int(extent) for extent in cast("Sequence[int]", value))
+            value = tuple(_integer(name, entry) for entry in cast("Sequence[object]", value))
         object.__setattr__(self, name, value)
 
     def __post_init__(self) -> None:
@@ -98,6 +100,13 @@ class TensorDescriptor:
             raise ShapeMismatch(
                 f"TensorDescriptor: the shape {list(self.shape)} is empty", argument="shape"
             )
+        if any(extent > _MAX_EXTENT for extent in self.shape):
+            raise ShapeMismatch(
+                f"TensorDescriptor: in the shape {list(self.shape)} an extent does not fit int32, "
+                "as offsets have to",
+                argument="shape",
+                hint="describe the tensor in more dimensions, or in parts",
+            )
 
     def _check_strides(self, size_bytes: int) -> None:
         *leading, last = self.strides
@@ -132,6 +141,16 @@ class TensorDescriptor:
                 argument="block_shape",
                 hint=_SET_BLOCK,
             )
+
+
+def _integer(name: str, value: object) -> int:
+    """An extent or stride. *Raises*: ShapeMismatch for what is no integer: nothing is cut off."""
+    try:
+        return index(cast("SupportsIndex", value))
+    except TypeError:
+        raise ShapeMismatch(
+            f"TensorDescriptor: `{name}` holds {value!r}, which is no integer", argument=name
+        ) from None
 
 
 def _element_bytes(base: object) -> int:

@@ -15,12 +15,15 @@ from tilewright.language.core import (
     int64,
     pointer_type,
     tensor,
+    uint32,
+    uint64,
     unwrap,
 )
 from tilewright.ops.arguments import integers, sequence, tile_shape
 from tilewright.ops.block_pointers.ir import AdvanceOp, MakeTensorPtrOp
 from tilewright.ops.builder import Builder, ir_type, require_tensor, ssa
 from tilewright.ops.casting import convert, is_number, to_tensor
+from tilewright.ops.elementwise.surface import minimum
 from tilewright.ops.memory.surface import as_bytes, is_block_pointer, pointee, require_pointer
 from tilewright.ops.surface import surface
 from tilewright.support.errors import (
@@ -69,6 +72,35 @@ def index_scalars(
     return [index_scalar(b, part, to, function, argument) for part in parts]
 
 
+def _narrow(offsets: object, function: str) -> tuple[object, ...]:
+    """Offsets of a block, which are int32. *Raises*: DtypeNotAllowed for wider ones."""
+    parts = tuple(sequence(offsets))
+    for part in parts:
+        plain = unwrap(part)
+        if isinstance(plain, tensor) and plain.dtype in (int64, uint64):
+            raise DtypeNotAllowed(
+                f"{function}(): `offsets` holds {plain.dtype}; offsets of a block are int32",
+                argument="offsets",
+                hint="convert them with .to(tl.int32), or add what is more to `base`",
+            )
+    return parts
+
+
+def extents_in_reach(b: Builder, shape: object) -> list[object]:
+    """The extents as far as offsets of int32 reach; their high bits are not cut off."""
+    return [
+        minimum(b, extent, int32.get_int_max_value()) if _may_exceed(extent) else extent
+        for extent in sequence(shape)
+    ]
+
+
+def _may_exceed(extent: object) -> bool:
+    plain = unwrap(extent)
+    if isinstance(plain, tensor):
+        return not plain.static_shape and plain.dtype in (int64, uint32, uint64)
+    return isinstance(plain, int) and plain > int32.get_int_max_value()
+
+
 def segments(*counts: int) -> DenseArrayBase:
     """The `operandSegmentSizes` of an op with several groups of operands."""
     return DenseArrayBase.from_list(i32, counts)
@@ -110,7 +142,7 @@ def make_block_ptr(
         pointer,
         *index_scalars(b, shape, rank, int64, name, "shape"),
         *index_scalars(b, strides, rank, int64, name, "strides"),
-        *index_scalars(b, offsets, rank, int32, name, "offsets"),
+        *index_scalars(b, _narrow(offsets, name), rank, int32, name, "offsets"),
     ]
     assert isinstance(pointer.dtype, pointer_type)
     type_ = pointer_type(block_type(pointee(pointer), extents), const=pointer.dtype.const)
@@ -136,5 +168,5 @@ def advance(b: Builder, base: object, offsets: object) -> tensor:
             hint="add offsets to a plain pointer with `+`",
         )
     rank = len(pointee(pointer).shape)
-    moves = index_scalars(b, offsets, rank, int32, "advance", "offsets")
+    moves = index_scalars(b, _narrow(offsets, "advance"), rank, int32, "advance", "offsets")
     return b.tensor(AdvanceOp, [pointer, *moves], pointer.type)

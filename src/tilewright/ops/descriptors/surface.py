@@ -28,7 +28,12 @@ from tilewright.language.core import (
 )
 from tilewright.ops.arguments import check_shape, choice, sequence, tile_shape
 from tilewright.ops.atomics.ir import RMW_KINDS
-from tilewright.ops.block_pointers.surface import index_scalar, index_scalars, segments
+from tilewright.ops.block_pointers.surface import (
+    extents_in_reach,
+    index_scalar,
+    index_scalars,
+    segments,
+)
 from tilewright.ops.builder import Builder, integer_property, ir_type, require_tensor, ssa
 from tilewright.ops.casting import broadcast_shapes, broadcast_tensor, convert, to_tensor
 from tilewright.ops.descriptors.ir import (
@@ -127,7 +132,8 @@ def make_tensor_descriptor(
     """A descriptor of the tensor at `base`, read and written in blocks of `block_shape`.
 
     Shapes: 1 to 5 dimensions; `shape`, `strides` and `block_shape` have one entry for each.
-    Dtypes: `shape` becomes int32, `strides` int64; both count in elements.
+    Dtypes: `shape` becomes int32, `strides` int64; both count in elements. Offsets are int32: of a
+    dimension of more than 2147483647 elements so many are reached.
     Constraints: the last stride is the constant 1; constant leading strides are multiples of
     16 bytes; the last dimension of a block has at least 16 bytes; `base` is aligned to 16 bytes.
     `padding_option` is what a load gives out of bounds: "zero", or "nan" for floats.
@@ -151,7 +157,7 @@ def make_tensor_descriptor(
         raise InvalidOption(
             f"{name}(): {element} has no NaN to pad with", argument="padding_option"
         )
-    bounds = index_scalars(b, shape, rank, int32, name, "shape")
+    bounds = index_scalars(b, extents_in_reach(b, shape), rank, int32, name, "shape")
     steps = index_scalars(b, strides, rank, int64, name, "strides")
     block = block_type(element, extents)
     type_ = tensor_descriptor_type(block, pointer.dtype.is_const(), padding)
