@@ -95,10 +95,10 @@ def extents_in_reach(b: Builder, shape: object) -> list[object]:
 
 
 def _may_exceed(extent: object) -> bool:
+    """Whether only the run knows that an extent fits int32; a literal that does not is refused."""
     plain = unwrap(extent)
-    if isinstance(plain, tensor):
-        return not plain.static_shape and plain.dtype in (int64, uint32, uint64)
-    return isinstance(plain, int) and plain > int32.get_int_max_value()
+    is_scalar = isinstance(plain, tensor) and not plain.static_shape
+    return is_scalar and plain.dtype in (int64, uint32, uint64)
 
 
 def segments(*counts: int) -> DenseArrayBase:
