@@ -238,7 +238,7 @@ class JITFunction:
         known = self._known_kernel(args, kwargs)
         if known is not None:
             return known
-        with placing_at_launch():
+        with placing_at_launch(), FORK_GATE.work():
             prepared = self._prepare(args, kwargs)
             if prepared.kernel.is_loaded:
                 self._remember(prepared, args, kwargs)
@@ -331,7 +331,10 @@ class JITFunction:
         self, grid: GridLike, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> CompiledKernel:
         try:
-            return self._compile_and_launch(grid, args, kwargs)
+            prepared, extents, values = self._ready(grid, args, kwargs)
+            if 0 not in extents:
+                launch_watched(prepared.call, prepared.launched, extents, values)
+            return prepared.launched
         except TilewrightError as error:
             place_at_launch(error)
             if debug_options().front_end_debugging:
@@ -339,9 +342,10 @@ class JITFunction:
             # The user's line and the message; where we were when we noticed helps nobody.
             raise error.with_traceback(None) from None
 
-    def _compile_and_launch(
+    @FORK_GATE.work()  # it imports: a child would find the modules locked
+    def _ready(
         self, grid: GridLike, args: tuple[object, ...], kwargs: Mapping[str, object]
-    ) -> CompiledKernel:
+    ) -> tuple[Prepared, Grid, list[object]]:
         prepared = self._prepare(args, kwargs)
         call = prepared.call
         extents = check_grid(self.fn.__name__, grid, call.arguments)
@@ -354,9 +358,7 @@ class JITFunction:
             values.extend(memory_bounds(call.specialization, call.arguments))
         prepared = self._fitting(prepared, extents, values)
         self._remember(prepared, args, kwargs)
-        if 0 not in extents:
-            launch_watched(prepared.call, prepared.launched, extents, values)
-        return prepared.launched
+        return prepared, extents, values
 
     def _fitting(self, prepared: Prepared, grid: Grid, values: Sequence[object]) -> Prepared:
         """The kernel of a call with another one where it is not made for this launch."""
@@ -384,8 +386,7 @@ class JITFunction:
                 hint="pass values that vary as arguments",
                 known_as=changed[0].change(),
             )
-        names = {p.name for p in source.parameters}
-        known = option_names()
+        names, known = {p.name for p in source.parameters}, option_names()
         options = {name: v for name, v in kwargs.items() if name in known and name not in names}
         launch = {k: v for k, v in kwargs.items() if k in _LAUNCH_KEYWORDS and k not in names}
         keywords = {k: v for k, v in kwargs.items() if k not in options and k not in launch}
@@ -409,7 +410,6 @@ class JITFunction:
             {**options, **launch},
         )
 
-    @FORK_GATE.work()  # it imports: a child would find the modules locked
     def _prepare(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Prepared:
         call = self.specialize_call(args, kwargs)
         return Prepared(call, self._kernel(call))
