@@ -124,10 +124,11 @@ def test_lambdas_run_on_constants():
 
 
 SIXTEEN, HALF = tl.constexpr(np.int64(16)), tl.constexpr(np.float32(0.5))
+FIRST = np.uint8(200)
 
 
 @tilewright.jit
-def by_numpy(out, size: tl.constexpr, first: tl.constexpr = np.uint8(200)):
+def by_numpy(out, size: tl.constexpr, first: tl.constexpr = FIRST):
     tl.static_assert(SIXTEEN * HALF == 8 and first + first == 400)
     tl.store(out + tl.arange(0, size), 1.0)
 
