@@ -1,11 +1,14 @@
 // PASS: describe-accesses{ask=nest}
 // The strides of loop nests.
 //
-// A row-major tile, one that wraps, one that is looked up.
+// A row-major tile, one that wraps, one that is looked up; pointers to another type, of elements as
+// large, and of smaller ones.
 //
 // CHECK: tw.access = "strides s, 1"
 // CHECK: tw.access = "strides s (jumps), 2 (jumps)"
 // CHECK: tw.access = "strides 1"
+// CHECK: tw.access = "no nest: its pointers are not affine along dimension 0"
+// CHECK: tw.access = "strides s, 1"
 // CHECK: tw.access = "no nest: its pointers are not affine along dimension 0"
 
 "builtin.module"() ({
@@ -51,6 +54,10 @@
     %35 = "arith.constant"() <{value = 3.000000e+00 : f32}> : () -> f32
     %36 = "tt.splat"(%35) : (f32) -> tensor<32x32xf32>
     "tt.store"(%34, %36) : (tensor<32x32x!tt.ptr<f32>>, tensor<32x32xf32>) -> ()
+    %same = "tt.bitcast"(%9) : (tensor<32x32x!tt.ptr<f32>>) -> tensor<32x32x!tt.ptr<i32>>
+    %words = "tt.load"(%same) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (tensor<32x32x!tt.ptr<i32>>) -> tensor<32x32xi32>
+    %smaller = "tt.bitcast"(%9) : (tensor<32x32x!tt.ptr<f32>>) -> tensor<32x32x!tt.ptr<i8>>
+    %bytes = "tt.load"(%smaller) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (tensor<32x32x!tt.ptr<i8>>) -> tensor<32x32xi8>
     "tt.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()

@@ -27,11 +27,26 @@ from tilewright.analysis.affine.tile import (
 )
 from tilewright.analysis.reshapes import split_groups
 from tilewright.ir.op import ElementwiseOp, ViewOp
-from tilewright.ir.types import is_integer, is_pointer, shape_of, width_bits
+from tilewright.ir.types import (
+    PointerType,
+    element_of,
+    is_integer,
+    is_pointer,
+    shape_of,
+    storage_bytes,
+    width_bits,
+)
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp
 from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.elementwise.comparisons import CmpIOp
-from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
+from tilewright.ops.elementwise.ir import (
+    ELEMENTWISE,
+    BitcastOp,
+    ExtSIOp,
+    ExtUIOp,
+    SelectOp,
+    TruncIOp,
+)
 from tilewright.ops.memory.ir import AddPtrOp, LoadOp
 from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.support.dataclass import replace
@@ -102,13 +117,11 @@ def _combined(left: AffineTile, right: AffineTile, sign: int = 1) -> AffineTile:
 
 
 def _sum(tiles: Tiles, op: Operation) -> AffineTile:
-    left, right = map(tiles, op.operands)
-    return _combined(left, right)
+    return _combined(tiles(op.operands[0]), tiles(op.operands[1]))
 
 
 def _difference(tiles: Tiles, op: Operation) -> AffineTile:
-    left, right = map(tiles, op.operands)
-    return _combined(left, right, -1)
+    return _combined(tiles(op.operands[0]), tiles(op.operands[1]), -1)
 
 
 def _offset(tiles: Tiles, op: Operation) -> AffineTile:
@@ -219,6 +232,15 @@ def _same(tiles: Tiles, op: Operation) -> AffineTile:
     return tiles(op.operands[0])
 
 
+def _as_other_type(tiles: Tiles, op: Operation) -> AffineTile:
+    """Pointers to elements as large as before, as for booleans: the same places, from no `base`."""
+    before, after = (element_of(value.type) for value in (op.operands[0], op.results[0]))
+    if not isinstance(before, PointerType) or not isinstance(after, PointerType):
+        return where_constant(tiles, op)
+    is_alike = storage_bytes(before.pointee) == storage_bytes(after.pointee)
+    return replace(tiles(op.operands[0]), base=None) if is_alike else where_constant(tiles, op)
+
+
 def _sign_extended(tiles: Tiles, op: Operation) -> AffineTile:
     return _extended(tiles(op.operands[0]), op.operands[0].type, is_signed=True)
 
@@ -310,6 +332,7 @@ _RULES: dict[type[Operation], Rule] = {
     MakeRangeOp: _range,
     LoadOp: where_constant,
     AddPtrOp: _offset,
+    BitcastOp: _as_other_type,
     ELEMENTWISE["arith.addi"]: _sum,
     ELEMENTWISE["arith.subi"]: _difference,
     ELEMENTWISE["arith.muli"]: _product,
