@@ -10,7 +10,7 @@ from tests.corpus.partitioned import gemm, gemm_case
 from tests.corpus.threads import lower_for_gpu
 from tilewright.support.errors import InternalError, TilewrightError
 
-MEDIA = ("", "", " tma", " cp_async", " store")
+MEDIA = (*("",) * 8, " tma", " tma", " cp_async", " store")
 RELEASES = ("", " release wait", " release late")
 PLACES = (
     "load#0 @0.0 load#1 @0.0 dot#0 @1.0",
