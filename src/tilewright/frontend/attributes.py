@@ -76,6 +76,8 @@ def attribute_of(frame: Frame, value: object, name: str) -> object:
         return _foreign_attribute(value, name)
     if name == "value":
         return value  # of a constexpr, which here is what it holds
+    if type(value).__module__.split(".")[0] not in ("builtins", "tilewright"):
+        return _constant_attribute(constexpr(value), name)
     if name in MEMBERS:
         return Method(MEMBERS[name].key, value)
     raise UnknownAttribute(f"{describe(value)} has no attribute `{name}`")

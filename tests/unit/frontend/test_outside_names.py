@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from typing import NamedTuple
 
@@ -77,6 +78,18 @@ def test_functions_of_modules_run_on_constants():
         4.5,
         float(np.finfo(np.float32).max),
     ]
+
+
+@tilewright.jit
+def reads_fields(out):
+    tl.store(out, datetime.timedelta(3, 5).days)
+    tl.store(out + 1, datetime.timedelta(3, 5).max.days)
+    tl.store(out + 2, datetime.timedelta(3, 5).total_seconds())
+
+
+def test_fields_of_objects_without_a_dictionary_are_constants():
+    """As those of `torch.finfo`, some of which are called like methods of tiles."""
+    assert outcome(reads_fields)[:3] == [3.0, 1e9, 259205.0]
 
 
 @tilewright.jit
