@@ -98,6 +98,13 @@ def test_rings_of_roles_are_filled_by_the_copy_engine(medium: str) -> None:
     assert caught.value.span is not None and caught.value.span.line == 23
 
 
+def test_registers_are_said_of_every_role_or_of_none() -> None:
+    text = f"roles load regs 40 | math; {RING}2"
+    with pytest.raises(ProtocolBroken, match=r"math.*says no number of registers") as caught:
+        compiled(schedule=text)
+    assert "behind every role" in caught.value.hint
+
+
 def test_slots_that_do_not_fit_say_both_sizes() -> None:
     with pytest.raises(PlanRefused, match="take 245760 bytes, and sm_90a has 232448 of shared"):
         compiled(schedule=REFUSED["a slot more than fits"])

@@ -89,6 +89,9 @@ def _check_registers(roles: RolesOp, machine: MachineModel) -> None:
         return
     for role in described:
         count = role.registers
+        if not count:
+            what = "says no number of registers, and another role does"
+            raise broken(role.name, what, roles, "say `regs N` behind every role, or behind none")
         is_grant = _FEWEST_REGISTERS <= count <= machine.max_registers_per_thread + 1
         if not is_grant or count % _REGISTER_STEP or role.warps % _WARP_GROUP:
             what = f"{count} registers for {role.warps} warps are no grant"
