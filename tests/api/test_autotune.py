@@ -362,6 +362,11 @@ def test_top_k_must_be_a_count_or_a_share() -> None:
         tuned(make_fake(), [SLOW, FAST], prune_configs_by=pruning)[(1,)](data(), 4)
 
 
+def test_a_part_of_pruning_that_there_is_not_is_refused() -> None:
+    with pytest.raises(InvalidOption, match="`prune_configs_by` has 'early_prune'"):
+        tuned(make_fake(), [SLOW, FAST], prune_configs_by={"early_prune": max})
+
+
 @pytest.mark.parametrize(
     "settings", [{"key": ["m"]}, {"reset_to_zero": ["m"]}, {"restore_value": ["m"]}]
 )

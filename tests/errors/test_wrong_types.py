@@ -393,6 +393,19 @@ def runtime_hint_of_a_loop(x, n):
         tl.store(x + i, 0.0)
 
 
+@wrong(tile())
+@tilewright.jit
+def negative_hint_of_a_loop(x):
+    for i in tl.range(4, num_stages=-2):
+        tl.store(x + i, 0.0)
+
+
+@wrong(tile())
+@tilewright.jit
+def number_too_large_for_its_tile(x):
+    tl.store(x, tl.full((4,), 300, tl.int8).sum().to(tl.float32))
+
+
 @wrong(tile(), 5)
 @tilewright.jit
 def tuple_indexed_at_run_time(x, n):

@@ -35,6 +35,7 @@ from tilewright.ops.elementwise.operators import binary
 from tilewright.ops.elementwise.surface import maximum, select
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import (
+    InvalidOption,
     IteratorNotSupported,
     LoopBoundsError,
     NotConstexpr,
@@ -317,6 +318,10 @@ def _hints(bound: Mapping[str, object]) -> dict[str, Attribute]:
             raise NotConstexpr(
                 f"tl.range(): the hint `{name}` is {describe(value)}",
                 hint=f"{what} known at compile time",
+            )
+        if isinstance(known, int) and known < 0:
+            raise InvalidOption(
+                f"tl.range(): the hint `{name}` is {known}", hint="hints are not negative"
             )
         if known:
             hints[f"tt.{name}"] = _hint_attribute(known)

@@ -51,7 +51,8 @@ def make_settings(
 ) -> Settings:
     """The settings of a tuner, from the arguments of `autotune` of the same names.
 
-    Raises: `InvalidOption` for another word than `given` and `auto`, or a negative tolerance.
+    Raises: `InvalidOption` for another word than `given` and `auto`, a negative tolerance, or what
+    is no part of pruning.
     """
     if verify is not None and not 0 <= verify < 1:
         raise InvalidOption(
@@ -66,6 +67,13 @@ def make_settings(
             argument="schedules",
             hint=f"it is {GIVEN!r} or {AUTO!r}",
         )
+    for name in prune_configs_by or ():
+        if name not in Pruning.__optional_keys__:
+            raise InvalidOption(
+                f"autotune(): `prune_configs_by` has {name!r}",
+                argument="prune_configs_by",
+                hint="it has " + ", ".join(repr(key) for key in Pruning.__annotations__),
+            )
     measure = Measure(
         DEFAULT_WARMUP_MS if warmup is None else warmup,
         DEFAULT_REP_MS if rep is None else rep,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.language.core import block_type, int32, tensor, unwrap
+from tilewright.language.core import block_type, dtype, int32, tensor, unwrap
 from tilewright.ops.arguments import (
     check_shape,
     dtype_constant,
@@ -14,7 +14,12 @@ from tilewright.ops.builder import Builder, integer_property, require_tensor, sh
 from tilewright.ops.casting import broadcast_tensor, convert, to_tensor
 from tilewright.ops.creation.ir import MakeRangeOp, UnsplatOp
 from tilewright.ops.surface import surface
-from tilewright.support.errors import DtypeNotAllowed, InvalidOption, ShapeMismatch
+from tilewright.support.errors import (
+    DtypeNotAllowed,
+    InvalidOption,
+    LiteralOutOfRange,
+    ShapeMismatch,
+)
 
 
 @surface()
@@ -49,6 +54,8 @@ def full(b: Builder, shape: object, value: object, dtype: object) -> tensor:
             raise DtypeNotAllowed(
                 f"full(): {plain} is no value of {to}", argument="value", hint="use a float dtype"
             )
+        if to.is_int():
+            _require_fit(int(plain), to)
         if not to.is_fp8():
             return b.constant(plain, shaped(to, extents))
         return broadcast_tensor(b, convert(b, to_tensor(b, float(plain)), to), extents)
@@ -56,6 +63,18 @@ def full(b: Builder, shape: object, value: object, dtype: object) -> tensor:
     if scalar.static_shape:
         scalar = item(b, scalar)
     return broadcast_tensor(b, convert(b, scalar, to), extents)
+
+
+def _require_fit(value: int, to: dtype) -> None:
+    """Hold a number to those that the bits of a dtype hold, with a sign or without."""
+    bits = to.primitive_bitwidth
+    if not -(1 << bits - 1) <= value < 1 << bits:
+        raise LiteralOutOfRange(
+            f"full(): the number {value} does not fit {to}",
+            argument="value",
+            hint=f"its {bits} bits hold {-(1 << bits - 1)} to {(1 << bits) - 1}, with a sign or "
+            "without; take a wider dtype",
+        )
 
 
 @surface()
