@@ -38,9 +38,12 @@ CHECKS: RuleTable[Callable[[Role, Operation], None]] = RuleTable("checks of ops 
 
 def check_slots(roles: RolesOp, rings: Sequence[RingOp]) -> None:
     """Check every op of every role. *Raises*: ProtocolBroken."""
+    common: set[SSAValue] = set()
     for role, region in zip(roles.described(), roles.bodies, strict=True):
         for op in region.block.walk():
             _check_op(role, op)
+            if shared_by_roles(op):
+                _check_surroundings(role, op, common)
         for block in _blocks(region.block):
             _check_balance(role, block)
     for ring in rings:
@@ -51,8 +54,6 @@ def _check_op(role: Role, op: Operation) -> None:
     check = CHECKS.find(type(op))
     if check is not None:
         check(role, op)
-    if shared_by_roles(op):
-        _check_surroundings(role, op)
 
 
 @CHECKS.register(BarrierOp)
@@ -109,11 +110,14 @@ def _around(op: Operation) -> Iterator[ControlFlowOp]:
         parent = parent.parent_op()
 
 
-def _check_surroundings(role: Role, op: Operation) -> None:
-    """Loops and branches around follow from scalars that every role can compute for itself."""
+def _check_surroundings(role: Role, op: Operation, common: set[SSAValue]) -> None:
+    """Loops and branches around follow from scalars that every role can compute for itself.
+
+    `common` are those that are known to be such, to which those found here are added.
+    """
     for outer in _around(op):
         for operand in _steering(outer):
-            reason = _not_common(operand, set())
+            reason = _not_common(operand, common)
             if reason is not None:
                 what = f"{shared_by_roles(op)}: {op.name} stands under {outer.name}, whose "
                 what += f"scalars follow from {reason}"
@@ -125,25 +129,32 @@ def _steering(op: ControlFlowOp) -> list[SSAValue]:
     return [value for edge in op.edges() for value in edge.giver.operands[: edge.first]]
 
 
-def _not_common(value: SSAValue, seen: set[SSAValue]) -> str | None:
+def _not_common(scalar: SSAValue, common: set[SSAValue]) -> str | None:
     """The op that a scalar depends on and that one role alone sees; None without one."""
-    if value in seen:
-        return None
-    seen.add(value)
-    sources = sources_of(value)
-    if sources is not None:
-        inner = [_not_common(source, seen) for source in sources]
-    elif isinstance(value, BlockArgument):
-        return None  # of the program, of a role, or a loop's counter
-    else:
-        assert isinstance(value, OpResult)
-        is_common = COMMON in value.op.attributes
-        if (own_effects(value.op) and not is_common) or any(map(is_shared, value.op.operands)):
-            return value.op.name
-        if any(isinstance(v.type, TensorType) for v in value.op.operands):
-            return value.op.name
-        inner = [_not_common(operand, seen) for operand in value.op.operands]
-    return next((reason for reason in inner if reason is not None), None)
+    pending = [scalar]
+    while pending:
+        value = pending.pop()
+        if value in common:
+            continue
+        common.add(value)
+        sources = sources_of(value)
+        if sources is None and isinstance(value, BlockArgument):
+            continue  # of the program, of a role, or a loop's counter
+        if sources is None:
+            assert isinstance(value, OpResult)
+            if _is_seen_alone(value.op):
+                return value.op.name
+            sources = value.op.operands
+        pending += reversed(sources)
+    return None
+
+
+def _is_seen_alone(op: Operation) -> bool:
+    """Whether other roles cannot compute what an op gives."""
+    is_common = COMMON in op.attributes
+    if (own_effects(op) and not is_common) or any(map(is_shared, op.operands)):
+        return True
+    return any(isinstance(v.type, TensorType) for v in op.operands)
 
 
 @CHECKS.register(RingCommitOp)
