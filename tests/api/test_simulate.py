@@ -12,7 +12,7 @@ import pytest
 import tilewright
 import tilewright.language as tl
 from tilewright.interp.simt.faults import GlobalRace
-from tilewright.support.errors import OutOfBoundsAccess, UnsupportedError
+from tilewright.support.errors import InvalidOption, OutOfBoundsAccess
 from tilewright.tools.simulate import line_accesses
 
 SCRIPT = """
@@ -114,7 +114,7 @@ def test_accesses_are_counted_by_line() -> None:
 
 
 def test_an_unknown_machine_is_named_with_the_known_ones() -> None:
-    with pytest.raises(UnsupportedError, match="sm_12") as caught:
+    with pytest.raises(InvalidOption, match="`machine` is 'sm_12'") as caught:
         row_sum.simulate[(1,)](np.zeros(4, np.float32), np.zeros(1, np.float32), 4, BLOCK=4,
                                machine="sm_12")  # fmt: skip
     assert "sm_90a" in str(caught.value)

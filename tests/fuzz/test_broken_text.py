@@ -11,7 +11,7 @@ import pytest
 
 from tests.plugins.mlir_tests import pieces_of
 from tilewright.compiler.named_passes import run_passes_on_text
-from tilewright.support.errors import InternalError, TilewrightError
+from tilewright.support.errors import InternalError, MalformedText, TilewrightError
 
 EXAMPLES = sorted(Path(__file__).parents[1].glob("passes/*/*.mlir"))
 MUTANTS = 40
@@ -78,3 +78,39 @@ def test_broken_modules_are_taken_or_refused_as_the_authors(name: str) -> None:
             pytest.fail(f"mutant {number}, of {path.name}: {error}\n{text}")
         except TilewrightError:
             pass
+
+
+# What changes like those above found, and what refuses it now.
+FOUND = (
+    ("select_tensor_maps/made_of_pointers", "tensor<64x64xf16>>\n", "tensor<64x64xf64>>\n",
+     "a tile of f16 and a block of f64"),
+    ("carry_phases/loop", "wait\"(%a) <{barrier = 0 :", "wait\"(%a) <{barrier = 64 :",
+     "a wait names mbarrier 64, and the kernel makes 1"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("example", "old", "new", "reason"), FOUND)
+def test_what_was_found_broken_is_refused(example: str, old: str, new: str, reason: str) -> None:
+    whole = (Path(__file__).parents[1] / "passes" / f"{example}.mlir").read_text(encoding="utf-8")
+    passes = re.search(r"// PASS: *(.*)", whole)
+    text = next(piece for piece in pieces_of(whole) if old in piece)
+    assert passes is not None
+    with pytest.raises(MalformedText, match=reason):
+        run_passes_on_text(text.replace(old, new, 1), passes[1].strip(), name="k.mlir")
+
+
+def test_a_product_of_no_matrices_and_a_number_too_large_are_refused() -> None:
+    for line, reason in (
+        ('%p = "tt.dot"(%x, %x, %x) : (f32, f32, f32) -> f32', "are no matrices of one rank"),
+        ('%p = "arith.constant"() <{value = dense<1.0e+300> : !t}> : () -> !t',
+         "float too large"),
+    ):  # fmt: skip
+        text = f""""builtin.module"() ({{
+          "tt.func"() <{{sym_name = "k", function_type = (f32) -> ()}}> ({{
+          ^bb0(%x: f32):
+            {line}
+            "tt.return"() : () -> ()
+          }}) : () -> ()
+        }}) : () -> ()"""
+        with pytest.raises(MalformedText, match=reason):
+            run_passes_on_text(text, "fold-additions", name="k.mlir")

@@ -90,7 +90,7 @@ def parse_module(text: str, context: Context, *, name: str = "<text>") -> Module
     except ParseError as error:
         start, end = _blamed(error, normal)
         raise _malformed(error.msg, normal, name, start, end) from error
-    except ValueError as error:  # the parser's own reading of names and numbers
+    except (ValueError, OverflowError) as error:  # the parser's own reading of names and numbers
         raise MalformedText(f"{name}: {error}", hint=_GENERIC_FORM) from error
     except RecursionError as error:
         reason = "regions or attributes are nested too deeply"

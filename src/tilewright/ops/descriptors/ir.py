@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_op_definition,
@@ -14,9 +15,21 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.effects import Effect, Resource, read, update, write
 from tilewright.ir.op import DerivedAddress, TileOp
+from tilewright.ir.types import DescriptorType, element_of
+
+
+def _require_block(op: TileOp, descriptor: Attribute, tile: Attribute) -> None:
+    """Hold a tile to the elements of a descriptor's block."""
+    if not isinstance(descriptor, DescriptorType):
+        return
+    if element_of(descriptor.block) != element_of(tile):
+        raise VerifyException(
+            f"{op.name}: a tile of {element_of(tile)} and a block of {element_of(descriptor.block)}"
+        )
 
 
 @irdl_op_definition
@@ -44,6 +57,10 @@ class DescriptorLoadOp(TileOp):
     evict = opt_prop_def(IntegerAttr)
     result = result_def()
 
+    def verify_(self) -> None:
+        """The tile has the elements of the block."""
+        _require_block(self, self.desc.type, self.result.type)
+
     def effects(self) -> tuple[Effect, ...]:
         return (read(Resource.GLOBAL, self.desc),)
 
@@ -56,6 +73,10 @@ class DescriptorStoreOp(TileOp):
     desc = operand_def()
     src = operand_def()
     indices = var_operand_def()
+
+    def verify_(self) -> None:
+        """The tile has the elements of the block."""
+        _require_block(self, self.desc.type, self.src.type)
 
     def effects(self) -> tuple[Effect, ...]:
         return (write(Resource.GLOBAL, self.desc),)

@@ -32,6 +32,10 @@ class ProductOp(AccumulatingOp):
     def verify_(self) -> None:
         """K of a and b agree; c and the result are [..., M, N]; elements are of one class."""
         a, b, c = (_extents(v.type) for v in (self.a, self.b, self.c))
+        if len(a) < 2 or not len(a) == len(b) == len(c):
+            raise VerifyException(
+                f"{self.name}: shapes {a}, {b} and {c} are no matrices of one rank"
+            )
         if a[-1] != b[-2] or (*a[:-1], b[-1]) != c or a[:-2] != b[:-2]:
             raise VerifyException(f"{self.name}: shapes {a} @ {b} + {c} do not fit")
         if self.result.type != self.c.type:

@@ -27,6 +27,7 @@ from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.roles import RolesOp, find_roles
 from tilewright.schedule.annotations import set_shared_bytes, shared_bytes
 from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import MalformedText
 from tilewright.targets.nvidia.tma_ops import (
     TmaLoadOp,
     TmaLoadSlotOp,
@@ -112,8 +113,15 @@ def carry_phases(kernel: FuncOp) -> None:
     init = find_init(kernel)
     if init is None:
         return
+    count = init.count.value.data
+    for number in _waited_for(kernel):
+        if not 0 <= number < count:
+            raise MalformedText(
+                f"a wait names mbarrier {number}, and the kernel makes {count}",
+                hint="mbarriers are numbered from 0, in the order in which they lie",
+            )
     zero, one = (_constant(value, init) for value in (0, 1))
-    _Carrying(one).block(kernel.body.block, dict.fromkeys(range(init.count.value.data), zero))
+    _Carrying(one).block(kernel.body.block, dict.fromkeys(range(count), zero))
 
 
 def _constant(value: int, before: Operation) -> SSAValue:
