@@ -105,7 +105,8 @@ def test_a_product_of_no_matrices_and_a_number_too_large_are_refused() -> None:
         ('%p = "arith.constant"() <{value = dense<1.0e+300> : !t}> : () -> !t',
          "float too large"),
     ):  # fmt: skip
-        text = f""""builtin.module"() ({{
+        text = f"""!t = tensor<4xf32>
+        "builtin.module"() ({{
           "tt.func"() <{{sym_name = "k", function_type = (f32) -> ()}}> ({{
           ^bb0(%x: f32):
             {line}
