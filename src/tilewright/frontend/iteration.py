@@ -320,9 +320,8 @@ def _hints(bound: Mapping[str, object]) -> dict[str, Attribute]:
                 hint=f"{what} known at compile time",
             )
         if isinstance(known, int) and known < 0:
-            raise InvalidOption(
-                f"tl.range(): the hint `{name}` is {known}", hint="hints are not negative"
-            )
+            summary = f"tl.range(): the hint `{name}` is {known}"
+            raise InvalidOption(summary, hint="hints are not negative")
         if known:
             hints[f"tt.{name}"] = _hint_attribute(known)
     return hints

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tilewright.runtime.pruning import Pruning
 from tilewright.runtime.tuning import (
@@ -67,13 +67,7 @@ def make_settings(
             argument="schedules",
             hint=f"it is {GIVEN!r} or {AUTO!r}",
         )
-    for name in prune_configs_by or ():
-        if name not in Pruning.__optional_keys__:
-            raise InvalidOption(
-                f"autotune(): `prune_configs_by` has {name!r}",
-                argument="prune_configs_by",
-                hint="it has " + ", ".join(repr(key) for key in Pruning.__annotations__),
-            )
+    _require_parts(prune_configs_by or ())
     measure = Measure(
         DEFAULT_WARMUP_MS if warmup is None else warmup,
         DEFAULT_REP_MS if rep is None else rep,
@@ -91,3 +85,14 @@ def make_settings(
         schedules == AUTO,
         verify,
     )
+
+
+def _require_parts(names: Iterable[str]) -> None:
+    """Hold names to the parts of pruning. *Raises*: InvalidOption."""
+    for name in names:
+        if name not in Pruning.__optional_keys__:
+            raise InvalidOption(
+                f"autotune(): `prune_configs_by` has {name!r}",
+                argument="prune_configs_by",
+                hint="it has " + ", ".join(repr(key) for key in Pruning.__annotations__),
+            )
