@@ -255,6 +255,7 @@ class JITFunction:
             return None
         return shape.kernel_for((*args, *kwargs.values()))
 
+    @FORK_GATE.work()
     def compile_ahead(
         self, args: Sequence[object], kwargs: Mapping[str, object], num_left: int
     ) -> CompileJob | None:
@@ -271,6 +272,7 @@ class JITFunction:
         request = make_request(call.source, call.specialization, call.options, call.placement)
         return compile_ahead(request, num_left)
 
+    @FORK_GATE.work()
     def schedules(
         self, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> tuple[Mapping[str, object], ...]:

@@ -25,7 +25,8 @@ def launch(size: int) -> None:
     """Launch, and hold the result to what it must be."""
     x, out = np.arange(size, dtype=np.float32), np.zeros(size, np.float32)
     double[(1,)](x, out, N=size)
-    np.testing.assert_array_equal(out, 2 * x)
+    # Not by np.testing: it is imported when it is first asked for, which no gate of ours guards.
+    assert (out == 2 * x).all(), out
 
 
 def end_of_child() -> int:
