@@ -388,7 +388,8 @@ class JITFunction:
                 hint="pass values that vary as arguments",
                 known_as=changed[0].change(),
             )
-        names, known = {p.name for p in source.parameters}, option_names()
+        names = {p.name for p in source.parameters}
+        known = option_names()
         options = {name: v for name, v in kwargs.items() if name in known and name not in names}
         launch = {k: v for k, v in kwargs.items() if k in _LAUNCH_KEYWORDS and k not in names}
         keywords = {k: v for k, v in kwargs.items() if k not in options and k not in launch}
@@ -402,13 +403,15 @@ class JITFunction:
         joined = passed.joined()
         if joined is not source:
             REVISIONS.read(joined.names, self)
-        home = DevicePlacement() if self.is_interpreted else placed(name, specialization, arguments)
+        placement = DevicePlacement()
+        if not self.is_interpreted:
+            placement = placed(name, specialization, arguments)
         return Call(
             arguments,
             specialization,
             self._options(options),
             joined,
-            home,
+            placement,
             {**options, **launch},
         )
 

@@ -85,7 +85,7 @@ FOUND = (
     ("select_tensor_maps/made_of_pointers", "tensor<64x64xf16>>\n", "tensor<64x64xf64>>\n",
      "a tile of f16 and a block of f64"),
     ("carry_phases/loop", "wait\"(%a) <{barrier = 0 :", "wait\"(%a) <{barrier = 64 :",
-     "a wait names mbarrier 64, and the kernel makes 1"),
+     "ttng.tma_wait names mbarrier 64, and the kernel makes 1"),
 )  # fmt: skip
 
 

@@ -36,7 +36,5 @@ def _apply(hint: HintOp, positions: dict[Block, Positions]) -> None:
 
 def _comes_before(hint: HintOp, use: Use, block: Block, positions: Positions) -> bool:
     """Whether a use can only happen after the hint's statement in the same run of its block."""
-    user: Operation | None = use.operation
-    while user is not None and user.parent is not block:
-        user = user.parent_op()
+    user = block.find_ancestor_op_in_block(use.operation)
     return user is not None and positions[user] > positions[hint]

@@ -219,6 +219,13 @@ def blocks_of(op: Operation) -> Iterator[Block]:
         yield from region.blocks
 
 
+def ancestor_in(block: Block, op: Operation) -> Operation:
+    """The op of a block that is `op` or has it inside, which one is."""
+    found = block.find_ancestor_op_in_block(op)
+    assert found is not None
+    return found
+
+
 def rebuilt(
     op: Operation, operands: Sequence[SSAValue], result_types: Sequence[Attribute]
 ) -> Operation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
@@ -151,6 +151,14 @@ class _RingEntry(SlotAccess, SharedViewOp):
         super().verify_()
         if len(self.operands) not in (1, 3):
             raise VerifyException(f"{self.name}: slot and fill come together")
+
+
+def rings_by_memory(rings: Iterable[RingOp]) -> list[list[RingOp]]:
+    """Rings that lie in one memory, together, in the order of the first ones."""
+    found: dict[str, list[RingOp]] = {}
+    for ring in rings:
+        found.setdefault(ring.memory, []).append(ring)
+    return list(found.values())
 
 
 def slot_side(ring: str, slot: object, is_empty: bool) -> str:

@@ -92,6 +92,10 @@ class DescriptorReduceOp(TileOp):
     src = operand_def()
     indices = var_operand_def()
 
+    def verify_(self) -> None:
+        """The tile has the elements of the block."""
+        _require_block(self, self.desc.type, self.src.type)
+
     def effects(self) -> tuple[Effect, ...]:
         return (update(Resource.GLOBAL, self.desc),)
 
@@ -106,6 +110,10 @@ class DescriptorGatherOp(TileOp):
     y_offset = operand_def()
     result = result_def()
 
+    def verify_(self) -> None:
+        """The tile has the elements of the block."""
+        _require_block(self, self.desc.type, self.result.type)
+
     def effects(self) -> tuple[Effect, ...]:
         return (read(Resource.GLOBAL, self.desc),)
 
@@ -119,6 +127,10 @@ class DescriptorScatterOp(TileOp):
     x_offsets = operand_def()
     y_offset = operand_def()
     src = operand_def()
+
+    def verify_(self) -> None:
+        """The tile has the elements of the block."""
+        _require_block(self, self.desc.type, self.src.type)
 
     def effects(self) -> tuple[Effect, ...]:
         return (write(Resource.GLOBAL, self.desc),)

@@ -19,7 +19,7 @@ from tilewright.ir.encoding import SharedType, laid_out, layout_of, shared_tile
 from tilewright.ir.locations import span_of
 from tilewright.ir.op import build
 from tilewright.ir.plans import ProductAttr
-from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge
+from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Edge, ancestor_in
 from tilewright.ir.types import element_of
 from tilewright.layout.linear import LinearLayout
 from tilewright.ops.function import FuncOp
@@ -202,7 +202,7 @@ class Rewriter:
         staged = self._staged.get((tile, type_))
         if staged is None:
             alloc = build(LocalAllocOp, [tile], [type_], location=op.location)
-            self.insert_before(alloc, _ancestor_in(op, _block_of(tile)))
+            self.insert_before(alloc, ancestor_in(_block_of(tile), op))
             staged = self._staged[tile, type_] = alloc.results[0]
         return staged
 
@@ -288,15 +288,6 @@ def _block_of(value: SSAValue) -> Block:
         return owner
     assert owner.parent is not None
     return owner.parent
-
-
-def _ancestor_in(op: Operation, block: Block) -> Operation:
-    """The op of `block` that is `op` or contains it."""
-    while op.parent is not block:
-        parent = op.parent_op()
-        assert parent is not None
-        op = parent
-    return op
 
 
 def _retyped(properties: dict[str, Attribute], type_: Attribute) -> dict[str, Attribute]:

@@ -221,11 +221,7 @@ class Cuts:
         return sources
 
     def _is_inside(self, op: Operation) -> bool:
-        parent = op.parent
-        while parent is not None and parent is not self._body:
-            above = parent.parent_op()
-            parent = None if above is None else above.parent
-        return parent is self._body
+        return self._body.find_ancestor_op_in_block(op) is not None
 
 
 def is_root(op: Operation) -> bool:

@@ -15,6 +15,7 @@ from itertools import combinations
 
 from xdsl.ir import Attribute, Block, Operation
 
+from tilewright.ir.regions import ancestor_in
 from tilewright.ir.schedule import Channel, Schedule
 from tilewright.ops.matmul.ir import ProductOp
 from tilewright.schedule.partition.refusal import Refused
@@ -97,10 +98,10 @@ def are_exclusive(sites: Sequence[Site]) -> bool:
 def _lives(sites: Sequence[Site], block: Block) -> Iterator[Life]:
     for site in sites:
         if block_of(site.loads[0]) is not block:
-            child = _child(site.loads[0], block)
+            child = ancestor_in(block, site.loads[0])
             yield Life(site.channel.name, child, child)
             continue
-        readers = [_child(op, block) for load in site.loads for op in _readers(load)]
+        readers = [ancestor_in(block, op) for load in site.loads for op in _readers(load)]
         yield Life(site.channel.name, site.first(), max((site.last(), *readers), key=_place))
 
 
@@ -132,15 +133,6 @@ def _blocks_around(block: Block) -> Iterator[Block]:
     while parent is not None and parent.parent is not None:
         yield parent.parent
         parent = parent.parent_op()
-
-
-def _child(op: Operation, block: Block) -> Operation:
-    """The op of a block that is an op, or has it inside."""
-    while op.parent is not block:
-        parent = op.parent_op()
-        assert parent is not None
-        op = parent
-    return op
 
 
 def _place(op: Operation) -> int:

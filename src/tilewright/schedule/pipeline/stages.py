@@ -17,6 +17,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from tilewright.analysis.alias import is_shared
 from tilewright.ir.effects import Access, effects_of, is_free
 from tilewright.ir.locations import describe
+from tilewright.ir.regions import ancestor_in
 from tilewright.ir.schedule import REST, Anchor, LoopSchedule, Place
 from tilewright.ir.schedule_attributes import anchor_of
 from tilewright.ops.control_flow import ForOp
@@ -177,11 +178,7 @@ class _Staging:
         return [user for user in dict.fromkeys(found) if user in self.index]
 
     def _beside(self, op: Operation) -> Operation:
-        while op.parent is not self.body:
-            parent = op.parent_op()
-            assert parent is not None
-            op = parent
-        return op
+        return ancestor_in(self.body, op)
 
     def is_view(self, op: Operation) -> bool:
         """Whether an op makes a shared tile: that of a slot, or a view of one."""

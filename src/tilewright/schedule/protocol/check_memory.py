@@ -16,17 +16,14 @@ from collections.abc import Sequence
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.ir.regions import ControlFlowOp
-from tilewright.ops.rings import RingFill, RingOp, RingSettled, SlotAccess
+from tilewright.ops.rings import RingFill, RingOp, RingSettled, SlotAccess, rings_by_memory
 from tilewright.ops.roles import Role, RolesOp
 from tilewright.schedule.protocol.broken import broken, ring_name
 
 
 def check_shared_memory(roles: RolesOp, rings: Sequence[RingOp]) -> None:
     """Check every role. *Raises*: ProtocolBroken."""
-    memories: dict[str, list[RingOp]] = {}
-    for ring in rings:
-        memories.setdefault(ring.memory, []).append(ring)
-    for own in memories.values():
+    for own in rings_by_memory(rings):
         if len(own) > 1:
             for role, region in zip(roles.described(), roles.bodies, strict=True):
                 _Check(role, own).run(region.block)

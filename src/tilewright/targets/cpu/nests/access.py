@@ -46,12 +46,11 @@ from tilewright.targets.cpu.nests.coordinates import Coords, combine, constant_c
 from tilewright.targets.cpu.nests.evaluate import ELEMENT_RULES, Evaluator
 from tilewright.targets.cpu.nests.few_apart import load_masked, load_near
 from tilewright.targets.cpu.nests.full_chunks import conjuncts
-from tilewright.targets.cpu.nests.masks import is_all_true, segments
+from tilewright.targets.cpu.nests.masks import has_masks, is_all_true, segments
 from tilewright.targets.cpu.nests.pieces import Cut, Pieces
 from tilewright.targets.cpu.nests.piecewise import (
     are_long,
     find_pieces,
-    has_masks,
     is_whole,
     load_pieces,
 )
@@ -257,7 +256,7 @@ def _load_by_pieces(ev: Evaluator, op: LoadOp, coords: Coords, pieces: Pieces) -
     ev.element(op.operands[0], coords, False)
 
     def slow(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
-        if not has_masks(ev):
+        if not has_masks(ev.lowering.machine):
             return _load_general(ev, op, coords)
         return load_pieces(ev, op, coords, pieces, masks)
 

@@ -1,4 +1,4 @@
-"""Masks of accesses: which operands an access has, and whether its mask says anything."""
+"""Masks of accesses: which machine takes them, an access' operands, and what says nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Attribute, SSAValue
 
 from tilewright.ir.types import i32
+from tilewright.machine.model import MachineModel
 from tilewright.ops.creation.ir import constant_of
+
+_MASKED_ACCESSES = ("avx512f", "avx512bw", "avx512vl")
+
+
+def has_masks(machine: MachineModel) -> bool:
+    """Whether a machine's vector accesses take a mask for elements of any size."""
+    return all(name in machine.enabled_features for name in _MASKED_ACCESSES)
 
 
 def segments(*sizes: int) -> dict[str, Attribute]:

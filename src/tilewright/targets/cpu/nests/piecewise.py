@@ -23,7 +23,6 @@ from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.masks import segments
 from tilewright.targets.cpu.nests.pieces import Cut, Pieces, pieces_along
 
-_MASKED_ACCESSES = ("avx512f", "avx512bw", "avx512vl")
 # By definition: lanes up to this count fit a byte without a sign, one past the last included.
 _LANES_OF_A_BYTE = 128
 # Chosen, not measured: a piece costs a division and as many accesses as a chunk has vectors, and a
@@ -40,11 +39,6 @@ def find_pieces(ev: Evaluator, ptr: SSAValue, coords: Coords) -> Pieces | None:
 def are_long(pieces: Pieces) -> bool:
     """Whether no piece is known to be so short that gathered elements cost less."""
     return all(cut.size is None or cut.size >= _LEAST_PIECE * cut.step for cut in pieces.cuts)
-
-
-def has_masks(ev: Evaluator) -> bool:
-    """Whether this machine's vector accesses take a mask for elements of any size."""
-    return all(name in ev.lowering.machine.enabled_features for name in _MASKED_ACCESSES)
 
 
 def is_whole(ev: Evaluator, cuts: Sequence[Cut]) -> SSAValue:

@@ -11,11 +11,10 @@ from tilewright.ir.types import element_of, i1, i32, vector_of
 from tilewright.machine.model import MachineModel
 from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.nests.emitter import Emitter
-from tilewright.targets.cpu.nests.masks import NO_MASK
+from tilewright.targets.cpu.nests.masks import NO_MASK, has_masks
 
 _FARTHEST = 4
 """How many elements apart still pays. Chosen, not measured: at 4 a vector holds a quarter."""
-_MASKED_ACCESSES = ("avx512f", "avx512bw", "avx512vl")
 
 
 def is_near(stride: int | None) -> bool:
@@ -25,8 +24,7 @@ def is_near(stride: int | None) -> bool:
 
 def can_spread(machine: MachineModel, stride: int | None) -> bool:
     """Whether masks of vectors are spread over memory on a machine, for such a stride."""
-    features = machine.enabled_features
-    return is_near(stride) and all(name in features for name in _MASKED_ACCESSES)
+    return is_near(stride) and has_masks(machine)
 
 
 def part_starts(lanes: int, stride: int) -> list[int]:

@@ -15,11 +15,11 @@ from tilewright.targets.cpu.nests.addresses import Offsets, base_and_offsets
 from tilewright.targets.cpu.nests.coordinates import Coords
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.few_apart import store_spread
+from tilewright.targets.cpu.nests.masks import has_masks
 from tilewright.targets.cpu.nests.pieces import Pieces
 from tilewright.targets.cpu.nests.piecewise import (
     are_long,
     find_pieces,
-    has_masks,
     is_whole,
     store_pieces,
 )
@@ -70,7 +70,7 @@ def store(
         return
     assert redirect is None
     pieces = find_pieces(ev, ptr, coords) if wide and (stride is None or jumps) else None
-    if pieces is not None and pieces.step and are_long(pieces) and has_masks(ev):
+    if pieces is not None and pieces.step and are_long(pieces) and has_masks(ev.lowering.machine):
         note(ev, op, "contiguous", BY_PIECES)
         _store_by_pieces(ev, op, coords, pieces, value, masks)
         return

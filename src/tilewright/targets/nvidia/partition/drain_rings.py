@@ -16,18 +16,14 @@ from xdsl.ir import Block, Operation
 from tilewright.ir.edits import insert_before
 from tilewright.ir.op import build
 from tilewright.ir.regions import ControlFlowOp
-from tilewright.ops.rings import RingAcquireOp, RingDrainedOp, RingOp
+from tilewright.ops.rings import RingAcquireOp, RingDrainedOp, RingOp, rings_by_memory
 from tilewright.ops.roles import RolesOp
 
 
 def drain_rings(roles: RolesOp) -> None:
     """Put the waits for all rings of a program with roles."""
     assert roles.parent is not None
-    memories: dict[str, list[RingOp]] = {}
-    for op in roles.parent.ops:
-        if isinstance(op, RingOp):
-            memories.setdefault(op.memory, []).append(op)
-    for rings in memories.values():
+    for rings in rings_by_memory(op for op in roles.parent.ops if isinstance(op, RingOp)):
         for body in roles.bodies if len(rings) > 1 else ():
             _drain(body.block, rings)
 

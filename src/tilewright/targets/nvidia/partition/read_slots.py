@@ -9,6 +9,7 @@ from tilewright.ir.attributes import integer_array
 from tilewright.ir.edits import erase, insert_before, replace_by
 from tilewright.ir.encoding import SharedType, layout_of, shared_part, shared_tile
 from tilewright.ir.op import build
+from tilewright.ir.regions import ancestor_in
 from tilewright.ir.types import shape_of
 from tilewright.ops.channels import GetOp, SliceOp
 from tilewright.ops.rings import RingOp, RingReleaseOp, RingWaitOp, slot_types
@@ -144,11 +145,7 @@ class Reading:
         return next((op for op in self._block.ops if op in ops), end)
 
     def _beside(self, op: Operation) -> Operation:
-        while op.parent is not self._block:
-            parent = op.parent_op()
-            assert parent is not None
-            op = parent
-        return op
+        return ancestor_in(self._block, op)
 
     def _first(self, wait: Operation) -> Operation:
         """The op in front of which the wait stands."""

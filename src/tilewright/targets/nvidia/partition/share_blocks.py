@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.ir.effects import global_access, is_free
-from tilewright.ir.regions import counter_of, sources_of
+from tilewright.ir.regions import ancestor_in, counter_of, sources_of
 from tilewright.ir.types import i1, i64
 from tilewright.ops.channels import GetOp, PutOp, SkipOp
 from tilewright.ops.control_flow import ForOp
@@ -199,11 +199,7 @@ class _Tile:
         """Say of each value of a fill whether the neighbour's is the same."""
         if not self._peers:
             self._peers[self._own] = self._tile_of(self._other)
-        before: Operation = put
-        while before.parent is not self._block:
-            parent = before.parent_op()
-            assert parent is not None
-            before = parent
+        before = ancestor_in(self._block, put)
         flags = [self._is_same(TileBuilder(before), own) for own in leaves]
         put.operands = [*put.operands, *flags]
 

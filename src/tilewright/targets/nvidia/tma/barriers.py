@@ -29,6 +29,7 @@ from tilewright.schedule.annotations import set_shared_bytes, shared_bytes
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import MalformedText
 from tilewright.targets.nvidia.tma_ops import (
+    InitBarriersOp,
     TmaLoadOp,
     TmaLoadSlotOp,
     TmaWaitOp,
@@ -38,6 +39,7 @@ from tilewright.targets.nvidia.tma_ops import (
 
 # Source: PTX ISA 8.8, "mbarrier": an object of 64 bits.
 BARRIER_BYTES = 8
+_NumberedOp = TmaLoadOp | TmaWaitOp | TmaLoadSlotOp | TmaWaitSlotOp
 # The parity of the phase that each mbarrier is in.
 _Phases = dict[int, SSAValue]
 
@@ -101,11 +103,24 @@ def place_barriers(kernel: FuncOp, start_bytes: int) -> int:
         return start_bytes
     start = -(-start_bytes // BARRIER_BYTES) * BARRIER_BYTES
     init.properties["offset_bytes"] = IntegerAttr(start, i32)
+    count = _checked_count(kernel, init)
     for op in kernel.walk():
-        if isinstance(op, TmaLoadOp | TmaWaitOp | TmaLoadSlotOp | TmaWaitSlotOp):
+        if isinstance(op, _NumberedOp):
             place = start + BARRIER_BYTES * op.barrier.value.data
             op.properties["barrier_bytes"] = IntegerAttr(place, i32)
-    return start + BARRIER_BYTES * init.count.value.data
+    return start + BARRIER_BYTES * count
+
+
+def _checked_count(kernel: FuncOp, init: InitBarriersOp) -> int:
+    """How many mbarriers a kernel makes. *Raises*: MalformedText where it names another one."""
+    count = init.count.value.data
+    for op in kernel.walk():
+        if isinstance(op, _NumberedOp) and not 0 <= op.barrier.value.data < count:
+            raise MalformedText(
+                f"{op.name} names mbarrier {op.barrier.value.data}, and the kernel makes {count}",
+                hint="mbarriers are numbered from 0, in the order in which they lie",
+            )
+    return count
 
 
 def carry_phases(kernel: FuncOp) -> None:
@@ -113,13 +128,7 @@ def carry_phases(kernel: FuncOp) -> None:
     init = find_init(kernel)
     if init is None:
         return
-    count = init.count.value.data
-    for number in _waited_for(kernel):
-        if not 0 <= number < count:
-            raise MalformedText(
-                f"a wait names mbarrier {number}, and the kernel makes {count}",
-                hint="mbarriers are numbered from 0, in the order in which they lie",
-            )
+    count = _checked_count(kernel, init)
     zero, one = (_constant(value, init) for value in (0, 1))
     _Carrying(one).block(kernel.body.block, dict.fromkeys(range(count), zero))
 

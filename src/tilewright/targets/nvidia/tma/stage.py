@@ -28,7 +28,7 @@ from tilewright.ir.effects import stops_reads, touches_only_shared
 from tilewright.ir.encoding import TOKEN, SharedType, layout_of, shared_tile
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
-from tilewright.ir.regions import is_control_flow
+from tilewright.ir.regions import ancestor_in, is_control_flow
 from tilewright.ir.schedule_attributes import anchor_of, name_anchor
 from tilewright.ir.types import DescriptorType, element_of, shape_of
 from tilewright.layout.build import shared_linear
@@ -193,7 +193,8 @@ def _earliest(load: DescriptorLoadOp) -> Operation:
 
 def _latest(load: DescriptorLoadOp, shared: SharedType) -> Operation:
     """The op before which the wait for a load must stand."""
-    users = {_ancestor_beside(load, user) for user in _readers(load.result, shared)}
+    assert load.parent is not None
+    users = {ancestor_in(load.parent, user) for user in _readers(load.result, shared)}
     op = load.next_op
     while op is not None:
         if op in users or _ends_stretch(op) or stops_reads(op):
@@ -233,15 +234,6 @@ def _transposed(shared: SharedType, trans: PermutingOp) -> SharedType:
     """The type of a shared tile, seen transposed."""
     layout = layout_of(shared).permute(trans.permutation())
     return shared_tile(shared.element, layout)
-
-
-def _ancestor_beside(op: Operation, user: Operation) -> Operation:
-    """The op of the block of `op` that is `user` or contains it."""
-    while user.parent is not op.parent:
-        parent = user.parent_op()
-        assert parent is not None
-        user = parent
-    return user
 
 
 class _Readers:
