@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
@@ -151,14 +151,6 @@ class _RingEntry(SlotAccess, SharedViewOp):
         super().verify_()
         if len(self.operands) not in (1, 3):
             raise VerifyException(f"{self.name}: slot and fill come together")
-
-
-def rings_by_memory(rings: Iterable[RingOp]) -> list[list[RingOp]]:
-    """Rings that lie in one memory, together, in the order of the first ones."""
-    found: dict[str, list[RingOp]] = {}
-    for ring in rings:
-        found.setdefault(ring.memory, []).append(ring)
-    return list(found.values())
 
 
 def slot_side(ring: str, slot: object, is_empty: bool) -> str:
@@ -333,17 +325,6 @@ class RingFill(TileOp):
     def num_bytes(self) -> int:
         """The bytes that the copy brings."""
         return prod(_shared(self.dst).extents()) * storage_bytes(_shared(self.dst).element)
-
-
-def rings_of(kernel: Operation) -> tuple[RingOp, ...]:
-    """The rings of a kernel, all of which its program makes before its roles begin."""
-    return tuple(op for op in kernel.regions[0].block.ops if isinstance(op, RingOp))
-
-
-def is_in_ring(allocation: Operation) -> bool:
-    """Whether a shared tile is the slots of a ring, whose accesses the ring orders."""
-    users = (use.operation for result in allocation.results for use in result.uses)
-    return any(isinstance(user, RingOp) for user in users)
 
 
 def ring_entered(op: Operation) -> RingOp | None:

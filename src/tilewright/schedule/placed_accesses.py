@@ -13,7 +13,7 @@ from tilewright.ir.annotations import missing
 from tilewright.ir.effects import Extent, Group, Order
 from tilewright.ir.locations import describe
 from tilewright.ir.regions import is_control_flow
-from tilewright.ops.rings import is_in_ring
+from tilewright.ops.ring_queries import is_in_ring
 from tilewright.ops.roles import orders_roles
 from tilewright.schedule.ring_positions import RingPosition, counted_from, position_of
 from tilewright.schedule.scratch import scratch_bytes, scratch_offset

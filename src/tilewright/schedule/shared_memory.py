@@ -28,7 +28,8 @@ from tilewright.ir.types import storage_bytes
 from tilewright.layout.linear import LinearLayout
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
-from tilewright.ops.rings import RingOp, rings_of
+from tilewright.ops.ring_queries import rings_of
+from tilewright.ops.rings import RingOp
 from tilewright.ops.roles import RolesOp, find_roles, role_around
 from tilewright.ops.staging import LaidOutDotOp
 from tilewright.schedule.product_registers import OTHER_REGISTERS, programs_per_sm

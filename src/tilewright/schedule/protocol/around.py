@@ -17,7 +17,7 @@ from tilewright.ir.schedule_attributes import COMMON
 from tilewright.ops.creation.ir import constant_of
 from tilewright.ops.function import FuncOp
 from tilewright.ops.program.persistence import most_programs
-from tilewright.ops.rings import rings_of
+from tilewright.ops.ring_queries import rings_of
 from tilewright.ops.roles import find_roles, shared_by_roles
 from tilewright.schedule.protocol.run import run_protocol
 from tilewright.schedule.protocol.scalars import Launch

@@ -16,7 +16,8 @@ from tilewright.ir.encoding import SharedType
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp
 from tilewright.ops.program.persistence import cluster_of
-from tilewright.ops.rings import RingOp, RingWaitOp, rings_of
+from tilewright.ops.ring_queries import rings_of
+from tilewright.ops.rings import RingOp, RingWaitOp
 from tilewright.ops.roles import ClusterWaitOp, RolesOp, TurnOp, find_roles
 from tilewright.ops.staging import LocalAllocOp
 from tilewright.schedule.protocol.broken import broken, ring_name

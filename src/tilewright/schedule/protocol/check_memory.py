@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.ir.regions import ControlFlowOp
-from tilewright.ops.rings import RingFill, RingOp, RingSettled, SlotAccess, rings_by_memory
+from tilewright.ops.ring_queries import rings_by_memory
+from tilewright.ops.rings import RingFill, RingOp, RingSettled, SlotAccess
 from tilewright.ops.roles import Role, RolesOp
 from tilewright.schedule.protocol.broken import broken, ring_name
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from tilewright.ir.types import PointerType
 from tilewright.ops.function import FuncOp
 from tilewright.ops.program.persistence import cluster_of
-from tilewright.ops.rings import rings_of
+from tilewright.ops.ring_queries import rings_of
 from tilewright.ops.roles import RolesOp, find_roles
 from tilewright.schedule.protocol.acts import GivenUp, Running, run_role
 from tilewright.schedule.protocol.replica import Replica, SharedState

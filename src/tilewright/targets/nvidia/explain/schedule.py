@@ -14,7 +14,8 @@ from tilewright.ir.schedule import REST, Anchor, Channel, Place, Role, Schedule
 from tilewright.ir.schedule_attributes import pipelining_of, schedule_of
 from tilewright.ir.types import shape_of, storage_bytes
 from tilewright.ops.function import FuncOp
-from tilewright.ops.rings import RingCommitOp, rings_of
+from tilewright.ops.ring_queries import rings_of
+from tilewright.ops.rings import RingCommitOp
 from tilewright.ops.roles import find_roles, role_around
 from tilewright.schedule.plan.anchors import anchors_of
 from tilewright.support.dataclass import dataclass

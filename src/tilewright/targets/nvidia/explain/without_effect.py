@@ -17,7 +17,7 @@ from tilewright.ir.schedule import Schedule
 from tilewright.ir.schedule_attributes import schedule_of
 from tilewright.ops.control_flow import ForOp, counted_loops
 from tilewright.ops.function import FuncOp
-from tilewright.ops.rings import rings_of
+from tilewright.ops.ring_queries import rings_of
 from tilewright.ops.roles import find_roles
 from tilewright.passes.branch_masks import find_masks
 from tilewright.schedule.plan.anchors import anchors_of, kind_of

@@ -16,7 +16,8 @@ from xdsl.ir import Block, Operation
 from tilewright.ir.edits import insert_before
 from tilewright.ir.op import build
 from tilewright.ir.regions import ControlFlowOp
-from tilewright.ops.rings import RingAcquireOp, RingDrainedOp, RingOp, rings_by_memory
+from tilewright.ops.ring_queries import rings_by_memory
+from tilewright.ops.rings import RingAcquireOp, RingDrainedOp, RingOp
 from tilewright.ops.roles import RolesOp
 
 

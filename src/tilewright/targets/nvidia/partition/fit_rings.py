@@ -22,7 +22,8 @@ from tilewright.ir.schedule_attributes import annotate_schedule, schedule_of
 from tilewright.machine.gpus import SM_90A
 from tilewright.machine.model import MachineModel
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.ops.rings import RingOp, rings_of
+from tilewright.ops.ring_queries import rings_of
+from tilewright.ops.rings import RingOp
 from tilewright.ops.roles import find_roles
 from tilewright.ops.staging import LocalAllocOp
 from tilewright.schedule.shared_memory import plan_role_memory

@@ -1,0 +1,28 @@
+"""Which rings a kernel has, which of them lie in one memory, and which tiles are their slots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.ir import Operation
+
+from tilewright.ops.rings import RingOp
+
+
+def rings_of(kernel: Operation) -> tuple[RingOp, ...]:
+    """The rings of a kernel, all of which its program makes before its roles begin."""
+    return tuple(op for op in kernel.regions[0].block.ops if isinstance(op, RingOp))
+
+
+def is_in_ring(allocation: Operation) -> bool:
+    """Whether a shared tile is the slots of a ring, whose accesses the ring orders."""
+    users = (use.operation for result in allocation.results for use in result.uses)
+    return any(isinstance(user, RingOp) for user in users)
+
+
+def rings_by_memory(rings: Iterable[RingOp]) -> list[list[RingOp]]:
+    """Rings that lie in one memory, together, in the order of the first ones."""
+    found: dict[str, list[RingOp]] = {}
+    for ring in rings:
+        found.setdefault(ring.memory, []).append(ring)
+    return list(found.values())
