@@ -39,7 +39,7 @@ from tilewright.targets.nvidia.tma_ops import (
 
 # Source: PTX ISA 8.8, "mbarrier": an object of 64 bits.
 BARRIER_BYTES = 8
-_NumberedOp = TmaLoadOp | TmaWaitOp | TmaLoadSlotOp | TmaWaitSlotOp
+_Numbered = TmaLoadOp | TmaWaitOp | TmaLoadSlotOp | TmaWaitSlotOp
 # The parity of the phase that each mbarrier is in.
 _Phases = dict[int, SSAValue]
 
@@ -105,7 +105,7 @@ def place_barriers(kernel: FuncOp, start_bytes: int) -> int:
     init.properties["offset_bytes"] = IntegerAttr(start, i32)
     count = _checked_count(kernel, init)
     for op in kernel.walk():
-        if isinstance(op, _NumberedOp):
+        if isinstance(op, _Numbered):
             place = start + BARRIER_BYTES * op.barrier.value.data
             op.properties["barrier_bytes"] = IntegerAttr(place, i32)
     return start + BARRIER_BYTES * count
@@ -115,7 +115,7 @@ def _checked_count(kernel: FuncOp, init: InitBarriersOp) -> int:
     """How many mbarriers a kernel makes. *Raises*: MalformedText where it names another one."""
     count = init.count.value.data
     for op in kernel.walk():
-        if isinstance(op, _NumberedOp) and not 0 <= op.barrier.value.data < count:
+        if isinstance(op, _Numbered) and not 0 <= op.barrier.value.data < count:
             raise MalformedText(
                 f"{op.name} names mbarrier {op.barrier.value.data}, and the kernel makes {count}",
                 hint="mbarriers are numbered from 0, in the order in which they lie",
