@@ -8,8 +8,11 @@ import pytest
 
 pytest_plugins = ("tests.plugins.goldens", "tests.plugins.mlir_tests")
 
-# Machines of continuous integration are shared: a slow example is no finding.
-hypothesis.settings.register_profile("tilewright", deadline=None, print_blob=True)
+# Machines of continuous integration are shared: a slow example is no finding. Every run tries the
+# same examples, so that a change is to blame for what fails; `--hypothesis-profile=search` tries
+# others.
+hypothesis.settings.register_profile("search", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("tilewright", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("tilewright")
 
 
