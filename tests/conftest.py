@@ -11,8 +11,13 @@ pytest_plugins = ("tests.plugins.goldens", "tests.plugins.mlir_tests")
 # Machines of continuous integration are shared: a slow example is no finding. Every run tries the
 # same examples, so that a change is to blame for what fails; `--hypothesis-profile=search` tries
 # others.
-hypothesis.settings.register_profile("search", deadline=None, print_blob=True)
-hypothesis.settings.register_profile("tilewright", deadline=None, derandomize=True, database=None)
+_SLOW = [hypothesis.HealthCheck.too_slow]
+hypothesis.settings.register_profile(
+    "search", deadline=None, print_blob=True, suppress_health_check=_SLOW
+)
+hypothesis.settings.register_profile(
+    "tilewright", deadline=None, derandomize=True, database=None, suppress_health_check=_SLOW
+)
 hypothesis.settings.load_profile("tilewright")
 
 
