@@ -174,6 +174,36 @@ def test_one_pruned_configuration_is_not_timed() -> None:
     assert (x == 1).all() and tuner.best_config == CONFIGS[1]
 
 
+def test_parts_of_pruning_that_are_none_are_left_out() -> None:
+    pruning = {"early_config_prune": None, "perf_model": None, "top_k": None}
+    tuner = make(triton.runtime.Autotuner, prune_configs_by=pruning, do_bench=lambda call, **q: 1.0)
+    tuner[grid](np.zeros(17, np.float32), 17)
+    assert len(tuner.configs_timings) == len(CONFIGS)
+
+
+@pytest.mark.parametrize("configs", [CONFIGS, CONFIGS[:1]])
+def test_a_parameter_from_the_call_and_a_configuration_is_a_value_error(configs) -> None:
+    tuner = make(triton.runtime.Autotuner, configs)
+    with pytest.raises(ValueError, match="`BLOCK` from the call and from the configuration"):
+        tuner[(1,)](np.zeros(17, np.float32), 17, BLOCK=32)
+
+
+def test_a_tuner_has_a_timer_that_can_be_replaced() -> None:
+    tuner = make(triton.runtime.Autotuner, warmup=0, rep=1)
+    calls = []
+    times = tuner.do_bench(lambda: calls.append(1), quantiles=(0.5, 0.2, 0.8))
+    assert calls and len(times) == 3
+
+    def bench(call, quantiles):
+        call()
+        return [2.0] * 3
+
+    tuner.do_bench = bench
+    tuner[grid](np.zeros(17, np.float32), 17)
+    assert tuner.do_bench is bench
+    assert set(tuner.configs_timings.values()) == {(2.0, 2.0, 2.0)}
+
+
 @pytest.mark.parametrize(("top_k", "count"), [(0.5, 2), (0.25, 1), (3, 3), (1.0, 4)])
 def test_a_share_is_one_of_all_configurations(top_k: float, count: int) -> None:
     configs = [*CONFIGS, triton.Config({"BLOCK": 256})]

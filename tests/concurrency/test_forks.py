@@ -15,9 +15,9 @@ import pytest
 
 import tilewright
 import tilewright.language as tl
-from tilewright.support.forking import ForkGate
+from tilewright.support.forking import ForkGate, ThreadLock
 
-LIMIT_S = 30.0
+LIMIT_S = 60.0
 
 
 @tilewright.jit
@@ -106,3 +106,69 @@ def test_a_fork_waits_for_the_work_of_others_and_not_for_its_own(depth) -> None:
     assert order == ["worked", "forked"]
     with gate.work():
         pass
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_finds_a_lock_open_that_another_thread_holds() -> None:
+    lock, held, over = ThreadLock(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock:
+            held.set()
+            over.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        with lock, lock:
+            os._exit(0)
+    status = end_of(child)
+    over.set()
+    thread.join()
+    assert status == 0
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_that_is_forked_under_a_lock_holds_it_and_opens_it() -> None:
+    lock = ThreadLock()
+    with lock:
+        child = os.fork()
+        if child == 0:
+            with lock:
+                pass
+    if child == 0:
+        thread = threading.Thread(target=lock.__enter__, daemon=True)
+        thread.start()
+        thread.join(LIMIT_S)
+        os._exit(int(thread.is_alive()))
+    assert end_of(child) == 0
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_that_is_forked_while_a_thread_tunes_tunes_too() -> None:
+    tuning, over = threading.Event(), threading.Event()
+    parent = os.getpid()
+
+    def bench(call, quantiles) -> float:
+        tuning.set()
+        if os.getpid() == parent:
+            over.wait()
+        call()
+        return 1.0
+
+    configs = [tilewright.Config({"SCALE": scale}) for scale in (1, 2)]
+    tuner = tilewright.autotune(configs, key=["N"], do_bench=bench, cache_results=False)(grow)
+    x, out = np.zeros(16, np.float32), np.zeros(16, np.float32)
+    thread = threading.Thread(target=lambda: tuner[(1,)](x, out, N=16))
+    thread.start()
+    tuning.wait()
+    child = os.fork()
+    if child == 0:
+        tuner[(1,)](x[:8], out[:8], N=8)
+        os._exit(0 if (out[:8] > 0).all() else 1)
+    status = end_of(child)
+    over.set()
+    thread.join()
+    assert status == 0

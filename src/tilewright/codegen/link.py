@@ -7,13 +7,13 @@ import ctypes
 import functools
 import itertools
 import sys
-import threading
 
 import llvmlite.binding as llvm
 
 from tilewright.codegen.optimize import create_target_machine
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
+from tilewright.support.forking import ThreadLock
 
 # Wide-integer division is a call into libgcc, the rare functions are calls into libm; Python
 # may have loaded either privately, and only global symbols resolve.
@@ -78,7 +78,7 @@ def load_object(object_bytes: bytes, *symbols: str) -> LoadedCode:
     return linker.load(object_bytes, symbols)
 
 
-_creation_lock = threading.Lock()
+_creation_lock = ThreadLock()
 
 
 @functools.cache

@@ -9,7 +9,6 @@ the kernel updates them in place.
 from __future__ import annotations
 
 import functools
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -38,6 +37,7 @@ from tilewright.runtime.tuning_record import read_record, record_key, to_record
 from tilewright.runtime.tuning_settings import Settings
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import DuplicateArgument, UnexpectedArgument
+from tilewright.support.forking import ThreadLock
 from tilewright.support.options import debug_options
 
 TuningKey = tuple[object, ...]
@@ -74,7 +74,7 @@ class Autotuner(Wrapper):
         self.best_config: Config | None = None
         self.nargs: dict[str, object] | None = None
         self._settings = settings
-        self._lock = threading.RLock()
+        self._lock = ThreadLock()
         self._plans: dict[TuningKey, _Plan] = {}
         self._check_keys()
         check_names(fn, "autotune(reset_to_zero=…)", list(settings.zeroed))
@@ -97,7 +97,8 @@ class Autotuner(Wrapper):
     @property
     def configs_top_k(self) -> int | float:
         """How many configurations stay after `perf_model`: a count, or a share up to 1.0."""
-        return self._settings.pruning.get("top_k", 1.0)
+        top_k = self._settings.pruning.get("top_k")
+        return 1.0 if top_k is None else top_k
 
     @property
     def reset_to_zero(self) -> list[str]:

@@ -8,6 +8,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
+from tilewright.support.forking import ThreadLock
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -50,7 +52,7 @@ class _LateBar:
         self._status = ""
         self._bar: Progress | None = None
         self._is_over = False
-        self._lock = threading.Lock()
+        self._lock = ThreadLock()
         self._timer = threading.Timer(_PATIENCE_S, self._show)
         self._timer.daemon = True
         self._timer.start()

@@ -15,12 +15,12 @@ class Pruning(TypedDict, total=False):
     `early_config_prune(configs, named_args, **kwargs)` returns those to keep: `named_args` are the
     arguments given by place, `kwargs` those given by name. `perf_model` estimates the time of one
     from all arguments as keywords, and the `top_k` fastest by its estimate stay: a count, or a
-    share (up to 1.0) of those that are left.
+    share (up to 1.0) of those that are left. None is as if nothing was said.
     """
 
-    early_config_prune: Callable[..., Sequence[Config]]
-    perf_model: Callable[..., float]
-    top_k: int | float
+    early_config_prune: Callable[..., Sequence[Config]] | None
+    perf_model: Callable[..., float] | None
+    top_k: int | float | None
 
 
 def prune(
@@ -47,8 +47,11 @@ def prune(
                 hint="it must return at least one of the configurations",
             )
     model = pruning.get("perf_model")
-    count = _count(pruning.get("top_k", 1.0), len(left))
-    if model is None or count >= len(left):
+    if model is None:
+        return left
+    top_k = pruning.get("top_k")
+    count = len(left) if top_k is None else _count(top_k, len(left))
+    if count >= len(left):
         return left
     estimates = [float(model(**{**positional, **kwargs, **config.all_kwargs()})) for config in left]
     fastest = sorted(range(len(left)), key=lambda i: estimates[i])[:count]

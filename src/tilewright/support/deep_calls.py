@@ -14,6 +14,8 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from tilewright.support.forking import ThreadLock
+
 Result = TypeVar("Result")
 
 ROOM_FRAMES = 500
@@ -63,4 +65,4 @@ def _start(context: contextvars.Context, run: Callable[[], None]) -> threading.T
 
 
 # The stack's size is a setting of the process; whoever sets it must start first.
-_STARTING = threading.Lock()
+_STARTING = ThreadLock()

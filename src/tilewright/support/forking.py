@@ -1,7 +1,8 @@
-"""Work that a fork waits for, because a child could not go on without the thread that does it.
+"""Work that a fork waits for, and locks that a child finds open.
 
 A compile takes the locks of LLVM and of modules that are being imported. A child that is forked
-meanwhile gets them locked, and no thread that would open them.
+meanwhile gets them locked, and no thread that would open them: the fork waits. Locks of our own
+around work that is long, or around a few lines, are opened in the child.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import os
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
+from types import TracebackType
 from typing import Final
+from weakref import WeakSet
 
 # A fork waits for the compiles that run, seconds at the most; then it takes its chance.
 _PATIENCE_S = 20.0
@@ -67,9 +70,50 @@ class ForkGate:
 # One a process, as its forks are.
 FORK_GATE: Final = ForkGate()
 
+
+class ThreadLock:
+    """A reentrant lock among threads that a forked child finds open, whoever of the parent held it.
+
+    For work that no fork can wait for, such as tuning, and for what is short. What it guards must
+    be whole between any two steps: the child goes on from there.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        _THREAD_LOCKS.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._lock.release()
+
+    def after_in_child(self) -> None:
+        """Be open, unless the thread that forked holds the lock: it is here, and will open it."""
+        if self._lock.acquire(blocking=False):
+            self._lock.release()
+        else:
+            self._lock = threading.RLock()
+
+
+# One a process, as its forks are.
+_THREAD_LOCKS: Final[WeakSet[ThreadLock]] = WeakSet()
+
+
+def _open_locks() -> None:
+    for lock in list(_THREAD_LOCKS):
+        lock.after_in_child()
+
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=FORK_GATE.before_fork,
         after_in_parent=FORK_GATE.after_in_parent,
         after_in_child=FORK_GATE.after_in_child,
     )
+    os.register_at_fork(after_in_child=_open_locks)

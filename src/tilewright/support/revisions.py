@@ -6,11 +6,12 @@ was compiled from the old text must not run on. Nothing is asked at a launch; th
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from types import FunctionType
 from typing import Final, Protocol
 from weakref import WeakSet
+
+from tilewright.support.forking import ThreadLock
 
 
 class Reader(Protocol):
@@ -26,7 +27,7 @@ class Revisions:
 
     def __init__(self) -> None:
         self._readers: dict[str, WeakSet[Reader]] = {}
-        self._lock = threading.Lock()
+        self._lock = ThreadLock()
 
     def read(self, names: Iterable[str], reader: Reader) -> None:
         """Note that a kernel's snapshot holds the functions `names`."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 
+from tilewright.support.forking import ThreadLock
 from tilewright.targets.nvidia.launch_maps_ir import (
     HELD,
     MAP_BYTES,
@@ -29,7 +29,7 @@ class NativeMaps:
     def __init__(self, maps: TensorMaps, num_slots: int) -> None:
         self._maps = maps
         self._num_slots = num_slots
-        self._lock = threading.Lock()
+        self._lock = ThreadLock()
         self._keys = maps.key_slots()
         num_maps = len(maps.recipes)
         self._maps_at = _rounded_up(MAP_ENTRY_KEYS + 8 * len(self._keys))

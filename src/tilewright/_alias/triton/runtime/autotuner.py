@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
@@ -18,10 +19,12 @@ from tilewright.runtime.snapshots import TuningWarning
 from tilewright.runtime.tuning import Benchmarker, Candidate, Outcome, Times, Trial, to_times
 from tilewright.runtime.tuning_record import read_record, to_record
 from tilewright.runtime.tuning_settings import Hook, make_settings
+from tilewright.support.dataclass import replace
 from tilewright.support.errors import DuplicateArgument, TilewrightError, UnexpectedArgument
 
 from .. import knobs
 from .._names import refuse
+from .driver import driver
 from .errors import AutotunerError, OutOfResources, PTXASError
 from .jit import JITFunction, KernelInterface
 from .raising import as_triton_raises
@@ -85,8 +88,27 @@ class Autotuner(_Autotuner, KernelInterface[Launch]):
         `meta` are the keywords of the launch, the grid among them.
         """
         keywords = {name: value for name, value in meta.items() if name not in ("grid", "warmup")}
+        return list(self.bench_one(config, Call(args, keywords, meta.get("grid"))))
+
+    @property
+    def do_bench(self) -> Benchmarker:
+        """What times a call: the author's timer, or the driver's with `warmup` and `rep`."""
+        given = self._settings.measure.do_bench
+        if given is not None:
+            return given
+        measure = self._settings.measure
+        return functools.partial(
+            driver.active.get_benchmarker(), warmup=measure.warmup_ms, rep=measure.rep_ms
+        )
+
+    @do_bench.setter
+    def do_bench(self, timer: Benchmarker) -> None:
+        measure = replace(self._settings.measure, do_bench=timer)
+        self._settings = replace(self._settings, measure=measure)
+
+    def _merged(self, config: Config, call: Call) -> dict[str, object]:
         try:
-            return list(self.bench_one(config, Call(args, keywords, meta.get("grid"))))
+            return super()._merged(config, call)
         except DuplicateArgument as error:
             raise as_triton_raises(error, ValueError) from None
 
@@ -143,11 +165,6 @@ class Autotuner(_Autotuner, KernelInterface[Launch]):
             duration=self.bench_time,
             cache_hit=is_cached,
         )
-
-
-def _trial(config: Config, found: object) -> Trial:
-    times = to_times(found)
-    return Trial(config, times, "" if isfinite(times[0]) else "it failed")
 
 
 class Heuristics(_Heuristics, KernelInterface[Launch]):

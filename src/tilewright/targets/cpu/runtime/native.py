@@ -22,6 +22,7 @@ from tilewright.codegen.whitelist import CPU_WHITELIST
 from tilewright.runtime.launch_table import Guard, has_known_object_layout
 from tilewright.runtime.launcher import SLOW_PATH, Launch, LauncherFactory, always_slow
 from tilewright.support.errors import InternalError
+from tilewright.support.forking import ThreadLock
 from tilewright.targets.cpu.host import available_parallelism, host_machine, usable_cpus
 from tilewright.targets.cpu.runtime.launcher_ir import CPU_LAUNCHER_SYMBOLS, cpu_launcher_text
 from tilewright.targets.cpu.runtime.platform_ir import LINUX_EXTERNALS
@@ -123,7 +124,7 @@ def native_runtime(
 
 
 # One runtime a process is the point: its threads and its code are the process's.
-_creation_lock = threading.Lock()
+_creation_lock = ThreadLock()
 _created: list[NativeRuntime] = []
 _imported_in_pid = os.getpid()
 
