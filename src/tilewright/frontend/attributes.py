@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 
 from tilewright.frontend import suggestions
@@ -20,6 +21,7 @@ from tilewright.frontend.values import (
     HostMethod,
     Method,
     ModuleValue,
+    OperatorMethod,
     Super,
     describe,
     foreign,
@@ -129,6 +131,9 @@ def _tile_attribute(frame: Frame, value: tensor, name: str) -> object:
         return MEMBERS["trans"].function(frame.builder, value)
     if name in MEMBERS:
         return Method(MEMBERS[name].key, value)
+    if name in OPERATOR_METHODS:
+        operator, is_reflected = OPERATOR_METHODS[name]
+        return OperatorMethod(name, operator, value, is_reflected)
     if isinstance(value.type, pointer_type) and name in _ARRAY_ATTRIBUTES:
         raise array_error(f"`.{name}` is asked of a pointer", value)
     raise UnknownAttribute(
@@ -137,6 +142,25 @@ def _tile_attribute(frame: Frame, value: tensor, name: str) -> object:
         hint=suggestions.of_attribute(name, (*MEMBERS, *_TILE_ATTRIBUTES)),
     )
 
+
+_BINARY_OPERATORS: dict[str, type[ast.operator]] = {
+    "add": ast.Add, "sub": ast.Sub, "mul": ast.Mult, "truediv": ast.Div,
+    "floordiv": ast.FloorDiv, "mod": ast.Mod, "and": ast.BitAnd, "or": ast.BitOr,
+    "xor": ast.BitXor, "lshift": ast.LShift, "rshift": ast.RShift,
+}  # fmt: skip
+_COMPARISONS: dict[str, type[ast.cmpop]] = {
+    "eq": ast.Eq, "ne": ast.NotEq, "lt": ast.Lt, "le": ast.LtE, "gt": ast.Gt, "ge": ast.GtE,
+}  # fmt: skip
+_UNARY_OPERATORS: dict[str, type[ast.unaryop]] = {
+    "neg": ast.USub, "pos": ast.UAdd, "invert": ast.Invert,
+}  # fmt: skip
+# Method of a tile → its operator, and whether the tile is the right operand.
+OPERATOR_METHODS: dict[str, tuple[type[ast.operator | ast.cmpop | ast.unaryop], bool]] = {
+    **{f"__{name}__": (operator, False) for name, operator in _BINARY_OPERATORS.items()},
+    **{f"__r{name}__": (operator, True) for name, operator in _BINARY_OPERATORS.items()},
+    **{f"__{name}__": (operator, False) for name, operator in _COMPARISONS.items()},
+    **{f"__{name}__": (operator, False) for name, operator in _UNARY_OPERATORS.items()},
+}
 
 _ARRAY_ATTRIBUTES = (
     *("size", "stride", "strides", "ndim", "dim", "device", "data_ptr", "is_contiguous"),

@@ -23,11 +23,19 @@ from tilewright.frontend.debugging import SPECIAL
 from tilewright.frontend.frame import EXPRESSIONS, Frame, Lowering
 from tilewright.frontend.host import call_host_function, call_imported
 from tilewright.frontend.inlining import inline
+from tilewright.frontend.operator_methods import call_operator
 from tilewright.frontend.program import Parameter
 from tilewright.frontend.sequences import iterate
 from tilewright.frontend.signature import bind
 from tilewright.frontend.subset import reject_as
-from tilewright.frontend.values import AggregateMethod, HostMethod, Method, describe, value_of
+from tilewright.frontend.values import (
+    AggregateMethod,
+    HostMethod,
+    Method,
+    OperatorMethod,
+    describe,
+    value_of,
+)
 from tilewright.language.aggregates import MUST_USE_REASON
 from tilewright.language.core import (
     block_type,
@@ -144,6 +152,8 @@ def call(
             )
         case HostMethod():
             return call_host_method(function, positional, keywords)
+        case OperatorMethod():
+            return call_operator(frame, node, function, positional, keywords)
         case NamedTupleClass():
             return construct(function, positional, keywords)
         case AggregateRef():

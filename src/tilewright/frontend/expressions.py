@@ -137,8 +137,12 @@ def _require_operand(value: object, operator: str) -> None:
 
 @EXPRESSIONS.register(ast.UnaryOp)
 def _unary(frame: Frame, node: ast.UnaryOp) -> object:
-    operand = frame.evaluate(node.operand)
-    name = type(node.op).__name__
+    return apply_unary(frame, node, node.op, frame.evaluate(node.operand))
+
+
+def apply_unary(frame: Frame, node: ast.AST, operator: ast.unaryop, operand: object) -> object:
+    """`operator operand`: folded when it is known, else an op."""
+    name = type(operator).__name__
     method = operator_method(frame.lowering, operand, f"__{_METHODS.get(name, name).lower()}__")
     if method is not None:
         return call_method(frame, node, method, [], {})
@@ -173,7 +177,7 @@ def _compare(frame: Frame, node: ast.Compare) -> object:
     result: object = None
     for operator, right_node in zip(node.ops, node.comparators, strict=True):
         right = frame.evaluate(right_node)
-        one = _compare_pair(frame, node, operator, left, right)
+        one = apply_comparison(frame, node, operator, left, right)
         if is_constant(one) and not plain(one):
             return one
         if result is None or is_constant(result):
@@ -184,9 +188,10 @@ def _compare(frame: Frame, node: ast.Compare) -> object:
     return result
 
 
-def _compare_pair(
-    frame: Frame, node: ast.Compare, operator: ast.cmpop, left: object, right: object
+def apply_comparison(
+    frame: Frame, node: ast.AST, operator: ast.cmpop, left: object, right: object
 ) -> object:
+    """`left operator right`: folded when both are known, else an op."""
     if isinstance(operator, ast.In | ast.NotIn):
         return _contains(operator, left, right)
     if isinstance(operator, ast.Is | ast.IsNot):

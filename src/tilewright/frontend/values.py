@@ -53,6 +53,16 @@ class Method:
 
 
 @dataclass(frozen=True)
+class OperatorMethod:
+    """An operator bound to its tile under the name of its method, such as `x.__add__`."""
+
+    name: str
+    operator: type[ast.operator | ast.cmpop | ast.unaryop]
+    receiver: object
+    is_reflected: bool
+
+
+@dataclass(frozen=True)
 class HostMethod:
     """A method of a compile-time value, such as `dtype.is_fp16`, that Python runs."""
 
@@ -242,6 +252,8 @@ def describe(value: object) -> str:
         return f"the class `{value.name}`"
     if isinstance(value, Method):
         return f"the method `{value.key}`"
+    if isinstance(value, OperatorMethod):
+        return f"the method `{value.name}`"
     return f"a value of type {type(value).__name__}"
 
 
