@@ -259,6 +259,18 @@ def test_a_constexpr_without_a_value_is_named() -> None:
         triton.compile(source)
 
 
+@pytest.mark.parametrize(
+    "signature", [dict(enumerate(SIGNATURE.values())), ",".join(SIGNATURE.values()), None]
+)
+def test_a_signature_that_is_not_by_name_is_a_type_error(signature) -> None:
+    with pytest.raises(TypeError, match=r"signature of scale_kernel\(\) is .*(\n.*)*x_ptr"):
+        triton.compiler.ASTSource(scale_kernel, signature, {"factor": 3, "BLOCK": 16})
+
+
+def test_a_kernel_has_its_full_name() -> None:
+    assert scale_kernel._fn_name == f"{__name__}.scale_kernel"
+
+
 def test_a_file_of_ir_is_refused_with_a_way_out() -> None:
     with pytest.raises(triton.TritonError, match="ASTSource"):
         triton.compile("kernel.ttir")

@@ -14,6 +14,8 @@ from tilewright.runtime.fingerprint import digest
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import ArgumentNotSupported
 
+from ..runtime.raising import as_triton_raises
+
 if TYPE_CHECKING:
     from ..backends.compiler import BackendOptions, GPUTarget
     from ..runtime.interface import KernelParam
@@ -92,7 +94,7 @@ class ASTSource:
     ) -> None:
         self.fn = fn
         self.name = fn.__name__
-        self.signature = dict(signature)
+        self.signature = _by_name(fn, signature)
         self.constants = {_path(fn, key): value for key, value in (constexprs or {}).items()}
         self.attrs = dict(attrs or {})
 
@@ -124,6 +126,20 @@ class ASTSource:
     def specialized(self) -> Specialized:
         """The snapshot and the specialisation that these types and constants stand for."""
         return _Specializer(self).specialized()
+
+
+def _by_name(fn: KernelFunction, signature: object) -> dict[str, object]:
+    """The types by the names of the parameters. *Raises*: ArgumentNotSupported for other keys."""
+    if isinstance(signature, Mapping):
+        given = cast("Mapping[object, object]", signature)
+        types = {key: type_ for key, type_ in given.items() if isinstance(key, str)}
+        if len(types) == len(given):
+            return types
+    error = ArgumentNotSupported(
+        f"ASTSource(): the signature of {fn.__name__}() is {signature!r}",
+        hint="it maps the names of parameters to types, as in {'x_ptr': '*fp32', 'n': 'i32'}",
+    )
+    raise as_triton_raises(error)
 
 
 def _path(fn: KernelFunction, key: str | IndexPath) -> IndexPath:

@@ -103,7 +103,8 @@ class JITFunction(KernelWithText, JITCallable, KernelInterface[Callable[..., obj
         self.version = version
         self.launch_metadata = launch_metadata
         self._repr = repr
-        self.repr: Callable[[object], str] = repr or _Named(f"{fn.__module__}.{fn.__qualname__}")
+        self._fn_name = f"{fn.__module__}.{fn.__qualname__}"
+        self.repr: Callable[[object], str] = repr or _Named(self._fn_name)
         self.pre_run_hooks: list[PreRunHook] = []
         self.used_global_vals: dict[tuple[str, int], tuple[object, object]] | None = {}
         self.__globals__: dict[str, object] | None = fn.__globals__
