@@ -113,14 +113,15 @@ def vector_of(element: Attribute, lanes: int) -> Attribute:
 
 def shape_of(type_: Attribute) -> tuple[int, ...]:
     """The shape of a tile or vector type; () for scalars, pointers and descriptors."""
-    if isinstance(type_, TensorType | VectorType):
+    # Asked 7,000 times by the compile of a product: `isinstance` of abstract classes takes 1 µs.
+    if type(type_) is TensorType or type(type_) is VectorType:
         return tuple([extent.data for extent in type_.shape.data])
     return ()
 
 
 def element_of(type_: Attribute) -> Attribute:
     """The element type of a tile or vector; the type itself for a scalar."""
-    if isinstance(type_, TensorType | VectorType):
+    if type(type_) is TensorType or type(type_) is VectorType:
         return type_.element_type
     return type_
 
