@@ -26,6 +26,7 @@ from tilewright.targets.cpu.ops import (
     StorePointersOp,
 )
 from tilewright.targets.cpu.rules import CPU_RULES
+from tilewright.targets.cpu.rules.narrow_gathers import gather_by_lanes, gathers_by_lanes
 from tilewright.targets.cpu.services import CpuServices
 
 
@@ -185,6 +186,14 @@ def _gather(
     return from_memory(ctx, type_, raw)
 
 
+def _gather_narrow(
+    ctx: EmitContext, op: GatherOp | LoadPointersOp, place: tuple[str, SSAValue], mask: SSAValue
+) -> str:
+    stored = memory_type(op.result.type)
+    raw = gather_by_lanes(ctx, stored, place, mask, _filler(ctx, op.other, op.result.type))
+    return from_memory(ctx, op.result.type, raw)
+
+
 def _scatter(ctx: EmitContext, value: SSAValue, pointers: str, mask: SSAValue | None) -> None:
     stored = memory_type(value.type)
     lanes = lanes_of(value.type)
@@ -201,6 +210,9 @@ def _gather_offsets(ctx: EmitContext, op: GatherOp) -> None:
     if op.mask is None and _gathers_slowly(ctx):
         ctx.define(op, _load_lanes(ctx, op))
         return
+    if op.mask is not None and gathers_by_lanes(memory_type(op.result.type)):
+        ctx.define(op, _gather_narrow(ctx, op, (ctx.value(op.ptr), op.offsets), op.mask))
+        return
     element = ir.element_of(op.result.type)
     pointers = _lane_pointers(ctx, op.ptr, op.offsets, element)
     ctx.define(op, _gather(ctx, op.result.type, pointers, op.mask, op.other))
@@ -214,6 +226,9 @@ def _scatter_offsets(ctx: EmitContext, op: ScatterOp) -> None:
 
 @CPU_RULES.register(LoadPointersOp)
 def _gather_pointers(ctx: EmitContext, op: LoadPointersOp) -> None:
+    if op.mask is not None and gathers_by_lanes(memory_type(op.result.type)):
+        ctx.define(op, _gather_narrow(ctx, op, ("", op.ptrs), op.mask))
+        return
     pointers = ctx.value(op.ptrs)
     ctx.define(op, _gather(ctx, op.result.type, pointers, op.mask, op.other))
 
