@@ -355,6 +355,34 @@ def test_b_read_as_rows_gives_the_same_bits_and_the_same_panels(
 
 
 @each_machine
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "i8"])
+@pytest.mark.parametrize("packs_b", [False, True], ids=["packed", "packs"])
+def test_rows_alone_are_left_out_in_whole_blocks(
+    packs_b: bool, dtype: str, machine: Machine, rng: np.random.Generator
+) -> None:
+    packed = dot_spec(machine, (37, 176, 24), dtype, dtype)
+    if packs_b and not packed.can_pack_b:
+        return  # no such product is asked of it
+    module, limited = ModuleBuilder(), replace(packed, packs_b=packs_b, has_row_limit=True)
+    names = emit_dot(module, packed), emit_dot(module, limited)
+    more = (*ARGUMENTS, *("ptr", "i64") * packs_b, "i64")
+    native = link(module, machine, {names[0]: ARGUMENTS, names[1]: more})
+    a, b = random_tile(rng, (37, 24), dtype), random_tile(rng, (24, 176), dtype)
+    acc = random_tile(rng, (37, 176), packed.acc_dtype)
+    want = run_dot(native, names[0], packed, a, b, acc.copy())
+    rows = pack_rows(packed.a_layout, kept(a, packed.a_layout.element))
+    panels = pack_panels(packed.b_layout, kept(b, packed.b_layout.element))
+    for seen in (1, 6, 7, 28, 29, 36, 37):
+        sums, room = acc.copy(), np.full_like(panels, -1) if packs_b else panels
+        operands = (rows.ctypes.data, room.ctypes.data, sums.ctypes.data)
+        source = (b.ctypes.data, b.shape[1]) if packs_b else ()
+        native.call(names[1], *operands, *source, seen)
+        np.testing.assert_array_equal(sums[:seen], want[:seen])
+        assert ((sums == acc) | (sums == want)).all()
+        assert seen > 1 or (sums[-1] == acc[-1]).all()
+
+
+@each_machine
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("zero_init", [False, True], ids=["add", "overwrite"])
 def test_limits_change_no_bit_of_what_is_seen_and_nothing_beyond_is_read(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -168,6 +169,31 @@ def test_a_product_whose_sum_is_seen_is_computed_in_full(rng: np.random.Generato
     np.testing.assert_allclose(c, wrapped[:m] + wrapped.sum(0), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16], ids=["f16", "bf16"])
+@pytest.mark.parametrize("blocks", [(16, 64, 32), (64, 64, 32)], ids=str)
+@pytest.mark.parametrize("shape", [(1, 130, 70), (7, 64, 33), (13, 63, 0), (65, 5, 129)], ids=str)
+def test_rows_of_narrow_operands_that_are_not_seen_change_nothing(
+    shape: tuple[int, int, int], blocks: tuple[int, int, int], dtype: type, rng: np.random.Generator
+) -> None:
+    m, n, k = shape
+    a, b = (rng.integers(-8, 9, size).astype(dtype) for size in ((m, k), (k, n)))
+    c = before_a_hole(np.full((m, n), np.nan, np.float32))
+    sizes = dict(zip(("BM", "BN", "BK"), blocks, strict=True))
+    grid = (tilewright.cdiv(m, blocks[0]), tilewright.cdiv(n, blocks[1]))
+    given = (before_a_hole(a), before_a_hole(b)) if k else (a, b)
+    masked[grid](*given, c, m, n, k, **sizes)
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_array_equal(c, np.maximum(exact, 0) * 2)
+
+
+def test_narrow_rows_whose_sum_is_seen_are_all_computed(rng: np.random.Generator) -> None:
+    a, b = (rng.integers(-8, 9, size).astype(np.float16) for size in ((5, 17), (17, 33)))
+    c = np.empty((5, 33), np.float32)
+    and_its_sum[(1,)](a, b, c, 5, 33, 17, **BLOCKS)
+    whole = a[np.arange(64) % 5].astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_array_equal(c, whole[:5] + whole.sum(0))
+
+
 def test_zeros_are_multiplied_with_what_no_mask_hides(rng: np.random.Generator) -> None:
     a, b = rng.standard_normal((64, 32)).astype(np.float32), np.ones((32, 64), np.float32)
     b[20, 7] = np.inf
@@ -192,15 +218,29 @@ def test_only_zeros_of_both_operands_are_left_out(
     np.testing.assert_allclose(c, x.astype(np.float64) @ y, rtol=1e-4, atol=1e-4)
 
 
+def products(kernel: tilewright.JITFunction, dtype: type = np.float32) -> list[DotOp]:
+    """The products of a kernel of operands of a dtype."""
+    x = F32.astype(dtype)
+    module, _ = nests(kernel, a=x, b=x, c=F32, M=70, N=70, K=40, **BLOCKS)
+    dots = [dot for dot in named(module, "cpu.dot") if isinstance(dot, DotOp)]
+    assert dots
+    return dots
+
+
 def limited(kernel: tilewright.JITFunction) -> bool:
     """Whether the products of a kernel have limits."""
-    module, _ = nests(kernel, a=F32, b=F32, c=F32, M=70, N=70, K=40, **BLOCKS)
-    dots = named(module, "cpu.dot")
-    assert dots
-    return any(isinstance(dot, DotOp) and dot.rows is not None for dot in dots)
+    return any(dot.depth is not None for dot in products(kernel))
 
 
 def test_who_has_limits() -> None:
     assert limited(masked)
     assert not limited(one_mask)
     assert not limited(filled)
+
+
+def test_the_rows_alone_are_limited_where_operands_are_packed() -> None:
+    for dot in products(masked, np.float16):
+        assert dot.rows is not None
+        assert dot.columns is None and dot.depth is None
+    assert all(dot.rows is None for dot in products(filled, np.float16))
+    assert all(dot.rows is None for dot in products(and_its_sum, np.float16))

@@ -261,11 +261,11 @@ class DotOp(TileOp):
     its own, those of "amx f16" hold each f16 as two bf16, and `a_room` is where it may copy rows
     of `a`. With `rows`, `columns` and `depth` (i64, all three, from 1 to m, n and k) only so much
     of the operands is read and summed, and what `acc` holds beyond those rows and columns is
-    undefined afterwards. The rows of `acc` lie `acc_stride` elements apart, or n. With `target`,
-    its `target_stride` (i64) and `is_first` (i1) the sum goes to the rows there, which may be
-    `acc` but overlap no operand, and where `is_first` nothing is added to it; with limits no
-    byte beyond them is written there. With `is_last` (i1), a product of `unit`, it goes there only
-    where that holds, rounded to the element type there, and to `acc` elsewhere.
+    undefined afterwards; `rows` may stand alone. The rows of `acc` lie `acc_stride` elements apart,
+    or n. With `target`, its `target_stride` (i64) and `is_first` (i1) the sum goes to the rows
+    there, which may be `acc` but overlap no operand, and where `is_first` nothing is added to it;
+    with limits no byte beyond them is written there. With `is_last` (i1), a product of `unit`, it
+    goes there only where that holds, rounded to the element type there, and to `acc` elsewhere.
     """
 
     name = "cpu.dot"

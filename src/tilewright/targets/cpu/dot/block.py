@@ -37,7 +37,7 @@ def emit_block(module: ModuleBuilder, spec: BlockSpec) -> str:
     `%a` and `%c` point to the block's first row, `%b` to its first panel; `%lda` is read
     where the spec has none. `fetch_parameters` follow,
     with `source` `ptr %source, i64 %source_stride` (elements) of the block's columns, `i64
-    %rows_ahead` if it `fetches_ahead`, and
+    %pitch` (elements) if it `has_pitch`, `i64 %rows_ahead` if it `fetches_ahead`, and
     where it is limited `i64 %rows, i64 %columns, i64 %depth`, from 1 on: rows from the last on
     are the last one again, columns of the source from `%columns` on are zero. Where it has a
     target `ptr %target, i64 %target_stride` (elements), `i1 %is_first`, `ptr %later_target` follow.
@@ -50,6 +50,7 @@ def emit_block(module: ModuleBuilder, spec: BlockSpec) -> str:
     arguments = f"ptr noalias %a, ptr noalias %b, {c}, i64 %lda"
     arguments += fetch_parameters(spec.fetches)
     arguments += ", ptr %source, i64 %source_stride" * bool(spec.source)
+    arguments += ", i64 %pitch" * spec.has_pitch
     arguments += ", i64 %rows_ahead" * spec.fetches_ahead
     arguments += ", i64 %rows, i64 %columns, i64 %depth" * spec.is_limited
     arguments += (TARGET_ARGUMENTS + ", ptr %later_target") * spec.has_target
@@ -81,7 +82,8 @@ def _accumulate(fn: FunctionBuilder, spec: BlockSpec) -> Sequence[str]:
     ) -> Sequence[str]:
         first = scaled(fn, index, count * group)
         a = [element_address(fn, a_type, row, first) for row in rows]
-        b = element_address(fn, b_type, "%b", scaled(fn, first, spec.layout.columns))
+        pitch = "%pitch" if spec.has_pitch else spec.layout.columns
+        b = element_address(fn, b_type, "%b", scaled(fn, first, pitch))
         fetches = () if is_tail else spec.fetches
         source = _source_rows(fn, spec, index, count)
         for step in range(count):

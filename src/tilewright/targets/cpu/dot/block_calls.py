@@ -84,7 +84,7 @@ def _source_of(fn: FunctionBuilder, spec: DotSpec, panel: str) -> str:
 def block_limits(fn: FunctionBuilder, spec: DotSpec) -> tuple[str, str]:
     """Before which row, and which panel, a block has to start to be seen."""
     if not spec.is_limited:
-        return "", ""
+        return "%rows" * spec.has_row_limit, ""
     columns = spec.b_layout.columns
     room = fn.value(f"add nsw i64 %columns, {columns - 1}")
     return "%rows", fn.value(f"sdiv i64 {room}, {columns}")
@@ -111,6 +111,7 @@ def emit_block_call(fn: FunctionBuilder, spec: DotSpec, block: ProductBlock) -> 
             fetches=tuple(fetch for fetch, _ in fetches),
             source=spec.b_dtype if packs else None,
             keeps=packs and block.rows < spec.m,
+            has_pitch=packs and _has_pitch(spec, block),
             fetches_ahead=packs and spec.fetches_ahead,
             features=spec.features,
             is_limited=spec.is_limited,
@@ -147,7 +148,20 @@ def _source_arguments(fn: FunctionBuilder, spec: DotSpec, block: ProductBlock) -
     """Where a block finds its columns of an unpacked B."""
     source = _source_of(fn, spec, block.panel)
     arguments = f", ptr {source}, i64 %b_source_stride"
+    if _has_pitch(spec, block):
+        is_alone = fn.value(f"icmp sle i64 %rows, {block.rows}")
+        pitch = fn.value(f"select i1 {is_alone}, i64 0, i64 {spec.b_layout.columns}")
+        arguments += f", i64 {pitch}"
     return arguments + f", i64 {_rows_ahead(fn, spec)}" if spec.fetches_ahead else arguments
+
+
+def _has_pitch(spec: DotSpec, block: ProductBlock) -> bool:
+    """Whether a block that packs B may be the only one that is seen.
+
+    Nobody reads what it packs then, and it puts all of it in the same place of the first-level
+    cache, beside what it waits for.
+    """
+    return (spec.is_limited or spec.has_row_limit) and block.rows < spec.m
 
 
 def _rows_ahead(fn: FunctionBuilder, spec: DotSpec) -> str:

@@ -75,7 +75,7 @@ def _next_b(
     share = per_turn * _num_turns(spec)
     number = _blocks_until(fn, block.row, tall, packed)
     skipped = str(others * share - total)
-    if spec.is_limited:
+    if spec.is_limited or spec.has_row_limit:
         smax = fn.module.declare("llvm.smax.i64", "i64", "i64, i64")
         left = scaled(fn, _blocks_until(fn, "%rows", tall, packed), share, -total)
         skipped = fn.value(f"call i64 {smax}(i64 {left}, i64 0)")

@@ -8,9 +8,11 @@ from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.targets.cpu.dot.block_spec import BlockSpec, column_masks, strided_rows
 from tilewright.targets.cpu.dot.multiply_add import take_off_bias
 from tilewright.targets.cpu.dot.vectors import (
+    counted_while,
     element_address,
     load_masked,
     load_prefix,
+    scaled,
     store_masked,
     store_prefix,
 )
@@ -72,10 +74,14 @@ def _fetch_rows(fn: FunctionBuilder, spec: BlockSpec, first: str) -> None:
     scalar, lanes = spec.multiply.accumulator_type, spec.layout.lanes
     columns = max(spec.layout.columns, spec.vectors[-1].column + lanes)
 
-    for row in strided_rows(fn, spec, scalar, first, "%target_stride"):
+    def fetch_row(number: str) -> None:
+        row = element_address(fn, scalar, first, scaled(fn, number, "%target_stride"))
         for end in range(lanes, columns + 1, lanes):
             at = element_address(fn, scalar, row, end - 1)
             fn.emit(f"call void {callee}(ptr {at}, i32 1, i32 2, i32 1)")
+
+    least = fn.module.declare("llvm.smin.i64", "i64", "i64, i64")
+    counted_while(fn, fn.value(f"call i64 {least}(i64 %rows, i64 {spec.rows})"), fetch_row)
 
 
 def send_block(fn: FunctionBuilder, spec: BlockSpec, chains: Sequence[str]) -> None:

@@ -28,13 +28,13 @@ class Run:
     def emit(self, fn: FunctionBuilder, body: Callable[[str], None], limit: str = "") -> None:
         """Emit `body(start)` for every block, `start` being its first row or panel.
 
-        With `limit`, an i64 value, only for those that start before it.
+        With `limit`, an i64 value of 1 at least, only for those that start before it.
         """
 
         def at(index: str) -> None:
             body(scaled(fn, index, self.size, self.first))
 
-        if not limit:
+        if not limit or (self.first == 0 and self.count == 1):
             counted_loop(fn, self.count, at)
             return
         room = fn.value(f"add nsw i64 {limit}, {self.size - 1 - self.first}")

@@ -6,7 +6,7 @@ from tilewright.codegen.llvm_builder import FunctionBuilder
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.dot.line_fetches import TURN_STEPS, LineFetch
 from tilewright.targets.cpu.dot.panels import Multiply, PanelLayout
-from tilewright.targets.cpu.dot.vectors import element_address, prefix_mask
+from tilewright.targets.cpu.dot.vectors import element_address, prefix_mask, scaled
 
 UNROLL = 4
 """The steps of k that one turn of the loop takes, so that its own instructions do not show.
@@ -34,7 +34,8 @@ class BlockSpec:
 
     *Units* `lda`, `ldc` in elements; an `lda` of None comes as an argument at run time.
     `fetches`: what is fetched meanwhile. `source`: the
-    block reads row-major B of that dtype, and packs it if it `keeps` it for other blocks; if it
+    block reads row-major B of that dtype, and packs it if it `keeps` it for other blocks, where it
+    `has_pitch` at a distance from step to step that it is told; if it
     may wait for memory alone, it `fetches_ahead`, by as many rows as it is told.
     `is_limited`: rows, columns of the source and depth are limited at run time.
     `has_target`: where the sums go, and whether anything is added to them, is told at run time.
@@ -52,6 +53,7 @@ class BlockSpec:
     fetches: tuple[LineFetch, ...] = ()
     source: str | None = None
     keeps: bool = False
+    has_pitch: bool = False
     fetches_ahead: bool = False
     features: frozenset[str] = frozenset()
     is_limited: bool = False
@@ -97,12 +99,19 @@ def column_masks(fn: FunctionBuilder, spec: BlockSpec) -> list[str | None]:
 def strided_rows(
     fn: FunctionBuilder, spec: BlockSpec, type_: str, first: str, stride: str
 ) -> list[str]:
-    """Where each row of a block is; from a limit on, the last row again."""
+    """Where each row of a block is; from a limit on, the last row again.
+
+    One choice a row between two addresses: a chain of strides that are chosen one by one is a sum
+    of as many terms for LLVM, which tries all ways to split it (a fifth of a block's compile time).
+    """
     rows = [first]
     while len(rows) < spec.rows:
-        step = stride
-        if spec.is_limited:
-            exists = fn.value(f"icmp slt i64 {len(rows)}, %rows")
-            step = fn.value(f"select i1 {exists}, i64 {stride}, i64 0")
-        rows.append(element_address(fn, type_, rows[-1], step))
+        rows.append(element_address(fn, type_, rows[-1], stride))
+    if not spec.is_limited:
+        return rows
+    last_row = fn.value("sub nsw i64 %rows, 1")
+    last = element_address(fn, type_, first, scaled(fn, last_row, stride))
+    for number in range(1, spec.rows):
+        exists = fn.value(f"icmp slt i64 {number}, %rows")
+        rows[number] = fn.value(f"select i1 {exists}, ptr {rows[number]}, ptr {last}")
     return rows

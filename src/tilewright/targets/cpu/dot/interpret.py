@@ -75,7 +75,7 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
     """
     assert isinstance(operation, ops.DotOp)
     extents = tuple(getattr(operation, name).value.data for name in "mnk")
-    is_limited, has_target = operation.rows is not None, operation.target is not None
+    num_limits, has_target = _num_limits(operation), operation.target is not None
     has_choice = operation.is_last is not None
     ldc = extents[1] if operation.acc_stride is None else operation.acc_stride.value.data
     types = [_packed_dtype(operation, v) for v in (operation.a, operation.b)]
@@ -98,8 +98,8 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
             if is_away:
                 place, place_stride, stored = more[-3], int(more[-2]), target_type
             more = more[:-3]
-        m, n, k = (int(value) for value in more[-3:]) if is_limited else extents
-        more = more[:-3] if is_limited else more
+        more, seen = more[: len(more) - num_limits], more[len(more) - num_limits :]
+        m, n, k = (*map(int, seen), *extents[num_limits:])
         stride = int(more[0]) if has_stride else extents[2]
         b, b_stride = (more[-2], int(more[-1])) if has_source else (b, n)
         lhs, lhs_lost = _operand(program, a, (m, k), types[0], stride)
@@ -116,7 +116,7 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
             total = total + widened(before).astype(total.dtype)
             lost = lost | before_lost
         result = total.astype(target) if target.kind in "iu" else round_float(total, target)
-        if is_limited and not has_target:
+        if num_limits and not has_target:
             whole = _matrix(acc, extents[0], extents[1], ldc, target.itemsize)
             forget_lanes(program, whole, target.itemsize)
         write(program, lanes, _converted(result, stored).ravel())
@@ -124,6 +124,12 @@ def dot(operation: Operation, _: Preparation) -> PlainFunction:
             forget_lanes(program, lanes.select(np.flatnonzero(lost.ravel())), stored.itemsize)
 
     return evaluate
+
+
+def _num_limits(operation: ops.DotOp) -> int:
+    """How many of rows, columns and depth are limited, in this order."""
+    limits = (operation.rows, operation.columns, operation.depth)
+    return sum(limit is not None for limit in limits)
 
 
 def _operand(

@@ -54,6 +54,16 @@ def limits_of(lowering: Lowering, emit: Emitter, op: DotOp) -> Limits | None:
     return Limits(rows, columns, emit.constant(i64, k) if depth is None else depth)
 
 
+def row_limit(lowering: Lowering, emit: Emitter, op: DotOp) -> SSAValue | None:
+    """How many rows are seen of a product whose operands are packed; None where all are.
+
+    Blocks of rows behind them are left out: a row of half floats by a matrix, in a tile of 16,
+    takes the time of one block of three.
+    """
+    rows = _seen(lowering, emit, op.result).get(ROWS)
+    return _clamped(emit, rows, shape_of(op.result.type)[ROWS]) if rows else None
+
+
 def _takes_limits(lowering: Lowering, op: DotOp) -> bool:
     bufferization = lowering.bufferization
     forms = bufferization.operands[op]

@@ -42,6 +42,7 @@ def dot_name(spec: DotSpec) -> str:
     if spec.next_b is not None:
         name += f".next{spec.next_b.rows}.{spec.next_b.element_bytes}"
     name += ".rows" * spec.packs_b + ".zero" * spec.zero_init + ".part" * spec.is_limited
+    name += ".top" * spec.has_row_limit
     name += ".to" * spec.has_target + (spec.target_dtype or "")
     return name + ".across" * spec.transposed_b
 
@@ -53,7 +54,8 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
     `a_in_place`, then `ptr %room` if it has `room_bytes`, then `ptr %next_b, i64
     %next_b_stride` (elements) if `next_b`, then `ptr %b_source, i64 %b_source_stride`
     (elements) if `packs_b`, `%b_panels` being its room, or `transposed_b`, then `i64 %rows,
-    i64 %columns, i64 %depth` (at least 1) if `is_limited`, then `ptr %target,
+    i64 %columns, i64 %depth` (at least 1) if `is_limited`, or `i64 %rows` if `has_row_limit`, then
+    `ptr %target,
     i64 %target_stride` (elements), `i1 %is_first` if `has_target`, then `i1 %is_last`
     if it `is_amx`, too.
     *Constraints* the three buffers do not overlap, nor the target the operands; they are aligned
@@ -65,6 +67,7 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
     has_sources = (spec.a_in_place and spec.packs_b) or spec.transposed_b
     assert has_sources or not spec.is_limited, spec
     assert spec.can_read_transposed_b or not spec.transposed_b, spec
+    assert not (spec.has_row_limit and (spec.is_limited or spec.is_amx or spec.transposed_b)), spec
     assert spec.is_limited or spec.is_amx or not spec.has_target, spec
     name = dot_name(spec)
     if module.has_function(name):
@@ -75,6 +78,7 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
     arguments += ", ptr %next_b, i64 %next_b_stride" * (spec.next_b is not None)
     arguments += ", ptr %b_source, i64 %b_source_stride" * (spec.packs_b or spec.transposed_b)
     arguments += ", i64 %rows, i64 %columns, i64 %depth" * spec.is_limited
+    arguments += ", i64 %rows" * spec.has_row_limit
     arguments += TARGET_ARGUMENTS * spec.has_target
     arguments += ", i1 %is_last" * (spec.has_target and spec.is_amx)
     header = f"define internal void @{name}({arguments}) noinline nounwind"
@@ -112,10 +116,12 @@ def _transposed_product(spec: DotSpec) -> TransposedProduct:
 
 
 def _emit_columns_outside(fn: FunctionBuilder, spec: DotSpec, columns: list[ColumnRun]) -> None:
+    limit, _ = block_limits(fn, spec)
+
     def row_blocks(panel: str, column: ColumnRun) -> None:
         most = max_rows(spec.unit, spec.multiply, len(column.vectors))
         for rows in row_runs(spec, most):
-            rows.emit(fn, lambda row, rows=rows: block_call(row, rows, panel, column))
+            rows.emit(fn, lambda row, rows=rows: block_call(row, rows, panel, column), limit)
 
     def block_call(row: str, rows: Run, panel: str, column: ColumnRun) -> None:
         emit_block_call(fn, spec, ProductBlock(row, rows.size, panel, column, rows.first == 0))

@@ -26,7 +26,7 @@ from tilewright.support.dataclass import replace
 from tilewright.targets.cpu import ops as cpu
 from tilewright.targets.cpu.dot.direct import amx_redirection, redirection
 from tilewright.targets.cpu.dot.fetching import fetch_address
-from tilewright.targets.cpu.dot.limits import limits_of
+from tilewright.targets.cpu.dot.limits import limits_of, row_limit
 from tilewright.targets.cpu.dot.spec import DotSpec
 from tilewright.targets.cpu.dot.units import choose_unit
 from tilewright.targets.cpu.estimate import product_cycles
@@ -261,6 +261,9 @@ def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
             found = found or _whole(emit, spec)
             place = redirection(lowering, emit, op, ((a, stride[0]), (source[0], source[1])), found)
         limits = () if found is None else (found.rows, found.columns, found.depth)
+        if found is None and not (is_across or spec.is_amx):
+            rows = row_limit(lowering, emit, op)
+            limits = () if rows is None else (rows,)
         spec = replace(spec, ldc=target.pitch, transposed_b=is_across)
         more = (stride, _room(lowering, spec), fetch, source, limits, place)
         _call(emit, op, spec, (a, b, target.base), more)
@@ -343,9 +346,10 @@ def _call(
     more: tuple[Sequence[SSAValue], ...] = ((), (), (), (), (), ()),
 ) -> None:
     """The call; `more`: the stride of A in place, the room for its rows, where to fetch from,
-    the source of B, limits, where the sum goes."""
+    the source of B, limits (all three, or that of the rows), where the sum goes."""
     stride, room, fetch, source, limits, place = more
-    groups = (fetch, fetch, source, source, *(limits,) * 3, *(place,) * 3, place[3:])
+    extents = (limits, limits[1:], limits[1:])
+    groups = (fetch, fetch, source, source, *extents, *(place,) * 3, place[3:])
     sizes = (1, 1, 1, len(stride), len(room), *(int(bool(group)) for group in groups))
     properties: dict[str, Attribute] = {
         "operandSegmentSizes": DenseArrayBase.from_list(i32, list(sizes)),

@@ -65,6 +65,7 @@ class DotSpec:
     `is_amx` multiplies tile registers; `units.py` says where it may.
     `is_limited` takes, at run time, how many rows and columns are seen and how many k are summed;
     both operands are then where the user has them.
+    `has_row_limit` takes how many rows are seen alone, wherever the operands are.
     `transposed_b` reads B where the user has it, as `[N, K]`: see `transposed_b.py`.
     `has_target` writes the sum elsewhere than it adds to, or adds nothing, as it is told at run
     time: a loop's last step writes where the user wants the result, its first finds no zeros.
@@ -89,6 +90,7 @@ class DotSpec:
     packs_b: bool = False
     is_amx: bool = False
     is_limited: bool = False
+    has_row_limit: bool = False
     has_target: bool = False
     target_dtype: str | None = None
     transposed_b: bool = False
