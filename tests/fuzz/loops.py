@@ -22,6 +22,7 @@ import click
 from tests.fuzz import (
     test_grouped,
     test_hostile_loops,
+    test_in_place,
     test_overlapping,
     test_paged,
     test_pipelined_loops,
@@ -53,6 +54,7 @@ FORMS: dict[str, Form] = {
     "gathers": partial(require_agreement, to_threads=True, gathers=True),
     "clusters": _clusters,
     "grouped": test_grouped.check,
+    "in place": test_in_place.check,
     "overlapping": test_overlapping.check,
     "paged": test_paged.check,
     "published": test_published.check,

@@ -3,7 +3,7 @@
 Within a program a tile load completes before a later tile store. A thread keeps that order for
 what it touches itself; where another thread may touch the same element, all warps wait between
 the two. Accesses through different arguments are taken not to overlap, unless at the same
-elements by the same threads, or where a kernel is compiled for arguments that may: see the memory
+elements of both (`met_places`), or where a kernel is compiled for arguments that may: see the memory
 model.
 """
 
@@ -23,9 +23,11 @@ from tilewright.ir.encoding import has_layout, layout_of
 from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.regions import is_control_flow
+from tilewright.ir.types import PointerType, element_of
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.staging import LocalBarrierOp
 from tilewright.schedule.atomics import waits_after, waits_before
+from tilewright.schedule.met_places import Place, Touch, by_one_thread, met_places
 from tilewright.schedule.scratch import scratch_bytes
 from tilewright.schedule.shared_effects import ended_by, shared_steps
 from tilewright.support.dataclass import dataclass, replace
@@ -53,6 +55,7 @@ class Group:
     base: SSAValue | None
     is_write: bool
     is_single: bool
+    place: Place | None = None
 
 
 Pending = Mapping[Group, SSAValue | None]
@@ -66,6 +69,7 @@ It does not grow with the accesses: long runs of loads would else be compared pa
 class GlobalAccess:
     """A read or write of global memory: the pointers, and the argument they come from.
 
+    `place` is that of pointers which meet others through another argument, by other threads.
     `is_over`: what any thread does to memory later comes after it anyway. `is_single`: the
     one thread that starts the program's copies does it, whatever it touches.
     """
@@ -75,6 +79,7 @@ class GlobalAccess:
     is_write: bool
     is_over: bool = False
     is_single: bool = False
+    place: Place | None = None
 
     def conflicts(self, pending: Pending) -> bool:
         """Whether another thread may have done something pending where a thread does this."""
@@ -84,12 +89,14 @@ class GlobalAccess:
         if not (self.is_write or group.is_write) or (self.is_single and group.is_single):
             return False
         if self.base is not group.base and self.base is not None and group.base is not None:
-            return False
+            if self.place is None or self.place != group.place:
+                return False
+            return pointers is None or not by_one_thread(self.pointers, pointers)
         return self.pointers is not pointers or not _is_private(self.pointers)
 
     def group(self) -> Group:
         """The accesses that this one is pending with."""
-        return Group(self.base, self.is_write, self.is_single)
+        return Group(self.base, self.is_write, self.is_single, self.place)
 
 
 def _is_private(pointers: SSAValue) -> bool:
@@ -107,7 +114,8 @@ def _is_private(pointers: SSAValue) -> bool:
 
 def insert_global_barriers(kernel: FuncOp, *, may_overlap: bool = False) -> int:
     """Insert the barriers into a T1 kernel; how many there are."""
-    walk = BarrierWalk(may_overlap=may_overlap)
+    places = {} if may_overlap else met_places(touches_of(kernel))
+    walk = BarrierWalk(places, may_overlap=may_overlap)
     run(walk, kernel.body.block)
     return walk.count
 
@@ -115,9 +123,12 @@ def insert_global_barriers(kernel: FuncOp, *, may_overlap: bool = False) -> int:
 class BarrierWalk(StateFlow[Pending]):
     """One walk, which puts barriers in; the state is what was touched since the last of them."""
 
-    def __init__(self, *, may_overlap: bool = False) -> None:
+    def __init__(
+        self, places: Mapping[SSAValue, Place] | None = None, *, may_overlap: bool = False
+    ) -> None:
         super().__init__({})
         self.may_overlap = may_overlap
+        self.places = places or {}
         self.count = 0
 
     def join(self, left: Pending, right: Pending) -> Pending:
@@ -129,9 +140,7 @@ class BarrierWalk(StateFlow[Pending]):
         """What is pending behind an op, which a barrier goes before where it must."""
         if is_control_flow(op) or _does_nothing(op):
             return state
-        accesses = global_accesses(op)
-        if self.may_overlap:
-            accesses = tuple(replace(access, base=None) for access in accesses)
+        accesses = tuple(map(self.placed, global_accesses(op)))
         if waits_before(op):
             state = {}
         if any(access.conflicts(state) for access in accesses):
@@ -145,6 +154,24 @@ class BarrierWalk(StateFlow[Pending]):
         if not op.regions and Order.BARRIER in shared_steps(op):
             state = {}
         return _with(state, lasting)
+
+    def placed(self, access: GlobalAccess) -> GlobalAccess:
+        """An access with its place, or of any argument."""
+        if self.may_overlap:
+            return replace(access, base=None)
+        place = self.places.get(access.pointers)
+        return access if place is None else replace(access, place=place)
+
+
+def touches_of(kernel: FuncOp) -> list[Touch]:
+    """The plain accesses of a kernel, of which it is known through which argument they go."""
+    return [
+        Touch(access.pointers, access.base, access.is_write)
+        for op in kernel.walk()
+        if not (is_control_flow(op) or _does_nothing(op))
+        for access in global_accesses(op)
+        if access.base is not None and isinstance(element_of(access.pointers.type), PointerType)
+    ]
 
 
 def _does_nothing(op: Operation) -> bool:

@@ -13,7 +13,13 @@ from tilewright.ir.text import parse_module
 from tilewright.ops.dialects import tile_context
 from tilewright.ops.function import find_kernel
 from tilewright.schedule import global_barriers
-from tilewright.schedule.global_barriers import GlobalAccess, global_accesses
+from tilewright.schedule.global_barriers import (
+    BarrierWalk,
+    GlobalAccess,
+    global_accesses,
+    touches_of,
+)
+from tilewright.schedule.met_places import met_places
 
 ARGUMENTS = ("x", "y", "z")
 HEAD = """"builtin.module"() ({
@@ -26,6 +32,7 @@ TAIL = """
 }) : () -> ()
 """
 P = "!tt.ptr<f32>"
+BINARY = "(i32, i32) -> i32"
 
 
 def pointer(name: str, of: str) -> str:
@@ -51,8 +58,10 @@ def pair_by_pair(module: ModuleOp) -> int:
     """How many barriers a straight line needs, each access held against each before it."""
     pending: list[GlobalAccess] = []
     count = 0
-    for op in find_kernel(module).body.block.ops:
-        accesses = global_accesses(op)
+    kernel = find_kernel(module)
+    walk = BarrierWalk(met_places(touches_of(kernel)))
+    for op in kernel.body.block.ops:
+        accesses = tuple(map(walk.placed, global_accesses(op)))
         if any(one.conflicts({two.group(): two.pointers}) for one in accesses for two in pending):
             count, pending = count + 1, []
         pending += accesses
@@ -77,7 +86,7 @@ def test_what_is_pending_does_not_grow_with_the_accesses() -> None:
     lines = [pointer("q", "y")]
     for n in range(300):
         lines += [pointer(f"p{n}", "x"), load(f"l{n}", f"p{n}"), load(f"m{n}", "q")]
-    walk = global_barriers.BarrierWalk()
+    walk = BarrierWalk()
     run(walk, find_kernel(module_of(lines)).body.block)
     assert len(walk.state) == 2 and walk.count == 0
 
@@ -89,3 +98,34 @@ def test_a_store_behind_many_loads_waits_once() -> None:
     kernel = find_kernel(module_of([*lines, store("q"), store("q")]))
     # A scalar pointer is in every thread: the second store may be by another one.
     assert global_barriers.insert_global_barriers(kernel) == 2
+
+
+@pytest.mark.parametrize(
+    ("of_load", "of_store", "count"), [("n", "n", 1), ("n", "m", 0), ("m", "n", 0)]
+)
+def test_a_scalar_that_all_threads_load_is_stored_behind_them(
+    of_load: str, of_store: str, count: int
+) -> None:
+    lines = [
+        f'%m = "arith.addi"(%n, %n) <{{overflowFlags = #arith.overflow<none>}}> : {BINARY}',
+        f'%p = "tt.addptr"(%x, %{of_load}) : ({P}, i32) -> {P}',
+        f'%q = "tt.addptr"(%y, %{of_store}) : ({P}, i32) -> {P}',
+        load("l", "p"),
+        store("q"),
+    ]
+    kernel = find_kernel(module_of(lines))
+    assert global_barriers.insert_global_barriers(kernel) == count
+
+
+def test_places_are_the_same_in_any_order_of_their_sums() -> None:
+    lines = [
+        f'%i = "arith.addi"(%n, %m) <{{overflowFlags = #arith.overflow<none>}}> : {BINARY}',
+        f'%j = "arith.addi"(%m, %n) <{{overflowFlags = #arith.overflow<none>}}> : {BINARY}',
+        f'%p = "tt.addptr"(%x, %i) : ({P}, i32) -> {P}',
+        f'%q = "tt.addptr"(%y, %j) : ({P}, i32) -> {P}',
+        load("l", "p"),
+        store("q"),
+    ]
+    more = '%m = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32'
+    kernel = find_kernel(module_of([more, *lines]))
+    assert global_barriers.insert_global_barriers(kernel) == 1

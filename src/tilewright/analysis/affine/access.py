@@ -93,7 +93,16 @@ class Accesses:
         operand.
         """
         pointers = op.operands[0]
-        shape, tile = shape_of(pointers.type), self.tiles.of(op.operands[0])
+        found = self.at(pointers)
+        if isinstance(found, str):
+            return found
+        mask = mask_form(self.tiles, self.scalars, getattr(op, "mask", None))
+        bounded = tuple(_bounded(dim, number, mask.bounds) for number, dim in enumerate(found.dims))
+        return replace(found, dims=bounded, mask=mask)
+
+    def at(self, pointers: SSAValue) -> TileAccess | str:
+        """What an access through all pointers of a tile touches; why that is not known."""
+        shape, tile = shape_of(pointers.type), self.tiles.of(pointers)
         if tile.base is None:
             return "its pointers are not one pointer plus offsets"
         base, rest = self._root(tile.base)
@@ -108,9 +117,7 @@ class Accesses:
         if tile.rest is None:
             return "where its pointers start is not known"
         offset = _attribute(dims, rest.plus(self.scalars.resolve(tile.rest)))
-        mask = mask_form(self.tiles, self.scalars, getattr(op, "mask", None))
-        bounded = tuple(_bounded(dim, number, mask.bounds) for number, dim in enumerate(dims))
-        return TileAccess(base, _element_bytes(pointers), offset, bounded, mask)
+        return TileAccess(base, _element_bytes(pointers), offset, tuple(dims), MaskForm())
 
     def _root(self, pointer: SSAValue) -> tuple[SSAValue, Expression]:
         """The pointer that a scalar pointer is computed from, and the elements between them."""

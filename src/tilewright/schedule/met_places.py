@@ -1,0 +1,106 @@
+"""Elements that a kernel reads through one argument and writes through another at the same places.
+
+    x = load a + i;  store b + i, f(x)        updates an array in place where a and b are one
+
+Arguments are taken not to overlap but there: element e of both tiles is one element of memory.
+The thread that stores it has loaded it before, if the tiles have one layout in which each element is
+in one thread. In any other layout another thread loads it as well, which has to be first, too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from xdsl.ir import SSAValue
+
+from tilewright.analysis.affine.access import AccessDim, Accesses
+from tilewright.analysis.affine.expression import Expression
+from tilewright.ir.encoding import has_layout, layout_of
+from tilewright.ir.types import PointerType, element_of, shape_of, storage_bytes
+from tilewright.support.dataclass import dataclass
+
+Place = tuple[object, ...]
+"""Which elements of its argument a tile of pointers leads to, comparable between arguments."""
+_Kind = tuple[tuple[int, ...], int]
+
+
+@dataclass(frozen=True)
+class Touch:
+    """A plain access: its pointers, and the argument that they come from."""
+
+    pointers: SSAValue
+    base: SSAValue
+    is_write: bool
+
+
+def met_places(touches: Sequence[Touch]) -> Mapping[SSAValue, Place]:
+    """The places of the pointers whose elements others may touch by other threads.
+
+    *Constraints*: the program does not change meanwhile.
+    """
+    kinds: dict[object, list[Touch]] = defaultdict(list)
+    for touch in touches:
+        kinds[_kind_of(touch.pointers)].append(touch)
+    accesses, places = Accesses(), dict[object, list[tuple[Touch, Place]]]()
+    for some in kinds.values():
+        if not _may_meet(some):
+            continue
+        for touch in some:
+            place = _place_of(touch.pointers, accesses)
+            if place is not None:
+                places.setdefault(place, []).append((touch, place))
+    found = [pairs for pairs in places.values() if _may_meet([touch for touch, _ in pairs])]
+    return {touch.pointers: place for pairs in found for touch, place in pairs}
+
+
+def by_one_thread(one: SSAValue, other: SSAValue) -> bool:
+    """Whether two tiles of pointers have one layout, with each element in one thread alone."""
+    if not (has_layout(one.type) and has_layout(other.type)):
+        return False
+    layout = layout_of(one.type)
+    if layout.free_bits("lane") or layout.free_bits("warp"):
+        return False
+    return layout == layout_of(other.type)
+
+
+def _may_meet(touches: Sequence[Touch]) -> bool:
+    """Whether some write through one argument what is touched through another by other threads."""
+    if not any(touch.is_write for touch in touches) or len({t.base for t in touches}) < 2:
+        return False
+    first = touches[0].pointers
+    return not all(by_one_thread(first, touch.pointers) for touch in touches)
+
+
+def _kind_of(pointers: SSAValue) -> _Kind:
+    """What tiles at the same places have in common at least: the shape, and the elements' bytes."""
+    type_ = element_of(pointers.type)
+    assert isinstance(type_, PointerType)
+    return shape_of(pointers.type), storage_bytes(type_.pointee)
+
+
+def _place_of(pointers: SSAValue, accesses: Accesses) -> Place | None:
+    """The place of a tile of pointers, or None where it is not known."""
+    found = accesses.at(pointers)
+    if isinstance(found, str):
+        return None
+    start = found.offset
+    for dim in found.dims:
+        if dim.modulus is None:  # which of the dimensions a start belongs to changes no address
+            start = start.plus(dim.stride.times(dim.start))
+    return (found.element_bytes, _number(start), *map(_dimension, found.dims))
+
+
+def _dimension(dim: AccessDim) -> object:
+    if dim.modulus is None:
+        return dim.extent, _number(dim.stride), dim.indices
+    return dim.extent, _number(dim.stride), _number(dim.start), _number(dim.modulus)
+
+
+def _number(expression: Expression) -> object:
+    """A number, alike in whichever order its terms and factors were met."""
+    return frozenset((c, _product(factors)) for c, factors in expression.terms)
+
+
+def _product(factors: Sequence[SSAValue]) -> object:
+    return frozenset((factor, factors.count(factor)) for factor in factors)
