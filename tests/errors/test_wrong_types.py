@@ -270,6 +270,14 @@ def condition_on_a_dtype(x):
         tl.store(x, 0.0)
 
 
+@wrong(tile(), 3)
+@tilewright.jit
+def assertion_of_a_variable_that_is_a_tuple(x, n):
+    both = (n > 5, "more than 5")
+    tl.device_assert(both)
+    tl.store(x, 0.0)
+
+
 @wrong(tile())
 @tilewright.jit
 def loop_while_a_tile(x):

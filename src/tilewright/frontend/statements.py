@@ -15,7 +15,7 @@ from tilewright.frontend.sequences import unpack
 from tilewright.frontend.subset import reject_as, starred_target
 from tilewright.frontend.values import is_constant, plain
 from tilewright.language.core import constexpr, pointer_type, tensor, tuple_
-from tilewright.support.errors import ReturnTypeMismatch
+from tilewright.support.errors import ConditionNotBoolean, ReturnTypeMismatch
 
 
 @STATEMENTS.register(ast.Expr)
@@ -155,6 +155,13 @@ def _continue(frame: Frame, node: ast.Continue) -> Exit:
 
 @STATEMENTS.register(ast.Assert)
 def _assert(frame: Frame, node: ast.Assert) -> Exit:
+    if isinstance(node.test, ast.Tuple) and node.test.elts:
+        raise ConditionNotBoolean(
+            "an assertion of a tuple is always true",
+            hint="write the condition and the message without parentheses: `assert x > 0, \"text\"`",
+            span=frame.span(node.test),
+            source=frame.code.line(node.test.lineno),
+        )
     test = frame.evaluate(node.test)
     message = constexpr("") if node.msg is None else frame.evaluate(node.msg)
     if is_constant(test):

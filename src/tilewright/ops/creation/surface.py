@@ -47,7 +47,10 @@ def arange(b: Builder, start: object, end: object) -> tensor:
 def full(b: Builder, shape: object, value: object, dtype: object) -> tensor:
     """A tile of `shape` filled with `value` (a number, a scalar or a size-1 tile)."""
     extents = tile_shape(shape, "full", groups=b.groups)
-    to = dtype_constant(dtype, "full")
+    return _filled(b, extents, value, dtype_constant(dtype, "full"))
+
+
+def _filled(b: Builder, extents: tuple[int, ...], value: object, to: dtype) -> tensor:
     plain = unwrap(value)
     if isinstance(plain, bool | int | float):
         if to.is_int() and isinstance(plain, float) and not plain.is_integer():
@@ -80,14 +83,15 @@ def _require_fit(value: int, to: dtype) -> None:
 @surface()
 def zeros(b: Builder, shape: object, dtype: object) -> tensor:
     """A tile of `shape` filled with 0."""
-    return full(b, shape, 0, dtype)
+    extents = tile_shape(shape, "zeros", groups=b.groups)
+    return _filled(b, extents, 0, dtype_constant(dtype, "zeros"))
 
 
 @surface()
 def zeros_like(b: Builder, input: object) -> tensor:
     """A tile of zeros with the shape and dtype of `input`."""
     like = require_tensor(input, "zeros_like", "input")
-    return full(b, like.static_shape, 0, like.dtype)
+    return _filled(b, like.static_shape, 0, like.dtype)
 
 
 @surface(member=True)

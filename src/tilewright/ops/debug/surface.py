@@ -165,16 +165,16 @@ def device_assert(b: Builder, cond: object, msg: object = "", mask: object = Non
     Raises: NotConstexpr, DtypeNotAllowed, BroadcastMismatch.
     """
     text = _text(msg, "device_assert", "msg")
+    condition = to_tensor(b, cond)
+    chosen = None if is_none(mask) else to_tensor(b, mask)
+    if chosen is not None and not chosen.dtype.is_bool():
+        raise DtypeNotAllowed(
+            f"device_assert(): `mask` must be int1, got {chosen.type}", argument="mask"
+        )
     if not is_checking(b):
         return
-    condition = convert(b, to_tensor(b, cond), int1)
-    operands = [condition]
-    if not is_none(mask):
-        chosen = to_tensor(b, mask)
-        if not chosen.dtype.is_bool():
-            raise DtypeNotAllowed(
-                f"device_assert(): `mask` must be int1, got {chosen.type}", argument="mask"
-            )
+    operands = [convert(b, condition, int1)]
+    if chosen is not None:
         operands.append(broadcast_tensor(b, chosen, condition.static_shape))
     b.emit(AssertOp, [ssa(v) for v in operands], [], {"message": StringAttr(text)})
 
