@@ -8,7 +8,7 @@ from types import FunctionType
 from typing import Protocol, cast
 
 from tilewright.frontend.capture import JIT_MARKER
-from tilewright.frontend.constants import AggregateRef, FunctionRef, HostFunctionRef
+from tilewright.frontend.constants import AggregateRef, FunctionRef, HostFunctionRef, exactly
 from tilewright.frontend.devices import DevicePlacement, place
 from tilewright.frontend.kernel_source import KernelSource
 from tilewright.frontend.passing import (
@@ -88,16 +88,12 @@ def effective(options: CompileOptions, ignored: frozenset[str]) -> tuple[object,
 
 def identity(specialization: Specialization) -> object:
     """What tells two specialisations of a kernel apart, as a key."""
-    constants = tuple((path, _hashable(v)) for path, v in specialization.constants.items())
+    constants = tuple((path, exactly(v)) for path, v in specialization.constants.items())
     return (
         specialization.signature,
         constants,
         tuple(specialization.divisibility.items()),
     )
-
-
-def _hashable(value: object) -> object:
-    return (type(value), repr(value) if isinstance(value, float) else value)
 
 
 @dataclass(frozen=True)

@@ -188,6 +188,17 @@ def encode(value: Constant) -> Json:
     return rule(value)
 
 
+def exactly(value: Constant) -> object:
+    """A key of a constant that only the same constant has, and not all that Python calls equal.
+
+    1, 1.0 and True are equal there, and zeros of both signs. In a group of constants they are told
+    apart as in a request, however deep they lie.
+    """
+    if isinstance(value, bool | int | str | dtype):
+        return type(value), value
+    return type(value), repr(value if isinstance(value, float) else encode(value))
+
+
 def decode(json: Json) -> Constant:
     """The value that `encode` wrote.
 

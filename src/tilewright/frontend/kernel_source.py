@@ -12,6 +12,7 @@ from tilewright.frontend.constants import (
     FunctionRef,
     HostFunctionRef,
     Unusable,
+    exactly,
 )
 from tilewright.frontend.program import FunctionSource, Parameter
 from tilewright.frontend.scope import MISSING, cell_value
@@ -37,7 +38,7 @@ class Guard:
         """Whether the variable now means something else."""
         current = self._current()
         is_same = current is self.value and held_by(current) is self.held
-        return not is_same and _again(current, self.name) != self.constant
+        return not is_same and exactly(_again(current, self.name)) != exactly(self.constant)
 
     def change(self) -> str:
         """What Triton says of a variable that now means something else."""
