@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from types import CellType, FunctionType, MethodType
 
-from tilewright.frontend.capture import constant_of, is_host_function, is_jit
+from tilewright.frontend.capture import constant_of, is_host_function, is_jit, literal
 from tilewright.frontend.constants import (
     AggregateRef,
     Constant,
     FunctionRef,
     HostFunctionRef,
+    Literal,
     Unusable,
     exactly,
 )
+from tilewright.frontend.mutable import may_change
 from tilewright.frontend.program import FunctionSource, Parameter
 from tilewright.frontend.scope import MISSING, cell_value
 from tilewright.language.core import constexpr
@@ -34,11 +37,21 @@ class Guard:
     constant: Constant
     held: object = None
 
+    @cached_property
+    def is_mutable(self) -> bool:
+        """Whether the object that the variable holds may itself change."""
+        return may_change(self.held if isinstance(self.value, constexpr) else self.value)
+
     def is_changed(self) -> bool:
         """Whether the variable now means something else."""
         current = self._current()
-        is_same = current is self.value and held_by(current) is self.held
-        return not is_same and exactly(_again(current, self.name)) != exactly(self.constant)
+        is_same = current is self.value and held_by(current) is self.held and not self.is_mutable
+        if is_same:
+            return False
+        if isinstance(self.constant, Literal) and repr(current) == self.constant.text:
+            return False  # what reading the text again would tell, at each launch
+        again = _again(current, self.name, is_literal=isinstance(self.constant, Literal))
+        return exactly(again) != exactly(self.constant)
 
     def change(self) -> str:
         """What Triton says of a variable that now means something else."""
@@ -51,7 +64,12 @@ class Guard:
         )
 
     def is_rebound(self) -> bool:
-        """Whether the variable holds another object; methods are bound anew by each look-up."""
+        """Whether the variable holds another object; methods are bound anew by each look-up.
+
+        Functions that run at compile time read containers, which are others with other contents.
+        """
+        if isinstance(self.constant, Literal):
+            return self.is_changed()
         current = self._current()
         if isinstance(current, MethodType):
             return current != self.value
@@ -67,7 +85,7 @@ class Guard:
 class KernelSource:
     """The snapshot of a kernel: every function it reaches, and the guards of what they read.
 
-    `guards` are of values, `links` of functions and classes.
+    `guards` are of values, `links` of functions and classes, and of what compile-time ones read.
     """
 
     functions: Mapping[str, FunctionSource]
@@ -97,7 +115,8 @@ class KernelSource:
     def is_guarded(self) -> bool:
         """Whether each launch must look: for values, and functions that tell nobody of a change."""
         return bool(self.guards) or any(
-            isinstance(link.constant, HostFunctionRef) and isinstance(link.value, FunctionType)
+            isinstance(link.constant, Literal)
+            or (isinstance(link.constant, HostFunctionRef) and isinstance(link.value, FunctionType))
             for link in self.links
         )
 
@@ -119,10 +138,12 @@ def held_by(value: object) -> object:
     return value.value if isinstance(value, constexpr) else None
 
 
-def _again(value: object, name: str) -> Constant:
+def _again(value: object, name: str, *, is_literal: bool) -> Constant:
     """The constant of a changed variable, for comparison; functions compare by identity."""
     if value is MISSING:
         return Unusable("UndefinedName", name)
     if is_jit(value) or is_host_function(value):
         return Unusable("PlainFunctionCall", name)
+    if is_literal and (written := literal(value)) is not None:
+        return written
     return constant_of(value, lambda _: FunctionRef(""))

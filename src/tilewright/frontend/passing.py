@@ -14,6 +14,7 @@ from tilewright.frontend.arrays import (
 )
 from tilewright.frontend.capture import is_aggregate_class
 from tilewright.frontend.divisors import MOST_DIVISOR, DivisorClass, divisor_class
+from tilewright.frontend.mutable import may_change
 from tilewright.frontend.program import ArgumentPath, Parameter, Specialization, TupleType
 from tilewright.language.aggregates import field_values
 from tilewright.language.core import constexpr
@@ -89,11 +90,7 @@ def has_mutable_constants(specialization: Specialization, arguments: Mapping[str
     The fast launcher knows constants by identity, so that it must not see these.
     """
     names = [name for name, type_ in specialization.signature if type_ == "constexpr"]
-    try:
-        hash(tuple(arguments[name] for name in names))
-    except TypeError:
-        return True
-    return False
+    return any(may_change(arguments[name]) for name in names)
 
 
 def slot_count(type_: str) -> int:

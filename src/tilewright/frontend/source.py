@@ -263,7 +263,7 @@ class _Snapshotter:
         if variable.namespace is None:
             return BuiltinRef(path)
         if reader.is_host and value is not MISSING and (written := literal(value)) is not None:
-            return written
+            return written if reader.is_ordinary else self._guarded(variable, written, self.links)
         # A module's own constants (`math.pi`) are not variables that somebody meant to change.
         is_of_module = "." in path
         is_plain_allowed = (
@@ -283,6 +283,14 @@ class _Snapshotter:
         if reader.is_ordinary or isinstance(constant, _NEVER_CHANGED):
             return constant
         kept = self.links if isinstance(constant, _LINKS) else self.guards
+        return self._guarded(variable, constant, kept)
+
+    def _guarded(
+        self, variable: _Variable, constant: Constant, kept: dict[tuple[int, str], Guard]
+    ) -> Constant:
+        """A constant whose variable is looked at before each launch."""
+        assert variable.namespace is not None
+        path, value = variable.path, variable.value
         guard = Guard(path, variable.namespace, value, constant, held_by(value))
         kept.setdefault((id(variable.namespace), path), guard)
         return constant
