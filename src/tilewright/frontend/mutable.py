@@ -1,4 +1,4 @@
-"""Whether a Python object that is a constant of a kernel may hold something else at the next launch."""
+"""Whether an object that is a constant of a kernel may hold something else at the next launch."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def _assert(frame: Frame, node: ast.Assert) -> Exit:
     if isinstance(node.test, ast.Tuple) and node.test.elts:
         raise ConditionNotBoolean(
             "an assertion of a tuple is always true",
-            hint="write the condition and the message without parentheses: `assert x > 0, \"text\"`",
+            hint='write the condition and the message without parentheses: `assert x > 0, "text"`',
             span=frame.span(node.test),
             source=frame.code.line(node.test.lineno),
         )

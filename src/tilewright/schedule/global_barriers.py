@@ -3,8 +3,8 @@
 Within a program a tile load completes before a later tile store. A thread keeps that order for
 what it touches itself; where another thread may touch the same element, all warps wait between
 the two. Accesses through different arguments are taken not to overlap, unless at the same
-elements of both (`met_places`), or where a kernel is compiled for arguments that may: see the memory
-model.
+elements of both (`met_places`), or where a kernel is compiled for arguments that may: see the
+memory model.
 """
 
 from __future__ import annotations

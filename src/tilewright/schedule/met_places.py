@@ -3,8 +3,8 @@
     x = load a + i;  store b + i, f(x)        updates an array in place where a and b are one
 
 Arguments are taken not to overlap but there: element e of both tiles is one element of memory.
-The thread that stores it has loaded it before, if the tiles have one layout in which each element is
-in one thread. In any other layout another thread loads it as well, which has to be first, too.
+The thread that stores it has loaded it before, if the tiles have one layout in which each element
+is in one thread. In any other layout another thread loads it as well, which has to be first, too.
 """
 
 from __future__ import annotations
