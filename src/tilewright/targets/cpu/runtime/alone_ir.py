@@ -170,7 +170,7 @@ run:
   %flag.at = getelementptr i8, ptr %context, i64 $context_is_alone
   store i64 1, ptr %flag.at
   %start = call i64 @now_ns()
-  call void @watch_if_due(i64 %start)
+  call void @watch_if_due(i64 %start, ptr %context)
   %kernel = call ptr @load_ptr(ptr %record, i64 $record_kernel)
   call void %kernel(ptr %args, ptr %grid, i64 0, i64 %count, ptr %context)
   %each.at = getelementptr i8, ptr %record, i64 $record_alone_ns

@@ -211,7 +211,7 @@ define internal void @run_parallel(ptr %pool, ptr %record, ptr %args, ptr %grid,
   %even = atomicrmw add ptr %pool, i32 1 seq_cst
   call void @wake_workers(ptr %pool, i64 %width)
   %start = call i64 @now_ns()
-  call void @watch_if_due(i64 %start)
+  call void @watch_if_due(i64 %start, ptr %context)
   %ran = call i64 @run_job(ptr %pool, i64 0, ptr %context)
   call void @update_estimate(ptr %record, i64 %start, i64 %ran)
   ; Close. A worker that comes later sees the even value and leaves.
@@ -240,7 +240,7 @@ limit:
 define internal void @run_inline(ptr %record, ptr %args, ptr %grid, i64 %first, i64 %programs,
                                  ptr %context) {
   %start = call i64 @now_ns()
-  call void @watch_if_due(i64 %start)
+  call void @watch_if_due(i64 %start, ptr %context)
   %kernel = call ptr @load_ptr(ptr %record, i64 $record_kernel)
   call void %kernel(ptr %args, ptr %grid, i64 %first, i64 %programs, ptr %context)
   %count = sub i64 %programs, %first

@@ -99,9 +99,9 @@ define internal i1 @create_thread(ptr %main, ptr %argument) {  ; detached; false
   ret i1 %ok
 }
 
-; Put `handler` before what handles SIGINT, which it finds in `chained`. A signal that is ignored
-; or ends the process stays so.
-define internal void @handle_interrupts(ptr %handler, ptr %chained) {
+; Put `handler` before what handles SIGINT, which it finds in `chained`; whether it was not there. A
+; signal that is ignored or ends the process stays so.
+define internal i1 @handle_interrupts(ptr %handler, ptr %chained) {
 entry:
   %action = alloca [32 x i64]
   %error = call i32 @sigaction(i32 2, ptr null, ptr %action)
@@ -120,7 +120,8 @@ change:
   %result = call i32 @sigaction(i32 2, ptr %action, ptr null)
   br label %done
 done:
-  ret void
+  %changed = phi i1 [false, %entry], [false, %look], [true, %change]
+  ret i1 %changed
 }
 
 define internal i64 @current_pthread() {  ; Python's number of the calling thread
@@ -191,8 +192,8 @@ define internal void @wait_word_briefly(ptr %word, i32 %expected) {
   ret void
 }
 
-define internal void @handle_interrupts(ptr %handler, ptr %chained) {
-  ret void
+define internal i1 @handle_interrupts(ptr %handler, ptr %chained) {
+  ret i1 false
 }
 
 define internal i64 @current_pthread() {
