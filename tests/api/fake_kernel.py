@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FunctionType, SimpleNamespace
@@ -11,8 +10,18 @@ from tilewright.support.errors import TileTooLarge
 
 
 @dataclass
+class FakeClock:
+    """A clock that stands still but for what is said to pass, in seconds."""
+
+    now_s: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@dataclass
 class FakeKernel:
-    """Adds one to its first argument; its time in ms is `BLOCK`, for `bench`."""
+    """Adds one to its first argument; its time in ms is `BLOCK`, for `bench` and by `clock`."""
 
     fn: FunctionType
     launches: list[dict[str, object]] = field(default_factory=list)
@@ -21,7 +30,7 @@ class FakeKernel:
     is_interpreted: bool = False
     largest_block: int = 1 << 20
     has_ignored_options: bool = True
-    is_slow: bool = False
+    clock: FakeClock = field(default_factory=FakeClock)
     options_of_schedules: tuple[dict[str, object], ...] = ()
 
     def __post_init__(self) -> None:
@@ -33,9 +42,7 @@ class FakeKernel:
             extents = grid(named) if callable(grid) else grid
             self.launches.append({**named, "grid": extents})
             named["x"] += 1
-            until = time.perf_counter() + 1e-3 * named["BLOCK"] * self.is_slow
-            while time.perf_counter() < until:
-                pass
+            self.clock.now_s += 1e-3 * named["BLOCK"]
 
         return launch
 

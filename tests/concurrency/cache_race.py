@@ -27,6 +27,8 @@ from tilewright.runtime.cache import DiskCache
 from tilewright.runtime.fingerprint import digest
 
 NUM_WORKERS = 16
+# So many are killed at least, however slow the machine is.
+LEAST_STARTED = 30
 KEYS = [digest(f"key {i}") for i in range(20)]
 # The keys hold 60 KB on average: every sweep has something to remove.
 LIMIT_BYTES = 25_000
@@ -131,14 +133,14 @@ def start_worker(root: Path, writer: int, seed: int) -> int:
 
 
 def race(root: Path, seconds: float, seed: int) -> dict[str, object]:
-    """Run, kill and replace workers; returns counts and every violation."""
+    """Run, kill and replace workers, so long and so often; returns counts and every violation."""
     chooser = random.Random(seed)
     deadline = time.monotonic() + seconds
     children = [start_worker(root, writer, seed) for writer in range(NUM_WORKERS)]
     num_started = NUM_WORKERS
     here = Worker(root, 1_000_000, seed)
     try:
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline or num_started <= LEAST_STARTED:
             for _ in range(chooser.randrange(12)):  # its own work is the pause between kills
                 here.step()
             victim = chooser.randrange(NUM_WORKERS)

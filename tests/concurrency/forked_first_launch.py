@@ -12,7 +12,7 @@ import tilewright
 import tilewright.language as tl
 
 # A child that waits for a lock that nobody holds ends by this.
-_LIMIT_S = 30
+_LIMIT_S = 120
 
 
 @tilewright.jit

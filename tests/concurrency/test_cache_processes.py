@@ -20,7 +20,7 @@ def _run(*arguments: str) -> dict[str, object]:
         env=env,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -17,7 +17,7 @@ import tilewright
 import tilewright.language as tl
 from tilewright.support.forking import ForkGate, ThreadLock
 
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 
 
 @tilewright.jit

@@ -120,21 +120,21 @@ def test_a_child_that_hangs_is_killed_with_its_children(
     note = tmp_path / "pid"
     run_child(
         f"""
-        import pathlib, subprocess, sys, time
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        import pathlib, subprocess, time
+        child = subprocess.Popen(["sleep", "600"])
         pathlib.Path({str(note)!r}).write_text(str(child.pid))
         time.sleep(600)
         """,
         monkeypatch,
     )
-    with pytest.raises(InternalError, match=r"took longer than 1\.5 s"):
-        compile_in_worker(request_, KEY, timeout_s=1.5)
+    with pytest.raises(InternalError, match=r"took longer than 8 s"):
+        compile_in_worker(request_, KEY, timeout_s=8.0)
     assert is_gone(int(note.read_text()))
 
 
 def is_gone(pid: int) -> bool:
-    """Whether a process ends within five seconds."""
-    until = time.monotonic() + 5
+    """Whether a process ends within a minute."""
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         try:
             status = Path(f"/proc/{pid}/stat").read_text()
@@ -142,7 +142,7 @@ def is_gone(pid: int) -> bool:
             return True
         if status.rpartition(")")[2].split()[0] == "Z":
             return True
-        os.sched_yield()
+        time.sleep(0.01)
     return False
 
 
