@@ -16,8 +16,8 @@ come that Python has noted and we have not counted: the launch asks Python once.
 
 from __future__ import annotations
 
-# Chosen: a launch, a call of `signal.signal` and the start of a timer take longer. A look is a
-# system call: 3 µs of these 100 (2 busy cores of a virtual Zen 5, 2026-11-23).
+# Chosen, not measured: a launch, a call of `signal.signal` and the start of a timer take longer. A
+# look is a system call: 3 µs of these 100 on 2 busy cores of a virtual Zen 5.
 WATCH_NS = 100_000
 
 # A launch: where the count is, the one that it has seen, whether its programs shall return, and the
