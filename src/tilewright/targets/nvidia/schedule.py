@@ -39,6 +39,7 @@ from tilewright.targets.nvidia.bound_waits import BoundWaits
 from tilewright.targets.nvidia.guard_overlap import GuardOverlap
 from tilewright.targets.nvidia.inject_jitter import InjectJitter
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
+from tilewright.targets.nvidia.partition.check_maps import check_maps
 from tilewright.targets.nvidia.partition.chunk_stores import ChunkStores
 from tilewright.targets.nvidia.partition.decide import DecideRoles
 from tilewright.targets.nvidia.partition.fit_rings import FitRings
@@ -170,3 +171,4 @@ class CheckProtocol(Pass):
     def apply(self, module: ModuleOp) -> None:
         """Check the kernel."""
         check_protocol(find_kernel(module), self.machine)
+        check_maps(find_kernel(module))

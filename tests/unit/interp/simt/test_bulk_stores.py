@@ -34,6 +34,11 @@ class Subject:
         places = self.halves(first, last)
         self.stores.check_read(places, 2, np.full(len(places), thread))
 
+    def write(self, first: int, last: int, thread: int, *, is_sum: bool = False) -> None:
+        """Let a thread write halves, or add to them."""
+        places = self.halves(first, last)
+        self.stores.check_write(places, 2, np.full(len(places), thread), is_sum=is_sum)
+
 
 def test_nobody_reads_what_is_still_stored() -> None:
     subject = Subject()
@@ -73,3 +78,29 @@ def test_a_wait_for_an_earlier_group_is_too_few() -> None:
     subject.read(16, 32, WRITER)
     with pytest.raises(Fault):
         subject.read(40, 41, WRITER)
+
+
+@pytest.mark.parametrize("thread", [WRITER, READER])
+@pytest.mark.parametrize("is_sum", [False, True])
+def test_nobody_writes_what_is_still_stored(thread: int, is_sum: bool) -> None:
+    subject = Subject()
+    with pytest.raises(Fault, match="writes offset 32 of c, which a store by the copy"):
+        subject.write(0, 17, thread, is_sum=is_sum)
+    subject.write(0, 16, thread, is_sum=is_sum)
+    subject.write(32, 33, thread, is_sum=is_sum)
+
+
+def test_a_thread_writes_behind_a_complete_wait() -> None:
+    subject = Subject()
+    subject.stores.complete(WRITER, 1)
+    subject.write(16, 32, WRITER)
+    with pytest.raises(Fault):
+        subject.write(16, 32, READER)
+
+
+def test_sums_of_threads_and_of_the_engine_keep_each_other() -> None:
+    subject = Subject()
+    subject.stores.start(subject.halves(40, 48), 2, WRITER, 2, SITE, is_sum=True)
+    subject.write(40, 48, READER, is_sum=True)
+    with pytest.raises(Fault):
+        subject.write(40, 48, READER)
