@@ -7,6 +7,7 @@ import numpy as np
 from tilewright.interp.simt.atomics import change_function
 from tilewright.interp.simt.bulk_stores import BulkStores
 from tilewright.interp.simt.faults import Fault
+from tilewright.interp.simt.global_shadow import GlobalShadow
 from tilewright.interp.simt.memory import GlobalMemory, check_alignment
 from tilewright.interp.simt.shared import SharedMemory
 from tilewright.interp.simt.statistics import Report
@@ -43,6 +44,7 @@ class Copies:
         self._acquired: set[int] = set()
         self._users: dict[int, list[tuple[int, int]]] = {}
         self.stores = BulkStores(synchronization.clocks, memory)
+        self.global_shadow: GlobalShadow | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -251,9 +253,11 @@ class Copies:
         addresses, new = places[inside], elements[inside]
         if operation:
             new = self._reduced(tensor_map.dtype, addresses, new, operation)
-        self._memory.scatter(addresses, new, tensor_map.dtype.itemsize)
+        size = tensor_map.dtype.itemsize
+        self._check_order(addresses, new, thread, is_sum=bool(operation))
+        self._memory.scatter(addresses, new, size)
         clock = self._bulk_started[thread]
-        self.stores.start(addresses, tensor_map.dtype.itemsize, thread, clock, site)
+        self.stores.start(addresses, size, thread, clock, site, is_sum=bool(operation))
 
     def store_bytes(self, target: int, source: int, size: int, thread: int, site: Site) -> None:
         """Copy contiguous bytes from shared memory."""
@@ -261,8 +265,19 @@ class Copies:
         steps = np.arange(0, size, _CHUNK)
         data = self._take((source + steps).astype(np.uint64), thread, site)
         places = (target + steps).astype(np.uint64)
+        self._check_order(places, data, thread, is_sum=False)
         self._memory.scatter(places, data, _CHUNK)
         self.stores.start(places, _CHUNK, thread, self._bulk_started[thread], site)
+
+    def _check_order(self, addresses: Array, data: Array, thread: int, *, is_sum: bool) -> None:
+        """Hold what the engine changes to be ordered behind what threads did to it, on request."""
+        if self.global_shadow is None:
+            return
+        size = data.shape[1]
+        changed = (self._memory.gather(addresses, size, size) != data).any(1)
+        for region, part in self._memory.by_region(addresses):
+            own = addresses[part][changed[part]]
+            self.global_shadow.check_bulk(region, own, size, thread, is_atomic=is_sum)
 
     def _take(self, addresses: Array, thread: int, site: Site) -> Array:
         """Read rows of 16 bytes, in flight until the thread's bulk group is done."""

@@ -113,6 +113,24 @@ class GlobalShadow:
         tables.write_line[places] = site.line
         self._sites[site.line] = site
 
+    def check_bulk(
+        self,
+        region: Region,
+        addresses: Array,
+        num_bytes: int,
+        thread: int,
+        *,
+        is_atomic: bool,
+    ) -> None:
+        """Check a write by the copy engine for a thread; `BulkStores` keeps it for later ones."""
+        if not len(addresses):
+            return
+        tables, places = self._find(region, addresses, num_bytes)
+        who = np.broadcast_to(np.int64(thread), places.shape)
+        kind = _ATOMIC if is_atomic else _PLAIN
+        self._check_writer(region, tables, places, who, "writes", kind)
+        self._check_readers(region, tables, places, who)
+
     def _check_writer(
         self, region: Region, tables: _Tables, places: Array, who: Array, verb: str, kind: int
     ) -> None:

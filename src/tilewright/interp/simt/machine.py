@@ -242,6 +242,7 @@ class Machine:
         self._count("atomic", places, threads, num_bytes, site)
         before = self.memory.gather(places, num_bytes, num_bytes)
         every = np.ones(len(threads), np.bool_)
+        self.copies.stores.check_write(places, num_bytes, threads, is_sum=True)
         self._check_write(places, threads, num_bytes, every, site, is_atomic=True)
         self.memory.scatter(places, change(before, threads), num_bytes)
         return before
@@ -265,6 +266,7 @@ class Machine:
     ) -> None:
         num_bytes = data.shape[1]
         self._count("store", addresses, threads, num_bytes, site)
+        self.copies.stores.check_write(addresses, num_bytes, threads, is_sum=False)
         if self.global_shadow is not None:
             before = self.memory.gather(addresses, num_bytes, align)
             changed = (before != data).any(1)

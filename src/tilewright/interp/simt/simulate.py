@@ -121,6 +121,7 @@ def _observe(machine: Machine, checks_global_order: bool, timeline: Timeline | N
     """Have a machine note what nothing else of a launch asks for."""
     if checks_global_order:
         machine.global_shadow = GlobalShadow(machine.synchronization.clocks)
+        machine.copies.global_shadow = machine.global_shadow
     machine.synchronization.timeline = timeline
 
 
