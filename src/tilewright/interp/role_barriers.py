@@ -23,11 +23,13 @@ class Copy:
     """What a copy in flight will write: bytes, and to where.
 
     `again` reads them once more: a machine may take them at any time until it is waited for.
+    `by_threads`: threads write them, which asynchronous units have to be shown.
     """
 
     places: Array
     data: Array
     again: Callable[[], Array] | None = None
+    by_threads: bool = False
 
     def brought(self) -> Array:
         """The bytes, now that they are there. *Raises*: Fault where it is open which they are."""

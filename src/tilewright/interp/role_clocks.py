@@ -5,7 +5,8 @@ not ordered among each other but by its own barrier, so that of itself a role kn
 before the last one. An access of role r at its time t comes before role q when q knows of r more
 than t. What an mbarrier waits for is done by none of them and has a *column* of its own.
 
-`shown` says the same of writes by threads that asynchronous units are sure to see.
+`shown` says the same of writes by threads that asynchronous units are sure to see. Threads write
+what they copy as well: who waited for such copies shows them, by a fence of its own.
 """
 
 from __future__ import annotations
@@ -54,22 +55,24 @@ class RoleClocks:
         self._shown = np.zeros((0, 0), np.int32)
         self._times: list[int] = []
         self._fenced: list[int] = []
-        self._is_role = np.zeros(0, np.bool_)
+        # Whether asynchronous units see what a column writes behind a fence only.
+        self._is_fenced = np.zeros(0, np.bool_)
         self._columns: dict[object, int] = {}
+        self._copies: list[int] = []
         for _ in range(num_roles):
-            self._add(is_role=True)
+            self._add(is_fenced=True)
 
-    def _add(self, *, is_role: bool) -> int:
+    def _add(self, *, is_fenced: bool) -> int:
         self._known = np.pad(self._known, (0, 1))
         self._shown = np.pad(self._shown, (0, 1))
-        self._is_role = np.append(self._is_role, is_role)
+        self._is_fenced = np.append(self._is_fenced, is_fenced)
         self._times.append(0)
         self._fenced.append(0)
         return len(self._times) - 1
 
     def fork(self, role: int) -> int:
         """The column of a new role, which comes after all that a role has done."""
-        told, new = self.release(role), self._add(is_role=True)
+        told, new = self.release(role), self._add(is_fenced=True)
         self.acquire(new, told)
         return new
 
@@ -81,15 +84,23 @@ class RoleClocks:
         """The column of what runs asynchronously under a name."""
         found = self._columns.get(key)
         if found is None:
-            found = self._columns[key] = self._add(is_role=False)
+            found = self._columns[key] = self._add(is_fenced=False)
         return found
+
+    def copies(self, key: object) -> int:
+        """The column of what threads copy, for all of which an mbarrier waits under a name."""
+        column = self.column((key, "copies"))
+        if column not in self._copies:
+            self._copies.append(column)
+            self._is_fenced[column] = True
+        return column
 
     def end_event(self, column: int) -> Knowledge:
         """What ran asynchronously so far is done; who acquires this comes after it."""
         self._times[column] += 1
         known = np.zeros(len(self._times), np.int32)
         known[column] = self._times[column]
-        return Knowledge(known, known)
+        return Knowledge(known, np.zeros_like(known) if column in self._copies else known)
 
     # --- events of roles ---
 
@@ -100,9 +111,13 @@ class RoleClocks:
         self._shown[role, role] = self._fenced[role]
 
     def fence(self, role: int) -> None:
-        """What threads of a role wrote is seen by asynchronous units, once others know of it."""
+        """What threads of a role wrote is seen by asynchronous units, once others know of it.
+
+        What it knows that others have copied is seen by those that it starts.
+        """
         self._times[role] += 1
         self._fenced[role] = self._times[role]
+        self._shown[role, self._copies] = self._known[role, self._copies]
 
     def release(self, role: int, *, is_whole: bool = True) -> Knowledge:
         """What a role tells those who wait; with `is_whole` all of its warps have arrived.
@@ -130,4 +145,4 @@ class RoleClocks:
 
     def are_shown(self, role: int, columns: Array, times: Array) -> Array:
         """Whether asynchronous units that a role starts now see writes by columns."""
-        return ~self._is_role[columns] | (times < self._shown[role, columns])
+        return ~self._is_fenced[columns] | (times < self._shown[role, columns])

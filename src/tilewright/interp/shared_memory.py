@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from tilewright.interp.role_barriers import Copy, MemoryBarrier, Turns
+from tilewright.interp.role_clocks import NOTHING
 from tilewright.interp.shared_bytes import SharedBytes
 from tilewright.interp.simt.faults import Fault, UnfinishedOperation
 from tilewright.ir.op import Array
@@ -155,6 +156,14 @@ class SharedMemory(SharedBytes):
         self.num_arrivals += 1
         barrier.copies.append(Copy(places, data, again))
 
+    def arrive_behind_copies(self, name: object) -> None:
+        """Arrive at an mbarrier when the copies that the acting role has begun are there."""
+        own = self._unfinished
+        copies, own.copies = own.copies, []
+        self.arrive(name, sum(copy.places.size for copy in copies))
+        barrier = self._memory_barriers[name]
+        barrier.copies += [Copy(c.places, c.data, c.again, by_threads=True) for c in copies]
+
     def has_ended(self, name: object, phase: int) -> bool:
         """Whether a phase (counted from 0) of an mbarrier has; the role then comes after it."""
         told = self._ready_barrier(name).test(phase)
@@ -177,10 +186,17 @@ class SharedMemory(SharedBytes):
         return barrier
 
     def _end_phase(self, barrier: MemoryBarrier) -> None:
-        column = self.clocks.column(barrier.name)
+        column, told = self.clocks.column(barrier.name), NOTHING
+        if any(copy.by_threads for copy in barrier.copies):
+            written = self.clocks.copies(barrier.name)
+            for copy in barrier.copies:
+                if copy.by_threads:
+                    self.bring(copy.places, copy.brought(), written)
+            told = self.clocks.end_event(written)
         for copy in barrier.copies:
-            self.bring(copy.places, copy.brought(), column)
-        barrier.end_phase(self.clocks.end_event(column))
+            if not copy.by_threads:
+                self.bring(copy.places, copy.brought(), column)
+        barrier.end_phase(self.clocks.end_event(column).joined(told))
 
     # --- mbarriers of one slot, whose loads one role starts and waits for ---
 
@@ -222,7 +238,8 @@ class SharedMemory(SharedBytes):
     def require_idle(self) -> None:
         """What the acting role has started is done. *Raises*: Fault where something still runs."""
         own = self._unfinished
-        running = {"a product": own.products, "a store": own.stores, "a copy": own.groups}
+        copies = [*own.groups, *own.copies]
+        running = {"a product": own.products, "a store": own.stores, "a copy": copies}
         for what, left in running.items():
             if left:
                 raise Fault(UnfinishedOperation, f"the role ends while {what} still runs")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Operation, OpResult, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -183,7 +183,8 @@ class RingCommitOp(SlotAccess):
     """What the role has written to slot `slot` is there; all of its warps come here.
 
     `announced_bytes` are those that copy engines bring to the slot besides: it is full when they
-    have come.
+    have come. With `by_copies` each thread arrives by itself when all copies are there that it has
+    started (`AsyncCopyOp`), whenever that is, and goes on at once.
     """
 
     name = "ttg.ring_commit"
@@ -192,6 +193,7 @@ class RingCommitOp(SlotAccess):
     ring = operand_def(RingType)
     slot = opt_operand_def()
     announced_bytes = opt_prop_def(IntegerAttr)
+    by_copies = opt_prop_def(UnitAttr)
 
     def is_of_one_thread(self) -> bool:
         """Where nothing but copy engines writes to the slot."""

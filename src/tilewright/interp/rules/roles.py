@@ -122,6 +122,7 @@ def _arrive(operation: Operation, preparation: Preparation) -> ControlFunction:
     place = _Place(preparation, operation, [] if operation.slot is None else [operation.slot])
     announced = operation.announced_bytes if isinstance(operation, RingCommitOp) else None
     num_bytes = 0 if announced is None else announced.value.data
+    by_copies = isinstance(operation, RingCommitOp) and operation.by_copies is not None
     condition = operation.condition if isinstance(operation, RingReleaseOp) else None
     when = None if condition is None else preparation.slot(condition)
 
@@ -133,7 +134,10 @@ def _arrive(operation: Operation, preparation: Preparation) -> ControlFunction:
             ring, slot, _ = place.next(program)
             with located(program):
                 memory = shared_memory_of(program)
-                memory.arrive(ring.full(slot) if is_commit else ring.empty(slot), num_bytes)
+                if by_copies:
+                    memory.arrive_behind_copies(ring.full(slot))
+                else:
+                    memory.arrive(ring.full(slot) if is_commit else ring.empty(slot), num_bytes)
         return
         yield
 

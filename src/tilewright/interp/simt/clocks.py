@@ -6,7 +6,11 @@ asynchronously has columns of its own: an *agent* stands for the copies of one t
 products of one warp group, or what one mbarrier waits for.
 
 `fenced` says the same of generic writes that `fence.proxy.async` has made visible to the
-asynchronous proxy.
+asynchronous proxy: those of threads, and behind them those of their copies (`cp.async`), which
+write by the generic proxy as well. A fence is for what its thread wrote, and for all copies that it
+knows to be there: who waited for copies of others shows them.
+
+*Source*: PTX ISA 8.8, 8.9.1 "Causality order": a proxy fence stands anywhere on the way.
 
 Lanes of one warp are separate threads: `bar.warp.sync` orders them, a shuffle or vote does not.
 """
@@ -31,11 +35,17 @@ class Joint:
 
     def include(self, other: Joint) -> None:
         """Join what another one knew."""
-        size = len(self.known)
-        if len(other.known) > size:
-            self.known = np.concatenate([self.known, np.zeros(len(other.known) - size, np.int32)])
-        np.maximum(self.known[: len(other.known)], other.known, out=self.known[: len(other.known)])
-        np.maximum(self.fenced, other.fenced, out=self.fenced)
+        self.known = _joined(self.known, other.known)
+        self.fenced = _joined(self.fenced, other.fenced)
+
+
+def _joined(left: Array, right: Array) -> Array:
+    """The later of two clocks for each column, of which one side may have fewer."""
+    size = max(len(left), len(right))
+    if len(left) < size:
+        left = np.concatenate([left, np.zeros(size - len(left), np.int32)])
+    np.maximum(left[: len(right)], right, out=left[: len(right)])
+    return left
 
 
 def span(threads: Array) -> Array | slice:
@@ -58,6 +68,7 @@ class Clocks:
         self.known = np.zeros((self.threads, self.threads + _SPARE), np.int32)
         self.known[self.ids, self.ids] = 1
         self.fenced = np.zeros((self.threads, self.threads), np.int32)
+        self.first_copy = -1
         self.agent_clocks: list[int] = []
         self.agents: dict[object, int] = {}
         # Counts the barriers that all threads waited at together: what happened before the
@@ -77,6 +88,20 @@ class Clocks:
             self.known = np.concatenate([self.known, more], axis=1)
         self.agents[key] = column
         return column
+
+    def copies(self) -> int:
+        """The first of the columns of the copies of each thread, whose fences are known as well."""
+        if self.first_copy < 0:
+            self.first_copy = self.agent("cp.async of thread", self.threads)
+            self.fenced = np.pad(self.fenced, ((0, 0), (0, self.threads)))
+        return self.first_copy
+
+    def fence_columns(self, writers: Array) -> Array:
+        """The columns of `fenced` for writes of threads, or of their copies."""
+        if self.first_copy < 0:
+            return writers
+        is_copy = (writers >= self.first_copy) & (writers < self.first_copy + self.threads)
+        return np.where(is_copy, writers - self.first_copy + self.threads, writers)
 
     def tick_agent(self, column: int) -> int:
         """A new clock of an agent."""
@@ -98,7 +123,8 @@ class Clocks:
         """Order threads after what `joint` knows."""
         rows, size = span(threads), len(joint.known)
         self.known[rows, :size] = np.maximum(self.known[rows, :size], joint.known)
-        self.fenced[rows] = np.maximum(self.fenced[rows], joint.fenced)
+        size = len(joint.fenced)
+        self.fenced[rows, :size] = np.maximum(self.fenced[rows, :size], joint.fenced)
 
     def complete(self, threads: Array, column: int, clock: int) -> None:
         """Order threads after what an agent did up to a clock."""
@@ -113,6 +139,10 @@ class Clocks:
         self.known[lanes, lanes] += 1
 
     def fence_proxy(self, threads: Array) -> None:
-        """Make the generic writes of threads so far visible to the asynchronous proxy."""
+        """Make generic writes so far visible to the asynchronous proxy; see the module."""
         self.fenced[threads, threads] = self.known[threads, threads]
+        if self.first_copy >= 0:
+            known = self.known[threads, self.first_copy : self.first_copy + self.threads]
+            shown = self.fenced[threads, self.threads :]
+            self.fenced[threads, self.threads :] = np.maximum(shown, known)
         self.known[threads, threads] += 1

@@ -58,7 +58,7 @@ class Copies:
     # --- copies of single threads -----------------------------------------------------------
 
     def _column(self) -> int:
-        return self._synchronization.clocks.agent("cp.async of thread", self._threads)
+        return self._synchronization.clocks.copies()
 
     def start(
         self, targets: Array, sources: Array, sizes: Array, width: int, threads: Array, site: Site
@@ -74,7 +74,7 @@ class Copies:
         self._count(targets, sources, sizes, width, threads, site)
         columns = self._column() + threads
         clocks = self._committed[threads] + 1
-        self._shared.write_tile(targets, data, threads, (columns, clocks), site)
+        self._shared.write_tile(targets, data, threads, (columns, clocks), site, is_generic=True)
         timeline = self._synchronization.timeline
         if timeline is not None:
             timeline.start_copy(threads, int(sizes.sum()), site)

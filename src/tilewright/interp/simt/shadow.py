@@ -153,7 +153,7 @@ class Shadow:
         if bad.any():
             self._report_write(int(written[int(np.argmax(bad))]), int(issuers[0]), "reads")
         generic = self.write_kind[written] != _ASYNC
-        own = np.where(generic, writers, 0)
+        own = np.where(generic, self.clocks.fence_columns(writers), 0)
         unfenced = generic & (fenced[own] < clocks)
         if unfenced.any():
             self._report_unfenced(int(written[int(np.argmax(unfenced))]))
@@ -161,18 +161,25 @@ class Shadow:
         self.read_generation[flat] = _NEVER
 
     def write_async(
-        self, places: Array, issuers: Array, columns: Array, clocks: Array, site: Site
+        self,
+        places: Array,
+        issuers: Array,
+        columns: Array,
+        clocks: Array,
+        site: Site,
+        *,
+        is_generic: bool = False,
     ) -> None:
         """Check and record writes by agents: row i of `places` by `columns[i]`.
 
-        `issuers` has one thread per row.
+        `issuers` has one thread per row. `is_generic`: by the proxy of plain stores.
         """
         self._check_writes(places, issuers, site, "writes", _ASYNC)
         self._check_reads(places, issuers, site)
         self.writer[places] = columns[:, None]
         self.write_clock[places] = clocks[:, None]
         self.write_generation[places] = _NEVER
-        self.write_kind[places] = _ASYNC
+        self.write_kind[places] = _GENERIC if is_generic else _ASYNC
         self.write_site[places] = self._line(site)
 
     # --- reports ----------------------------------------------------------------------------

@@ -137,10 +137,20 @@ class SharedMemory:
         return self.region.gather(addresses, num_bytes, num_bytes)
 
     def write_tile(
-        self, addresses: Array, data: Array, issuers: Array, agents: tuple[Array, Array], site: Site
+        self,
+        addresses: Array,
+        data: Array,
+        issuers: Array,
+        agents: tuple[Array, Array],
+        site: Site,
+        *,
+        is_generic: bool = False,
     ) -> None:
-        """Write rows of bytes for agents: columns and clocks, one per row like `issuers`."""
+        """Write rows of bytes for agents: columns and clocks, one per row like `issuers`.
+
+        `is_generic`: by the proxy of plain stores, though nobody waits for it.
+        """
         self._keep_off_barriers(addresses, data.shape[1])
         places = self._places(addresses, data.shape[1])
-        self.shadow.write_async(places, issuers, *agents, site)
+        self.shadow.write_async(places, issuers, *agents, site, is_generic=is_generic)
         self.region.scatter(addresses, data, data.shape[1])

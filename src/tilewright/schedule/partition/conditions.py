@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from tilewright.analysis.argument_effects import touched_arguments
@@ -23,11 +23,12 @@ from tilewright.ir.effects import (
     own_effects,
     writes_global,
 )
-from tilewright.ir.regions import is_control_flow, loops_around
+from tilewright.ir.regions import ControlFlowOp, is_control_flow, loops_around
 from tilewright.ir.types import DescriptorType
 from tilewright.ops.channels import MeetOp
 from tilewright.ops.debug.ir import is_assumption
 from tilewright.ops.function import FuncOp
+from tilewright.ops.memory.ir import LoadOp
 from tilewright.schedule.partition.apart import are_apart
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.schedule.partition.slices import Slice
@@ -63,13 +64,37 @@ def _is_plain(effect: Effect) -> bool:
     return effect.resource in own and effect.atomic is None
 
 
+def reads_of_addresses(
+    needed: Slice, loads: Sequence[Operation], known: Collection[Operation] = ()
+) -> list[Operation]:
+    """What a role that copies by threads reads besides, for the addresses and masks of its loads.
+
+    Each role that needs it reads it itself. Whether a loop or a branch around a load runs is for
+    all roles to know, so what it follows from is not among them; see `require_scalars`.
+    """
+    if not any(isinstance(load, LoadOp) for load in loads):
+        return []
+    steering = Slice(needed.block, ())
+    for op in sorted_ops(needed):
+        if is_control_flow(op):
+            steering.add_values(value for edge in _edges(op) for value in edge)
+    reads = (op for op in sorted_ops(needed) if isinstance(op, LoadOp))
+    return [op for op in reads if op not in loads and op not in known and op not in steering.ops]
+
+
+def _edges(op: Operation) -> Iterator[Sequence[SSAValue]]:
+    """What decides where control goes at an op, and how often."""
+    assert isinstance(op, ControlFlowOp)
+    return (edge.giver.operands[: edge.first] for edge in op.edges())
+
+
 def require_scalars(
     needed: Slice, loads: Sequence[Operation], known: Collection[Operation] = ()
 ) -> None:
     """Hold a role that loads to what every role can compute. *Raises*: Refused.
 
     Its loads, and the loops and branches around them, follow from arguments, the program's
-    number, loop counters, and what the reads `known` find, which are kept in order.
+    number, loop counters, and what the reads `known` find.
     """
     for op in sorted_ops(needed):
         if op in loads or op.has_trait(IsTerminator) or is_assumption(op):

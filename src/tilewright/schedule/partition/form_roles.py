@@ -29,6 +29,7 @@ from tilewright.ops.function import FuncOp
 from tilewright.ops.roles import RolesOp
 from tilewright.schedule.partition.conditions import (
     is_assumption,
+    reads_of_addresses,
     require_known_effects,
     require_memory_order,
     require_scalars,
@@ -89,8 +90,10 @@ def form_roles(
     require_known_effects(kernel)
     body = kernel.body.block
     needed = _load_slice(body, loads)
-    require_scalars(needed, loads, known)
-    require_memory_order(kernel, loads, math_role.replicas, target.unordered(), known)
+    reads = reads_of_addresses(needed, loads, known)
+    require_scalars(needed, loads, (*known, *reads))
+    ahead = (*loads, *reads)
+    require_memory_order(kernel, ahead, math_role.replicas, target.unordered(), known)
     locked = _locked_ring(kernel, schedule, sites)
     forming = _Forming(body, sites, frozenset(target.stays()))
     if locked:
@@ -129,6 +132,14 @@ def _pair_of(kernel: FuncOp, schedule: Schedule) -> tuple[Role, Role]:
     if others[0].split == "tiles" and schedule.turns is not None:
         raise Refused(kernel, "replicas that take whole tiles take turns for those already")
     return loads[0], others[0]
+
+
+def loaded_ahead(
+    kernel: FuncOp, sites: Sequence[Site], known: Collection[Operation] = ()
+) -> list[Operation]:
+    """All that a role reads ahead of the others: what rings bring, and where that lies."""
+    loads = [load for site in sites for load in site.loads]
+    return [*loads, *reads_of_addresses(_load_slice(kernel.body.block, loads), loads, known)]
 
 
 def sites_of(kernel: FuncOp, schedule: Schedule) -> list[Site]:

@@ -45,6 +45,12 @@ class Slice:
         while self._pending:
             self._trace(self._pending.pop())
 
+    def add_values(self, values: Iterable[SSAValue]) -> None:
+        """Need some values, and all that they come from."""
+        self._need_values(values)
+        while self._pending:
+            self._trace(self._pending.pop())
+
     def _need_op(self, op: Operation) -> None:
         if op in self.ops:
             return

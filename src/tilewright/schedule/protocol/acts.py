@@ -23,7 +23,7 @@ from tilewright.ops.rings import (
     RingWaitOp,
 )
 from tilewright.ops.roles import ClusterWaitOp, TurnPassOp, TurnWaitOp, shared_by_roles
-from tilewright.ops.staging import DotWaitOp, LaidOutDotOp
+from tilewright.ops.staging import AsyncCopyOp, DotWaitOp, LaidOutDotOp
 from tilewright.schedule.protocol.replica import Replica, Slot, ring_of
 from tilewright.schedule.protocol.state import Broken, Phases
 from tilewright.support.rules import RuleTable
@@ -144,6 +144,13 @@ def _product(replica: Replica, op: LaidOutDotOp) -> Running:
     yield
 
 
+@STEPS.register(AsyncCopyOp)
+def _copy(replica: Replica, op: AsyncCopyOp) -> Running:
+    replica.start_copy(op)
+    return
+    yield
+
+
 @EVENTS.register(RingAcquireOp)
 def _acquire(replica: Replica, op: RingAcquireOp) -> Running:
     yield from _enter(replica, op, "empty", replica.ring(op).empty, 1)
@@ -175,6 +182,7 @@ def _enter(
 @EVENTS.register(RingCommitOp)
 def _commit(replica: Replica, op: RingCommitOp) -> Running:
     number = replica.slot_number(op, op.slot)
+    replica.hand_copies(op, number)
     replica.let_go(op, number, is_filled=False)
     announced = 0 if op.announced_bytes is None else op.announced_bytes.value.data
     replica.ring(op).full[number].arrive(announced)

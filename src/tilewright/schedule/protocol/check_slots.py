@@ -28,6 +28,7 @@ from tilewright.ops.rings import (
     SlotAccess,
 )
 from tilewright.ops.roles import Role, RolesOp, role_around, shared_by_roles
+from tilewright.ops.staging import AsyncCopyOp
 from tilewright.schedule.protocol.broken import broken, ring_name
 from tilewright.support.rules import RuleTable
 
@@ -174,6 +175,19 @@ def _check_announced(role: Role, commit: RingCommitOp) -> None:
     if found != total or found >= MAX_ANNOUNCED_BYTES:
         what = f"ring {ring_name(ring)}: {found} bytes are announced, and its copies bring {total}"
         raise broken(role.name, what, commit)
+    _check_copies(role, commit)
+
+
+def _check_copies(role: Role, commit: RingCommitOp) -> None:
+    """A commit waits for the copies that threads have started, and for nothing where none did."""
+    ring, is_copied = commit.ring_of(), False
+    op = commit.prev_op
+    while op is not None and not isinstance(op, RingCommitOp) and not op.regions:
+        is_copied = is_copied or isinstance(op, AsyncCopyOp)
+        op = op.prev_op
+    if is_copied != (commit.by_copies is not None):
+        what = "does not wait for what threads copy" if is_copied else "waits for copies of nobody"
+        raise broken(role.name, f"ring {ring_name(ring)}: {commit.name} {what}", commit)
 
 
 def _begins_fill(op: Operation, ring: RingOp) -> bool:

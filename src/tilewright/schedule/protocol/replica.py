@@ -11,8 +11,8 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.ir.effects import Access, Resource, own_effects
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.locations import span_of
-from tilewright.ops.rings import RingAcquireOp, RingFill, RingOp, RingWaitOp
-from tilewright.ops.staging import DotWaitOp, LaidOutDotOp
+from tilewright.ops.rings import RingAcquireOp, RingCommitOp, RingFill, RingOp, RingWaitOp
+from tilewright.ops.staging import AsyncCopyOp, DotWaitOp, LaidOutDotOp
 from tilewright.schedule.protocol.scalars import Launch, scalar_of
 from tilewright.schedule.protocol.state import Broken, Ring, Turns
 from tilewright.support.dataclass import dataclass
@@ -73,6 +73,7 @@ class Replica:
         self.op: Operation | None = None
         self._held: dict[tuple[RingOp, int, bool], Slot] = {}
         self._products: list[Product] = []
+        self._copies: list[Slot] = []
         self.steps = 0
 
     def error(self, what: str, op: Operation | None = None) -> ProtocolBroken:
@@ -94,6 +95,8 @@ class Replica:
             raise self.error(f"{_named(slot)} is never {verb}")
         if any(not product.is_done and product.slots for product in self._products):
             raise self.error("ends while a product still reads a ring")
+        for slot in self._copies:
+            raise self.error(f"ends while nobody waits for its copies to {_named(slot)}")
 
     # --- values ---
 
@@ -170,6 +173,23 @@ class Replica:
         while len(self._products) > op.pending.value.data:
             self._products.pop(0).is_done = True
         self.bind(op.results, self.all(op.tiles))
+
+    # --- copies ---
+
+    def start_copy(self, op: AsyncCopyOp) -> None:
+        """Threads of the role start copies; those to a slot are for a commit to wait for."""
+        self.evaluate(op)
+        slot = self.values.get(op.dst)
+        if isinstance(slot, Slot):
+            self._copies.append(slot)
+
+    def hand_copies(self, op: RingCommitOp, number: int) -> None:
+        """A commit takes the copies that were started. *Raises*: Broken for those of others."""
+        if op.by_copies is None:
+            return
+        if [(slot.ring, slot.number) for slot in self._copies] != [(ring_of(op), number)]:
+            raise Broken(f"slot {number} waits for other copies than those that go to it")
+        self._copies.clear()
 
     # --- rings ---
 

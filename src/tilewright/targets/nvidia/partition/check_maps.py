@@ -8,7 +8,7 @@ Another program takes a place that was left, so that no launch of one program sh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
@@ -38,7 +38,7 @@ def check_maps(kernel: FuncOp) -> None:
                 _require_idle(role, op, list(rings), stores=stores)
 
 
-def _is_made(operands: tuple[SSAValue, ...]) -> bool:
+def _is_made(operands: Sequence[SSAValue]) -> bool:
     """Whether a copy uses a map that the program made."""
     return any(isinstance(value.owner, MakeTensorMapOp) for value in operands)
 

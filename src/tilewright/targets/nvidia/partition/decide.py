@@ -28,6 +28,7 @@ from tilewright.machine.model import MachineModel
 from tilewright.ops.descriptors.ir import DescriptorLoadOp, DescriptorReduceOp
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.matmul.ir import ProductOp
+from tilewright.ops.memory.ir import LoadOp
 from tilewright.ops.program.persistence import most_programs
 from tilewright.ops.shape.ir import PermutingOp
 from tilewright.passes.branch_masks import find_masks
@@ -39,6 +40,7 @@ from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InvalidOption
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.partition import two_programs
+from tilewright.targets.nvidia.partition.copied_loads import copied_loads
 from tilewright.targets.nvidia.partition.default_roles import (
     GROUPS,
     large_product,
@@ -62,6 +64,9 @@ _REGISTERS = {1: (40, 240), 2: (40, 232), 3: (32, 160)}
 # Of kernels whose program makes tensor maps: what it knows of its group are scalars of both roles.
 # Source: ptxas 13.0; with the numbers above a grouped product spills 280 bytes, with these none.
 _REGISTERS_OF_MAKERS = {1: (56, 240), 2: (56, 224), 3: (56, 152)}
+# Of kernels whose threads copy: each knows the addresses of its part of a tile.
+# Source: ptxas 13.0; rows of 64 halves that indices gather spill with 40 registers, with these not.
+_REGISTERS_OF_COPIES = {1: (96, 240), 2: (72, 216), 3: (56, 152)}
 _GROUP_THREADS = 128
 _RESERVED_BYTES = 2048
 """Left for mbarriers and alignment. Chosen, not measured: what else takes room costs a slot."""
@@ -143,14 +148,15 @@ class DecideRoles(Pass):
         """The roles of a kernel and the rings between them; `asked` groups if it is not 0."""
         groups = asked or self.groups or self._unsaid_groups(kernel)
         is_twice = not (asked or self.groups) and groups == 2 and runs_twice(kernel)
-        load, math = two_programs.REGISTERS if is_twice else _registers(kernel, groups)
+        copied = copied_loads(kernel) if self.groups else []
+        load, math = two_programs.REGISTERS if is_twice else _registers(kernel, groups, copied)
         split = _split(kernel, groups)
         roles = (
             Role("load", "load", registers=self.load_registers or load),
             Role("math", "math", 4, groups, self.math_registers or math, split),
         )
         self._check_registers(roles)
-        rings = _rings(kernel)
+        rings = _rings(kernel, copied)
         epilogue = _epilogue(kernel, self.buffers)
         programs = two_programs.PROGRAMS if is_twice else 1
         free, taken = self._free_bytes(kernel, roles[1], epilogue, programs)
@@ -212,7 +218,7 @@ class DecideRoles(Pass):
 
     def _shared(self, rings: Sequence[Ring], split: str, free: int) -> Sequence[Ring]:
         """The rings, with one memory where they have fewer slots than asked for, or than two."""
-        if split == "tiles":
+        if split == "tiles" or any(ring.is_copied() for ring in rings):
             return rings
         wanted = self.slots or _FEWEST_SLOTS
         if not any(ring.is_in_loop for ring in rings):
@@ -229,8 +235,10 @@ class DecideRoles(Pass):
         return fitting, f"{fitting} slots of {step} bytes fit beside {held + stored} bytes"
 
 
-def _registers(kernel: FuncOp, groups: int) -> tuple[int, int]:
+def _registers(kernel: FuncOp, groups: int, copied: Sequence[LoadOp]) -> tuple[int, int]:
     """Those of a thread that loads and of one that multiplies, of a program alone."""
+    if copied:
+        return _REGISTERS_OF_COPIES[groups]
     is_of_gradients = groups == 2 and gradient_groups(kernel) > 0
     usual = _REGISTERS_OF_MAKERS if makes_maps(kernel) else _REGISTERS
     return REGISTERS if is_of_gradients else usual[groups]
@@ -260,8 +268,11 @@ def _sharing(rings: Sequence[Ring], own: int) -> str:
     return f"{'; '.join((*joined, *shared))}: {short} of each alone would fit"
 
 
-def _rings(kernel: FuncOp) -> list[Ring]:
-    """The rings of a kernel, in the order of the text."""
+def _rings(kernel: FuncOp, copied: Sequence[LoadOp]) -> list[Ring]:
+    """The rings of a kernel: those that the copy engine fills in the order of the text.
+
+    Each of the loads `copied` by threads has one of its own behind them.
+    """
     maps = {op.result for op in (*maps_of(kernel), *made_maps_of(kernel))}
     anchors = {op: anchor for anchor, op in anchors_of(kernel).items() if anchor.index >= 0}
     sites: dict[tuple[Block, Operation, int], list[DescriptorLoadOp]] = {}
@@ -290,6 +301,10 @@ def _rings(kernel: FuncOp) -> list[Ring]:
         blocks = dict.fromkeys(load.parent for load in loads)
         fills = tuple(tuple(load for load in loads if load.parent is block) for block in blocks)
         found.append(Ring(name, named, fills, size, bool(key[0])))
+    for load in copied:
+        is_in_loop = next(loops_around(load), None) is not None
+        size = _tile_bytes(load.result)
+        found.append(Ring(f"ring{len(found)}", (anchors[load],), ((load,),), size, is_in_loop))
     return found
 
 

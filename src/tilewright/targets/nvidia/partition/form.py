@@ -30,7 +30,7 @@ from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.program.persistence import most_programs
 from tilewright.ops.roles import role_around
 from tilewright.passes.persist import tile_loops, undo
-from tilewright.schedule.partition.form_roles import form_roles, sites_of
+from tilewright.schedule.partition.form_roles import form_roles, loaded_ahead, sites_of
 from tilewright.schedule.partition.lives import Site
 from tilewright.schedule.partition.refusal import Refused
 from tilewright.schedule.partition.split_tiles import Smaller
@@ -40,6 +40,7 @@ from tilewright.schedule.plan.verify_schedule import require_legal
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.support.errors import NotPowerOfTwo, UnsupportedLayout
 from tilewright.support.tile_extents import is_power_of_two
+from tilewright.targets.nvidia.partition.copied_loads import first_problem, why_not_copied
 from tilewright.targets.nvidia.partition.keep_order import keep_order, makes_maps
 from tilewright.targets.nvidia.partition.landed import part_landed, swizzled_rows
 from tilewright.targets.nvidia.partition.overlap_guards import overlap_guards
@@ -100,8 +101,9 @@ class FormRoles(Pass):
         gpu = _Gpu(kernel, self.machine, schedule.epilogue)
         before = kernel.body.clone() if makes_maps(kernel) else None
         try:
+            _require_rings(kernel, schedule)
             known = frozenset[Operation]() if before is None else keep_order(kernel)
-            loads = [load for site in sites_of(kernel, schedule) for load in site.loads]
+            loads = loaded_ahead(kernel, sites_of(kernel, schedule), known)
             guards = overlap_guards(kernel, loads, may_overlap=self.may_overlap, known=known)
             form_roles(kernel, schedule, gpu, known)
             add_guards(kernel, guards)
@@ -115,6 +117,14 @@ class FormRoles(Pass):
                 _restore(kernel, before)
             return refused
         return None
+
+
+def _require_rings(kernel: FuncOp, schedule: Schedule) -> None:
+    """Say of a kernel without rings which load is in the way. *Raises*: Refused."""
+    found = None if schedule.channels else first_problem(kernel)
+    if found is not None:
+        load, problem = found
+        raise Refused(load, f"no load goes through a ring, and threads do not copy it: {problem}")
 
 
 def _restore(kernel: FuncOp, body: Region) -> None:
@@ -200,9 +210,7 @@ class _Gpu:
         if not self._machine.has_wgmma:
             raise Refused(self._kernel, f"{self._machine.arch} has no products of warp groups")
         for site in sites:
-            for load in site.loads:
-                if not isinstance(load, DescriptorLoadOp):
-                    raise Refused(load, "the copy engine does not make a load")
+            self._require_medium(site)
         rings = {site.channel.name: _slot_tiles(site) for site in sites}
         for op in body.walk():
             if isinstance(op, ProductOp) and shape_of(op.result.type)[-2] % WGMMA.rows:
@@ -214,6 +222,18 @@ class _Gpu:
                 # Its mbarrier would be one for all replicas.
                 raise Refused(op, "a load by the copy engine goes through no ring")
         self._require_room(sites, rings, math, body)
+
+    def _require_medium(self, site: Site) -> None:
+        """The copy engine fills a ring, or the threads of the role that loads do, one tile."""
+        own = [load for load in site.loads if not isinstance(load, DescriptorLoadOp)]
+        if not own:
+            return
+        problem = why_not_copied(self._kernel, own[0])
+        if problem:
+            what = f"the copy engine does not make a load, and threads do not: {problem}"
+            raise Refused(own[0], what)
+        if len(site.loads) > 1 or site.channel.shares:
+            raise Refused(own[0], f"threads fill ring {site.channel.name}, which has other tiles")
 
     def _require_room(
         self,
@@ -249,8 +269,10 @@ class _Gpu:
 def _slot_tiles(site: Site) -> list[SharedType]:
     tiles: list[SharedType] = []
     for load in site.loads:
-        assert isinstance(load, DescriptorLoadOp)
-        tiles.append(tile_type(load, load.desc))
+        if isinstance(load, DescriptorLoadOp):
+            tiles.append(tile_type(load, load.desc))
+        else:
+            tiles.append(swizzled_rows(load.results[0].type))
     return tiles
 
 

@@ -23,14 +23,18 @@ from tilewright.ops.staging import (
     MemdescSliceOp,
     MemdescTransOp,
 )
+from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 from tilewright.targets.nvidia.partition.landed import part_landed
 
 
 class Reading:
     """Puts the slot of a ring in the place of what a role gets."""
 
-    def __init__(self, get: GetOp, ring: RingOp, takes_turns: bool) -> None:
+    def __init__(
+        self, get: GetOp, ring: RingOp, takes_turns: bool, *, is_written_by_threads: bool = False
+    ) -> None:
         self._takes_turns = takes_turns
+        self._is_written_by_threads = is_written_by_threads
         self._get = get
         self._ring = ring
         assert get.parent is not None
@@ -48,6 +52,9 @@ class Reading:
         erase(get)
         wait.detach()
         self._block.insert_op_before(wait, self._first(wait))
+        if self._is_written_by_threads:
+            # Products read by a proxy of their own: all that was waited for is shown to it first.
+            self._block.insert_op_after(build(FenceAsyncSharedOp, location=wait.location), wait)
         if self._takes_turns:
             self._take_turn(wait)
         self._release(wait)

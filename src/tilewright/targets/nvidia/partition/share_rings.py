@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.schedule import Anchor, Channel
 from tilewright.ops.descriptors.ir import DescriptorLoadOp
+from tilewright.ops.memory.ir import LoadOp
 from tilewright.schedule.partition.lives import Site, are_exclusive, clash
 from tilewright.support.dataclass import dataclass, replace
 from tilewright.targets.nvidia.tma.stage import tile_type
@@ -31,7 +32,7 @@ class Ring:
 
     name: str
     anchors: tuple[Anchor, ...]
-    fills: tuple[tuple[DescriptorLoadOp, ...], ...]
+    fills: tuple[tuple[DescriptorLoadOp | LoadOp, ...], ...]
     slot_bytes: int
     is_in_loop: bool
     shares: str = ""
@@ -49,7 +50,12 @@ class Ring:
 
     def tiles(self) -> list[SharedType]:
         """How the tiles of a slot lie."""
-        return [tile_type(load, load.desc) for load in self.fills[0]]
+        loads = (load for load in self.fills[0] if isinstance(load, DescriptorLoadOp))
+        return [tile_type(load, load.desc) for load in loads]
+
+    def is_copied(self) -> bool:
+        """Whether threads fill it, and no copy engine."""
+        return any(isinstance(load, LoadOp) for loads in self.fills for load in loads)
 
     def sites(self) -> list[Site]:
         """Where the ring is filled."""

@@ -6,6 +6,9 @@
     %x = get %ab … dot (local_alloc (slice %x, %r)), …
     ⇒ %s = ring_wait %ring; %p = memdesc_slice %s, %r … dot %p, … ; ring_release %ring
 
+    %x = load %p; put %ab, %x
+    ⇒ %s = ring_acquire %ring; async_copy %p → %s; ring_commit %ring by copies
+
     put_part %ch, %x, %r
     ⇒ %s = ring_acquire %ring; local_store %x → memdesc_slice %s, %r; fence; ring_commit %ring
 
@@ -49,6 +52,7 @@ from tilewright.schedule.partition.form_roles import TURNS
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
+from tilewright.targets.nvidia.partition.copies import copies_of, fill_by_threads
 from tilewright.targets.nvidia.partition.drain_rings import drain_rings
 from tilewright.targets.nvidia.partition.landed import read_type
 from tilewright.targets.nvidia.partition.read_slots import Reading
@@ -97,7 +101,9 @@ def _stage(roles: RolesOp, channel: ChannelOp) -> None:
     skips = [op for op in users if isinstance(op, SkipOp)]
     # Each fill is for one of those that skip.
     readers = 1 if skips else _replicas_around(roles, gets)
-    types = [read_type(gets)] if parts else _landed_types(channel, puts)
+    copied = copies_of(puts)
+    is_read_so = parts or copied
+    types = [read_type(gets)] if is_read_so else _landed_types(channel, puts)
     producers = _replicas_around(roles, parts) if parts else 1
     ring = _ring(channel, roles, types, producers, readers)
     if any(put.shared for put in puts):
@@ -105,12 +111,15 @@ def _stage(roles: RolesOp, channel: ChannelOp) -> None:
         assert kernel is not None
         ring.properties["cluster"] = IntegerAttr(cluster_of(kernel), i32)
     for put in puts:
-        _fill(put, ring)
+        if copied:
+            fill_by_threads(put, ring)
+        else:
+            _fill(put, ring)
     for part in parts:
         _write(part, ring)
     takes_turns = TURNS in channel.attributes and ring.consumers.value.data > 1
     for get in gets:
-        Reading(get, ring, takes_turns).run()
+        Reading(get, ring, takes_turns, is_written_by_threads=bool(copied)).run()
     for skip in skips:
         insert_before(
             skip, build(RingSeekOp, [ring.result, skip.count], (), location=skip.location)

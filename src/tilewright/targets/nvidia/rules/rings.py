@@ -37,6 +37,7 @@ from tilewright.ops.staging import LaidOutDotOp
 from tilewright.schedule.shared_memory import RING_SLOT_BYTES
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
+from tilewright.targets.nvidia.rules.arrivals import arrive_behind_copies, arrive_by_warps
 from tilewright.targets.nvidia.rules.clusters import meet_cluster, start_halves
 from tilewright.targets.nvidia.rules.tma import announce, in_one_thread, start_copies
 from tilewright.targets.nvidia.rules.waiting import giving_up, wait_parity
@@ -45,15 +46,8 @@ from tilewright.targets.nvidia.tma_ops import TmaFillOp
 
 # By definition: a slot's second mbarrier, behind the 8 bytes of its first.
 _EMPTY = 8
-_ARRIVE = "{ .reg .pred p; setp.ne.b32 p, $1, 0; @p mbarrier.arrive.shared::cta.b64 _, [$0]; }"
-# At the same mbarrier of the program of rank $2. Not `.release.cluster`, which fences all memory in
-# every step: a third of the speed of a product (H200, 2026-11-20). What it would order are reads by
-# products that the warp has waited for.
-_ARRIVE_THERE = (
-    "{ .reg .pred p; .reg .b32 there; setp.ne.b32 p, $1, 0; "
-    "mapa.shared::cluster.u32 there, $0, $2; "
-    "@p mbarrier.arrive.shared::cluster.b64 _, [there]; }"
-)
+# By definition: the threads of a warp.
+_LANES = 32
 
 
 @NVIDIA_RULES.register(RingOp)
@@ -117,9 +111,11 @@ def _role_of(op: Operation) -> tuple[RolesOp, int]:
 
 
 def arrivals(op: Operation) -> int:
-    """How often a replica arrives at an mbarrier by an op: once, or each of its warps."""
+    """How often a replica arrives at an mbarrier by an op: once, each of its warps, or threads."""
     roles, number = _role_of(op)
     part = allot(roles).partitions[number]
+    if isinstance(op, RingCommitOp) and op.by_copies is not None:
+        return part.warps * _LANES
     is_announced = isinstance(op, RingCommitOp) and op.announced_bytes is not None
     return 1 if part.is_elected or is_announced else part.warps
 
@@ -256,7 +252,9 @@ def _fill(ctx: SimtContext, op: TmaFillOp) -> None:
 def _commit(ctx: SimtContext, op: RingCommitOp) -> None:
     barrier = _barrier(ctx, op.ring_of(), op.slot, 0)
     announced: IntegerAttr | None = op.announced_bytes
-    if announced is not None:
+    if op.by_copies is not None:
+        arrive_behind_copies(ctx, barrier)
+    elif announced is not None:
         in_one_thread(ctx, lambda fn: announce(fn, barrier, announced.value.data))
     else:
         # Each warp arrives for its lanes, all of which have written before.
@@ -289,30 +287,6 @@ def _users(views: Sequence[SSAValue]) -> Iterable[Operation]:
         for use in view.uses:
             inner = [r for r in use.operation.results if isinstance(r.type, SharedType)]
             yield from _users(inner) if inner else (use.operation,)
-
-
-def arrive_by_warps(
-    ctx: SimtContext, barrier: str, condition: str | None, programs: int = 1
-) -> None:
-    """A lane of each warp arrives, without a branch, which would part the lanes of the warp.
-
-    In a cluster lane r arrives at the mbarrier of the program of rank r.
-    """
-    fn = ctx.fn
-    if ctx.scope.partition.is_elected and programs == 1:
-        arrives = "true"  # the one thread of the role, whichever lane it is
-    else:
-        arrives = fn.prologue_value(f"icmp ult i32 {ctx.index.lane}, {programs}")
-    if condition is not None:
-        arrives = fn.value(f"and i1 {arrives}, {condition}")
-    flag = fn.value(f"zext i1 {arrives} to i32")
-    address = fn.value(f"ptrtoint {barrier} to i32")
-    text, constraints, arguments = _ARRIVE, "r,r", f"i32 {address}, i32 {flag}"
-    if programs > 1:
-        rank = fn.prologue_value(f"and i32 {ctx.index.lane}, {programs - 1}")
-        text, constraints, arguments = _ARRIVE_THERE, "r,r,r", f"{arguments}, i32 {rank}"
-    call = f'call void asm sideeffect "{text}", "{constraints},~{{memory}}"'
-    fn.emit(f"{call}({arguments}) convergent nounwind")
 
 
 @NVIDIA_RULES.register(ClusterWaitOp)

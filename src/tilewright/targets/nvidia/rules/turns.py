@@ -11,7 +11,7 @@ from tilewright.ops.roles import role_around
 from tilewright.support.errors import InternalError
 from tilewright.targets.nvidia.ops import AwaitTurnOp, TellTurnOp, TurnBarriersOp
 from tilewright.targets.nvidia.rules import NVIDIA_RULES
-from tilewright.targets.nvidia.rules.rings import arrive_by_warps
+from tilewright.targets.nvidia.rules.arrivals import arrive_by_warps
 from tilewright.targets.nvidia.rules.tma import in_one_thread
 from tilewright.targets.nvidia.rules.waiting import giving_up, wait_parity
 from tilewright.targets.nvidia.tma.barriers import BARRIER_BYTES
