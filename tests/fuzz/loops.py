@@ -53,6 +53,7 @@ FORMS: dict[str, Form] = {
     "tiles": partial(require_agreement, to_threads=True, over_tiles=True),
     "gathers": partial(require_agreement, to_threads=True, gathers=True),
     "clusters": _clusters,
+    "copied": partial(require_agreement, to_threads=True, copies=True),
     "grouped": test_grouped.check,
     "in place": test_in_place.check,
     "overlapping": test_overlapping.check,

@@ -84,6 +84,13 @@ _GATHERING = (
     ".to(tl.float16), acc)",
 )
 """Products that sum up along the rows of what was computed: replicas need all of it."""
+_COPIED = {
+    "x.load([first, {k}])": "tl.load(a + (at * 3 % rows)[:, None] * n + ({k} + kk)[None, :],"
+    " mask=(at < rows)[:, None] & ({k} + kk < n)[None, :], other=0.0)",
+    "y.load([{k}, 0])": "tl.load(b + ({k} + kk)[:, None] * N + across[None, :],"
+    " mask=({k} + kk < n)[:, None], other=0.0)",
+}
+"""Blocks by pointers that threads copy: rows in another order, and rows as they are."""
 _COMPUTATIONS = (
     "acc = acc % 1024",
     "other = tl.where(acc > other, acc % 512, other - 1.0)",
@@ -138,20 +145,26 @@ class RoleProgram:
         return Case(f"roles-{self.seed}", kernel, (self.programs,), inputs, reference)
 
 
-def generate_roles(seed: int, *, over_tiles: bool = False, gathers: bool = False) -> RoleProgram:
+def generate_roles(
+    seed: int, *, over_tiles: bool = False, gathers: bool = False, copies: bool = False
+) -> RoleProgram:
     """The program of a seed; `over_tiles`: each program computes several, in a loop of its own.
 
-    `gathers`: there are products that sum up along the rows of tiles.
+    `gathers`: there are products that sum up along the rows of tiles. `copies`: some blocks are
+    loaded by pointers.
     """
     rng = random.Random(seed)
     head, tail, indent = (TILES_HEAD, TILES_TAIL, 8) if over_tiles else (HEAD, TAIL, 4)
     products = _PRODUCTS
     if gathers:
         head, products = head.replace("    pid =", _WIDE_BLOCKS, 1), (*_PRODUCTS, *_GATHERING)
+    if copies:
+        head = head.replace("    pid =", "    kk = tl.arange(0, K)\n    pid =", 1)
+        products = tuple(_by_pointers(product, rng) for product in products)
     while True:
         lines = _Writer(rng, products).body(rng.randint(2, 4), 3 if over_tiles else 1, "0")
         text = head + "".join(f"{' ' * indent}{line}\n" for line in lines) + tail
-        if ".load([" in text:
+        if ".load([" in text or (copies and "kk < n" in text):
             break
     depth = rng.choice((0, 16, 40, 48, 64, 80)) or 16
     rows = rng.choice((128, 100, 200, 256))
@@ -159,6 +172,14 @@ def generate_roles(seed: int, *, over_tiles: bool = False, gathers: bool = False
     if over_tiles:
         rows, programs = rng.choice((100, 300, 512, 700)), rng.randint(1, 2)
     return RoleProgram(seed, text, rows, depth, steps, columns, programs)
+
+
+def _by_pointers(product: str, rng: random.Random) -> str:
+    """A product some of whose blocks, or all, are loaded by pointers."""
+    for block, load in _COPIED.items():
+        if rng.random() < 0.6:
+            product = product.replace(block, load)
+    return product
 
 
 class _Writer:

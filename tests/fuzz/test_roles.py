@@ -31,9 +31,16 @@ from tilewright.targets.target import load_target
 CHUNK = 10
 
 
-def load_case(seed: int, folder: Path, *, over_tiles: bool = False, gathers: bool = False) -> Case:
+def load_case(
+    seed: int,
+    folder: Path,
+    *,
+    over_tiles: bool = False,
+    gathers: bool = False,
+    copies: bool = False,
+) -> Case:
     """The case of a seed's program."""
-    program = generate_roles(seed, over_tiles=over_tiles, gathers=gathers)
+    program = generate_roles(seed, over_tiles=over_tiles, gathers=gathers, copies=copies)
     path = write_program(program, folder)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
@@ -50,8 +57,10 @@ def schedule_for(kernel: FuncOp, rng: random.Random) -> Schedule:
         return own
     tiles = [tile for channel in own.channels for tile in channel.tiles]
     kept = [tile for tile in tiles if rng.random() < 0.97] or tiles
+    media = {tile: channel.medium for channel in own.channels for tile in channel.tiles}
     rings = tuple(
-        Channel(f"r{number}", (tile,), rng.randint(1, 3)) for number, tile in enumerate(kept)
+        Channel(f"r{number}", (tile,), rng.randint(1, 3), media[tile])
+        for number, tile in enumerate(kept)
     )
     math = Role("math", "math", 4, replicas, 232, "m" if replicas > 1 else "")
     return Schedule((Role("load", "load", registers=40), math), rings)
@@ -117,6 +126,7 @@ def require_agreement(
     gathers: bool = False,
     programs: int = 0,
     one_memory: bool = False,
+    copies: bool = False,
 ) -> bool:
     """Run a program at T0 and as roles; whether it became roles at all.
 
@@ -126,7 +136,7 @@ def require_agreement(
 
     With `programs` so many go over the tiles, in clusters.
     """
-    case = load_case(seed, folder, over_tiles=over_tiles, gathers=gathers)
+    case = load_case(seed, folder, over_tiles=over_tiles, gathers=gathers, copies=copies)
     if programs:
         case = replace(case, grid=(programs,))
     rng = random.Random(seed)
@@ -273,6 +283,14 @@ def test_a_slot_is_not_held_around_what_takes_the_next_one(tmp_path: Path) -> No
 def test_a_ring_is_not_filled_around_what_fills_another(tmp_path: Path) -> None:
     """The role that computes waited for the whole fill, and took nothing in between: deadlock."""
     require_agreement(2345, tmp_path)
+
+
+@pytest.mark.parametrize("first", range(8000, 8024, 8))
+def test_random_programs_whose_threads_copy_agree(first: int, tmp_path: Path) -> None:
+    seeds = range(first, first + 8)
+    options = {"to_threads": True, "copies": True}
+    made = [require_agreement(seed, tmp_path, **options) for seed in seeds]
+    assert sum(made) >= 3, "some programs should be split"
 
 
 @pytest.mark.slow

@@ -225,15 +225,19 @@ class _Gpu:
 
     def _require_medium(self, site: Site) -> None:
         """The copy engine fills a ring, or the threads of the role that loads do, one tile."""
-        own = [load for load in site.loads if not isinstance(load, DescriptorLoadOp)]
-        if not own:
+        ring, own = site.channel, [o for o in site.loads if not isinstance(o, DescriptorLoadOp)]
+        if ring.medium == "tma":
+            if own:
+                what = "the copy engine does not make a load: say `cp_async`, and threads fill"
+                raise Refused(own[0], f"{what} ring {ring.name}")
             return
+        if ring.medium != "cp_async" or not own:
+            raise Refused(site.loads[0], f"ring {ring.name} is not filled by `{ring.medium}`")
         problem = why_not_copied(self._kernel, own[0])
         if problem:
-            what = f"the copy engine does not make a load, and threads do not: {problem}"
-            raise Refused(own[0], what)
-        if len(site.loads) > 1 or site.channel.shares:
-            raise Refused(own[0], f"threads fill ring {site.channel.name}, which has other tiles")
+            raise Refused(own[0], f"threads cannot copy a load: {problem}")
+        if len(site.loads) > 1 or ring.shares:
+            raise Refused(own[0], f"threads fill ring {ring.name}, which has other tiles")
 
     def _require_room(
         self,

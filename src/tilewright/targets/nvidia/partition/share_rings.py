@@ -44,9 +44,10 @@ class Ring:
 
     def channel(self, slots: int, release: str) -> Channel:
         """The ring with so many slots, of which one does outside of loops."""
+        medium = "cp_async" if self.is_copied() else "tma"
         if not self.is_in_loop:
-            return Channel(self.name, self.anchors, 1, shares=self.shares)
-        return Channel(self.name, self.anchors, slots, release=release, shares=self.shares)
+            return Channel(self.name, self.anchors, 1, medium, shares=self.shares)
+        return Channel(self.name, self.anchors, slots, medium, release, self.shares)
 
     def tiles(self) -> list[SharedType]:
         """How the tiles of a slot lie."""

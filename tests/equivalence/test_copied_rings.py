@@ -1,0 +1,53 @@
+"""Rings that threads fill, through every level, to threads: the bits of one program."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.corpus.case import check
+from tests.corpus.copied import COPIED
+from tests.corpus.forming import run_formed, run_tiles
+from tests.corpus.partitioned import Partitioned
+from tests.corpus.run import run_module
+from tests.corpus.threads import lower_for_gpu, run_threads
+from tests.equivalence.test_rings import lowered, require_same
+from tilewright.ir.schedule_attributes import annotate_schedule
+from tilewright.ir.schedule_text import parse_schedule
+from tilewright.ops.function import find_kernel
+from tilewright.ops.rings import RingCommitOp
+from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION
+from tilewright.targets.nvidia.partition.form import partition_remarks
+
+over = pytest.mark.parametrize("case", COPIED, ids=lambda case: case.name)
+
+
+@over
+@pytest.mark.parametrize(("replicas", "slots"), [(1, 1), (2, 3)])
+def test_roles_and_rings_compute_what_one_program_does(
+    case: Partitioned, replicas: int, slots: int
+) -> None:
+    expected, text = run_tiles(case.case), case.text(replicas, slots=slots)
+    require_same(run_formed(case.case, text), expected)
+    for level in ("T1", "T2"):
+        module = lowered(case, text, level)
+        require_same(run_module(case.case, module, NVIDIA_INTERPRETATION), expected)
+
+
+@over
+@pytest.mark.parametrize(("replicas", "slots"), [(1, 2), (2, 1), (2, 3)])
+def test_threads_compute_the_bits_of_one_program(
+    case: Partitioned, replicas: int, slots: int
+) -> None:
+    schedule = parse_schedule(case.text(replicas, slots=slots))
+    found = run_threads(case.case, lambda m: annotate_schedule(find_kernel(m), schedule))
+    require_same(found, run_threads(case.case))
+
+
+@over
+def test_an_option_makes_them(case: Partitioned) -> None:
+    threads = lower_for_gpu(case.case, None, num_consumer_groups=2)
+    kernel = find_kernel(threads.scheduled.module)
+    assert not partition_remarks(kernel)
+    assert any(isinstance(op, RingCommitOp) and op.by_copies for op in kernel.walk())
+    found = run_threads(case.case, None, num_consumer_groups=2)
+    check(case.case, found, case.case.expected(), "roles")
