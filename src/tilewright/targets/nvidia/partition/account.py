@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from xdsl.ir import Operation
+
 from tilewright.analysis.alias import tile_bytes
 from tilewright.ir.encoding import SharedType
 from tilewright.ir.locations import describe
 from tilewright.ir.schedule_attributes import schedule_of
 from tilewright.ops.program.persistence import cluster_of, most_programs
-from tilewright.ops.rings import RingOp
+from tilewright.ops.rings import RingCommitOp, RingOp
 from tilewright.ops.roles import RolesOp
 from tilewright.targets.nvidia.remarks import REMARKS
 
@@ -48,7 +50,13 @@ def _account_of_ring(ring: RingOp) -> str:
         f"{describe(ring)}: ring {ring.ring_name.data} has {_count(slots, 'slot')} of "
         f"{total // slots} bytes ({shapes}), read by {_count(readers, 'group')}"
     )
+    if any(_waits_for_copies(use.operation) for use in ring.result.uses):
+        text += ", filled by threads"
     return text if ring.shares is None else f"{text}, in the memory of ring {ring.shares.data}"
+
+
+def _waits_for_copies(op: Operation) -> bool:
+    return isinstance(op, RingCommitOp) and op.by_copies is not None
 
 
 def _count(number: int, noun: str) -> str:
