@@ -371,3 +371,29 @@ def test_a_wait_loop_in_assembly_waits() -> None:
     )
     x, out = boxed(4, 2, spin)
     np.testing.assert_array_equal(out, x[4:12, 2:10])
+
+
+LEAVE = (
+    "  %other = xor i32 %tid, 33\n"
+    "  %block = getelementptr <4 x i32>, ptr addrspace(3) @shared, i32 %other\n"
+    "  %block_at = ptrtoint ptr addrspace(3) %block to i32\n"
+    "  %place = getelementptr <4 x i32>, ptr addrspace(1) %out, i32 %tid\n"
+    "  %place_at = ptrtoint ptr addrspace(1) %place to i64\n"
+    '  call void asm sideeffect "cp.async.bulk.global.shared::cta.bulk_group [$0], [$1], 16; '
+    'cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;", "l,r"'
+    "(i64 %place_at, i32 %block_at)\n"
+)
+
+
+@pytest.mark.parametrize(
+    "fenced",
+    [WAIT + FENCE + BARRIER, WAIT + BARRIER + FENCE],
+    ids=["by who copied", "by who reads"],
+)
+def test_the_engine_reads_what_threads_copied_behind_a_fence(fenced: str) -> None:
+    """Copies of threads write by the proxy of plain stores; the fence is anywhere in between."""
+    x, out = copied(COPY + COMMIT + fenced + LEAVE)
+    np.testing.assert_array_equal(out, x[np.arange(64) ^ 33])
+    for body in (WAIT + BARRIER, FENCE + WAIT + BARRIER):
+        with pytest.raises(ProxyRace, match=r"an asynchronous operation \(cp.async of thread"):
+            copied(COPY + COMMIT + body + LEAVE)
