@@ -21,6 +21,9 @@ from tilewright.ops.shape.ir import PermutingOp
 from tilewright.schedule.plan.copies import is_volatile, is_zero
 from tilewright.support.tile_extents import is_power_of_two
 
+REGISTERS = {1: (96, 240), 2: (72, 216), 3: (56, 152)}
+"""Of a thread that copies, which knows the addresses of its part of a tile, and of one that
+multiplies, by the number of groups. Source: ptxas 13.0: no gathered product of 14 sizes spills."""
 # By definition: a role that loads is one group of warps.
 _THREADS = 128
 # Source: PTX ISA 8.8, cp.async: the fewest bytes of a copy.

@@ -39,8 +39,7 @@ from tilewright.schedule.role_registers import most_granted
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InvalidOption
 from tilewright.support.options import CompileOptions
-from tilewright.targets.nvidia.partition import two_programs
-from tilewright.targets.nvidia.partition.copied_loads import copied_loads
+from tilewright.targets.nvidia.partition import copied_loads, two_programs
 from tilewright.targets.nvidia.partition.default_roles import (
     GROUPS,
     large_product,
@@ -64,9 +63,6 @@ _REGISTERS = {1: (40, 240), 2: (40, 232), 3: (32, 160)}
 # Of kernels whose program makes tensor maps: what it knows of its group are scalars of both roles.
 # Source: ptxas 13.0; with the numbers above a grouped product spills 280 bytes, with these none.
 _REGISTERS_OF_MAKERS = {1: (56, 240), 2: (56, 224), 3: (56, 152)}
-# Of kernels whose threads copy: each knows the addresses of its part of a tile.
-# Source: ptxas 13.0; rows of 64 halves that indices gather spill with 40 registers, with these not.
-_REGISTERS_OF_COPIES = {1: (96, 240), 2: (72, 216), 3: (56, 152)}
 _GROUP_THREADS = 128
 _RESERVED_BYTES = 2048
 """Left for mbarriers and alignment. Chosen, not measured: what else takes room costs a slot."""
@@ -148,7 +144,7 @@ class DecideRoles(Pass):
         """The roles of a kernel and the rings between them; `asked` groups if it is not 0."""
         groups = asked or self.groups or self._unsaid_groups(kernel)
         is_twice = not (asked or self.groups) and groups == 2 and runs_twice(kernel)
-        copied = copied_loads(kernel) if self.groups else []
+        copied = copied_loads.copied_loads(kernel) if self.groups else []
         load, math = two_programs.REGISTERS if is_twice else _registers(kernel, groups, copied)
         split = _split(kernel, groups)
         roles = (
@@ -238,7 +234,7 @@ class DecideRoles(Pass):
 def _registers(kernel: FuncOp, groups: int, copied: Sequence[LoadOp]) -> tuple[int, int]:
     """Those of a thread that loads and of one that multiplies, of a program alone."""
     if copied:
-        return _REGISTERS_OF_COPIES[groups]
+        return copied_loads.REGISTERS[groups]
     is_of_gradients = groups == 2 and gradient_groups(kernel) > 0
     usual = _REGISTERS_OF_MAKERS if makes_maps(kernel) else _REGISTERS
     return REGISTERS if is_of_gradients else usual[groups]
