@@ -1,19 +1,19 @@
-"""What is known of a tile along each of its dimensions: runs, equal values and divisors.
+"""What is known of a tile along each of its dimensions: a stride, and how far it holds.
 
-Along dimension d, cut a tile into groups of `contiguity[d]` elements, the first at index 0. In
-each group every element is its predecessor plus one, and the first one is a multiple of
-`divisibility[d]`, a power of two. In each group of `constancy[d]` elements all are equal. Groups
-divide the extent. A scalar counts as a tile of one element. Divisors of pointers count bytes,
-runs count elements.
+Along each dimension a tile is cut into groups of `length` elements, the first at index 0. In each
+group every element is its predecessor plus `stride`, and the first one is a multiple of `divisor`,
+a power of two. Groups divide the extent. A scalar counts as a tile of one element. Divisors of
+pointers count bytes, strides count elements.
 
-    16 + arange(0, 64)        contiguity 64, divisibility 16, constancy 1
-    arange(0, 64) // 8        contiguity  1, divisibility  1, constancy 8
-    splat(pointer) + arange   contiguity 64, divisibility of the pointer in bytes
+    16 + arange(0, 64)        stride 1, length 64, divisor 16
+    arange(0, 64) // 8        stride 0, length  8, divisor  1
+    arange(0, 64) % 8 * 4     stride 4, length  8, divisor EVERY: groups start with 0
+    splat(pointer) + arange   stride 1, length 64, divisor of the pointer in bytes
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import gcd
 
 from xdsl.ir import Attribute
@@ -30,19 +30,38 @@ def power_of_two(value: int) -> int:
     return min(value & -value, EVERY) if value else EVERY
 
 
+Group = tuple[int, int]
+"""The stride and the length of the groups along a dimension."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The groups along one dimension; see the module. Groups of one element have stride 0."""
+
+    stride: int
+    length: int
+    divisor: int
+
+    def equal(self) -> int:
+        """The length of groups of equal elements."""
+        return 1 if self.stride else self.length
+
+    def adjacent(self) -> int:
+        """The length of groups of consecutive elements."""
+        return self.length if self.stride == 1 else 1
+
+
 @dataclass(frozen=True)
 class Facts:
     """The facts of one value; see the module.
 
     `constant` is the one value of every element. `is_nonnegative` is of the value as a signed
-    integer. `step` is what consecutive elements of a run differ by: the bytes of an element for
-    a pointer, else 1.
+    integer. `step` is what elements that differ by one differ by: the bytes of an element for a
+    pointer, else 1.
     """
 
     extents: tuple[int, ...]
-    divisibility: tuple[int, ...]
-    contiguity: tuple[int, ...]
-    constancy: tuple[int, ...]
+    runs: tuple[Run, ...]
     constant: int | None = None
     is_nonnegative: bool = False
     step: int = 1
@@ -50,6 +69,21 @@ class Facts:
     def dims(self) -> range:
         """The dimensions; a scalar has one."""
         return range(len(self.extents))
+
+    @property
+    def contiguity(self) -> tuple[int, ...]:
+        """Per dimension the length of groups of consecutive elements."""
+        return tuple(run.adjacent() for run in self.runs)
+
+    @property
+    def constancy(self) -> tuple[int, ...]:
+        """Per dimension the length of groups of equal elements."""
+        return tuple(run.equal() for run in self.runs)
+
+    @property
+    def divisibility(self) -> tuple[int, ...]:
+        """Per dimension a divisor of the first element of each group of consecutive ones."""
+        return tuple(self.divisor_at(d, run.adjacent()) for d, run in enumerate(self.runs))
 
     def divisor_at(self, dim: int, run: int) -> int:
         """A divisor of every element whose index along `dim` is a multiple of `run`."""
@@ -61,21 +95,22 @@ class Facts:
 
     def is_constant_along(self, dim: int) -> bool:
         """Whether all elements along `dim` are equal."""
-        return self.constancy[dim] == self.extents[dim]
+        return self.runs[dim].equal() == self.extents[dim]
 
     def aligned_run(self, dim: int) -> int:
         """Elements of the longest run of a power of two that starts at a multiple of itself.
 
         Such a run crosses no multiple of a larger power of two, zero and overflow included.
         """
-        run = power_of_two(self.contiguity[dim])
+        run = power_of_two(self.runs[dim].adjacent())
         return min(run, self.divisor_at(dim, run) // self.step or 1)
 
     def _divisor_along(self, dim: int, run: int) -> int:
-        length = self.contiguity[dim]
-        if run % length == 0:
-            return self.divisibility[dim]
-        return min(self.divisibility[dim], power_of_two(gcd(run, length)) * self.step)
+        known = self.runs[dim]
+        if run % known.length == 0:
+            return known.divisor
+        apart = known.stride * gcd(run, known.length)
+        return min(known.divisor, power_of_two(apart) * self.step)
 
 
 Divisor = Callable[[int, int], int]
@@ -84,37 +119,38 @@ Divisor = Callable[[int, int], int]
 
 def facts_from(
     extents: tuple[int, ...],
-    contiguity: tuple[int, ...],
-    constancy: tuple[int, ...],
+    groups: Iterable[Group],
     divisor: Divisor,
     *,
     is_nonnegative: bool = False,
     step: int = 1,
 ) -> Facts:
-    """Facts whose divisors are asked for at the start of every run."""
-    divisors = tuple(min(divisor(dim, run), EVERY) for dim, run in enumerate(contiguity))
-    return Facts(extents, divisors, contiguity, constancy, None, is_nonnegative, step)
+    """Facts whose divisors are asked for at the start of every group."""
+    runs = tuple(
+        Run(stride if length > 1 else 0, length, min(divisor(dim, length), EVERY))
+        for dim, (stride, length) in enumerate(groups)
+    )
+    return Facts(extents, runs, None, is_nonnegative, step)
 
 
-def scattered(
+def in_equal_groups(
     extents: tuple[int, ...],
-    constancy: tuple[int, ...],
+    lengths: tuple[int, ...],
     divisor: int = 1,
     *,
     is_nonnegative: bool = False,
     step: int = 1,
 ) -> Facts:
-    """Facts of elements without runs, all of them multiples of `divisor`."""
-    ones = (1,) * len(extents)
-    return facts_from(
-        extents, ones, constancy, lambda _, __: divisor, is_nonnegative=is_nonnegative, step=step
-    )
+    """Facts of groups of equal elements, all of them multiples of `divisor`."""
+    divisor = min(divisor, EVERY)
+    runs = tuple(Run(0, length, divisor) for length in lengths)
+    return Facts(extents, runs, None, is_nonnegative, step)
 
 
 def constant_facts(extents: tuple[int, ...], value: int) -> Facts:
     """Facts of a value all of whose elements are one known integer."""
-    uniform = scattered(extents, extents, power_of_two(value), is_nonnegative=value >= 0)
-    return replace(uniform, constant=value)
+    divisor = power_of_two(value)
+    return Facts(extents, tuple(Run(0, n, divisor) for n in extents), value, value >= 0)
 
 
 def extents_of(type_: Attribute) -> tuple[int, ...]:
@@ -131,12 +167,18 @@ def step_of(type_: Attribute) -> int:
 def unknown(type_: Attribute) -> Facts:
     """What holds of any value of a type."""
     extents = extents_of(type_)
-    return scattered(extents, (1,) * len(extents), step=step_of(type_))
+    return in_equal_groups(extents, (1,) * len(extents), step=step_of(type_))
 
 
-def common_runs(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
-    """The longest groups that divide the groups of both, per dimension."""
-    return tuple(gcd(a, b) for a, b in zip(left, right, strict=True))
+def equal_groups(left: Facts, right: Facts) -> tuple[int, ...]:
+    """The lengths of groups in which both keep their value, per dimension."""
+    return tuple(gcd(a.equal(), b.equal()) for a, b in zip(left.runs, right.runs, strict=True))
+
+
+def shared_groups(left: Facts, right: Facts) -> list[Group]:
+    """The longest groups in which both go by the same stride, per dimension."""
+    pairs = zip(left.runs, right.runs, strict=True)
+    return [(a.stride, gcd(a.length, b.length) if a.stride == b.stride else 1) for a, b in pairs]
 
 
 def meet(left: Facts, right: Facts) -> Facts:
@@ -145,8 +187,7 @@ def meet(left: Facts, right: Facts) -> Facts:
         return left
     joined = facts_from(
         left.extents,
-        common_runs(left.contiguity, right.contiguity),
-        common_runs(left.constancy, right.constancy),
+        shared_groups(left, right),
         lambda dim, run: min(left.divisor_at(dim, run), right.divisor_at(dim, run)),
         is_nonnegative=left.is_nonnegative and right.is_nonnegative,
         step=left.step,

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from xdsl.ir import Attribute, Operation
 
-from tilewright.analysis.axis import Facts, constant_facts, facts_from, scattered, step_of
+from tilewright.analysis.axis import (
+    Facts,
+    Group,
+    constant_facts,
+    facts_from,
+    in_equal_groups,
+    step_of,
+)
 from tilewright.analysis.axis_table import AXIS_RULES, Operands, may_wrap, same_inputs, wrapped
 from tilewright.ir.types import is_integer, is_pointer, width_bits
 from tilewright.ops.elementwise.ir import (
@@ -32,19 +39,32 @@ def _extended(op: Operation, operands: Operands) -> Facts:
 
 def sign_extended(type_: Attribute, source: Facts) -> Facts:
     """Signed numbers in a wider type than `type_`: of narrow ones only what aligned runs keep."""
-    if source.constant is not None or not may_wrap(type_):
+    if source.constant is not None:
         return source
+    if not may_wrap(type_):
+        return _counted(source)
     return _aligned(source, width_bits(type_), source.is_nonnegative)
 
 
+def _counted(source: Facts) -> Facts:
+    """Facts without strides but those of indices: other products may be meant to wrap."""
+    if all(run.stride in (0, 1) for run in source.runs):
+        return source
+    runs = ((r.stride, r.length) if r.stride in (0, 1) else (0, 1) for r in source.runs)
+    divisor, is_nonnegative = source.divisor_at, source.is_nonnegative
+    return facts_from(source.extents, runs, divisor, is_nonnegative=is_nonnegative)
+
+
 def _aligned(source: Facts, bits: int, is_nonnegative: bool) -> Facts:
-    return facts_from(
-        source.extents,
-        tuple(min(source.aligned_run(d), 1 << (bits - 1)) for d in source.dims()),
-        source.constancy,
-        source.divisor_at,
-        is_nonnegative=is_nonnegative,
-    )
+    groups = (_aligned_group(source, dim, bits) for dim in source.dims())
+    return facts_from(source.extents, groups, source.divisor_at, is_nonnegative=is_nonnegative)
+
+
+def _aligned_group(source: Facts, dim: int, bits: int) -> Group:
+    """What is left of groups in which the low bits may wrap."""
+    if source.runs[dim].stride == 0:
+        return 0, source.runs[dim].length
+    return 1, min(source.aligned_run(dim), 1 << (bits - 1))
 
 
 @AXIS_RULES.register(ExtUIOp)
@@ -54,7 +74,9 @@ def _zero_extended(op: Operation, operands: Operands) -> Facts:
     bits = width_bits(op.operands[0].type)
     if source.constant is not None:
         return constant_facts(source.extents, source.constant & ((1 << bits) - 1))
-    return source if source.is_nonnegative else _aligned(source, bits, is_nonnegative=True)
+    if source.is_nonnegative:
+        return _counted(source)
+    return _aligned(source, bits, is_nonnegative=True)
 
 
 @AXIS_RULES.register(TruncIOp)
@@ -78,7 +100,7 @@ def _recast(op: Operation, operands: Operands) -> Facts:
     step = step_of(after)
     if step == source.step:
         return replace(source, constant=None)
-    return scattered(
+    return in_equal_groups(
         source.extents,
         source.constancy,
         source.divisor(),

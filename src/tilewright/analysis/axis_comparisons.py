@@ -6,7 +6,7 @@ from math import gcd
 
 from xdsl.ir import Operation
 
-from tilewright.analysis.axis import Facts, common_runs, facts_from, power_of_two, scattered
+from tilewright.analysis.axis import Facts, facts_from, in_equal_groups, power_of_two, shared_groups
 from tilewright.analysis.axis_table import AXIS_RULES, Operands, joint_constancy, may_wrap
 from tilewright.ops.elementwise.comparisons import CmpIOp
 from tilewright.ops.elementwise.ir import SelectOp
@@ -16,11 +16,11 @@ from tilewright.ops.elementwise.ir import SelectOp
 def _select(op: Operation, operands: Operands) -> Facts:
     """One side or the other for as many elements as the condition keeps its value."""
     condition, left, right = operands
-    groups = joint_constancy(left.extents, (condition,))
+    kept = joint_constancy(left.extents, (condition,))
+    shared = zip(kept, shared_groups(left, right), strict=True)
     return facts_from(
         left.extents,
-        common_runs(groups, common_runs(left.contiguity, right.contiguity)),
-        common_runs(groups, common_runs(left.constancy, right.constancy)),
+        ((stride, gcd(most, length)) for most, (stride, length) in shared),
         lambda d, run: min(left.divisor_at(d, run), right.divisor_at(d, run)),
         is_nonnegative=left.is_nonnegative and right.is_nonnegative,
         step=left.step,
@@ -45,21 +45,20 @@ _MIRRORED = {
 
 @AXIS_RULES.register(CmpIOp)
 def _comparison(op: Operation, operands: Operands) -> Facts:
-    """A mask keeps its value where both sides do, or where a run does not meet the bound."""
+    """A mask keeps its value where its sides move alike, or a run does not meet the bound."""
     assert isinstance(op, CmpIOp)
     left, right = operands
     predicate = op.predicate_name()
     wraps = predicate[0] == "u" or may_wrap(op.operands[0].type)
-    constancy = tuple(
+    lengths = tuple(
         max(
-            gcd(left.constancy[d], right.constancy[d]),
+            length if stride == 0 or (stride == 1 and not wraps) else 1,
             _beside_bound(left, right, predicate, d),
             _beside_bound(right, left, _MIRRORED.get(predicate, ""), d),
-            1 if wraps else gcd(left.contiguity[d], right.contiguity[d]),
         )
-        for d in left.dims()
+        for d, (stride, length) in enumerate(shared_groups(left, right))
     )
-    return scattered(left.extents, constancy)
+    return in_equal_groups(left.extents, lengths)
 
 
 def _beside_bound(run: Facts, bound: Facts, predicate: str, dim: int) -> int:
@@ -70,4 +69,4 @@ def _beside_bound(run: Facts, bound: Facts, predicate: str, dim: int) -> int:
         divisor = power_of_two(bound.constant + 1)  # x <= c is x < c + 1
     else:
         return 1
-    return gcd(min(run.aligned_run(dim), divisor), bound.constancy[dim])
+    return gcd(min(run.aligned_run(dim), divisor), bound.runs[dim].equal())

@@ -11,19 +11,22 @@ One that is loaded, or differs from element to element, is not taken to be.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import gcd
 
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.analysis.axis import (
     Facts,
-    common_runs,
+    Group,
+    Run,
     constant_facts,
+    equal_groups,
     extents_of,
     facts_from,
+    in_equal_groups,
     power_of_two,
-    scattered,
+    shared_groups,
 )
 from tilewright.analysis.axis_casts import sign_extended
 from tilewright.analysis.axis_conditions import is_known_at_least
@@ -45,7 +48,7 @@ def _constant(op: Operation, _: Operands) -> Facts:
     value = op.splat_value()
     if isinstance(value, int) and is_integer(op.result.type):
         return constant_facts(extents, value)
-    return scattered(extents, extents)
+    return in_equal_groups(extents, extents)
 
 
 @AXIS_RULES.register(MakeRangeOp)
@@ -54,15 +57,15 @@ def _range(op: Operation, _: Operands) -> Facts:
     start, end = op.start.value.data, op.end.value.data
     if end - start == 1:
         return constant_facts((1,), start)
-    divisor = power_of_two(start)
-    return Facts((end - start,), (divisor,), (end - start,), (1,), None, start >= 0)
+    run = Run(1, end - start, power_of_two(start))
+    return Facts((end - start,), (run,), None, start >= 0)
 
 
 @AXIS_RULES.register(UnsplatOp)
 def _uniform(op: Operation, operands: Operands) -> Facts:
     (source,) = operands
     extents = extents_of(op.results[0].type)
-    uniform = scattered(
+    uniform = in_equal_groups(
         extents,
         extents,
         source.divisor(),
@@ -74,7 +77,7 @@ def _uniform(op: Operation, operands: Operands) -> Facts:
 
 @AXIS_RULES.register(GetProgramIdOp, GetNumProgramsOp, GetGridExtentOp)
 def _grid(op: Operation, _: Operands) -> Facts:
-    return scattered((1,), (1,), is_nonnegative=True)
+    return in_equal_groups((1,), (1,), is_nonnegative=True)
 
 
 def _folded(op: Operation, operands: Operands, function: Callable[[int, int], int]) -> Facts | None:
@@ -88,34 +91,31 @@ def _folded(op: Operation, operands: Operands, function: Callable[[int, int], in
 
 @AXIS_RULES.register(AddPtrOp)
 def _offset(op: Operation, operands: Operands) -> Facts:
-    """A run plus equal values is a run; the offset counts elements."""
+    """Strides add up; the offset, a signed number of any width, counts elements."""
     pointer, offset = operands
-    if may_wrap(op.operands[1].type):
-        offset = sign_extended(op.operands[1].type, offset)
-    return _sum(op, (pointer, offset))
+    return _sum(op, (pointer, sign_extended(op.operands[1].type, offset)))
 
 
 @AXIS_RULES.register(ELEMENTWISE["arith.addi"])
 def _sum(op: Operation, operands: Operands) -> Facts:
-    """A run plus equal values is a run."""
+    """Strides add up where both hold."""
     left, right = operands
     folded = _folded(op, operands, lambda a, b: a + b)
     if folded is not None:
         return folded
     return facts_from(
         left.extents,
-        tuple(
-            max(
-                gcd(left.contiguity[d], right.constancy[d]),
-                gcd(left.constancy[d], right.contiguity[d]),
-            )
-            for d in left.dims()
-        ),
-        common_runs(left.constancy, right.constancy),
+        _moved_together(left, right, 1),
         lambda d, run: min(left.divisor_at(d, run), right.divisor_at(d, run) * left.step),
         is_nonnegative=_stay_nonnegative(op, left, right),
         step=left.step,
     )
+
+
+def _moved_together(left: Facts, right: Facts, sign: int) -> Iterator[Group]:
+    """The groups of left + sign · right."""
+    for a, b in zip(left.runs, right.runs, strict=True):
+        yield a.stride + sign * b.stride, gcd(a.length, b.length)
 
 
 def _stay_nonnegative(op: Operation, left: Facts, right: Facts) -> bool:
@@ -131,12 +131,9 @@ def _difference(op: Operation, operands: Operands) -> Facts:
     folded = _folded(op, operands, lambda a, b: a - b)
     if folded is not None:
         return folded
-    equal = common_runs(left.constancy, right.constancy)
-    parallel = common_runs(left.contiguity, right.contiguity)
     return facts_from(
         left.extents,
-        common_runs(left.contiguity, right.constancy),
-        tuple(map(max, equal, parallel)),
+        _moved_together(left, right, -1),
         lambda d, run: min(left.divisor_at(d, run), right.divisor_at(d, run)),
         is_nonnegative=is_counted_from_the_last(op.results[0])
         or is_known_at_least(op, *op.operands),
@@ -153,30 +150,41 @@ def _product(op: Operation, operands: Operands) -> Facts:
         return right
     if right.constant == 1:
         return left
-    return scattered(
+    if left.constant is not None:
+        left, right = right, left
+    return facts_from(
         left.extents,
-        common_runs(left.constancy, right.constancy),
-        left.divisor() * right.divisor(),
+        _scaled_groups(left, right),
+        lambda d, run: left.divisor_at(d, run) * right.divisor_at(d, run),
         is_nonnegative=_stay_nonnegative(op, left, right),
     )
+
+
+def _scaled_groups(value: Facts, factor: Facts) -> Iterator[Group]:
+    """The groups of a product: of an unknown factor only those of equal elements."""
+    for run, equal in zip(value.runs, equal_groups(value, factor), strict=True):
+        by = factor.constant
+        yield (0, equal) if by is None else (run.stride * by, run.length)
 
 
 def _unbroken_run(dividend: Facts, divisor: Facts, dim: int) -> int:
     """The length of groups in which a run crosses no multiple of the divisor."""
     run = min(dividend.aligned_run(dim), divisor.divisor())
-    return gcd(run, divisor.constancy[dim])
+    return gcd(run, divisor.runs[dim].equal())
 
 
 def _quotient_of(op: Operation, left: Facts, right: Facts, rounds_down: bool) -> Facts:
-    constancy = common_runs(left.constancy, right.constancy)
+    lengths = equal_groups(left, right)
     if rounds_down:
         runs = (_unbroken_run(left, right, d) for d in left.dims())
-        constancy = tuple(max(a, b) for a, b in zip(constancy, runs, strict=True))
+        lengths = tuple(map(max, lengths, runs))
     by = right.constant
     is_exact = by is not None and by > 0 and by & (by - 1) == 0
     quotient = left.divisor() // by if is_exact and by is not None else 1
     is_nonnegative = left.is_nonnegative and _is_positive(op.operands[1], right)
-    return scattered(left.extents, constancy, max(1, quotient), is_nonnegative=is_nonnegative)
+    return in_equal_groups(
+        left.extents, lengths, max(1, quotient), is_nonnegative=is_nonnegative
+    )
 
 
 def _is_positive(divisor: SSAValue, facts: Facts) -> bool:
@@ -211,15 +219,14 @@ def _right_shift(op: Operation, operands: Operands) -> Facts:
 @AXIS_RULES.register(ELEMENTWISE["arith.remsi"], ELEMENTWISE["arith.remui"])
 def _remainder(op: Operation, operands: Operands) -> Facts:
     left, right = operands
-    constancy = common_runs(left.constancy, right.constancy)
-    contiguity = (1,) * len(left.extents)
+    groups: list[Group] = [(0, equal) for equal in equal_groups(left, right)]
     if op.name == "arith.remui" or left.is_nonnegative:
-        contiguity = tuple(_unbroken_run(left, right, d) for d in left.dims())
+        runs = (_unbroken_run(left, right, d) for d in left.dims())
+        groups = [(1, run) if run > 1 else group for run, group in zip(runs, groups, strict=True)]
     bound = right.divisor()
     return facts_from(
         left.extents,
-        contiguity,
-        constancy,
+        groups,
         lambda d, run: min(left.divisor_at(d, run), bound),
         is_nonnegative=left.is_nonnegative,
     )
@@ -230,13 +237,9 @@ def _left_shift(op: Operation, operands: Operands) -> Facts:
     left, right = operands
     if right.constant == 0:
         return left
-    shift = right.constant if right.constant is not None and 0 < right.constant < 62 else 0
-    return scattered(
-        left.extents,
-        common_runs(left.constancy, right.constancy),
-        left.divisor() << shift,
-        is_nonnegative=_stay_nonnegative(op, left, right),
-    )
+    if right.constant is None or not 0 < right.constant < 62:
+        return in_equal_groups(left.extents, equal_groups(left, right), left.divisor())
+    return _product(op, (left, constant_facts(right.extents, 1 << right.constant)))
 
 
 @AXIS_RULES.register(ELEMENTWISE["arith.andi"])
@@ -247,20 +250,16 @@ def _and(op: Operation, operands: Operands) -> Facts:
         left, right = right, left
     is_nonnegative = left.is_nonnegative or right.is_nonnegative
     bits = right.constant
-    constancy = common_runs(left.constancy, right.constancy)
+    equal = equal_groups(left, right)
     if bits is not None and bits > 0 and bits & (bits + 1) == 0 and _is_wide(op):
-        return facts_from(
-            left.extents,
-            tuple(min(left.aligned_run(d), bits + 1) for d in left.dims()),
-            constancy,
-            left.divisor_at,
-            is_nonnegative=is_nonnegative,
-        )
+        runs = (min(left.aligned_run(d), bits + 1) for d in left.dims())
+        groups = [(1, n) if n > 1 else (0, m) for n, m in zip(runs, equal, strict=True)]
+        return facts_from(left.extents, groups, left.divisor_at, is_nonnegative=is_nonnegative)
     if bits is not None and bits < 0 and -bits == power_of_two(bits) and _is_wide(op):
         runs = (min(left.aligned_run(d), -bits) for d in left.dims())
-        constancy = tuple(max(a, b) for a, b in zip(constancy, runs, strict=True))
+        equal = tuple(map(max, equal, runs))
     divisor = max(left.divisor(), right.divisor()) if _is_wide(op) else 1
-    return scattered(left.extents, constancy, divisor, is_nonnegative=is_nonnegative)
+    return in_equal_groups(left.extents, equal, divisor, is_nonnegative=is_nonnegative)
 
 
 def _is_wide(op: Operation) -> bool:
@@ -270,9 +269,9 @@ def _is_wide(op: Operation) -> bool:
 @AXIS_RULES.register(ELEMENTWISE["arith.ori"], ELEMENTWISE["arith.xori"])
 def _or(op: Operation, operands: Operands) -> Facts:
     left, right = operands
-    return scattered(
+    return in_equal_groups(
         left.extents,
-        common_runs(left.constancy, right.constancy),
+        equal_groups(left, right),
         min(left.divisor(), right.divisor()) if _is_wide(op) else 1,
         is_nonnegative=left.is_nonnegative and right.is_nonnegative,
     )
@@ -286,13 +285,16 @@ def _extremum(op: Operation, operands: Operands) -> Facts:
         is_nonnegative = left.is_nonnegative or right.is_nonnegative
     else:
         is_nonnegative = left.is_nonnegative and right.is_nonnegative
-    runs = common_runs(left.contiguity, right.contiguity)
-    if may_wrap(op.results[0].type):
-        runs = tuple(min(left.aligned_run(d), right.aligned_run(d)) for d in left.dims())
+    wraps = may_wrap(op.results[0].type)
+    groups = [
+        (stride, length if stride in (0, 1) else 1) for stride, length in shared_groups(left, right)
+    ]
+    for dim, (stride, _) in enumerate(groups):
+        if stride and wraps:
+            groups[dim] = 1, min(left.aligned_run(dim), right.aligned_run(dim))
     return facts_from(
         left.extents,
-        runs,
-        common_runs(left.constancy, right.constancy),
+        groups,
         lambda d, run: min(left.divisor_at(d, run), right.divisor_at(d, run)),
         is_nonnegative=is_nonnegative,
     )
@@ -301,9 +303,9 @@ def _extremum(op: Operation, operands: Operands) -> Facts:
 @AXIS_RULES.register(ELEMENTWISE["arith.minui"], ELEMENTWISE["arith.maxui"])
 def _unsigned_extremum(op: Operation, operands: Operands) -> Facts:
     left, right = operands
-    return scattered(
+    return in_equal_groups(
         left.extents,
-        common_runs(left.constancy, right.constancy),
+        equal_groups(left, right),
         min(left.divisor(), right.divisor()),
         is_nonnegative=left.is_nonnegative and right.is_nonnegative,
     )

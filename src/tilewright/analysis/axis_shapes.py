@@ -6,7 +6,15 @@ from math import gcd
 
 from xdsl.ir import Operation
 
-from tilewright.analysis.axis import Facts, common_runs, extents_of, facts_from, scattered
+from tilewright.analysis.axis import (
+    Facts,
+    Group,
+    Run,
+    extents_of,
+    facts_from,
+    in_equal_groups,
+    shared_groups,
+)
 from tilewright.analysis.axis_table import AXIS_RULES, Operands, Rule
 from tilewright.analysis.reshapes import matching_groups
 from tilewright.ir.op import ViewOp
@@ -33,18 +41,12 @@ def viewed(op: Operation, operands: Operands) -> Facts:
     assert isinstance(op, ViewOp)
     (source,) = operands
     extents = extents_of(op.results[0].type)
-    divisors, runs, equal = [source.divisor()] * len(extents), [1] * len(extents), list(extents)
+    divisor = source.divisor()
+    runs = [Run(0, extent, divisor) for extent in extents]
     for dim, target in enumerate(op.source_dims()):
-        divisors[target], runs[target] = source.divisibility[dim], source.contiguity[dim]
         if source.extents[dim] > 1:
-            equal[target] = source.constancy[dim]
-    return replace(
-        source,
-        extents=extents,
-        divisibility=tuple(divisors),
-        contiguity=tuple(runs),
-        constancy=tuple(equal),
-    )
+            runs[target] = source.runs[dim]
+    return replace(source, extents=extents, runs=tuple(runs))
 
 
 @SHAPE_RULES.register(ReshapeOp)
@@ -54,48 +56,48 @@ def _reshape(op: Operation, operands: Operands) -> Facts:
     (source,) = operands
     extents = extents_of(op.result.type)
     if all(source.is_constant_along(d) for d in source.dims()):
-        return replace(_scattered_like(source, extents, extents), constant=source.constant)
+        return replace(_equal_like(source, extents, extents), constant=source.constant)
     if op.allow_reorder is not None:
-        return _scattered_like(source, extents, (1,) * len(extents))
-    ones = [1] * len(extents)
-    contiguity, constancy, origin = ones[:], ones[:], dict[int, int]()
+        return _equal_like(source, extents, (1,) * len(extents))
+    groups: list[Group] = [(0, 1)] * len(extents)
+    origin = dict[int, int]()
     for befores, afters in matching_groups(source.extents, extents):
-        inner = afters[-1]
+        inner, run = afters[-1], source.runs[befores[-1]]
         origin[inner] = befores[-1]
-        contiguity[inner] = gcd(source.contiguity[befores[-1]], extents[inner])
-        equal = _merged_constancy(source, befores)
+        equal = _merged_equal(source, befores)
         for after in reversed(afters):
-            constancy[after] = gcd(equal, extents[after])
+            groups[after] = 0, gcd(equal, extents[after])
             equal = equal // extents[after] if equal % extents[after] == 0 else 1
+        if run.stride:
+            groups[inner] = run.stride, gcd(run.length, extents[inner])
 
     def divisor(dim: int, run: int) -> int:
         return source.divisor_at(origin[dim], run) if dim in origin else source.divisor()
 
     return facts_from(
         extents,
-        tuple(contiguity),
-        tuple(constancy),
+        groups,
         divisor,
         is_nonnegative=source.is_nonnegative,
         step=source.step,
     )
 
 
-def _scattered_like(source: Facts, extents: tuple[int, ...], constancy: tuple[int, ...]) -> Facts:
-    return scattered(
+def _equal_like(source: Facts, extents: tuple[int, ...], lengths: tuple[int, ...]) -> Facts:
+    return in_equal_groups(
         extents,
-        constancy,
+        lengths,
         source.divisor(),
         is_nonnegative=source.is_nonnegative,
         step=source.step,
     )
 
 
-def _merged_constancy(source: Facts, dims: list[int]) -> int:
+def _merged_equal(source: Facts, dims: list[int]) -> int:
     """Equal elements of the row-major sequence of some dimensions."""
     equal = 1
     for dim in reversed(dims):
-        equal *= source.constancy[dim]
+        equal *= source.runs[dim].equal()
         if not source.is_constant_along(dim):
             break
     return equal
@@ -114,8 +116,7 @@ def _join(op: Operation, operands: Operands) -> Facts:
 
     return facts_from(
         extents_of(op.results[0].type),
-        (*common_runs(left.contiguity, right.contiguity), 1),
-        (*common_runs(left.constancy, right.constancy), 1),
+        (*shared_groups(left, right), (0, 1)),
         at,
         is_nonnegative=left.is_nonnegative and right.is_nonnegative,
         step=left.step,
@@ -128,9 +129,7 @@ def _split(op: Operation, operands: Operands) -> Facts:
     return replace(
         source,
         extents=source.extents[:-1],
-        divisibility=source.divisibility[:-1],
-        contiguity=source.contiguity[:-1],
-        constancy=source.constancy[:-1],
+        runs=source.runs[:-1],
     )
 
 
@@ -140,8 +139,7 @@ def _concatenate(op: Operation, operands: Operands) -> Facts:
     left, right = operands
     return facts_from(
         extents_of(op.results[0].type),
-        common_runs(left.contiguity, right.contiguity),
-        common_runs(left.constancy, right.constancy),
+        shared_groups(left, right),
         lambda d, run: min(left.divisor_at(d, run), right.divisor_at(d, run)),
         is_nonnegative=left.is_nonnegative and right.is_nonnegative,
         step=left.step,
@@ -150,16 +148,14 @@ def _concatenate(op: Operation, operands: Operands) -> Facts:
 
 @SHAPE_RULES.register(FlipOp)
 def _flip(op: Operation, operands: Operands) -> Facts:
-    """Runs fall along the flipped dimension; groups of equal values stay."""
+    """What rises falls along the flipped dimension; groups stay."""
     assert isinstance(op, FlipOp)
     (source,) = operands
     axis = op.axis.value.data
-    contiguity = list(source.contiguity)
-    contiguity[axis] = 1
+    signs = (-1 if dim == axis else 1 for dim in source.dims())
     return facts_from(
         source.extents,
-        tuple(contiguity),
-        source.constancy,
+        ((sign * run.stride, run.length) for sign, run in zip(signs, source.runs, strict=True)),
         lambda d, run: source.divisor() if d == axis else source.divisor_at(d, run),
         is_nonnegative=source.is_nonnegative,
         step=source.step,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import gcd
 
 from xdsl.ir import Attribute, Operation
 
-from tilewright.analysis.axis import Facts, common_runs, extents_of, scattered, step_of
+from tilewright.analysis.axis import Facts, extents_of, in_equal_groups, step_of
 from tilewright.ir.types import width_bits
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.support.rules import RuleTable
@@ -30,15 +31,15 @@ def same_inputs(op: Operation, operands: Operands) -> Facts:
     """Elements are equal where those of every operand are; scalar operands always are."""
     type_ = op.results[0].type
     extents = extents_of(type_)
-    return scattered(extents, joint_constancy(extents, operands), step=step_of(type_))
+    return in_equal_groups(extents, joint_constancy(extents, operands), step=step_of(type_))
 
 
 def joint_constancy(extents: tuple[int, ...], operands: Operands) -> tuple[int, ...]:
     """The lengths of groups in which every operand keeps its value."""
     groups = extents
     for operand in operands:
-        if len(operand.extents) == len(extents) and operand.extents == extents:
-            groups = common_runs(groups, operand.constancy)
+        if operand.extents == extents:
+            groups = tuple(map(gcd, groups, operand.constancy))
     return groups
 
 

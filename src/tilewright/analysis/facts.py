@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.analysis import axis_casts, axis_comparisons, axis_rules
-from tilewright.analysis.axis import Facts, meet, power_of_two, scattered, unknown
+from tilewright.analysis.axis import Facts, Run, in_equal_groups, meet, power_of_two, unknown
 from tilewright.analysis.axis_casts import same_numbers
 from tilewright.analysis.axis_shapes import SHAPE_RULES, viewed
 from tilewright.analysis.axis_table import Rule, same_inputs
@@ -69,7 +69,7 @@ class AxisFacts(ValueFlow[Facts]):
 
     def mask_alignment(self, value: SSAValue, dim: int) -> int:
         """How many consecutive elements along `dim` share one value of a mask."""
-        return self.of(value).constancy[dim]
+        return self.of(value).runs[dim].equal()
 
     def vector_width(self, op: Operation, layout_contiguous_elems: int, order_dim: int) -> int:
         """How many elements along `order_dim` one access of a load or store may take.
@@ -107,7 +107,7 @@ class AxisFacts(ValueFlow[Facts]):
             given = function.argument_facts(index).get("tt.divisibility")
             if isinstance(given, IntegerAttr) and len(facts.extents) == 1:
                 divisor = power_of_two(given.value.data)
-                facts = replace(facts, divisibility=(divisor,))
+                facts = replace(facts, runs=(Run(0, 1, divisor),))
             self.put(argument, facts)
 
     def _inside(self, op: Operation) -> None:
@@ -141,5 +141,5 @@ class AxisFacts(ValueFlow[Facts]):
         low, step = self.of(counter.start), self.of(counter.step)
         divisor = min(low.divisor(), step.divisor())
         # A step is positive, so the counter never falls below its first value.
-        index = scattered((1,), (1,), divisor, is_nonnegative=low.is_nonnegative)
+        index = in_equal_groups((1,), (1,), divisor, is_nonnegative=low.is_nonnegative)
         self.put(counter.value, index)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from math import gcd
+from operator import itemgetter
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from tilewright.analysis.axis import Facts, facts_from, power_of_two
+from tilewright.analysis.axis import Facts, Run, facts_from, power_of_two
 from tilewright.analysis.axis_table import Operands
 from tilewright.ir.attributes import integers_of
 from tilewright.ir.types import shape_of
@@ -36,16 +37,22 @@ def hinted(op: Operation, operands: Operands) -> Facts:
 
     def divisor(dim: int, run: int) -> int:
         promised = power_of_two(divisors[dim])
-        is_one_run = run == source.extents[dim] or source.is_constant_along(dim)
-        is_promised_run = run == runs[dim] > 1
+        reach = run if groups[dim][0] == 1 else 1
+        is_one_run = reach == source.extents[dim] or source.is_constant_along(dim)
+        is_promised_run = reach == runs[dim] > 1
         if not is_one_run and not is_promised_run:
-            promised = min(promised, power_of_two(run) * source.step)
+            promised = min(promised, power_of_two(reach) * source.step)
         return max(promised, source.divisor_at(dim, run))
 
+    known = ((run.stride, run.length) for run in source.runs)
+    # Of two that contradict each other the longer one, at first what is known without a promise.
+    groups = [
+        max(group, (1, run), (0, equal), key=itemgetter(1))
+        for group, run, equal in zip(known, runs, equals, strict=True)
+    ]
     facts = facts_from(
         source.extents,
-        tuple(map(max, source.contiguity, runs)),
-        tuple(map(max, source.constancy, equals)),
+        groups,
         divisor,
         is_nonnegative=source.is_nonnegative,
         step=source.step,
@@ -85,7 +92,7 @@ class Promise:
         """The facts of a scalar of which this holds."""
         return replace(
             facts,
-            divisibility=(max(facts.divisibility[0], self.divisor),),
+            runs=(Run(0, 1, max(facts.divisor(), self.divisor)),),
             is_nonnegative=facts.is_nonnegative or self.is_nonnegative,
         )
 
