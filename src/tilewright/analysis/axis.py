@@ -181,16 +181,30 @@ def shared_groups(left: Facts, right: Facts) -> list[Group]:
     return [(a.stride, gcd(a.length, b.length) if a.stride == b.stride else 1) for a, b in pairs]
 
 
+def of_both(
+    left: Facts,
+    right: Facts,
+    groups: Iterable[Group],
+    *,
+    extents: tuple[int, ...] | None = None,
+    is_nonnegative: bool | None = None,
+) -> Facts:
+    """Facts of multiples of what divides two values; not negative, unless told, as both are."""
+    if is_nonnegative is None:
+        is_nonnegative = left.is_nonnegative and right.is_nonnegative
+    return facts_from(
+        left.extents if extents is None else extents,
+        groups,
+        lambda dim, run: min(left.divisor_at(dim, run), right.divisor_at(dim, run)),
+        is_nonnegative=is_nonnegative,
+        step=left.step,
+    )
+
+
 def meet(left: Facts, right: Facts) -> Facts:
     """What holds of a value that is either of two."""
     if left == right:
         return left
-    joined = facts_from(
-        left.extents,
-        shared_groups(left, right),
-        lambda dim, run: min(left.divisor_at(dim, run), right.divisor_at(dim, run)),
-        is_nonnegative=left.is_nonnegative and right.is_nonnegative,
-        step=left.step,
-    )
+    joined = of_both(left, right, shared_groups(left, right))
     same = left.constant is not None and left.constant == right.constant
     return replace(joined, constant=left.constant) if same else joined

@@ -6,7 +6,7 @@ from math import gcd
 
 from xdsl.ir import Operation
 
-from tilewright.analysis.axis import Facts, facts_from, in_equal_groups, power_of_two, shared_groups
+from tilewright.analysis.axis import Facts, in_equal_groups, of_both, power_of_two, shared_groups
 from tilewright.analysis.axis_table import AXIS_RULES, Operands, joint_constancy, may_wrap
 from tilewright.ops.elementwise.comparisons import CmpIOp
 from tilewright.ops.elementwise.ir import SelectOp
@@ -18,13 +18,7 @@ def _select(op: Operation, operands: Operands) -> Facts:
     condition, left, right = operands
     kept = joint_constancy(left.extents, (condition,))
     shared = zip(kept, shared_groups(left, right), strict=True)
-    return facts_from(
-        left.extents,
-        ((stride, gcd(most, length)) for most, (stride, length) in shared),
-        lambda d, run: min(left.divisor_at(d, run), right.divisor_at(d, run)),
-        is_nonnegative=left.is_nonnegative and right.is_nonnegative,
-        step=left.step,
-    )
+    return of_both(left, right, ((s, gcd(most, length)) for most, (s, length) in shared))
 
 
 _BELOW = frozenset({"slt", "sge", "ult", "uge"})

@@ -11,7 +11,7 @@ One that is loaded, or differs from element to element, is not taken to be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from math import gcd
 
 from xdsl.ir import Operation, SSAValue
@@ -25,14 +25,23 @@ from tilewright.analysis.axis import (
     extents_of,
     facts_from,
     in_equal_groups,
+    of_both,
     power_of_two,
     shared_groups,
 )
 from tilewright.analysis.axis_casts import sign_extended
 from tilewright.analysis.axis_conditions import is_known_at_least
 from tilewright.analysis.axis_programs import is_counted_from_the_last
-from tilewright.analysis.axis_table import AXIS_RULES, Operands, may_wrap, same_inputs, wrapped
+from tilewright.analysis.axis_table import (
+    AXIS_RULES,
+    Operands,
+    groups_of,
+    may_wrap,
+    same_inputs,
+    wrapped,
+)
 from tilewright.analysis.launch_scalars import is_of_geometry
+from tilewright.analysis.strides import power_divided_by
 from tilewright.ir.types import is_integer, shape_of, width_bits
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, UnsplatOp, splatted
 from tilewright.ops.elementwise.ir import ELEMENTWISE
@@ -91,31 +100,24 @@ def _folded(op: Operation, operands: Operands, function: Callable[[int, int], in
 
 @AXIS_RULES.register(AddPtrOp)
 def _offset(op: Operation, operands: Operands) -> Facts:
-    """Strides add up; the offset, a signed number of any width, counts elements."""
+    """The offset, a signed number of any width, counts elements."""
     pointer, offset = operands
     return _sum(op, (pointer, sign_extended(op.operands[1].type, offset)))
 
 
 @AXIS_RULES.register(ELEMENTWISE["arith.addi"])
 def _sum(op: Operation, operands: Operands) -> Facts:
-    """Strides add up where both hold."""
     left, right = operands
     folded = _folded(op, operands, lambda a, b: a + b)
     if folded is not None:
         return folded
     return facts_from(
         left.extents,
-        _moved_together(left, right, 1),
+        groups_of(op, operands),
         lambda d, run: min(left.divisor_at(d, run), right.divisor_at(d, run) * left.step),
         is_nonnegative=_stay_nonnegative(op, left, right),
         step=left.step,
     )
-
-
-def _moved_together(left: Facts, right: Facts, sign: int) -> Iterator[Group]:
-    """The groups of left + sign · right."""
-    for a, b in zip(left.runs, right.runs, strict=True):
-        yield a.stride + sign * b.stride, gcd(a.length, b.length)
 
 
 def _stay_nonnegative(op: Operation, left: Facts, right: Facts) -> bool:
@@ -127,17 +129,12 @@ def _stay_nonnegative(op: Operation, left: Facts, right: Facts) -> bool:
 
 @AXIS_RULES.register(ELEMENTWISE["arith.subi"])
 def _difference(op: Operation, operands: Operands) -> Facts:
-    left, right = operands
     folded = _folded(op, operands, lambda a, b: a - b)
     if folded is not None:
         return folded
-    return facts_from(
-        left.extents,
-        _moved_together(left, right, -1),
-        lambda d, run: min(left.divisor_at(d, run), right.divisor_at(d, run)),
-        is_nonnegative=is_counted_from_the_last(op.results[0])
-        or is_known_at_least(op, *op.operands),
-    )
+    is_nonnegative = is_counted_from_the_last(op.results[0])
+    is_nonnegative = is_nonnegative or is_known_at_least(op, *op.operands)
+    return of_both(*operands, groups_of(op, operands), is_nonnegative=is_nonnegative)
 
 
 @AXIS_RULES.register(ELEMENTWISE["arith.muli"])
@@ -150,49 +147,38 @@ def _product(op: Operation, operands: Operands) -> Facts:
         return right
     if right.constant == 1:
         return left
-    if left.constant is not None:
-        left, right = right, left
+    return _multiplied(op, operands, groups_of(op, operands))
+
+
+def _multiplied(op: Operation, operands: Operands, groups: Iterable[Group]) -> Facts:
+    left, right = operands
     return facts_from(
         left.extents,
-        _scaled_groups(left, right),
+        groups,
         lambda d, run: left.divisor_at(d, run) * right.divisor_at(d, run),
         is_nonnegative=_stay_nonnegative(op, left, right),
     )
 
 
-def _scaled_groups(value: Facts, factor: Facts) -> Iterator[Group]:
-    """The groups of a product: of an unknown factor only those of equal elements."""
-    for run, equal in zip(value.runs, equal_groups(value, factor), strict=True):
-        by = factor.constant
-        yield (0, equal) if by is None else (run.stride * by, run.length)
+@AXIS_RULES.register(ELEMENTWISE["arith.shli"])
+def _left_shift(op: Operation, operands: Operands) -> Facts:
+    """A product with a power of two."""
+    left, right = operands
+    count = right.constant
+    if count == 0:
+        return left
+    if count is None or not 0 < count < 62:
+        is_nonnegative = _stay_nonnegative(op, left, right)
+        lengths = equal_groups(left, right)
+        return in_equal_groups(left.extents, lengths, left.divisor(), is_nonnegative=is_nonnegative)
+    groups = ((run.stride << count, run.length) for run in left.runs)
+    return _multiplied(op, (left, constant_facts(right.extents, 1 << count)), groups)
 
 
 def _unbroken_run(dividend: Facts, divisor: Facts, dim: int) -> int:
     """The length of groups in which a run crosses no multiple of the divisor."""
     run = min(dividend.aligned_run(dim), divisor.divisor())
     return gcd(run, divisor.runs[dim].equal())
-
-
-def _quotient_of(op: Operation, left: Facts, right: Facts, rounds_down: bool) -> Facts:
-    lengths = equal_groups(left, right)
-    if rounds_down:
-        runs = (_unbroken_run(left, right, d) for d in left.dims())
-        lengths = tuple(map(max, lengths, runs))
-    by = right.constant
-    is_exact = by is not None and by > 0 and by & (by - 1) == 0
-    quotient = left.divisor() // by if is_exact and by is not None else 1
-    is_nonnegative = left.is_nonnegative and _is_positive(op.operands[1], right)
-    return in_equal_groups(
-        left.extents, lengths, max(1, quotient), is_nonnegative=is_nonnegative
-    )
-
-
-def _is_positive(divisor: SSAValue, facts: Facts) -> bool:
-    """Whether a divisor, which is never 0, is known or promised to be positive."""
-    if facts.is_nonnegative or facts.constant is not None:
-        return facts.is_nonnegative
-    scalar = splatted(divisor) or divisor
-    return not shape_of(scalar.type) and is_of_geometry(scalar)
 
 
 @AXIS_RULES.register(ELEMENTWISE["arith.divsi"], ELEMENTWISE["arith.divui"])
@@ -206,40 +192,58 @@ def _quotient(op: Operation, operands: Operands) -> Facts:
 
 @AXIS_RULES.register(ELEMENTWISE["arith.shrsi"], ELEMENTWISE["arith.shrui"])
 def _right_shift(op: Operation, operands: Operands) -> Facts:
-    """A quotient by a power of two, rounded down."""
     left, right = operands
+    power = power_divided_by(op, right.constant)
     if right.constant == 0:
         return left
-    if right.constant is None or not 0 < right.constant < 62:
+    if power is None:
         return same_inputs(op, operands)
-    divisor = constant_facts(right.extents, 1 << right.constant)
-    return _quotient_of(op, left, divisor, True)
+    return _quotient_of(op, left, constant_facts(right.extents, power), True)
+
+
+def _quotient_of(op: Operation, left: Facts, right: Facts, rounds_down: bool) -> Facts:
+    lengths = equal_groups(left, right)
+    if rounds_down:
+        runs = (_unbroken_run(left, right, d) for d in left.dims())
+        lengths = tuple(map(max, lengths, runs))
+    by = right.constant
+    is_exact = by is not None and by > 0 and by & (by - 1) == 0
+    quotient = left.divisor() // by if is_exact and by is not None else 1
+    is_nonnegative = left.is_nonnegative and _is_positive(op.operands[1], right)
+    return in_equal_groups(left.extents, lengths, max(1, quotient), is_nonnegative=is_nonnegative)
+
+
+def _is_positive(divisor: SSAValue, facts: Facts) -> bool:
+    """Whether a divisor, which is never 0, is known or promised to be positive."""
+    if facts.is_nonnegative or facts.constant is not None:
+        return facts.is_nonnegative
+    scalar = splatted(divisor) or divisor
+    return not shape_of(scalar.type) and is_of_geometry(scalar)
 
 
 @AXIS_RULES.register(ELEMENTWISE["arith.remsi"], ELEMENTWISE["arith.remui"])
 def _remainder(op: Operation, operands: Operands) -> Facts:
     left, right = operands
+    rounds_down = op.name == "arith.remui" or left.is_nonnegative
+    return _remainder_of(left, right, rounds_down, left.is_nonnegative)
+
+
+def _remainder_of(left: Facts, right: Facts, rounds_down: bool, is_nonnegative: bool) -> Facts:
     groups: list[Group] = [(0, equal) for equal in equal_groups(left, right)]
-    if op.name == "arith.remui" or left.is_nonnegative:
-        runs = (_unbroken_run(left, right, d) for d in left.dims())
-        groups = [(1, run) if run > 1 else group for run, group in zip(runs, groups, strict=True)]
+    if rounds_down:
+        groups = [_run_or(_unbroken_run(left, right, d), groups[d]) for d in left.dims()]
     bound = right.divisor()
     return facts_from(
         left.extents,
         groups,
         lambda d, run: min(left.divisor_at(d, run), bound),
-        is_nonnegative=left.is_nonnegative,
+        is_nonnegative=is_nonnegative,
     )
 
 
-@AXIS_RULES.register(ELEMENTWISE["arith.shli"])
-def _left_shift(op: Operation, operands: Operands) -> Facts:
-    left, right = operands
-    if right.constant == 0:
-        return left
-    if right.constant is None or not 0 < right.constant < 62:
-        return in_equal_groups(left.extents, equal_groups(left, right), left.divisor())
-    return _product(op, (left, constant_facts(right.extents, 1 << right.constant)))
+def _run_or(length: int, group: Group) -> Group:
+    """Consecutive elements where there are several, else another group."""
+    return (1, length) if length > 1 else group
 
 
 @AXIS_RULES.register(ELEMENTWISE["arith.andi"])
@@ -249,63 +253,43 @@ def _and(op: Operation, operands: Operands) -> Facts:
     if left.constant is not None:
         left, right = right, left
     is_nonnegative = left.is_nonnegative or right.is_nonnegative
-    bits = right.constant
     equal = equal_groups(left, right)
-    if bits is not None and bits > 0 and bits & (bits + 1) == 0 and _is_wide(op):
-        runs = (min(left.aligned_run(d), bits + 1) for d in left.dims())
-        groups = [(1, n) if n > 1 else (0, m) for n, m in zip(runs, equal, strict=True)]
-        return facts_from(left.extents, groups, left.divisor_at, is_nonnegative=is_nonnegative)
-    if bits is not None and bits < 0 and -bits == power_of_two(bits) and _is_wide(op):
-        runs = (min(left.aligned_run(d), -bits) for d in left.dims())
-        equal = tuple(map(max, equal, runs))
-    divisor = max(left.divisor(), right.divisor()) if _is_wide(op) else 1
+    bits = right.constant
+    power = power_divided_by(op, bits)
+    if power is not None:
+        divisor = constant_facts(left.extents, power)
+        return _remainder_of(left, divisor, True, is_nonnegative)
+    if bits is not None and bits < 0 and -bits == power_of_two(bits):
+        equal = tuple(map(max, equal, (min(left.aligned_run(d), -bits) for d in left.dims())))
+    divisor = max(left.divisor(), right.divisor())
     return in_equal_groups(left.extents, equal, divisor, is_nonnegative=is_nonnegative)
-
-
-def _is_wide(op: Operation) -> bool:
-    return width_bits(op.results[0].type) > 1
 
 
 @AXIS_RULES.register(ELEMENTWISE["arith.ori"], ELEMENTWISE["arith.xori"])
 def _or(op: Operation, operands: Operands) -> Facts:
+    """A run goes on where the bits of the other side are those of multiples of its length."""
     left, right = operands
-    return in_equal_groups(
-        left.extents,
-        equal_groups(left, right),
-        min(left.divisor(), right.divisor()) if _is_wide(op) else 1,
-        is_nonnegative=left.is_nonnegative and right.is_nonnegative,
-    )
+    groups: list[Group] = [(0, equal) for equal in equal_groups(left, right)]
+    for dim in left.dims():
+        run = max(_unbroken_run(left, right, dim), _unbroken_run(right, left, dim))
+        groups[dim] = _run_or(run, groups[dim])
+    return of_both(left, right, groups)
 
 
 @AXIS_RULES.register(ELEMENTWISE["arith.minsi"], ELEMENTWISE["arith.maxsi"])
 def _extremum(op: Operation, operands: Operands) -> Facts:
     """Of two runs the one with the smaller (greater) start."""
     left, right = operands
-    if op.name == "arith.maxsi":
-        is_nonnegative = left.is_nonnegative or right.is_nonnegative
-    else:
-        is_nonnegative = left.is_nonnegative and right.is_nonnegative
     wraps = may_wrap(op.results[0].type)
-    groups = [
-        (stride, length if stride in (0, 1) else 1) for stride, length in shared_groups(left, right)
-    ]
+    groups = [(s, n) if s in (0, 1) else (0, 1) for s, n in shared_groups(left, right)]
     for dim, (stride, _) in enumerate(groups):
         if stride and wraps:
             groups[dim] = 1, min(left.aligned_run(dim), right.aligned_run(dim))
-    return facts_from(
-        left.extents,
-        groups,
-        lambda d, run: min(left.divisor_at(d, run), right.divisor_at(d, run)),
-        is_nonnegative=is_nonnegative,
-    )
+    is_either = op.name == "arith.maxsi" and (left.is_nonnegative or right.is_nonnegative)
+    return of_both(left, right, groups, is_nonnegative=True if is_either else None)
 
 
 @AXIS_RULES.register(ELEMENTWISE["arith.minui"], ELEMENTWISE["arith.maxui"])
 def _unsigned_extremum(op: Operation, operands: Operands) -> Facts:
     left, right = operands
-    return in_equal_groups(
-        left.extents,
-        equal_groups(left, right),
-        min(left.divisor(), right.divisor()),
-        is_nonnegative=left.is_nonnegative and right.is_nonnegative,
-    )
+    return of_both(left, right, ((0, equal) for equal in equal_groups(left, right)))

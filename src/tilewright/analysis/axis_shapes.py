@@ -13,6 +13,8 @@ from tilewright.analysis.axis import (
     extents_of,
     facts_from,
     in_equal_groups,
+    meet,
+    of_both,
     shared_groups,
 )
 from tilewright.analysis.axis_table import AXIS_RULES, Operands, Rule
@@ -107,20 +109,10 @@ def _merged_equal(source: Facts, dims: list[int]) -> int:
 def _join(op: Operation, operands: Operands) -> Facts:
     """A new last dimension of two."""
     left, right = operands
-    divisor = min(left.divisor(), right.divisor())
-
-    def at(dim: int, run: int) -> int:
-        if dim == len(left.extents):
-            return divisor
-        return min(left.divisor_at(dim, run), right.divisor_at(dim, run))
-
-    return facts_from(
-        extents_of(op.results[0].type),
-        (*shared_groups(left, right), (0, 1)),
-        at,
-        is_nonnegative=left.is_nonnegative and right.is_nonnegative,
-        step=left.step,
-    )
+    both = meet(left, right)
+    last = Run(0, 1, both.divisor())
+    extents = extents_of(op.results[0].type)
+    return replace(both, extents=extents, runs=(*both.runs, last), constant=None)
 
 
 @SHAPE_RULES.register(SplitOp)
@@ -137,13 +129,8 @@ def _split(op: Operation, operands: Operands) -> Facts:
 def _concatenate(op: Operation, operands: Operands) -> Facts:
     """Both operands have one extent, which their groups divide."""
     left, right = operands
-    return facts_from(
-        extents_of(op.results[0].type),
-        shared_groups(left, right),
-        lambda d, run: min(left.divisor_at(d, run), right.divisor_at(d, run)),
-        is_nonnegative=left.is_nonnegative and right.is_nonnegative,
-        step=left.step,
-    )
+    extents = extents_of(op.results[0].type)
+    return of_both(left, right, shared_groups(left, right), extents=extents)
 
 
 @SHAPE_RULES.register(FlipOp)

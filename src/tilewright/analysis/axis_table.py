@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import gcd
 
 from xdsl.ir import Attribute, Operation
 
-from tilewright.analysis.axis import Facts, extents_of, in_equal_groups, step_of
+from tilewright.analysis.axis import Facts, Group, extents_of, in_equal_groups, step_of
+from tilewright.analysis.strides import ADDRESS_BITS, stride_of
 from tilewright.ir.types import width_bits
 from tilewright.ops.memory.ir import LoadOp
 from tilewright.support.rules import RuleTable
 
 Operands = tuple[Facts, ...]
-
-
-# Signed arithmetic of at least this width is taken as non-wrapping.
-_ADDRESS_BITS = 32
 
 
 Rule = Callable[[Operation, Operands], Facts]
@@ -32,6 +29,14 @@ def same_inputs(op: Operation, operands: Operands) -> Facts:
     type_ = op.results[0].type
     extents = extents_of(type_)
     return in_equal_groups(extents, joint_constancy(extents, operands), step=step_of(type_))
+
+
+def groups_of(op: Operation, operands: Operands) -> Iterator[Group]:
+    """Where every operand goes by one stride, so does the result, if it has one (`strides`)."""
+    numbers = [operand.constant for operand in operands]
+    for runs in zip(*(operand.runs for operand in operands), strict=True):
+        stride = stride_of(op, [run.stride for run in runs], numbers)
+        yield (0, 1) if stride is None else (stride, gcd(*(run.length for run in runs)))
 
 
 def joint_constancy(extents: tuple[int, ...], operands: Operands) -> tuple[int, ...]:
@@ -52,4 +57,4 @@ def wrapped(value: int, type_: Attribute) -> int:
 
 def may_wrap(type_: Attribute) -> bool:
     """Whether arithmetic in a type wraps in programs that use it for indices."""
-    return width_bits(type_) < _ADDRESS_BITS
+    return width_bits(type_) < ADDRESS_BITS

@@ -13,11 +13,11 @@ from dataclasses import field
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.analysis.affine.expression import ONE, Expression, integer
-from tilewright.analysis.affine.rules import ADDRESS_BITS
 from tilewright.analysis.affine.scalars import Scalars
 from tilewright.analysis.affine.tile import AffineTile, total
 from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.analysis.reshapes import split_groups
+from tilewright.analysis.strides import ADDRESS_BITS
 from tilewright.ir.op import ViewOp
 from tilewright.ir.types import is_integer, shape_of, width_bits
 from tilewright.ops.creation.ir import ConstantOp, SplatOp

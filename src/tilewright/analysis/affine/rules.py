@@ -26,6 +26,7 @@ from tilewright.analysis.affine.tile import (
     unknown,
 )
 from tilewright.analysis.reshapes import split_groups
+from tilewright.analysis.strides import ADDRESS_BITS
 from tilewright.ir.op import ElementwiseOp, ViewOp
 from tilewright.ir.types import (
     PointerType,
@@ -51,8 +52,6 @@ from tilewright.ops.memory.ir import AddPtrOp, LoadOp
 from tilewright.ops.shape.ir import ReshapeOp
 from tilewright.support.dataclass import replace
 
-ADDRESS_BITS = 32
-"""Signed arithmetic of at least this width is assumed not to overflow where it gives addresses."""
 _OFFSET_BITS = 64
 _MAX_SHIFT = 63
 _ONE_SIDED = frozenset(("slt", "sle", "sgt", "sge"))

@@ -18,7 +18,8 @@ from collections.abc import Callable, Sequence
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilewright.analysis.affine.expression import Expression, symbol
-from tilewright.analysis.affine.rules import ADDRESS_BITS, tile_of_scalar
+from tilewright.analysis.affine.rules import tile_of_scalar
+from tilewright.analysis.strides import ADDRESS_BITS
 from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Counter, counter_of
 from tilewright.ir.types import is_integer, shape_of, width_bits
 from tilewright.ops.debug.ir import HintOp

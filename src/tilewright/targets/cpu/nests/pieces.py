@@ -13,14 +13,12 @@ divided by.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilewright.analysis.affine.tiles import AffineTiles
+from tilewright.analysis.strides import Numbers, Strides, power_divided_by, stride_of
 from tilewright.ir.op import ElementwiseOp
-from tilewright.ir.types import is_integer, is_pointer, shape_of, width_bits
-from tilewright.ops.elementwise.ir import ELEMENTWISE, ExtSIOp, TruncIOp
+from tilewright.ir.types import is_integer, is_pointer, shape_of
 from tilewright.ops.memory.ir import AddPtrOp
 from tilewright.support.dataclass import dataclass
 from tilewright.support.deep_calls import with_room
@@ -28,8 +26,6 @@ from tilewright.targets.cpu.nests.coordinates import Coords, normalized, source_
 from tilewright.targets.cpu.schedule.bufferization import Bufferization
 from tilewright.targets.cpu.schedule.inline import is_tile, owner
 
-# By definition: signed arithmetic of at least this width is assumed not to overflow in addresses.
-_ADDRESS_BITS = 32
 # Chosen, not measured: each costs a division; an index of a tensor of five dimensions has four.
 _MOST_CUTS = 4
 
@@ -107,53 +103,52 @@ class _Finder:
         if len(parts) < len(operands):
             return None
         cuts = tuple({cut: None for part in parts for cut in part.cuts})
-        step = self._step(op, [part.step for part in parts], coords)
-        if isinstance(step, Cut):
-            if op.name in _QUOTIENTS:
-                return Pieces(0, (*cuts, step), None if cuts else 1)
-            return Pieces(step.step, (*cuts, step))
-        return None if step is None else Pieces(step, cuts, self._rise(op, parts, cuts))
+        numbers = [self.number(operand) for operand in op.operands]
+        steps = [part.step for part in parts]
+        step = stride_of(op, steps, numbers)
+        if step is not None:
+            return Pieces(step, cuts, _rise(op, parts, cuts, numbers))
+        cut = self._cut(op, steps, numbers, coords)
+        if cut is None:
+            return None
+        if op.name in _QUOTIENTS:
+            return Pieces(0, (*cuts, cut), None if cuts else 1)
+        return Pieces(cut.step, (*cuts, cut))
 
     def _is_cheap(self, op: Operation) -> bool:
         """Whether a tile in the arena is a quotient of indices, which may be computed again."""
         costs = self.bufferization.costs
         return op.name in _DIVISIONS and all(costs.is_symbolic(operand) for operand in op.operands)
 
-    def _rise(self, op: Operation, parts: list[Pieces], cuts: tuple[Cut, ...]) -> int | None:
-        """How much more a result changes from one piece to the next."""
-        rises = [part.rise if part.cuts else 0 for part in parts]
-        known = [rise for rise in rises if rise is not None]
-        rule = _STEPS.get(op.name)
-        if len(cuts) != 1 or len(known) < len(parts) or rule is None:
-            return None
-        return rule(self, op, known)
-
-    def _step(self, op: Operation, steps: list[int], coords: Coords) -> int | Cut | None:
-        """The step of an op's result within a piece, or the cut that it makes."""
-        if not any(steps):
-            return 0
-        rule = _STEPS.get(op.name)
-        if rule is not None:
-            return rule(self, op, steps)
-        return self._cut(op, steps, coords)
-
-    def _cut(self, op: Operation, steps: list[int], coords: Coords) -> Cut | None:
+    def _cut(self, op: Operation, steps: Strides, numbers: Numbers, coords: Coords) -> Cut | None:
+        """The cut that a division makes."""
         if op.name not in _DIVISIONS or steps[0] < 1 or steps[1]:
             return None
         dividend, divisor = op.operands
         if exact_step(self.bufferization.structure, divisor, coords, self.loop) != 0:
             return None
+        power = power_divided_by(op, numbers[1])
+        if power is not None:
+            return Cut(dividend, power, coords, steps[0], power)
         if op.name in _SHIFTS_AND_MASKS:
-            number = self.number(divisor)
-            power = None if number is None else _power(op, number)
-            return None if power is None else Cut(dividend, power, coords, steps[0], power)
-        size, is_unsigned = self.number(divisor), op.name.endswith("ui")
-        return Cut(dividend, divisor, coords, steps[0], size, is_unsigned)
+            return None
+        return Cut(dividend, divisor, coords, steps[0], numbers[1], op.name.endswith("ui"))
 
     def number(self, value: SSAValue) -> int | None:
         """The integer that every element is; None where that is not known."""
         uniform = self.bufferization.structure.of(value).uniform()
         return None if uniform is None else uniform.as_int()
+
+
+def _rise(
+    op: Operation, parts: list[Pieces], cuts: tuple[Cut, ...], numbers: Numbers
+) -> int | None:
+    """How much more a result changes from one piece to the next."""
+    rises = [part.rise if part.cuts else 0 for part in parts]
+    known = [rise for rise in rises if rise is not None]
+    if len(cuts) != 1 or len(known) < len(parts):
+        return None
+    return stride_of(op, known, numbers)
 
 
 def exact_step(structure: AffineTiles, value: SSAValue, coords: Coords, loop: int) -> int | None:
@@ -173,45 +168,3 @@ def exact_step(structure: AffineTiles, value: SSAValue, coords: Coords, loop: in
 _QUOTIENTS = frozenset(("arith.divsi", "arith.divui", "arith.shrsi"))
 _SHIFTS_AND_MASKS = frozenset(("arith.shrsi", "arith.andi"))
 _DIVISIONS = _QUOTIENTS | _SHIFTS_AND_MASKS | {"arith.remsi", "arith.remui"}
-
-
-def _power(op: Operation, number: int) -> int | None:
-    """The power of two that a shift by `number`, or a mask of that, divides by."""
-    if op.name == "arith.shrsi":
-        bits = width_bits(op.operands[0].type)
-        return 1 << number if 0 < number < bits - 1 else None
-    return number + 1 if number > 0 and number & (number + 1) == 0 else None
-
-
-def _sum(finder: _Finder, op: Operation, steps: list[int]) -> int | None:
-    return steps[0] + steps[1]
-
-
-def _difference(finder: _Finder, op: Operation, steps: list[int]) -> int | None:
-    return steps[0] - steps[1]
-
-
-def _product(finder: _Finder, op: Operation, steps: list[int]) -> int | None:
-    for moving, factor in ((0, 1), (1, 0)):
-        number = finder.number(op.operands[factor])
-        if not steps[factor] and number is not None:
-            return steps[moving] * number
-    return None
-
-
-def _widened(finder: _Finder, op: Operation, steps: list[int]) -> int | None:
-    return steps[0] if width_bits(op.operands[0].type) >= _ADDRESS_BITS else None
-
-
-def _narrowed(finder: _Finder, op: Operation, steps: list[int]) -> int | None:
-    return steps[0] if width_bits(op.results[0].type) >= _ADDRESS_BITS else None
-
-
-_STEPS: dict[str, Callable[[_Finder, Operation, list[int]], int | None]] = {
-    AddPtrOp.name: _sum,
-    ELEMENTWISE["arith.addi"].name: _sum,
-    ELEMENTWISE["arith.subi"].name: _difference,
-    ELEMENTWISE["arith.muli"].name: _product,
-    ExtSIOp.name: _widened,
-    TruncIOp.name: _narrowed,
-}
