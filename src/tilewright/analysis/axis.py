@@ -50,6 +50,12 @@ class Run:
         """The length of groups of consecutive elements."""
         return self.length if self.stride == 1 else 1
 
+    def divisor_at(self, index: int, step: int) -> int:
+        """A divisor of the elements at multiples of an index, `step` for a stride of one."""
+        if index % self.length == 0 or not self.stride:
+            return self.divisor
+        return min(self.divisor, power_of_two(self.stride * gcd(index, self.length)) * step)
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -87,11 +93,11 @@ class Facts:
 
     def divisor_at(self, dim: int, run: int) -> int:
         """A divisor of every element whose index along `dim` is a multiple of `run`."""
-        return max(self._divisor_along(dim, run), self.divisor())
+        return max(self.runs[dim].divisor_at(run, self.step), self.divisor())
 
     def divisor(self) -> int:
         """A divisor of every element."""
-        return max(self._divisor_along(dim, 1) for dim in self.dims())
+        return max([run.divisor_at(1, self.step) for run in self.runs])
 
     def is_constant_along(self, dim: int) -> bool:
         """Whether all elements along `dim` are equal."""
@@ -104,13 +110,6 @@ class Facts:
         """
         run = power_of_two(self.runs[dim].adjacent())
         return min(run, self.divisor_at(dim, run) // self.step or 1)
-
-    def _divisor_along(self, dim: int, run: int) -> int:
-        known = self.runs[dim]
-        if run % known.length == 0:
-            return known.divisor
-        apart = known.stride * gcd(run, known.length)
-        return min(known.divisor, power_of_two(apart) * self.step)
 
 
 Divisor = Callable[[int, int], int]

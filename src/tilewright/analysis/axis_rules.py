@@ -113,7 +113,7 @@ def _sum(op: Operation, operands: Operands) -> Facts:
         return folded
     return facts_from(
         left.extents,
-        groups_of(op, operands),
+        groups_of(op, left, right),
         lambda d, run: min(left.divisor_at(d, run), right.divisor_at(d, run) * left.step),
         is_nonnegative=_stay_nonnegative(op, left, right),
         step=left.step,
@@ -129,12 +129,13 @@ def _stay_nonnegative(op: Operation, left: Facts, right: Facts) -> bool:
 
 @AXIS_RULES.register(ELEMENTWISE["arith.subi"])
 def _difference(op: Operation, operands: Operands) -> Facts:
+    left, right = operands
     folded = _folded(op, operands, lambda a, b: a - b)
     if folded is not None:
         return folded
     is_nonnegative = is_counted_from_the_last(op.results[0])
     is_nonnegative = is_nonnegative or is_known_at_least(op, *op.operands)
-    return of_both(*operands, groups_of(op, operands), is_nonnegative=is_nonnegative)
+    return of_both(left, right, groups_of(op, left, right), is_nonnegative=is_nonnegative)
 
 
 @AXIS_RULES.register(ELEMENTWISE["arith.muli"])
@@ -147,7 +148,7 @@ def _product(op: Operation, operands: Operands) -> Facts:
         return right
     if right.constant == 1:
         return left
-    return _multiplied(op, operands, groups_of(op, operands))
+    return _multiplied(op, operands, groups_of(op, left, right))
 
 
 def _multiplied(op: Operation, operands: Operands, groups: Iterable[Group]) -> Facts:

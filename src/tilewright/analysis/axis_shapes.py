@@ -48,7 +48,7 @@ def viewed(op: Operation, operands: Operands) -> Facts:
     for dim, target in enumerate(op.source_dims()):
         if source.extents[dim] > 1:
             runs[target] = source.runs[dim]
-    return replace(source, extents=extents, runs=tuple(runs))
+    return Facts(extents, tuple(runs), source.constant, source.is_nonnegative, source.step)
 
 
 @SHAPE_RULES.register(ReshapeOp)

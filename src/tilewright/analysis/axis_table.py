@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import gcd
 
 from xdsl.ir import Attribute, Operation
@@ -31,12 +31,13 @@ def same_inputs(op: Operation, operands: Operands) -> Facts:
     return in_equal_groups(extents, joint_constancy(extents, operands), step=step_of(type_))
 
 
-def groups_of(op: Operation, operands: Operands) -> Iterator[Group]:
-    """Where every operand goes by one stride, so does the result, if it has one (`strides`)."""
-    numbers = [operand.constant for operand in operands]
-    for runs in zip(*(operand.runs for operand in operands), strict=True):
-        stride = stride_of(op, [run.stride for run in runs], numbers)
-        yield (0, 1) if stride is None else (stride, gcd(*(run.length for run in runs)))
+def groups_of(op: Operation, left: Facts, right: Facts) -> list[Group]:
+    """Where both operands go by one stride, so does the result, if it has one (`strides`)."""
+    numbers, groups = (left.constant, right.constant), list[Group]()
+    for a, b in zip(left.runs, right.runs, strict=True):
+        stride = stride_of(op, (a.stride, b.stride), numbers)
+        groups.append((0, 1) if stride is None else (stride, gcd(a.length, b.length)))
+    return groups
 
 
 def joint_constancy(extents: tuple[int, ...], operands: Operands) -> tuple[int, ...]:
