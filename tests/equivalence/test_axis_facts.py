@@ -20,9 +20,10 @@ def contradiction(along: Along, facts: Facts, dim: int) -> str:
     if along.is_still() and not facts.is_constant_along(dim):
         return f"equal elements, in groups of {facts.constancy[dim]}"
     stride = None if along.stride is None or along.stride.jumps else along.stride.as_int()
+    run = facts.runs[dim]
     if stride == 1 and facts.contiguity[dim] != facts.extents[dim]:
         return f"consecutive elements, in runs of {facts.contiguity[dim]}"
-    if stride not in (None, 0, 1) and max(facts.contiguity[dim], facts.constancy[dim]) > 1:
+    if stride is not None and run.length > 1 and run.stride != stride:
         return f"a stride of {stride}, but {facts}"
     return ""
 

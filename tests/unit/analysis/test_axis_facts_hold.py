@@ -49,6 +49,10 @@ Choice = TypeVar("Choice")
 SMALL = (1, 2, 3, 4, 4, 6, 8, 8, 12, 16, 24, 32, 48, 64)
 EXTENTS = (1, 2, 4, 6, 8, 16, 24, 32)
 STARTS = (0, 0, 1, 4, 8, 16, -4, -8, -16, 120)
+ODD_EXTENTS = (1, 3, 5, 7, 12, 17, 64)
+# By the ends of what 32 bits hold, signed; four products with `ODD` still fit 64 bits.
+LAST_STARTS = (0, (1 << 31) - 65, (1 << 31) - 128, -(1 << 31), 64 - (1 << 31), 1000)
+ODD = (1, 3, 5, 7, 13, 17, 31, 100, 8, 64)
 BINARY = ("addi", "subi", "minsi", "maxsi", "minui", "maxui", "andi", "ori", "xori")
 BY_SCALAR = ("muli", "divsi", "divui", "remsi", "remui")
 
@@ -56,11 +60,15 @@ BY_SCALAR = ("muli", "divsi", "divui", "remsi", "remui")
 class Writer:
     """Writes random index arithmetic on tiles: of i64 without overflow, of i8 with it."""
 
+    extents: tuple[int, ...] = EXTENTS
+    starts: tuple[int, ...] = STARTS
+    numbers: tuple[int, ...] = SMALL
+
     def __init__(self, random: Random, signs: float = 0.0) -> None:
         """`signs`: how often a uniform tile holds a number of either sign."""
         self.random = random
         self.signs = signs
-        self.shape = tuple(random.choices(EXTENTS, k=random.randint(1, 2)))
+        self.shape = tuple(random.choices(self.extents, k=random.randint(1, 2)))
         arguments = [pointer_to(f32), i64, i64]
         self.block = Block(arg_types=arguments)
         self.scalars: list[SSAValue] = list(self.block.args[1:])
@@ -103,7 +111,7 @@ class Writer:
         outside, sides = self.block, list[Region]()
         for _ in range(2):
             self.block = Block()
-            value = self.constant(self.choose(SMALL) * self.choose((1, -1)))
+            value = self.constant(self.choose(self.numbers) * self.choose((1, -1)))
             self.block.add_op(build(YieldOp, [value]))
             sides.append(Region(self.block))
         self.block = outside
@@ -116,7 +124,7 @@ class Writer:
             return self.spread(self.signed())
         if self.coin():
             return self.spread(self.choose(self.scalars[:2]))
-        value = self.choose(SMALL)
+        value = self.choose(self.numbers)
         type_ = tile_of(i64, self.shape)
         dense = DenseIntOrFPElementsAttr.from_list(type_, [value])  # pyright: ignore[reportCallIssue]
         return self.emit(ConstantOp, [], type_, value=dense)
@@ -125,7 +133,7 @@ class Writer:
         """Consecutive numbers along one dimension, the same along the others."""
         dim = self.random.randrange(len(self.shape))
         extent = self.shape[dim]
-        start = self.choose(STARTS)
+        start = self.choose(self.starts)
         value = self.emit(
             MakeRangeOp,
             [],
@@ -288,10 +296,10 @@ class Writer:
     def module(self, steps: int, divisor: int) -> ModuleOp:
         """A kernel of so many steps; its first integer argument is a multiple of `divisor`."""
         self.block_arguments = self.block.args
-        self.scalars.append(self.constant(self.choose(SMALL)))
+        self.scalars.append(self.constant(self.choose(self.numbers)))
         program = self.emit(GetProgramIdOp, [], i32, axis=IntegerAttr(0, I32))
         wide = self.emit(ELEMENTWISE["arith.extsi"], [program], i64)
-        block = self.emit(ELEMENTWISE["arith.muli"], [wide, self.constant(self.choose(SMALL))], i64)
+        block = self.emit(ELEMENTWISE["arith.muli"], [wide, self.constant(self.choose(self.numbers))], i64)
         self.tiles = [self.index(), self.index(), self.uniform(), self.spread(block)]
         for _ in range(steps):
             self.step()
@@ -367,15 +375,16 @@ class Checker:
 
 def check_along(value: Array, facts: Facts, dim: int, where: object, modulus: int = 0) -> None:
     """Check the facts along the last axis of `value`, modulo `modulus` if there is one."""
-    run, equal = facts.contiguity[dim], facts.constancy[dim]
-    extent = value.shape[-1]
-    assert extent % run == 0 and extent % equal == 0
-    runs = value.reshape(*value.shape[:-1], extent // run, run)
-    steps = np.diff(runs, axis=-1) - facts.step
+    run, extent = facts.runs[dim], value.shape[-1]
+    assert extent % run.length == 0
+    groups = value.reshape(*value.shape[:-1], extent // run.length, run.length)
+    steps = np.diff(groups, axis=-1) - run.stride * facts.step
     assert ((steps % modulus if modulus else steps) == 0).all(), (where, facts, dim, value)
-    assert (runs[..., 0] % facts.divisibility[dim] == 0).all(), (where, facts, dim, value)
-    groups = value.reshape(*value.shape[:-1], extent // equal, equal)
-    assert (groups == groups[..., :1]).all(), (where, facts, dim, value)
+    assert (groups[..., 0] % run.divisor == 0).all(), (where, facts, dim, value)
+    assert (value % facts.divisor() == 0).all(), (where, facts, dim, value)
+    aligned = facts.aligned_run(dim)
+    starts = value[..., ::aligned] // facts.step
+    assert (starts % aligned == 0).all(), (where, facts, dim, value)
 
 
 @pytest.mark.parametrize("first_seed", range(0, 400, 50))
@@ -389,3 +398,43 @@ def test_claimed_facts_hold_of_computed_values(first_seed: int) -> None:
         arguments = [np.zeros(64, np.float32), first, random.choice((1, 7, 16, 5, 48))]
         run_kernel(module, arguments, (3,), observers=[checker])
         assert checker.checked
+
+
+class OddWriter(Writer):
+    """The same on odd sizes, by odd numbers, and next to the ends of 32 bits."""
+
+    extents = ODD_EXTENTS
+    starts = LAST_STARTS
+    numbers = ODD
+
+
+@pytest.mark.parametrize("first_seed", range(0, 300, 50))
+def test_claimed_facts_hold_of_odd_sizes_and_of_the_last_numbers(first_seed: int) -> None:
+    strides: set[int] = set()
+    for seed in range(first_seed, first_seed + 50):
+        random = Random(seed)
+        module = OddWriter(random, signs=0.2).module(random.randint(1, 4), 8)
+        facts = AxisFacts(module)
+        checker = Checker(facts, seed)
+        arguments = [np.zeros(64, np.float32), 8 * random.choice((1, 3, 5, 7)), random.choice(ODD)]
+        run_kernel(module, arguments, (3,), observers=[checker])
+        assert checker.checked
+        for value in (result for op in module.walk() for result in op.results):
+            strides.update(run.stride for run in facts.of(value).runs)
+    assert strides > {0, 1}, strides
+
+
+def test_the_bits_of_multiples_leave_runs() -> None:
+    writer = Writer(Random(0))
+    writer.shape = (32,)
+    index, runs = writer.index(), dict[tuple[str, int], int]()
+    names = (("xori", 8), ("xori", 3), ("ori", 16), ("andi", 7))
+    for name, bits in names:
+        bits_tile = writer.spread(writer.constant(bits))
+        made = writer.emit(ELEMENTWISE[f"arith.{name}"], [index, bits_tile], index.type)
+        writer.tiles.append(made)
+    writer.block.add_op(build(ReturnOp))
+    facts = AxisFacts(ModuleOp([_function(writer.block, 1)]))
+    for (name, bits), tile in zip(names, writer.tiles, strict=True):
+        runs[name, bits] = facts.of(tile).contiguity[0]
+    assert runs == {("xori", 8): 8, ("xori", 3): 1, ("ori", 16): 16, ("andi", 7): 8}
