@@ -146,6 +146,13 @@ def in_equal_groups(
     return Facts(extents, runs, None, is_nonnegative, step)
 
 
+def equal_like(source: Facts, extents: tuple[int, ...], lengths: tuple[int, ...]) -> Facts:
+    """Facts of a tile of the same elements in which groups are equal."""
+    divisor = source.divisor()
+    runs = tuple(Run(0, length, divisor) for length in lengths)
+    return Facts(extents, runs, None, source.is_nonnegative, source.step)
+
+
 def constant_facts(extents: tuple[int, ...], value: int) -> Facts:
     """Facts of a value all of whose elements are one known integer."""
     divisor = power_of_two(value)

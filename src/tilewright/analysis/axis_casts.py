@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Attribute, Operation
 
-from tilewright.analysis.axis import (
-    Facts,
-    Group,
-    constant_facts,
-    facts_from,
-    in_equal_groups,
-    step_of,
-)
+from tilewright.analysis.axis import Facts, constant_facts, equal_like, facts_from, step_of
 from tilewright.analysis.axis_table import AXIS_RULES, Operands, may_wrap, same_inputs, wrapped
 from tilewright.ir.types import is_integer, is_pointer, width_bits
 from tilewright.ops.elementwise.ir import (
@@ -50,21 +43,20 @@ def _counted(source: Facts) -> Facts:
     """Facts without strides but those of indices: other products may be meant to wrap."""
     if all(run.stride in (0, 1) for run in source.runs):
         return source
-    runs = ((r.stride, r.length) if r.stride in (0, 1) else (0, 1) for r in source.runs)
-    divisor, is_nonnegative = source.divisor_at, source.is_nonnegative
-    return facts_from(source.extents, runs, divisor, is_nonnegative=is_nonnegative)
+    return _kept(source, source.is_nonnegative, [run.adjacent() for run in source.runs])
 
 
 def _aligned(source: Facts, bits: int, is_nonnegative: bool) -> Facts:
-    groups = (_aligned_group(source, dim, bits) for dim in source.dims())
+    """What low bits keep that may wrap."""
+    longest = [min(source.aligned_run(d), 1 << (bits - 1)) for d in source.dims()]
+    return _kept(source, is_nonnegative, longest)
+
+
+def _kept(source: Facts, is_nonnegative: bool, lengths: list[int]) -> Facts:
+    """Groups of equal elements, and of consecutive ones so many."""
+    kept = zip(source.runs, lengths, strict=True)
+    groups = [(1, length) if run.stride else (0, run.length) for run, length in kept]
     return facts_from(source.extents, groups, source.divisor_at, is_nonnegative=is_nonnegative)
-
-
-def _aligned_group(source: Facts, dim: int, bits: int) -> Group:
-    """What is left of groups in which the low bits may wrap."""
-    if source.runs[dim].stride == 0:
-        return 0, source.runs[dim].length
-    return 1, min(source.aligned_run(dim), 1 << (bits - 1))
 
 
 @AXIS_RULES.register(ExtUIOp)
@@ -100,10 +92,4 @@ def _recast(op: Operation, operands: Operands) -> Facts:
     step = step_of(after)
     if step == source.step:
         return replace(source, constant=None)
-    return in_equal_groups(
-        source.extents,
-        source.constancy,
-        source.divisor(),
-        is_nonnegative=source.is_nonnegative,
-        step=step,
-    )
+    return replace(equal_like(source, source.extents, source.constancy), step=step)

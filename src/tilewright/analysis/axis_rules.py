@@ -22,6 +22,7 @@ from tilewright.analysis.axis import (
     Run,
     constant_facts,
     equal_groups,
+    equal_like,
     extents_of,
     facts_from,
     in_equal_groups,
@@ -72,16 +73,8 @@ def _range(op: Operation, _: Operands) -> Facts:
 
 @AXIS_RULES.register(UnsplatOp)
 def _uniform(op: Operation, operands: Operands) -> Facts:
-    (source,) = operands
     extents = extents_of(op.results[0].type)
-    uniform = in_equal_groups(
-        extents,
-        extents,
-        source.divisor(),
-        is_nonnegative=source.is_nonnegative,
-        step=source.step,
-    )
-    return replace(uniform, constant=source.constant)
+    return replace(equal_like(operands[0], extents, extents), constant=operands[0].constant)
 
 
 @AXIS_RULES.register(GetProgramIdOp, GetNumProgramsOp, GetGridExtentOp)

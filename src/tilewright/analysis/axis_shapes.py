@@ -10,9 +10,9 @@ from tilewright.analysis.axis import (
     Facts,
     Group,
     Run,
+    equal_like,
     extents_of,
     facts_from,
-    in_equal_groups,
     meet,
     of_both,
     shared_groups,
@@ -58,9 +58,9 @@ def _reshape(op: Operation, operands: Operands) -> Facts:
     (source,) = operands
     extents = extents_of(op.result.type)
     if all(source.is_constant_along(d) for d in source.dims()):
-        return replace(_equal_like(source, extents, extents), constant=source.constant)
+        return replace(equal_like(source, extents, extents), constant=source.constant)
     if op.allow_reorder is not None:
-        return _equal_like(source, extents, (1,) * len(extents))
+        return equal_like(source, extents, (1,) * len(extents))
     groups: list[Group] = [(0, 1)] * len(extents)
     origin = dict[int, int]()
     for befores, afters in matching_groups(source.extents, extents):
@@ -80,16 +80,6 @@ def _reshape(op: Operation, operands: Operands) -> Facts:
         extents,
         groups,
         divisor,
-        is_nonnegative=source.is_nonnegative,
-        step=source.step,
-    )
-
-
-def _equal_like(source: Facts, extents: tuple[int, ...], lengths: tuple[int, ...]) -> Facts:
-    return in_equal_groups(
-        extents,
-        lengths,
-        source.divisor(),
         is_nonnegative=source.is_nonnegative,
         step=source.step,
     )
