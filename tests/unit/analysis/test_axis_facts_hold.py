@@ -299,7 +299,9 @@ class Writer:
         self.scalars.append(self.constant(self.choose(self.numbers)))
         program = self.emit(GetProgramIdOp, [], i32, axis=IntegerAttr(0, I32))
         wide = self.emit(ELEMENTWISE["arith.extsi"], [program], i64)
-        block = self.emit(ELEMENTWISE["arith.muli"], [wide, self.constant(self.choose(self.numbers))], i64)
+        block = self.emit(
+            ELEMENTWISE["arith.muli"], [wide, self.constant(self.choose(self.numbers))], i64
+        )
         self.tiles = [self.index(), self.index(), self.uniform(), self.spread(block)]
         for _ in range(steps):
             self.step()
