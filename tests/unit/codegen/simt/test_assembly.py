@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from llvmlite import binding
 
 import tilewright
 import tilewright.language as tl
@@ -11,6 +12,7 @@ from tests.unit.codegen.simt.launching import llvm_text, simulated
 from tilewright.support.errors import UnsupportedError
 
 SIZE = 256
+EMPTY = np.zeros(SIZE, np.int32)
 
 
 @tilewright.jit
@@ -56,6 +58,40 @@ def widened(x, out, SIZE: tl.constexpr):
     text: tl.constexpr = "and.b32 $0, $2, 0xffff; shr.u32 $1, $2, 16;"
     wide = tl.inline_asm_elementwise(text, "=r,=r,r", [tl.load(x + i)], tl.int32, True, 2)
     tl.store(out + i, wide)
+
+
+@tilewright.jit
+def halves(x, low, high, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    text: tl.constexpr = "mov.b32 {$0, $1}, $2;"
+    types: tl.constexpr = (tl.float16, tl.float16)
+    lows, highs = tl.inline_asm_elementwise(text, "=h,=h,r", [tl.load(x + i)], types, True, 1)
+    tl.store(low + i, lows)
+    tl.store(high + i, highs)
+
+
+@tilewright.jit
+def immediates(x, out, SIZE: tl.constexpr, TABLE: tl.constexpr):
+    """Bits of each word by a table of `lop3`, which takes it as part of the instruction."""
+    i = tl.arange(0, SIZE)
+    text: tl.constexpr = "lop3.b32 $0, $1, $2, $3, $4;"
+    args = (tl.load(x + i), 0x000F000F, -3, TABLE)
+    tl.store(out + i, tl.inline_asm_elementwise(text, "=r,r,n,n,n", args, tl.int32, True, 1))
+
+
+@tilewright.jit
+def constant_output(x, out, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    args = (tl.load(x + i),)
+    tl.store(out + i, tl.inline_asm_elementwise("mov.b32 $0, $1;", "=n,r", args, tl.int32, True, 1))
+
+
+@tilewright.jit
+def no_immediate(x, out, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    args = (i, tl.load(x + i))
+    text: tl.constexpr = "add.s32 $0, $1, $2;"
+    tl.store(out + i, tl.inline_asm_elementwise(text, "=r,r,n", args, tl.int32, True, 1))
 
 
 @tilewright.jit
@@ -111,6 +147,37 @@ def test_scalars_run_once_in_each_thread() -> None:
     (got,), _ = simulated(scalar, (1,), (np.zeros(1, np.int32),))
     assert got[0] == 3
     assert "asm sideeffect" in llvm_text(scalar, (np.zeros(1, np.int32),))
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [(0xEA, lambda x: (x & 0xF000F) | -3), (0x96, lambda x: x ^ 0xF000F ^ -3)],
+)
+def test_a_constant_is_part_of_the_instruction(table: int, expected) -> None:
+    x = np.random.default_rng(3).integers(-(2**31), 2**31, SIZE, np.int32)
+    (_, got), _ = simulated(immediates, (1,), (x, EMPTY), SIZE=SIZE, TABLE=table)
+    np.testing.assert_array_equal(got, expected(x))
+
+
+def test_an_output_is_no_constant() -> None:
+    with pytest.raises(UnsupportedError, match="'=n'"):
+        llvm_text(constant_output, (EMPTY, EMPTY), SIZE=SIZE)
+
+
+def test_what_is_no_constant_is_no_part_of_an_instruction() -> None:
+    with pytest.raises(UnsupportedError, match="'n' asks for a constant of 32 bits"):
+        llvm_text(no_immediate, (EMPTY, EMPTY), SIZE=SIZE)
+
+
+def test_a_register_of_16_bits_holds_one_element_of_them() -> None:
+    x = np.random.default_rng(4).integers(-(2**31), 2**31, SIZE, np.int32)
+    outs = tuple(np.zeros(SIZE, dtype) for dtype in (np.float16, np.float16))
+    (_, low, high), _ = simulated(halves, (1,), (x, *outs), SIZE=SIZE)
+    words = x.view(np.uint16).reshape(SIZE, 2)
+    np.testing.assert_array_equal(low.view(np.uint16), words[:, 0])
+    np.testing.assert_array_equal(high.view(np.uint16), words[:, 1])
+    assert " i16 " in llvm_text(halves, (x, *outs), SIZE=SIZE)
+    binding.parse_assembly(llvm_text(halves, (x, *outs), SIZE=SIZE)).verify()
 
 
 def test_constraints_that_do_not_fit_are_errors() -> None:

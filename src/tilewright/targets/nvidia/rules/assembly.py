@@ -22,7 +22,16 @@ from tilewright.targets.nvidia.rules import NVIDIA_RULES
 
 # By definition: a register of PTX that `r` names.
 _WORD_BITS = 32
-_TYPE_OF_CONSTRAINT = {"r": "i32", "l": "i64", "h": "i16", "f": "float", "d": "double"}
+# The assembler's immediate operand: the value stands in the text.
+_IMMEDIATE = "n"
+_TYPE_OF_CONSTRAINT = {
+    _IMMEDIATE: "i32",
+    "r": "i32",
+    "l": "i64",
+    "h": "i16",
+    "f": "float",
+    "d": "double",
+}
 _BITS = {"i32": 32, "i64": 64, "i16": 16, "float": 32, "double": 64}
 _ESCAPES = {'"': "\\22", "\n": "\\0A", "\t": "\\09", "\\": "\\5C"}
 
@@ -66,7 +75,8 @@ def _execute(
     """One execution: the elements of each result."""
     codes = [part.strip() for part in op.constraints.data.split(",") if part.strip()]
     outputs = [_type_of(code) for code in codes if code.startswith(("=", "+"))]
-    inputs = [_type_of(code) for code in codes if not code.startswith(("=", "+", "~"))]
+    input_codes = [code for code in codes if not code.startswith(("=", "+", "~"))]
+    inputs = [_type_of(code) for code in input_codes]
     words = [w for names, t in zip(group, types, strict=True) for w in _words(fn, names, t)]
     if len(words) != len(inputs):
         raise UnsupportedError(
@@ -74,6 +84,8 @@ def _execute(
             f"fill {len(words)} register(s), but the constraints name {len(inputs)} inputs",
             argument="constraints",
         )
+    for code, word in zip(input_codes, words, strict=True):
+        _check_immediate(code, word)
     arguments = [
         f"{to} {_cast(fn, name, kind, to)}" for (kind, name), to in zip(words, inputs, strict=True)
     ]
@@ -91,13 +103,25 @@ def _execute(
 
 def _type_of(constraint: str) -> str:
     code = constraint.lstrip("=+&")
-    if code not in _TYPE_OF_CONSTRAINT:
+    is_immediate_output = code == _IMMEDIATE and constraint != code
+    if code not in _TYPE_OF_CONSTRAINT or is_immediate_output:
         raise UnsupportedError(
             f"inline_asm_elementwise(): the constraint {constraint!r} is not known",
             argument="constraints",
-            hint=f"registers are {', '.join(_TYPE_OF_CONSTRAINT)}, outputs with = in front",
+            hint=f"they are {', '.join(_TYPE_OF_CONSTRAINT)}; registers of outputs have = in front",
         )
     return _TYPE_OF_CONSTRAINT[code]
+
+
+def _check_immediate(code: str, word: tuple[str, str]) -> None:
+    """Hold what stands in the text to a constant. *Raises*: UnsupportedError."""
+    kind, name = word
+    if code == _IMMEDIATE and not (kind == "i32" and name.lstrip("-").isdigit()):
+        raise UnsupportedError(
+            "inline_asm_elementwise(): the constraint 'n' asks for a constant of 32 bits",
+            argument="constraints",
+            hint="pass a constexpr there, or name a register: r",
+        )
 
 
 def _width(type_: Attribute) -> int:
@@ -150,16 +174,17 @@ def _elements(
     rest = list(parts)
     for type_ in results:
         kind, bits = llvm_type(type_), _width(type_)
-        per_word = max(1, _WORD_BITS // bits)
-        num_words = -(-count // per_word)
-        words, rest = rest[:num_words], rest[num_words:]
-        if len(words) < num_words:
-            raise UnsupportedError(
-                f"inline_asm_elementwise(): the results fill more than the {len(parts)} output(s) "
-                "that the constraints name",
-                argument="constraints",
-            )
-        names = [_element(fn, word, p, kind, bits) for word in words for p in range(per_word)]
+        names: list[str] = []
+        while len(names) < count:
+            if not rest:
+                raise UnsupportedError(
+                    f"inline_asm_elementwise(): the results fill more than the {len(parts)} "
+                    "output(s) that the constraints name",
+                    argument="constraints",
+                )
+            word = rest.pop(0)
+            per_word = max(1, min(_WORD_BITS, _BITS[word[0]]) // bits)
+            names += [_element(fn, word, p, kind, bits) for p in range(per_word)]
         found.append(names[:count])
     return found
 
@@ -168,8 +193,10 @@ def _element(
     fn: FunctionBuilder, word: tuple[str, str], position: int, kind: str, bits: int
 ) -> str:
     source, name = word
-    if bits >= _WORD_BITS:
+    if bits >= min(_WORD_BITS, _BITS[source]):
         return _cast(fn, name, source, kind)
+    whole = f"i{_BITS[source]}"
+    name = _cast(fn, name, source, whole)
     if position:
-        name = fn.value(f"lshr i32 {name}, {position * bits}")
-    return fn.value(f"trunc i32 {name} to {kind}")
+        name = fn.value(f"lshr {whole} {name}, {position * bits}")
+    return fn.value(f"trunc {whole} {name} to {kind}")
