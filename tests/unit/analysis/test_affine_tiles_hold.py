@@ -9,7 +9,7 @@ import pytest
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from tests.unit.analysis.test_axis_facts_hold import Writer
+from tests.unit.analysis.test_axis_facts_hold import OddWriter, Writer
 from tilewright.analysis.affine.access import Accesses
 from tilewright.analysis.affine.expression import Expression
 from tilewright.analysis.affine.mask import mask_form
@@ -43,6 +43,10 @@ class MaskWriter(Writer):
             other = self.emit(ConstantOp, [], type_, value=true)
         operands = [self.choose(self.masks), other]
         self.masks.append(self.emit(ELEMENTWISE[f"arith.{name}"], operands, type_))
+
+
+class OddMaskWriter(MaskWriter, OddWriter):
+    """The same on odd sizes, by odd numbers, and next to the ends of 32 bits."""
 
 
 def ends_tell(off: Array) -> bool:
@@ -205,13 +209,13 @@ class Checker:
             self.checked["mask"] += bool(form.bounds)
 
 
-@pytest.mark.parametrize("first_seed", range(0, 400, 100))
-def test_claimed_forms_hold_of_computed_values(first_seed: int) -> None:
+def checked(writer_class: type[MaskWriter], seeds: range, most_steps: int) -> dict[str, int]:
+    """How many claims of each kind hold, of the programs of some seeds."""
     total = dict.fromkeys(COUNTED, 0)
-    for seed in range(first_seed, first_seed + 100):
+    for seed in seeds:
         random = Random(seed)
-        writer = MaskWriter(random)
-        module = writer.module(random.randint(1, 12), 8)
+        writer = writer_class(random)
+        module = writer.module(random.randint(1, most_steps), 8)
         arguments = [np.zeros(64, np.float32), 8 * random.choice((1, 3, 5)), random.choice((1, 7))]
         checker = Checker(arguments, writer.block_arguments)
         try:
@@ -220,4 +224,16 @@ def test_claimed_forms_hold_of_computed_values(first_seed: int) -> None:
             raise AssertionError(f"seed {seed}") from error
         for name, count in checker.checked.items():
             total[name] += count
+    return total
+
+
+@pytest.mark.parametrize("first_seed", range(0, 400, 100))
+def test_claimed_forms_hold_of_computed_values(first_seed: int) -> None:
+    total = checked(MaskWriter, range(first_seed, first_seed + 100), 12)
     assert all(total.values()), total
+
+
+@pytest.mark.parametrize("first_seed", range(0, 200, 100))
+def test_claimed_forms_hold_of_odd_sizes_and_of_the_last_numbers(first_seed: int) -> None:
+    total = checked(OddMaskWriter, range(first_seed, first_seed + 100), 4)
+    assert total["start"] and total["stride"] and total["lookup"], total
