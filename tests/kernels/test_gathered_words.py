@@ -18,7 +18,7 @@ BLOCK = 256
 def pick(x, places, shown, out, n, BLOCK: tl.constexpr, OTHER: tl.constexpr):
     """`out[i] = x[places[i]]` where that is shown; elsewhere `OTHER`, or what a mask leaves."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = (i < n) & (tl.load(shown + i, mask=i < n, other=0) != 0)
+    mask = (i < n) & (tl.load(shown + i, mask=i < n, other=0) > 0)
     at = tl.load(places + i, mask=i < n, other=0)
     if OTHER:
         value = tl.load(x + at, mask=mask, other=1)
@@ -33,7 +33,7 @@ def pick_far(x, places, shown, out, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     at = tl.load(places + i)
     pointers = tl.where(at % 2 == 0, x + at, x + at + 0)
-    tl.store(out + i, tl.load(pointers, mask=tl.load(shown + i) != 0, other=0))
+    tl.store(out + i, tl.load(pointers, mask=tl.load(shown + i) > 0, other=0))
 
 
 def numbers(count: int, dtype: str) -> np.ndarray:

@@ -50,6 +50,7 @@ from tilewright.targets.cpu.nests.masks import has_masks, is_all_true, segments
 from tilewright.targets.cpu.nests.pieces import Cut, Pieces
 from tilewright.targets.cpu.nests.piecewise import (
     are_long,
+    are_long_here,
     find_pieces,
     is_whole,
     load_pieces,
@@ -249,7 +250,10 @@ def _load_wrapping(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
 
 
 def _load_by_pieces(ev: Evaluator, op: LoadOp, coords: Coords, pieces: Pieces) -> SSAValue:
-    """One access where no cut lies between the lanes, else one for each piece, or a gather."""
+    """One access where no cut lies between the lanes, else one for each piece, or a gather.
+
+    Pieces are gathered where they are short, or the machine has no masks for them.
+    """
     note(ev, op, "contiguous" if pieces.step else "uniform", BY_PIECES)
     whole = is_whole(ev, pieces.cuts)
     masks, _ = _optional(ev, op, coords, True)
@@ -258,6 +262,14 @@ def _load_by_pieces(ev: Evaluator, op: LoadOp, coords: Coords, pieces: Pieces) -
     def slow(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
         if not has_masks(ev.lowering.machine):
             return _load_general(ev, op, coords)
+        is_long = are_long_here(ev, pieces)
+        if is_long is None:
+            return load_pieces(ev, op, coords, pieces, masks)
+        blocks = _branch(ev, by_pieces, op, coords), _branch(ev, _load_general, op, coords)
+        (value,) = ev.emit.choose(is_long, blocks, (result,))
+        return value
+
+    def by_pieces(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
         return load_pieces(ev, op, coords, pieces, masks)
 
     result = vector_of(element_of(op.results[0].type), ev.lanes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -19,6 +21,7 @@ from tilewright.targets.cpu.nests.masks import has_masks
 from tilewright.targets.cpu.nests.pieces import Pieces
 from tilewright.targets.cpu.nests.piecewise import (
     are_long,
+    are_long_here,
     find_pieces,
     is_whole,
     store_pieces,
@@ -114,19 +117,35 @@ def _store_by_pieces(
     value: SSAValue,
     masks: tuple[SSAValue, ...],
 ) -> None:
-    """One vector store where no cut lies between the lanes, else one for each piece."""
-    emit, blocks = ev.emit, []
-    whole = is_whole(ev, pieces.cuts)
+    """One vector store where no cut lies between the lanes, else one for each long piece."""
     pointer = ev.element(op.operands[0], coords, False)
-    saved = emit.pin
-    for is_fast in (True, False):
+
+    def at_once() -> None:
+        ev.emit.effect(cpu.StoreOp, (pointer, value, *masks), location=op.location)
+
+    def by_pieces() -> None:
+        store_pieces(ev, op, coords, pieces, value, masks)
+
+    def slow() -> None:
+        is_long = are_long_here(ev, pieces)
+        if is_long is None:
+            by_pieces()
+            return
+        _choose(ev, is_long, by_pieces, lambda: _store_apart(ev, op, coords, value, masks))
+
+    _choose(ev, is_whole(ev, pieces.cuts), at_once, slow)
+
+
+def _choose(
+    ev: Evaluator, condition: SSAValue, then: Callable[[], None], otherwise: Callable[[], None]
+) -> None:
+    """Do one of two things, each computing in its block what it needs."""
+    emit, blocks, saved = ev.emit, [], ev.emit.pin
+    for generate in (then, otherwise):
         emit.push(Block())
         emit.pin = len(emit.blocks) - 1
-        if is_fast:
-            emit.effect(cpu.StoreOp, (pointer, value, *masks), location=op.location)
-        else:
-            store_pieces(ev, op, coords, pieces, value, masks)
+        generate()
         emit.effect(YieldOp, ())
+        emit.pin = saved
         blocks.append(emit.pop())
-    emit.pin = saved
-    emit.choose(whole, (blocks[0], blocks[1]))
+    emit.choose(condition, (blocks[0], blocks[1]))
