@@ -182,12 +182,17 @@ def _check_copies(role: Role, commit: RingCommitOp) -> None:
     """A commit waits for the copies that threads have started, and for nothing where none did."""
     ring, is_copied = commit.ring_of(), False
     op = commit.prev_op
-    while op is not None and not isinstance(op, RingCommitOp) and not op.regions:
+    while op is not None and not _ends_fill(op) and not op.regions:
         is_copied = is_copied or isinstance(op, AsyncCopyOp)
         op = op.prev_op
     if is_copied != (commit.by_copies is not None):
         what = "does not wait for what threads copy" if is_copied else "waits for copies of nobody"
         raise broken(role.name, f"ring {ring_name(ring)}: {commit.name} {what}", commit)
+
+
+def _ends_fill(op: Operation) -> bool:
+    """Whether an op commits a slot of a ring."""
+    return isinstance(op, SlotAccess) and op.IS_TO_FILL and not op.TAKES_SLOT
 
 
 def _begins_fill(op: Operation, ring: RingOp) -> bool:

@@ -183,6 +183,9 @@ def test_a_map_that_is_made_while_copies_use_it_is_a_fault(rng, monkeypatch) -> 
 
     monkeypatch.setattr("tilewright.targets.nvidia.partition.stage_channels.keep_maps", hasty)
     group = Group(rng, ((128, 64, 96),) * 4)
+    with pytest.raises(ProtocolBroken, match="role load: makes a tensor map anew while its loads"):
+        simulate(group, 1)
+    monkeypatch.setattr("tilewright.targets.nvidia.schedule.check_maps", lambda kernel: None)
     with pytest.raises(KernelFault, match="is made anew by thread"):
         simulate(group, 1)
 
