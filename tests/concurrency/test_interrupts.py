@@ -16,7 +16,7 @@ import tilewright
 LIMIT_S = 20.0
 # Kernels that never end by themselves, and a small one that shows that the pool is whole.
 KERNELS = """
-import os, signal, sys, threading, time
+import gc, os, signal, sys, threading, time
 import numpy as np
 import tilewright
 import tilewright.language as tl
@@ -72,6 +72,11 @@ def interrupt_after(seconds):
     return time.monotonic() + seconds
 
 check_pool()
+# Python drops an exception that comes while an object dies, and compiles let many die: first all.
+for kernel, args in ((waits, (i32,)), (counts, (i32, 2**31 - 1)), (stores, (i32,))):
+    kernel.warmup(*args)
+tiles.warmup(f32, 2**31 - 1, B=64)
+gc.collect()
 """
 
 
