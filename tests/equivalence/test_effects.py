@@ -22,8 +22,9 @@ from tilewright.targets.target import load_target
 _FAMILIES = ("memory", "atomics", "blocks", "matmul", "control", "indexing", "reductions")
 _WATCHED = (Resource.GLOBAL, Resource.SHARED)
 # They write where what they compare with is there, fetch ahead what they then do not read, or
-# need no zero of what they overwrite; or the interpreter keeps a map as a value, not in its slot.
-_MAY_DO_LESS = frozenset({"tt.atomic_cas", "cpu.dot", "ttng.make_tensor_map"})
+# need no zero of what they overwrite; or the interpreter keeps as a value what lies in memory: a
+# map, and what says which slots of a ring are full.
+_MAY_DO_LESS = frozenset({"tt.atomic_cas", "cpu.dot", "ttng.make_tensor_map", "ttg.ring"})
 
 
 class Executed:
