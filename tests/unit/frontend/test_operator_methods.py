@@ -119,17 +119,17 @@ def test_methods_chain() -> None:
 
 @tilewright.jit
 def without_operand(x_ptr):
-    tl.store(x_ptr, tl.load(x_ptr).__add__())
+    tl.store(x_ptr, tl.load(x_ptr).__add__())  # pyright: ignore[reportCallIssue]
 
 
 @tilewright.jit
 def with_two_operands(x_ptr):
-    tl.store(x_ptr, tl.load(x_ptr).__add__(1, 2))
+    tl.store(x_ptr, tl.load(x_ptr).__add__(1, 2))  # pyright: ignore[reportCallIssue]
 
 
 @tilewright.jit
 def with_operand_of_a_sign(x_ptr):
-    tl.store(x_ptr, tl.load(x_ptr).__neg__(1))
+    tl.store(x_ptr, tl.load(x_ptr).__neg__(1))  # pyright: ignore[reportCallIssue]
 
 
 @tilewright.jit
