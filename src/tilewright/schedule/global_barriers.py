@@ -24,10 +24,11 @@ from tilewright.ir.op import build
 from tilewright.ir.passes import Pass
 from tilewright.ir.regions import is_control_flow
 from tilewright.ir.types import PointerType, element_of
+from tilewright.layout.linear import LinearLayout
 from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.ops.staging import LocalBarrierOp
 from tilewright.schedule.atomics import waits_after, waits_before
-from tilewright.schedule.met_places import Place, Touch, by_one_thread, met_places
+from tilewright.schedule.met_places import Place, Touch, by_one_thread, met_places, threads_of
 from tilewright.schedule.scratch import scratch_bytes
 from tilewright.schedule.shared_effects import ended_by, shared_steps
 from tilewright.support.dataclass import dataclass, replace
@@ -56,6 +57,7 @@ class Group:
     is_write: bool
     is_single: bool
     place: Place | None = None
+    threads: LinearLayout | None = None
 
 
 Pending = Mapping[Group, SSAValue | None]
@@ -91,12 +93,16 @@ class GlobalAccess:
         if self.base is not group.base and self.base is not None and group.base is not None:
             if self.place is None or self.place != group.place:
                 return False
-            return pointers is None or not by_one_thread(self.pointers, pointers)
+            threads = threads_of(self.pointers)
+            if self.is_write and group.is_write:
+                return threads != group.threads
+            return not by_one_thread(threads, group.threads)
         return self.pointers is not pointers or not _is_private(self.pointers)
 
     def group(self) -> Group:
         """The accesses that this one is pending with."""
-        return Group(self.base, self.is_write, self.is_single, self.place)
+        threads = None if self.place is None else threads_of(self.pointers)
+        return Group(self.base, self.is_write, self.is_single, self.place, threads)
 
 
 def _is_private(pointers: SSAValue) -> bool:

@@ -5,6 +5,7 @@
 Arguments are taken not to overlap but there: element e of both tiles is one element of memory.
 The thread that stores it has loaded it before, if the tiles have one layout in which each element
 is in one thread. In any other layout another thread loads it as well, which has to be first, too.
+Of the threads that hold copies of an element one stores it, the same for tiles of one layout.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tilewright.analysis.affine.access import AccessDim, Accesses
 from tilewright.analysis.affine.expression import Expression
 from tilewright.ir.encoding import has_layout, layout_of
 from tilewright.ir.types import PointerType, element_of, shape_of, storage_bytes
+from tilewright.layout.linear import LinearLayout
 from tilewright.support.dataclass import dataclass
 
 Place = tuple[object, ...]
@@ -54,22 +56,24 @@ def met_places(touches: Sequence[Touch]) -> Mapping[SSAValue, Place]:
     return {touch.pointers: place for pairs in found for touch, place in pairs}
 
 
-def by_one_thread(one: SSAValue, other: SSAValue) -> bool:
-    """Whether two tiles of pointers have one layout, with each element in one thread alone."""
-    if not (has_layout(one.type) and has_layout(other.type)):
+def threads_of(pointers: SSAValue) -> LinearLayout | None:
+    """The layout of a tile of pointers, or None of a scalar, which is in every thread."""
+    return layout_of(pointers.type) if has_layout(pointers.type) else None
+
+
+def by_one_thread(one: LinearLayout | None, other: LinearLayout | None) -> bool:
+    """Whether two tiles have one layout, with each element in one thread alone."""
+    if one is None or one.free_bits("lane") or one.free_bits("warp"):
         return False
-    layout = layout_of(one.type)
-    if layout.free_bits("lane") or layout.free_bits("warp"):
-        return False
-    return layout == layout_of(other.type)
+    return one == other
 
 
 def _may_meet(touches: Sequence[Touch]) -> bool:
     """Whether some write through one argument what is touched through another by other threads."""
     if not any(touch.is_write for touch in touches) or len({t.base for t in touches}) < 2:
         return False
-    first = touches[0].pointers
-    return not all(by_one_thread(first, touch.pointers) for touch in touches)
+    first = threads_of(touches[0].pointers)
+    return not all(by_one_thread(first, threads_of(touch.pointers)) for touch in touches)
 
 
 def _kind_of(pointers: SSAValue) -> _Kind:

@@ -117,6 +117,16 @@ def test_a_scalar_that_all_threads_load_is_stored_behind_them(
     assert global_barriers.insert_global_barriers(kernel) == count
 
 
+def test_one_thread_stores_a_scalar_through_both_arguments() -> None:
+    lines = [
+        f'%p = "tt.addptr"(%x, %n) : ({P}, i32) -> {P}',
+        f'%q = "tt.addptr"(%y, %n) : ({P}, i32) -> {P}',
+        store("p"),
+        store("q"),
+    ]
+    assert global_barriers.insert_global_barriers(find_kernel(module_of(lines))) == 0
+
+
 def test_places_are_the_same_in_any_order_of_their_sums() -> None:
     lines = [
         f'%i = "arith.addi"(%n, %m) <{{overflowFlags = #arith.overflow<none>}}> : {BINARY}',
