@@ -25,7 +25,11 @@ def problems(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(
-            (str(SCRIPT.parents[2] / "src/tilewright/_alias"), str(SCRIPT.parents[2] / "src"))
+            (
+                str(SCRIPT.parents[2] / "src/tilewright/_alias"),
+                str(SCRIPT.parents[2] / "src"),
+                os.environ.get("PYTHONPATH", ""),
+            )
         ),
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"),
         "TILEWRIGHT_CACHE_DIR": str(folder / "kernels"),
