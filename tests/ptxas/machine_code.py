@@ -13,6 +13,7 @@ from tilewright.support.dataclass import dataclass
 
 BRANCH, ELECT, COPY, PRODUCT, WARPSYNC = 0x947, 0x82F, 0x5B4, 0x9F0, 0x348
 TO_UNIFORM = 0x2CA
+THREAD_COPY, ARRIVAL_BEHIND_COPIES = 0xFAE, 0x9B0
 _BYTES = 16
 
 
@@ -36,6 +37,14 @@ class MachineCode:
             if kinds[index] == BRANCH and start < index:
                 found.append(kinds[start : index + 1])
         return sorted(found, key=len)
+
+    def arrivals_that_count(self) -> list[bool]:
+        """Of each arrival behind copies, whether it is one of those that an mbarrier counts.
+
+        Bits 70 and 71: 1 with `.noinc`; without it 2, behind an arrival that adds one more.
+        """
+        arrivals = [i for i in self.instructions if i & 0xFFF == ARRIVAL_BEHIND_COPIES]
+        return [instruction >> 70 & 3 == 1 for instruction in arrivals]
 
     def loop_with(self, kind: int) -> list[int]:
         """The kinds in the smallest loop that has one of `kind`."""
