@@ -26,6 +26,7 @@ FAMILIES = (
     "gpu_schedules",
     "gpu_gradients",
     "gpu_grouped",
+    "gpu_gathered",
     "gpu_launches",
     "gpu_startup",
 )

@@ -488,3 +488,56 @@ def grouped_pointers(
             tl.store(at, acc.to(tl.float16))
             tile += PROGRAMS
         first = end
+
+
+@triton.jit
+def gathered_product(
+    a_ptr, rows_ptr, b_ptr, c_ptr, M, N, K,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+):  # fmt: skip
+    """c = a[rows] @ b of whole blocks, as an expert of a mixture multiplies its tokens."""
+    num_m, num_n = M // BLOCK_M, N // BLOCK_N
+    first_m = tl.program_id(0) // (GROUP_M * num_n) * GROUP_M
+    rows_in_group = min(num_m - first_m, GROUP_M)
+    place = tl.program_id(0) % (GROUP_M * num_n)
+    i = (first_m + place % rows_in_group) * BLOCK_M + tl.arange(0, BLOCK_M)
+    j = place // rows_in_group * BLOCK_N + tl.arange(0, BLOCK_N)
+    depth = tl.arange(0, BLOCK_K)
+    a = a_ptr + tl.load(rows_ptr + i)[:, None] * K + depth[None, :]
+    b = b_ptr + depth[:, None] * N + j[None, :]
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for _ in range(0, K, BLOCK_K):
+        acc = tl.dot(tl.load(a), tl.load(b), acc)
+        a += BLOCK_K
+        b += BLOCK_K * N
+    tl.store(c_ptr + i[:, None] * N + j[None, :], acc.to(c_ptr.dtype.element_ty))
+
+
+@triton.jit
+def paged_attention(
+    q_ptr, k_ptr, v_ptr, table_ptr, out_ptr, LENGTH, scale,
+    HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, PAGE: tl.constexpr,
+):  # fmt: skip
+    """Attention whose keys and values lie in pages of a pool, [page, PAGE, HEAD_DIM]."""
+    d = tl.arange(0, HEAD_DIM)
+    i = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    head = tl.program_id(1) * LENGTH
+    pages = table_ptr + tl.program_id(1) * (LENGTH // PAGE)
+    q = tl.load(q_ptr + (head + i)[:, None] * HEAD_DIM + d[None, :])
+    acc = tl.zeros((BLOCK_M, HEAD_DIM), dtype=tl.float32)
+    total = tl.zeros((BLOCK_M,), dtype=tl.float32)
+    highest = tl.full((BLOCK_M,), -1.0e30, dtype=tl.float32)
+    for start in range(0, LENGTH, BLOCK_N):
+        j = start + tl.arange(0, BLOCK_N)
+        key = tl.load(pages + j // PAGE) * PAGE + j % PAGE
+        place = key[:, None] * HEAD_DIM + d[None, :]
+        scores = tl.dot(q, tl.load(k_ptr + place).T)
+        new_highest = tl.maximum(highest, tl.max(scores, axis=1) * scale)
+        weights = tl.exp2(scores * scale - new_highest[:, None])
+        rescale = tl.exp2(highest - new_highest)
+        total = total * rescale + tl.sum(weights, axis=1)
+        v = tl.load(v_ptr + place)
+        acc = tl.dot(weights.to(tl.bfloat16), v, acc * rescale[:, None])
+        highest = new_highest
+    out = out_ptr + (head + i)[:, None] * HEAD_DIM + d[None, :]
+    tl.store(out, (acc / total[:, None]).to(tl.bfloat16))

@@ -123,7 +123,7 @@ def product_rows(size: tuple[int, int, int], operands: Operands) -> Iterator[Row
 
     def best(module: ModuleType, choices: tuple[Options, ...]) -> Run:
         runs = [run_with(module, *choice) for choice in product(BLOCKS, choices)]
-        return fastest(_working(runs))
+        return fastest(working(runs))
 
     out = torch.empty_like(c)
     library = ("cuBLAS", lambda: operands.product(a, b, out))
@@ -177,7 +177,7 @@ def attention_rows(shape: tuple[int, int, int, int], is_causal: bool) -> Iterato
             for options in choices
             if keys <= options.get("BLOCK_M", keys) and (is_causal or "GROUP" not in options)
         ]
-        return fastest(_working(runs))
+        return fastest(working(runs))
 
     work = f"attention bfloat16 {shape}{' causal' if is_causal else ''}"
     flops = 4 * batch * heads * length**2 * dim / 1e12 * (0.5 if is_causal else 1)
@@ -185,7 +185,7 @@ def attention_rows(shape: tuple[int, int, int, int], is_causal: bool) -> Iterato
     yield from _compared(work, best, *peers, check, flops, ATTENTION_SCHEDULES)
 
 
-def _working(runs: list[Run]) -> list[Run]:
+def working(runs: list[Run]) -> list[Run]:
     """Those that fit the machine; whatever else goes wrong breaks the family off."""
     working: list[Run] = []
     for run in runs:

@@ -17,6 +17,7 @@ from itertools import count
 
 import torch
 from tests.corpus.case import Case
+from tests.corpus.copied import gathered, gathered_case, paged_case
 from tests.corpus.partitioned import RINGS, Partitioned, attention_case, gemm, gemm_case, persistent
 from tests.gpu.test_corpus import DeviceMemory
 from tests.gpu.test_schedules import CLUSTERS, TURNS
@@ -66,6 +67,9 @@ def subjects() -> Iterator[Subject]:
         yield Subject(case, {"schedule": Partitioned(case, RINGS).text(2)})
         for order in ("FA_firstDot", "FA_secondDot"):
             yield Subject(case, {"num_consumer_groups": 2, "loop_schedule": order})
+    rows = gathered_case(gathered, 2048, 1024, 1000, "gathered", N=128)
+    for case in (rows, paged_case(1000)):
+        yield Subject(case, {"num_consumer_groups": 2})
 
 
 def main() -> None:

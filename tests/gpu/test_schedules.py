@@ -10,6 +10,7 @@ import pytest
 import torch
 from examples.grouped_gemm import grouped_gemm_kernel
 from tests.corpus.case import Case, check
+from tests.corpus.copied import COPIED, gathered, gathered_both, gathered_case, paged_case
 from tests.corpus.grouped import GROUPED, WRAPPED, wrapped_case
 from tests.corpus.partitioned import (
     AB,
@@ -50,6 +51,13 @@ LARGE = [
     Partitioned(gemm_case(persistent, 1100, 520, 456, "gemm-persistent-large", GROUP=4), AB),
     Partitioned(attention_case(1000, False), RINGS),
     Partitioned(attention_case(1000, True), RINGS),
+]
+# Loads that threads copy: rows that indices name, beside boxes and alone.
+GATHERED = [
+    gathered_case(gathered, 1100, 520, 1000, "gathered-large", N=128),
+    gathered_case(gathered_both, 1100, 520, 1000, "gathered-both-large", N=128),
+    gathered_case(gathered_both, 600, 200, 998, "gathered-narrow-large"),
+    paged_case(1000),
 ]
 TURNS = "roles load | math x{} split tiles; ring ab tiles load#0 load#1 slots 4 tma release {}"
 # Programs that load for each other: as many as tiles, fewer, more, and an odd number of tiles.
@@ -105,6 +113,13 @@ def forms() -> list[Form]:
     found += [
         Form(case, {"schedule": CLUSTERS.format(slots)}) for case in PAIRS for slots in (1, 2, 4)
     ]
+    for each in COPIED:
+        found += [
+            Form(each.case, {"schedule": each.text(groups, slots=slots)})
+            for groups, slots in ((1, 1), (1, 2), (2, 3))
+        ]
+    asked = [*STAGES, *({"num_consumer_groups": groups} for groups in (1, 2))]
+    found += [Form(case, options) for case in GATHERED for options in asked]
     return found + [Form(case, {"num_consumer_groups": 3}) for case in THREE]
 
 
