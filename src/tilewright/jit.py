@@ -51,7 +51,6 @@ from tilewright.runtime.warm import WarmCalls, is_native
 from tilewright.support.dataclass import replace
 from tilewright.support.environment import warn_of_unknown_variables
 from tilewright.support.errors import (
-    CapturedValueChanged,
     NotAKernelLaunch,
     TilewrightError,
 )
@@ -200,6 +199,16 @@ class JITFunction:
         self._source = self._compiled_source = source
         REVISIONS.read(source.names, self)
         return source
+
+    def current_source(self) -> KernelSource:
+        """The snapshot, made anew where a name means another function or object by now.
+
+        Raises: CapturedValueChanged for a global that changed.
+        """
+        if self.source.is_relinked():
+            self.reconsider()
+        self.source.require_unchanged(self.fn.__name__)
+        return self.source
 
     @property
     def __tilewright_text__(self) -> tuple[str, int]:
@@ -376,18 +385,7 @@ class JITFunction:
 
     def specialize_call(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
         """Bind the arguments of a call, and say what the kernel must be compiled for."""
-        if self.source.is_relinked():
-            self.reconsider()
-        source = self.source
-        changed = source.changed()
-        if changed:
-            names = ", ".join(guard.name for guard in changed)
-            raise CapturedValueChanged(
-                f"{self.fn.__name__}(): the global(s) {names} changed since the "
-                "kernel was first used",
-                hint="pass values that vary as arguments",
-                known_as=changed[0].change(),
-            )
+        source = self.current_source()
         names = {p.name for p in source.parameters}
         known = option_names()
         options = {name: v for name, v in kwargs.items() if name in known and name not in names}

@@ -72,4 +72,4 @@ def test_the_package_alone_loads_few_modules() -> None:
         assert name not in other, name
     unused = ("tilewright.machine", "tilewright.runtime.accessors", "tilewright.compiler")
     assert not set(loaded) & set(unused)
-    assert len(loaded) <= 62, sorted(loaded)  # an average one takes 0.3 ms to load
+    assert len(loaded) <= 63, sorted(loaded)  # an average one takes 0.3 ms to load

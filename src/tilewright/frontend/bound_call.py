@@ -125,6 +125,8 @@ def launcher_of(
         return None
     if has_mutable_constants(call.specialization, call.arguments):
         return None
+    if call.source.has_guarded_arguments:
+        return None
     stream_slot = num_slots(call.specialization)
     extras = [(name, call.extras[name]) for name in shape.extras]
     guards += [
@@ -146,9 +148,8 @@ def live_defaults(function: FunctionType) -> dict[str, object]:
 class _Kernel(Protocol):
     """What `jit` makes, as far as it is asked here."""
 
-    @property
-    def source(self) -> KernelSource:
-        """The snapshot, which is kept."""
+    def current_source(self) -> KernelSource:
+        """The snapshot, which is kept until what it is of changes."""
         ...
 
 
@@ -159,10 +160,12 @@ class PassedFunctions:
         self._kernel = kernel
         self._source = source
         self._functions = dict(source.functions)
+        self._is_guarded = False
 
     def reference(self, value: object) -> FunctionRef | HostFunctionRef | AggregateRef:
         """The reference to a function or aggregate class that is passed as an argument."""
         passed = _source_of(value)
+        self._is_guarded |= passed.is_guarded
         for key, function in passed.functions.items():
             if self._functions.setdefault(key, function) != function:
                 raise UnsupportedError(
@@ -173,13 +176,15 @@ class PassedFunctions:
 
     def joined(self) -> KernelSource:
         """The kernel's snapshot with what was passed."""
-        if len(self._functions) == len(self._source.functions):
+        if len(self._functions) == len(self._source.functions) and not self._is_guarded:
             return self._source
-        return replace(self._source, functions=self._functions)
+        return replace(
+            self._source, functions=self._functions, has_guarded_arguments=self._is_guarded
+        )
 
 
 def _source_of(value: object) -> KernelSource:
-    """The snapshot of what is passed."""
+    """The snapshot of what is passed, as that is now."""
     if getattr(value, JIT_MARKER, False):
-        return cast("_Kernel", value).source
+        return cast("_Kernel", value).current_source()
     return snapshot(value)

@@ -11,6 +11,8 @@ from tilewright.frontend.constants import (
     AggregateRef,
     BuiltinRef,
     EnumMember,
+    Imported,
+    ModuleRef,
     NamedTupleClass,
     OpRef,
 )
@@ -19,11 +21,14 @@ from tilewright.frontend.frame import Frame
 from tilewright.frontend.sequences import array_error, iterate
 from tilewright.frontend.values import (
     HostMethod,
+    ModuleValue,
     Super,
     describe,
     foreign,
+    import_object,
     is_aggregate,
     is_constant,
+    is_member,
     plain,
 )
 from tilewright.language.core import (
@@ -207,6 +212,10 @@ def _is_instance(frame: Frame, value: object, cls: object) -> bool:
         return isinstance(value, tuple_) and value.factory == cls
     if isinstance(cls, AggregateRef):
         return is_instance(frame.lowering, value, cls)
+    if isinstance(cls, ModuleRef | ModuleValue) and cls.enum:
+        return is_member(value, cls)
+    if isinstance(cls, Imported) and isinstance(live := import_object(cls), type):
+        return isinstance(value, constexpr) and isinstance(value.value, live)
     name = cls.key if isinstance(cls, OpRef) else cls.name if isinstance(cls, BuiltinRef) else ""
     if name in _CLASSES:
         return _CLASSES[name](value)

@@ -9,13 +9,11 @@ import ast
 import builtins
 import dataclasses
 import inspect
-import os
 import re
 import sys
-import sysconfig
 from collections.abc import Callable
 from enum import Enum, EnumMeta
-from functools import lru_cache, partial
+from functools import partial
 from hashlib import sha256
 from types import FunctionType, ModuleType, SimpleNamespace
 
@@ -36,9 +34,12 @@ from tilewright.frontend.constants import (
     Partial,
     Record,
     Unusable,
+    where,
 )
+from tilewright.frontend.fingerprints import fingerprint, is_module_of_library, is_of_library
 from tilewright.frontend.parsing import lambda_text
 from tilewright.language import core
+from tilewright.support.dataclass import replace
 from tilewright.support.errors import SourceNotAvailable
 
 JIT_MARKER = "__tilewright_jit__"
@@ -116,7 +117,7 @@ def constant_of(value: object, reference: Reference) -> Constant:
     if isinstance(value, Enum):
         inner = constant_of(value.value, reference)
         is_plain = isinstance(value, int | float | str)
-        return EnumMember(type(value).__qualname__, value.name, inner, is_plain)
+        return EnumMember(where(type(value)), value.name, inner, is_plain)
     if isinstance(value, _PLAIN) and not isinstance(value, bytes):
         return _plain(value)
     number = scalar_value(value)
@@ -175,7 +176,9 @@ def named_tuple_class(cls: type, reference: Reference) -> NamedTupleClass:
 def _object(value: object, reference: Reference) -> Constant:
     if isinstance(value, type) and (key := _language_class(value)):
         return OpRef(key)
-    if isinstance(value, ModuleType | EnumMeta):
+    if isinstance(value, EnumMeta):
+        return ModuleRef(value.__name__, replace(where(value), digest=_text_digest(value)))
+    if isinstance(value, ModuleType):
         return ModuleRef(value.__name__)
     key = getattr(value, OP_MARKER, None)
     if isinstance(key, str):
@@ -190,7 +193,7 @@ def _object(value: object, reference: Reference) -> Constant:
     name = getattr(value, "__name__", None)
     if isinstance(name, str) and getattr(builtins, name, None) is value:
         return BuiltinRef(name)
-    if isinstance(value, FunctionType) and not _is_of_library(value.__code__.co_filename):
+    if isinstance(value, FunctionType) and not is_of_library(value.__code__.co_filename):
         try:
             return reference(OrdinaryFunction(value))
         except SourceNotAvailable:
@@ -231,7 +234,9 @@ def imported(value: object) -> Imported | None:
 
 
 def _text_digest(value: object) -> str:
-    """What tells one version of an imported function from the next; '' without source text."""
+    """What tells one version of a function or class from the next; '' without source text."""
+    if isinstance(value, type):
+        return "" if is_module_of_library(value.__module__) else fingerprint(value)
     if not isinstance(value, FunctionType):
         return ""
     try:
@@ -252,7 +257,8 @@ def record(value: object, reference: Reference) -> Record | None:
     if any(isinstance(item, Unusable) for item in values):
         return None
     cls = type(value)
-    return Record(Imported(cls.__module__, cls.__qualname__), fields, values)
+    named = Imported(cls.__module__, cls.__qualname__, _text_digest(cls))
+    return Record(named, fields, values)
 
 
 def literal(value: object) -> Literal | None:
@@ -264,13 +270,6 @@ def literal(value: object) -> Literal | None:
         return Literal(text) if ast.literal_eval(text) == value else None
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
-
-
-@lru_cache(maxsize=512)
-def _is_of_library(file: str) -> bool:
-    """Whether a file belongs to Python or to an installed package: its text is not ours to take."""
-    paths = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-    return file.startswith(("<frozen", *(path + os.sep for path in paths)))
 
 
 def _language_class(value: type) -> str | None:

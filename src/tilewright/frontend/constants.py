@@ -57,9 +57,10 @@ class BuiltinRef:
 
 @dataclass(frozen=True)
 class ModuleRef:
-    """A module that a kernel names; its members are captures of their own."""
+    """A module, or an Enum class (`enum`), that a kernel names; its members are captures."""
 
     name: str
+    enum: Imported | None = None
 
 
 @dataclass(frozen=True)
@@ -83,10 +84,11 @@ class NamedTupleValue:
 class EnumMember:
     """A member of the author's own Enum class; equal to itself only.
 
-    Of an IntEnum or StrEnum (`is_plain`) it is its value as well, in arithmetic and comparisons.
+    Of an IntEnum or StrEnum (`is_plain`) it is its value as
+    well, in arithmetic and comparisons.
     """
 
-    cls: str
+    cls: Imported
     name: str
     value: Constant
     is_plain: bool = False
@@ -115,6 +117,11 @@ class Imported:
 
     def __str__(self) -> str:
         return f"{self.module}.{self.name}"
+
+
+def where(cls: type) -> Imported:
+    """The place from which a class is imported."""
+    return Imported(cls.__module__, cls.__qualname__)
 
 
 @dataclass(frozen=True)
@@ -239,6 +246,10 @@ def _decode_class_of(json: Json) -> NamedTupleClass:
     return cls
 
 
+def _decode_enum(json: Json) -> Imported | None:
+    return None if decode(json) is None else _decode_import(json)
+
+
 def _decode_import(json: Json) -> Imported:
     cls = decode(json)
     if not isinstance(cls, Imported):
@@ -272,10 +283,10 @@ _ENCODERS: dict[type, Callable[..., Json]] = {
     AggregateRef: lambda v: ["aggregate", v.key],
     OpRef: lambda v: ["op", v.key],
     BuiltinRef: lambda v: ["builtin", v.name],
-    ModuleRef: lambda v: ["module", v.name],
+    ModuleRef: lambda v: ["module", v.name, encode(v.enum)],
     NamedTupleClass: _encode_class,
     NamedTupleValue: lambda v: ["named", encode(v.cls), _encode_tuple(v.values)],
-    EnumMember: lambda v: ["enum", v.cls, v.name, encode(v.value), v.is_plain],
+    EnumMember: lambda v: ["enum", encode(v.cls), v.name, encode(v.value), v.is_plain],
     Record: lambda v: ["record", encode(v.cls), list(v.fields), _encode_tuple(v.values)],
     Imported: lambda v: ["imported", v.module, v.name, v.digest],
     Literal: lambda v: ["literal", v.text],
@@ -304,10 +315,12 @@ _DECODERS: dict[object, Callable[..., Constant]] = {
     "aggregate": AggregateRef,
     "op": OpRef,
     "builtin": BuiltinRef,
-    "module": ModuleRef,
+    "module": lambda name, enum: ModuleRef(name, _decode_enum(enum)),
     "class": _decode_class,
     "named": lambda cls, values: NamedTupleValue(_decode_class_of(cls), _decode_tuple(values)),
-    "enum": lambda cls, name, value, plain: EnumMember(cls, name, decode(value), plain),
+    "enum": lambda cls, name, value, plain: EnumMember(
+        _decode_import(cls), name, decode(value), plain
+    ),
     "record": lambda cls, fields, values: Record(
         _decode_import(cls), tuple(fields), _decode_tuple(values)
     ),

@@ -236,7 +236,7 @@ class Frame:
         if isinstance(constant, Unusable):
             raise unusable(path, constant)
         if isinstance(constant, ModuleRef):
-            return ModuleValue(path, constant.name)
+            return ModuleValue(path, constant.name, constant.enum)
         return value_of(constant)
 
     def assign(self, name: str, value: object, node: ast.AST) -> None:

@@ -7,7 +7,9 @@ import builtins
 import importlib
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from enum import EnumMeta
 from functools import partial
+from types import SimpleNamespace
 
 from tilewright.frontend.constants import (
     BuiltinRef,
@@ -30,6 +32,8 @@ from tilewright.frontend.parsing import chain_of
 from tilewright.frontend.program import FunctionSource
 from tilewright.frontend.suggestions import of_name
 from tilewright.frontend.values import (
+    MemberNumber,
+    MemberText,
     describe,
     foreign,
     function_name,
@@ -43,6 +47,7 @@ from tilewright.language.stubs import EXTENSIONS
 from tilewright.ops.descriptors.surface import descriptor_attribute, is_descriptor
 from tilewright.support.errors import (
     HostCall,
+    NameNotUsable,
     NotCallable,
     NotConstexpr,
     PlainFunctionCall,
@@ -147,7 +152,12 @@ def _argument(lowering: Lowering, value: object) -> object:
         return tuple(_argument(lowering, item) for item in value.values)
     if isinstance(value, HostFunctionRef | Partial):
         return _live(lowering, value)
-    return import_object(value) if isinstance(value, Imported) else plain(value)
+    if isinstance(value, Imported):
+        return import_object(value)
+    known = plain(value)
+    if isinstance(known, EnumMember | MemberNumber | MemberText):
+        return _live_member(known.cls, known.name, known)
+    return known
 
 
 def _as_written(node: ast.AST, name: str) -> str:
@@ -178,10 +188,22 @@ def make_host_function(lowering: Lowering, key: str) -> HostFunction:
     # Registered before its captures are resolved: functions may call each other.
     lowering.host_functions[key] = HostFunction(source.name, namespace)
     for path, constant in source.captures.items():
-        if "." not in path and not isinstance(constant, Unusable):
+        if "." in path or isinstance(constant, Unusable):
+            continue
+        enum = constant.enum if isinstance(constant, ModuleRef) else None
+        if enum is not None and _imported_class(enum) is None:
+            namespace[path] = _members(lowering, path, source.captures)
+        else:
             namespace[path] = _live(lowering, constant)
     exec(compile(_definition(source), source.file, "exec"), namespace)
     return lowering.host_functions[key]
+
+
+def _members(lowering: Lowering, path: str, captures: Mapping[str, Constant]) -> SimpleNamespace:
+    """An Enum class that a function defines: the members that are read of it."""
+    inside = {name: constant for name, constant in captures.items() if name.startswith(f"{path}.")}
+    named = {name.removeprefix(f"{path}."): held for name, held in inside.items()}
+    return SimpleNamespace(**{name: _live(lowering, held) for name, held in named.items()})
 
 
 def _definition(source: FunctionSource) -> ast.Module:
@@ -218,10 +240,12 @@ def _live(lowering: Lowering, constant: Constant) -> object:
     match constant:
         case Imported():
             return import_object(constant)
-        case Literal() | Record() | EnumMember(is_plain=True):
+        case EnumMember(cls, name):
+            return _live_member(cls, name, plain(value_of(constant)))
+        case Literal() | Record():
             return plain(value_of(constant))
-        case ModuleRef(name):
-            return importlib.import_module(name)
+        case ModuleRef(name, enum):
+            return importlib.import_module(name) if enum is None else import_object(enum)
         case HostFunctionRef(key):
             return make_host_function(lowering, key)
         case Partial():
@@ -234,6 +258,22 @@ def _live(lowering: Lowering, constant: Constant) -> object:
             return tuple(values)
         case _:
             return constant
+
+
+def _live_member(cls: Imported, name: str, known: object) -> object:
+    """The member itself; of a class that a function defines, what the kernel knows of it."""
+    enum = _imported_class(cls)
+    return known if enum is None else enum[name]
+
+
+def _imported_class(cls: Imported) -> EnumMeta | None:
+    """An Enum class, unless a function defines it."""
+    try:
+        found = import_object(cls)
+    except NameNotUsable:
+        return None
+    assert isinstance(found, EnumMeta)
+    return found
 
 
 def _live_partial(lowering: Lowering, constant: Partial) -> object:

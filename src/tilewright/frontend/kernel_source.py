@@ -12,15 +12,23 @@ from tilewright.frontend.constants import (
     Constant,
     FunctionRef,
     HostFunctionRef,
+    Imported,
     Literal,
+    Partial,
     Unusable,
     exactly,
 )
+from tilewright.frontend.fingerprints import fingerprint
 from tilewright.frontend.mutable import may_change
 from tilewright.frontend.program import FunctionSource, Parameter
 from tilewright.frontend.scope import MISSING, cell_value
 from tilewright.language.core import constexpr
 from tilewright.support.dataclass import dataclass
+from tilewright.support.errors import CapturedValueChanged
+
+# What may become another thing between two launches: functions and classes that are defined
+# anew, names that could not be used until somebody defined or declared them.
+BY_IDENTITY = (FunctionRef, HostFunctionRef, AggregateRef, Partial, Unusable)
 
 
 @dataclass(frozen=True)
@@ -66,14 +74,22 @@ class Guard:
     def is_rebound(self) -> bool:
         """Whether the variable holds another object; methods are bound anew by each look-up.
 
-        Functions that run at compile time read containers, which are others with other contents.
+        What functions that run at compile time read is another one with other contents.
         """
-        if isinstance(self.constant, Literal):
-            return self.is_changed()
         current = self._current()
+        if isinstance(self.constant, Imported):
+            return self._is_other_object(current)
+        if not isinstance(self.constant, BY_IDENTITY):
+            return self.is_changed()
         if isinstance(current, MethodType):
             return current != self.value
         return current is not self.value
+
+    def _is_other_object(self, current: object) -> bool:
+        assert isinstance(self.constant, Imported)
+        if current is self.value and (not self.constant.digest or isinstance(current, type)):
+            return False
+        return not self.constant.digest or fingerprint(current) != self.constant.digest
 
     def _current(self) -> object:
         if isinstance(self.namespace, CellType):
@@ -86,12 +102,14 @@ class KernelSource:
     """The snapshot of a kernel: every function it reaches, and the guards of what they read.
 
     `guards` are of values, `links` of functions and classes, and of what compile-time ones read.
+    `has_guarded_arguments` says that functions among the arguments of a launch read such values.
     """
 
     functions: Mapping[str, FunctionSource]
     kernel: str
     guards: tuple[Guard, ...]
     links: tuple[Guard, ...] = ()
+    has_guarded_arguments: bool = False
 
     @property
     def reference(self) -> FunctionRef | HostFunctionRef | AggregateRef:
@@ -115,7 +133,7 @@ class KernelSource:
     def is_guarded(self) -> bool:
         """Whether each launch must look: for values, and functions that tell nobody of a change."""
         return bool(self.guards) or any(
-            isinstance(link.constant, Literal)
+            not isinstance(link.constant, BY_IDENTITY)
             or (isinstance(link.constant, HostFunctionRef) and isinstance(link.value, FunctionType))
             for link in self.links
         )
@@ -131,6 +149,20 @@ class KernelSource:
     def changed(self) -> tuple[Guard, ...]:
         """The captured variables whose values changed since the snapshot."""
         return tuple(guard for guard in self.guards if guard.is_changed())
+
+    def require_unchanged(self, name: str) -> None:
+        """Refuse what the snapshot of the kernel `name` is not of any more.
+
+        Raises: CapturedValueChanged.
+        """
+        changed = self.changed()
+        if changed:
+            names = ", ".join(guard.name for guard in changed)
+            raise CapturedValueChanged(
+                f"{name}(): the global(s) {names} changed since the kernel was first used",
+                hint="pass values that vary as arguments",
+                known_as=changed[0].change(),
+            )
 
 
 def held_by(value: object) -> object:

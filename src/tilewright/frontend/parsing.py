@@ -82,7 +82,7 @@ def global_chains(node: ast.FunctionDef) -> list[tuple[str, ...]]:
     nodes = _body_nodes(node)
     local = _local_names(node)
     inner = {id(n.value) for n in nodes if isinstance(n, ast.Attribute)}
-    chains = [chain_of(n) for n in nodes if id(n) not in inner or not isinstance(n, ast.Attribute)]
+    chains = [chain_of(n) for n in nodes if id(n) not in inner]
     chains += [_looked_up(n) for n in nodes]
     found = dict.fromkeys(c for c in chains if c and c[0] not in local)
     return sorted(found)

@@ -6,11 +6,13 @@ import ast
 import builtins
 import sys
 from collections.abc import Mapping, Sequence
-from types import CellType, FunctionType
+from types import CellType, FunctionType, ModuleType
 
+from tilewright.frontend.constants import Imported
 from tilewright.frontend.parsing import chain_of
 from tilewright.frontend.type_text import parse_scalar
 from tilewright.language.core import constexpr, dtype
+from tilewright.support.dataclass import dataclass
 
 MISSING = object()
 
@@ -51,6 +53,36 @@ class Scope:
         for name in chain[1:]:
             value = getattr(value, name, MISSING)
         return value
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A name that a function reads: where it was found, and how it can be imported again."""
+
+    path: str
+    namespace: Mapping[str, object] | CellType | None
+    value: object
+    origin: Imported | None
+    is_part: bool = False  # of an object that a function of compile time reads
+
+
+class Attributes(dict[str, object]):
+    """The attributes of a class or object as a namespace, bound as Python binds them."""
+
+    def __init__(self, owner: object) -> None:
+        super().__init__()
+        self._owner = owner
+
+    def get(self, name: str, default: object = None) -> object:  # type: ignore[override]
+        """The attribute `name`."""
+        return getattr(self._owner, name, default)
+
+
+def member_of(owner: object, origin: Imported | None, name: str) -> Imported | None:
+    """How the member `name` of `owner`, itself found at `origin`, can be imported again."""
+    if isinstance(owner, ModuleType):
+        return Imported(owner.__name__, name)
+    return None if origin is None else Imported(origin.module, f"{origin.name}.{name}")
 
 
 def annotated_class(cls: type, annotation: object) -> object:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import CellType, FunctionType, ModuleType
 
 from tilewright.frontend.capture import (
@@ -31,10 +31,10 @@ from tilewright.frontend.constants import (
     Imported,
     ModuleRef,
     OpRef,
-    Partial,
     Unusable,
 )
-from tilewright.frontend.kernel_source import Guard, KernelSource, held_by
+from tilewright.frontend.fingerprints import fingerprint
+from tilewright.frontend.kernel_source import BY_IDENTITY, Guard, KernelSource, held_by
 from tilewright.frontend.parameters import parameter_of, require_runtime, with_flags
 from tilewright.frontend.parsing import (
     global_chains,
@@ -44,9 +44,16 @@ from tilewright.frontend.parsing import (
     text_of,
 )
 from tilewright.frontend.program import FunctionSource, Parameter
-from tilewright.frontend.scope import MISSING, Scope, annotated_class
+from tilewright.frontend.scope import (
+    MISSING,
+    Attributes,
+    Scope,
+    Variable,
+    annotated_class,
+    member_of,
+)
 from tilewright.language.aggregates import AggregateField, fields_of, is_constexpr_annotation
-from tilewright.support.dataclass import dataclass, replace
+from tilewright.support.dataclass import replace
 from tilewright.support.deep_calls import with_room
 from tilewright.support.errors import SourceNotAvailable
 from tilewright.support.revisions import function_name
@@ -64,11 +71,6 @@ def require_function(fn: object) -> None:
         f"a kernel is made of a function, not of an object of type {type(fn).__name__}",
         hint="decorate the function itself, and give its parameters defaults" if is_partial else "",
     )
-
-
-# What may become another thing between two launches: functions and classes that are defined
-# anew, names that could not be used until somebody defined or declared them.
-_LINKS = (FunctionRef, HostFunctionRef, AggregateRef, Partial, Unusable)
 
 
 def snapshot(
@@ -246,19 +248,42 @@ class _Snapshotter:
         namespace, value = scope.find(chain[0])
         path = chain[0]
         origin = Imported(reader.module, path) if reader.is_host else None
-        variable = _Variable(path, namespace, value, origin)
-        captures[path] = self._constant(variable, scope, reader)
-        for name in chain[1:]:
-            if not is_namespace(value):
+        variable = Variable(path, namespace, value, origin)
+        self._record(variable, scope, captures, reader, is_whole=len(chain) == 1)
+        for number, name in enumerate(chain[1:], 2):
+            is_part = variable.is_part or self._is_object(variable)
+            if not (is_namespace(value) or is_part):
                 return
-            origin = _member_of(value, origin, name)
-            namespace = vars(value) if isinstance(value, ModuleType) else _Attributes(value)
+            origin = member_of(value, origin, name)
+            namespace = vars(value) if isinstance(value, ModuleType) else Attributes(value)
             value = getattr(value, name, MISSING)
             path = f"{path}.{name}"
-            variable = _Variable(path, namespace, value, origin)
-            captures[path] = self._constant(variable, scope, reader)
+            variable = Variable(path, namespace, value, origin, is_part)
+            self._record(variable, scope, captures, reader, is_whole=number == len(chain))
 
-    def _constant(self, variable: _Variable, scope: Scope, reader: FunctionSource) -> Constant:
+    def _is_object(self, variable: Variable) -> bool:
+        """Whether a function of compile time reads a part of what is no constant as a whole."""
+        if variable.origin is None or variable.value is MISSING or is_namespace(variable.value):
+            return False
+        return isinstance(constant_of(variable.value, self.reference), Unusable)
+
+    def _record(
+        self,
+        variable: Variable,
+        scope: Scope,
+        captures: dict[str, Constant],
+        reader: FunctionSource,
+        *,
+        is_whole: bool,
+    ) -> None:
+        """Record what a name means; of an object whose parts are read, only where it is."""
+        if is_whole or not self._is_object(variable):
+            captures[variable.path] = self._constant(variable, scope, reader)
+        elif variable.path not in captures:
+            assert variable.origin is not None
+            captures[variable.path] = self._guarded(variable, variable.origin, self.links)
+
+    def _constant(self, variable: Variable, scope: Scope, reader: FunctionSource) -> Constant:
         path, value = variable.path, variable.value
         if variable.namespace is None:
             return BuiltinRef(path)
@@ -277,16 +302,20 @@ class _Snapshotter:
         if value is not MISSING:
             constant = read(value, self.reference)
             if isinstance(constant, Unusable) and variable.origin is not None:
-                return variable.origin
+                held = replace(variable.origin, digest=fingerprint(value))
+                return self._guarded(variable, held, self.links)
             if isinstance(constant, Unusable) and isinstance(variable.namespace, CellType):
                 constant = constant.in_closure()
         if reader.is_ordinary or isinstance(constant, _NEVER_CHANGED):
             return constant
-        kept = self.links if isinstance(constant, _LINKS) else self.guards
+        if isinstance(constant, Imported):
+            return self._guarded(variable, constant, self.links) if constant.digest else constant
+        is_link = variable.is_part or isinstance(constant, BY_IDENTITY)
+        kept = self.links if is_link else self.guards
         return self._guarded(variable, constant, kept)
 
     def _guarded(
-        self, variable: _Variable, constant: Constant, kept: dict[tuple[int, str], Guard]
+        self, variable: Variable, constant: Constant, kept: dict[tuple[int, str], Guard]
     ) -> Constant:
         """A constant whose variable is looked at before each launch."""
         assert variable.namespace is not None
@@ -297,36 +326,7 @@ class _Snapshotter:
 
 
 # What is recorded by its name, not by what it holds.
-_NEVER_CHANGED = (ModuleRef, OpRef, BuiltinRef, Imported)
-
-
-@dataclass(frozen=True)
-class _Variable:
-    """A name that a function reads: where it was found, and how it can be imported again."""
-
-    path: str
-    namespace: Mapping[str, object] | CellType | None
-    value: object
-    origin: Imported | None
-
-
-class _Attributes(dict[str, object]):
-    """The attributes of a class or object as a namespace, bound as Python binds them."""
-
-    def __init__(self, owner: object) -> None:
-        super().__init__()
-        self._owner = owner
-
-    def get(self, name: str, default: object = None) -> object:  # type: ignore[override]
-        """The attribute `name`."""
-        return getattr(self._owner, name, default)
-
-
-def _member_of(owner: object, origin: Imported | None, name: str) -> Imported | None:
-    """How the member `name` of `owner`, itself found at `origin`, can be imported again."""
-    if isinstance(owner, ModuleType):
-        return Imported(owner.__name__, name)
-    return None if origin is None else Imported(origin.module, f"{origin.name}.{name}")
+_NEVER_CHANGED = (ModuleRef, OpRef, BuiltinRef)
 
 
 def _names_of(namespace: object) -> list[str]:

@@ -28,6 +28,7 @@ from tilewright.frontend.constants import (
     OpRef,
     Partial,
     Record,
+    where,
 )
 from tilewright.language.core import PropagateNan, constexpr, dtype, tensor, tuple_
 from tilewright.language.extensions import shown_name
@@ -42,6 +43,7 @@ class ModuleValue:
 
     path: str
     name: str
+    enum: Imported | None = None
 
 
 @dataclass(frozen=True)
@@ -109,25 +111,35 @@ def value_of(constant: Constant) -> object:
     return constant
 
 
-class _Number(int):
+class MemberNumber(int):
     """A member of an IntEnum, which is its value and has a name."""
 
     name: str
+    cls: Imported
 
 
-class _Text(str):
+class MemberText(str):
     """A member of a StrEnum, which is its value and has a name."""
 
-    __slots__ = ("name",)
+    __slots__ = ("cls", "name")
     name: str
+    cls: Imported
 
 
 def _plain_member(member: EnumMember) -> object:
-    made = _Text(member.value) if isinstance(member.value, str) else member.value
-    made = _Number(made) if isinstance(made, int) else made
-    if isinstance(made, _Number | _Text):
-        made.name = member.name
+    made = MemberText(member.value) if isinstance(member.value, str) else member.value
+    made = MemberNumber(made) if isinstance(made, int) else made
+    if isinstance(made, MemberNumber | MemberText):
+        made.name, made.cls = member.name, member.cls
     return made
+
+
+def is_member(value: object, enum: ModuleRef | ModuleValue) -> bool:
+    """Whether a value of a kernel is a member of an Enum class."""
+    held = value.value if isinstance(value, constexpr) else value
+    if not isinstance(held, EnumMember | MemberNumber | MemberText) or enum.enum is None:
+        return False
+    return (held.cls.module, held.cls.name) == (enum.enum.module, enum.enum.name)
 
 
 def _object_of(constant: Record) -> object:
@@ -184,7 +196,7 @@ def wrap(value: object) -> object:
     if isinstance(value, Enum) and not isinstance(value, PropagateNan):
         is_plain = isinstance(value, int | float | str)
         member = cast("Constant", value.value)
-        return value_of(EnumMember(type(value).__qualname__, value.name, member, is_plain))
+        return value_of(EnumMember(where(type(value)), value.name, member, is_plain))
     if value is None or isinstance(value, bool | int | float | str | PropagateNan):
         return constexpr(value)
     return value
@@ -243,7 +255,9 @@ def describe(value: object) -> str:
     if isinstance(value, Imported):
         return f"Python's `{value}`"
     if isinstance(value, ModuleValue | ModuleRef):
-        return f"the module `{value.name}`"
+        return f"the {'Enum class' if value.enum else 'module'} `{value.name}`"
+    if isinstance(value, EnumMember):
+        return f"the member `{value.name}` of the Enum class `{value.cls.name}`"
     if isinstance(value, AggregateRef):
         return f"the aggregate class `{function_name(value.key)}`"
     if isinstance(value, AggregateMethod):

@@ -17,6 +17,7 @@ from tilewright.frontend.constants import (
     EnumMember,
     FunctionRef,
     HostFunctionRef,
+    Imported,
     ModuleRef,
     NamedTupleClass,
     NamedTupleValue,
@@ -29,6 +30,8 @@ from tilewright.frontend.program import FunctionSource, Parameter, Specializatio
 from tilewright.machine.model import MachineModel
 from tilewright.support.errors import InternalError
 
+ENUM = ModuleRef("Mode", Imported("m", "Mode", "2f"))
+MEMBER = EnumMember(Imported("m", "Mode"), "FAST", 2)
 PAIR = NamedTupleClass("Pair", ("first", "second"), (7,))
 FUNCTION = FunctionSource(
     key="m:kernel",
@@ -67,7 +70,8 @@ scalars = st.one_of(
     st.sampled_from([tl.PropagateNan.ALL, tl.block_type(tl.float16, (4, 8))]),
     st.sampled_from([FunctionRef("m:f"), HostFunctionRef("m:g"), OpRef("math.exp")]),
     st.sampled_from([BuiltinRef("min"), ModuleRef("m"), PAIR, Unusable("UndefinedName", "x")]),
-    st.builds(EnumMember, st.text(), st.text(), st.integers()),
+    st.sampled_from([ENUM, MEMBER]),
+    st.builds(EnumMember, st.builds(Imported, st.text(), st.text()), st.text(), st.integers()),
 )
 constants = st.recursive(
     scalars,

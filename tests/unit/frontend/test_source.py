@@ -20,6 +20,7 @@ from tilewright.frontend.constants import (
     NamedTupleClass,
     OpRef,
     Unusable,
+    where,
 )
 from tilewright.frontend.source import snapshot
 from tilewright.support.errors import SourceNotAvailable
@@ -61,7 +62,7 @@ def test_every_global_name_is_resolved():
     assert found["tl.store"] == OpRef("store")
     assert found["tlm.exp"] == OpRef("math.exp")
     assert found["min"] == BuiltinRef("min")
-    assert found["Mode.FAST"] == EnumMember("Mode", "FAST", 1)
+    assert found["Mode.FAST"] == EnumMember(where(Mode), "FAST", 1)
     assert found["Point"] == NamedTupleClass("Point", ("x", "y"), (0,))
     assert found["plain"] == Unusable("GlobalNotConstexpr", "5")
     assert found["unknown"] == Unusable("UndefinedName", "unknown")
