@@ -92,6 +92,15 @@ def wrapped_rows(x, out, rows, columns, M: tl.constexpr, N: tl.constexpr):
 
 
 @tilewright.jit
+def row_under_mask(x, out, rows, columns, M: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, M)[:, None]
+    j = tl.arange(0, N)
+    mask = (i < rows) & (j < columns)[None, :]
+    a = tl.load(x + j, mask=mask, other=-1)  # one row of pointers, a mask of many
+    tl.store(out + i * N + j[None, :], a)
+
+
+@tilewright.jit
 def divided_index(x, out, n, factor, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     a = tl.load(x + i // factor, mask=i < n) + tl.load(x + i % factor, mask=i < n)
@@ -384,6 +393,11 @@ def _wrapped_rows(a: SimpleNamespace) -> None:
     a.out[:] = a.x[np.arange(48) % a.rows]
 
 
+def _row_under_mask(a: SimpleNamespace) -> None:
+    i, j = np.indices(a.out.shape)
+    a.out[:] = np.where((i < a.rows) & (j < a.columns), a.x[np.minimum(j, a.columns - 1)], -1)
+
+
 def _divided(a: SimpleNamespace) -> None:
     i = np.arange(a.n)
     a.out[:] = a.x[i // a.factor] + a.x[i % a.factor]
@@ -581,6 +595,14 @@ CASES = [
             "columns": 32, "M": 16, "N": 32,
         },
         _wrapped_rows,
+    ),
+    _case(
+        row_under_mask, 1,
+        lambda rng: {
+            "x": whole(rng, 27), "out": blank((16, 32), np.int32), "rows": 11, "columns": 27,
+            "M": 16, "N": 32,
+        },
+        _row_under_mask,
     ),
     _case(
         divided_index, 8,

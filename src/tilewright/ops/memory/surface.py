@@ -9,6 +9,7 @@ from tilewright.language.core import block_type, dtype, int1, int8, pointer_type
 from tilewright.ops.arguments import boolean_constant, choice, integers, is_none
 from tilewright.ops.builder import Builder, integer_property, ir_type, require_tensor, shaped, ssa
 from tilewright.ops.casting import (
+    broadcast_shapes,
     broadcast_tensor,
     convert,
     to_tensor,
@@ -147,8 +148,9 @@ def load(
 ) -> tensor:
     """result[i] = *pointer[i] where mask[i], else other[i].
 
-    Shapes: `mask` and `other` broadcast to the pointer's shape. A block pointer takes
-    `boundary_check` (dimensions to check) and `padding_option` ("", "zero", "nan") instead.
+    Shapes: a tile of pointers and `mask` broadcast together, `other` to their shape. A block
+    pointer takes `boundary_check` (dimensions to check) and `padding_option` ("", "zero", "nan")
+    instead.
     Dtypes: `other` is cast to the element type; pointers to int1 read bytes.
     Undefined: elements with a false mask and no `other`.
     Raises: NotAPointer, ShapeMismatch, InvalidOption.
@@ -165,7 +167,7 @@ def load(
             hint="use `mask` and `other` with a tile of pointers",
         )
     is_bool = pointee(x).is_bool()
-    x = as_bytes(b, x)
+    x = _repeated_for_mask(b, as_bytes(b, x), mask)
     element = pointee(x)
     fitted = mask_like(b, mask, x, "load")
     filler = _load_filler(b, x, fitted, other, element)
@@ -178,6 +180,21 @@ def load(
     op = b.emit(LoadOp, operands, [ir_type(type_)], properties)
     result = tensor(op.results[0], type_)
     return convert(b, result, int1) if is_bool else result
+
+
+def _repeated_for_mask(b: Builder, pointer: tensor, mask: object) -> tensor:
+    """A tile of pointers, repeated along the dimensions that only the mask of its load has.
+
+    What does not fit is left for `mask_like` to refuse, which says what the two are.
+    """
+    wanted = unwrap(mask)
+    if not isinstance(wanted, tensor) or not (pointer.static_shape and wanted.static_shape):
+        return pointer
+    try:
+        shape = broadcast_shapes(pointer.static_shape, wanted.static_shape)
+    except BroadcastMismatch:
+        return pointer
+    return broadcast_tensor(b, pointer, shape)
 
 
 def _load_filler(
