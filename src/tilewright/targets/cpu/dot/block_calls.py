@@ -13,7 +13,7 @@ from tilewright.targets.cpu.dot.edge_packing import emit_edge_pack
 from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES
 from tilewright.targets.cpu.dot.spec import FEW_ROWS, DotSpec
 from tilewright.targets.cpu.dot.vectors import element_address, scaled
-from tilewright.targets.cpu.dot.widen import STORAGE_TYPE
+from tilewright.targets.cpu.dot.widen import STORAGE_BYTES, STORAGE_TYPE
 
 EDGE_VECTORS = 2
 """Vectors of a block at the right edge of a result, where they hold all columns that are left.
@@ -22,13 +22,13 @@ Source: the FMA units of Intel (Skylake and later): six rows by two vectors take
 four 12; by one 4, which is latency."""
 
 
-STEPS_AHEAD = 16
-"""How many rows of B before it multiplies them a block of few rows fetches its columns.
+AHEAD_BYTES = 4096
+"""How many bytes of B before it multiplies them a block of few rows fetches its columns.
 
 Measured on Zen 5, 2026-11-23, one thread, f32, tiles of 16x64x64, with fetches / without, GB/s:
 M x 4096 x 4096 with M of 1: 10.8 / 6.2, of 4: 10.4 / 6.3, of 8: 8.9 / 6.3; in the cache, 1024x1024,
-M of 1: 43 / 45, of 8: 25 / 30. 8, 32 and 64 steps ahead give the same: each step is a page further,
-which has to be found."""
+M of 1: 43 / 45, of 8: 25 / 30. Half as much, twice and four times give the same: each row is a page
+further, which has to be found."""
 
 
 def emit_edge_call(fn: FunctionBuilder, spec: DotSpec, block: ProductBlock, tallest: int) -> None:
@@ -166,7 +166,9 @@ def _has_pitch(spec: DotSpec, block: ProductBlock) -> bool:
 
 def _rows_ahead(fn: FunctionBuilder, spec: DotSpec) -> str:
     """How many rows of B ahead of themselves the first rows fetch it: none where more follow."""
+    row_bytes = spec.b_layout.columns * STORAGE_BYTES[STORAGE_TYPE[spec.b_dtype]]
+    ahead = max(1, AHEAD_BYTES // row_bytes)
     if spec.m <= FEW_ROWS:
-        return str(STEPS_AHEAD)
+        return str(ahead)
     is_few = fn.value(f"icmp sle i64 %rows, {FEW_ROWS}")
-    return fn.value(f"select i1 {is_few}, i64 {STEPS_AHEAD}, i64 0")
+    return fn.value(f"select i1 {is_few}, i64 {ahead}, i64 0")

@@ -30,6 +30,7 @@ from tilewright.targets.cpu.dot.block_runs import (
     max_rows,
     row_runs,
 )
+from tilewright.targets.cpu.dot.few_rows import emit_few_rows
 from tilewright.targets.cpu.dot.spec import DotSpec
 from tilewright.targets.cpu.dot.transposed_b import TransposedProduct, emit_transposed_product
 
@@ -94,7 +95,7 @@ def emit_dot(module: ModuleBuilder, spec: DotSpec) -> str:
         emit_transposed_product(fn, _transposed_product(spec), limits)
     else:
         emit = _emit_in_place if spec.a_in_place else _emit_columns_outside
-        emit(fn, spec, column_runs(spec))
+        emit_few_rows(fn, spec, lambda part: emit(fn, part, column_runs(part)))
     fn.emit("ret void")
     return module.add_function(name, fn.text())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tilewright.support.dataclass import dataclass
+from tilewright.support.dataclass import dataclass, replace
 from tilewright.targets.cpu.dot.amx_blocks import AmxBlocks, amx_blocks
 from tilewright.targets.cpu.dot.amx_transposed import AmxTransposed, covers_transposed
 from tilewright.targets.cpu.dot.packing import PackSpec
@@ -24,7 +24,7 @@ from tilewright.targets.cpu.dot.transposed_b import reads_transposed
 
 FEW_ROWS = 16
 """Rows of a product up to which reading B is all that it waits for.
-Measured on Zen 5, 2026-11-23, one thread, f32: see STEPS_AHEAD."""
+Measured on Zen 5, 2026-11-23, one thread, f32: see AHEAD_BYTES."""
 
 
 NEAR_A_BYTES = 16 << 10
@@ -70,6 +70,7 @@ class DotSpec:
     `has_target` writes the sum elsewhere than it adds to, or adds nothing, as it is told at run
     time: a loop's last step writes where the user wants the result, its first finds no zeros.
     On AMX that is rows of `target_dtype`, and it is told, too, whether they are to be written.
+    `panel_columns`: the columns of a block where no panel is kept, see `few_rows.py`.
     *Source* all measured on Emerald Rapids, f32 1024³.
     """
 
@@ -94,6 +95,7 @@ class DotSpec:
     has_target: bool = False
     target_dtype: str | None = None
     transposed_b: bool = False
+    panel_columns: int | None = None
 
     @property
     def unit(self) -> VectorUnit:
@@ -160,7 +162,8 @@ class DotSpec:
     @property
     def b_layout(self) -> PanelLayout:
         """The panels in which `%b_panels` is expected."""
-        return panel_layout(self.multiply, self.unit, self.n)
+        layout = panel_layout(self.multiply, self.unit, self.n)
+        return layout if self.panel_columns is None else replace(layout, columns=self.panel_columns)
 
     @property
     def a_stride(self) -> int:
