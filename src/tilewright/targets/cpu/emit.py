@@ -16,6 +16,7 @@ from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.targets.cpu.ops import AssertOp, IsAloneOp, PollOp
 from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.rules import atomics as atomic_rules
+from tilewright.targets.cpu.rules import integer_quotients as integer_quotient_rules
 from tilewright.targets.cpu.rules import interrupts as interrupt_rules
 from tilewright.targets.cpu.rules import matmul as matmul_rules
 from tilewright.targets.cpu.rules import memory as memory_rules
@@ -209,6 +210,6 @@ def _load_slot(fn: FunctionBuilder, index: int, kind: str) -> str:
 # Imported for the rules they register.
 RULE_MODULES = (
     *(atomic_rules, interrupt_rules, matmul_rules),
-    *(memory_rules, narrow_float_rules, quotient_rules, remainder_rules),
+    *(integer_quotient_rules, memory_rules, narrow_float_rules, quotient_rules, remainder_rules),
     *(report_rules, structure_rules),
 )
