@@ -203,6 +203,10 @@ class ValueFlow(Generic[Fact]):
         """What holds of a value that is one of two."""
         raise NotImplementedError
 
+    def handed_on(self, fact: Fact) -> Fact:
+        """What holds of a value where control hands it to others: by default all of it."""
+        return fact
+
     def visit(self, op: Operation) -> None:
         """Find the facts of the results of an op; control flow gives facts to arguments alone."""
         raise NotImplementedError
@@ -222,7 +226,7 @@ class ValueFlow(Generic[Fact]):
             return False
         is_new = False
         for value, receiver in zip(edge.values, edge.receivers, strict=True):
-            known, fact = self._received.get(receiver), self.of(value)
+            known, fact = self._received.get(receiver), self.handed_on(self.of(value))
             if known is not None:
                 fact = self.meet(known, fact)
                 if fact != known and visits > self.rounds:
@@ -239,5 +243,5 @@ class ValueFlow(Generic[Fact]):
     def leave(self, op: ControlFlowOp, edges: Sequence[Edge]) -> None:
         """Give the results the facts that all ways out of the op agree on."""
         for index, result in enumerate(op.results):
-            facts = [self.of(edge.values[index]) for edge in edges]
+            facts = [self.handed_on(self.of(edge.values[index])) for edge in edges]
             self.put(result, reduce(self.meet, facts))

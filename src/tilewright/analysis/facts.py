@@ -1,8 +1,7 @@
-"""Axis facts of every value of a function, and what they say about memory accesses.
+"""What is known of every value of a function, and what that says about memory accesses.
 
-A forward dataflow: each op's rule gives the facts of its results from those of its operands;
-loops start from their initial values and go down to what all iterations agree on. Hints and
-assumptions of the author count. `analysis.axis` says what the facts mean.
+A forward dataflow by the rules of `analysis.affine`: loops start from their initial values and go
+down to what all iterations agree on. Hints and assumptions of the author count.
 
     facts = AxisFacts(module)
     facts.of(pointer).contiguity          # elements in a row, per dimension
@@ -17,59 +16,86 @@ from math import gcd
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.analysis import axis_casts, axis_comparisons, axis_rules
-from tilewright.analysis.axis import Facts, Run, in_equal_groups, meet, power_of_two, unknown
-from tilewright.analysis.axis_casts import same_numbers
-from tilewright.analysis.axis_shapes import SHAPE_RULES, viewed
-from tilewright.analysis.axis_table import Rule, same_inputs
+from tilewright.analysis.affine.along import GENERAL, Along
+from tilewright.analysis.affine.rules.table import RULES, Rule, of_both, shared_dims
+from tilewright.analysis.affine.tile import (
+    AffineTile,
+    divided,
+    kind_of,
+    made,
+    power_of_two,
+    uniform_tile,
+    unknown,
+)
+from tilewright.analysis.affine.tiles import computed, named
 from tilewright.analysis.dataflow import ValueFlow, run
 from tilewright.analysis.promises import Promise, assumed, hinted
-from tilewright.ir.op import ElementwiseOp, ViewOp
 from tilewright.ir.regions import Counter, blocks_of, counter_of, is_control_flow
 from tilewright.ir.types import PointerType, element_of, shape_of, storage_bytes
 from tilewright.ops.debug.ir import HintOp
 from tilewright.ops.function import FuncOp
-from tilewright.ops.staging import ConvertLayoutOp
-from tilewright.support.dataclass import replace
 from tilewright.support.rules import RuleTable
 
 MAX_ACCESS_BYTES = 16
 """The widest access of one lane to global memory."""
-# Imported for the rules that they register.
-REGISTERED = (axis_casts, axis_comparisons, axis_rules)
-_RULES: RuleTable[Rule] = RuleTable("axis facts and promises", SHAPE_RULES)
+
+
+_RULES: RuleTable[Rule] = RuleTable("tiles and promises", RULES)
 _RULES.register(HintOp)(hinted)
-_RULES.register(ConvertLayoutOp)(same_numbers)
 
 
-class AxisFacts(ValueFlow[Facts]):
-    """The axis facts of the values inside an op: a module, a function or a loop."""
+class AxisFacts(ValueFlow[AffineTile]):
+    """The axis facts of the values inside an op: a module, a function or a loop.
+
+    *Constraints*: the program does not change while it is asked.
+    """
 
     def __init__(self, top: Operation, nonnegative: Iterable[SSAValue] = ()) -> None:
         """With `nonnegative` scalars, what holds wherever these are not negative."""
         super().__init__()
-        self._promises = dict(assumed(top))
-        for scalar in nonnegative:
-            known = self._promises.get(scalar, Promise())
-            self._promises[scalar] = known | Promise(is_nonnegative=True)
-        self._inside(top)
+        self._top: Operation | None = top
+        self._promises = {scalar: Promise(is_nonnegative=True) for scalar in nonnegative}
 
-    def unknown(self, value: SSAValue) -> Facts:
+    def of(self, value: SSAValue) -> AffineTile:
+        """What is known of a value; whoever asks first has it found of all values."""
+        top, self._top = self._top, None
+        if top is not None:
+            for scalar, promise in assumed(top).items():
+                self._promises[scalar] = promise | self._promises.get(scalar, Promise())
+            self._inside(top)
+        return super().of(value)
+
+    def unknown(self, value: SSAValue) -> AffineTile:
         """What holds of any value of its type."""
-        return unknown(value.type)
+        return named(value, unknown(kind_of(value.type)))
 
-    def meet(self, left: Facts, right: Facts) -> Facts:
-        """What both say."""
-        return meet(left, right)
+    def meet(self, left: AffineTile, right: AffineTile) -> AffineTile:
+        """The groups and divisors that both have; of forms, the same integer."""
+        if left == right:
+            return left
+        number = left.constant
+        if number is not None and number == right.constant:
+            return left
+        return of_both(left.kind, left, right, shared_dims(left, right))
 
-    def put(self, value: SSAValue, fact: Facts) -> None:
+    def put(self, value: SSAValue, fact: AffineTile) -> None:
         """Note what is known of a value, and what the author promises of it."""
         promise = self._promises.get(value)
-        super().put(value, fact if promise is None else promise.refine(fact))
+        fact = fact if promise is None else promise.refine(fact)
+        super().put(value, fact if fact.dims else named(value, fact))
+
+    def handed_on(self, fact: AffineTile) -> AffineTile:
+        """Groups and divisors: a form may speak of what is inside of a loop, or goes on."""
+        if fact.constant is not None:
+            return fact
+        kept = [along if along.step.as_int() is not None else GENERAL for along in fact.dims]
+        dims = [Along(None, None, None, along.step, along.length) for along in kept]
+        nonnegative = fact.is_nonnegative
+        return made(fact.kind, dims, None, fact.divisor_at, is_nonnegative=nonnegative)
 
     def mask_alignment(self, value: SSAValue, dim: int) -> int:
         """How many consecutive elements along `dim` share one value of a mask."""
-        return self.of(value).runs[dim].equal()
+        return self.of(value).dims[dim].equal()
 
     def vector_width(self, op: Operation, layout_contiguous_elems: int, order_dim: int) -> int:
         """How many elements along `order_dim` one access of a load or store may take.
@@ -103,12 +129,11 @@ class AxisFacts(ValueFlow[Facts]):
 
     def _arguments(self, function: FuncOp) -> None:
         for index, argument in enumerate(function.body.block.args):
-            facts = unknown(argument.type)
+            known = self.unknown(argument)
             given = function.argument_facts(index).get("tt.divisibility")
-            if isinstance(given, IntegerAttr) and len(facts.extents) == 1:
-                divisor = power_of_two(given.value.data)
-                facts = replace(facts, runs=(Run(0, 1, divisor),))
-            self.put(argument, facts)
+            if isinstance(given, IntegerAttr) and not known.dims:
+                known = divided(known, power_of_two(given.value.data))
+            self.put(argument, known)
 
     def _inside(self, op: Operation) -> None:
         if isinstance(op, FuncOp):
@@ -128,18 +153,13 @@ class AxisFacts(ValueFlow[Facts]):
 
     def _results(self, op: Operation) -> None:
         """One rule speaks of all results, which differ in no fact that it knows."""
-        rule = _RULES.find(type(op))
-        if rule is None and isinstance(op, ElementwiseOp) and op.operands:
-            rule = same_inputs
-        elif rule is None and isinstance(op, ViewOp):
-            rule = viewed
-        facts = None if rule is None else rule(op, tuple(map(self.of, op.operands)))
         for result in op.results:
-            self.put(result, unknown(result.type) if facts is None else facts)
+            self.put(result, computed(self.of, result, _RULES))
 
     def _counter(self, counter: Counter) -> None:
         low, step = self.of(counter.start), self.of(counter.step)
-        divisor = min(low.divisor(), step.divisor())
+        divisor = min(low.divisor, step.divisor)
         # A step is positive, so the counter never falls below its first value.
-        index = in_equal_groups((1,), (1,), divisor, is_nonnegative=low.is_nonnegative)
-        self.put(counter.value, index)
+        kind, nonnegative = kind_of(counter.value.type), low.is_nonnegative
+        index = uniform_tile(kind, None, divisor, is_nonnegative=nonnegative)
+        self.put(counter.value, named(counter.value, index))

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from math import gcd
-from operator import itemgetter
+from operator import attrgetter
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from tilewright.analysis.axis import Facts, Run, facts_from, power_of_two
-from tilewright.analysis.axis_table import Operands
+from tilewright.analysis.affine.expression import ONE, ZERO
+from tilewright.analysis.affine.rules.table import Tiles
+from tilewright.analysis.affine.tile import AffineTile, divided, power_of_two
 from tilewright.ir.attributes import integers_of
 from tilewright.ir.types import shape_of
 from tilewright.ops.creation.ir import constant_of
@@ -24,40 +25,31 @@ from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.support.dataclass import dataclass, replace
 
 
-def hinted(op: Operation, operands: Operands) -> Facts:
-    """The facts of a value with those that a hint adds."""
+def hinted(tiles: Tiles, op: Operation) -> AffineTile:
+    """What is known of a value, and the groups and divisors that a hint adds."""
     assert isinstance(op, HintOp)
-    (source,) = operands
-    rank = len(source.extents)
-    divisors = _promised(op, "divisibility", rank)
-    runs = _promised(op, "contiguity", rank)
-    equals = _promised(op, "constancy", rank)
-    runs = tuple(map(gcd, runs, source.extents))
-    equals = tuple(map(gcd, equals, source.extents))
+    source = tiles(op.src)
+    extents = source.kind.shape or (1,)
+    divisors = _promised(op, "divisibility", len(extents))
+    runs = _promised(op, "contiguity", len(extents))
+    equals = _promised(op, "constancy", len(extents))
+    runs = tuple(map(gcd, runs, extents))
+    # Of two that contradict each other the longer one, at first what is known without a promise.
+    dims = [
+        max(along, along.grouped(ONE, run), along.grouped(ZERO, equal), key=attrgetter("length"))
+        for along, run, equal in zip(source.dims, runs, map(gcd, equals, extents), strict=False)
+    ]
 
     def divisor(dim: int, run: int) -> int:
         promised = power_of_two(divisors[dim])
-        reach = run if groups[dim][0] == 1 else 1
-        is_one_run = reach == source.extents[dim] or source.is_constant_along(dim)
+        reach = run if dims and dims[dim].step.as_int() == 1 else 1
+        is_one_run = reach == extents[dim] or source.is_constant_along(dim)
         is_promised_run = reach == runs[dim] > 1
         if not is_one_run and not is_promised_run:
-            promised = min(promised, power_of_two(reach) * source.step)
+            promised = min(promised, power_of_two(reach) * source.kind.unit)
         return max(promised, source.divisor_at(dim, run))
 
-    known = ((run.stride, run.length) for run in source.runs)
-    # Of two that contradict each other the longer one, at first what is known without a promise.
-    groups = [
-        max(group, (1, run), (0, equal), key=itemgetter(1))
-        for group, run, equal in zip(known, runs, equals, strict=True)
-    ]
-    facts = facts_from(
-        source.extents,
-        groups,
-        divisor,
-        is_nonnegative=source.is_nonnegative,
-        step=source.step,
-    )
-    return replace(facts, constant=source.constant)
+    return divided(replace(source, dims=tuple(dims)), divisor)
 
 
 def _promised(hint: HintOp, name: str, rank: int) -> tuple[int, ...]:
@@ -88,11 +80,10 @@ class Promise:
         divisor = max(self.divisor, other.divisor)
         return Promise(divisor, self.is_nonnegative or other.is_nonnegative)
 
-    def refine(self, facts: Facts) -> Facts:
+    def refine(self, facts: AffineTile) -> AffineTile:
         """The facts of a scalar of which this holds."""
         return replace(
-            facts,
-            runs=(Run(0, 1, max(facts.divisor(), self.divisor)),),
+            divided(facts, max(facts.divisor, self.divisor)),
             is_nonnegative=facts.is_nonnegative or self.is_nonnegative,
         )
 

@@ -1,7 +1,6 @@
 """How a result changes from element to element where its operands change by known strides.
 
-Two analyses cut tiles into groups in which every operand has one stride, and ask here for that of
-the result: axis facts count the elements of a group (`analysis.axis`), the loop nests of a CPU test
+Loop nests of a CPU cut tiles into pieces in which every operand has one stride, and test
 at run time where it ends (`targets.cpu.nests.pieces`). Strides add up modulo the width of the type;
 signed numbers of at least ADDRESS_BITS are taken not to overflow where they get another width.
 """

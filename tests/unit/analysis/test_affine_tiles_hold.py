@@ -11,9 +11,9 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tests.unit.analysis.test_axis_facts_hold import OddWriter, Writer
 from tilewright.analysis.affine.access import Accesses
+from tilewright.analysis.affine.along import Along, Lookup, Wrap
 from tilewright.analysis.affine.expression import Expression
 from tilewright.analysis.affine.mask import mask_form
-from tilewright.analysis.affine.tile import Along, Lookup, Wrap
 from tilewright.interp.evaluate import run_kernel
 from tilewright.ir.op import Array
 from tilewright.ir.types import i1, is_integer, is_pointer, shape_of, tile_of, width_bits

@@ -242,3 +242,21 @@ def is_nonnegative(way: str) -> bool:
     """Whether the index of a store is known not to be negative."""
     facts, (store,) = accesses(from_the_last, x=F32, n=16, WAY=way)
     return facts.of(store.operands[0].owner.operands[1]).is_nonnegative
+
+
+@tilewright.jit
+def cast_in_branch(x, y, n, B: tl.constexpr):
+    """One of two arrays as another type, of which the first is better aligned."""
+    if n > 100:
+        pointer = x.to(tl.pointer_type(tl.int32), bitcast=True)
+    else:
+        pointer = y.to(tl.pointer_type(tl.int32), bitcast=True)
+    i = tl.arange(0, B)
+    tl.store(pointer + i, tl.load(pointer + i) + 1)
+
+
+def test_what_is_known_of_one_of_two_pointers_is_known_of_both() -> None:
+    facts, (load, _) = accesses(cast_in_branch, x=F32, y=F32[1:], n=1000, B=32)
+    assert facts.vector_width(load, 4, 0) == 1
+    facts, (load, _) = accesses(cast_in_branch, x=F32, y=F32, n=1000, B=32)
+    assert facts.vector_width(load, 4, 0) == 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from random import Random
 from typing import TypeVar
@@ -22,11 +23,11 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.builtin import i32 as I32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tilewright.analysis.axis import Facts
+from tilewright.analysis.affine.tile import AffineTile
 from tilewright.analysis.facts import AxisFacts
 from tilewright.interp.evaluate import run_kernel
 from tilewright.ir.op import Array, build
-from tilewright.ir.types import f32, i1, i8, i32, i64, pointer_to, shape_of, tile_of
+from tilewright.ir.types import f32, i1, i8, i32, i64, pointer_to, tile_of
 from tilewright.ops.control_flow import ForOp, IfOp, YieldOp
 from tilewright.ops.creation.ir import ConstantOp, MakeRangeOp, SplatOp
 from tilewright.ops.elementwise.comparisons import CmpIOp
@@ -339,6 +340,13 @@ def _function(block: Block, divisor: int) -> Operation:
     return build(FuncOp, [], [], properties, [Region(block)])
 
 
+def _arguments_of(module: ModuleOp) -> tuple[SSAValue, ...]:
+    """The integers that a kernel takes."""
+    (function,) = module.ops
+    assert isinstance(function, FuncOp)
+    return function.body.block.args[1:]
+
+
 class Checker:
     """An observer that compares each value with what is claimed of it."""
 
@@ -346,47 +354,54 @@ class Checker:
         self.facts = facts
         self.seed = seed
         self.checked = 0
+        self.scalars: dict[SSAValue, int] = {}
 
     def after_op(
         self, operation: Operation, program: tuple[int, int, int], results: tuple[object, ...]
     ) -> None:
         """Check the results of an op."""
         for result, value in zip(operation.results, results, strict=True):
-            self.check(operation, result, np.asarray(value))
+            array = np.asarray(value)
+            if not array.shape:
+                self.scalars[result] = int(array)
+            if isinstance(operation, SplatOp):
+                self.scalars[operation.operands[0]] = int(array.flat[0])
+            self.check(operation, result, array)
 
     def check(self, operation: Operation, result: SSAValue, value: Array) -> None:
         """Check the facts of one value."""
         facts = self.facts.of(result)
-        value = np.atleast_1d(value)
-        assert value.shape == facts.extents, (self.seed, operation)
-        if value.dtype.kind == "b":
-            value = value.astype(np.int64)
-        wide = value.astype(np.int64)
-        # Runs count modulo the width of their type, pointers and wide numbers do not overflow.
+        assert value.shape == facts.kind.shape, (self.seed, operation)
+        # Groups count modulo the width of their type, pointers and wide numbers do not overflow.
         modulus = 1 << 8 * value.dtype.itemsize if value.dtype == np.int8 else 0
-        value = wide
+        is_number, value = value.dtype.kind == "i", value.astype(np.int64)
         self.checked += 1
-        if facts.constant is not None and value.dtype.kind == "i" and shape_of(result.type):
+        if facts.constant is not None and is_number:
             assert (value == facts.constant).all(), (self.seed, operation, facts)
         if facts.is_nonnegative:
             assert (value >= 0).all(), (self.seed, operation, facts)
-        for dim in facts.dims():
+        assert (value % facts.divisor == 0).all(), (self.seed, operation, facts)
+        assert len(facts.divisors) == max(1, value.ndim)
+        for dim in range(value.ndim):
             where = (self.seed, operation)
-            check_along(np.moveaxis(value, dim, -1), facts, dim, where, modulus)
+            self.check_along(np.moveaxis(value, dim, -1), facts, dim, where, modulus)
 
-
-def check_along(value: Array, facts: Facts, dim: int, where: object, modulus: int = 0) -> None:
-    """Check the facts along the last axis of `value`, modulo `modulus` if there is one."""
-    run, extent = facts.runs[dim], value.shape[-1]
-    assert extent % run.length == 0
-    groups = value.reshape(*value.shape[:-1], extent // run.length, run.length)
-    steps = np.diff(groups, axis=-1) - run.stride * facts.step
-    assert ((steps % modulus if modulus else steps) == 0).all(), (where, facts, dim, value)
-    assert (groups[..., 0] % run.divisor == 0).all(), (where, facts, dim, value)
-    assert (value % facts.divisor() == 0).all(), (where, facts, dim, value)
-    aligned = facts.aligned_run(dim)
-    starts = value[..., ::aligned] // facts.step
-    assert (starts % aligned == 0).all(), (where, facts, dim, value)
+    def check_along(
+        self, value: Array, facts: AffineTile, dim: int, where: object, modulus: int
+    ) -> None:
+        """Check the facts along the last axis of `value`, modulo `modulus` if there is one."""
+        along, extent = facts.dims[dim], value.shape[-1]
+        assert extent % along.length == 0
+        groups = value.reshape(*value.shape[:-1], extent // along.length, along.length)
+        step = 0
+        for coefficient, factors in along.step.terms:
+            step += coefficient * math.prod(self.scalars[factor] for factor in factors)
+        steps = np.diff(groups, axis=-1) - step * facts.kind.unit
+        assert ((steps % modulus if modulus else steps) == 0).all(), (where, facts, dim, value)
+        assert (groups[..., 0] % facts.divisors[dim] == 0).all(), (where, facts, dim, value)
+        aligned = facts.aligned_run(dim)
+        starts = value[..., ::aligned] // facts.kind.unit
+        assert (starts % aligned == 0).all(), (where, facts, dim, value)
 
 
 @pytest.mark.parametrize("first_seed", range(0, 400, 50))
@@ -398,6 +413,7 @@ def test_claimed_facts_hold_of_computed_values(first_seed: int) -> None:
         module = Writer(random, signs=0.2).module(random.randint(1, 9), divisor)
         checker = Checker(AxisFacts(module), seed)
         arguments = [np.zeros(64, np.float32), first, random.choice((1, 7, 16, 5, 48))]
+        checker.scalars.update(zip(_arguments_of(module), arguments[1:], strict=True))
         run_kernel(module, arguments, (3,), observers=[checker])
         assert checker.checked
 
@@ -412,17 +428,18 @@ class OddWriter(Writer):
 
 @pytest.mark.parametrize("first_seed", range(0, 300, 50))
 def test_claimed_facts_hold_of_odd_sizes_and_of_the_last_numbers(first_seed: int) -> None:
-    strides: set[int] = set()
+    strides: set[int | None] = set()
     for seed in range(first_seed, first_seed + 50):
         random = Random(seed)
         module = OddWriter(random, signs=0.2).module(random.randint(1, 4), 8)
         facts = AxisFacts(module)
         checker = Checker(facts, seed)
         arguments = [np.zeros(64, np.float32), 8 * random.choice((1, 3, 5, 7)), random.choice(ODD)]
+        checker.scalars.update(zip(_arguments_of(module), arguments[1:], strict=True))
         run_kernel(module, arguments, (3,), observers=[checker])
         assert checker.checked
         for value in (result for op in module.walk() for result in op.results):
-            strides.update(run.stride for run in facts.of(value).runs)
+            strides.update(along.step.as_int() for along in facts.of(value).dims)
     assert strides > {0, 1}, strides
 
 

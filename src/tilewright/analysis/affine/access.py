@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from tilewright.analysis.affine.along import Along, Lookup, Wrap
 from tilewright.analysis.affine.expression import ZERO, Expression
 from tilewright.analysis.affine.mask import Bound, MaskForm, mask_form
 from tilewright.analysis.affine.scalars import Scalars
-from tilewright.analysis.affine.tile import Along, Lookup, Wrap
 from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.ir.types import PointerType, element_of, shape_of, storage_bytes
 from tilewright.ops.elementwise.ir import BitcastOp

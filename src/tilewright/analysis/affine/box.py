@@ -156,7 +156,7 @@ class _Boxing:
         access = self._access
         offset, varying = _split(access.offset)
         self._choose(varying, ONE)
-        if self._facts.of(access.base).divisor() % ALIGNMENT_BYTES:
+        if self._facts.of(access.base).divisor % ALIGNMENT_BYTES:
             guard = Guard(symbol(access.base), Demand.MULTIPLE, ALIGNMENT_BYTES, is_pointer=True)
             self._guards.append(guard)
         self._demand_multiple(offset, "where the tensor starts")

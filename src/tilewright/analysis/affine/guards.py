@@ -11,7 +11,7 @@ from enum import Enum
 
 from tilewright.analysis.affine.expression import Expression
 from tilewright.analysis.affine.text import text_of
-from tilewright.analysis.axis import EVERY, power_of_two
+from tilewright.analysis.affine.tile import EVERY, power_of_two
 from tilewright.analysis.facts import AxisFacts
 from tilewright.analysis.launch_scalars import is_bounded, is_known_at_launch
 from tilewright.support.dataclass import dataclass
@@ -54,7 +54,7 @@ def divisor(expression: Expression, facts: AxisFacts) -> int:
     for coefficient, factors in expression.terms:
         product = power_of_two(coefficient)
         for factor in factors:
-            product = min(EVERY, product * facts.of(factor).divisor())
+            product = min(EVERY, product * facts.of(factor).divisor)
         least = min(least, product)
     return least
 

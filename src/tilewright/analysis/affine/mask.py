@@ -12,9 +12,10 @@ from dataclasses import field
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from tilewright.analysis.affine.along import total
 from tilewright.analysis.affine.expression import ONE, Expression, integer
 from tilewright.analysis.affine.scalars import Scalars
-from tilewright.analysis.affine.tile import AffineTile, total
+from tilewright.analysis.affine.tile import AffineTile
 from tilewright.analysis.affine.tiles import AffineTiles
 from tilewright.analysis.reshapes import split_groups
 from tilewright.analysis.strides import ADDRESS_BITS

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilewright.analysis.affine.expression import Expression, symbol
-from tilewright.analysis.affine.rules import tile_of_scalar
+from tilewright.analysis.affine.tiles import leaf_of
 from tilewright.analysis.strides import ADDRESS_BITS
 from tilewright.ir.regions import OUTSIDE, ControlFlowOp, Counter, counter_of
 from tilewright.ir.types import is_integer, shape_of, width_bits
@@ -159,7 +159,7 @@ def is_outside(value: SSAValue, op: Operation) -> bool:
 
 def _leaf(value: SSAValue) -> Expression:
     """A scalar that is not taken apart: what it is widened from, or an integer."""
-    return tile_of_scalar(value).rest or symbol(value)
+    return leaf_of(value)[0] or symbol(value)
 
 
 def _summands(value: SSAValue) -> Sequence[SSAValue]:

@@ -133,7 +133,7 @@ def _unproven(op: Operation, plan: AccessPlan, facts: AxisFacts) -> str:
 def _is_scattered(op: Operation, facts: AxisFacts) -> bool:
     """Whether no two addresses of an access are known to be adjacent or equal."""
     known = facts.of(op.operands[0])
-    return prod(known.extents) > 1 and max(*known.contiguity, *known.constancy) == 1
+    return prod(known.kind.shape) > 1 and max(*known.contiguity, *known.constancy) == 1
 
 
 def _note_runs(op: ElementwiseOp, facts: AxisFacts) -> None:

@@ -4,7 +4,7 @@ A tile of extent B along a dimension *continues* when index s of the next iterat
 index s + B would hold now, were the tile longer. The operands of a matrix product's k loop do:
 their pointers move by as much from iteration to iteration as from one end of a tile to the
 other. The proof compares polynomials of the loop's invariants, so symbolic strides are fine.
-As in `analysis/affine/rules.py`, index arithmetic is taken as non-wrapping.
+As in `analysis/affine/rules/table.py`, index arithmetic is taken as non-wrapping.
 """
 
 from __future__ import annotations

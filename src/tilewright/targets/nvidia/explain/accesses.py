@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from tilewright.analysis.axis import Facts
+from tilewright.analysis.affine.tile import AffineTile
 from tilewright.analysis.facts import MAX_ACCESS_BYTES, AxisFacts
 from tilewright.ir.annotations import decided
 from tilewright.ir.effects import Access, Extent, atomic_of, global_access
@@ -149,7 +149,7 @@ class _Request:
     """
 
     def __init__(
-        self, layout: LinearLayout, known: Facts, dim: int, width: int, size: int, apart: int
+        self, layout: LinearLayout, known: AffineTile, dim: int, width: int, size: int, apart: int
     ) -> None:
         self.layout, self.known, self.dim = layout, known, dim
         self.width, self.size, self.apart = width, size, apart
@@ -162,15 +162,14 @@ class _Request:
         known, size = self.known, self.size
         run = np.zeros(at.shape[:2], np.int64)
         inside = np.zeros(at.shape[:2], np.int64)
-        for d in known.dims():
+        for d, extent in enumerate(known.kind.shape):
             length = known.contiguity[d] if d == self.dim else 1
             if length > 1:
                 inside = at[..., d] % length * size
                 step = length
             else:
                 step = known.constancy[d]
-            extent = -(-known.extents[d] // step)
-            run = run * extent + at[..., d] // step
+            run = run * -(-extent // step) + at[..., d] // step
         longest = known.contiguity[self.dim] * size
         # A line more: a run may begin anywhere in its first one.
         apart = -(-longest // _LINE_BYTES) * _LINE_BYTES + _LINE_BYTES
@@ -219,9 +218,9 @@ def _why_not_wider(op: Operation, facts: AxisFacts, dim: int, width: int) -> str
     return f"the layout of its neighbours holds {width} element(s) in a row"
 
 
-def _why_short_run(known: Facts, dim: int, size: int) -> str:
+def _why_short_run(known: AffineTile, dim: int, size: int) -> str:
     run, divisor = known.contiguity[dim], known.divisor_at(dim, known.contiguity[dim])
-    if divisor // known.step < run and divisor < MAX_ACCESS_BYTES:
+    if divisor // known.kind.unit < run and divisor < MAX_ACCESS_BYTES:
         return (
             f"the addresses are known to be multiples of {divisor} bytes only: a stride or an "
             f"offset is not known to be a multiple of {MAX_ACCESS_BYTES // size}"

@@ -193,7 +193,7 @@ class _Selection:
         block = op.operands[0].type
         assert isinstance(block, ir.DescriptorType)
         last = self._facts.of(op.indices[-1])
-        if last.divisor() * ir.storage_bytes(block.block) % _START_BYTES:
+        if last.divisor * ir.storage_bytes(block.block) % _START_BYTES:
             return f"the last index is not known to be a multiple of {_START_BYTES} bytes"
         if isinstance(op, DescriptorLoadOp):
             return []

@@ -1,0 +1,1 @@
+"""How what is known of a tile follows from what is known of an op's operands."""
