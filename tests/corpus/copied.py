@@ -10,6 +10,7 @@ import tilewright
 import tilewright.language as tl
 from tests.corpus.case import Case, Close, Values, blank, normal, wide
 from tests.corpus.partitioned import Partitioned, halves
+from tilewright.support.dataclass import replace
 
 
 @tilewright.jit
@@ -113,6 +114,7 @@ _PAGED = (
     "ring q tiles load#0 slots 1 cp_async; ring k tiles load#2 slots {slots} cp_async; "
     "ring v tiles load#3 slots {slots} cp_async"
 )
+_OVERLAPPED = f"{_PAGED}; loop for#0 dot#0 @0.0 dot#1 @1.1 rest @0.2"
 COPIED = [
     Partitioned(gathered_case(gathered, 128, 64, 192, "gathered"), _MIXED),
     Partitioned(gathered_case(gathered, 200, 72, 104, "gathered-odd"), _MIXED),
@@ -122,5 +124,6 @@ COPIED = [
     Partitioned(gathered_case(gathered_both, 130, 64, 0, "gathered-no-step"), _COPIED),
     Partitioned(paged_case(200), _PAGED),
     Partitioned(paged_case(17), _PAGED),
+    Partitioned(replace(paged_case(330), name="paged-overlapped"), _OVERLAPPED),
 ]
 """Those whose loads threads copy, alone and beside boxes."""

@@ -11,11 +11,13 @@ from tests.corpus.partitioned import Partitioned
 from tests.corpus.run import run_module
 from tests.corpus.threads import lower_for_gpu, run_threads
 from tests.equivalence.test_rings import lowered, require_same
-from tilewright.ir.schedule_attributes import annotate_schedule
+from tilewright.ir.schedule_attributes import annotate_schedule, pipelining_of
 from tilewright.ir.schedule_text import parse_schedule
+from tilewright.ops.control_flow import ForOp
 from tilewright.ops.function import find_kernel
-from tilewright.ops.rings import RingCommitOp
+from tilewright.ops.rings import RingCommitOp, RingWaitOp
 from tilewright.targets.nvidia.interpret import NVIDIA_INTERPRETATION
+from tilewright.targets.nvidia.ops import FenceAsyncSharedOp
 from tilewright.targets.nvidia.partition.form import partition_remarks
 
 over = pytest.mark.parametrize("case", COPIED, ids=lambda case: case.name)
@@ -51,3 +53,13 @@ def test_an_option_makes_them(case: Partitioned) -> None:
     assert any(isinstance(op, RingCommitOp) and op.by_copies for op in kernel.walk())
     found = run_threads(case.case, None, num_consumer_groups=2)
     check(case.case, found, case.case.expected(), "roles")
+
+
+def test_products_a_stage_apart_each_stand_behind_the_fence_of_their_slot() -> None:
+    case = COPIED[-1]
+    kernel = find_kernel(lowered(case, case.text(2, slots=3), "T1"))
+    accounts = [pipelining_of(op) for op in kernel.walk() if isinstance(op, ForOp)]
+    assert not [account for account in accounts if account.startswith("not")]
+    waits = [op for op in kernel.walk() if isinstance(op, RingWaitOp)]
+    # The queries' slot, and two of keys and of values each: a body and what is around it.
+    assert [isinstance(wait.next_op, FenceAsyncSharedOp) for wait in waits] == [True] * 5

@@ -38,7 +38,6 @@ LARGER = {
     "runtime/autotuner.py": 450,
     "runtime/tuning.py": 400,
     "schedule/partition/form_roles.py": 400,
-    "schedule/pipeline/stages.py": 400,
     "schedule/plan/verify_schedule.py": 400,
     "schedule/shared_memory.py": 400,
     "support/options.py": 400,

@@ -16,7 +16,8 @@ from tilewright.ops.control_flow import ForOp
 from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import find_roles
 from tilewright.schedule.pipeline.expand_stages import expand_stages
-from tilewright.schedule.pipeline.stages import Unfit, stage_loop
+from tilewright.schedule.pipeline.stages import stage_loop
+from tilewright.schedule.pipeline.staging import Unfit
 from tilewright.schedule.pipeline.turns import wait_behind_turns
 from tilewright.schedule.plan.anchors import kind_of
 from tilewright.support.dataclass import dataclass

@@ -23,7 +23,7 @@ from tilewright.ops.descriptors.ir import DescriptorLoadOp
 from tilewright.ops.function import FuncOp
 from tilewright.ops.matmul.ir import ProductOp
 from tilewright.ops.shape.ir import PermutingOp
-from tilewright.schedule.pipeline.stages import FEWEST_SLOTS
+from tilewright.schedule.pipeline.staging import FEWEST_SLOTS
 from tilewright.schedule.plan.anchors import anchors_of
 from tilewright.schedule.plan.verify_schedule import role_problems
 from tilewright.support.dataclass import dataclass
