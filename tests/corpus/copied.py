@@ -89,9 +89,8 @@ def gathered_case(kernel: object, m: int, n: int, k: int, name: str, **sizes: in
     return Case(name, kernel, programs, inputs, reference)
 
 
-def paged_case(length: int, rows: int = 128, keys: int = 64) -> Case:
+def paged_case(length: int, rows: int = 128, keys: int = 64, d: int = 64) -> Case:
     """Attention of one head, whose keys and values lie in any order."""
-    d = 64
 
     def inputs(rng: np.random.Generator) -> Values:
         arrays = {name: normal(rng, (length, d), np.float16) for name in ("q", "keys", "values")}
@@ -104,7 +103,7 @@ def paged_case(length: int, rows: int = 128, keys: int = 64) -> Case:
         weights = np.exp2(scores - scores.max(axis=1, keepdims=True))
         v.out[:] = weights @ wide(v.values)[v.table] / weights.sum(axis=1, keepdims=True)
 
-    name = f"paged-{length}"
+    name = f"paged-{length}-{keys}x{d}" if (keys, d) != (64, 64) else f"paged-{length}"
     return Case(name, paged, (-(-length // rows),), inputs, reference, Close(2e-2, 2e-2))
 
 

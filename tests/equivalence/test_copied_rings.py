@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.corpus.case import check
-from tests.corpus.copied import COPIED
+from tests.corpus.case import Case, check
+from tests.corpus.copied import COPIED, gathered, gathered_both, gathered_case, paged_case
 from tests.corpus.forming import run_formed, run_tiles
 from tests.corpus.partitioned import Partitioned
 from tests.corpus.run import run_module
@@ -53,6 +53,36 @@ def test_an_option_makes_them(case: Partitioned) -> None:
     assert any(isinstance(op, RingCommitOp) and op.by_copies for op in kernel.walk())
     found = run_threads(case.case, None, num_consumer_groups=2)
     check(case.case, found, case.case.expected(), "roles")
+
+
+UNASKED = {
+    "roles": [
+        gathered_case(gathered_both, 200, 136, 200, "gathered", N=128),
+        paged_case(200, 128, 128, 128),
+    ],
+    "one program": [
+        gathered_case(gathered_both, 200, 72, 200, "narrow-tiles"),
+        gathered_case(gathered_both, 200, 136, 100, "copies-of-8-bytes", N=128),
+        gathered_case(gathered, 200, 136, 200, "stored-by-threads", N=128),
+        paged_case(200, 128, 64, 128),
+        paged_case(200, 128, 128, 64),
+    ],
+}
+
+
+@pytest.mark.parametrize("case", UNASKED["roles"], ids=lambda case: case.name)
+def test_roles_are_formed_unasked_where_they_were_measured_to_be_faster(case: Case) -> None:
+    kernel = find_kernel(lower_for_gpu(case, None).scheduled.module)
+    assert any(isinstance(op, RingCommitOp) and op.by_copies for op in kernel.walk())
+    found = run_threads(case, None)
+    require_same(found, run_threads(case, None, num_consumer_groups=0))
+    check(case, found, case.expected(), "roles")
+
+
+@pytest.mark.parametrize("case", UNASKED["one program"], ids=lambda case: case.name)
+def test_others_stay_one_program(case: Case) -> None:
+    kernel = find_kernel(lower_for_gpu(case, None).scheduled.module)
+    assert not any(isinstance(op, RingCommitOp) for op in kernel.walk())
 
 
 def test_products_a_stage_apart_each_stand_behind_the_fence_of_their_slot() -> None:

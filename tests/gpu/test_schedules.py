@@ -58,6 +58,7 @@ GATHERED = [
     gathered_case(gathered_both, 1100, 520, 1000, "gathered-both-large", N=128),
     gathered_case(gathered_both, 600, 200, 998, "gathered-narrow-large"),
     paged_case(1000),
+    paged_case(1000, 128, 128, 128),
 ]
 TURNS = "roles load | math x{} split tiles; ring ab tiles load#0 load#1 slots 4 tma release {}"
 # Programs that load for each other: as many as tiles, fewer, more, and an odd number of tiles.
@@ -120,7 +121,7 @@ def forms() -> list[Form]:
             Form(each.case, {"schedule": each.text(groups, slots=slots)})
             for groups, slots in ((1, 1), (1, 2), (2, 3))
         ]
-    asked = [*STAGES, *({"num_consumer_groups": groups} for groups in (1, 2))]
+    asked = [{}, *STAGES, *({"num_consumer_groups": groups} for groups in (1, 2))]
     found += [Form(case, options) for case in GATHERED for options in asked]
     return found + [Form(case, {"num_consumer_groups": 3}) for case in THREE]
 

@@ -144,7 +144,7 @@ class DecideRoles(Pass):
         """The roles of a kernel and the rings between them; `asked` groups if it is not 0."""
         groups = asked or self.groups or self._unsaid_groups(kernel)
         is_twice = not (asked or self.groups) and groups == 2 and runs_twice(kernel)
-        copied = copied_loads.copied_loads(kernel) if self.groups else []
+        copied = copied_loads.copied_loads(kernel)
         load, math = two_programs.REGISTERS if is_twice else _registers(kernel, groups, copied)
         split = _split(kernel, groups)
         roles = (

@@ -2,7 +2,8 @@
 
 A tile of 128 x 128 to 128 x 256 elements, of halves or 8-bit floats, that one loop sums up. Roles
 pay where the store of a tile runs beside the next one, so its programs have to go from tile to
-tile, by `persist` or because their author wrote it so, and the copy engine has to move all of it.
+tile, by `persist` or because their author wrote it so, and the copy engine has to move all of it,
+but for one operand whose rows are gathered, which threads copy.
 
 Measured on an H200, 2026-11-22: 1.02 to 1.13 times the speed of cuBLAS with such tiles in roles,
 0.60 to 0.96 with the same ones in a pipeline (fp16, 8192³, 4096³, 8192 x 8192 x 1024, pointers).
@@ -28,6 +29,7 @@ from tilewright.ops.program.persistence import most_programs
 from tilewright.passes.persist import tile_loops
 from tilewright.support.options import CompileOptions
 from tilewright.support.tile_extents import is_power_of_two
+from tilewright.targets.nvidia.partition.copied_loads import gathered_operand
 
 GROUPS = 2
 """How many groups multiply. Measured on an H200, 2026-11-22, as above."""
@@ -65,7 +67,7 @@ def runs_by_default(kernel: FuncOp, machine: MachineModel, loads_alone: bool = F
 
 
 def is_moved_by_engine(kernel: FuncOp, loads_alone: bool = False) -> bool:
-    """Whether all that loops load, and all that is stored, goes by the copy engine.
+    """Whether all that loops load, but for one gathered operand, and all that is stored goes by it.
 
     A row that is loaded once a tile, as the bias of its columns, is loaded by those who store it;
     whole tiles would change threads in shared memory, and leave rings one slot. With `loads_alone`
@@ -81,8 +83,14 @@ def is_moved_by_engine(kernel: FuncOp, loads_alone: bool = False) -> bool:
     return (
         bool(stores and loads)
         and (loads_alone or all(isinstance(op, DescriptorStoreOp) for op in stores))
-        and all(isinstance(op, DescriptorLoadOp) for op in loads)
+        and _are_loaded_apart(kernel, loads)
     )
+
+
+def _are_loaded_apart(kernel: FuncOp, loads: Sequence[Operation]) -> bool:
+    """Whether a role of their own can make the loads: the copy engine's, and one that it copies."""
+    plain = [op for op in loads if not isinstance(op, DescriptorLoadOp)]
+    return not plain or (len(plain) == 1 < len(loads) and plain[0] is gathered_operand(kernel))
 
 
 def _is_row_or_block(op: Operation, access: Access) -> bool:

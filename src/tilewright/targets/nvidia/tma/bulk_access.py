@@ -40,6 +40,7 @@ from tilewright.ops.shape.ir import PermutingOp, ReshapeOp, TransOp
 from tilewright.passes.merge_duplicates import MergeDuplicates
 from tilewright.passes.tile_builder import TileBuilder
 from tilewright.support.dataclass import dataclass, replace
+from tilewright.targets.nvidia.partition.copied_loads import are_copied_whole
 from tilewright.targets.nvidia.partition.default_roles import large_product
 from tilewright.targets.nvidia.tma.box_annotations import annotate_box
 from tilewright.targets.nvidia.tma.bulk_copy import Copies, Copy, Stays, index_of
@@ -54,8 +55,8 @@ _Plain = TypeVar("_Plain", LoadOp, StoreOp)
 class BulkAccess(Pass):
     """The pass; see the module. `is_eager` rewrites every load that is a box.
 
-    With `is_open` products that would get roles by default are rewritten where all of it may be.
-    With `loads_alone` stores stay as they are.
+    With `is_open` products that would get roles by default are rewritten where all of it may be,
+    but for one operand whose rows are gathered. With `loads_alone` stores stay as they are.
     """
 
     machine: MachineModel = SM_90A
@@ -80,7 +81,10 @@ class BulkAccess(Pass):
         is_asked = self._asks_for_roles(kernel)
         if not is_asked and self.is_open and large_product(kernel, self.machine) is not None:
             loads, stores = self._accesses(kernel, in_roles=True)
-            if (stores or self.loads_alone) and rewrite.may_all(loads, stores):
+            plain = [load for load in loads if not rewrite.may_all([load], [])]
+            is_left = not plain or (len(plain) == 1 and are_copied_whole(kernel, plain))
+            boxes = [load for load in loads if load not in plain]
+            if (stores or self.loads_alone) and is_left and rewrite.may_all(boxes, stores):
                 is_asked = True
         loads, stores = self._accesses(kernel, is_asked)
         if loads and rewrite.run(loads, stores):
