@@ -28,7 +28,6 @@ from tilewright.frontend.values import (
     AggregateMethod,
     Super,
     describe,
-    function_name,
     is_aggregate,
     is_constant,
     is_number,
@@ -45,6 +44,7 @@ from tilewright.support.errors import (
     UnexpectedArgument,
     UnknownAttribute,
 )
+from tilewright.support.revisions import short_name
 
 _MISSING = object()
 
@@ -105,7 +105,7 @@ def _checked(
     cls = record.captures.get(f"(type {field.name})")
     if isinstance(cls, AggregateRef) and not is_instance(frame.lowering, value, cls):
         raise CompileError(
-            f"{title} must be an instance of {function_name(cls.key)}, not {describe(value)}",
+            f"{title} must be an instance of {short_name(cls.key)}, not {describe(value)}",
             argument=field.name,
         )
     return materialize(frame.at(node), value) if is_number(value) else value
@@ -170,7 +170,7 @@ def draft_attribute(state: DraftState, name: str) -> object:
     if found is None:
         found = class_attribute(state.lowering, state.cls, name, state)
     if found is None:
-        raise UnknownAttribute(f"{function_name(state.cls.key)} has no `{name}` yet")
+        raise UnknownAttribute(f"{short_name(state.cls.key)} has no `{name}` yet")
     return found
 
 
@@ -200,7 +200,7 @@ def call_method(
     receiver = method.receiver
     if isinstance(receiver, AggregateRef):
         raise NotCallable(
-            f"the class method `{function_name(method.function.key)}` runs in Python",
+            f"the class method `{short_name(method.function.key)}` runs in Python",
             hint="decorate it with @tilewright.jit",
         )
     if isinstance(receiver, DraftState):
@@ -235,7 +235,7 @@ def aggregate_replace(
     for name in keywords:
         if name not in value.fields:
             raise UnexpectedArgument(
-                f"aggregate_replace(): {function_name(value.factory.key)} has no field `{name}`",
+                f"aggregate_replace(): {short_name(value.factory.key)} has no field `{name}`",
                 argument=name,
                 hint=f"its fields are {', '.join(value.fields)}",
             )
@@ -273,7 +273,7 @@ class DraftState:
         """
         found = member_of(self.lowering, cls, name)
         if not isinstance(found, HostFunctionRef):
-            raise AttributeError(f"{function_name(cls.key)} has no field or method `{name}`")
+            raise AttributeError(f"{short_name(cls.key)} has no field or method `{name}`")
         return make_host_function(self.lowering, found.key)
 
 

@@ -11,8 +11,10 @@ from collections.abc import Callable
 from typing import TypeAlias, Union
 
 from tilewright.language.core import PropagateNan, block_type, dtype, pointer_type
+from tilewright.language.extensions import shown_name
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
+from tilewright.support.revisions import short_name
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -23,12 +25,18 @@ class FunctionRef:
 
     key: str
 
+    def __str__(self) -> str:
+        return f"the function `{short_name(self.key)}`"
+
 
 @dataclass(frozen=True)
 class HostFunctionRef:
     """A function that runs in Python at compile time, by its key in the request."""
 
     key: str
+
+    def __str__(self) -> str:
+        return f"the function `{short_name(self.key)}`"
 
 
 @dataclass(frozen=True)
@@ -37,12 +45,18 @@ class AggregateRef:
 
     key: str
 
+    def __str__(self) -> str:
+        return f"the aggregate class `{short_name(self.key)}`"
+
 
 @dataclass(frozen=True)
 class OpRef:
     """A function of the language, by its path below `tilewright.language`."""
 
     key: str
+
+    def __str__(self) -> str:
+        return f"the function `{shown_name(self.key)}`"
 
 
 @dataclass(frozen=True)
@@ -52,7 +66,7 @@ class BuiltinRef:
     name: str
 
     def __str__(self) -> str:
-        return f"Python's {self.name}"
+        return f"Python's `{self.name}`"
 
 
 @dataclass(frozen=True)
@@ -92,6 +106,9 @@ class EnumMember:
     name: str
     value: Constant
     is_plain: bool = False
+
+    def __str__(self) -> str:
+        return f"the member `{self.name}` of the Enum class `{self.cls.name}`"
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,6 @@ from tilewright.frontend.values import (
     MemberText,
     describe,
     foreign,
-    function_name,
     import_object,
     is_constant,
     plain,
@@ -53,6 +52,7 @@ from tilewright.support.errors import (
     PlainFunctionCall,
     UnsupportedConstruct,
 )
+from tilewright.support.revisions import short_name
 
 
 def call_host_function(
@@ -68,7 +68,7 @@ def call_host_function(
     Raises: NotConstexpr, PlainFunctionCall.
     """
     source = frame.lowering.request.functions[key]
-    name = _as_written(node, function_name(key))
+    name = _as_written(node, short_name(key))
     for value in (*positional, *keywords.values()):
         if not (is_constant(value) if source.is_ordinary else _has_type(value)):
             raise (_ordinary_on if source.is_ordinary else _declared_on)(name, value)

@@ -195,12 +195,12 @@ def _static_range(bound: Mapping[str, object]) -> ValueRange:
         values.append(known)
     if values[2] == 0:
         raise LoopBoundsError("static_range(): the step is 0")
-    count = len(range(*values))
-    if count > MAX_UNROLLED:
+    counted = range(*values)  # its `len` may be beyond a machine word
+    if counted and (count := (counted[-1] - counted[0]) // counted.step + 1) > MAX_UNROLLED:
         raise TooManyIterations(
             f"static_range() unrolls {count} iterations; the limit is {MAX_UNROLLED}"
         )
-    return ValueRange([constexpr(value) for value in range(*values)])
+    return ValueRange([constexpr(value) for value in counted])
 
 
 def _runtime_range(frame: Frame, name: str, bound: Mapping[str, object]) -> LoopRange:
@@ -319,9 +319,9 @@ def _hints(bound: Mapping[str, object]) -> dict[str, Attribute]:
                 f"tl.range(): the hint `{name}` is {describe(value)}",
                 hint=f"{what} known at compile time",
             )
-        if isinstance(known, int) and known < 0:
+        if isinstance(known, int) and not 0 <= known < 1 << 31:
             summary = f"tl.range(): the hint `{name}` is {known}"
-            raise InvalidOption(summary, hint="hints are not negative")
+            raise InvalidOption(summary, hint="hints are not negative, and fit 32 bits")
         if known:
             hints[f"tt.{name}"] = _hint_attribute(known)
     return hints

@@ -31,10 +31,10 @@ from tilewright.frontend.constants import (
     where,
 )
 from tilewright.language.core import PropagateNan, constexpr, dtype, tensor, tuple_
-from tilewright.language.extensions import shown_name
 from tilewright.ops.descriptors.surface import is_descriptor
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import NameNotUsable
+from tilewright.support.revisions import short_name
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,9 @@ class ModuleValue:
     name: str
     enum: Imported | None = None
 
+    def __str__(self) -> str:
+        return f"the {'Enum class' if self.enum else 'module'} `{self.name}`"
+
 
 @dataclass(frozen=True)
 class Method:
@@ -52,6 +55,9 @@ class Method:
 
     key: str
     receiver: object
+
+    def __str__(self) -> str:
+        return f"the method `{self.key}`"
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,9 @@ class OperatorMethod:
     receiver: object
     is_reflected: bool
 
+    def __str__(self) -> str:
+        return f"the method `{self.name}`"
+
 
 @dataclass(frozen=True)
 class HostMethod:
@@ -71,6 +80,9 @@ class HostMethod:
     name: str
     function: Callable[..., object]
 
+    def __str__(self) -> str:
+        return f"the method `{self.name}`"
+
 
 @dataclass(frozen=True)
 class AggregateMethod:
@@ -78,6 +90,9 @@ class AggregateMethod:
 
     function: FunctionRef | HostFunctionRef
     receiver: object
+
+    def __str__(self) -> str:
+        return f"the method `{short_name(self.function.key)}`"
 
 
 @dataclass(frozen=True)
@@ -230,6 +245,21 @@ def same_constant(a: object, b: object) -> bool:
     return type(x) is type(y) and (x == y or (x != x and y != y))
 
 
+_NAMED = (
+    FunctionRef,
+    HostFunctionRef,
+    OpRef,
+    BuiltinRef,
+    EnumMember,
+    AggregateRef,
+    ModuleValue,
+    Method,
+    OperatorMethod,
+    HostMethod,
+    AggregateMethod,
+)
+
+
 def describe(value: object) -> str:
     """What `value` is, in the user's words."""
     if isinstance(value, tensor):
@@ -241,33 +271,19 @@ def describe(value: object) -> str:
     if is_descriptor(value):
         return "a tensor descriptor"
     if isinstance(value, tuple_) and isinstance(value.factory, AggregateRef):
-        return f"an instance of the aggregate `{function_name(value.factory.key)}`"
+        return f"an instance of the aggregate `{short_name(value.factory.key)}`"
     if isinstance(value, tuple_):
         return f"a tuple of {len(value)}"
-    if isinstance(value, FunctionRef | HostFunctionRef):
-        return f"the function `{function_name(value.key)}`"
-    if isinstance(value, OpRef):
-        return f"the function `{shown_name(value.key)}`"
-    if isinstance(value, Partial):
-        return f"{describe(value.function)} with some of its arguments"
-    if isinstance(value, BuiltinRef):
-        return f"Python's `{value.name}`"
     if isinstance(value, Imported):
         return f"Python's `{value}`"
-    if isinstance(value, ModuleValue | ModuleRef):
-        return f"the {'Enum class' if value.enum else 'module'} `{value.name}`"
-    if isinstance(value, EnumMember):
-        return f"the member `{value.name}` of the Enum class `{value.cls.name}`"
-    if isinstance(value, AggregateRef):
-        return f"the aggregate class `{function_name(value.key)}`"
-    if isinstance(value, AggregateMethod):
-        return f"the method `{function_name(value.function.key)}`"
+    if isinstance(value, Partial):
+        return f"{describe(value.function)} with some of its arguments"
+    if isinstance(value, ModuleRef):
+        return str(ModuleValue(value.name, value.name, value.enum))
     if isinstance(value, NamedTupleClass):
         return f"the class `{value.name}`"
-    if isinstance(value, Method):
-        return f"the method `{value.key}`"
-    if isinstance(value, OperatorMethod):
-        return f"the method `{value.name}`"
+    if isinstance(value, _NAMED):
+        return str(value)
     return f"a value of type {type(value).__name__}"
 
 
@@ -282,12 +298,7 @@ def type_text(value: object) -> str:
     if isinstance(value, tuple_) and isinstance(value.factory, AggregateRef):
         names = zip(value.fields or (), value.values, strict=True)
         parts = ", ".join(f"{name}: {type_text(item)}" for name, item in names)
-        return f"{function_name(value.factory.key)}({parts})"
+        return f"{short_name(value.factory.key)}({parts})"
     if isinstance(value, tuple_):
         return f"({', '.join(type_text(item) for item in value.values)})"
     return describe(value)
-
-
-def function_name(key: str) -> str:
-    """The name of a function from its key in the request."""
-    return key.rpartition(":")[2].partition("~")[0].rpartition(".")[2]

@@ -17,6 +17,7 @@ from tilewright.support.errors import (
     AxisOutOfRange,
     DtypeNotAllowed,
     InvalidOption,
+    LiteralOutOfRange,
     NotConstexpr,
     NotPowerOfTwo,
     ShapeMismatch,
@@ -38,13 +39,25 @@ def constant(value: object, function: str, argument: str) -> object:
     return plain
 
 
+def shown(value: object) -> str:
+    """A value as messages show it: strings in quotes, functions and modules in words."""
+    return repr(value) if isinstance(value, str) else str(value)
+
+
 def integer_constant(value: object, function: str, argument: str) -> int:
-    """A compile-time integer argument."""
+    """A compile-time integer argument, which fits 32 bits.
+
+    Raises: NotConstexpr, LiteralOutOfRange.
+    """
     plain = constant(value, function, argument)
     if isinstance(plain, bool) or not isinstance(plain, int):
         raise NotConstexpr(
-            f"{function}(): `{argument}` must be an integer constant, got {plain!r}",
+            f"{function}(): `{argument}` must be an integer constant, got {shown(plain)}",
             argument=argument,
+        )
+    if not -(1 << 31) <= plain < 1 << 32:
+        raise LiteralOutOfRange(
+            f"{function}(): `{argument}` is {plain}, which does not fit 32 bits", argument=argument
         )
     return plain
 
@@ -54,7 +67,8 @@ def boolean_constant(value: object, function: str, argument: str) -> bool:
     plain = constant(value, function, argument)
     if not isinstance(plain, bool | int):
         raise NotConstexpr(
-            f"{function}(): `{argument}` must be True or False, got {plain!r}", argument=argument
+            f"{function}(): `{argument}` must be True or False, got {shown(plain)}",
+            argument=argument,
         )
     return bool(plain)
 
@@ -67,7 +81,7 @@ def choice(value: object, allowed: Sequence[object], function: str, argument: st
     if plain not in allowed:
         names = ", ".join(repr(a) for a in allowed)
         raise InvalidOption(
-            f"{function}(): `{argument}` is {plain!r}; it must be one of {names}",
+            f"{function}(): `{argument}` is {shown(plain)}; it must be one of {names}",
             argument=argument,
         )
     return plain
@@ -148,9 +162,8 @@ def _no_dtype(given: object, function: str, argument: str) -> DtypeNotAllowed:
     """The error for what should be a dtype; NumPy's, torch's and Python's names have a remedy."""
     name = given if isinstance(given, str) else getattr(given, "name", "")
     meant = FOREIGN_DTYPES.get(name) or DTYPE_NAMES.get(name, "")
-    shown = repr(given) if isinstance(given, str) else str(given)
     return DtypeNotAllowed(
-        f"{function}(): `{argument}` must be a dtype such as tl.float32, got {shown}",
+        f"{function}(): `{argument}` must be a dtype such as tl.float32, got {shown(given)}",
         argument=argument,
         hint=f"write tl.{meant}" if meant else "",
     )

@@ -32,6 +32,7 @@ from tilewright.language.core import (
     tensor_descriptor_type,
 )
 from tilewright.machine.model import ABSTRACT, MachineModel
+from tilewright.ops.arguments import shown
 from tilewright.ops.creation.ir import ConstantOp
 from tilewright.support.errors import CompileError, InternalError, TileTooLarge, TilewrightError
 
@@ -260,7 +261,7 @@ def require_tensor(value: object, function: str, argument: str) -> tensor:
     """`value` as a tensor, or an error that names function and argument."""
     if not isinstance(value, tensor):
         raise CompileError(
-            f"{function}(): `{argument}` must be a tile or scalar, got {value!r}",
+            f"{function}(): `{argument}` must be a tile or scalar, got {shown(value)}",
             argument=argument,
         )
     return value

@@ -13,7 +13,7 @@ from tilewright.language.core import (
     tensor,
     unwrap,
 )
-from tilewright.ops.arguments import boolean_constant, choice, dtype_constant, is_none
+from tilewright.ops.arguments import boolean_constant, choice, dtype_constant, is_none, shown
 from tilewright.ops.builder import Builder, integer_property, require_tensor, shaped
 from tilewright.ops.creation.ir import SplatOp
 from tilewright.ops.elementwise.comparisons import CmpFOp, CmpIOp
@@ -58,7 +58,7 @@ def to_tensor(b: Builder, x: object) -> tensor:
         return plain
     if isinstance(plain, bool | int | float):
         return b.constant(plain, natural_dtype(plain))
-    raise DtypeNotAllowed(f"{plain!r} is no number and cannot become a tile")
+    raise DtypeNotAllowed(f"{shown(plain)} is no number and cannot become a tile")
 
 
 def to_tensor_beside(b: Builder, value: object, other: dtype) -> tensor:

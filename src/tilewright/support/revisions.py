@@ -52,3 +52,8 @@ REVISIONS: Final = Revisions()
 def function_name(function: FunctionType) -> str:
     """What tells a function from those of other modules and classes: `module:qualname`."""
     return f"{function.__module__}:{function.__qualname__}"
+
+
+def short_name(key: str) -> str:
+    """The name of a function or class from its key in a request, `module:qualname~number`."""
+    return key.rpartition(":")[2].partition("~")[0].rpartition(".")[2]

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, StringAttr, i32
 from xdsl.ir import Attribute
 
 from tilewright.language.core import int1, tensor
-from tilewright.ops.arguments import boolean_constant, constant, integers, is_none
+from tilewright.ops.arguments import boolean_constant, constant, integers, is_none, shown
 from tilewright.ops.builder import Builder, ssa
 from tilewright.ops.casting import broadcast_tensor, convert, is_number, to_tensor
 from tilewright.ops.debug.ir import AssertOp, AssumeOp, BarrierOp, HintOp, PrintOp
@@ -102,7 +102,7 @@ def _text(value: object, function: str, argument: str) -> str:
     plain = constant(value, function, argument)
     if not isinstance(plain, str):
         raise NotConstexpr(
-            f"{function}(): `{argument}` must be a string literal, got {plain!r}",
+            f"{function}(): `{argument}` must be a string literal, got {shown(plain)}",
             argument=argument,
             hint="pass the text first: tl.device_print('x', x)",
         )
