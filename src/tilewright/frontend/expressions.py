@@ -154,7 +154,11 @@ def apply_unary(frame: Frame, node: ast.AST, operator: ast.unaryop, operand: obj
 
 @EXPRESSIONS.register(ast.BoolOp)
 def _bool(frame: Frame, node: ast.BoolOp) -> object:
-    """`and` and `or`: constants decide at once, as in Python; runtime values are all evaluated."""
+    """`and` and `or`: a constant that decides does so at once, also behind a scalar condition.
+
+    `found and not K` with a true `K` is the constant False: what is only there for it is no part
+    of the kernel. Runtime values are all evaluated.
+    """
     name = type(node.op).__name__
     decides = isinstance(node.op, ast.Or)
     result: object = None
@@ -166,8 +170,15 @@ def _bool(frame: Frame, node: ast.BoolOp) -> object:
                 return value
             if known is not decides:
                 continue
+            if _is_condition(result):
+                return constexpr(decides)
         result = value if result is None else logical(frame.at(node), name, result, value)
     return result
+
+
+def _is_condition(value: object) -> bool:
+    """Whether a value of the run is a scalar int1, of which `and` and `or` make no other value."""
+    return isinstance(value, tensor) and not value.static_shape and value.dtype.is_bool()
 
 
 @EXPRESSIONS.register(ast.Compare)

@@ -324,6 +324,43 @@ def test_and_and_or_short_circuit_on_constants():
 
 
 @tilewright.jit
+def decided_behind_a_condition(x, out, SKIP: tl.constexpr):
+    positive = tl.load(x) > 0
+    if not SKIP:
+        state = tl.load(x + 1)
+    if positive and not SKIP:
+        tl.store(out, state)
+    if positive and x is not None and not SKIP and tl.load(x) > 1:
+        tl.store(out + 1, state)
+    tl.store(out + 2, 7.0 if positive or SKIP else state)
+    if SKIP:
+        tl.static_assert(positive or SKIP)
+        tl.static_assert(not (positive and not SKIP))
+    while positive and not SKIP:
+        tl.store(out + 3, state)
+        positive = False
+
+
+def test_a_constant_decides_behind_a_condition_of_the_run():
+    assert run(decided_behind_a_condition, [2, 5], True)[:4] == [0, 0, 7, 0]
+    assert run(decided_behind_a_condition, [2, 5], False)[:4] == [5, 5, 7, 5]
+    assert run(decided_behind_a_condition, [1, 5], False)[:4] == [5, 0, 7, 5]
+    assert run(decided_behind_a_condition, [-1, 5], True)[:4] == [0, 0, 7, 0]
+    assert run(decided_behind_a_condition, [-1, 5], False)[:4] == [0, 0, 5, 0]
+
+
+@tilewright.jit
+def counted_before_a_constant(x, out, SKIP: tl.constexpr):
+    if tl.atomic_add(out, 1.0) < 9 and not SKIP:
+        tl.store(out + 1, 1.0)
+
+
+def test_what_runs_before_a_constant_that_decides_still_runs():
+    assert run(counted_before_a_constant, [0], True)[:2] == [1, 0]
+    assert run(counted_before_a_constant, [0], False)[:2] == [1, 1]
+
+
+@tilewright.jit
 def chained(x, out, n):
     for i in range(n):
         value = tl.load(x + i)
