@@ -285,6 +285,11 @@ def test_a_ring_is_not_filled_around_what_fills_another(tmp_path: Path) -> None:
     require_agreement(2345, tmp_path)
 
 
+def test_who_shows_parts_of_tiles_does_not_fill_rings_of_one_memory(tmp_path: Path) -> None:
+    """A role that reads both filled a ring of parts: it was asked to wait as one that loads."""
+    assert require_agreement(81032, tmp_path, to_threads=True, gathers=True)
+
+
 @pytest.mark.parametrize("first", range(8000, 8024, 8))
 def test_random_programs_whose_threads_copy_agree(first: int, tmp_path: Path) -> None:
     seeds = range(first, first + 8)

@@ -80,6 +80,11 @@ class _Check:
             return self._rings.get(op.operands[0])
         return next(iter(self._touched(op)), None)
 
+    def _fills(self, op: Operation) -> bool:
+        """Whether an op, or what it runs, takes slots of these rings to fill them."""
+        accesses = (inner for inner in op.walk() if self._accessed(inner) is not None)
+        return any(isinstance(inner, SlotAccess) and inner.IS_TO_FILL for inner in accesses)
+
     def _check_line(self, line: Sequence[tuple[Operation, RingOp]]) -> None:
         current: RingOp | None = None
         drained: set[RingOp] = set()
@@ -88,7 +93,7 @@ class _Check:
             if _drains(op):
                 drained.add(ring)
                 continue
-            is_filling = is_filling or _fills(op)
+            is_filling = is_filling or self._fills(op)
             if current is not None and ring is not current:
                 if held:
                     self._fail(op, f"slots of ring {ring_name(current)} are held here")
@@ -111,8 +116,3 @@ def _drains(op: Operation) -> bool:
 
 def _is_loop(op: Operation) -> bool:
     return isinstance(op, ControlFlowOp) and op.is_loop()
-
-
-def _fills(op: Operation) -> bool:
-    """Whether an op, or what it runs, takes slots to fill them."""
-    return any(isinstance(inner, SlotAccess) and inner.IS_TO_FILL for inner in op.walk())
