@@ -28,6 +28,7 @@ from tilewright.targets.nvidia.manifest import NvidiaReport
 from tilewright.targets.target import Scheduled, load_target
 from tilewright.tools.compile import echo_remarks, echo_resources
 from tilewright.tools.explain_schedule import echo_schedule
+from tilewright.tools.explain_unasked import other_ways
 from tilewright.tools.show import count_text, echo_table, size_text
 
 
@@ -44,6 +45,8 @@ def explain_gpu(request: CompileRequest, scheduled: Scheduled) -> None:
     tiles = to_tiles(request, load_target(request.target))
     _echo_lines(summary)
     said = echo_schedule(find_kernel(tiles), kernel, request.compile_options.num_stages is not None)
+    for text in other_ways(request, tiles, kernel):
+        click.echo(f"    unasked: {text}")
     for text in without_effect(request.compile_options, find_kernel(tiles), kernel):
         click.echo(f"    remark: {text}")
     _echo_accesses(summary.accesses)

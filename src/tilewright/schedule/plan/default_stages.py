@@ -33,6 +33,7 @@ class LoopOfProducts:
     `products` are those that stand directly in the loop, `is_accumulating` says that each is only
     added to what it was an iteration before; `step_bytes` are the loaded tiles of an iteration,
     which come `by_engine` or are copied by the threads, `held_bytes` what lies beside them.
+    `is_looked_up` says that the loop loads where its tiles are: rows that a table names.
     """
 
     loop: Operation
@@ -40,16 +41,26 @@ class LoopOfProducts:
     is_accumulating: bool
     step_bytes: int
     by_engine: bool
+    is_looked_up: bool
     held_bytes: int
     num_warps: int
 
     def default_stages(self, machine: MachineModel) -> int:
         """How many of its tiles are under way; 1 for none but its own."""
-        if not self.products or any(stops_reads(op) for op in self._body()):
+        if self.why_one(machine):
             return 1
-        if self.is_accumulating:
-            return _DEEP if self.step_bytes >= _DEEP_STEP_BYTES else _SHALLOW
-        return _SHALLOW if self._keeps_programs(machine) else 1
+        is_deep = self.is_accumulating and self.step_bytes >= _DEEP_STEP_BYTES
+        return _DEEP if is_deep else _SHALLOW
+
+    def why_one(self, machine: MachineModel) -> str:
+        """Why no tiles but its own are under way; '' where others are."""
+        if not self.products:
+            return "it has no products"
+        if any(stops_reads(op) for op in self._body()):
+            return "it writes memory"
+        if self.is_accumulating or self._keeps_programs(machine):
+            return ""
+        return f"with {_SHALLOW} slots fewer programs may run beside each other"
 
     def _body(self) -> Iterator[Operation]:
         return (op for op in self.loop.walk() if op is not self.loop)
@@ -61,7 +72,8 @@ class LoopOfProducts:
         memory, unless one program of two may be lost (128 x 128 x 64 causal with 8 warps: 127
         registers with one slot, 139 with two; ptxas 13.0).
         *Source*: H200, 2026-11-22, bf16 (4, 32, 4096, 64), 64 x 64 by four warps, four or five
-        programs: 493 TFLOP/s with two slots, 456 with one; causal 458 and 433.
+        programs: 493 TFLOP/s with two slots, 456 with one; causal 458 and 433. Of tiles that are
+        looked up, which wait for two loads, one behind the other: chosen, not measured.
         """
         most, fewest = (
             programs_per_sm(self.products, self.num_warps, machine, other)
@@ -70,4 +82,4 @@ class LoopOfProducts:
         if fewest == 1:
             return most == 1
         used_bytes = most * (_SHALLOW * self.step_bytes + self.held_bytes)
-        return self.by_engine and used_bytes <= machine.max_shared_bytes
+        return (self.by_engine or self.is_looked_up) and used_bytes <= machine.max_shared_bytes

@@ -12,13 +12,14 @@ the levels below.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import prod
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.ir.annotations import annotated
+from tilewright.ir.effects import global_access
 from tilewright.ir.encoding import slot_step
 from tilewright.ir.locations import describe
 from tilewright.ir.passes import Pass
@@ -152,6 +153,21 @@ def decide_schedule(
     return Schedule(channels=tuple(channels), loops=tuple(loops), reasons=tuple(reasons))
 
 
+def loops_in_order(
+    kernel: FuncOp, machine: MachineModel, num_warps: int = 4
+) -> Iterator[tuple[Operation, str]]:
+    """The loops of products whose loads do not run ahead where nobody asks for it, and why."""
+    names = {op: anchor for anchor, op in anchors_of(kernel).items() if anchor.index >= 0}
+    held_bytes = _held_bytes(kernel)
+    for op in kernel.walk():
+        candidate = _Loop(op, names) if kind_of(op) == "for" else None
+        if candidate is None or not (candidate.loads and candidate.products):
+            continue
+        reason = candidate.unsaid(held_bytes, num_warps).why_one(machine)
+        if reason and not candidate.asked(0):
+            yield op, reason
+
+
 def _held_bytes(kernel: FuncOp) -> int:
     """The bytes of the shared operands of products that come from outside of their loops."""
     held: set[SSAValue] = set()
@@ -210,9 +226,23 @@ class _Loop:
             self._is_accumulating,
             self.slot_bytes,
             all(map(by_engine, self.loads)),
+            any(map(self._is_looked_up, self.loads)),
             held_bytes,
             num_warps,
         )
+
+    def _is_looked_up(self, load: Operation) -> bool:
+        """Whether what the loop loads says where a tile of it is."""
+        seen, pending = set[Operation](), list(load.operands)
+        while pending:
+            op = pending.pop().owner
+            if not isinstance(op, Operation) or op in seen or op.parent is not load.parent:
+                continue
+            if global_access(op) is not None:
+                return True
+            seen.add(op)
+            pending += op.operands
+        return False
 
     @property
     def _is_accumulating(self) -> bool:
