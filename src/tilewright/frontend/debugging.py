@@ -121,12 +121,19 @@ _HEADS = {
     "async_task": "`with`",
 }
 
+_HEAD_HINTS = {
+    "`for`": "write `for i in tl.{}(…):`",
+    "`while`": "write `while tl.{}(…):`",
+    "`with`": "write `with tl.{}(…):` around the statements that it is for",
+}
+
 
 def _head_only(name: str) -> Special:
     def refuse(
         frame: Frame, node: ast.AST, positional: Sequence[object], keywords: Mapping[str, object]
     ) -> object:
-        raise NotCallable(f"tl.{name} stands only in the head of a {_HEADS[name]}")
+        summary = f"tl.{name} stands only in the head of a {_HEADS[name]}"
+        raise NotCallable(summary, hint=_HEAD_HINTS[_HEADS[name]].format(name))
 
     return refuse
 

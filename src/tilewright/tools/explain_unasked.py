@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 
-from tilewright.compiler.compile import in_form
+from tilewright.compiler.compile import in_form, to_tiles
 from tilewright.compiler.request import CompileRequest
 from tilewright.compiler.stages import schedule_of
 from tilewright.ir.locations import describe
 from tilewright.ir.regions import loops_around
 from tilewright.ir.schedule_attributes import pipelining_of
 from tilewright.ops.function import FuncOp, find_kernel
-from tilewright.ops.matmul.ir import ProductOp
-from tilewright.ops.rings import RingCommitOp
 from tilewright.ops.roles import find_roles
+from tilewright.schedule.plan.anchors import kind_of
 from tilewright.schedule.plan.products import DecideProducts
 from tilewright.schedule.plan.schedule import loops_in_order
 from tilewright.support.errors import TilewrightError
 from tilewright.support.options import CompileOptions
+from tilewright.targets.nvidia.explain.schedule import explain_schedule
 from tilewright.targets.nvidia.partition.form import partition_remarks
+from tilewright.targets.target import load_target
 
 _AHEAD = {"num_stages": 2}
 # By definition: all that an option may ask for, the number that was fastest first.
@@ -48,7 +48,7 @@ def other_ways(request: CompileRequest, tiles: ModuleOp, kernel: FuncOp) -> Iter
 
 
 def _has_loops_of_products(tiles: ModuleOp) -> bool:
-    return any(isinstance(op, ProductOp) and any(loops_around(op)) for op in tiles.walk())
+    return any(kind_of(op) == "dot" and any(loops_around(op)) for op in tiles.walk())
 
 
 def _ahead(request: CompileRequest, tiles: ModuleOp, options: CompileOptions) -> Iterator[str]:
@@ -77,16 +77,23 @@ def _roles(request: CompileRequest) -> str:
     for groups in _GROUPS:
         found = _tried(request, num_consumer_groups=groups)
         if not isinstance(found, str) and find_roles(found) is not None:
-            copied = ", ".join(dict.fromkeys(map(describe, _copied(found))))
+            tiles = to_tiles(
+                in_form(request, {"num_consumer_groups": groups}), load_target("nvidia")
+            )
+            copied = ", ".join(_copied(find_kernel(tiles), found))
             whose = f", whose threads copy what is loaded at {copied}" if copied else ""
             return f"no roles unasked; num_consumer_groups={groups} makes them{whose}"
         reasons.append(found if isinstance(found, str) else "; ".join(partition_remarks(found)))
     return f"no roles, and num_consumer_groups makes none: {reasons[0]}"
 
 
-def _copied(kernel: FuncOp) -> Iterator[Operation]:
-    """Where threads start to fill rings."""
-    return (op for op in kernel.walk() if isinstance(op, RingCommitOp) and op.by_copies)
+def _copied(tiles: FuncOp, kernel: FuncOp) -> Iterator[str]:
+    """The lines of the loads that threads copy to rings."""
+    summary = explain_schedule(tiles, kernel)
+    rings = () if summary is None else summary.rings
+    copied = [ring.name for ring in rings if ring.medium == "cp_async"]
+    ops = () if summary is None else summary.ops
+    yield from dict.fromkeys(op.line for op in ops if op.ring in copied)
 
 
 def _tried(request: CompileRequest, **options: object) -> FuncOp | str:

@@ -52,6 +52,9 @@ _LATE_SLOTS = 4
 
 Measured on an H200, 2026-11-22: 529 against 592 TFLOP/s (fp16 8192³, 128 x 256 x 64, by
 descriptors)."""
+_MOST_SLOTS = 16
+"""Of a loop. Chosen, not measured: what is fastest has 2 to 5. Each has copies of its own in front
+of the loop, and a compile takes longer with their square (54 slots 30 s, 16 slots one)."""
 _SPARE_BYTES = 4096
 """Left for reductions and mbarriers. Chosen, not measured: a reduction of 8 warps takes 2 KiB."""
 
@@ -143,10 +146,12 @@ def decide_schedule(
         wanted = asked or unsaid.default_stages(machine)
         if wanted < 2:
             continue
-        fitting = free_bytes // candidate.slot_bytes
+        fitting = min(_MOST_SLOTS, free_bytes // candidate.slot_bytes)
         if fitting < asked:
             size = candidate.slot_bytes
-            reasons.append(f"{describe(op)}: {fitting} slots of {size} bytes fit, not {wanted}")
+            most = f"a loop has {fitting} slots at most"
+            limit = most if fitting == _MOST_SLOTS else f"{fitting} slots of {size} bytes fit"
+            reasons.append(f"{describe(op)}: {limit}, not {wanted}")
         if min(wanted, fitting) > 1:
             channels += candidate.channels(min(wanted, fitting), len(channels))
             loops.append(candidate.schedule(min(wanted, fitting)))
