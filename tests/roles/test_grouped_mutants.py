@@ -20,7 +20,7 @@ from tests.unit.grouped_programs import Group, by_descriptors
 from tests.unit.targets.nvidia.persistent_kernels import TARGET, scheduled_for
 from tilewright.ir.edits import erase, insert_before
 from tilewright.ir.op import Array, build
-from tilewright.ir.types import i1
+from tilewright.ir.types import i1, i64
 from tilewright.machine.gpus import SM_90A
 from tilewright.ops.control_flow import IfOp
 from tilewright.ops.creation.ir import ConstantOp
@@ -185,11 +185,34 @@ def without_waits(module: ModuleOp) -> None:
                 erase(op)
 
 
+def products_of_spans(module: ModuleOp) -> list[Operation]:
+    """Where roles compute the bytes of a tensor: products of 64 bits."""
+    return [op for op in module.walk() if op.name == "arith.muli" and op.results[0].type == i64]
+
+
+def of_rows_that_lie_together(module: ModuleOp) -> None:
+    """Stretches of tensors whose rows are one element apart."""
+    for op in products_of_spans(module):
+        index = op.operands[0]
+        if isinstance(index.owner, Operation) and index.owner.name == "arith.subi":
+            op.results[0].replace_all_uses_with(index)
+
+
+def of_bytes(module: ModuleOp) -> None:
+    """Stretches of tensors whose elements have a byte."""
+    for op in products_of_spans(module):
+        size = op.operands[1].owner
+        if isinstance(size, ConstantOp) and size.splat_value() == 2:
+            op.results[0].replace_all_uses_with(op.operands[0])
+
+
 CHANGES: dict[str, tuple[int, Change]] = {
     "sizes are read and nobody compares": (1, without_meeting(0)),
     "distances are read and nobody compares": (2, without_meeting(1)),
     "tiles are loaded and nobody compares": (0, without_meeting(2)),
     "tensors of no bytes": (0, without_ends),
+    "tensors whose rows lie together": (0, of_rows_that_lie_together),
+    "tensors of elements of a byte": (0, of_bytes),
     "roles meet while blocks are stored": (0, without_waits),
     "roles meet while sizes are stored": (1, without_waits),
     "roles meet while distances are stored": (2, without_waits),
