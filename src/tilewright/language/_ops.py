@@ -834,8 +834,9 @@ def load(
 ) -> tensor:
     """result[i] = *pointer[i] where mask[i], else other[i].
 
-    Shapes: `mask` and `other` broadcast to the pointer's shape. A block pointer takes
-    `boundary_check` (dimensions to check) and `padding_option` ("", "zero", "nan") instead.
+    Shapes: a tile of pointers and `mask` broadcast together, `other` to their shape. A block
+    pointer takes `boundary_check` (dimensions to check) and `padding_option` ("", "zero", "nan")
+    instead.
     Dtypes: `other` is cast to the element type; pointers to int1 read bytes.
     Undefined: elements with a false mask and no `other`.
     Raises: NotAPointer, ShapeMismatch, InvalidOption.
