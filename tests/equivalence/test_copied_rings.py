@@ -58,12 +58,12 @@ def test_an_option_makes_them(case: Partitioned) -> None:
 UNASKED = {
     "roles": [
         gathered_case(gathered_both, 200, 136, 200, "gathered", N=128),
+        gathered_case(gathered, 200, 136, 200, "boxes-beside-rows", N=128),
         paged_case(200, 128, 128, 128),
     ],
     "one program": [
         gathered_case(gathered_both, 200, 72, 200, "narrow-tiles"),
         gathered_case(gathered_both, 200, 136, 100, "copies-of-8-bytes", N=128),
-        gathered_case(gathered, 200, 136, 200, "stored-by-threads", N=128),
         paged_case(200, 128, 64, 128),
         paged_case(200, 128, 128, 64),
     ],

@@ -62,6 +62,35 @@ def biased(
 
 
 @tilewright.jit
+def half_described(
+    a, b, c, M, N, K, c_row,
+    LOADS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """Blocks are loaded and pointers stored through (`LOADS`), or the other way; no `GROUP`."""
+    pid = tl.program_id(0)
+    columns = tl.cdiv(N, BN)
+    row, column = pid // columns * BM, pid % columns * BN
+    at_m, at_n, at_k = row + tl.arange(0, BM), column + tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    if LOADS:
+        left = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+        right = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
+        for k in range(0, K, BK):
+            acc = tl.dot(left.load([row, k]), right.load([k, column]), acc)
+        mask = (at_m < M)[:, None] & (at_n < N)[None, :]
+        tl.store(c + at_m[:, None] * c_row + at_n[None, :], acc.to(tl.float16), mask=mask)
+    else:
+        out = tl.make_tensor_descriptor(c, [M, N], [c_row, 1], [BM, BN])
+        for k in range(0, K, BK):
+            x_mask = (at_m < M)[:, None] & (at_k < K - k)[None, :]
+            y_mask = (at_k < K - k)[:, None] & (at_n < N)[None, :]
+            x = tl.load(a + at_m[:, None] * K + (k + at_k)[None, :], mask=x_mask, other=0.0)
+            y = tl.load(b + (k + at_k)[:, None] * N + at_n[None, :], mask=y_mask, other=0.0)
+            acc = tl.dot(x, y, acc)
+        out.store([row, column], acc.to(tl.float16))
+
+
+@tilewright.jit
 def attention(
     q, k, v, out, of_batch, of_head, of_row, heads, length, scale,
     BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr, MASKED: tl.constexpr,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.unit.targets.nvidia.bulk_kernels import biased, product, updated
+from tests.unit.targets.nvidia.bulk_kernels import biased, half_described, product, updated
 from tests.unit.targets.nvidia.persistent_kernels import blocks, run_on, scheduled_for
 from tilewright import JITFunction
 from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import find_roles
+from tilewright.runtime.launch_numbers import fits
+from tilewright.targets.nvidia.simulated import launch_words
 
 LARGE = {"BM": 128, "BN": 128, "BK": 64, "GROUP": 2}
 
@@ -50,6 +52,35 @@ def test_what_is_loaded_once_a_tile_does_not_keep_a_product_from_its_roles(paddi
     assert ran.metadata["most_programs"] == 2
     expected = (right.astype(np.float32) + bias.astype(np.float32)).astype(np.float16)
     np.testing.assert_array_equal(c[:, :n], expected)
+
+
+@pytest.mark.parametrize(
+    ("loads", "access", "padding"),
+    [(True, "auto", 0), (False, "auto", 0), (False, "auto", 8), (True, "loads", 1)],
+    ids=["loads", "store", "store of wider rows", "loads, and rows that are no block"],
+)
+def test_half_of_a_large_product_through_descriptors_is_enough(
+    loads: bool, access: str, padding: int
+):
+    (a, b, _, m, n, k, *_), grid, _, right = launch_of(blocks, 264, 328, 136)
+    c = np.full((m, n + padding), 9, np.float16)
+    args = (a, b, c, m, n, k, n + padding)
+    options = {**LARGE, "LOADS": loads, "bulk_access": access}
+    ran = run_on(2, half_described, grid, args, **options)
+    assert find_roles(find_kernel(ran.module)) is not None
+    assert ran.metadata["most_programs"] == 2
+    np.testing.assert_array_equal(c[:, :n], right)
+    assert (c[:, n:] == 9).all()
+
+
+def test_a_store_through_pointers_that_is_no_block_is_not_taken_for_one():
+    """The launch keeps to no guard of such rows, and takes the kernel whose threads store."""
+    (a, b, _, m, n, k, *_), *_ = launch_of(blocks, 264, 328, 136)
+    c = np.zeros((m, n + 1), np.float16)
+    found, _, values = scheduled_for(
+        half_described, (a, b, c, m, n, k, n + 1), 2, {**LARGE, "LOADS": True}
+    )
+    assert not fits(found.metadata, (9, 1, 1), launch_words(values))
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
 from tests.corpus.case import Case
-from tests.corpus.copied import gathered, gathered_case, paged_case
+from tests.corpus.copied import gathered, gathered_case, paged, paged_case
 from tests.corpus.threads import gpu_request
+from tilewright import JITFunction
 from tilewright.compiler.compile import to_tiles
 from tilewright.compiler.stages import schedule_of
 from tilewright.ir.schedule_attributes import pipelining_of
@@ -16,6 +19,12 @@ from tilewright.tools.explain_gpu import explain_gpu
 from tilewright.tools.explain_unasked import other_ways
 
 ROWS = gathered_case(gathered, 128, 64, 192, "gathered")
+
+
+def place_of(kernel: JITFunction, text: str) -> str:
+    """The file and the line of the first line of a kernel with a text."""
+    lines, first = inspect.getsourcelines(kernel.fn)
+    return f"copied.py:{first + next(at for at, line in enumerate(lines) if text in line)}"
 
 
 def said_of(case: Case, **options: object) -> list[str]:
@@ -33,15 +42,16 @@ def pipelined_loops(kernel: FuncOp) -> list[str]:
 def test_a_gathered_product_runs_ahead_and_names_the_rows_that_threads_would_copy() -> None:
     (text,) = said_of(ROWS)
     assert text.startswith("no roles unasked; num_consumer_groups=2 makes them, whose threads copy")
-    assert text.endswith("copied.py:26")
+    assert text.endswith(place_of(gathered, "x = tl.load"))
 
 
 def test_attention_over_pages_says_why_its_loads_do_not_run_ahead() -> None:
     # A head of 64 by 128 keys: a second slot takes the place of another program.
     ahead, roles = said_of(paged_case(200, keys=128), num_warps=8)
-    assert "copied.py:57: loads do not run ahead unasked, as with 2 slots fewer programs" in ahead
+    loop, keys = place_of(paged, "for start"), place_of(paged, "k = tl.load")
+    assert f"{loop}: loads do not run ahead unasked, as with 2 slots fewer programs" in ahead
     assert ahead.endswith("; num_stages=2 has them do so")
-    assert roles.endswith("copied.py:67") and "copied.py:61, " in roles
+    assert roles.endswith(place_of(paged, "v = tl.load")) and f"{keys}, " in roles
 
 
 def test_attention_over_pages_runs_ahead_where_no_program_is_lost() -> None:

@@ -84,10 +84,12 @@ class BulkAccess(Pass):
             plain = [load for load in loads if not rewrite.may_all([load], [])]
             is_left = not plain or (len(plain) == 1 and are_copied_whole(kernel, plain))
             boxes = [load for load in loads if load not in plain]
-            if (stores or self.loads_alone) and is_left and rewrite.may_all(boxes, stores):
-                is_asked = True
+            has_boxes = bool(boxes) or _has(kernel, DescriptorLoadOp)
+            is_stored = bool(stores) or self.loads_alone or _has(kernel, DescriptorStoreOp)
+            if is_stored and is_left and has_boxes:
+                is_asked = rewrite.may_all(boxes, stores)
         loads, stores = self._accesses(kernel, is_asked)
-        if loads and rewrite.run(loads, stores):
+        if rewrite.run(loads, stores):
             # Loads that start at one place compute it once.
             MergeDuplicates().apply(module)
 
@@ -142,6 +144,10 @@ def _has_product(op: Operation) -> bool:
     return any(isinstance(inner, ProductOp) for inner in op.walk())
 
 
+def _has(kernel: FuncOp, kind: type[Operation]) -> bool:
+    return any(isinstance(op, kind) for op in kernel.walk())
+
+
 def _multiplies(loop: Operation) -> bool:
     """Whether a product stands directly in a loop."""
     return any(isinstance(op, ProductOp) for region in loop.regions for op in region.block.ops)
@@ -155,9 +161,13 @@ class _Rewrite:
         self._remarks: list[str] = []
 
     def run(self, loads: Sequence[LoadOp], stores: Sequence[StoreOp]) -> bool:
-        """Rewrite those that may be; whether there were any. Stores go where loads go."""
+        """Rewrite those that may be; whether there were any.
+
+        Stores go where loads go: those of a kernel whose loads all stay plain do, too.
+        """
         copied = self._found("load", loads, self._copies.of_load)
-        written = self._found("store", stores, self._copies.of_store) if copied else {}
+        goes = bool(copied) or _has(self._kernel, DescriptorLoadOp)
+        written = self._found("store", stores, self._copies.of_store) if goes else {}
         for load, copy in copied.items():
             self._replace_load(load, copy)
         for store, copy in written.items():
@@ -172,12 +182,15 @@ class _Rewrite:
         return bool(copies)
 
     def may_all(self, loads: Sequence[LoadOp], stores: Sequence[StoreOp]) -> bool:
-        """Whether the engine may make each of these accesses, and there are loads."""
+        """Whether the engine may make each of these accesses."""
         try:
-            copies = [*map(self._copies.of_load, loads), *map(self._copies.of_store, stores)]
+            for load in loads:
+                self._copies.of_load(load)
+            for store in stores:
+                self._copies.of_store(store)
         except Stays:
             return False
-        return bool(loads and copies)
+        return True
 
     def _found(
         self, what: str, ops: Sequence[_Plain], copy_of: Callable[[_Plain], Copy]
