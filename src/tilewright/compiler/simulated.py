@@ -38,7 +38,8 @@ _READS_POINTERS = "inttoptr"
 class Simulation:
     """A simulated launch of `kernel` for the GPU `machine`, and what was counted in it.
 
-    `timeline` is that of its first program, where the collector draws them.
+    `timeline` is that of its first program, where the collector draws them. `remarks` are those of
+    the kernel that ran, which is a plainer one where the arguments do not allow the first choice.
     """
 
     kernel: str
@@ -46,6 +47,7 @@ class Simulation:
     grid: tuple[int, int, int]
     report: Report
     timeline: Timeline | None = None
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ def run_simulated(
     report = target.simulate(
         scheduled, text, request.name, grid, launch.values, seed, timeline, reached
     )
-    simulation = Simulation(request.name, machine, grid, report, timeline)
+    simulation = Simulation(request.name, machine, grid, report, timeline, scheduled.remarks)
     if collector is not None:
         collector.simulations.append(simulation)
     return simulation

@@ -65,6 +65,15 @@ def test_rows_of_any_length_are_stored_by_threads_in_roles(m, n, k, c_row, optio
     np.testing.assert_array_equal(c, right)
 
 
+@pytest.mark.parametrize(("n", "stores"), [(136, True), (133, False)])
+def test_a_simulation_has_the_remarks_of_the_kernel_that_ran(n, stores):
+    args, grid, c, right = launch_of(130, n, 72)
+    remarks = "\n".join(product.simulate[grid](*args, **LARGE).remarks)
+    assert "runs as roles" in remarks
+    assert ("the copy engine makes the store" in remarks) is stores
+    np.testing.assert_array_equal(c, right)
+
+
 def test_neighbours_that_share_blocks_may_both_store_the_last_tile():
     """Three tiles for two programs that load for each other."""
     args, _, c, right = launch_of(100, 601, 136)
