@@ -27,8 +27,11 @@ from tests.fuzz import (
     test_paged,
     test_pipelined_loops,
     test_published,
+    test_unasked,
 )
 from tests.fuzz.test_roles import require_agreement
+from tests.fuzz.unasked_attentions import generate_attention
+from tests.fuzz.unasked_products import generate_product
 
 Form = Callable[[int, Path], object]
 # A program takes a second of the processor, however busy it is; one that takes minutes hangs.
@@ -46,6 +49,14 @@ def _clusters(seed: int, folder: Path) -> bool:
     return require_agreement(seed, folder, to_threads=True, over_tiles=True, programs=programs)
 
 
+def _unasked_product(seed: int, folder: Path) -> bool:
+    return test_unasked.check(seed, folder, generate_product) == "copied"
+
+
+def _unasked_attention(seed: int, folder: Path) -> bool:
+    return test_unasked.check(seed, folder, generate_attention) == "copied"
+
+
 FORMS: dict[str, Form] = {
     "depths": _depths,
     "hostile": test_hostile_loops.check,
@@ -59,6 +70,8 @@ FORMS: dict[str, Form] = {
     "overlapping": test_overlapping.check,
     "paged": test_paged.check,
     "published": test_published.check,
+    "unasked products": _unasked_product,
+    "unasked attentions": _unasked_attention,
 }
 """What a program is made of, and how it runs: a seed and a folder for its text.
 
