@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.corpus.case import Case, check
@@ -83,6 +84,24 @@ def test_roles_are_formed_unasked_where_they_were_measured_to_be_faster(case: Ca
 def test_others_stay_one_program(case: Case) -> None:
     kernel = find_kernel(lower_for_gpu(case, None).scheduled.module)
     assert not any(isinstance(op, RingCommitOp) for op in kernel.walk())
+
+
+@pytest.mark.parametrize(
+    ("keys", "skipped", "reason"),
+    [
+        (64, 0, "copies of threads pay from 16 bytes at once, 128 keys and columns of a head on"),
+        (128, 1, "threads do not copy it: 2 bytes are known to be adjacent"),
+    ],
+)
+def test_attention_says_why_its_threads_do_not_copy(keys: int, skipped: int, reason: str) -> None:
+    case = paged_case(17, 128, keys, 128)
+    values = case.values()
+    room = np.zeros(17 * 128 + 16, np.float16)
+    first = -room.ctypes.data % 16 // 2 + skipped
+    values["keys"] = room[first : first + 17 * 128].reshape(17, 128)
+    remarks = "\n".join(case.kernel.simulate[case.grid](**values).remarks)
+    assert "no roles, which attention is faster in: the copy engine does not make" in remarks
+    assert reason in remarks
 
 
 def test_products_a_stage_apart_each_stand_behind_the_fence_of_their_slot() -> None:

@@ -93,6 +93,7 @@ def test_what_cannot_be_formed_has_none_and_says_why() -> None:
     text = remarks({"GATHERED": True}, num_warps=8)
     assert "no roles, which attention is faster in: " in text
     assert "the copy engine does not make the load at " in text and ROLES not in text
+    assert "threads do not copy it: its elements are adjacent along rows: load it trans" in text
 
 
 def test_roles_that_nobody_asks_for_keep_the_bits() -> None:

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
 
+from tilewright.analysis.facts import MAX_ACCESS_BYTES
 from tilewright.ir.locations import describe
 from tilewright.ir.passes import Pass
 from tilewright.ir.schedule_attributes import hint_of, place_of, schedule_of, tasks_of
@@ -31,7 +32,7 @@ from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import TilewrightError
 from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.partition.ask_warps import AskWarps
-from tilewright.targets.nvidia.partition.copied_loads import are_copied_whole
+from tilewright.targets.nvidia.partition.copied_loads import are_copied_whole, why_not_copied
 from tilewright.targets.nvidia.partition.decide import ROLES_HINT, DecideRoles
 from tilewright.targets.nvidia.partition.form import FormRoles, partition_remarks
 from tilewright.targets.nvidia.partition.gradients import (
@@ -128,7 +129,7 @@ class AskRoles(Pass):
                 BulkAccess(self.machine).apply(clone)
             plain = list(_plain_loads(kernel))
             if plain and not _are_worth_copying(kernel, plain):
-                return f"the copy engine does not make the load at {describe(plain[0])}"
+                return _why_not_made(kernel, plain)
             DecideRoles(self.machine, self.num_warps).apply(clone)
             schedule = schedule_of(kernel)
             FormRoles(self.machine).apply(clone)
@@ -223,6 +224,20 @@ def _are_worth_copying(kernel: FuncOp, loads: list[LoadOp]) -> bool:
     columns = [shape_of(pair.second.result.type)[-1] for pair in pairs]
     is_large = bool(pairs) and min(keys + columns) >= _LEAST_COLUMNS
     return is_large and are_copied_whole(kernel, loads)
+
+
+def _why_not_made(kernel: FuncOp, loads: list[LoadOp]) -> str:
+    """Why nobody makes plain loads in roles: no engine, and threads cannot or should not."""
+    for load in loads:
+        reason = why_not_copied(kernel, load)
+        if reason:
+            return f"{_no_box(load)}, and threads do not copy it: {reason}"
+    least = f"{MAX_ACCESS_BYTES} bytes at once, {_LEAST_COLUMNS} keys and columns of a head on"
+    return f"{_no_box(loads[0])}, and copies of threads pay from {least}"
+
+
+def _no_box(load: LoadOp) -> str:
+    return f"the copy engine does not make the load at {describe(load)}"
 
 
 def _mark(kernel: FuncOp) -> None:
