@@ -104,7 +104,11 @@ def run_threads(
 
     The memory around them is checked, and the order of what threads of a program access.
     """
-    threads = lower_for_gpu(case, annotate, **options)
+    return run_lowered(case, lower_for_gpu(case, annotate, **options))
+
+
+def run_lowered(case: Case, threads: Threads) -> dict[str, Array]:
+    """What the arrays hold after the simulator ran what was lowered of a case."""
     grid = check_grid(case.name, case.grid, threads.memory.values)
     programs, extents = started_grid(threads.scheduled.metadata, grid)
     shared = int(str(threads.scheduled.metadata["shared_bytes"]))
