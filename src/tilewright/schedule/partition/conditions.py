@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, IntegerType
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import IsTerminator
 
@@ -24,7 +24,7 @@ from tilewright.ir.effects import (
     writes_global,
 )
 from tilewright.ir.regions import ControlFlowOp, is_control_flow, loops_around
-from tilewright.ir.types import DescriptorType
+from tilewright.ir.types import DescriptorType, PointerType
 from tilewright.ops.channels import MeetOp
 from tilewright.ops.debug.ir import is_assumption
 from tilewright.ops.function import FuncOp
@@ -67,19 +67,54 @@ def _is_plain(effect: Effect) -> bool:
 def reads_of_addresses(
     needed: Slice, loads: Sequence[Operation], known: Collection[Operation] = ()
 ) -> list[Operation]:
-    """What a role that copies by threads reads besides, for the addresses and masks of its loads.
+    """What a role reads besides, for the addresses and masks of its loads: threads copy by any.
 
-    Each role that needs it reads it itself. Whether a loop or a branch around a load runs is for
-    all roles to know, so what it follows from is not among them; see `require_scalars`.
+    The one thread that starts copies of the engine reads numbers alone. Each role that needs it
+    reads it itself. Whether a loop or a branch around a load runs is for all roles to know, so what
+    it follows from is not among them; see `reads_in_front`.
     """
-    if not any(isinstance(load, LoadOp) for load in loads):
-        return []
+    by_threads = any(isinstance(load, LoadOp) for load in loads)
+    steering = _steering(needed)
+    reads = (op for op in sorted_ops(needed) if isinstance(op, LoadOp))
+    return [
+        op
+        for op in reads
+        if op not in loads and op not in known and op not in steering.ops
+        if by_threads or _is_number(op)
+    ]
+
+
+def reads_in_front(
+    needed: Slice, loads: Sequence[Operation], known: Collection[Operation] = ()
+) -> list[Operation]:
+    """The numbers of memory that loops and branches around loads follow from, read before them.
+
+    All roles have to find the same, though one stores what another one has not read yet. So what
+    stands in front of all loops, branches and stores stays in front of the roles.
+    """
+    found: list[Operation] = []
+    for op in needed.block.ops:
+        if is_control_flow(op) or writes_global(op):
+            break
+        if isinstance(op, LoadOp) and _is_number(op) and op not in loads and op not in known:
+            found.append(op)
+    steering = _steering(needed)
+    return [op for op in found if op in steering.ops]
+
+
+def _steering(needed: Slice) -> Slice:
+    """What the loops and branches of a slice follow from."""
     steering = Slice(needed.block, ())
     for op in sorted_ops(needed):
         if is_control_flow(op):
             steering.add_values(value for edge in _edges(op) for value in edge)
-    reads = (op for op in sorted_ops(needed) if isinstance(op, LoadOp))
-    return [op for op in reads if op not in loads and op not in known and op not in steering.ops]
+    return steering
+
+
+def _is_number(load: LoadOp) -> bool:
+    """Whether an integer is loaded, or the address of something."""
+    type_ = load.results[0].type
+    return isinstance(type_, IntegerType | PointerType)
 
 
 def _edges(op: Operation) -> Iterator[Sequence[SSAValue]]:

@@ -22,6 +22,7 @@ from tilewright.ir.effects import is_free
 from tilewright.ir.op import build
 from tilewright.ir.regions import is_control_flow
 from tilewright.ir.schedule import Anchor, Role, Schedule
+from tilewright.ir.schedule_attributes import COMMON
 from tilewright.ir.types import i32
 from tilewright.ops.channels import CHANNEL, ChannelOp, GetOp, MeetOp, PutOp
 from tilewright.ops.control_flow import YieldOp
@@ -29,6 +30,7 @@ from tilewright.ops.function import FuncOp
 from tilewright.ops.roles import RolesOp
 from tilewright.schedule.partition.conditions import (
     is_assumption,
+    reads_in_front,
     reads_of_addresses,
     require_known_effects,
     require_memory_order,
@@ -91,11 +93,12 @@ def form_roles(
     body = kernel.body.block
     needed = _load_slice(body, loads)
     reads = reads_of_addresses(needed, loads, known)
-    require_scalars(needed, loads, (*known, *reads))
+    front = reads_in_front(needed, loads, known)
+    require_scalars(needed, loads, (*known, *reads, *front))
     ahead = (*loads, *reads)
     require_memory_order(kernel, ahead, math_role.replicas, target.unordered(), known)
     locked = _locked_ring(kernel, schedule, sites)
-    forming = _Forming(body, sites, frozenset(target.stays()))
+    forming = _Forming(body, sites, (*target.stays(), *front))
     if locked:
         forming.channels[locked].attributes[TURNS] = UnitAttr()
     bodies = {
@@ -119,6 +122,8 @@ def form_roles(
         for block in bodies.values():
             _discard(block)
         raise
+    for op in front:
+        op.attributes[COMMON] = UnitAttr()
 
 
 def _pair_of(kernel: FuncOp, schedule: Schedule) -> tuple[Role, Role]:
@@ -235,9 +240,10 @@ def _is_known(assumption: Operation, needed: Slice, body: Block) -> bool:
 class _Forming:
     """Copies of a program's slices, with the ends of channels in the place of loads."""
 
-    def __init__(self, body: Block, sites: Sequence[Site], stays: frozenset[Operation]) -> None:
+    def __init__(self, body: Block, sites: Sequence[Site], stays: Sequence[Operation]) -> None:
         self._body = body
-        self._stays = stays
+        self._stays = frozenset(stays)
+        self._before = Slice(body, stays).ops
         self.old = tuple(body.ops)[:-1]
         self._firsts = {site.first(): site for site in sites}
         self._lasts = {site.last(): site for site in sites}
@@ -249,8 +255,11 @@ class _Forming:
                 self.channels[site.channel.name] = _channel(site)
 
     def is_kept(self, op: Operation) -> bool:
-        """Whether an op stays in front of the roles."""
-        return op in self._stays
+        """Whether an op stays in front of the roles, for itself or for what does.
+
+        Roles compute again what is free.
+        """
+        return op in self._before
 
     def load_body(self, needed: Slice) -> Block:
         """The body of the role that loads."""

@@ -24,7 +24,7 @@ from tilewright.ops.creation.ir import SplatOp, constant_of
 from tilewright.ops.elementwise.ir import CastOp
 from tilewright.ops.function import find_kernel
 from tilewright.ops.memory.ir import LoadOp
-from tilewright.ops.shape.ir import BroadcastOp
+from tilewright.ops.shape.ir import BroadcastOp, PermutingOp
 from tilewright.ops.staging import ConvertLayoutOp, LocalAllocOp, shared_tiles_of
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import PlanRefused
@@ -114,7 +114,7 @@ def is_zero(value: SSAValue) -> bool:
     """Whether every byte of a value is zero for certain."""
     owner = value.owner
     # The zero of one type is cast to that of another, all of whose bits are zero as well.
-    while isinstance(owner, SplatOp | BroadcastOp | CastOp | ConvertLayoutOp):
+    while isinstance(owner, SplatOp | BroadcastOp | CastOp | ConvertLayoutOp | PermutingOp):
         value = owner.operands[0]
         owner = value.owner
     number = constant_of(value)

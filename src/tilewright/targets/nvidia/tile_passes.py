@@ -18,6 +18,7 @@ from tilewright.support.options import CompileOptions
 from tilewright.targets.nvidia.coverage import NVIDIA_COVERAGE
 from tilewright.targets.nvidia.partition.ask_roles import asked_roles
 from tilewright.targets.nvidia.partition.default_roles import leaves_open
+from tilewright.targets.nvidia.partition.turn_copies import TurnCopies
 from tilewright.targets.nvidia.tma.bulk_access import BulkAccess
 from tilewright.targets.nvidia.tma.select_tensor_maps import SelectTensorMaps
 
@@ -37,6 +38,7 @@ def nvidia_tile_passes(machine: MachineModel, options: CompileOptions) -> tuple[
         MergeDuplicates(),
         *asked_roles(machine, options),
         *_bulk_access(machine, options),
+        *_turned_copies(machine, options),
         RequireRules(NVIDIA_COVERAGE.target),
     )
 
@@ -60,6 +62,12 @@ def _bulk_access(machine: MachineModel, options: CompileOptions) -> tuple[Pass, 
     is_eager = options.bulk_access == "always"
     loads_alone = options.bulk_access == "loads"
     return (BulkAccess(machine, stages, groups, is_eager, leaves_open(options), loads_alone),)
+
+
+def _turned_copies(machine: MachineModel, options: CompileOptions) -> tuple[Pass, ...]:
+    """What threads copy in roles, where the compiler makes them."""
+    is_able = machine.has_setmaxnreg and options.schedule is None and options.plan is None
+    return (TurnCopies(options.num_consumer_groups or 0),) if is_able else ()
 
 
 def _num_programs(machine: MachineModel, options: CompileOptions) -> int:

@@ -41,7 +41,7 @@ def copied_loads(kernel: FuncOp) -> list[LoadOp]:
 
     Where they cannot, groups would load the rest themselves, each all of it.
     """
-    return [] if first_problem(kernel) else _loads_of_products(kernel)
+    return [] if first_problem(kernel) else loads_of_products(kernel)
 
 
 def gathered_operand(kernel: FuncOp) -> LoadOp | None:
@@ -68,7 +68,7 @@ def are_copied_whole(kernel: FuncOp, loads: Iterable[LoadOp]) -> bool:
 
 def first_problem(kernel: FuncOp) -> tuple[LoadOp, str] | None:
     """The first load of an operand that threads cannot copy, and why; None where they can all."""
-    loads = _loads_of_products(kernel)
+    loads = loads_of_products(kernel)
     facts = AxisFacts(kernel) if loads else None
     for load in loads:
         problem = "" if facts is None else _problem(load, facts)
@@ -77,7 +77,8 @@ def first_problem(kernel: FuncOp) -> tuple[LoadOp, str] | None:
     return None
 
 
-def _loads_of_products(kernel: FuncOp) -> list[LoadOp]:
+def loads_of_products(kernel: FuncOp) -> list[LoadOp]:
+    """The loads by pointers that feed products alone, in order."""
     return [op for op in kernel.walk() if isinstance(op, LoadOp) and feeds_products(op.result)]
 
 
