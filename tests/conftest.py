@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+
 import hypothesis
 import numpy as np
 import pytest
@@ -19,6 +22,7 @@ hypothesis.settings.register_profile(
     "tilewright", deadline=None, derandomize=True, database=None, suppress_health_check=_SLOW
 )
 hypothesis.settings.load_profile("tilewright")
+_PREFIXES = ("TILEWRIGHT_", "TRITON_")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,6 +31,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     return f"seed: {config.getoption('--seed')} (rerun with --seed N for other random inputs)"
+
+
+def _settings() -> dict[str, str]:
+    """The variables that say how kernels compile and run."""
+    return {name: text for name, text in os.environ.items() if name.startswith(_PREFIXES)}
+
+
+@pytest.fixture(autouse=True)
+def settings_are_kept() -> Iterator[None]:
+    """No test leaves a setting behind, with which those behind it would run another way."""
+    before = _settings()
+    yield
+    after = _settings()
+    for name in after.keys() - before.keys():
+        del os.environ[name]
+    os.environ.update(before)
+    assert after == before, "a test left a variable of the environment changed"
 
 
 @pytest.fixture

@@ -46,8 +46,7 @@ from tilewright.language.core import (
     tuple_,
     tuple_type,
 )
-from tilewright.language.extensions import shown_name
-from tilewright.language.stubs import EXTENSIONS
+from tilewright.language.stubs import EXTENSIONS, shown_name
 from tilewright.ops.library import SURFACE
 from tilewright.support.errors import (
     NotCallable,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias, Union
 
 from tilewright.language.core import PropagateNan, block_type, dtype, pointer_type
-from tilewright.language.extensions import shown_name
+from tilewright.language.stubs import shown_name
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import InternalError
 from tilewright.support.revisions import short_name

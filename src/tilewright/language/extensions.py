@@ -116,14 +116,3 @@ def _import(name: str, module: str) -> ModuleType:
             hint="extension(…) names each part by its module; the package must be importable "
             "where kernels are compiled",
         ) from error
-
-
-def shown_name(key: str) -> str:
-    """How a program calls a function of the language.
-
-    *Example*
-
-    >>> shown_name("load")
-    'tl.load'
-    """
-    return key if key.rpartition(".")[0] in EXTENSIONS else f"tl.{key}"

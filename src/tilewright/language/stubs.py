@@ -14,6 +14,17 @@ EXTENSIONS: dict[str, object] = {}
 """The extensions of this process by name (`language/extensions.py`); most have none."""
 
 
+def shown_name(key: str) -> str:
+    """How a program calls a function of the language.
+
+    *Example*
+
+    >>> shown_name("load")
+    'tl.load'
+    """
+    return key if key.rpartition(".")[0] in EXTENSIONS else f"tl.{key}"
+
+
 def op(key: str) -> Callable[[Stub], Stub]:
     """Make the function `key` of the language of a stub: its signature and documentation.
 

@@ -10,7 +10,8 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tilewright.support.dataclass import dataclass
@@ -333,6 +334,17 @@ def set_variable(name: str, text: str | None) -> None:
         os.environ.pop(name, None)
     else:
         os.environ[name] = text
+
+
+@contextmanager
+def variable_set(name: str, text: str) -> Iterator[None]:
+    """Set a variable for a time: behind it has what it had."""
+    before = os.environ.get(name)
+    set_variable(name, text)
+    try:
+        yield
+    finally:
+        set_variable(name, before)
 
 
 def environment() -> dict[str, str]:

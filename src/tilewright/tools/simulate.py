@@ -10,7 +10,7 @@ import click
 from tilewright.compiler.simulated import DEFAULT_MACHINE, Simulation, collected_simulations
 from tilewright.interp.simt.statistics import AccessStatistics, Report
 from tilewright.support.dataclass import dataclass
-from tilewright.support.environment import set_variable
+from tilewright.support.environment import SIMULATE, variable_set
 from tilewright.support.source import Span, source_line
 from tilewright.tools.collect import NoKernel, run_program
 from tilewright.tools.kernel_file import FILE, FUNCTION
@@ -45,8 +45,8 @@ def simulate(
     The file is run as by `ir`; what it prints goes to stderr.
     """
     path, kernel = file
-    set_variable("TILEWRIGHT_SIMULATE", machine)
-    with collected_simulations(seed, timeline is not None) as simulations:
+    is_drawn = timeline is not None
+    with variable_set(SIMULATE.name, machine), collected_simulations(seed, is_drawn) as simulations:
         error = run_program(path, lambda: bool(simulations), function, simulations.clear)
     shown = [s for s in simulations if kernel in ("", s.kernel)]
     if not shown and error is None:
