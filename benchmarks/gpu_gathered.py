@@ -1,4 +1,4 @@
-"""Loads that no box describes: rows that indices name, and pages of keys and values.
+"""Loads that no box describes: rows that indices name, pages, experts, sequences of any length.
 
 Each schedule of ours is a row beside Triton with the fastest of its stages and blocks.
 """
@@ -6,6 +6,7 @@ Each schedule of ours is a row beside Triton with the fastest of its stages and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -19,6 +20,8 @@ FAMILY = "gpu gathered"
 Options = Mapping[str, Any]
 TOKENS, ROWS, COLUMNS, DEPTH = 16384, 8192, 4096, 4096
 HEADS, LENGTH, HEAD_DIM, PAGE = 64, 4096, 128, 16
+EXPERTS, TOP, EXPERT_TOKENS, EXPERT_BLOCK = 8, 2, 8192, 128
+SEQUENCE_HEADS, LENGTHS = 32, (4096, 1000, 6000, 517, 2049, 3000)
 STAGES = tuple({"num_warps": 8, "num_stages": stages} for stages in (2, 3, 4))
 SCHEDULES: Mapping[str, Sequence[Options]] = {
     "nothing said": ({"num_warps": 8},),
@@ -31,9 +34,11 @@ SCHEDULES: Mapping[str, Sequence[Options]] = {
 
 
 def rows() -> Iterator[Row]:
-    """A product of gathered rows, then attention over pages."""
+    """Products of gathered rows and of experts, attention over pages and of sequences."""
     yield from product_rows()
     yield from paged_rows()
+    yield from expert_rows()
+    yield from sequence_rows()
 
 
 def product_rows() -> Iterator[Row]:
@@ -89,6 +94,69 @@ def paged_rows() -> Iterator[Row]:
     yield from _rows_of(
         "paged_attention", runs, check, work, 4 * HEADS * LENGTH**2 * HEAD_DIM / 1e12
     )
+
+
+def expert_rows() -> Iterator[Row]:
+    """Tokens by two of eight experts each, bfloat16, padded to blocks of 128."""
+    a = torch.randn(EXPERT_TOKENS, DEPTH, device="cuda", dtype=torch.bfloat16)
+    b = torch.randn(EXPERTS, COLUMNS, DEPTH, device="cuda", dtype=torch.bfloat16)
+    chosen = torch.rand(EXPERT_TOKENS, EXPERTS, device="cuda").argsort(1)[:, :TOP].reshape(-1)
+    own = [(chosen == expert).nonzero()[:, 0] for expert in range(EXPERTS)]
+    tiles = [-(-rows.numel() // EXPERT_BLOCK) for rows in own]
+    total = sum(tiles)
+    tokens = torch.full((total * EXPERT_BLOCK,), chosen.numel(), device="cuda", dtype=torch.int32)
+    for expert, rows in enumerate(own):
+        start = sum(tiles[:expert]) * EXPERT_BLOCK
+        tokens[start : start + rows.numel()] = rows.to(torch.int32)
+    numbers = torch.arange(EXPERTS, device="cuda", dtype=torch.int32)
+    experts = numbers.repeat_interleave(torch.tensor(tiles, device="cuda"))
+    padded = torch.tensor([total * EXPERT_BLOCK], device="cuda", dtype=torch.int32)
+    c = torch.empty(chosen.numel(), COLUMNS, device="cuda", dtype=torch.bfloat16)
+
+    def run_with(kernel, columns: int, options: Options) -> Run:
+        launch = kernel[(total * (COLUMNS // columns),)]
+        sizes = {"BLOCK_M": EXPERT_BLOCK, "BLOCK_N": columns, "BLOCK_K": 64, "GROUP_M": 8}
+        arrays, rest = (a, b, c, tokens, experts, padded), (chosen.numel(), COLUMNS, DEPTH, TOP)
+        return lambda: launch(*arrays, *rest, **sizes, **options)
+
+    def runs(kernel, choices: Sequence[Options]) -> list[Run]:
+        return [run_with(kernel, each, options) for each in (128, 256) for options in choices]
+
+    def check() -> None:
+        for expert, rows in enumerate(own):
+            close_to(c[rows], a[rows // TOP] @ b[expert].T, 4e-3)
+
+    work = f"{TOP} of {EXPERTS} experts bfloat16 {EXPERT_TOKENS}x{COLUMNS}x{DEPTH}"
+    yield from _rows_of("expert_product", runs, check, work, 2 * c.numel() * DEPTH / 1e12)
+
+
+def sequence_rows() -> Iterator[Row]:
+    """Causal attention of sequences of 500 to 6000 tokens, one behind another, bfloat16."""
+    starts = torch.tensor((0, *LENGTHS), device="cuda").cumsum(0).to(torch.int32)
+    shape = (sum(LENGTHS), SEQUENCE_HEADS, HEAD_DIM)
+    q, k, v = (torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+    out = torch.empty_like(q)
+
+    def run_with(kernel, blocks: tuple[int, int], options: Options) -> Run:
+        m, n = blocks
+        launch = kernel[(-(-max(LENGTHS) // m), SEQUENCE_HEADS, len(LENGTHS))]
+        sizes = {"HEAD_DIM": HEAD_DIM, "BLOCK_M": m, "BLOCK_N": n}
+        scale = LOG2_E / HEAD_DIM**0.5
+        return lambda: launch(q, k, v, starts, out, SEQUENCE_HEADS, scale, **sizes, **options)
+
+    def runs(kernel, choices: Sequence[Options]) -> list[Run]:
+        blocks = ((128, 128), (128, 64))
+        return [run_with(kernel, each, options) for each in blocks for options in choices]
+
+    def check() -> None:
+        attention = torch.nn.functional.scaled_dot_product_attention
+        for first, end in pairwise(starts.tolist()):
+            parts = (x[first:end].transpose(0, 1)[None] for x in (q, k, v))
+            close_to(out[first:end], attention(*parts, is_causal=True)[0].transpose(0, 1), 1e-2)
+
+    work = f"causal attention bfloat16 of {len(LENGTHS)} sequences, {SEQUENCE_HEADS} heads of 128"
+    flops = sum(2 * SEQUENCE_HEADS * n * n * HEAD_DIM for n in LENGTHS) / 1e12
+    yield from _rows_of("sequence_attention", runs, check, work, flops)
 
 
 def _rows_of(name: str, runs, check, work: str, flops: float) -> Iterator[Row]:

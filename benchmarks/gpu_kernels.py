@@ -541,3 +541,67 @@ def paged_attention(
         highest = new_highest
     out = out_ptr + (head + i)[:, None] * HEAD_DIM + d[None, :]
     tl.store(out, (acc / total[:, None]).to(tl.bfloat16))
+
+
+@triton.jit
+def expert_product(
+    a_ptr, b_ptr, c_ptr, tokens_ptr, experts_ptr, padded_ptr, NUM, N, K,
+    TOP: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    GROUP_M: tl.constexpr,
+):  # fmt: skip
+    """Tokens times the weights [expert, N, K] of their expert; rows past NUM are padding."""
+    padded = tl.load(padded_ptr)
+    num_m, num_n = tl.cdiv(padded, BLOCK_M), tl.cdiv(N, BLOCK_N)
+    first_m = tl.program_id(0) // (GROUP_M * num_n) * GROUP_M
+    rows_in_group = min(num_m - first_m, GROUP_M)
+    place = tl.program_id(0) % (GROUP_M * num_n)
+    tile = first_m + place % rows_in_group
+    if tile * BLOCK_M >= padded:
+        return
+    token = tl.load(tokens_ptr + tile * BLOCK_M + tl.arange(0, BLOCK_M)).to(tl.int64)
+    expert = tl.load(experts_ptr + tile).to(tl.int64)
+    column = place // rows_in_group * BLOCK_N + tl.arange(0, BLOCK_N)
+    depth = tl.arange(0, BLOCK_K)
+    a = a_ptr + token[:, None] // TOP * K + depth[None, :]
+    b = b_ptr + expert * N * K + depth[:, None] + (column % N)[None, :] * K
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    is_token = (token < NUM)[:, None]
+    for k in range(0, K, BLOCK_K):
+        x = tl.load(a, mask=is_token & (depth < K - k)[None, :], other=0.0)
+        acc = tl.dot(x, tl.load(b, mask=(depth < K - k)[:, None], other=0.0), acc)
+        a += BLOCK_K
+        b += BLOCK_K
+    c = c_ptr + token[:, None] * N + column[None, :]
+    tl.store(c, acc.to(c_ptr.dtype.element_ty), mask=is_token & (column < N)[None, :])
+
+
+@triton.jit
+def sequence_attention(
+    q_ptr, k_ptr, v_ptr, starts_ptr, out_ptr, HEADS, scale,
+    HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """Causal attention of sequences one behind another, [token, head, HEAD_DIM]."""
+    first = tl.load(starts_ptr + tl.program_id(2))
+    length = tl.load(starts_ptr + tl.program_id(2) + 1) - first
+    row = tl.program_id(0) * BLOCK_M
+    if row >= length:
+        return
+    i, d = row + tl.arange(0, BLOCK_M), tl.program_id(1) * HEAD_DIM + tl.arange(0, HEAD_DIM)
+    rows = (first + i)[:, None] * HEADS * HEAD_DIM + d[None, :]
+    q = tl.load(q_ptr + rows, mask=(i < length)[:, None], other=0.0)
+    acc = tl.zeros((BLOCK_M, HEAD_DIM), dtype=tl.float32)
+    total = tl.zeros((BLOCK_M,), dtype=tl.float32)
+    highest = tl.full((BLOCK_M,), -1.0e30, dtype=tl.float32)
+    for start in range(0, min(row + BLOCK_M, length), BLOCK_N):
+        j = start + tl.arange(0, BLOCK_N)
+        place = (first + j)[:, None] * HEADS * HEAD_DIM + d[None, :]
+        k = tl.load(k_ptr + place, mask=(j < length)[:, None], other=0.0)
+        scores = tl.where(j[None, :] <= i[:, None], tl.dot(q, k.T), -1.0e30)
+        new_highest = tl.maximum(highest, tl.max(scores, axis=1) * scale)
+        weights = tl.exp2(scores * scale - new_highest[:, None])
+        rescale = tl.exp2(highest - new_highest)
+        total = total * rescale + tl.sum(weights, axis=1)
+        v = tl.load(v_ptr + place, mask=(j < length)[:, None], other=0.0)
+        acc = tl.dot(weights.to(tl.bfloat16), v, acc * rescale[:, None])
+        highest = new_highest
+    tl.store(out_ptr + rows, (acc / total[:, None]).to(tl.bfloat16), mask=(i < length)[:, None])

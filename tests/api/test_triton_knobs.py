@@ -102,6 +102,7 @@ def test_ours_follows_also_where_the_environment_is_left_alone() -> None:
 
 
 def test_a_scope_ends_assignments_and_deletions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_HIP_GLOBAL_PREFETCH", "0")  # which is undone, with what follows
     knobs.amd.global_prefetch = 4
     with knobs.amd.scope():
         del knobs.amd.global_prefetch

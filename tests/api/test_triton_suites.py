@@ -60,7 +60,8 @@ def test_questions_about_the_machine() -> None:
 
 
 def test_fresh_settings_are_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRITON_PRINT_AUTOTUNING", "1")
+    for name in ("TRITON_PRINT_AUTOTUNING", "TRITON_ALWAYS_COMPILE", "TILEWRIGHT_ALWAYS_COMPILE"):
+        monkeypatch.setenv(name, "1")
     triton.knobs.compilation.always_compile = True
     fresh, reset = suites._fresh_knobs_impl(skipped_attr={"nvidia"})
     try:

@@ -22,6 +22,7 @@ from tests.corpus.partitioned import (
     gemm_case,
     persistent,
 )
+from tests.corpus.served import EXPERTS, SERVED, blocks_of_pages_case, sequences_case
 from tests.gpu.test_corpus import DeviceMemory
 from tilewright.support.dataclass import replace
 
@@ -59,6 +60,12 @@ GATHERED = [
     gathered_case(gathered_both, 600, 200, 998, "gathered-narrow-large"),
     paged_case(1000),
     paged_case(1000, 128, 128, 128),
+]
+# Where loops end, and what they load, follows from memory.
+TABLES = [
+    sequences_case((900, 0, 130), 2, 128, 128, "sequences-large", causal=True),
+    sequences_case((1000, 17), 2, 64, 128, "sequences-narrow", causal=False),
+    blocks_of_pages_case((1000, 1, 129), 128, 128, "pages-large"),
 ]
 TURNS = "roles load | math x{} split tiles; ring ab tiles load#0 load#1 slots 4 tma release {}"
 # Programs that load for each other: as many as tiles, fewer, more, and an odd number of tiles.
@@ -121,8 +128,18 @@ def forms() -> list[Form]:
             Form(each.case, {"schedule": each.text(groups, slots=slots)})
             for groups, slots in ((1, 1), (1, 2), (2, 3))
         ]
+    for each in SERVED:
+        found += [
+            Form(each.case, {"schedule": each.text(groups, slots=slots)})
+            for groups, slots in ((1, 1), (2, 3))
+        ]
     asked = [{}, *STAGES, *({"num_consumer_groups": groups} for groups in (1, 2))]
     found += [Form(case, options) for case in GATHERED for options in asked]
+    found += [
+        Form(case, options)
+        for case in (*EXPERTS, *TABLES)
+        for options in ({}, STAGES[-1], *asked[-2:])
+    ]
     return found + [Form(case, {"num_consumer_groups": 3}) for case in THREE]
 
 

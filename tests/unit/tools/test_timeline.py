@@ -75,7 +75,8 @@ def test_loads_that_run_ahead_hide_behind_products() -> None:
 
 
 def test_two_groups_share_the_tensor_cores() -> None:
-    timeline = timeline_of(num_consumer_groups=2)
+    rows = "roles load | math x2 split m; ring ring0 tiles load#0 load#1 slots 4"
+    timeline = timeline_of(schedule=rows)
     first, second = (
         [o for o in timeline.activities if o.name == f"product of math {k}"] for k in (0, 1)
     )
