@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -337,7 +337,7 @@ def set_variable(name: str, text: str | None) -> None:
 
 
 @contextmanager
-def variable_set(name: str, text: str) -> Iterator[None]:
+def variable_set(name: str, text: str) -> Generator[None]:
     """Set a variable for a time: behind it has what it had."""
     before = os.environ.get(name)
     set_variable(name, text)
