@@ -10,8 +10,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tilewright.support.dataclass import dataclass
@@ -334,17 +333,6 @@ def set_variable(name: str, text: str | None) -> None:
         os.environ.pop(name, None)
     else:
         os.environ[name] = text
-
-
-@contextmanager
-def variable_set(name: str, text: str) -> Generator[None]:
-    """Set a variable for a time: behind it has what it had."""
-    before = os.environ.get(name)
-    set_variable(name, text)
-    try:
-        yield
-    finally:
-        set_variable(name, before)
 
 
 def environment() -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -10,7 +11,7 @@ import click
 from tilewright.compiler.simulated import DEFAULT_MACHINE, Simulation, collected_simulations
 from tilewright.interp.simt.statistics import AccessStatistics, Report
 from tilewright.support.dataclass import dataclass
-from tilewright.support.environment import SIMULATE, variable_set
+from tilewright.support.environment import SIMULATE, set_variable, variable_text
 from tilewright.support.source import Span, source_line
 from tilewright.tools.collect import NoKernel, run_program
 from tilewright.tools.kernel_file import FILE, FUNCTION
@@ -46,7 +47,7 @@ def simulate(
     """
     path, kernel = file
     is_drawn = timeline is not None
-    with variable_set(SIMULATE.name, machine), collected_simulations(seed, is_drawn) as simulations:
+    with _simulating(machine), collected_simulations(seed, is_drawn) as simulations:
         error = run_program(path, lambda: bool(simulations), function, simulations.clear)
     shown = [s for s in simulations if kernel in ("", s.kernel)]
     if not shown and error is None:
@@ -60,6 +61,17 @@ def simulate(
             click.echo(f"  timeline written to {target}")
     if error is not None:
         raise error
+
+
+@contextmanager
+def _simulating(machine: str) -> Generator[None]:
+    """Launches are simulated for a time; behind it they run as before."""
+    before = variable_text(SIMULATE.name)
+    set_variable(SIMULATE.name, machine)
+    try:
+        yield
+    finally:
+        set_variable(SIMULATE.name, before)
 
 
 def _title(simulation: Simulation) -> str:

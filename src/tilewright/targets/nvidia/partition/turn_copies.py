@@ -27,6 +27,7 @@ from tilewright.support.dataclass import dataclass
 from tilewright.targets.nvidia.partition.copied_loads import loads_of_products
 from tilewright.targets.nvidia.partition.decide import ROLES_HINT
 
+# By definition: the order of the dims of a transposed tile.
 _COLUMNS_FIRST = (1, 0)
 
 
