@@ -65,6 +65,10 @@ class MaskedProgram:
             lines.append(f"    k = {self._mask()}")
             lines.append("    b = tl.load(x + place[:, None] * w + c[None, :], mask=k, other=2)")
             lines.append("    a += b")
+        if self.rng.random() < 0.4:
+            lines.append(f"    q = {self._mask()}")
+            lines.append(f"    d = tl.load({self._repeated()}, mask=q, other=2)")
+            lines.append("    a += d.to(a.dtype)")
         for number, (value, shape) in enumerate(self.rng.sample(self._values(), uses)):
             to = f"out + (p * 3 + {number}) * {tile} + {shape}"
             mask = self.rng.choice(("", "", ", mask=m")) if shape == "here" else ""
@@ -82,6 +86,13 @@ class MaskedProgram:
         parts += [part for part in others if self.rng.random() < 0.15]
         self.rng.shuffle(parts)
         return " & ".join(parts)
+
+    def _repeated(self) -> str:
+        """Pointers that are the same along rows or columns."""
+        array, place = self.rng.choice((("places", "r[:, None]"), ("x", "c[None, :]")))
+        if self.rng.random() < 0.5:
+            place = f"tl.broadcast_to({place}, ({self.rows}, {self.columns}))"
+        return f"{array} + {place}"
 
     def _values(self) -> list[tuple[str, str]]:
         """What is stored, and where in its tile."""

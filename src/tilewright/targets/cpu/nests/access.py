@@ -3,7 +3,7 @@
 | change of the address from lane to lane | code |
 |---|---|
 | one element | a vector load or store at a scalar address |
-| none | a scalar load |
+| none | a scalar load; behind a mask that changes, one in each run or a gather |
 | one element back | a vector load or store at the last lane's address, lanes reversed |
 | none or one element, by pieces (`i % 49`) | runtime test: the same, else piece by piece |
 | one element after 2, 4, … lanes (`i // 8`) | runtime test: a short vector repeated, else gather |
@@ -16,7 +16,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
@@ -74,8 +73,16 @@ def load(ev: Evaluator, op: LoadOp, coords: Coords, wide: bool) -> SSAValue:
     """The elements of a tile load at `coords`."""
     ptr = op.operands[0]
     stride, jumps = ev.lane_stride(ptr, coords) if wide else (0, False)
-    if (stride == 0 and not wide) or (stride == 0 and _is_uniform_mask(ev, op, coords)):
+    is_same = all(ev.lane_stride(operand, coords) == (0, False) for operand in op.operands)
+    if is_same:
+        # One for all lanes is read in a loop outside of the chunk's.
+        with ev.without_assumptions():
+            return _load_scalar(ev, op, coords)
+    if not wide:
         return _load_scalar(ev, op, coords)
+    if stride == 0 and not jumps:
+        note(ev, op, "uniform")
+        return _load_equal(ev, op, coords)
     if stride == 1 and not jumps:
         note(ev, op, "contiguous")
         return _load_contiguous(ev, op, coords)
@@ -103,10 +110,6 @@ def load(ev: Evaluator, op: LoadOp, coords: Coords, wide: bool) -> SSAValue:
     return _load_general(ev, op, coords)
 
 
-def _is_uniform_mask(ev: Evaluator, op: LoadOp, coords: Coords) -> bool:
-    return all(ev.lane_stride(v, coords) == (0, False) for v in op.operands[1:])
-
-
 def _place(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
     """The address of a load at its first lane: in the arena where a store has hit its row."""
     guard = ev.lowering.guards.get(op.result)
@@ -130,9 +133,7 @@ def _optional(
 ) -> tuple[tuple[SSAValue, ...], tuple[int, int]]:
     """The mask and `other` operands with their segment sizes."""
     other = op.other
-    is_in_chunk = wide or any(coord.lane_scale() for coord in coords)
-    with nullcontext() if is_in_chunk else ev.without_assumptions():
-        mask = mask_value(ev, op.mask, coords, wide)
+    mask = mask_value(ev, op.mask, coords, wide)
     if mask is None:
         return (), (0, 0)
     lanes = ev.lanes if wide else 1
@@ -161,7 +162,7 @@ def _load_scalar(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
     if is_volatile(op):
         properties["is_volatile"] = UnitAttr()
     result = element_of(op.results[0].type)
-    return ev.emit.pure(cpu.LoadOp, (pointer, *extra), result, properties, op.location)
+    return ev.emit.read(cpu.LoadOp, (pointer, *extra), result, properties, op.location)
 
 
 def _load_contiguous(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
@@ -170,7 +171,7 @@ def _load_contiguous(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
     if extra:
         pointer = _inside(ev, op, coords, pointer)
     result = vector_of(element_of(op.results[0].type), ev.lanes)
-    return ev.emit.pure(cpu.LoadOp, (pointer, *extra), result, segments(1, *sizes), op.location)
+    return ev.emit.read(cpu.LoadOp, (pointer, *extra), result, segments(1, *sizes), op.location)
 
 
 def _load_reversed(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
@@ -180,7 +181,7 @@ def _load_reversed(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
     pointer = emit.advance(_place(ev, op, coords), 1 - ev.lanes)
     result = vector_of(element_of(op.results[0].type), ev.lanes)
     operands = (pointer, *(reversed_lanes(ev, value) for value in extra))
-    loaded = emit.pure(cpu.LoadOp, operands, result, segments(1, *sizes), op.location)
+    loaded = emit.read(cpu.LoadOp, operands, result, segments(1, *sizes), op.location)
     return reversed_lanes(ev, loaded)
 
 
@@ -220,7 +221,7 @@ def _base(ptr: SSAValue) -> SSAValue | None:
 def _load_gather(ev: Evaluator, op: LoadOp, coords: Coords, where: Offsets) -> SSAValue:
     extra, sizes = _optional(ev, op, coords, True)
     result = vector_of(element_of(op.results[0].type), ev.lanes)
-    return ev.emit.pure(cpu.GatherOp, (*where, *extra), result, segments(1, 1, *sizes), op.location)
+    return ev.emit.read(cpu.GatherOp, (*where, *extra), result, segments(1, 1, *sizes), op.location)
 
 
 def _load_general(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
@@ -230,7 +231,7 @@ def _load_general(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
     extra, sizes = _optional(ev, op, coords, True)
     pointers = ev.lanes_of_element(op.operands[0], coords)
     result = vector_of(element_of(op.results[0].type), ev.lanes)
-    return ev.emit.pure(
+    return ev.emit.read(
         cpu.LoadPointersOp, (pointers, *extra), result, segments(1, *sizes), op.location
     )
 
@@ -303,7 +304,7 @@ def _load_equal(ev: Evaluator, op: LoadOp, coords: Coords) -> SSAValue:
         return ev.emit.splat(_load_scalar(ev, op, coords), ev.lanes)
     pointer, result = _place(ev, op, coords), vector_of(element_of(op.results[0].type), ev.lanes)
     operands = (pointer, ev.emit.iota(i32, ev.lanes, 0), *extra)
-    return ev.emit.pure(cpu.GatherOp, operands, result, segments(1, 1, *sizes), op.location)
+    return ev.emit.read(cpu.GatherOp, operands, result, segments(1, 1, *sizes), op.location)
 
 
 def _branch(

@@ -34,7 +34,8 @@ class Emitter:
 
     A pure op goes to the level of its deepest operand, which is loop-invariant code motion by
     construction; an effect goes to the innermost level. `pin` keeps everything new at or below
-    one level, for the branches of a runtime choice.
+    one level, for the branches of a runtime choice. `floor` does so for what may read beyond
+    memory: a loop that takes a mask for granted may make no step, and nothing be there to read.
     """
 
     def __init__(self, block: Block, location: LocationAttr | None) -> None:
@@ -42,6 +43,7 @@ class Emitter:
         self.memos: list[dict[MemoKey, SSAValue]] = [{}]
         self.depths: dict[SSAValue, int] = {}
         self.pin = 0
+        self.floor = 0
         self.true_values: set[SSAValue] = set()
         self.location: LocationAttr = location or UNKNOWN_LOCATION
 
@@ -75,6 +77,21 @@ class Emitter:
         if depth:
             self.depths[op.results[0]] = depth
         return op.results[0]
+
+    def read(
+        self,
+        cls: type[Operation],
+        operands: Sequence[SSAValue],
+        result_type: Attribute,
+        properties: Mapping[str, Attribute],
+        location: LocationAttr,
+    ) -> SSAValue:
+        """Append a read at the level of its deepest operand, or at the floor."""
+        saved = self.pin
+        self.pin = max(saved, min(self.floor, len(self.blocks) - 1))
+        value = self.pure(cls, operands, result_type, properties, location)
+        self.pin = saved
+        return value
 
     def pure_many(
         self,

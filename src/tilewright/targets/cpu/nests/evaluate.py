@@ -91,6 +91,7 @@ class Evaluator:
         self.entered += 1
         self.chunk = self.entered
         self.assumed.clear()
+        self.emit.floor = 0
         self.limit = None
 
     @contextmanager
@@ -111,8 +112,9 @@ class Evaluator:
         What is the same in all lanes goes to a loop outside of the chunk's.
         """
         assumed, self.assumed = self.assumed, {}
+        floor, self.emit.floor = self.emit.floor, 0
         yield
-        self.assumed = assumed
+        self.assumed, self.emit.floor = assumed, floor
 
     def limit_lanes(self, start: SSAValue, bound: SSAValue) -> None:
         """Let accesses of this chunk touch only elements start + lane < bound."""
@@ -388,10 +390,11 @@ def _gather(ev: Evaluator, op: Operation, coords: Coords, wide: bool) -> SSAValu
         position = emit.integer("muli", position, factor)
     if not is_wide and not moves:
         element = emit.advance(pointer, position)
-        return emit.pure(CpuLoadOp, (element,), buffer.element, NO_MASK)
+        return emit.read(CpuLoadOp, (element,), buffer.element, NO_MASK, op.location)
     offsets = emit.splat(position, lanes)
     if moves:
         offsets = emit.integer("addi", offsets, emit.iota(kind, lanes, moves))
     result = vector_of(buffer.element, lanes)
     limit = ev.limits()
-    return emit.pure(GatherOp, (pointer, offsets, *limit), result, segments(1, 1, len(limit), 0))
+    sizes = segments(1, 1, len(limit), 0)
+    return emit.read(GatherOp, (pointer, offsets, *limit), result, sizes, op.location)

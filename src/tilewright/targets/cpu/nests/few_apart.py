@@ -53,7 +53,7 @@ def _read(
     """One of the vectors that hold the elements of a load."""
     operands = (ev.emit.advance(pointer, start), *masks)
     result = vector_of(element_of(op.result.type), ev.lanes)
-    return ev.emit.pure(cpu.LoadOp, operands, result, segments(1, len(masks), 0), op.location)
+    return ev.emit.read(cpu.LoadOp, operands, result, segments(1, len(masks), 0), op.location)
 
 
 def store_spread(

@@ -148,10 +148,10 @@ def fold_axis(nest: Nest, axis: int) -> None:
         last = nest.fold_end.extent(ev, size)
         accumulators = nest.fold_end.initial(ev, nest.roots, last, size)
     if first < size:
-        variable, carried = emit.open_loop([value.type for value in accumulators])
-        ev.variables[axis] = variable
         if not first and nest.fold_end is not None:
             assume(ev, nest.fold_end.prefixes)
+        variable, carried = emit.open_loop([value.type for value in accumulators])
+        ev.variables[axis] = variable
         folded = combine(nest, carried, emit_body(nest, _at(nest, axis, loop_coord(axis))))
         fetch_rows(ev, nest.body.accesses, axis, size)
         accumulators = list(emit.close_loop((first, last, 1), accumulators, folded))

@@ -136,8 +136,9 @@ def _at_start(coord: Coord, loop: int | None) -> Coord:
 
 
 def assume(ev: Evaluator, prefixes: tuple[Prefix, ...]) -> None:
-    """Take the conditions as true in the chunk that is entered now."""
+    """Take conditions as true in the loop that is opened next: nothing is read outside of it."""
     true = ev.emit.constant(i1, 1)
     ev.emit.true_values.add(true)
+    ev.emit.floor = len(ev.emit.blocks)
     for prefix in prefixes:
         ev.assumed[(prefix.value, prefix.coords)] = true

@@ -54,7 +54,7 @@ def load_repeated(
     short = vector_of(element_of(op.result.type), lanes // size)
     wanted = [_any_of_group(ev, mask, size) for mask in masks[:1]]
     sizes = segments(1, len(wanted), 0)
-    loaded = emit.pure(cpu.LoadOp, (pointer, *wanted), short, sizes, op.location)
+    loaded = emit.read(cpu.LoadOp, (pointer, *wanted), short, sizes, op.location)
     value = shuffle(emit, loaded, loaded, [lane // size for lane in range(lanes)])
     if len(masks) > 1:
         value = emit.pure(SelectOp, (masks[0], value, masks[1]), value.type)
