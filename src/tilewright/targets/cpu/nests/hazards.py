@@ -24,6 +24,11 @@ from tilewright.targets.cpu.nests.separation import are_apart, polynomial
 
 Range = tuple[SSAValue, SSAValue]
 
+_MEMORY_BYTES = 1 << 57
+"""More than memory holds.
+
+Source: Intel SDM vol. 1, 3.3.7.1: linear addresses have at most 57 bits."""
+
 
 class Hazard(IntEnum):
     """What a nest must do about its stores."""
@@ -133,6 +138,10 @@ def address_range(ev: Evaluator, ptr: SSAValue) -> Range:
         span_value = polynomial(ev, stride, (extent - 1) * size)
         low = emit.integer("addi", low, emit.integer("minsi", span_value, zero))
         high = emit.integer("addi", high, emit.integer("maxsi", span_value, zero))
+    if above - below >= _MEMORY_BYTES:
+        # A mask hides most of it, and sums of addresses may wrap: it may be anywhere.
+        low, high = emit.constant(i64, -(1 << 63)), emit.constant(i64, (1 << 63) - 1)
+        return low, high
     if below:
         low = emit.integer("addi", low, emit.constant(i64, below))
     high = emit.integer("addi", high, emit.constant(i64, above))
