@@ -104,7 +104,7 @@ lint: $(VENV)/.installed-dev  ## Check format, ruff rules and layers.
 
 typecheck: $(VENV)/.installed-dev  ## Strict types over src/tilewright; calls and names of the tests.
 	$(BIN)/basedpyright
-	$(BIN)/basedpyright --project tests
+	$(BIN)/basedpyright --project tests --pythonpath $(BIN)/python
 
 clean:  ## Remove what targets write; keep the virtual environments.
 	rm -rf build dist demo.svg demo.png .pytest_cache .ruff_cache .hypothesis .import_linter_cache
