@@ -5,9 +5,19 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.irdl import irdl_op_definition, prop_def, result_def, traits_def
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
 from tilewright.ir.effects import Effect, Resource, update
 from tilewright.ir.op import TileOp
+
+# By definition: the axes of a grid.
+_NUM_AXES = 3
+
+
+def _require_axis(name: str, axis: IntegerAttr) -> None:
+    """Hold an op to an axis of a grid. *Raises*: VerifyException."""
+    if not 0 <= axis.value.data < _NUM_AXES:
+        raise VerifyException(f"{name}: axis {axis.value.data} is not 0, 1 or 2")
 
 
 @irdl_op_definition
@@ -19,6 +29,10 @@ class GetProgramIdOp(TileOp):
     result = result_def()
     traits = traits_def(Pure())
 
+    def verify_(self) -> None:
+        """The grid has the axis."""
+        _require_axis(self.name, self.axis)
+
 
 @irdl_op_definition
 class GetNumProgramsOp(TileOp):
@@ -28,6 +42,10 @@ class GetNumProgramsOp(TileOp):
     axis = prop_def(IntegerAttr)
     result = result_def()
     traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        """The grid has the axis."""
+        _require_axis(self.name, self.axis)
 
 
 @irdl_op_definition
@@ -41,6 +59,10 @@ class GetGridExtentOp(TileOp):
     axis = prop_def(IntegerAttr)
     result = result_def()
     traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        """The grid has the axis."""
+        _require_axis(self.name, self.axis)
 
 
 @irdl_op_definition
