@@ -66,7 +66,7 @@ def test_a_kernel_without_a_schedule_has_no_account() -> None:
 
 
 def test_the_text_of_the_plan_reads_back() -> None:
-    for options in ({"num_stages": 4}, {"num_consumer_groups": 2}):
+    for options in ({"num_stages": 4}, {"num_consumer_groups": 2, "num_buffers_warp_spec": 4}):
         summary = summary_of(**options)
         assert summary is not None
         text = "; ".join(summary.clauses)
