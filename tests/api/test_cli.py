@@ -320,13 +320,23 @@ def test_explain_estimates_shares_of_the_time(tmp_path: Path) -> None:
     path = tmp_path / "loop.py"
     path.write_text(LOOP)
     shown = call("explain", path).stdout
-    inside = re.findall(r"about (\d+) % of a step of the loop at loop.py:11", shown)
-    outside = re.findall(r"about (\d+) % of the time outside of loops", shown)
-    assert len(inside) >= 2 and len(outside) >= 2
-    for shares in (inside, outside):
-        assert abs(sum(map(int, shares)) - 100) <= len(shares)
-    (product,) = re.findall(r"  product 64x64x64.*\n    about (\d+) % of a step", shown)
+    tables = re.split(r"  .* takes about .* cycles by estimate:\n", shown.split("\n  nest 1")[0])
+    assert len(tables) == 3
+    for table in tables[1:]:
+        assert sum(int(part) for part in re.findall(r"^ +(\d+) %  ", table, re.MULTILINE)) == 100
+    (product,) = re.findall(r"^ +(\d+) %  product 64x64x64  ", tables[2], re.MULTILINE)
     assert int(product) > 50
+    step = f"about {product} % of a step of the loop at loop.py:11 with its packing · bound by "
+    assert step in shown
+
+
+def test_a_loop_of_constant_length_counts_in_the_time_of_a_program(tmp_path: Path) -> None:
+    path = tmp_path / "loop.py"
+    path.write_text(LOOP.replace("range(turns)", "range(12)"))
+    shown = call("explain", path).stdout
+    assert "  a program takes about " in shown and "unknown length" not in shown
+    assert re.search(r"\d+ %  product 64x64x64, 12 times  .* loop.py:12  scores = tl.dot", shown)
+    assert re.search(r"about \d+ % of a program with its packing, in 12 runs · bound by ", shown)
 
 
 SUM = """

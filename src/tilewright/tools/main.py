@@ -149,9 +149,10 @@ def explain(
 ) -> None:
     """Explain what the kernels of a file become, in their own lines.
 
-    On the CPU, for each loop nest: its bounds, vector width, bytes and operations, how every
-    access reaches memory, and why a slow one is slow; for each product its unit and what it packs;
-    for both an estimate of their share of the time, by a core's rates. On a GPU: vectors and
+    On the CPU what takes the time first, by estimate (a core's rates): of a program, or of a step
+    of a loop where constants do not say how often it runs. Then for each loop nest: its bounds,
+    vector width, bytes and operations, how every access reaches memory, and why a slow one is
+    slow; for each product its unit and what it packs. On a GPU: vectors and
     sectors of every access, conversions with cost and cause, matrix instructions, shared memory,
     barriers, registers, occupancy. No GPU is needed. The file is run as by `ir`.
     """

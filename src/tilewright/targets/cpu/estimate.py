@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
+from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.dot.amx_product import PART_PAIRS
 from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES, Instruction
 from tilewright.targets.cpu.dot.spec import DotSpec
@@ -45,28 +46,72 @@ _DENSITY = {
 }
 
 
-def product_cycles(spec: DotSpec, packed: tuple[str, ...]) -> int:
-    """A product with the packing of the operands named in `packed` ("A", "B")."""
+@dataclass(frozen=True)
+class Estimate:
+    """How many cycles something takes, and what most of them are spent on.
+
+    `bound` is "arithmetic", "memory" (the user's), "tiles" (the arena) or "packing".
+    """
+
+    cycles: int
+    bound: str
+
+
+def product_time(
+    spec: DotSpec, packed: tuple[str, ...], in_place: tuple[str, ...] = (), count: int = 1
+) -> Estimate:
+    """`count` products with the packing of the operands named in `packed` ("A", "B").
+
+    Operands `in_place` come from the user's memory, others from tiles; arithmetic hides that, or
+    the reverse. What is packed is there when the product starts.
+    """
+    sizes = _operand_bytes(spec)
+    packing = sum(sizes[name] for name in packed) * spec.multiply.parts / PACKED_BYTES_PER_CYCLE
+    moving = sum(
+        size / (MEMORY_BYTES_PER_CYCLE if name in in_place else TILE_BYTES_PER_CYCLE)
+        for name, size in sizes.items()
+    )
+    multiplying = _multiplying_cycles(spec)
+    times = {
+        "packing": packing,
+        "arithmetic": multiplying,
+        "memory" if in_place else "tiles": moving,
+    }
+    cycles = count * (packing + max(multiplying, moving))
+    return Estimate(round(max(cycles, 1)), _longest(times))
+
+
+def _operand_bytes(spec: DotSpec) -> dict[str, int]:
+    """The bytes of A and B, as the product reads them."""
+    element_bytes = ELEMENT_BYTES[spec.multiply.a_element]
+    return {"A": spec.m * spec.k * element_bytes, "B": spec.k * spec.n * element_bytes}
+
+
+def _multiplying_cycles(spec: DotSpec) -> float:
+    """The instructions of a product by the rate at which they start."""
     multiply = spec.multiply
-    bytes_of = {"A": spec.m * spec.k, "B": spec.k * spec.n}
-    moved = sum(bytes_of[name] for name in packed) * ELEMENT_BYTES[multiply.a_element]
-    packing = moved * multiply.parts / PACKED_BYTES_PER_CYCLE
     if spec.is_amx:
         depth = 64 // ELEMENT_BYTES[multiply.a_element]
         tiles = -(-spec.m // 16) * -(-spec.n // 16) * -(-spec.k // depth)
-        times = len(PART_PAIRS[multiply.parts])
-        return round(packing + tiles * times * AMX_PRODUCT_CYCLES)
+        return tiles * len(PART_PAIRS[multiply.parts]) * AMX_PRODUCT_CYCLES
     lanes = spec.vector_bytes // multiply.lane_bytes
     products = spec.m * spec.k * -(-spec.n // lanes)
-    return round(packing + products / (_DENSITY[multiply.instruction] * VECTORS_PER_CYCLE))
+    return products / (_DENSITY[multiply.instruction] * VECTORS_PER_CYCLE)
 
 
-def nest_cycles(space: tuple[int, ...], vectors: int, cost: int, moved: tuple[int, int]) -> int:
+def nest_time(space: tuple[int, ...], vectors: int, cost: int, moved: tuple[int, int]) -> Estimate:
     """A nest over `space`, in so many elements a vector, that costs so many instructions each.
 
     *Units* `moved`: bytes of memory and of tiles. Arithmetic hides what is moved, or the reverse.
     """
     computing = prod(space) * cost / (vectors * VECTORS_PER_CYCLE)
-    memory, tiles = moved
-    moving = memory / MEMORY_BYTES_PER_CYCLE + tiles / TILE_BYTES_PER_CYCLE
-    return round(max(computing, moving, 1))
+    memory, tiles = moved[0] / MEMORY_BYTES_PER_CYCLE, moved[1] / TILE_BYTES_PER_CYCLE
+    bound = "arithmetic"
+    if memory + tiles > computing:
+        bound = _longest({"memory": memory, "tiles": tiles})
+    return Estimate(round(max(computing, memory + tiles, 1)), bound)
+
+
+def _longest(times: dict[str, float]) -> str:
+    """What takes the longest; the first where several do."""
+    return max(times, key=lambda name: times[name])

@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Operation
 
 from tilewright.ir.regions import OUTSIDE, ControlFlowOp
 from tilewright.support.dataclass import dataclass
+from tilewright.targets.cpu.estimate import Estimate
 
 
 @dataclass(frozen=True)
@@ -34,17 +35,23 @@ class Access:
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop of a kernel: its line, and its number among those in which something is computed."""
+    """A loop of a kernel: its line, and its number among those in which something is computed.
+
+    `trips` is how often it runs, None where constants do not say; `around` is the loop that it
+    stands in.
+    """
 
     line: str
     number: int
+    trips: int | None = None
+    around: Loop | None = None
 
 
 @dataclass(frozen=True)
 class NestSummary:
     """One loop nest: its bounds, its vectors, its accesses and its work per execution.
 
-    `cycles` are estimated (`estimate.py`) for one execution, in a step of `loop`. What `is_rare`
+    `time` is estimated (`estimate.py`) for one execution, in a step of `loop`. What `is_rare`
     runs where a mask hides a part, or a product could not store its sums itself.
     """
 
@@ -58,7 +65,7 @@ class NestSummary:
     flops: int
     remarks: tuple[str, ...] = ()
     loop: Loop | None = None
-    cycles: int = 0
+    time: Estimate = Estimate(0, "")
     is_rare: bool = False
 
 
@@ -69,7 +76,8 @@ class ProductSummary:
     `shape` is (m, n, k); `packed` names the operands that are copied before it, `in_place` those
     that are read where the user has them. B is cut into `panels`: how many, of how many columns.
     `is_stored`: its sum may go to the user's memory without a store's loop over the tile.
-    `cycles` are estimated for one execution and what packs its operands, in a step of `loop`.
+    `time` is estimated for one execution and what packs its operands, in a step of `loop`.
+    A batch is `count` products, one after the other.
     """
 
     line: str
@@ -82,7 +90,8 @@ class ProductSummary:
     is_stored: bool
     why_not_faster: str = ""
     loop: Loop | None = None
-    cycles: int = 0
+    time: Estimate = Estimate(0, "")
+    count: int = 1
 
 
 @dataclass(frozen=True)
@@ -111,8 +120,11 @@ class ReportBuilder:
             around = around.parent_op()
         if around is None:
             return None
-        found = Loop(line_of(around.location), len(self.loops) + 1)
-        return self.loops.setdefault(around, found)
+        if around not in self.loops:
+            outer = self.loop_of(around)
+            number = len(self.loops) + 1
+            self.loops[around] = Loop(line_of(around.location), number, _trips(around), outer)
+        return self.loops[around]
 
     def finish(self, arena_bytes: int) -> NestReport:
         """The report of the whole kernel."""
@@ -125,6 +137,13 @@ def _repeats(op: Operation) -> bool:
     if not isinstance(op, ControlFlowOp):
         return False
     return any(OUTSIDE not in (edge.source, edge.target) for edge in op.edges())
+
+
+def _trips(op: Operation) -> int | None:
+    """How often a loop runs, where that is a constant."""
+    assert isinstance(op, ControlFlowOp)
+    trips = op.trips()
+    return trips.most if trips.most == trips.fewest else None
 
 
 def line_of(location: LocationAttr | None) -> str:

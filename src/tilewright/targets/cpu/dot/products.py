@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -29,7 +30,7 @@ from tilewright.targets.cpu.dot.fetching import fetch_address
 from tilewright.targets.cpu.dot.limits import limits_of, row_limit
 from tilewright.targets.cpu.dot.spec import DotSpec
 from tilewright.targets.cpu.dot.units import choose_unit
-from tilewright.targets.cpu.estimate import product_cycles
+from tilewright.targets.cpu.estimate import product_time
 from tilewright.targets.cpu.forms import STEPS
 from tilewright.targets.cpu.nests import nest
 from tilewright.targets.cpu.nests.coordinates import constant_coords
@@ -290,6 +291,8 @@ def _summary(lowering: Lowering, op: DotOp, spec: DotSpec) -> ProductSummary:
     ]
     # What the choice was made from: a spec that is not AMX's yet.
     choice = choose_unit(replace(spec, is_amx=False))
+    beside = _packed_beside(lowering, op, packed)
+    count = prod(shape_of(op.results[0].type)[:-2])
     return ProductSummary(
         line_of(op.location),
         (spec.m, spec.n, spec.k),
@@ -301,7 +304,8 @@ def _summary(lowering: Lowering, op: DotOp, spec: DotSpec) -> ProductSummary:
         op in lowering.direct,
         "" if spec.unit.is_arm else choice.why_not_amx,
         lowering.report.loop_of(op),
-        product_cycles(choice.spec, _packed_beside(lowering, op, packed)),
+        product_time(choice.spec, beside, tuple(in_place), count),
+        count,
     )
 
 

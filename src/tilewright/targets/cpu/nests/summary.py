@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from tilewright.ir.types import element_of, shape_of, storage_bytes
-from tilewright.targets.cpu.estimate import nest_cycles
+from tilewright.targets.cpu.estimate import nest_time
 from tilewright.targets.cpu.nests.lane_loops import Nest
 from tilewright.targets.cpu.nests.loop_order import MemoryAccess
 from tilewright.targets.cpu.report import NestSummary, line_of
@@ -21,7 +21,7 @@ def summary_of(nest: Nest, is_rare: bool) -> NestSummary:
     tiles = sum(size for access, size in sizes if access.op is None)
     native = nest.lowering.machine.vector_bytes * 8 // nest.body.widest_bits
     cost = nest.body.cost + sum(root.kind is RootKind.REDUCE for root in nest.roots)
-    cycles = nest_cycles(nest.space, max(1, min(nest.lanes, native)), cost, (memory, tiles))
+    time = nest_time(nest.space, max(1, min(nest.lanes, native)), cost, (memory, tiles))
     return NestSummary(
         lines=tuple(line for line in lines if line),
         bounds=nest.space,
@@ -33,7 +33,7 @@ def summary_of(nest: Nest, is_rare: bool) -> NestSummary:
         flops=nest.body.num_ops * count,
         remarks=_remarks(nest),
         loop=nest.lowering.report.loop_of(nest.roots[0].op),
-        cycles=cycles,
+        time=time,
         is_rare=is_rare,
     )
 

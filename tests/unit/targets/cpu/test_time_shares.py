@@ -1,0 +1,51 @@
+"""Shares of the time come to 100 %, and count what a loop holds as often as the loop runs."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.support.dataclass import replace
+from tilewright.targets.cpu.estimate import Estimate
+from tilewright.targets.cpu.report import Loop, NestReport, NestSummary
+from tilewright.targets.cpu.time_shares import whole_percents, wholes_of
+
+NEST = NestSummary(("k.py:1",), (8,), 8, 0, ("tt.store",), (), 0, 0)
+FOUR, OPEN = Loop("k.py:2", 1, 4), Loop("k.py:3", 2, None)
+
+
+def nest(cycles: int, loop: Loop | None = None, line: int = 1) -> NestSummary:
+    time = Estimate(cycles, "memory")
+    return replace(NEST, lines=(f"k.py:{line}",), time=time, loop=loop)
+
+
+@given(st.lists(st.integers(0, 10**12), max_size=30))
+def test_whole_percents_come_to_100_and_are_next_to_what_they_round(amounts: list[int]) -> None:
+    percents, total = whole_percents(amounts), sum(amounts)
+    assert sum(percents) == (100 if total else 0)
+    for amount, percent in zip(amounts, percents, strict=True):
+        assert abs(percent * total - 100 * amount) < max(total, 1)
+
+
+def test_a_loop_of_known_length_counts_as_often_as_it_runs() -> None:
+    inner = Loop("k.py:4", 3, 5, FOUR)
+    report = NestReport((nest(60), nest(5, FOUR, 2), nest(1, inner, 4)), 0)
+    (whole,) = wholes_of(report)
+    assert (whole.loop, whole.cycles, whole.is_all) == (None, 60 + 4 * 5 + 20 * 1, True)
+    assert [(share.runs, share.percent) for share in whole.shares] == [(1, 60), (4, 20), (20, 20)]
+
+
+def test_a_step_of_a_loop_of_unknown_length_is_a_whole_of_its_own() -> None:
+    inside = replace(FOUR, number=3, around=OPEN)
+    report = NestReport((nest(10), nest(30, OPEN, 2), nest(5, inside, 3)), 0)
+    outside, step = wholes_of(report)
+    assert (outside.loop, outside.cycles, outside.is_all) == (None, 10, False)
+    assert (step.loop, step.cycles, step.is_all) == (OPEN, 50, False)
+    assert [share.percent for share in step.shares] == [60, 40]
+
+
+def test_what_is_rare_takes_no_time_and_equal_nests_are_one_share() -> None:
+    rare = replace(nest(99, None, 7), is_rare=True)
+    (whole,) = wholes_of(NestReport((nest(2), rare, nest(2), nest(4, None, 3)), 0))
+    assert [share.numbers for share in whole.shares] == [(1, 3), (4,)]
+    assert [share.percent for share in whole.shares] == [50, 50]
