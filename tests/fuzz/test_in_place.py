@@ -13,6 +13,8 @@ from tests.fuzz.in_place import InPlace, generate_in_place
 from tilewright import JITFunction
 
 FEW, MANY = range(0, 24, 6), range(1000, 1400, 50)
+FOUND = (9_000_902,)
+"""A tile that a loop loads at `k * 16` is stored at its first place, through another argument."""
 
 
 def load(program: InPlace, folder: Path) -> JITFunction:
@@ -49,6 +51,11 @@ def check(seed: int, folder: Path) -> None:
 def test_an_array_through_several_arguments(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + 6):
         check(seed, tmp_path)
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_what_was_wrong_once_agrees(seed: int, tmp_path: Path) -> None:
+    check(seed, tmp_path)
 
 
 @pytest.mark.slow

@@ -91,7 +91,7 @@ class GlobalAccess:
         if not (self.is_write or group.is_write) or (self.is_single and group.is_single):
             return False
         if self.base is not group.base and self.base is not None and group.base is not None:
-            if self.place is None or self.place != group.place:
+            if self.place is None or group.place is None or not self.place.meets(group.place):
                 return False
             threads = threads_of(self.pointers)
             if self.is_write and group.is_write:

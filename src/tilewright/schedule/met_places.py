@@ -6,6 +6,9 @@ Arguments are taken not to overlap but there: element e of both tiles is one ele
 The thread that stores it has loaded it before, if the tiles have one layout in which each element
 is in one thread. In any other layout another thread loads it as well, which has to be first, too.
 Of the threads that hold copies of an element one stores it, the same for tiles of one layout.
+
+A tile that moves along a loop, as by `k * 16`, comes by places that the text does not tell: it may
+meet every tile of its form, in one of the iterations.
 """
 
 from __future__ import annotations
@@ -13,18 +16,35 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilewright.analysis.affine.access import AccessDim, Accesses
 from tilewright.analysis.affine.expression import Expression
 from tilewright.ir.encoding import has_layout, layout_of
+from tilewright.ir.regions import ControlFlowOp, loops_around
 from tilewright.ir.types import PointerType, element_of, shape_of, storage_bytes
 from tilewright.layout.linear import LinearLayout
 from tilewright.support.dataclass import dataclass
 
-Place = tuple[object, ...]
-"""Which elements of its argument a tile of pointers leads to, comparable between arguments."""
 _Kind = tuple[tuple[int, ...], int]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which elements of its argument a tile of pointers leads to, comparable between arguments.
+
+    `form` is what a tile keeps wherever it lies: the bytes of an element, extents and strides.
+    `start` is its first element; None of a tile that moves along a loop.
+    """
+
+    form: tuple[object, ...]
+    start: object | None
+
+    def meets(self, other: Place) -> bool:
+        """Whether element e of both may be one element of memory."""
+        if self.form != other.form:
+            return False
+        return self.start is None or other.start is None or self.start == other.start
 
 
 @dataclass(frozen=True)
@@ -44,16 +64,21 @@ def met_places(touches: Sequence[Touch]) -> Mapping[SSAValue, Place]:
     kinds: dict[object, list[Touch]] = defaultdict(list)
     for touch in touches:
         kinds[_kind_of(touch.pointers)].append(touch)
-    accesses, places = Accesses(), dict[object, list[tuple[Touch, Place]]]()
+    accesses, forms = Accesses(), dict[object, list[tuple[Touch, Place]]]()
     for some in kinds.values():
         if not _may_meet(some):
             continue
         for touch in some:
             place = _place_of(touch.pointers, accesses)
             if place is not None:
-                places.setdefault(place, []).append((touch, place))
-    found = [pairs for pairs in places.values() if _may_meet([touch for touch, _ in pairs])]
-    return {touch.pointers: place for pairs in found for touch, place in pairs}
+                forms.setdefault(place.form, []).append((touch, place))
+    found: dict[SSAValue, Place] = {}
+    for pairs in forms.values():
+        for start in dict.fromkeys(place.start for _, place in pairs):
+            met = [pair for pair in pairs if pair[1].start in (start, None)]
+            if _may_meet([touch for touch, _ in met]):
+                found |= {touch.pointers: place for touch, place in met}
+    return found
 
 
 def threads_of(pointers: SSAValue) -> LinearLayout | None:
@@ -88,17 +113,37 @@ def _place_of(pointers: SSAValue, accesses: Accesses) -> Place | None:
     found = accesses.at(pointers)
     if isinstance(found, str):
         return None
-    start = found.offset
+    start, wrapped = found.offset, list[Expression]()
     for dim in found.dims:
         if dim.modulus is None:  # which of the dimensions a start belongs to changes no address
             start = start.plus(dim.stride.times(dim.start))
-    return (found.element_bytes, _number(start), *map(_dimension, found.dims))
+        else:
+            wrapped.append(dim.start)
+    starts = (start, *wrapped)
+    is_moving = any(map(_moves, starts))
+    form = (found.element_bytes, *map(_dimension, found.dims))
+    return Place(form, None if is_moving else tuple(map(_number, starts)))
+
+
+def _moves(expression: Expression) -> bool:
+    """Whether a number may be another one in each iteration of a loop."""
+    return any(_is_in_loop(symbol) for symbol in expression.symbols())
+
+
+def _is_in_loop(value: SSAValue) -> bool:
+    """Whether a value is computed or carried by a loop."""
+    op = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
+    if op is None:
+        return False
+    is_loop = isinstance(op, ControlFlowOp) and op.is_loop()
+    is_carried = is_loop and not isinstance(value.owner, Operation)
+    return is_carried or next(loops_around(op), None) is not None
 
 
 def _dimension(dim: AccessDim) -> object:
     if dim.modulus is None:
         return dim.extent, _number(dim.stride), dim.indices
-    return dim.extent, _number(dim.stride), _number(dim.start), _number(dim.modulus)
+    return dim.extent, _number(dim.stride), _number(dim.modulus)
 
 
 def _number(expression: Expression) -> object:

@@ -139,3 +139,26 @@ def test_places_are_the_same_in_any_order_of_their_sums() -> None:
     more = '%m = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32'
     kernel = find_kernel(module_of([more, *lines]))
     assert global_barriers.insert_global_barriers(kernel) == 1
+
+
+@pytest.mark.parametrize(
+    ("of_load", "of_store", "count"),
+    [("i", "n", 1), ("i", "m", 1), ("n", "n", 1), ("n", "m", 0)],
+)
+def test_what_moves_along_a_loop_may_meet_what_is_stored_at_any_place(
+    of_load: str, of_store: str, count: int
+) -> None:
+    lines = [
+        f'%m = "arith.addi"(%n, %n) <{{overflowFlags = #arith.overflow<none>}}> : {BINARY}',
+        '%zero = "arith.constant"() <{value = 0 : i32}> : () -> i32',
+        '%one = "arith.constant"() <{value = 1 : i32}> : () -> i32',
+        '"scf.for"(%zero, %n, %one) ({',
+        "^bb0(%i: i32):",
+        f'%p = "tt.addptr"(%x, %{of_load}) : ({P}, i32) -> {P}',
+        load("l", "p"),
+        '"scf.yield"() : () -> ()',
+        "}) : (i32, i32, i32) -> ()",
+        f'%q = "tt.addptr"(%y, %{of_store}) : ({P}, i32) -> {P}',
+        store("q"),
+    ]
+    assert global_barriers.insert_global_barriers(find_kernel(module_of(lines))) == count
