@@ -17,6 +17,7 @@ from tilewright.runtime.autotuner import Autotuner
 from tilewright.runtime.cache import open_default
 from tilewright.runtime.config import Config
 from tilewright.runtime.heuristics import heuristics
+from tilewright.runtime.snapshots import TuningWarning
 from tilewright.runtime.tuning import NoUsableConfig
 from tilewright.support.errors import (
     ArgumentNotSupported,
@@ -184,6 +185,24 @@ def test_an_error_of_the_kernel_itself_is_raised() -> None:
     kernel.warmup = refuse
     with pytest.raises(DtypeMismatch):
         tuned(kernel, [SLOW, FAST])[(1,)](data(), 4)
+
+
+@pytest.mark.parametrize("configs", [[SLOW, FAST], [FAST, SLOW]])
+def test_a_configuration_that_is_no_program_loses_with_a_warning(configs: list[Config]) -> None:
+    kernel = make_fake()
+    compiled = kernel.warmup
+
+    def refuse_slow(*args: object, **kwargs: object) -> object:
+        if kwargs["BLOCK"] == 8:
+            raise DtypeMismatch("int32 and fp32")
+        return compiled(*args, **kwargs)
+
+    kernel.warmup = refuse_slow
+    tuner = tuned(kernel, configs)
+    with pytest.warns(TuningWarning, match=r"fake is not compiled with BLOCK=8(.|\n)*int32 and"):
+        tuner[(1,)](data(), 4)
+    assert tuner.best_config == FAST
+    assert tuner.failures == {SLOW: "DtypeMismatch: int32 and fp32"}
 
 
 def test_results_are_kept_on_disk_for_the_next_process() -> None:

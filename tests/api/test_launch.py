@@ -172,6 +172,7 @@ def test_every_launch_returns_the_compiled_kernel():
     [
         ((1.5,), errors.InvalidGrid),
         ((1, 2, 3, 4), errors.InvalidGrid),
+        (((1 << 31) - 1,) * 3, errors.InvalidGrid),
         ((-1,), errors.InvalidGrid),
         (("a",), errors.InvalidGrid),
         ((), errors.InvalidGrid),

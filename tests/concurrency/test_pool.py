@@ -16,6 +16,7 @@ import pytest
 
 from tilewright.codegen.link import LoadedCode, load_object
 from tilewright.codegen.optimize import compile_module
+from tilewright.support.errors import InvalidGrid
 from tilewright.targets.cpu.host import available_parallelism, host_machine, usable_cpus
 from tilewright.targets.cpu.runtime.native import NativeRuntime, native_runtime
 from tilewright.targets.cpu.runtime.pool import KernelRecord, PoolFunctions, ThreadPool
@@ -189,7 +190,7 @@ def test_a_grid_beyond_63_bits_is_refused(make_pool, kernels):
     pool = make_pool(2)
     data = np.zeros(4, np.int64)
     args = (ctypes.c_int64 * 1)(data.ctypes.data)
-    with pytest.raises(OverflowError, match="programs"):
+    with pytest.raises(InvalidGrid, match="programs"):
         most = (1 << 31) - 1
         pool.run(parallel(pool, kernels, "count"), ctypes.addressof(args), (most, most, most))
     assert not data.any()

@@ -10,6 +10,8 @@ from tilewright.runtime.driver import Grid
 from tilewright.support.errors import InvalidGrid
 
 GridLike = object
+MAX_PROGRAMS = 1 << 63
+"""By definition: the programs of a grid are counted in 64 bits with a sign."""
 MAX_TILES = 1 << 30
 """By definition: a persistent kernel counts tiles in i32, up to two rounds past the last one."""
 
@@ -39,6 +41,8 @@ def check_grid(kernel: str, grid: GridLike, arguments: Mapping[str, object]) -> 
         raise InvalidGrid(f"{kernel}[grid]: a grid has 1 to 3 axes, got {len(extents)}")
     sizes = [_extent(kernel, axis, extent) for axis, extent in enumerate(extents)]
     x, y, z = (*sizes, 1, 1)[:3]
+    if x * y * z >= MAX_PROGRAMS:
+        raise InvalidGrid(f"{kernel}[grid]: a grid of {x} x {y} x {z} is more than 2^63 programs")
     return x, y, z
 
 

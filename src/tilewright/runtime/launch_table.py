@@ -36,7 +36,7 @@ TABLE_FIELDS: dict[str, int] = {
     "none": 88,
     "true": 96,
     "false": 104,
-    "overflow_error": 112,
+    "invalid_grid": 112,
     "get_device_name": 120,
     "gate": 128,
     "run": 136,

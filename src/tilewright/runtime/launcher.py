@@ -11,6 +11,7 @@ from types import FunctionType
 from typing import Final
 
 from tilewright.runtime.launch_table import TABLE_HEADER_BYTES, Guard
+from tilewright.support.errors import InvalidGrid
 
 Launch = Callable[..., object]
 Handler = Callable[..., object]
@@ -98,7 +99,7 @@ class LauncherFactory:
             "26q",
             *(0 if record is None else ctypes.addressof(record), id(SLOW_PATH), id(handler)),
             *(num_rows, num_slots, *map(id, _NAMES), id(_array_type()), id(int), id(float)),
-            *(id(None), id(True), id(False), id(OverflowError), id(_GET_DEVICE)),
+            *(id(None), id(True), id(False), id(InvalidGrid), id(_GET_DEVICE)),
             *(ctypes.addressof(GATE), self._addresses["run_table"], self._addresses["warm"]),
             *(id(tuple), id(FunctionType), *map(id, _DESCRIPTOR_NAMES)),
         )

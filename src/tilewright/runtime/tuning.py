@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
@@ -13,6 +14,7 @@ from tilewright.runtime.call import Call
 from tilewright.runtime.config import Config
 from tilewright.runtime.play_off import close_ones, timed_in_turn
 from tilewright.runtime.progress import Step, progress_bar
+from tilewright.runtime.snapshots import TuningWarning
 from tilewright.runtime.timer import do_bench
 from tilewright.support.dataclass import dataclass
 from tilewright.support.errors import CompileError, TilewrightError
@@ -158,8 +160,11 @@ def tune(
     All are compiled at once, in other processes where that is faster, and timed as they are
     ready. Those with equal parameters whose compiled kernels are the same one are timed once.
 
-    Raises: `NoUsableConfig` when each of them failed; `KeyboardInterrupt` when none was timed;
-    any error that is the kernel's own, such as a fault while it ran.
+    A configuration with which the kernel is no program loses, and a warning says why: nobody asks
+    for a kernel that cannot be compiled.
+
+    Raises: `NoUsableConfig` when each of them failed, or the first error of the kernel itself
+    where there was one; `KeyboardInterrupt` when none was timed; a fault while a kernel ran.
     """
     search = Search(candidates, time, is_verbose)
     is_complete = True
@@ -175,8 +180,12 @@ def tune(
         _say(f"tuning of {name} interrupted; keeping {search.best.config.short()}")
     outcome = Outcome(search.trials, is_complete)
     if search.best is None:
+        for error in search.refusals.values():
+            raise error
         reasons = "\n".join(f"    {c.short()}: {text}" for c, text in outcome.failures.items())
         raise NoUsableConfig(f"{name}(): none of the configurations works\n{reasons}")
+    for config, error in search.refusals.items():
+        _warn(f"autotune(): {name} is not compiled with {config.short()}", error)
     if is_verbose:
         _say(f"tuned {name}: {search.best.config.short()} ({search.best.times_ms[0]:.4g} ms)")
     return outcome
@@ -190,6 +199,7 @@ class _Entry:
     job: CompileJob | None = None
     kernel: object = None
     trial: Trial | None = None
+    refusal: CompileError | None = None
 
 
 class Search:
@@ -207,6 +217,12 @@ class Search:
     def trials(self) -> tuple[Trial, ...]:
         """The trials so far, in the order of the candidates."""
         return tuple(entry.trial for entry in self._entries if entry.trial is not None)
+
+    @property
+    def refusals(self) -> dict[Config, CompileError]:
+        """Why the kernel is no program with some configurations, in their order."""
+        refused = [(entry.candidate.config, entry.refusal) for entry in self._entries]
+        return {config: error for config, error in refused if error is not None}
 
     @property
     def best(self) -> Trial | None:
@@ -317,14 +333,17 @@ class Search:
     def _failing(self, entry: _Entry, step: Step) -> Generator[None]:
         """A block that compiles the candidate, in which it may lose.
 
-        An error that no other configuration avoids is the kernel's own, but for a schedule that
-        was added: the configuration without it says so too, if it is.
+        What looks like an error of the kernel itself may be that of a branch which only this
+        configuration takes. A schedule that was added loses whatever it is: the configuration
+        without it says so too.
         """
         try:
             yield
         except TilewrightError as error:
             if not error.is_of_configuration and not entry.candidate.is_added:
-                raise
+                if not isinstance(error, CompileError):
+                    raise
+                entry.refusal = error
             self._lose(entry, _first_line(error), step)
         except Exception as error:
             if not entry.candidate.is_added:
@@ -361,6 +380,13 @@ def _identity(kwargs: Mapping[str, object], kernel: object) -> object:
 
 def _first_line(error: TilewrightError) -> str:
     return f"{error.code}: {error.summary.splitlines()[0]}"
+
+
+def _warn(text: str, error: CompileError) -> None:
+    """A warning that stands where the error is, for nothing of ours would help its reader."""
+    place = error.span
+    file, line = ("<kernel>", 1) if place is None else (place.file, place.line)
+    warnings.warn_explicit(f"{text}\n{error}", TuningWarning, file, line)
 
 
 def _say(text: str) -> None:

@@ -20,7 +20,7 @@ from tilewright.runtime import launch_table as guard
 from tilewright.runtime.arguments import guard_of
 from tilewright.runtime.launch_table import Guard, has_known_object_layout
 from tilewright.runtime.launcher import SLOW_PATH, Launch
-from tilewright.support.errors import InternalError
+from tilewright.support.errors import InternalError, InvalidGrid
 from tilewright.targets.cpu.host import host_machine
 from tilewright.targets.cpu.runtime import native
 from tilewright.targets.cpu.runtime.native import native_runtime
@@ -482,9 +482,9 @@ def test_a_launch_without_memory_for_scratch_is_a_memory_error(code, out):
         native_runtime().make_launcher((OUT,), record)(1, 1, 1, out)
 
 
-def test_a_launch_of_too_many_programs_is_an_overflow_error(make, out):
+def test_a_launch_of_too_many_programs_is_refused(make, out):
     most = (1 << 31) - 1
-    with pytest.raises(OverflowError, match="programs"):
+    with pytest.raises(InvalidGrid, match="programs"):
         make()(most, most, most, out)
     assert out[0] == 0
 

@@ -71,7 +71,7 @@ no.memory:
 interrupted:
   ret ptr null
 too.large:
-  %error = call ptr @table_entry(ptr %table, i64 $table_overflow_error)
+  %error = call ptr @table_entry(ptr %table, i64 $table_invalid_grid)
   call void @PyErr_SetString(ptr %error, ptr @grid.message)
   ret ptr null
 }

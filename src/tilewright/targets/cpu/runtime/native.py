@@ -93,7 +93,7 @@ class NativeRuntime:
     def launch_raw(self, record: KernelRecord, grid: tuple[int, int, int], slots: bytes) -> None:
         """Launch with argument slots that are packed already (8 bytes each).
 
-        Raises: MemoryError, OverflowError, ValueError for a grid that is not three sizes
+        Raises: MemoryError, InvalidGrid, ValueError for a grid that is not three sizes
         below 2^31. The status word is the caller's to check.
         """
         if self._launch_raw is None:

@@ -8,7 +8,7 @@ import weakref
 
 from tilewright.machine.cpus import LINE_BYTES
 from tilewright.support.dataclass import dataclass
-from tilewright.support.errors import InternalError
+from tilewright.support.errors import InternalError, InvalidGrid
 from tilewright.targets.cpu.runtime.pool_layout import (
     GRID_TOO_LARGE,
     OUT_OF_MEMORY,
@@ -105,7 +105,7 @@ class ThreadPool:
     def run(self, record: KernelRecord, args: int, grid: tuple[int, int, int]) -> None:
         """Run every program of `grid` once; `args` is the address of the argument slots.
 
-        Raises: MemoryError, OverflowError (more than 2^63 programs).
+        Raises: MemoryError, InvalidGrid (more than 2^63 programs).
         """
         sizes = (ctypes.c_int32 * 3)(*grid)
         raise_for(self._run(ctypes.addressof(record), args, ctypes.addressof(sizes)))
@@ -124,7 +124,7 @@ def raise_for(code: int) -> None:
     if code == OUT_OF_MEMORY:
         raise MemoryError("no memory for the scratch arena of a kernel")
     if code == GRID_TOO_LARGE:
-        raise OverflowError("the grid has more than 2^63 programs")
+        raise InvalidGrid("the grid has more than 2^63 programs")
 
 
 def _allocate_state(num_threads: int, cpus: tuple[int, ...]) -> int:
