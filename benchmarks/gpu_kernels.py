@@ -203,12 +203,14 @@ def five_arguments(x_ptr, y_ptr, out_ptr, size, scale):
 
 @triton.jit
 def matmul_tiles(
-    a_desc, b_desc, c_desc, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr, B_TRANSPOSED: tl.constexpr,
+    a_desc, b_desc, c_desc, of_rows_ptr, of_columns_ptr, M, N, K, BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+    B_TRANSPOSED: tl.constexpr, SCALED: tl.constexpr,
 ):  # fmt: skip
     """c = a @ b of descriptors, any sizes; each program takes every `num_programs`-th tile.
 
-    Where `B_TRANSPOSED`, `b` is stored [N, K].
+    Where `B_TRANSPOSED`, `b` is stored [N, K]. Where `SCALED`, rows and columns of `c` are
+    multiplied by numbers of their own.
     """
     num_m = tl.cdiv(M, BLOCK_M)
     num_n = tl.cdiv(N, BLOCK_N)
@@ -225,6 +227,11 @@ def matmul_tiles(
             else:
                 b = b_desc.load([start, column])
             acc = tl.dot(a_desc.load([row, start]), b, acc)
+        if SCALED:
+            rows, columns = row + tl.arange(0, BLOCK_M), column + tl.arange(0, BLOCK_N)
+            of_rows = tl.load(of_rows_ptr + rows, mask=rows < M, other=0.0)
+            of_columns = tl.load(of_columns_ptr + columns, mask=columns < N, other=0.0)
+            acc = acc * of_rows[:, None] * of_columns[None, :]
         c_desc.store([row, column], acc.to(c_desc.dtype))
 
 

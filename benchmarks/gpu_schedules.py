@@ -6,7 +6,7 @@ Sizes that no block divides are among the products.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from types import ModuleType
@@ -58,11 +58,15 @@ ATTENTION_TRITON = (*TRITON, *({**SMALL, "num_stages": stages} for stages in (2,
 
 @dataclass(frozen=True)
 class Operands:
-    """What a product is made of; B is [N, K] where it is transposed."""
+    """What a product is made of; B is [N, K] where it is transposed.
+
+    Where it is scaled, each row and each column of the product is multiplied by its own number.
+    """
 
     name: str
     dtype: torch.dtype
     is_transposed: bool = False
+    is_scaled: bool = False
 
     def tensors(self, m: int, n: int, k: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """A and B at random, and C."""
@@ -71,40 +75,68 @@ class Operands:
         out = self.dtype if self.dtype.itemsize > 1 else torch.bfloat16
         return a, b, torch.empty(m, n, device="cuda", dtype=out)
 
-    def product(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    def scales(self, m: int, n: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """What rows [M, 1] and columns [1, N] are multiplied by; one 1 for all where unscaled."""
+        if not self.is_scaled:
+            return (torch.ones((), device="cuda"),) * 2
+        return torch.rand(m, 1, device="cuda") + 0.5, torch.rand(1, n, device="cuda") + 0.5
+
+    def product(
+        self, a: torch.Tensor, b: torch.Tensor, scales: tuple[torch.Tensor, ...], out: torch.Tensor
+    ) -> torch.Tensor:
         """The library's product, into `out`."""
         right = b.T if self.is_transposed else b
         if self.dtype.itemsize > 1:
             return torch.matmul(a, right, out=out)
-        one = torch.ones((), device="cuda")
-        return torch._scaled_mm(
-            a, right, scale_a=one, scale_b=one, out=out, out_dtype=out.dtype, use_fast_accum=True
-        )
+        scale_a, scale_b = scales
+        said = {"scale_a": scale_a, "scale_b": scale_b, "out_dtype": out.dtype}
+        return torch._scaled_mm(a, right, **said, use_fast_accum=True, out=out)
 
 
 BFLOAT16 = Operands("bfloat16", torch.bfloat16)
 BFLOAT16_TRANSPOSED = Operands("bfloat16 with B transposed", torch.bfloat16, True)
 FLOAT16 = Operands("float16", torch.float16)
 FLOAT8 = Operands("float8e4nv with B transposed", torch.float8_e4m3fn, True)
+FLOAT8_SCALED = Operands("float8e4nv scaled by rows", torch.float8_e4m3fn, True, True)
+
+
+@dataclass(frozen=True)
+class Work:
+    """Something to do in several ways: ours, Triton's and a library's.
+
+    `best(module, choices)` is the fastest launch of a module's kernels with one of the options.
+    """
+
+    name: str
+    tera_flops: float
+    best: Callable[[ModuleType, tuple[Options, ...]], Run]
+    library_name: str
+    library: Run
+    check: Callable[[], None]
+    schedules: Mapping[str, tuple[Options, ...]]
+    of_triton: tuple[Options, ...]
 
 
 def rows() -> Iterator[Row]:
     """Products, then attention with and without a causal mask."""
     for size in PRODUCTS:
-        yield from product_rows(size, BFLOAT16)
+        yield from _compared(product_work(size, BFLOAT16))
     for operands in (BFLOAT16_TRANSPOSED, FLOAT16, FLOAT8):
         for size in PRODUCTS[1:3]:
-            yield from product_rows(size, operands)
+            yield from _compared(product_work(size, operands))
+    for operands in (FLOAT8, FLOAT8_SCALED):
+        yield from _compared(product_work(PRODUCTS[0], operands))
     for shape in ATTENTIONS:
         for is_causal in (False, True):
-            yield from attention_rows(shape, is_causal)
-    yield from attention_rows(LONG_CAUSAL, True)
+            yield from _compared(attention_work(shape, is_causal))
+    yield from _compared(attention_work(LONG_CAUSAL, True))
 
 
-def product_rows(size: tuple[int, int, int], operands: Operands) -> Iterator[Row]:
-    """Each schedule with the fastest of its blocks."""
+def product_work(size: tuple[int, int, int], operands: Operands) -> Work:
+    """A product [M, K] x [K, N]; each schedule with the fastest of its blocks."""
     m, n, k = size
     a, b, c = operands.tensors(m, n, k)
+    scales = operands.scales(m, n)
     num_programs = torch.cuda.get_device_properties(0).multi_processor_count
 
     def run_with(module: ModuleType, blocks: tuple[int, int, int], options: Options) -> Run:
@@ -115,28 +147,29 @@ def product_rows(size: tuple[int, int, int], operands: Operands) -> Iterator[Row
         descriptors = [module.TensorDescriptor.from_tensor(*pair) for pair in pairs]
         sizes = {"BLOCK_M": rows, "BLOCK_N": columns, "BLOCK_K": depth}
         sizes |= {"GROUP_M": 8, "B_TRANSPOSED": operands.is_transposed}
+        sizes |= {"SCALED": operands.is_scaled}
         kernel = module.matmul_tiles[(num_programs,)]
-        return lambda: kernel(*descriptors, m, n, k, **sizes, **options)
+        return lambda: kernel(*descriptors, *scales, m, n, k, **sizes, **options)
 
     def check() -> None:
-        close_to(c, operands.product(a, b, torch.empty_like(c)), 4e-3)
+        close_to(c, operands.product(a, b, scales, torch.empty_like(c)), 4e-3)
 
     def best(module: ModuleType, choices: tuple[Options, ...]) -> Run:
         runs = [run_with(module, *choice) for choice in product(BLOCKS, choices)]
         return fastest(working(runs))
 
     out = torch.empty_like(c)
-    library = ("cuBLAS", lambda: operands.product(a, b, out))
-    work = f"matmul {operands.name} {m}x{n}x{k}"
-    flops = 2 * m * n * k / 1e12
-    yield from _compared(work, best, library, TRITON, check, flops, SCHEDULES)
+    library = ("cuBLAS", lambda: operands.product(a, b, scales, out))
+    name = f"matmul {operands.name} {m}x{n}x{k}"
+    return Work(name, 2 * m * n * k / 1e12, best, *library, check, SCHEDULES, TRITON)
 
 
-def attention_rows(shape: tuple[int, int, int, int], is_causal: bool) -> Iterator[Row]:
-    """Each schedule with blocks of 64 to 192 queries and 128 or 64 keys.
+def attention_work(shape: tuple[int, int, int, int], is_causal: bool) -> Work:
+    """Attention [batch, heads, length, dim], each schedule with the fastest of its blocks.
 
-    192 queries are shared by three groups of warps, and such blocks need not divide the length.
-    Where a mask makes blocks unequal, programs that take one after the other are tried as well.
+    Blocks have 64 to 192 queries and 128 or 64 keys. 192 queries are shared by three groups of
+    warps, and such blocks need not divide the length. Where a mask makes blocks unequal, programs
+    that take one after the other are tried as well.
     """
     batch, heads, length, dim = shape
     q, k, v = (torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(3))
@@ -179,10 +212,10 @@ def attention_rows(shape: tuple[int, int, int, int], is_causal: bool) -> Iterato
         ]
         return fastest(working(runs))
 
-    work = f"attention bfloat16 {shape}{' causal' if is_causal else ''}"
+    name = f"attention bfloat16 {shape}{' causal' if is_causal else ''}"
     flops = 4 * batch * heads * length**2 * dim / 1e12 * (0.5 if is_causal else 1)
-    peers = ("cuDNN", library), ATTENTION_TRITON
-    yield from _compared(work, best, *peers, check, flops, ATTENTION_SCHEDULES)
+    peers = ATTENTION_SCHEDULES, ATTENTION_TRITON
+    return Work(name, flops, best, "cuDNN", library, check, *peers)
 
 
 def working(runs: list[Run]) -> list[Run]:
@@ -200,18 +233,18 @@ def working(runs: list[Run]) -> list[Run]:
     return working
 
 
-def _compared(work, best, library, of_triton, check, flops: float, schedules) -> Iterator[Row]:
+def _compared(work: Work) -> Iterator[Row]:
     """A row for each schedule beside the library, and the fastest beside Triton."""
     ours: dict[str, Run] = {}
-    for name, choices in schedules.items():
-        ours[name] = best(gpu_peers.ours(), choices)
+    for name, choices in work.schedules.items():
+        ours[name] = work.best(gpu_peers.ours(), choices)
         ours[name]()
-        check()
-    theirs = best(gpu_peers.theirs(), of_triton)
-    peer_name, peer = library
-    times = measure(*ours.values(), theirs, peer)
-    unit = "TFLOP/s"
+        work.check()
+    theirs = work.best(gpu_peers.theirs(), work.of_triton)
+    times = measure(*ours.values(), theirs, work.library)
+    amount = work.tera_flops, "TFLOP/s"
     for name, own in zip(ours, times, strict=False):
-        yield compared(FAMILY, f"{work}, {name}", own, times[-1], None, flops, unit, peer_name)
+        done = f"{work.name}, {name}"
+        yield compared(FAMILY, done, own, times[-1], None, *amount, work.library_name)
     own = min(times[:-2], key=lambda one: one.median)
-    yield compared(FAMILY, f"{work}, the fastest", own, times[-2], None, flops, unit)
+    yield compared(FAMILY, f"{work.name}, the fastest", own, times[-2], None, *amount)
