@@ -120,16 +120,14 @@ class Work:
 def rows() -> Iterator[Row]:
     """Products, then attention with and without a causal mask."""
     for size in PRODUCTS:
-        yield from _compared(product_work(size, BFLOAT16))
+        yield from compare(product_work(size, BFLOAT16))
     for operands in (BFLOAT16_TRANSPOSED, FLOAT16, FLOAT8):
         for size in PRODUCTS[1:3]:
-            yield from _compared(product_work(size, operands))
-    for operands in (FLOAT8, FLOAT8_SCALED):
-        yield from _compared(product_work(PRODUCTS[0], operands))
+            yield from compare(product_work(size, operands))
     for shape in ATTENTIONS:
         for is_causal in (False, True):
-            yield from _compared(attention_work(shape, is_causal))
-    yield from _compared(attention_work(LONG_CAUSAL, True))
+            yield from compare(attention_work(shape, is_causal))
+    yield from compare(attention_work(LONG_CAUSAL, True))
 
 
 def product_work(size: tuple[int, int, int], operands: Operands) -> Work:
@@ -159,7 +157,8 @@ def product_work(size: tuple[int, int, int], operands: Operands) -> Work:
         return fastest(working(runs))
 
     out = torch.empty_like(c)
-    library = ("cuBLAS", lambda: operands.product(a, b, scales, out))
+    peer = "torch" if operands.is_scaled else "cuBLAS"
+    library = (peer, lambda: operands.product(a, b, scales, out))
     name = f"matmul {operands.name} {m}x{n}x{k}"
     return Work(name, 2 * m * n * k / 1e12, best, *library, check, SCHEDULES, TRITON)
 
@@ -233,7 +232,7 @@ def working(runs: list[Run]) -> list[Run]:
     return working
 
 
-def _compared(work: Work) -> Iterator[Row]:
+def compare(work: Work, family: str = FAMILY) -> Iterator[Row]:
     """A row for each schedule beside the library, and the fastest beside Triton."""
     ours: dict[str, Run] = {}
     for name, choices in work.schedules.items():
@@ -245,6 +244,6 @@ def _compared(work: Work) -> Iterator[Row]:
     amount = work.tera_flops, "TFLOP/s"
     for name, own in zip(ours, times, strict=False):
         done = f"{work.name}, {name}"
-        yield compared(FAMILY, done, own, times[-1], None, *amount, work.library_name)
+        yield compared(family, done, own, times[-1], None, *amount, work.library_name)
     own = min(times[:-2], key=lambda one: one.median)
-    yield compared(FAMILY, f"{work.name}, the fastest", own, times[-2], None, *amount)
+    yield compared(family, f"{work.name}, the fastest", own, times[-2], None, *amount)
