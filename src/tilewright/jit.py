@@ -424,6 +424,7 @@ class JITFunction:
             debug=bool(self.debug),
             deadlock_seconds=runtime.deadlock_seconds,
             jitter=runtime.jitter,
+            count_cycles=runtime.count_cycles,
         )
         options = base.replaced(changes) if changes else base
         # The variable wins: whoever sets it looks for a defect in a program of others.

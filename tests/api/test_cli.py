@@ -339,6 +339,35 @@ def test_a_loop_of_constant_length_counts_in_the_time_of_a_program(tmp_path: Pat
     assert re.search(r"about \d+ % of a program with its packing, in 12 runs · bound by ", shown)
 
 
+def test_measure_says_what_each_part_took(tmp_path: Path) -> None:
+    path = tmp_path / "loop.py"
+    path.write_text(LOOP)
+    shown = call("explain", "--measure", path).stdout
+    heading, table = shown.split("\n  nest 1")[0].split("measured  estimated")
+    assert re.search(r"  a program took .* cycles, on average of 1 program:", heading)
+    *rows, elsewhere = table.splitlines()[1:]
+    percents = [re.findall(r"(\d+) %  ", row) for row in rows]
+    assert sum(int(taken) for taken, _ in percents) + int(elsewhere.split()[0]) == 100
+    assert sum(int(estimated) for _, estimated in percents) == 100
+    assert "elsewhere" in elsewhere
+    assert any("product 64x64x64, 3 times" in row and "loop.py:12" in row for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--target", "sm_90a"], "counts cycles of this machine's CPU, not of sm_90a"),
+        (["--arg", "turns=i32"], "goes with a file that is run"),
+    ],
+)
+def test_measure_refuses_what_does_not_run_here(
+    tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    path = tmp_path / "loop.py"
+    path.write_text(LOOP)
+    assert message in call("explain", "--measure", path, *arguments, code=1).stderr
+
+
 SUM = """
 import numpy as np
 from examples.matmul import matmul

@@ -172,6 +172,8 @@ EXAMPLES: dict[str, Example] = {
     ),
     "cpu.is_alone": Example(results=("i1",)),
     "cpu.poll": Example(),
+    "cpu.start_count": Example((), ("i64",)),
+    "cpu.end_count": Example(("i64",), (), "part = 3 : i64, beside"),
     "cpu.print": Example(
         ("f32", "i32"), (), f'prefix = " x: ", hex = false, shape = array<i64: 8>, {segments(1, 1)}'
     ),

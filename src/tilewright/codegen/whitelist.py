@@ -192,6 +192,7 @@ CPU_INTRINSICS: dict[str, Allowed] = {
     ),
     **_same("aarch64.neon.usdot.v4i32.v16i8", Allowed(features=frozenset({"i8mm"}))),
     **_same("aarch64.neon.bfdot.v4f32.v8bf16", Allowed(features=frozenset({"bf16"}))),
+    **_same("readcyclecounter readsteadycounter", _ANY),
     **_same("x86.sse2.pause", Allowed(features=frozenset({"sse2"}))),
     **_same("aarch64.isb", Allowed(features=frozenset({"neon"}))),
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from tilewright.support import environment as variables
@@ -19,6 +20,8 @@ from tilewright.support.errors import CompileError, InvalidOption
 if TYPE_CHECKING:
     from pathlib import Path
 
+COUNTS_CYCLES: ContextVar[bool] = ContextVar("counts_cycles", default=False)
+"""The `count_cycles` of launches that do not say it."""
 OptionValue = int | str | tuple[int, ...] | None
 LOOP_SCHEDULES = ("FA_firstDot", "FA_secondDot", "straight")
 """The orders of the two products of a loop; the first two are published names."""
@@ -147,6 +150,7 @@ _DOMAINS: dict[str, tuple[Callable[[object], bool], str]] = {
     "schedule": (_is_text, "None or the text of a schedule, as a str"),
     "deadlock_seconds": (_is_number_of_seconds, "an int from 0 to 3600"),
     "jitter": (_is_seed, "an int from 0 to 2147483647"),
+    "count_cycles": (_is_flag, "True or False"),
 }
 
 
@@ -183,7 +187,8 @@ class CompileOptions:
     schedule on a GPU, which takes the place of these and of `num_stages`. `deadlock_seconds`
     bounds each wait for a slot of a ring or a copy: a program that waits longer says what for and
     stops; 0 is no bound. `jitter` is a seed for pauses of all lengths before what roles do with
-    rings and turns; 0 is none.
+    rings and turns; 0 is none. `count_cycles` has a kernel on a CPU count the cycles of each nest
+    and product, for `explain --measure`.
 
     Raises: `InvalidOption` when a value is outside its domain.
     """
@@ -213,6 +218,7 @@ class CompileOptions:
     schedule: str | None = None
     deadlock_seconds: int = 0
     jitter: int = 0
+    count_cycles: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.num_stages, DefaultStages):
@@ -313,7 +319,8 @@ class RuntimeOptions:
     `num_threads` None leaves the count to the machine. `target` is `auto`, `cpu`, `nvidia` or
     `mlir`; `ptxas` None leaves the assembler to the search for one, and so does `mlir_opt` for
     MLIR. `mlir_schedule` is `none` or `cpu`. `checked`, `debug`, `deadlock_seconds` and `jitter`
-    are the defaults of the compile options of the same name.
+    are the defaults of the compile options of the same name, and so is `count_cycles`, which is
+    no variable of the environment but `COUNTS_CYCLES`.
     """
 
     cache_dir: Path | None
@@ -327,6 +334,7 @@ class RuntimeOptions:
     debug: bool
     deadlock_seconds: int = 0
     jitter: int = 0
+    count_cycles: bool = False
 
 
 @dataclass(frozen=True)
@@ -359,6 +367,7 @@ def runtime_options() -> RuntimeOptions:
         debug=variables.DEBUG.read(),
         deadlock_seconds=variables.DEADLOCK_SECONDS.read(),
         jitter=variables.JITTER.read(),
+        count_cycles=COUNTS_CYCLES.get(),
     )
 
 

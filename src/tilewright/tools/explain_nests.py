@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from pathlib import Path
 
@@ -10,19 +10,31 @@ import click
 
 from tilewright.support.source import source_line
 from tilewright.targets.cpu.report import Access, NestReport, NestSummary, ProductSummary
-from tilewright.targets.cpu.time_shares import Part, Share, Whole, wholes_of
-from tilewright.tools.show import echo_table, size_text
+from tilewright.targets.cpu.runtime.cycle_counts import PartCount
+from tilewright.targets.cpu.time_shares import (
+    Measured,
+    MeasuredShare,
+    Part,
+    Share,
+    Whole,
+    measured,
+    wholes_of,
+)
+from tilewright.tools.show import count_text, echo_table, size_text
 
 _SLOW = frozenset(("gather", "strided", "scalar"))
 _Places = dict[Part, str]
 """What is said of the time of each part, beside its line."""
 
 
-def explain_nests(report: NestReport) -> None:
-    """Print the report on one kernel: what takes the time first."""
+def explain_nests(report: NestReport, counts: Sequence[PartCount] = ()) -> None:
+    """Print the report on one kernel: what takes the time first, or took it if it was counted."""
     wholes = wholes_of(report)
-    for whole in wholes:
-        _explain_whole(whole)
+    if counts and counts[0].runs:
+        _explain_measured(measured(report, counts))
+    else:
+        for whole in wholes:
+            _explain_whole(whole)
     places = {share.part: _place_text(share, whole) for whole in wholes for share in whole.shares}
     for nest, numbers in _equal_nests(report.nests).items():
         _explain_nest(numbers, nest, places)
@@ -42,11 +54,38 @@ def _explain_whole(whole: Whole) -> None:
     """The parts of a program or of a step, what takes the most time first."""
     click.echo(f"  {_whole_text(whole)} takes about {_cycles_text(whole.cycles)} by estimate:")
     shown = sorted(whole.shares, key=lambda share: -share.cycles)
-    rows = [(_name(share), _bound_text(share.part), *_first_line(share.part)) for share in shown]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    for share, row in zip(shown, rows, strict=True):
+    _echo_rows(
+        (f"{share.percent:3d} %", _name(share), _bound_text(share.part), *_first_line(share.part))
+        for share in shown
+    )
+
+
+def _explain_measured(found: Measured) -> None:
+    """The parts of a program as they were measured, what took the most time first."""
+    programs = count_text(found.num_programs, "program")
+    click.echo(f"  a program took {_cycles_text(found.cycles)}, on average of {programs}:")
+    rows = [("measured", "estimated", "", "bound by", "line", "")]
+    for share in sorted(found.shares, key=lambda share: -share.measured_cycles):
+        percents = f"{share.measured_percent:6d} %", f"{share.percent:7d} %"
+        name = _part_name(share.part, share.numbers) + _runs_text(share, found)
+        rows.append((*percents, name, _bound_text(share.part), *_first_line(share.part)))
+    rows.append((f"{found.elsewhere_percent:6d} %", "", "elsewhere", "", "", ""))
+    _echo_rows(rows)
+
+
+def _runs_text(share: MeasuredShare, found: Measured) -> str:
+    """How often a part ran in a program, where that is not once."""
+    each = share.runs / found.num_programs / max(len(share.numbers), 1)
+    return "" if each == 1 else f", {each:.4g} times"
+
+
+def _echo_rows(rows: Iterable[tuple[str, ...]]) -> None:
+    """Print rows in columns; the last one may be as long as it likes."""
+    kept = list(rows)
+    widths = [max(map(len, column)) for column in zip(*kept, strict=True)][:-1]
+    for row in kept:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        click.echo(f"    {share.percent:3d} %  {'  '.join(cells)}  {row[3]}".rstrip())
+        click.echo(f"    {'  '.join((*cells, row[-1]))}".rstrip())
 
 
 def _whole_text(whole: Whole) -> str:
@@ -71,11 +110,14 @@ def _cycles_text(cycles: int) -> str:
 
 def _name(share: Share) -> str:
     """What a share is of, with how often it runs in the whole."""
-    if isinstance(share.part, ProductSummary):
-        name = f"product {_shape_text(share.part)}"
-    else:
-        name = _numbers_text(share.numbers, "")
+    name = _part_name(share.part, share.numbers)
     return name if share.runs == 1 else f"{name}, {share.runs} times"
+
+
+def _part_name(part: Part, numbers: Sequence[int]) -> str:
+    if isinstance(part, ProductSummary):
+        return f"product {_shape_text(part)}"
+    return _numbers_text(numbers, "")
 
 
 def _shape_text(product: ProductSummary) -> str:

@@ -22,6 +22,7 @@ from tilewright.tools.environment import env
 from tilewright.tools.explain import explain as explain_request
 from tilewright.tools.kernel_file import ARGUMENTS, FILE, FUNCTION, KERNEL, OPTIONS, TARGET
 from tilewright.tools.layout import layout
+from tilewright.tools.measure import collect_counting, require_measurable
 from tilewright.tools.passes import passes
 from tilewright.tools.replay import replay
 from tilewright.tools.show import ValueNames, echo_diff, title
@@ -139,6 +140,11 @@ def _finish(collected: Collected) -> None:
 @FUNCTION
 @ARGUMENTS
 @OPTIONS
+@click.option(
+    "--measure",
+    is_flag=True,
+    help="On the CPU: count the cycles of each nest and product while the file runs.",
+)
 def explain(
     file: tuple[Path, str],
     machine: str,
@@ -146,19 +152,28 @@ def explain(
     function: str,
     arguments: tuple[str, ...],
     options: tuple[str, ...],
+    measure: bool,
 ) -> None:
     """Explain what the kernels of a file become, in their own lines.
 
     On the CPU what takes the time first, by estimate (a core's rates): of a program, or of a step
-    of a loop where constants do not say how often it runs. Then for each loop nest: its bounds,
-    vector width, bytes and operations, how every access reaches memory, and why a slow one is
-    slow; for each product its unit and what it packs. On a GPU: vectors and
-    sectors of every access, conversions with cost and cause, matrix instructions, shared memory,
-    barriers, registers, occupancy. No GPU is needed. The file is run as by `ir`.
+    of a loop where constants do not say how often it runs; with --measure what it took, too. Then
+    for each loop nest: its bounds, vector width, bytes and operations, how every access reaches
+    memory, and why a slow one is slow; for each product its unit and what it packs. On a GPU:
+    vectors and sectors of every access, conversions with cost and cause, matrix instructions,
+    shared memory, barriers, registers, occupancy. No GPU is needed. The file is run as by `ir`.
     """
-    collected = requests_of(file[0], kernel or file[1], arguments, machine, options, function)
+
+    def collect() -> Collected:
+        return requests_of(file[0], kernel or file[1], arguments, machine, options, function)
+
+    if not measure:
+        collected, counts = collect(), {}
+    else:
+        require_measurable(machine, arguments)
+        collected, counts = collect_counting(collect)
     for request in collected.requests:
-        explain_request(request)
+        explain_request(request, counts.get(request.to_bytes(), ()))
     _finish(collected)
 
 

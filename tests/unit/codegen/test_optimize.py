@@ -145,7 +145,7 @@ REFUSED = {
     'declare i32 @"system"(ptr)': "`system`",
     "%x = call float @llvm.vector.reduce.fadd.v16f32(float 0.0, <16 x float> %v)": "reassoc",
     "%x = call <16 x float> @llvm.x86.avx512bf16.dpbf16ps.512(<16 x float> %a)": "avx512bf16",
-    "declare void @llvm.readcyclecounter()": "readcyclecounter",
+    "declare ptr @llvm.returnaddress(i32)": "returnaddress",
 }
 
 

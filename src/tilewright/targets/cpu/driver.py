@@ -24,6 +24,7 @@ from tilewright.support.errors import UnsupportedError
 from tilewright.support.options import CompileOptions, runtime_options
 from tilewright.targets.cpu.host import host_machine, usable_cpus
 from tilewright.targets.cpu.runtime.amx_permission import is_amx_permitted
+from tilewright.targets.cpu.runtime.cycle_counts import COUNTS_SYMBOL, KernelCounts, note_counts
 from tilewright.targets.cpu.runtime.native import NativeRuntime, native_runtime
 from tilewright.targets.cpu.runtime.pool import KernelRecord
 from tilewright.targets.cpu.runtime.status import Site, StatusRecord, fault_of
@@ -163,7 +164,7 @@ class CpuDriver:
                 hint="compile it here: without AMX it takes vectors. Linux refuses AMX where a "
                 "thread has a signal stack too small for it, and under some sandboxes",
             )
-        code = load_object(artifact.sections["object"], KERNEL_SYMBOL)
+        code = _linked(artifact)
         runtime = native_runtime(self._cache, runtime_options().num_threads)
         arena_bytes = int(str(artifact.metadata.get("arena_bytes", 0)))
         metadata = artifact.metadata
@@ -175,7 +176,7 @@ class CpuDriver:
         flags = _atomic_flags(metadata.get("atomics", []))
         return CpuKernel(
             code,
-            runtime.pool.make_record(code.address, arena_bytes, address, flags),
+            runtime.pool.make_record(code.addresses[KERNEL_SYMBOL], arena_bytes, address, flags),
             tuple(map(str, slots)),
             runtime,
             str(metadata["name"]),
@@ -183,6 +184,16 @@ class CpuDriver:
             status,
             has_prints,
         )
+
+
+def _linked(artifact: Artifact) -> LoadedCode:
+    """The code of an artifact in this process, with what it counts."""
+    num_parts = int(str(artifact.metadata.get("num_counted", 0)))
+    counts = (COUNTS_SYMBOL,) if num_parts else ()
+    code = load_object(artifact.sections["object"], KERNEL_SYMBOL, *counts)
+    if num_parts:
+        note_counts(KernelCounts(artifact.key, code, num_parts))
+    return code
 
 
 def _atomic_flags(atomics: object) -> int:

@@ -16,6 +16,7 @@ from tilewright.ops.function import FuncOp, find_kernel
 from tilewright.targets.cpu.ops import AssertOp, IsAloneOp, PollOp
 from tilewright.targets.cpu.rules import CPU_RULES
 from tilewright.targets.cpu.rules import atomics as atomic_rules
+from tilewright.targets.cpu.rules import cycle_counts as cycle_count_rules
 from tilewright.targets.cpu.rules import integer_quotients as integer_quotient_rules
 from tilewright.targets.cpu.rules import interrupts as interrupt_rules
 from tilewright.targets.cpu.rules import matmul as matmul_rules
@@ -26,7 +27,9 @@ from tilewright.targets.cpu.rules import remainders as remainder_rules
 from tilewright.targets.cpu.rules import reports as report_rules
 from tilewright.targets.cpu.rules import structure as structure_rules
 from tilewright.targets.cpu.rules.interrupts import branch_if_stopped
+from tilewright.targets.cpu.runtime.cycle_counts import COUNTS_SYMBOL
 from tilewright.targets.cpu.runtime.status import Site
+from tilewright.targets.cpu.schedule.count_cycles import num_counted_of
 from tilewright.targets.cpu.services import CpuServices
 
 _PROGRAM_IDS = "i32 %pid0, i32 %pid1, i32 %pid2, i32 %grid0, i32 %grid1, i32 %grid2"
@@ -63,6 +66,10 @@ def emit_kernel(
     builder = ModuleBuilder()
     builder.add_metadata("!{i32 1}")
     numbers: dict[Operation, int] = {op: i for i, op in enumerate(assertions(kernel))}
+    num_counted = num_counted_of(module)
+    if num_counted:
+        kind = f"[{2 * num_counted} x i64]"
+        builder.add_global(COUNTS_SYMBOL, f"global {kind} zeroinitializer, align 64")
     math = MathEmitter(builder, features)
     services = CpuServices(builder, features, vector_bytes, math, numbers)
     parameters = [
@@ -209,7 +216,7 @@ def _load_slot(fn: FunctionBuilder, index: int, kind: str) -> str:
 
 # Imported for the rules they register.
 RULE_MODULES = (
-    *(atomic_rules, interrupt_rules, matmul_rules),
+    *(atomic_rules, cycle_count_rules, interrupt_rules, matmul_rules),
     *(integer_quotient_rules, memory_rules, narrow_float_rules, quotient_rules, remainder_rules),
     *(report_rules, structure_rules),
 )

@@ -313,9 +313,15 @@ def _print(operation: Operation, preparation: Preparation) -> PlainFunction:
     return evaluate
 
 
-@CPU_INTERPRETATION.plain.register(ops.PollOp)
-def _poll(operation: Operation, preparation: Preparation) -> PlainFunction:
-    return lambda program: None  # Python itself stops the interpreter
+@CPU_INTERPRETATION.plain.register(ops.PollOp, ops.EndCountOp)
+def _do_nothing(operation: Operation, preparation: Preparation) -> PlainFunction:
+    """Python itself stops the interpreter, and nobody asks what was counted."""
+    return lambda program, *operands: None
+
+
+@CPU_INTERPRETATION.plain.register(ops.StartCountOp)
+def _start_count(operation: Operation, preparation: Preparation) -> PlainFunction:
+    return lambda program: np.int64(0)  # nothing takes cycles here
 
 
 @CPU_INTERPRETATION.plain.register(ops.IsAloneOp)

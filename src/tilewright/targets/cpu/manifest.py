@@ -20,6 +20,7 @@ from tilewright.targets.cpu.emit import (
     uses_amx,
 )
 from tilewright.targets.cpu.ops import CPU_OPS
+from tilewright.targets.cpu.schedule.count_cycles import num_counted_of
 from tilewright.targets.cpu.schedule.passes import ArenaReport, NestReport, cpu_schedule
 from tilewright.targets.cpu.tile_passes import CPU_TILE_PASSES
 from tilewright.targets.target import Reports, Scheduled, Target, report_of
@@ -40,6 +41,8 @@ def _describe(module: ModuleOp, options: CompileOptions, reports: Reports) -> Sc
         "uses_amx": uses_amx(module),
         "atomics": atomics_of(module),
     }
+    if options.count_cycles:
+        metadata["num_counted"] = num_counted_of(module)
     remarks = (*report.remarks, *(text for nest in report.nests for text in nest.remarks))
     return Scheduled(module, metadata, tuple(dict.fromkeys(remarks)), report)
 

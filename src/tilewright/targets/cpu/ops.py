@@ -9,7 +9,7 @@ scalars and vectors. Addresses are pointers plus element offsets (`tt.addptr`).
 from __future__ import annotations
 
 import numpy as np
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, UnitAttr
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_op_definition,
@@ -385,6 +385,30 @@ class PollOp(TileOp):
         return (write(Resource.CONTROL),)
 
 
+@irdl_op_definition
+class StartCountOp(TileOp):
+    """The number of a counter of cycles, from which `cpu.end_count` counts."""
+
+    name = "cpu.start_count"
+    start = result_def(i64)
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (write(Resource.CONTROL),)
+
+
+@irdl_op_definition
+class EndCountOp(TileOp):
+    """Add the cycles since `start` to those of `part`, and 1 to its runs unless `beside` one."""
+
+    name = "cpu.end_count"
+    start = operand_def(i64)
+    part = prop_def(IntegerAttr)
+    beside = opt_prop_def(UnitAttr)
+
+    def effects(self) -> tuple[Effect, ...]:
+        return (write(Resource.CONTROL),)
+
+
 CPU_OPS = (
     NestOp,
     YieldOp,
@@ -406,4 +430,6 @@ CPU_OPS = (
     AssertOp,
     IsAloneOp,
     PollOp,
+    StartCountOp,
+    EndCountOp,
 )

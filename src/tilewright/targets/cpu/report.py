@@ -104,14 +104,43 @@ class NestReport:
     products: tuple[ProductSummary, ...] = ()
 
 
+@dataclass(frozen=True)
+class CountedOp:
+    """What a C1 op is part of: the nest of an index in the report, or the product of a T0 op.
+
+    `is_beside`: it is no run of its own, as what packs an operand.
+    """
+
+    part: int | Operation
+    is_beside: bool = False
+
+
 @dataclass
 class ReportBuilder:
-    """Collects summaries while a kernel is lowered."""
+    """Collects summaries while a kernel is lowered, and which ops each of them is about."""
 
     nests: list[NestSummary] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     products: list[ProductSummary] = field(default_factory=list)
     loops: dict[Operation, Loop] = field(default_factory=dict)
+    counted: dict[Operation, CountedOp] = field(default_factory=dict)
+    multiplied: list[Operation] = field(default_factory=list)
+
+    def add_nest(self, op: Operation, summary: NestSummary) -> None:
+        """Report a nest that is emitted as `op`."""
+        self.counted[op] = CountedOp(len(self.nests))
+        self.nests.append(summary)
+
+    def add_product(self, op: Operation, summary: ProductSummary) -> None:
+        """Report a product by its T0 op."""
+        self.products.append(summary)
+        self.multiplied.append(op)
+
+    def number_of(self, op: CountedOp) -> int:
+        """The number of an op's part: nests from 1 on, then products; 0 is the program."""
+        if isinstance(op.part, int):
+            return 1 + op.part
+        return 1 + len(self.nests) + self.multiplied.index(op.part)
 
     def loop_of(self, op: Operation) -> Loop | None:
         """The innermost loop around an op; None outside of all."""

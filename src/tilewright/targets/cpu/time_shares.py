@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.report import Loop, NestReport, NestSummary, ProductSummary
+from tilewright.targets.cpu.runtime.cycle_counts import PartCount
 
 Part = NestSummary | ProductSummary
 
@@ -103,3 +104,61 @@ def whole_percents(amounts: Sequence[int]) -> list[int]:
     for i in order[: 100 - sum(percents)]:
         percents[i] += 1
     return percents
+
+
+@dataclass(frozen=True)
+class MeasuredShare:
+    """Equal nests, or one product, and what they took together in all programs.
+
+    `percent` is what they were estimated to take of what all parts take, run as often as they ran;
+    `measured_percent` is of what the programs took. `runs` are those of all of them.
+    """
+
+    part: Part
+    numbers: tuple[int, ...]
+    runs: int
+    percent: int
+    measured_cycles: int
+    measured_percent: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the programs of all launches took: of each part that ran, and `elsewhere`, in percent.
+
+    `cycles` are those of one program, on average.
+    """
+
+    num_programs: int
+    cycles: int
+    shares: tuple[MeasuredShare, ...]
+    elsewhere_percent: int
+
+
+def measured(report: NestReport, counts: Sequence[PartCount]) -> Measured:
+    """The shares of what was counted, also of what is rare; a loop counts as it ran."""
+    program, *rest = counts
+    rest += [PartCount(0, 0)] * (len(report.nests) + len(report.products) - len(rest))
+    parts: dict[Part, list[tuple[int, PartCount]]] = {}
+    for number, part in enumerate((*report.nests, *report.products)):
+        if rest[number].runs:
+            in_report = number + 1 if number < len(report.nests) else 0
+            parts.setdefault(part, []).append((in_report, rest[number]))
+    runs = [sum(count.runs for _, count in found) for found in parts.values()]
+    taken = [sum(count.cycles for _, count in found) for found in parts.values()]
+    expected = [_run_cycles(part, times) for part, times in zip(parts, runs, strict=True)]
+    *percents, elsewhere = whole_percents([*taken, max(program.cycles - sum(taken), 0)])
+    shares = tuple(
+        MeasuredShare(part, tuple(n for n, _ in found if n), *numbers)
+        for (part, found), *numbers in zip(
+            parts.items(), runs, whole_percents(expected), taken, percents, strict=True
+        )
+    )
+    cycles = round(program.cycles / max(program.runs, 1))
+    return Measured(program.runs, cycles, shares, elsewhere)
+
+
+def _run_cycles(part: Part, runs: int) -> int:
+    """What so many runs are estimated to take; each product of a batch is a run."""
+    count = part.count if isinstance(part, ProductSummary) else 1
+    return round(part.time.cycles * runs / max(count, 1))

@@ -27,7 +27,7 @@ class MlirDriver:
 
     slow_path: object = SLOW_PATH
     stages = ("source", "ttir", "mlir", "memref", "llvm")
-    ignored_options = CpuDriver.ignored_options
+    ignored_options = CpuDriver.ignored_options | {"count_cycles"}
     least_divisor = CpuDriver.least_divisor
 
     def __init__(self, cache: DiskCache | None) -> None:

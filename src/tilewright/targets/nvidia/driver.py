@@ -199,7 +199,7 @@ class NvidiaDriver:
 
     slow_path: object = SLOW_PATH
     stages = ("source", "ttir", "t1", "t2", "llir", "ptx", "cubin", "sass")
-    ignored_options: frozenset[str] = frozenset()
+    ignored_options: frozenset[str] = frozenset(("count_cycles",))
     # Copies of 4 bytes are two elements of 16 bits.
     least_divisor = 2
 

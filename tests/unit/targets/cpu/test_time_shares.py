@@ -7,11 +7,19 @@ from hypothesis import strategies as st
 
 from tilewright.support.dataclass import replace
 from tilewright.targets.cpu.estimate import Estimate
-from tilewright.targets.cpu.report import Loop, NestReport, NestSummary
-from tilewright.targets.cpu.time_shares import whole_percents, wholes_of
+from tilewright.targets.cpu.report import Loop, NestReport, NestSummary, ProductSummary
+from tilewright.targets.cpu.runtime.cycle_counts import PartCount
+from tilewright.targets.cpu.time_shares import measured, whole_percents, wholes_of
 
 NEST = NestSummary(("k.py:1",), (8,), 8, 0, ("tt.store",), (), 0, 0)
 FOUR, OPEN = Loop("k.py:2", 1, 4), Loop("k.py:3", 2, None)
+
+
+BATCH = ProductSummary(
+    *("k.py:9", (8, 8, 8), ("f32", "f32"), "fused multiply-adds", "", "", (1, 8), False),
+    time=Estimate(300, "arithmetic"),
+    count=3,
+)
 
 
 def nest(cycles: int, loop: Loop | None = None, line: int = 1) -> NestSummary:
@@ -49,3 +57,21 @@ def test_what_is_rare_takes_no_time_and_equal_nests_are_one_share() -> None:
     (whole,) = wholes_of(NestReport((nest(2), rare, nest(2), nest(4, None, 3)), 0))
     assert [share.numbers for share in whole.shares] == [(1, 3), (4,)]
     assert [share.percent for share in whole.shares] == [50, 50]
+
+
+def test_what_was_counted_has_shares_of_what_the_programs_took() -> None:
+    rare = replace(nest(50, None, 7), is_rare=True)
+    report = NestReport((nest(10), rare, nest(10), nest(8, OPEN, 3)), 0, (), (BATCH,))
+    # Two programs; the loop ran 10 times in each, the batch of 3 once, what is rare never.
+    counts = [(1000, 2), (100, 2), (0, 0), (300, 2), (200, 20), (300, 6)]
+    found = measured(report, [PartCount(*each) for each in counts])
+    assert (found.num_programs, found.cycles, found.elsewhere_percent) == (2, 500, 10)
+    shown = [(s.numbers, s.runs, s.measured_cycles, s.measured_percent) for s in found.shares]
+    assert shown == [((1, 3), 4, 400, 40), ((4,), 20, 200, 20), ((), 6, 300, 30)]
+    # 40, 160 and 600 cycles.
+    assert [share.percent for share in found.shares] == [5, 20, 75]
+
+
+def test_a_part_without_counts_did_not_run() -> None:
+    found = measured(NestReport((nest(10), nest(20, None, 2)), 0), [PartCount(8, 1)])
+    assert (found.shares, found.elsewhere_percent) == ((), 100)

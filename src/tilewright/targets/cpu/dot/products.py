@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -29,8 +28,7 @@ from tilewright.targets.cpu.dot.direct import amx_redirection, redirection
 from tilewright.targets.cpu.dot.fetching import fetch_address
 from tilewright.targets.cpu.dot.limits import limits_of, row_limit
 from tilewright.targets.cpu.dot.spec import DotSpec
-from tilewright.targets.cpu.dot.units import choose_unit
-from tilewright.targets.cpu.estimate import product_time
+from tilewright.targets.cpu.dot.summary import summary_of
 from tilewright.targets.cpu.forms import STEPS
 from tilewright.targets.cpu.nests import nest
 from tilewright.targets.cpu.nests.coordinates import constant_coords
@@ -38,7 +36,7 @@ from tilewright.targets.cpu.nests.emitter import Emitter
 from tilewright.targets.cpu.nests.evaluate import Evaluator
 from tilewright.targets.cpu.nests.separation import polynomial
 from tilewright.targets.cpu.nests.whole_tiles import whole_tile
-from tilewright.targets.cpu.report import ProductSummary, line_of
+from tilewright.targets.cpu.report import CountedOp
 from tilewright.targets.cpu.schedule.bufferization import PackForm, is_zero
 from tilewright.targets.cpu.schedule.inline import owner
 from tilewright.targets.cpu.schedule.lowering import Limits, Lowering
@@ -49,7 +47,7 @@ from tilewright.targets.cpu.schedule.storage import Buffer
 
 def emit_pack(lowering: Lowering, out: Block, form: PackForm) -> None:
     """Pack an operand right here, from memory or from its buffer."""
-    if _is_in_place(lowering, form):
+    if lowering.bufferization.is_in_place(form):
         lowering.unpacked[form] = _rows_in_place(lowering, out, form)
         return
     spec = _spec_of(lowering, form)
@@ -59,13 +57,7 @@ def emit_pack(lowering: Lowering, out: Block, form: PackForm) -> None:
         _pack_load(lowering, out, form, dst)
         return
     emit = Emitter(out, _location(form))
-    _pack_buffer(emit, form, lowering.buffer(form.value), dst)
-
-
-def _is_in_place(lowering: Lowering, form: PackForm) -> bool:
-    """Whether a product reads an operand, or its transpose, as rows in memory."""
-    bufferization = lowering.bufferization
-    return form in bufferization.unpacked or form in bufferization.unpacked_transposes
+    _pack_buffer(lowering, emit, form, lowering.buffer(form.value), dst)
 
 
 def _location(form: PackForm) -> LocationAttr | None:
@@ -97,6 +89,7 @@ def _packed_buffer(lowering: Lowering, form: PackForm, spec: DotSpec) -> Buffer:
 
 
 def _pack(
+    lowering: Lowering,
     emit: Emitter,
     form: PackForm,
     source: tuple[SSAValue, SSAValue],
@@ -113,12 +106,20 @@ def _pack(
     }
     if transposed:
         properties["transposed"] = UnitAttr()
-    emit.effect(cpu.PackOp, (*source, dst), (), properties)
+    op = emit.effect(cpu.PackOp, (*source, dst), (), properties)
+    lowering.report.counted[op] = CountedOp(_products_of(lowering, form)[0], is_beside=True)
 
 
-def _pack_buffer(emit: Emitter, form: PackForm, source: Buffer, dst: Buffer) -> None:
+def _products_of(lowering: Lowering, form: PackForm) -> list[DotOp]:
+    """The products that read an operand in one form."""
+    return [op for op, forms in lowering.bufferization.operands.items() if form in forms]
+
+
+def _pack_buffer(
+    lowering: Lowering, emit: Emitter, form: PackForm, source: Buffer, dst: Buffer
+) -> None:
     stride = emit.constant(i64, source.shape[-1])
-    _pack(emit, form, (source.base, stride), dst.base, form.transposed)
+    _pack(lowering, emit, form, (source.base, stride), dst.base, form.transposed)
 
 
 def _pack_load(lowering: Lowering, out: Block, form: PackForm, dst: Buffer) -> None:
@@ -131,7 +132,7 @@ def _pack_load(lowering: Lowering, out: Block, form: PackForm, dst: Buffer) -> N
     assert isinstance(op, LoadOp)
     ev = Evaluator(lowering, Emitter(out, op.location))
     if lowering.bufferization.is_stored(form.value):
-        _pack_buffer(ev.emit, form, lowering.buffer(form.value), dst)
+        _pack_buffer(lowering, ev.emit, form, lowering.buffer(form.value), dst)
         return
     condition = whole_tile(ev, op)
     if condition is None:
@@ -158,7 +159,7 @@ def _pack_load(lowering: Lowering, out: Block, form: PackForm, dst: Buffer) -> N
 
 def _pack_direct(ev: Evaluator, form: PackForm, op: LoadOp, dst: Buffer) -> None:
     transposed = form.transposed if _has_rows(ev.lowering, op) else not form.transposed
-    _pack(ev.emit, form, ev.lowering.sources[form], dst.base, transposed)
+    _pack(ev.lowering, ev.emit, form, ev.lowering.sources[form], dst.base, transposed)
 
 
 def _has_rows(lowering: Lowering, op: LoadOp) -> bool:
@@ -207,10 +208,10 @@ def _rows_in_place(lowering: Lowering, out: Block, form: PackForm) -> tuple[SSAV
 
 def _limits(lowering: Lowering, emit: Emitter, form: PackForm) -> Limits | None:
     """The limits of the one product that reads an operand in place, computed for its first."""
-    users = [op for op, forms in lowering.bufferization.operands.items() if form in forms]
-    if users[0] not in lowering.limits:
-        lowering.limits[users[0]] = limits_of(lowering, emit, users[0])
-    return lowering.limits[users[0]]
+    first = _products_of(lowering, form)[0]
+    if first not in lowering.limits:
+        lowering.limits[first] = limits_of(lowering, emit, first)
+    return lowering.limits[first]
 
 
 def _pack_general(
@@ -220,7 +221,7 @@ def _pack_general(
     temporary = _materialize(lowering, out, form, is_rare=is_rare)
     op = owner(form.value)
     assert op is not None
-    _pack_buffer(Emitter(out, op.location), form, temporary, dst)
+    _pack_buffer(lowering, Emitter(out, op.location), form, temporary, dst)
 
 
 def _materialize(
@@ -243,7 +244,7 @@ def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
     """The product itself; a batch is a loop over its matrices."""
     forms = lowering.bufferization.operands[op]
     spec = operand_spec(op, lowering.machine)
-    lowering.report.products.append(_summary(lowering, op, spec))
+    lowering.report.add_product(op, summary_of(lowering, op, spec))
     emit = Emitter(out, op.location)
     batch = shape_of(op.results[0].type)[:-2]
     if not batch:
@@ -267,7 +268,7 @@ def emit_dot(lowering: Lowering, out: Block, op: DotOp) -> None:
             limits = () if rows is None else (rows,)
         spec = replace(spec, ldc=target.pitch, transposed_b=is_across)
         more = (stride, _room(lowering, spec), fetch, source, limits, place)
-        _call(emit, op, spec, (a, b, target.base), more)
+        _call(lowering, emit, op, spec, (a, b, target.base), more)
         return
     _emit_batch(lowering, emit, op, spec)
 
@@ -276,48 +277,6 @@ def _whole(emit: Emitter, spec: DotSpec) -> Limits:
     """The limits of a product that is seen whole."""
     m, n, k = (emit.constant(i64, size) for size in (spec.m, spec.n, spec.k))
     return Limits(m, n, k)
-
-
-def _summary(lowering: Lowering, op: DotOp, spec: DotSpec) -> ProductSummary:
-    """What `explain` says of a product."""
-    bufferization = lowering.bufferization
-    packed = [
-        form.role.upper()
-        for form in bufferization.operands[op]
-        if not (_is_in_place(lowering, form) or is_direct(form, spec, bufferization))
-    ]
-    in_place = [
-        form.role.upper() for form in bufferization.operands[op] if _is_in_place(lowering, form)
-    ]
-    # What the choice was made from: a spec that is not AMX's yet.
-    choice = choose_unit(replace(spec, is_amx=False))
-    beside = _packed_beside(lowering, op, packed)
-    count = prod(shape_of(op.results[0].type)[:-2])
-    return ProductSummary(
-        line_of(op.location),
-        (spec.m, spec.n, spec.k),
-        (spec.a_dtype, spec.b_dtype),
-        choice.name,
-        " and ".join(packed),
-        " and ".join(in_place),
-        (spec.b_layout.num_panels(spec.n), spec.b_layout.columns),
-        op in lowering.direct,
-        "" if spec.unit.is_arm else choice.why_not_amx,
-        lowering.report.loop_of(op),
-        product_time(choice.spec, beside, tuple(in_place), count),
-        count,
-    )
-
-
-def _packed_beside(lowering: Lowering, op: DotOp, packed: Sequence[str]) -> tuple[str, ...]:
-    """The packed operands that are packed in the product's loop, not before it."""
-    loop_of, beside = lowering.report.loop_of, []
-    for form in lowering.bufferization.operands[op]:
-        made = form.value.owner
-        is_beside = isinstance(made, Block) or loop_of(made) == loop_of(op)
-        if form.role.upper() in packed and is_beside:
-            beside.append(form.role.upper())
-    return tuple(beside)
 
 
 def _unit_property(is_amx: bool, operand: SSAValue) -> dict[str, Attribute]:
@@ -343,6 +302,7 @@ def _operand(lowering: Lowering, form: PackForm, spec: DotSpec) -> tuple[SSAValu
 
 
 def _call(
+    lowering: Lowering,
     emit: Emitter,
     op: DotOp,
     spec: DotSpec,
@@ -369,7 +329,8 @@ def _call(
     if is_zero(op.operands[2]):
         properties["zero_init"] = UnitAttr()
     values = (*operands, *stride, *room, *fetch, *source, *limits, *place)
-    emit.effect(cpu.DotOp, values, (), properties)
+    call = emit.effect(cpu.DotOp, values, (), properties)
+    lowering.report.counted[call] = CountedOp(op)
 
 
 def _emit_batch(lowering: Lowering, emit: Emitter, op: DotOp, spec: DotSpec) -> None:
@@ -389,12 +350,12 @@ def _emit_batch(lowering: Lowering, emit: Emitter, op: DotOp, spec: DotSpec) -> 
         if not is_direct(form, spec, lowering.bufferization):
             dst = _packed_buffer(lowering, form, spec)
             source = (matrix, emit.constant(i64, columns))
-            _pack(emit, form, source, dst.base, form.transposed)
+            _pack(lowering, emit, form, source, dst.base, form.transposed)
             matrix = dst.base
         bases.append(matrix)
     target = lowering.buffer(op.results[0])
     offset = emit.integer("muli", variable, emit.index(spec.m * spec.n))
     room = _room(lowering, spec)
     result = emit.advance(target.base, offset)
-    _call(emit, op, spec, (bases[0], bases[1], result), ((), room, (), (), (), ()))
+    _call(lowering, emit, op, spec, (bases[0], bases[1], result), ((), room, (), (), (), ()))
     emit.close_loop((0, count, 1))

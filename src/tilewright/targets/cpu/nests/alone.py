@@ -56,9 +56,10 @@ def emit_forms(lowering: Lowering, out: Block, roots: Sequence[Root]) -> None:
     location = root.op.location
     alone, beside = Block(), Block()
     update = replace(root, kind=RootKind.UPDATE)
-    nest.emit_nest(lowering, alone, [update], is_detour=True)
-    nest.emit_nest(lowering, beside, [root])
-    summaries = lowering.report.nests
+    short = nest.emit_nest(lowering, alone, [update], is_detour=True)
+    long = nest.emit_nest(lowering, beside, [root])
+    counted, summaries = lowering.report.counted, lowering.report.nests
+    counted[short] = counted[long]
     summaries[-1] = replace(summaries[-1], remarks=(_REMARK,))
     for block in (alone, beside):
         block.add_op(build(YieldOp, location=location))

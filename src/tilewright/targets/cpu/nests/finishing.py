@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, i64
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.ir.op import build
 from tilewright.ir.types import i1
@@ -19,8 +19,8 @@ from tilewright.targets.cpu.schedule.roots import Root
 from tilewright.targets.cpu.schedule.storage import Buffer
 
 
-def finish(nest: Nest, out: Block, block: Block, flag: SSAValue | None) -> None:
-    """Close the region, append the nest, and copy redirected stores to their place."""
+def finish(nest: Nest, out: Block, block: Block, flag: SSAValue | None) -> Operation:
+    """Close the region, append the nest, and copy redirected stores to their place; the nest."""
     outputs = [value for _, value in nest.scalars]
     if flag is not None:
         outputs.append(flag)
@@ -38,6 +38,7 @@ def finish(nest: Nest, out: Block, block: Block, flag: SSAValue | None) -> None:
     nest.lowering.define({value: result for (value, _), result in results})
     if nest.aside:
         _copy_back(nest, out, op.results[-1] if flag is not None else None)
+    return op
 
 
 def _copy_back(nest: Nest, out: Block, flag: SSAValue | None) -> None:

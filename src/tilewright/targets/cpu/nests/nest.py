@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.ir.types import element_of
 from tilewright.support.dataclass import replace
@@ -44,12 +44,12 @@ def emit_nest(
     fetches: Sequence[Fetch] = (),
     is_detour: bool = False,
     is_rare: bool = False,
-) -> None:
+) -> Operation:
     """Append the nest of `roots` to `out` and record where its results are found.
 
-    `fetches` are the rows that it asks for, for who comes after it. A detour, which runs only
-    where memory overlaps, is not reported; what is rare runs where a mask hides a part, or where a
-    product could not store its sums itself.
+    `fetches` are the rows that it asks for, for who comes after it. A detour, which runs
+    only where memory overlaps, is not reported; what is rare runs where a mask hides a part, or
+    where a product could not store its sums itself. The result is the nest.
     """
     fresh = {root.values[0] for root in roots if root.kind is RootKind.MATERIALIZE}
     body = survey(lowering.bufferization, roots, fresh)
@@ -75,9 +75,10 @@ def emit_nest(
     if fetches and lane_dim is not None:
         nest.fetcher = Fetcher(nest.ev, block, fetches)
     _emit_loops(nest)
-    finish(nest, out, block, flag)
+    op = finish(nest, out, block, flag)
     if not is_detour:
-        lowering.report.nests.append(summary_of(nest, is_rare))
+        lowering.report.add_nest(op, summary_of(nest, is_rare))
+    return op
 
 
 def _is_split(nest: Nest, is_rare: bool) -> bool:

@@ -93,6 +93,10 @@ class Bufferization:
         """The operands that an op evaluates itself: what is packed from memory for it is not."""
         return [v for i, v in enumerate(op.operands) if (op, i) not in self.packed_operands]
 
+    def is_in_place(self, form: PackForm) -> bool:
+        """Whether a product reads an operand, or its transpose, as rows in memory."""
+        return form in self.unpacked or form in self.unpacked_transposes
+
     def is_stored(self, value: SSAValue) -> bool:
         """Whether a tile lives in a buffer: by its nature or because we decided so."""
         return value in self.stored or not is_inline(value)

@@ -19,6 +19,7 @@ from tilewright.targets.cpu.report import NestReport, ReportBuilder
 from tilewright.targets.cpu.schedule.arena import place_buffers
 from tilewright.targets.cpu.schedule.bufferization import Bufferization
 from tilewright.targets.cpu.schedule.control import emit_block
+from tilewright.targets.cpu.schedule.count_cycles import count_cycles
 from tilewright.targets.cpu.schedule.direct_stores import will_store_directly
 from tilewright.targets.cpu.schedule.in_place import read_in_place
 from tilewright.targets.cpu.schedule.inline import Costs
@@ -51,7 +52,7 @@ def cpu_schedule(machine: MachineModel, options: CompileOptions) -> tuple[Pass, 
         SplitAmxProducts(machine),
         RoundEarly(),
         WidenProducts(machine),
-        EmitNests(machine),
+        EmitNests(machine, options.count_cycles),
         PlaceBuffers(),
     )
 
@@ -158,6 +159,7 @@ class EmitNests(Pass):
     """Fuse tile ops into nests of loops over vectors (T0 to C1)."""
 
     machine: MachineModel = MADE_UP_CPU
+    counts: bool = False
     name = "emit-nests"
     produces = "C1"
     after = ("fold-additions", "widen-k-loops", "peel-first-products", "widen-products")
@@ -168,6 +170,8 @@ class EmitNests(Pass):
         for kernel in functions_of(module):
             require_launchable(kernel)
             _emit_nests(kernel, self.machine, reports)
+            if self.counts:
+                count_cycles(kernel, reports)
         return reports.finish(0)
 
 
