@@ -155,3 +155,15 @@ def test_a_file_that_launches_nothing_is_an_error(tmp_path: Path) -> None:
     script.write_text("x = 1\n")
     done = run_command(script)
     assert done.returncode == 1 and "launches no kernel" in done.stderr
+
+
+@tilewright.jit
+def store_number(out, number):
+    tl.store(out, number)
+
+
+def test_a_number_beyond_fp32_is_infinite_without_a_word() -> None:
+    for run in (store_number[(1,)], store_number.interpret[(1,)], store_number.simulate[(1,)]):
+        out = np.zeros(1, np.float32)
+        run(out, 1e300)
+        assert out[0] == np.inf

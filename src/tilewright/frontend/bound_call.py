@@ -7,7 +7,7 @@ from dataclasses import field
 from types import FunctionType
 from typing import Protocol, cast
 
-from tilewright.frontend.capture import JIT_MARKER
+from tilewright.frontend.capture import is_jit
 from tilewright.frontend.constants import AggregateRef, FunctionRef, HostFunctionRef, exactly
 from tilewright.frontend.devices import DevicePlacement, place
 from tilewright.frontend.kernel_source import KernelSource
@@ -185,6 +185,6 @@ class PassedFunctions:
 
 def _source_of(value: object) -> KernelSource:
     """The snapshot of what is passed, as that is now."""
-    if getattr(value, JIT_MARKER, False):
+    if is_jit(value):
         return cast("_Kernel", value).current_source()
     return snapshot(value)

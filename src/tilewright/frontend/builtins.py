@@ -7,10 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tilewright.frontend.aggregates import is_instance
 from tilewright.frontend.attributes import attribute_of
+from tilewright.frontend.capture import is_class_of
 from tilewright.frontend.constants import (
     AggregateRef,
     BuiltinRef,
     EnumMember,
+    FunctionRef,
+    HostFunctionRef,
     Imported,
     ModuleRef,
     NamedTupleClass,
@@ -215,7 +218,10 @@ def _is_instance(frame: Frame, value: object, cls: object) -> bool:
     if isinstance(cls, ModuleRef | ModuleValue) and cls.enum:
         return is_member(value, cls)
     if isinstance(cls, Imported) and isinstance(live := import_object(cls), type):
-        return isinstance(value, constexpr) and isinstance(value.value, live)
+        held = value.value if isinstance(value, constexpr) else value
+        if isinstance(held, FunctionRef | HostFunctionRef):
+            return is_class_of(live, held)
+        return isinstance(value, constexpr) and isinstance(held, live)
     name = cls.key if isinstance(cls, OpRef) else cls.name if isinstance(cls, BuiltinRef) else ""
     if name in _CLASSES:
         return _CLASSES[name](value)

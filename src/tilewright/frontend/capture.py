@@ -73,7 +73,14 @@ _PLAIN = (bool, int, float, str, bytes, type(None))
 
 def is_jit(value: object) -> bool:
     """Whether `value` is a jit function object."""
-    return getattr(value, JIT_MARKER, False) is True
+    return getattr(value, JIT_MARKER, False) is True and not isinstance(value, type)
+
+
+def is_class_of(cls: type, reference: FunctionRef | HostFunctionRef) -> bool:
+    """Whether a function's object is an instance of `cls`: its class, or what that is made of."""
+    marker = JIT_MARKER if isinstance(reference, FunctionRef) else HOST_MARKER
+    # Triton's `JITCallable` is above both classes, and says itself neither.
+    return any(getattr(each, marker, False) is True for each in (cls, *type.__subclasses__(cls)))
 
 
 def is_host_function(value: object) -> bool:

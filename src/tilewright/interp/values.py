@@ -79,7 +79,8 @@ def cast_number(numbers: Array, dtype: np.dtype) -> Array:
     """Numbers of Python as elements of `dtype`; what fp8 cannot hold saturates."""
     if dtype in NARROW_FLOATS:
         return nearest(numbers.astype(np.float64), dtype)
-    return numbers.astype(dtype)
+    with np.errstate(over="ignore"):  # beyond fp32 it is infinite, as in the call of a kernel
+        return numbers.astype(dtype)
 
 
 def spread(value: Array, shape: tuple[int, ...]) -> Array:

@@ -17,6 +17,8 @@ import pytest
 import tilewright
 import tilewright.language as tl
 from tilewright.frontend.fingerprints import fingerprint
+from tilewright.language.host import ConstexprFunction
+from tilewright.support.errors import DtypeNotAllowed
 
 TABLE = np.array([1, 2, 3])
 
@@ -90,6 +92,22 @@ def asks(out, K: tl.constexpr):
     else:
         tl.store(out, 4)
     tl.store(out + 1, is_fast(K))
+
+
+@tilewright.jit
+def asks_for_functions(out, K: tl.constexpr):
+    if isinstance(K, tilewright.JITFunction):
+        tl.store(out, 1)
+    elif isinstance(K, ConstexprFunction):
+        tl.store(out, 2)
+    elif isinstance(K, (Sizes, str)):
+        tl.store(out, 3)
+    tl.store(out + 1, isinstance(K, (tilewright.JITFunction, ConstexprFunction)))
+
+
+@tilewright.jit
+def names_a_class_of_functions(out, K: tl.constexpr):
+    tl.store(out, tilewright.JITFunction)
 
 
 def result(kernel: tilewright.JITFunction, **constants: object) -> list[int]:
@@ -241,3 +259,13 @@ def test_a_function_s_code_and_what_it_closes_over_are_contents() -> None:
     assert fingerprint(adder(1)) != fingerprint(adder(2))
     linecache.clearcache()
     assert fingerprint(adder(1)) == fingerprint(adder(1))
+
+
+@pytest.mark.parametrize(("passed", "kind"), [(reads, 1), (of_a_part, 2), ("text", 3)])
+def test_functions_are_instances_of_their_classes(passed: object, kind: int) -> None:
+    assert result(asks_for_functions, K=passed) == [kind, kind != 3]
+
+
+def test_the_class_of_kernels_is_no_kernel() -> None:
+    with pytest.raises(DtypeNotAllowed, match="JITFunction is no number"):
+        result(names_a_class_of_functions, K=1)

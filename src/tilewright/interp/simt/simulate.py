@@ -177,7 +177,8 @@ def _broadcast(value: float, parameter: Parameter, threads: int) -> Value:
     if isinstance(type_, t.IntType | t.PointerType):
         bits = 64 if isinstance(type_, t.PointerType) else type_.bits
         return np.full(threads, int(value) % (1 << bits), t.dtype_of(type_))
-    return np.full(threads, value, np.float64).astype(t.dtype_of(type_))
+    with np.errstate(over="ignore"):  # beyond fp32 it is infinite, as in the call of a kernel
+        return np.full(threads, value, np.float64).astype(t.dtype_of(type_))
 
 
 __all__ = ["Argument", "TensorMap", "simulate"]
