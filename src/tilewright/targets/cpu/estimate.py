@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from math import prod
 
+from xdsl.ir import Operation
+
 from tilewright.support.dataclass import dataclass
 from tilewright.targets.cpu.dot.amx_product import PART_PAIRS
 from tilewright.targets.cpu.dot.panels import ELEMENT_BYTES, Instruction
 from tilewright.targets.cpu.dot.spec import DotSpec
+from tilewright.targets.cpu.schedule.inline import own_cost
 
 VECTORS_PER_CYCLE = 2
 """Vector instructions that start in a cycle. By definition: the pipes of Zen, Golden Cove and
@@ -31,6 +34,25 @@ PACKED_BYTES_PER_CYCLE = 9
 AMX_PRODUCT_CYCLES = 32
 """A product of two of AMX's tiles. Measured on Emerald Rapids, 2026-11-23: one starts in 16 cycles;
 whole products with their loads and stores of C reach half of that."""
+
+MATH_INSTRUCTIONS = {
+    "arith.divf": 5,
+    "math.sqrt": 9,
+    "math.rsqrt": 13,
+    "math.exp": 18,
+    "math.exp2": 14,
+    "math.log": 35,
+    "math.log2": 37,
+    "math.erf": 48,
+    "math.sin": 32,
+    "math.cos": 32,
+    "math.tanh": 38,
+}
+"""Vector instructions of a function of f32. Measured on a Zen 3 (AVX2), 2026-11-26, 2.4 GHz: twice
+the cycles that a vector takes in tiles in the first-level cache, the least of 40 launches."""
+
+OTHER_MATH_INSTRUCTIONS = 40
+"""Those of the others. Chosen, not measured: as many as those of the longer ones above."""
 
 # By definition: products in a lane of f32 for each instruction; `I32` and `MULTIPLY_ADD` take two
 # instructions, `I16_PAIRS` two for two products.
@@ -97,6 +119,15 @@ def _multiplying_cycles(spec: DotSpec) -> float:
     lanes = spec.vector_bytes // multiply.lane_bytes
     products = spec.m * spec.k * -(-spec.n // lanes)
     return products / (_DENSITY[multiply.instruction] * VECTORS_PER_CYCLE)
+
+
+def num_instructions(op: Operation) -> int:
+    """The vector instructions of an op for a vector of elements, its operands not counted."""
+    if op.name in MATH_INSTRUCTIONS:
+        return MATH_INSTRUCTIONS[op.name]
+    cost = own_cost(op)
+    is_long = op.name.startswith(("math.", "tt.extern_elementwise")) and cost > 1
+    return OTHER_MATH_INSTRUCTIONS if is_long else cost
 
 
 def nest_time(space: tuple[int, ...], vectors: int, cost: int, moved: tuple[int, int]) -> Estimate:

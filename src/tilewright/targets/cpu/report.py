@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 
 from xdsl.dialects.builtin import (
@@ -125,10 +126,12 @@ class ReportBuilder:
     loops: dict[Operation, Loop] = field(default_factory=dict)
     counted: dict[Operation, CountedOp] = field(default_factory=dict)
     multiplied: list[Operation] = field(default_factory=list)
+    loaded: set[Operation] = field(default_factory=set)
 
-    def add_nest(self, op: Operation, summary: NestSummary) -> None:
-        """Report a nest that is emitted as `op`."""
-        self.counted[op] = CountedOp(len(self.nests))
+    def add_nest(self, ops: Sequence[Operation], summary: NestSummary) -> None:
+        """Report a nest that is emitted as the first of `ops`; the others belong to it."""
+        for op in ops:
+            self.counted[op] = CountedOp(len(self.nests), is_beside=op is not ops[0])
         self.nests.append(summary)
 
     def add_product(self, op: Operation, summary: ProductSummary) -> None:

@@ -11,8 +11,15 @@ from tilewright.compiler.stages import schedule_of, stage_text
 from tilewright.frontend.devices import DevicePlacement
 from tilewright.machine.cpus import MADE_UP_CPU
 from tilewright.support.dataclass import replace
+from tilewright.support.options import CompileOptions
+from tilewright.targets.cpu.estimate import (
+    MEMORY_BYTES_PER_CYCLE,
+    TILE_BYTES_PER_CYCLE,
+    Estimate,
+)
 from tilewright.targets.cpu.report import NestReport
 from tilewright.targets.cpu.runtime.cycle_counts import PartCount, collected_counts
+from tilewright.tools.collect import describe
 from tilewright.tools.measure import counting_cycles
 
 PROGRAMS, TURNS, SIZE = 3, 5, 32
@@ -110,3 +117,27 @@ def test_arm_reads_the_counter_that_a_program_may_read(rng: np.random.Generator)
         assert f"call i64 @llvm.read{counter}counter()" in text
         plain = replace(request, options={**request.options, "count_cycles": False})
         assert "counter()" not in stage_text(plain, "llir")
+
+
+@tilewright.jit
+def norm(x, weight, place, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    row = tl.load(x + tl.program_id(0) * N + i)
+    centered = row - tl.sum(row, axis=0) / N
+    scale = tl.load(weight + i) * tl.load(x + tl.load(place + i))
+    tl.store(out + tl.program_id(0) * N + i, centered * scale)
+
+
+def test_what_was_loaded_before_is_near_and_what_is_gathered_moves_lines() -> None:
+    types = ("x=*fp32:16", "weight=*fp32:16", "place=*i32:16", "out=*fp32:16", "N=1024")
+    where = DevicePlacement("cpu")
+    request = make_request(norm.source, describe(norm, types), CompileOptions(), where, MADE_UP_CPU)
+    report = schedule_of(request).report
+    assert isinstance(report, NestReport)
+    mean, stored = report.nests
+    assert mean.time == Estimate(round(1024 * 4 / MEMORY_BYTES_PER_CYCLE), "memory")
+    # The row again, the weights and the places are near; gathered elements and the result are
+    # not, and the result goes through the arena, for it may be where `x` is.
+    memory, tiles = 1024 * 64 + 1024 * 4, (3 + 2) * 1024 * 4
+    moving = memory / MEMORY_BYTES_PER_CYCLE + tiles / TILE_BYTES_PER_CYCLE
+    assert stored.time == Estimate(round(moving), "memory")

@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xdsl.utils.test_value import create_ssa_value
 
+from tilewright.ir.op import build
+from tilewright.ir.types import f32
+from tilewright.ops.elementwise.ir import ELEMENTWISE
 from tilewright.support.dataclass import replace
 from tilewright.targets.cpu.dot.spec import DotSpec
-from tilewright.targets.cpu.estimate import Estimate, nest_time, product_time
+from tilewright.targets.cpu.estimate import Estimate, nest_time, num_instructions, product_time
 
 AMX = frozenset({"avx2", "fma", "avx512f", "amx-tile", "amx-bf16"})
 
@@ -66,3 +70,13 @@ def test_a_nest_takes_what_is_longer() -> None:
     assert nest_time((64, 64), 16, 1, (9000, 0)) == Estimate(1000, "memory")
     assert nest_time((64, 64), 16, 1, (0, 32000)) == Estimate(1000, "tiles")
     assert nest_time((1,), 1, 0, (0, 0)).cycles == 1
+
+
+def test_functions_take_more_instructions_than_sums() -> None:
+    x = create_ssa_value(f32)
+    costs = {
+        name: num_instructions(build(ELEMENTWISE[name], (x,) * arity, (f32,)))
+        for name, arity in (("arith.addf", 2), ("math.exp2", 1), ("math.erf", 1), ("math.floor", 1))
+    }
+    assert costs["arith.addf"] == costs["math.floor"] == 1
+    assert 1 < costs["math.exp2"] < costs["math.erf"]

@@ -19,8 +19,11 @@ from tilewright.targets.cpu.schedule.roots import Root
 from tilewright.targets.cpu.schedule.storage import Buffer
 
 
-def finish(nest: Nest, out: Block, block: Block, flag: SSAValue | None) -> Operation:
-    """Close the region, append the nest, and copy redirected stores to their place; the nest."""
+def finish(nest: Nest, out: Block, block: Block, flag: SSAValue | None) -> list[Operation]:
+    """Close the region, append the nest, and copy redirected stores to their place.
+
+    The result is the nest, then the copies.
+    """
     outputs = [value for _, value in nest.scalars]
     if flag is not None:
         outputs.append(flag)
@@ -36,27 +39,25 @@ def finish(nest: Nest, out: Block, block: Block, flag: SSAValue | None) -> Opera
     out.add_op(op)
     results = zip(nest.scalars, op.results[: len(nest.scalars)], strict=True)
     nest.lowering.define({value: result for (value, _), result in results})
-    if nest.aside:
-        _copy_back(nest, out, op.results[-1] if flag is not None else None)
-    return op
+    if not nest.aside:
+        return [op]
+    return [op, *_copy_back(nest, out, op.results[-1] if flag is not None else None)]
 
 
-def _copy_back(nest: Nest, out: Block, flag: SSAValue | None) -> None:
+def _copy_back(nest: Nest, out: Block, flag: SSAValue | None) -> list[Operation]:
     if flag is None:
-        for root, buffer in nest.aside.items():
-            _emit_copy(nest, out, root, buffer)
-        return
+        return [_emit_copy(nest, out, root, buffer) for root, buffer in nest.aside.items()]
     then, otherwise = Block(), Block()
     location = nest.roots[0].op.location
-    for root, buffer in nest.aside.items():
-        _emit_copy(nest, otherwise, root, buffer)
+    copies = [_emit_copy(nest, otherwise, root, buffer) for root, buffer in nest.aside.items()]
     then.add_op(build(YieldOp, location=location))
     otherwise.add_op(build(YieldOp, location=location))
     assert flag.type == i1
     out.add_op(build(IfOp, (flag,), (), None, (Region(then), Region(otherwise)), location))
+    return copies
 
 
-def _emit_copy(nest: Nest, out: Block, root: Root, buffer: Buffer) -> None:
+def _emit_copy(nest: Nest, out: Block, root: Root, buffer: Buffer) -> Operation:
     """A small nest that moves a redirected store's values from the arena to memory."""
     block = Block()
     ev = Evaluator(nest.lowering, Emitter(block, root.op.location), nest.lanes)
@@ -79,4 +80,6 @@ def _emit_copy(nest: Nest, out: Block, root: Root, buffer: Buffer) -> None:
         "vector": IntegerAttr(copy.lanes, i64),
         "summary": StringAttr("copy of redirected store"),
     }
-    out.add_op(build(NestOp, (), (), properties, (Region(block),), root.op.location))
+    op = build(NestOp, (), (), properties, (Region(block),), root.op.location)
+    out.add_op(op)
+    return op

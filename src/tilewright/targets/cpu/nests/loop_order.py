@@ -18,6 +18,7 @@ from tilewright.ir.effects import is_plain_read
 from tilewright.ir.types import is_pointer, shape_of, width_bits
 from tilewright.ops.reduction.ir import CombineOp
 from tilewright.support.dataclass import dataclass
+from tilewright.targets.cpu.estimate import num_instructions
 from tilewright.targets.cpu.nests.coordinates import (
     Coords,
     folded_coords,
@@ -95,7 +96,7 @@ def survey(bufferization: Bufferization, roots: Sequence[Root], fresh: set[SSAVa
             accesses[MemoryAccess(op.operands[0], coords, op)] = None
         count += 1
         heavy = heavy or own_cost(op) >= 10
-        cost += 0 if bufferization.costs.is_symbolic(value) else own_cost(op)
+        cost += 0 if bufferization.costs.is_symbolic(value) else num_instructions(op)
         source = source_coords(op, coords, value.index)
         places = [coords if source is None else source]
         if num_folded(op) > 1:

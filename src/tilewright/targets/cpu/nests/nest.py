@@ -75,10 +75,10 @@ def emit_nest(
     if fetches and lane_dim is not None:
         nest.fetcher = Fetcher(nest.ev, block, fetches)
     _emit_loops(nest)
-    op = finish(nest, out, block, flag)
+    ops = finish(nest, out, block, flag)
     if not is_detour:
-        lowering.report.add_nest(op, summary_of(nest, is_rare))
-    return op
+        lowering.report.add_nest(ops, summary_of(nest, is_rare))
+    return ops[0]
 
 
 def _is_split(nest: Nest, is_rare: bool) -> bool:
