@@ -23,6 +23,7 @@ from tilewright.ir.effects import (
     own_effects,
     writes_global,
 )
+from tilewright.ir.locations import describe
 from tilewright.ir.regions import ControlFlowOp, is_control_flow, loops_around
 from tilewright.ir.types import DescriptorType, PointerType
 from tilewright.ops.channels import MeetOp
@@ -102,6 +103,33 @@ def reads_in_front(
     return [op for op in found if op in steering.ops]
 
 
+def _why_not_in_front(op: Operation, needed: Slice) -> str:
+    """What a number is read in or behind, which keeps it from being read in front of the roles."""
+    if not isinstance(op, LoadOp) or not _is_number(op):
+        return ""
+    for other in needed.block.ops:
+        if other is op:
+            return ""
+        if is_control_flow(other) or writes_global(other):
+            advice = "read it in front of all loops, branches and stores"
+            return f"; it is read {_place(op, other)} at {describe(other)}: {advice}"
+    return ""
+
+
+def _place(read: Operation, other: Operation) -> str:
+    """Where a read stands that is in or behind a loop, a branch or a store, in a reader's words."""
+    where = "in" if read in other.walk() else "behind"
+    if not isinstance(other, ControlFlowOp):
+        return "behind a store"
+    if other.is_loop():
+        return f"{where} a loop"
+    first, *rest = other.regions
+    is_return = all(op.has_trait(IsTerminator) for op in first.walk())
+    if is_return and any(read in region.walk() for region in rest):
+        return "behind an early return"
+    return f"{where} a branch"
+
+
 def _steering(needed: Slice) -> Slice:
     """What the loops and branches of a slice follow from."""
     steering = Slice(needed.block, ())
@@ -131,6 +159,7 @@ def require_scalars(
     Its loads, and the loops and branches around them, follow from arguments, the program's
     number, loop counters, and what the reads `known` find.
     """
+    steering = _steering(needed)
     for op in sorted_ops(needed):
         if op in loads or op.has_trait(IsTerminator) or is_assumption(op):
             continue
@@ -138,7 +167,8 @@ def require_scalars(
             continue
         if not is_control_flow(op) and not is_free(op):
             what = "a loaded value" if op.results else f"what {op.name} does"
-            raise Refused(op, f"where a role loads follows from {what}, which one role knows")
+            late = _why_not_in_front(op, needed) if op in steering.ops else ""
+            raise Refused(op, f"where a role loads follows from {what}, which one role knows{late}")
     for load in loads:
         if any(result in needed.values for result in load.results):
             raise Refused(load, "where a role loads follows from a tile that it loads")

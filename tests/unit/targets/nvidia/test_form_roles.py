@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -151,6 +152,46 @@ def carried(a, b, c, n, M: tl.constexpr, K: tl.constexpr):
     tl.store(c + tl.arange(0, M)[:, None] * M + tl.arange(0, M)[None, :], acc)
 
 
+@tilewright.jit
+def read_late(a, b, c, n, M: tl.constexpr, K: tl.constexpr, WAY: tl.constexpr):
+    places = c.to(tl.pointer_type(tl.int32))
+    if WAY == "in a branch":
+        length = n
+        if n > 64:
+            length = tl.load(places)
+    elif WAY == "behind a loop":
+        first = 0
+        for i in range(n):
+            first += i * first + 1
+        length = tl.load(places + first)
+    elif WAY == "in a loop":
+        length = n
+        for i in range(n):
+            length = tl.minimum(length, tl.load(places + i))
+    else:
+        tl.store(c + n, 1.0)
+        length = tl.load(places)
+    x = tl.make_tensor_descriptor(a, [M, n], [n, 1], [M, K])
+    y = tl.make_tensor_descriptor(b, [n, M], [M, 1], [K, M])
+    acc = tl.zeros((M, M), tl.float32)
+    for k in range(0, length, K):
+        acc = tl.dot(x.load([0, k]), y.load([k, 0]), acc)
+    tl.store(c + tl.arange(0, M)[:, None] * M + tl.arange(0, M)[None, :], acc)
+
+
+@tilewright.jit
+def read_behind_return(a, b, c, n, M: tl.constexpr, K: tl.constexpr):
+    if n < 3:
+        return
+    length = tl.load(c.to(tl.pointer_type(tl.int32)))
+    x = tl.make_tensor_descriptor(a, [M, n], [n, 1], [M, K])
+    y = tl.make_tensor_descriptor(b, [n, M], [M, 1], [K, M])
+    acc = tl.zeros((M, M), tl.float32)
+    for k in range(0, length, K):
+        acc = tl.dot(x.load([0, k]), y.load([k, 0]), acc)
+    tl.store(c + tl.arange(0, M)[:, None] * M + tl.arange(0, M)[None, :], acc)
+
+
 def case_of(kernel: JITFunction, m: int = 128) -> Case:
     def inputs(rng: np.random.Generator) -> Values:
         halves = {name: blank((m, m), np.float16) for name in "ab"}
@@ -235,3 +276,31 @@ def test_one_role_may_do_what_replicas_may_not() -> None:
     for kernel in (column_sums, written_twice, read_back, stored_in_loop):
         _, remarks = formed(case_of(kernel), ONE)
         assert not remarks
+
+
+WAYS = ("in a branch", "behind a loop", "in a loop", "behind a store")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_number_that_is_read_too_late_says_behind_what(way: str) -> None:
+    case = case_of(read_late)
+    given = case.inputs
+
+    def inputs(rng: np.random.Generator) -> Values:
+        return {**given(rng), "WAY": way}
+
+    require_said(replace(case, inputs=inputs), way)
+
+
+def test_a_number_that_is_read_behind_an_early_return_says_so() -> None:
+    require_said(case_of(read_behind_return), "behind an early return")
+
+
+def require_said(case: Case, way: str) -> None:
+    """Hold the remark of a case to where a number is read, and behind or in which line."""
+    _, (remark,) = formed(case, ONE)
+    assert "from a loaded value, which one role knows; " in remark
+    pattern = rf"; it is read {way} at .*test_form_roles.py:\d+: read it in front of all loops"
+    assert re.search(pattern, remark), remark
+    lines = [int(line) for line in re.findall(r"test_form_roles.py:(\d+):", remark)]
+    assert lines[1] < lines[0] < lines[1] + 5
