@@ -259,3 +259,15 @@ def test_a_descriptor_of_other_elements_or_padding_is_compiled_for():
         source = TensorDescriptor.from_tensor(x, (16, 16), padding)
         kernel[(2,)](source, described(out), 1, BLOCK=16)
         np.testing.assert_array_equal(out[20:], np.full((12, 16), expected, np.float32))
+
+
+@tilewright.jit
+def store_default(out, number=1e300):
+    tl.store(out, number)
+
+
+def test_a_default_beyond_fp32_is_infinite_in_every_call():
+    for _ in range(4):
+        out = np.zeros(1, np.float32)
+        store_default[(1,)](out)
+        assert out[0] == np.inf

@@ -300,7 +300,14 @@ class _Classifier:
                 f"is no number, as its annotation `{type_}` asks",
                 "pass a number, or change the annotation",
             )
-        if type_.is_int() and not isinstance(number, float):
+        if type_.is_fp8():
+            why = f"kernels do not take as {type_}, its annotation"
+            hint = f"annotate fp32, and convert in the kernel: {p.name}.to(dtype)"
+            raise self._unsupported(p, value, why, hint)
+        if type_.is_int():
+            if isinstance(number, float):
+                why = f"is no integer, as its annotation `{type_}` asks"
+                raise self._unsupported(p, value, why, f"pass int({p.name}), or annotate a float")
             self._check_range(p, number, type_)
             divisibility = {} if type_.is_bool() else _divisor(path, p, number)
             return _Leaf(_scalar_text(type_), {}, divisibility)

@@ -77,9 +77,9 @@ def scalar(value: int | float, dtype: np.dtype) -> Array:
 
 def cast_number(numbers: Array, dtype: np.dtype) -> Array:
     """Numbers of Python as elements of `dtype`; what fp8 cannot hold saturates."""
-    if dtype in NARROW_FLOATS:
-        return nearest(numbers.astype(np.float64), dtype)
-    with np.errstate(over="ignore"):  # beyond fp32 it is infinite, as in the call of a kernel
+    with np.errstate(over="ignore"):  # beyond its type a number is infinite, as in a launch
+        if dtype in NARROW_FLOATS:
+            return nearest(numbers.astype(np.float64), dtype)
         return numbers.astype(dtype)
 
 

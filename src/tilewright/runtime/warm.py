@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType
 from typing import Protocol, cast
 
+from tilewright.runtime.arguments import pack_slot
 from tilewright.runtime.launch_table import (
     TABLE_FIELDS,
     TABLE_HEADER_BYTES,
@@ -168,7 +169,7 @@ def _slot_word(guard: Guard, value: object) -> int | None:
     if guard.kind == "float64" and isinstance(value, float):
         return int(struct.unpack("q", struct.pack("d", value))[0])
     if guard.kind == "float32" and isinstance(value, float):
-        return int(struct.unpack("I", struct.pack("f", value))[0])
+        return int.from_bytes(pack_slot("float", value), "little")
     return None
 
 

@@ -18,6 +18,7 @@ from tilewright.ir.op import Array
 from tilewright.ops.builder import ir_type
 from tilewright.ops.function import find_kernel
 from tilewright.ops.roles import find_roles
+from tilewright.runtime.arguments import pack_slot
 from tilewright.runtime.grid import persistent_grid
 from tilewright.runtime.launch_numbers import words_of
 from tilewright.support.errors import ArgumentNotSupported
@@ -25,6 +26,7 @@ from tilewright.targets.nvidia.symbols import entry_symbol
 from tilewright.targets.nvidia.tensor_map import TensorMapRecipe
 from tilewright.targets.target import Scheduled
 
+_HALVES = {"fp16": "half", "bf16": "bfloat"}
 _INTEGERS = {"u8": "u1", "u16": "u2", "u32": "u4", "i32": "i4", "u64": "u8", "i64": "i8"}
 
 
@@ -133,8 +135,13 @@ def _arguments(type_: str, value: object) -> list[Argument]:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool | int | float):
-        return [value]
+        # Floats of 16 bits are parameters of that many bits.
+        return [_bits(type_, value) if type_ in _HALVES else value]
     raise ArgumentNotSupported(f"the simulator takes no argument {value!r}")
+
+
+def _bits(type_: str, value: float) -> int:
+    return int.from_bytes(pack_slot(_HALVES[type_], value), "little")
 
 
 def _array(value: object) -> Array:
